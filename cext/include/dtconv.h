@@ -1,0 +1,34 @@
+/* The contract of the C layer: status codes, scalar types, threads.
+ *
+ * Everything here is plain C11 + OpenMP and knows nothing of Python.  Rules that hold for every function:
+ *  - it takes sizes, arrays and a workspace that the caller owns, and returns a dtconv_status;
+ *  - it never allocates, prints or exits;
+ *  - images are NHWC, filters HWIO.  An image argument comes as a pointer and a leading dimension `ld*`: the distance,
+ *    in elements, between two neighbouring pixels.  ld == channels for a dense tensor, larger for a slice of channels
+ *    (how concatenations are written and read without a copy);
+ *  - results do not depend on the number of threads unless its comment says so.
+ *
+ * Each function exists for float and for double.  A source file is written once with `real` and DT(name) and compiled
+ * twice: DT(gemm) is dtconv_sgemm or dtconv_dgemm.  Compile with -DDTCONV_DOUBLE for the latter.
+ */
+#ifndef DTCONV_H
+#define DTCONV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum {
+    DTCONV_OK = 0,
+    DTCONV_UNSUPPORTED = 1, /* the algorithm does not do this problem */
+    DTCONV_WORKSPACE = 2,   /* the workspace is smaller than the matching *_workspace function says */
+    DTCONV_ARGUMENT = 3,    /* sizes or strides that contradict each other */
+} dtconv_status;
+
+/* Threads used by every parallel function; one value for the process. */
+int dtconv_get_num_threads(void);
+void dtconv_set_num_threads(int threads);
+
+/* Which build of the library this is: "generic", "x86-64-v3" (AVX2 + FMA) or "x86-64-v4" (AVX-512). */
+const char *dtconv_level(void);
+
+#endif

@@ -1,0 +1,2 @@
+/* Every family of the library, in the precision that `real` and DT() say.  No include guard: see dtconv_both.h. */
+#include "dtconv_gemm.h"

@@ -1,0 +1,19 @@
+"""Threads and build level of the C library."""
+
+cdef extern from "dtconv.h" nogil:
+    int dtconv_get_num_threads()
+    void dtconv_set_num_threads(int threads)
+    const char *dtconv_level()
+
+
+def get_num_threads() -> int:
+    return dtconv_get_num_threads()
+
+
+def set_num_threads(int threads) -> None:
+    dtconv_set_num_threads(threads)
+
+
+def level() -> str:
+    """The build of the C library in use: "generic", "x86-64-v3" or "x86-64-v4"."""
+    return dtconv_level().decode()
