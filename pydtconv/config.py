@@ -1,1 +1,75 @@
-"""Settings of the process: float type, image format, epsilon, threads, convolution variant and precision."""
+"""Settings of the process, with Keras's names where Keras has them: float type, image format, epsilon, threads."""
+
+from __future__ import annotations
+
+import os
+
+from pydtconv._ext import runtime
+
+_floatx = "float32"
+_epsilon = 1e-7
+_image_data_format = "channels_last"
+
+
+def floatx() -> str:
+    """The default float type of layers and inputs: "float32" or "float64"."""
+    return _floatx
+
+
+def set_floatx(value: str) -> None:
+    """Sets the default float type.  Raises ValueError for anything but "float32" and "float64"."""
+    global _floatx
+    if value not in ("float32", "float64"):
+        raise ValueError(f"set_floatx: expected 'float32' or 'float64', got {value!r}")
+    _floatx = value
+
+
+def epsilon() -> float:
+    """The small number that keeps divisions and logarithms finite."""
+    return _epsilon
+
+
+def set_epsilon(value: float) -> None:
+    global _epsilon
+    if not float(value) > 0:
+        raise ValueError(f"set_epsilon: expected a positive number, got {value!r}")
+    _epsilon = float(value)
+
+
+def image_data_format() -> str:
+    """The default image format: "channels_last" or "channels_first"."""
+    return _image_data_format
+
+
+def set_image_data_format(data_format: str) -> None:
+    global _image_data_format
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(f"set_image_data_format: expected 'channels_last' or 'channels_first', got {data_format!r}")
+    _image_data_format = data_format
+
+
+def num_threads() -> int:
+    """Threads that every kernel uses."""
+    return runtime.get_num_threads()
+
+
+def set_num_threads(threads: int) -> None:
+    """Sets the threads that every kernel uses.  Raises ValueError unless threads is an integer of 1 or more."""
+    if not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"set_num_threads: expected an integer of 1 or more, got {threads!r}")
+    runtime.set_num_threads(threads)
+
+
+def default_num_threads() -> int:
+    """`PYDTCONV_NUM_THREADS`, else `OMP_NUM_THREADS`, else the cores this process may run on."""
+    for name in ("PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name, "").split(",")[0].strip()
+        if text:
+            if not text.isdigit() or int(text) < 1:
+                raise ValueError(f"{name}: expected an integer of 1 or more, got {text!r}")
+            return int(text)
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+set_num_threads(default_num_threads())
