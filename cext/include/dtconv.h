@@ -31,4 +31,15 @@ void dtconv_set_num_threads(int threads);
 /* Which build of the library this is: "generic", "x86-64-v3" (AVX2 + FMA) or "x86-64-v4" (AVX-512). */
 const char *dtconv_level(void);
 
+/* Activations that are fused into other operators: those whose derivative follows from the output y alone.
+ * alpha: the slope of LEAKY_RELU below zero; unused elsewhere. */
+typedef enum {
+    DTCONV_LINEAR = 0,
+    DTCONV_RELU = 1,
+    DTCONV_RELU6 = 2,
+    DTCONV_LEAKY_RELU = 3,
+    DTCONV_SIGMOID = 4,
+    DTCONV_TANH = 5,
+} dtconv_activation;
+
 #endif
