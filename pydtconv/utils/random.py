@@ -1,0 +1,28 @@
+"""Seeds: one call makes a run repeatable; everything that draws random numbers takes its seed from `next_seed`."""
+
+from __future__ import annotations
+
+import random as python_random
+
+import numpy as np
+
+_seeds = python_random.Random()
+_MAX_SEED = 2**32 - 1
+
+
+def set_random_seed(seed: int) -> None:
+    """Seeds Python's `random`, NumPy's global generator and pydtconv: two runs that start with it are equal.
+
+    Initializers, dropout, augmentation and shuffling without a `seed` of their own take it from here.
+    Raises ValueError unless seed is an integer from 0 to 2**32 - 1.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed <= _MAX_SEED:
+        raise ValueError(f"set_random_seed: expected seed to be an integer from 0 to {_MAX_SEED}, got {seed!r}")
+    python_random.seed(int(seed))
+    np.random.seed(int(seed))  # noqa: NPY002  (scripts use NumPy's global generator)
+    _seeds.seed(int(seed))
+
+
+def next_seed() -> int:
+    """A seed, from 0 to 2**32 - 1, for one initializer, random layer or shuffle: another one with each call."""
+    return _seeds.getrandbits(32)
