@@ -1,5 +1,22 @@
 """Helpers with the names of `keras.utils`."""
 
+from pydtconv.utils.dataset import PyDataset, Sequence, split_dataset
+from pydtconv.utils.files import get_file
+from pydtconv.utils.naming import clear_session
+from pydtconv.utils.numerical import normalize, to_categorical
+from pydtconv.utils.plotting import plot_learning_curve
+from pydtconv.utils.progress import Progbar
 from pydtconv.utils.random import set_random_seed
 
-__all__ = ["set_random_seed"]
+__all__ = [
+    "Progbar",
+    "PyDataset",
+    "Sequence",
+    "clear_session",
+    "get_file",
+    "normalize",
+    "plot_learning_curve",
+    "set_random_seed",
+    "split_dataset",
+    "to_categorical",
+]

@@ -1,0 +1,43 @@
+# make demo    trains a CNN on handwritten digits         make test    the whole test suite
+# make lint    style and types                            make format  puts files into the style that lint asks for
+# make build   compiles after a change of C or Cython     make clean   removes what these made
+# Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
+
+export PYTHON CC
+BIN := .venv/bin
+SOURCES := $(shell find cext pydtconv -name '*.c' -not -path 'pydtconv/*' -o -name '*.h' -o -name '*.pyx' -o -name '*.pxd')
+C_FILES = $$(git ls-files '*.c' '*.h')
+CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
+
+.PHONY: demo test lint format build clean
+
+demo: .venv/demo
+	@$(BIN)/pydtconv demo
+
+test: .venv/test
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/cython-lint $(CYTHON_FILES)
+	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+	$(BIN)/mypy
+
+format: .venv/dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(C_FILES)
+
+build: .venv/test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+
+# an installation with one extra; made again when what is compiled or installed has changed
+.venv/demo .venv/test .venv/dev: .venv/%: pyproject.toml setup.py tools/venv.sh $(SOURCES)
+	@sh tools/venv.sh $*
+	@touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info pydtconv/_ext/lib pydtconv/_ext/*.so pydtconv/_ext/*.dylib
+	rm -f $$(git ls-files pydtconv/_ext | sed -n 's/\.pyx$$/.c/p')
+	find . -name __pycache__ -prune -exec rm -rf {} +

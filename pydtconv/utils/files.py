@@ -1,0 +1,126 @@
+"""Files from the network: downloaded once, checked, kept in Keras's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from pathlib import Path
+
+from tqdm import tqdm
+
+_BLOCK = 1 << 20
+
+
+def cache_folder() -> Path:
+    """`$KERAS_HOME`, else `~/.keras`: the folder that Keras uses too, so what it has downloaded is found."""
+    return Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras")
+
+
+def digest_of(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
+    """The hexadecimal digest of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def get_file(
+    fname: str | None = None,
+    origin: str | None = None,
+    untar: bool = False,
+    md5_hash: str | None = None,
+    file_hash: str | None = None,
+    cache_subdir: str = "datasets",
+    hash_algorithm: str = "auto",
+    extract: bool = False,
+    archive_format: str = "auto",
+    cache_dir: str | None = None,
+    force_download: bool = False,
+) -> str:
+    """The path of a file in the cache, downloaded from `origin` if it is not there yet or its digest is wrong.
+
+    fname: name in the cache, the URL's last part by default.  file_hash: expected digest, MD5 or SHA-256 by its length
+    with hash_algorithm="auto".  extract (or untar): unpack a tar or zip archive into the folder `fname` and return that
+    folder.  cache_dir: instead of `cache_folder()`.
+    Raises OSError when the download fails and ValueError when what came has another digest; the cache then holds no
+    trace of it.
+    """
+    if not origin:
+        raise ValueError("get_file: expected origin to be a URL, got none")
+    if archive_format not in ("auto", "tar", "zip"):
+        raise ValueError(f"get_file: expected archive_format 'auto', 'tar' or 'zip', got {archive_format!r}")
+    extract = extract or untar
+    fname = fname or os.path.basename(urllib.request.url2pathname(origin.split("?")[0]))
+    folder = Path(cache_dir or cache_folder()) / cache_subdir
+    target = folder / fname
+    download = folder / (fname + ".archive") if extract else target
+    digest = file_hash or md5_hash
+    algorithm = _algorithm(hash_algorithm, digest) if digest else ""
+    if extract:
+        cached = target.is_dir()
+    else:
+        cached = target.is_file() and (not digest or digest_of(target, algorithm) == digest)
+    if cached and not force_download:
+        return str(target)
+    download.parent.mkdir(parents=True, exist_ok=True)
+    _download(origin, download, digest, algorithm)
+    if extract:
+        _extract(download, target)
+        download.unlink()
+    return str(target)
+
+
+def _algorithm(name: str, digest: str) -> str:
+    if name == "auto":
+        return "sha256" if len(digest) == 64 else "md5"
+    if name not in ("sha256", "md5"):
+        raise ValueError(f"get_file: expected hash_algorithm 'auto', 'sha256' or 'md5', got {name!r}")
+    return name
+
+
+def _download(origin: str, target: Path, digest: str | None, algorithm: str) -> None:
+    """Fetches a URL to a temporary file beside the target and renames it when it is whole."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".")
+    try:
+        with os.fdopen(handle, "wb") as file, urllib.request.urlopen(origin, timeout=60) as response:
+            length = int(response.headers.get("Content-Length") or 0)
+            with tqdm(
+                total=length or None, desc=target.name, unit="B", unit_scale=True, disable=not sys.stderr.isatty()
+            ) as bar:
+                while block := response.read(_BLOCK):
+                    file.write(block)
+                    bar.update(len(block))
+            if length and file.tell() != length:
+                raise OSError(f"{origin} broke off after {file.tell()} of {length} bytes")
+        if digest and (came := digest_of(name, algorithm)) != digest:
+            raise ValueError(f"{origin}: expected a file with {algorithm} {digest}, got {came}")
+        os.chmod(name, 0o644)
+        os.replace(name, target)
+    except (urllib.error.URLError, TimeoutError) as error:
+        raise OSError(f"could not download {origin}: {getattr(error, 'reason', error)}") from error
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _extract(archive: Path, target: Path) -> None:
+    """Unpacks into a temporary folder that is renamed when all is there; refuses members outside of it."""
+    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=target.name + "."))
+    try:
+        if tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder, filter="data")
+        elif zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as members:
+                members.extractall(folder)
+        else:
+            raise ValueError(f"get_file: expected {archive} to be a tar or zip archive")
+        os.chmod(folder, 0o755)
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

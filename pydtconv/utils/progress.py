@@ -1,0 +1,113 @@
+"""A progress bar over steps, drawn by tqdm on a terminal and as plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from tqdm import tqdm
+
+_FORMAT = "{n_fmt}/{total_fmt} {bar:20} {desc}"
+_FORMAT_WITHOUT_TARGET = "{n_fmt}/Unknown {desc}"
+
+
+class Progbar:
+    """Shows how far a loop has come, with the values it reports.
+
+    target: number of steps, None when not known.  verbose: 0 silent, 1 a bar on a terminal and one line at the end
+    elsewhere, 2 one line at the end.  stateful_metrics: names of values that are shown as they come; all others are
+    averaged over steps.  interval: least seconds between two drawings.  unit_name: what a step is called.
+    """
+
+    def __init__(
+        self,
+        target: int | None,
+        width: int = 20,
+        verbose: int = 1,
+        interval: float = 0.05,
+        stateful_metrics: Iterable[str] | None = None,
+        unit_name: str = "step",
+    ) -> None:
+        self.target = target
+        self.verbose = verbose
+        self.unit_name = unit_name
+        self.stateful_metrics = set(stateful_metrics or ())
+        self._sums: dict[str, tuple[float, int]] = {}
+        self._seen = 0
+        self._start = time.perf_counter()
+        self._bar: tqdm | None = None
+        if verbose == 1 and sys.stdout.isatty():
+            self._bar = tqdm(
+                total=target,
+                file=sys.stdout,
+                mininterval=interval,
+                miniters=1,
+                dynamic_ncols=True,
+                ascii=not (sys.stdout.encoding or "").lower().startswith("utf"),
+                bar_format=(_FORMAT if target else _FORMAT_WITHOUT_TARGET).replace(":20", f":{width}"),
+            )
+
+    def update(
+        self, current: int, values: Iterable[tuple[str, Any]] | None = None, finalize: bool | None = None
+    ) -> None:
+        """Moves to step `current` with the (name, value) pairs seen since the last call.
+
+        finalize: whether this is the last call; by default, when current has reached the target.
+        """
+        for name, value in values or ():
+            number = float(value)
+            if name in self.stateful_metrics:
+                self._sums[name] = (number, 1)
+            else:
+                total, count = self._sums.get(name, (0.0, 0))
+                weight = max(current - self._seen, 1)
+                self._sums[name] = (total + number * weight, count + weight)
+        if finalize is None:
+            finalize = self.target is not None and current >= self.target
+        advance, self._seen = current - self._seen, current
+        if self._bar is not None:
+            if finalize and self.target is None:
+                self._bar.total = current
+            self._bar.set_description_str(self._text(finalize), refresh=False)
+            self._bar.update(advance)
+            if finalize:
+                self._bar.refresh()
+                self._bar.close()
+                self._bar = None
+        elif finalize and self.verbose:
+            print(f"{current}/{self.target or current} - {self._text(True)}", flush=True)
+
+    def add(self, n: int, values: Iterable[tuple[str, Any]] | None = None) -> None:
+        """Moves n steps on."""
+        self.update(self._seen + n, values)
+
+    def _text(self, finished: bool) -> str:
+        elapsed = time.perf_counter() - self._start
+        per_step = elapsed / max(self._seen, 1)
+        if finished or self.target is None:
+            parts = [_duration(elapsed)]
+        else:
+            parts = [_duration(per_step * (self.target - self._seen)) + " left"]
+        parts.append(f"{_per_step(per_step)}/{self.unit_name}")
+        parts += [f"{name}: {_number(total / count)}" for name, (total, count) in self._sums.items()]
+        return " - ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def _per_step(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.1f}s"
+    return f"{seconds * 1e3:.0f}ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f}us"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) > 1e-3 or value == 0 else f"{value:.4e}"

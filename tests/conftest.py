@@ -1,0 +1,33 @@
+"""What all tests share: real data, equal seeds, and settings that one test cannot leave to the next."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pydtconv import config
+from pydtconv.utils import clear_session, set_random_seed
+
+
+@pytest.fixture(autouse=True)
+def fresh_settings():
+    """Each test starts from the same seed, default settings and unused names, and puts the settings back."""
+    before = (config.floatx(), config.epsilon(), config.image_data_format(), config.num_threads())
+    set_random_seed(20240229)
+    clear_session(free_memory=False)
+    yield
+    config.set_floatx(before[0])
+    config.set_epsilon(before[1])
+    config.set_image_data_format(before[2])
+    config.set_num_threads(before[3])
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of real data sets that PYDTCONV_DATA names; skips where there is none."""
+    folder = os.environ.get("PYDTCONV_DATA")
+    if not folder:
+        pytest.skip("needs real data: set PYDTCONV_DATA to a folder with mnist/, cifar-10-batches-bin/, ...")
+    if not Path(folder).is_dir():
+        pytest.fail(f"PYDTCONV_DATA={folder} is not a folder")
+    return Path(folder)

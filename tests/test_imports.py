@@ -1,0 +1,71 @@
+"""Imports run downwards only: models -> layers -> graph -> ops -> conv -> _ext, and the tools around them."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+# what a part may import of the package; parts of one row may import each other
+LEVELS = [
+    {"_ext"},
+    {"config", "utils", "microkernels"},
+    {"conv"},
+    {"ops"},
+    {"graph"},
+    {"initializers", "regularizers", "constraints", "activations"},
+    {"layers"},
+    {"losses", "metrics", "optimizers", "callbacks", "trainers"},
+    {"models", "saving", "datasets", "backend"},
+    {"applications"},
+    {"cli"},
+]
+RANK = {part: rank for rank, parts in enumerate(LEVELS) for part in parts}
+FILES = [path for path in sorted((ROOT / "pydtconv").rglob("*.py")) if path.parent != ROOT / "pydtconv"]
+FILES += [path for path in sorted((ROOT / "pydtconv").glob("*.py")) if path.name != "__init__.py"]
+FILES += sorted((ROOT / "models").glob("*.py"))
+
+
+def part_of(path):
+    if ROOT / "models" in path.parents:
+        return "applications"
+    return path.relative_to(ROOT / "pydtconv").parts[0].removesuffix(".py")
+
+
+def imports_of(tree, package):
+    """(line, dotted name) of each import at the level of the module, outside of `if TYPE_CHECKING`."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield node.lineno, name.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], base]).rstrip(".")
+            for name in node.names:
+                yield node.lineno, f"{base}.{name.name}"
+
+
+def upward_imports(source, part, package):
+    for line, name in imports_of(ast.parse(source), package):
+        words = name.split(".")
+        if words[0] != "pydtconv" or len(words) < 2:
+            continue
+        other = words[1]
+        if other in RANK and RANK[other] > RANK[part]:
+            yield f"line {line}: {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_downwards(path):
+    part = part_of(path)
+    assert part in RANK, f"{part!r} has no place yet among the levels of {Path(__file__).name}"
+    package = ".".join(path.relative_to(ROOT).parent.parts)
+    assert not list(upward_imports(path.read_text(), part, package))
+
+
+def test_an_upward_import_is_found():
+    assert list(upward_imports("from pydtconv.layers import Dense", "ops", "pydtconv.ops"))
+    assert list(upward_imports("import pydtconv.graph.plan", "conv", "pydtconv.conv"))
+    assert list(upward_imports("from ..layers import Dense", "ops", "pydtconv.ops"))
+    assert not list(upward_imports("from pydtconv.ops import Add", "layers", "pydtconv.layers"))

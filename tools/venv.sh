@@ -1,0 +1,66 @@
+#!/bin/sh
+# usage: tools/venv.sh EXTRA...   makes .venv and installs the package in it, editable, with the extras.
+# Everything that could be missing on the machine is looked for first; each problem is one line that says what to do.
+# PYTHON and CC, when set, are taken as they are.
+set -eu
+cd "$(dirname "$0")/.."
+
+stop() {
+    echo "pydtconv: $1" >&2
+    exit 1
+}
+
+new_enough() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+find_python() {
+    for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python}; do
+        if new_enough "$candidate"; then
+            python=$candidate
+            return
+        fi
+    done
+    found=$("${PYTHON:-python3}" --version 2>/dev/null || echo "none")
+    stop "Python 3.11 or newer is needed, found $found: install python3.11 or newer, or name one by 'make PYTHON=/path/to/python'"
+}
+
+find_compiler() {
+    for candidate in ${CC:-cc gcc clang}; do
+        if command -v "$candidate" >/dev/null 2>&1; then
+            CC=${CC:-$candidate}
+            export CC
+            return
+        fi
+    done
+    stop "a C compiler is needed, found none of ${CC:-cc, gcc, clang}: install one (Debian, Ubuntu: apt install gcc; Fedora: dnf install gcc; macOS: xcode-select --install)"
+}
+
+check_python_parts() {
+    "$python" -c 'import venv, ensurepip' >/dev/null 2>&1 ||
+        stop "the venv module of $python is needed: install it (Debian, Ubuntu: apt install python3-venv)"
+    "$python" -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' ||
+        stop "the headers of $python (Python.h) are needed: install them (Debian, Ubuntu: apt install python3-dev; Fedora: dnf install python3-devel)"
+}
+
+check_compiler() {
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    printf '#include <stdio.h>\nint main(void) { return 0; }\n' >"$folder/probe.c"
+    $CC "$folder/probe.c" -o "$folder/probe" >/dev/null 2>&1 ||
+        stop "the C compiler '$CC' cannot build a program: install the C library's headers (Debian, Ubuntu: apt install libc6-dev)"
+}
+
+find_python
+find_compiler
+check_python_parts
+check_compiler
+if [ "${1:-}" = --check ]; then
+    echo "python: $python, C compiler: $CC"
+    exit 0
+fi
+
+[ -x .venv/bin/pip ] || "$python" -m venv .venv
+extras=$(echo "$*" | tr ' ' ',')
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
