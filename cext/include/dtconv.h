@@ -22,6 +22,7 @@ typedef enum {
     DTCONV_UNSUPPORTED = 1, /* the algorithm does not do this problem */
     DTCONV_WORKSPACE = 2,   /* the workspace is smaller than the matching *_workspace function says */
     DTCONV_ARGUMENT = 3,    /* sizes or strides that contradict each other */
+    DTCONV_KERNEL = 4,      /* no micro-kernel could be chosen (pydtconv.microkernels says why) */
 } dtconv_status;
 
 /* Threads used by every parallel function; one value for the process. */

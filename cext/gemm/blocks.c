@@ -1,0 +1,78 @@
+/* Block sizes from the caches and the micro-kernel, and the division of C among threads.
+ *
+ *   a panel of B (kc x NR) stays in L1 while a block of A (mc x kc), which stays in L2, passes by;
+ *   all of B's columns at hand (kb x nc) stay in L2 or L3 while the blocks of A pass by.
+ *
+ * The sizes depend on the machine, the kernel and the problem but not on the number of threads: so do results.
+ */
+#include <unistd.h>
+
+#include "dtconv_real.h"
+#include "dtconv_gemm.h"
+#include "blocks.h"
+
+static int64_t cache_bytes(int level) {
+    static const int64_t usual[] = {0, 32 << 10, 512 << 10, 8 << 20};
+    long size = 0;
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    size = sysconf(level == 1 ? _SC_LEVEL1_DCACHE_SIZE : level == 2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
+#endif
+    return size > 0 ? size : usual[level];
+}
+
+static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k) {
+    static int64_t l1, l2;
+    if (!l2) l1 = cache_bytes(1), l2 = cache_bytes(2);
+    const int64_t size = sizeof(real), b_budget = 4 << 20;
+    DT(blocks) s = {.mr = ukr->mr, .nr = ukr->nr};
+    const int64_t kc_most = max(128, min(512, l1 * 3 / 4 / (ukr->nr * size) / 16 * 16));
+    /* equal panels: 288 is one of 288 or two of 144, never 256 and 32 */
+    s.kc = k <= kc_most * 5 / 4 ? max(k, 1) : round_up(ceil_div(k, ceil_div(k, kc_most)), 8);
+    const int64_t n_round = round_up(max(n, 1), s.nr);
+    /* with all of k at hand C is written once and stays in cache over the loop on k */
+    const int64_t whole = round_up(k, s.kc);
+    s.kb = whole * min(n_round, 8 * s.nr) * size <= b_budget ? whole : s.kc;
+    s.kb = max(s.kb, s.kc);
+    s.nc = min(n_round, max(b_budget / (s.kb * size) / s.nr, 1) * s.nr);
+    s.nc = round_up(ceil_div(n_round, ceil_div(n_round, s.nc)), s.nr);
+    s.mc = max(1, l2 / 4 / (s.kc * size) / s.mr) * s.mr;
+    s.mc = min(s.mc, round_up(max(m, 1), s.mr));
+    s.b_size = (size_t)(s.kb * s.nc);
+    s.a_size = (size_t)(s.mc * s.kc);
+    return s;
+}
+
+DT(gemm_sizes) DT(gemm_get_sizes)(void) {
+    const DT(ukr_row) *ukr = DT(ukr_current)();
+    if (!ukr) return (DT(gemm_sizes)){0};
+    const DT(blocks) s = DT(gemm_blocks)(ukr, 1 << 20, 1 << 20, 1 << 20);
+    return (DT(gemm_sizes)){.mr = s.mr, .nr = s.nr, .mc = s.mc, .kc = s.kc, .nc = s.nc};
+}
+
+/* Part `id` of `parts` of `count` things that come in whole units: first and number. */
+static int64_t part_of(int64_t count, int64_t unit, int64_t parts, int64_t id, int64_t *number) {
+    const int64_t units = ceil_div(count, unit);
+    const int64_t first = min(units * id / parts * unit, count), last = min(units * (id + 1) / parts * unit, count);
+    *number = last - first;
+    return first;
+}
+
+/* A grid of threads over C.  The largest share counts, with half a tile for each row of tiles, whose A is packed. */
+DT(share) DT(gemm_share)(const DT(blocks) * s, int64_t m, int64_t n, int threads, int id) {
+    const int64_t rows = ceil_div(m, s->mr), columns = ceil_div(n, s->nr);
+    int64_t best = INT64_MAX, best_columns = 1;
+    for (int64_t parts = 1; parts <= threads; parts++) {
+        if (threads % parts) continue;
+        const int64_t cost = ceil_div(rows, threads / parts) * (2 * ceil_div(columns, parts) + 1);
+        if (cost < best) best = cost, best_columns = parts;
+    }
+    DT(share) share;
+    share.i = part_of(m, s->mr, threads / best_columns, id / best_columns, &share.m);
+    share.j = part_of(n, s->nr, best_columns, id % best_columns, &share.n);
+    return share;
+}

@@ -1,0 +1,197 @@
+/* The five loops around the micro-kernel.
+ *
+ *   C (m x n) = beta * C + A (m x k) * B (k x n)
+ *
+ *     jc   walks n in steps of NC:  the columns of B that are packed at a time
+ *     pb   walks k in steps of KB:  the depth that is packed of them; usually all of it, so that C is written once
+ *            all threads pack B[pb, jc]; then each takes its share of rows and columns of C
+ *       ic   walks m in steps of MC:  the rows of A that one thread works on
+ *       pc   walks KB in steps of KC: packs A[ic, pc], unless it is read in place
+ *         jr   walks the columns in steps of NR: one panel of B, kept in L1
+ *         ir   walks the rows in steps of MR:    the micro-kernel
+ *
+ * (the loop on k of the textbook is cut in two here: pb outside of ic, pc inside.)  Every element of C is summed by one
+ * thread in the same order, so results do not depend on the number of threads.
+ */
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "dtconv_real.h"
+#include "dtconv_gemm.h"
+#include "blocks.h"
+
+enum { ALIGN = 64 };
+
+static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int thread_id(void) {
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
+static int team_size(void) {
+#ifdef _OPENMP
+    return omp_get_num_threads();
+#else
+    return 1;
+#endif
+}
+
+static int threads_for(int threads) {
+#ifdef _OPENMP
+    if (omp_in_parallel()) return 1;
+#endif
+    return threads > 0 ? threads : dtconv_get_num_threads();
+}
+
+static size_t in_lines(size_t elements) { return (elements * sizeof(real) + ALIGN - 1) / ALIGN * ALIGN; }
+
+static size_t bytes_of(const DT(blocks) * s, int threads) {
+    return ALIGN + in_lines(s->b_size) + (size_t)threads * in_lines(s->a_size);
+}
+
+size_t DT(gemm_workspace_on)(int64_t m, int64_t n, int64_t k, int threads) {
+    const DT(ukr_row) *ukr = DT(ukr_current)();
+    if (!ukr) return 0;
+    const DT(blocks) s = DT(gemm_blocks)(ukr, m, n, k);
+    return bytes_of(&s, threads_for(threads));
+}
+
+size_t DT(gemm_workspace)(int64_t m, int64_t n, int64_t k) { return DT(gemm_workspace_on)(m, n, k, 0); }
+
+typedef struct {
+    const DT(gemm_args) * g;
+    const DT(ukr_row) * ukr;
+    DT(blocks) s;
+    real *b_packed, *a_packed; /* a_packed: the first thread's */
+    int in_place;
+    real alpha;
+} run_state;
+
+/* Packs B[p : p + k, j : j + n], k-blocks of KC one after the other, in units of one panel, or less where they are few.
+ */
+static void pack_b_share(const run_state *r, int64_t p, int64_t k, int64_t j, int64_t n, int threads, int id) {
+    const int64_t nr = r->s.nr, panels = (n + nr - 1) / nr;
+    const int64_t pieces = (k + r->s.kc - 1) / r->s.kc;
+    const int64_t step = panels >= threads ? r->s.kc : (r->s.kc + threads - 1) / threads;
+    const int64_t steps = (r->s.kc + step - 1) / step;
+    for (int64_t unit = id; unit < pieces * panels * steps; unit += threads) {
+        const int64_t pc = unit / (panels * steps) * r->s.kc, panel = unit / steps % panels, cut = unit % steps * step;
+        const int64_t kc = min(r->s.kc, k - pc), depth = min(step, kc - cut);
+        if (depth <= 0) continue;
+        real *dst = r->b_packed + pc * panels * nr + panel * nr * kc + cut * nr;
+        r->g->pack_b(r->g->b, p + pc + cut, depth, j + panel * nr, min(nr, n - panel * nr), nr, dst);
+    }
+}
+
+/* Loops jr and ir: C[i : i + m, j : j + n] += A[i, p] * B[p, j] over a depth of k. */
+static void macro_kernel(const run_state *r, int64_t i, int64_t m, int64_t j, int64_t n, int64_t p, int64_t k,
+                         const real *a, const real *b, real beta) {
+    const int64_t mr = r->s.mr, nr = r->s.nr;
+    const DT(matrix) *plain = r->g->a_in_place;
+    DT(ukr_call) t = {.k = k, .alpha = r->alpha, .beta = beta, .ldc = r->g->ldc, .rs_a = 1, .cs_a = mr};
+    int64_t a_step = mr * k;
+    if (r->in_place) {
+        t.rs_a = plain->rs, t.cs_a = plain->cs;
+        a = plain->data + i * plain->rs + p * plain->cs;
+        a_step = mr * plain->rs;
+    }
+    for (int64_t jr = 0; jr < n; jr += nr) {
+        t.b = b + jr * k;
+        t.n = min(nr, n - jr);
+        for (int64_t ir = 0; ir < m; ir += mr) {
+            t.m = min(mr, m - ir);
+            t.a = a + ir / mr * a_step;
+            t.a_next = ir + mr < m ? t.a + a_step : a;
+            t.b_next = ir + mr < m ? t.b : t.b + nr * k;
+            t.c = r->g->c + (i + ir) * r->g->ldc + j + jr;
+            r->ukr->run(r->ukr, &t);
+        }
+    }
+}
+
+/* Loops ic and pc over one thread's share of C[:, jc : jc + nc], with B[p : p + k] packed. */
+static void rows_of_share(const run_state *r, DT(share) share, int64_t jc, int64_t nc, int64_t p, int64_t k,
+                          real *a_packed) {
+    const DT(gemm_args) *g = r->g;
+    const int64_t n_round = (nc + r->s.nr - 1) / r->s.nr * r->s.nr;
+    const int last = p + k == g->k;
+    for (int64_t ic = share.i; ic < share.i + share.m; ic += r->s.mc) {
+        const int64_t mc = min(r->s.mc, share.i + share.m - ic);
+        for (int64_t pc = 0; pc < k; pc += r->s.kc) {
+            const int64_t kc = min(r->s.kc, k - pc);
+            if (!r->in_place) g->pack_a(g->a, ic, mc, p + pc, kc, r->s.mr, a_packed);
+            macro_kernel(r, ic, mc, jc + share.j, share.n, p + pc, kc, a_packed,
+                         r->b_packed + pc * n_round + share.j * kc, p + pc == 0 ? g->beta : 1);
+        }
+        if (last && g->epilogue)
+            g->epilogue(g->e, ic, mc, jc + share.j, share.n, g->c + ic * g->ldc + jc + share.j, g->ldc);
+    }
+}
+
+/* One thread does not wait: it may run inside a parallel region of the caller, whose barrier this is not. */
+static void wait_for_team(int threads) {
+    if (threads > 1) {
+#pragma omp barrier
+    }
+}
+
+/* Loops jc and pb, run by every thread of the team. */
+static void run_thread(const run_state *r, int threads, int id) {
+    const DT(gemm_args) *g = r->g;
+    real *a_packed = (real *)((char *)r->a_packed + (size_t)id * in_lines(r->s.a_size));
+    for (int64_t jc = 0; jc < g->n; jc += r->s.nc) {
+        const int64_t nc = min(r->s.nc, g->n - jc);
+        const DT(share) share = DT(gemm_share)(&r->s, g->m, nc, threads, id);
+        for (int64_t pb = 0; pb < g->k; pb += r->s.kb) {
+            const int64_t kb = min(r->s.kb, g->k - pb);
+            pack_b_share(r, pb, kb, jc, nc, threads, id);
+            wait_for_team(threads);
+            if (share.m > 0 && share.n > 0) rows_of_share(r, share, jc, nc, pb, kb, a_packed);
+            if (jc + nc < g->n || pb + kb < g->k) wait_for_team(threads);
+        }
+    }
+}
+
+/* k == 0: there is nothing to add, but C is scaled and finished all the same. */
+static void empty_sum(const DT(gemm_args) * g) {
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) g->c[i * g->ldc + j] = g->beta == 0 ? 0 : g->beta * g->c[i * g->ldc + j];
+    if (g->epilogue) g->epilogue(g->e, 0, g->m, 0, g->n, g->c, g->ldc);
+}
+
+dtconv_status DT(gemm)(const DT(gemm_args) * args, void *workspace, size_t bytes) {
+    return DT(gemm_scaled)(args, 1, workspace, bytes);
+}
+
+dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *workspace, size_t bytes) {
+    if (args->m < 0 || args->n < 0 || args->k < 0 || args->ldc < args->n) return DTCONV_ARGUMENT;
+    if (args->m == 0 || args->n == 0) return DTCONV_OK;
+    if (args->k == 0) {
+        empty_sum(args);
+        return DTCONV_OK;
+    }
+    const DT(ukr_row) *ukr = DT(ukr_current)();
+    if (!ukr) return DTCONV_KERNEL;
+    DT(gemm_args) g = *args;
+    run_state r = {.g = &g, .ukr = ukr, .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k), .alpha = alpha};
+    const int threads = threads_for(g.threads);
+    if (bytes < bytes_of(&r.s, threads)) return DTCONV_WORKSPACE;
+    r.b_packed = (real *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
+    r.a_packed = (real *)((char *)r.b_packed + in_lines(r.s.b_size));
+    if (g.a_in_place) {
+        r.in_place = ukr->in_place && g.a_in_place->cs == 1;
+        g.pack_a = DT(pack_a_matrix), g.a = g.a_in_place;
+    }
+    if (threads == 1) {
+        run_thread(&r, 1, 0);
+        return DTCONV_OK;
+    }
+#pragma omp parallel num_threads(threads)
+    run_thread(&r, team_size(), thread_id());
+    return DTCONV_OK;
+}

@@ -1,0 +1,85 @@
+/* The micro-kernel: one contract, several providers, one table.
+ *
+ *   C (m x n) = alpha * A (m x k) * B (k x n) + beta * C      m <= MR, n <= NR; C row-major, rows ldc apart
+ *
+ * A is the operand whose elements are broadcast, B the one that is loaded as vectors along C's rows:
+ *
+ *        A panel, MR rows: element (i, p) at a[i * rs_a + p * cs_a]     packed: rs_a = 1, cs_a = MR
+ *        B panel, NR columns: element (p, j) at b[p * NR + j]           always packed, filled up to NR
+ *
+ * A packed A panel is filled up to MR rows, too; a kernel with `in_place` set reads A from a plain matrix instead, with
+ * rs_a == 1 or cs_a == 1, and touches no row past m.  beta == 0 means that C is not read.
+ * A kernel that prefers columns (BLIS's skx_asm_32x12) is in the table with its operands exchanged: MR = 12, NR = 32.
+ *
+ * The order of the sum over k is the same for every element of C, wherever it lies in the tile.
+ *
+ * No include guard: include it after dtconv_real.h, once; dtconv_both.h includes it once per precision.
+ */
+
+typedef struct {
+    int64_t m, n, k;
+    real alpha;
+    const real *a;
+    int64_t rs_a, cs_a;
+    const real *b;
+    real beta;
+    real *c;
+    int64_t ldc;
+    const real *a_next, *b_next; /* panels of the next call, to be prefetched; any address will do */
+} DT(ukr_call);
+
+struct DT(ukr_row);
+typedef void (*DT(ukr_fn))(const struct DT(ukr_row) * row, const DT(ukr_call) * call);
+
+/* How a kernel that is not ours is called (dtconv_ukr_row.foreign). */
+#ifndef DTCONV_UKR_ABI
+#define DTCONV_UKR_ABI
+enum {
+    DTCONV_ABI_NATIVE = 0,
+    DTCONV_ABI_BLIS_0 = 1, /* BLIS below 1.0: (k, alpha, a, b, beta, c, rs_c, cs_c, auxinfo, cntx) */
+    DTCONV_ABI_BLIS_1 = 2, /* BLIS from 1.0: (m, n, k, alpha, ...) */
+};
+enum { DTCONV_UKR_MAX_MR = 32, DTCONV_UKR_MAX_NR = 64, DTCONV_UKR_CAPACITY = 48, DTCONV_UKR_NAME = 48 };
+#endif
+
+typedef struct DT(ukr_row) {
+    char name[DTCONV_UKR_NAME];
+    int mr, nr;
+    unsigned features; /* CPU features that it needs: dtconv_cpu.h */
+    int rank;          /* expected order of speed among usable kernels, best first (smallest) */
+    int in_place;      /* reads A with rs_a != 1 where cs_a == 1, or rs_a == 1 with any cs_a */
+    DT(ukr_fn) run;
+    /* for kernels of other libraries */
+    void *foreign;
+    int abi;       /* DTCONV_ABI_* */
+    int exchanged; /* the foreign kernel loads its own A as vectors: call it with operands exchanged */
+} DT(ukr_row);
+
+/* The table: native kernels first, then what has been registered.  NULL past the end. */
+const DT(ukr_row) * DT(ukr_get)(int index);
+
+/* Adds a kernel of another library; mr, nr, exchanged as in its own words (mr x nr of the foreign routine).
+ * Returns its index, or -1 when the table is full or the sizes exceed DTCONV_UKR_MAX_*. */
+int DT(ukr_register)(const char *name, void *foreign, int abi, int mr, int nr, int row_preferred, unsigned features,
+                     int rank);
+
+/* Takes a registered kernel out of choice for ever (a failed self-test), or puts one in force. */
+void DT(ukr_select)(const DT(ukr_row) * row);
+
+/* The kernel in force.  The first call asks the chooser, or takes the best native one where there is no chooser.
+ * NULL when the chooser could not choose. */
+const DT(ukr_row) * DT(ukr_current)(void);
+
+/* Runs `row` and the portable kernel on full and edge tiles; returns the largest error in units of the tolerance,
+ * so that a correct kernel gives less than 1. */
+double DT(ukr_check)(const DT(ukr_row) * row);
+
+/* Called `repeats` times on the same packed panels of depth k: the speed of a kernel in cache. */
+void DT(ukr_repeat)(const DT(ukr_row) * row, int64_t repeats, int64_t k, const real *a, const real *b, real *c);
+
+/* Independent fused multiply-adds in registers, on vectors of the widest type among `features`; returns the number of
+ * floating-point operations done. */
+double DT(ukr_peak)(unsigned features, int64_t repeats);
+
+/* The whole kernel table asks this function when a kernel is wanted for the first time; returns 0 when done. */
+void DT(ukr_set_chooser)(int (*chooser)(void));

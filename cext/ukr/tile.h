@@ -1,0 +1,135 @@
+/* The native micro-kernel, written once for all vector lengths.
+ *
+ *   C (m x n) = alpha * A (m x k) * B (k x n) + beta * C
+ *
+ * The including file defines before it
+ *   VBYTES  bytes of a vector,  NV  vectors in a row of the tile (NR = NV * VBYTES / sizeof(real)),  MR  rows,
+ *   TARGET  function attributes that switch the instruction set on,
+ * and gets `run`.  The tile of MR x NV accumulators stays in registers; each step of k loads NV vectors of B and
+ * broadcasts one element of A per row.  Rows past a full tile are done in pieces of 8, 4, 2 and 1 rows, columns in
+ * whole vectors; the sum over k has the same order in all of them.
+ */
+#include "dtconv_ukr.h"
+
+#define V ((int)(VBYTES / sizeof(real)))
+#define NR (NV * V)
+#define INLINE static inline __attribute__((always_inline))
+
+typedef real vec __attribute__((vector_size(VBYTES), aligned(sizeof(real)), may_alias));
+typedef real aligned_vec __attribute__((vector_size(VBYTES)));
+
+/* Adds row `i` of the tile to C; `count` < V elements of the last vector exist. */
+TARGET INLINE void store_row(const aligned_vec *acc, int vectors, int count, const DT(ukr_call) * t, real *c) {
+    const int whole = count ? vectors - 1 : vectors;
+    for (int v = 0; v < whole; v++) {
+        vec *to = (vec *)(c + v * V);
+        const aligned_vec sum = acc[v] * t->alpha;
+        *to = t->beta == 0 ? sum : (aligned_vec)(sum + t->beta * (aligned_vec)*to);
+    }
+    if (count) {
+        real last[VBYTES / sizeof(real)] __attribute__((aligned(VBYTES)));
+        *(aligned_vec *)last = acc[vectors - 1] * t->alpha;
+        real *to = c + whole * V;
+        for (int j = 0; j < count; j++) to[j] = t->beta == 0 ? last[j] : last[j] + t->beta * to[j];
+    }
+}
+
+/* `rows` x `vectors` of the tile, from row `first` on.  The three counts are constants where it is inlined. */
+TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) * t, int64_t first) {
+    aligned_vec acc[MR][NV];
+    const real *b = t->b;
+    const int64_t rs = t->rs_a, cs = t->cs_a;
+#pragma GCC unroll 32
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) acc[i][v] = (aligned_vec){0};
+    if (packed) {
+        const real *a = t->a + first;
+        for (int64_t p = 0; p < t->k; p++, a += cs, b += NR) {
+            aligned_vec bv[NV];
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++) bv[v] = *(const vec *)(b + v * V);
+#pragma GCC unroll 32
+            for (int i = 0; i < rows; i++) {
+                const real ai = a[i];
+#pragma GCC unroll 8
+                for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
+            }
+        }
+    } else {
+        /* one pointer for three rows: the others are reached by index and index * 2 */
+        const real *group[(MR + 2) / 3];
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i += 3) group[i / 3] = t->a + (first + i) * rs;
+        for (int64_t p = 0; p < t->k; p++, b += NR) {
+            aligned_vec bv[NV];
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++) bv[v] = *(const vec *)(b + v * V);
+#pragma GCC unroll 32
+            for (int i = 0; i < rows; i++) {
+                const real ai = group[i / 3][(i % 3) * rs];
+#pragma GCC unroll 8
+                for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
+            }
+#pragma GCC unroll 16
+            for (int i = 0; i < rows; i += 3) group[i / 3]++;
+        }
+    }
+    const int count = (int)(t->n % V);
+#pragma GCC unroll 32
+    for (int i = 0; i < rows; i++) store_row(acc[i], vectors, count, t, t->c + (first + i) * t->ldc);
+}
+
+/* All rows of the tile, `vectors` wide. */
+TARGET INLINE void rows_of(int vectors, int packed, const DT(ukr_call) * t) {
+    if (t->m == MR) {
+        piece(MR, vectors, packed, t, 0);
+        return;
+    }
+    int64_t i = 0;
+    if (MR > 8)
+        for (; t->m - i >= 8; i += 8) piece(MR > 8 ? 8 : 1, vectors, packed, t, i);
+    if (MR > 4)
+        for (; t->m - i >= 4; i += 4) piece(MR > 4 ? 4 : 1, vectors, packed, t, i);
+    for (; t->m - i >= 2; i += 2) piece(2, vectors, packed, t, i);
+    if (t->m > i) piece(1, vectors, packed, t, i);
+}
+
+#define WIDTH(vectors)                                                                                                \
+    TARGET static __attribute__((noinline)) void packed_##vectors(const DT(ukr_call) * t) { rows_of(vectors, 1, t); } \
+    TARGET static __attribute__((noinline)) void in_place_##vectors(const DT(ukr_call) * t) { rows_of(vectors, 0, t); }
+WIDTH(1)
+#if NV > 1
+WIDTH(2)
+#endif
+#if NV > 2
+WIDTH(3)
+#endif
+
+TARGET static void run(const DT(ukr_row) * row, const DT(ukr_call) * t) {
+    (void)row;
+    const int64_t vectors = (t->n + V - 1) / V;
+    const int packed = t->rs_a == 1;
+#if NV > 2
+    if (vectors == 3) {
+        if (packed)
+            packed_3(t);
+        else
+            in_place_3(t);
+        return;
+    }
+#endif
+#if NV > 1
+    if (vectors == 2) {
+        if (packed)
+            packed_2(t);
+        else
+            in_place_2(t);
+        return;
+    }
+#endif
+    if (packed)
+        packed_1(t);
+    else
+        in_place_1(t);
+}
