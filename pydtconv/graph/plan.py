@@ -1,0 +1,172 @@
+"""The plan of a graph for one batch shape: what runs, in which order, where everything lies, and what it will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydtconv.graph.graph import Graph, Node, Tensor
+from pydtconv.graph.rewrite import rewrite
+from pydtconv.graph.schedule import Scheduler, Step
+from pydtconv.graph.storage import Storage, View, place
+
+MIB = 1 << 20
+
+
+class MemoryLimitError(MemoryError):
+    """No plan fits in the memory limit; `smallest_bytes` is the least that a plan needs."""
+
+    def __init__(self, limit: int, smallest: int) -> None:
+        super().__init__(
+            f"memory_limit: expected at least {smallest} bytes ({smallest / MIB:.1f} MiB), the smallest plan of this "
+            f"model and batch size; got {limit} bytes ({limit / MIB:.1f} MiB)"
+        )
+        self.smallest_bytes = smallest
+
+
+@dataclass(eq=False)
+class Plan:
+    """A compiled graph.
+
+    steps: calls in order.  storages: pieces of the arena with life times and offsets.  arena_bytes: its size.
+    gradient_order: parameters in the order in which backward completes their gradients.
+    slots: flat arrays that the optimizer keeps beside parameters and gradients.  backward_start: the first step of
+    backward.  homes: where inputs and outputs lie.
+    """
+
+    graph: Graph
+    steps: list[Step]
+    storages: list[Storage]
+    arena_bytes: int
+    gradient_order: list[Tensor]
+    variant: str
+    slots: int = 0
+    backward_start: int = 0
+    homes: dict[Tensor, View] = field(default_factory=dict)
+    algorithms: dict[Node, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of all variables that the graph uses."""
+        return sum(tensor.spec.nbytes for tensor in self.graph.parameters)
+
+    @property
+    def gradient_bytes(self) -> int:
+        return sum(tensor.spec.nbytes for tensor in self.gradient_order)
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.slots * self.gradient_bytes
+
+    @property
+    def transient_bytes(self) -> int:
+        """The largest workspace that is allocated at the time of a call instead of being placed ahead."""
+        return max((step.transient_bytes for step in self.steps), default=0)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Predicted peak: variables, gradients, optimizer slots, the arena, and workspaces outside of it."""
+        return self.parameter_bytes + self.gradient_bytes + self.slot_bytes + self.arena_bytes + self.transient_bytes
+
+    def live_bytes(self) -> list[int]:
+        """Bytes of the arena in use at each step, without holes."""
+        change = [0] * (len(self.steps) + 2)
+        for storage in self.storages:
+            change[storage.first] += storage.nbytes
+            change[storage.last + 1] -= storage.nbytes
+        total, result = 0, []
+        for delta in change[: max(len(self.steps), 1)]:
+            total += delta
+            result.append(total)
+        return result
+
+    def peak_step(self) -> int:
+        """The step at which most of the arena is in use."""
+        live = self.live_bytes()
+        return max(range(len(live)), key=live.__getitem__)
+
+    def live_at(self, step: int) -> list[Storage]:
+        """Storages in use at a step, the largest first."""
+        alive = [storage for storage in self.storages if storage.first <= step <= storage.last]
+        return sorted(alive, key=lambda storage: -storage.nbytes)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row a node: name, op, output shape, algorithm by pass, bytes of output, saved arrays and workspaces."""
+        seen: dict[Node, dict[str, Any]] = {}
+        for step in self.steps:
+            node = step.node
+            if node not in seen:
+                seen[node] = {
+                    "node": node.name,
+                    "op": node.op.name,
+                    "output": node.outputs[0].shape,
+                    "algorithms": self.algorithms.get(node, {}),
+                    "output_bytes": sum(tensor.spec.nbytes for tensor in node.outputs),
+                    "saved_bytes": sum(view.spec.nbytes for view in step.saved.values()),
+                    "workspace_bytes": 0,
+                }
+            workspace = step.transient_bytes or (step.workspace.spec.nbytes if step.workspace else 0)
+            seen[node]["workspace_bytes"] = max(seen[node]["workspace_bytes"], workspace)
+        yield from seen.values()
+
+    def __str__(self) -> str:
+        lines = [f"{'node':40} {'op':18} {'output':22} {'algorithm':30} {'MiB out':>9} {'saved':>8} {'work':>8}"]
+        for row in self.rows():
+            algorithm = " ".join(dict.fromkeys(row["algorithms"].values()))
+            figures = (row["output_bytes"], row["saved_bytes"], row["workspace_bytes"])
+            out, saved, work = (value / MIB for value in figures)
+            shape = "x".join(map(str, row["output"])) or "scalar"
+            lines.append(
+                f"{row['node'][:40]:40} {row['op'][:18]:18} {shape[:22]:22} {algorithm[:30]:30} {out:9.2f} {saved:8.2f} {work:8.2f}"
+            )
+        parts = {
+            "variables": self.parameter_bytes,
+            "gradients": self.gradient_bytes,
+            "optimizer slots": self.slot_bytes,
+            "arena": self.arena_bytes,
+            "workspaces at call time": self.transient_bytes,
+            "predicted peak": self.peak_bytes,
+        }
+        lines += [f"{name:>24}: {value / MIB:10.2f} MiB" for name, value in parts.items() if value]
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path) -> Path:
+        """Draws memory over the step as a picture (PNG, SVG, PDF by suffix), naming the tensors that make the peak.
+
+        Raises ImportError when matplotlib is not installed (extra `plot`).
+        """
+        from pydtconv.graph.plot import plot_memory
+
+        return plot_memory(self, Path(path))
+
+
+def build_plan(graph: Graph, variant: str | None = None, memory_limit: int | None = None, slots: int = 0) -> Plan:
+    """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
+
+    variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed.
+    slots: flat arrays of the optimizer, for the prediction only.
+
+    Raises ValueError for a graph whose loss is no scalar, MemoryLimitError when no plan fits in the limit.
+    """
+    if graph.loss is not None and graph.loss.shape != ():
+        raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
+    rewrite(graph, variant)
+    scheduler = Scheduler(graph)
+    scheduler.run()
+    storages = list(scheduler.storages)
+    plan = Plan(
+        graph=graph,
+        steps=scheduler.steps,
+        storages=storages,
+        arena_bytes=place(storages),
+        gradient_order=scheduler.gradient_order,
+        variant=variant or "",
+        slots=slots,
+        backward_start=scheduler.backward_start,
+        homes={tensor: scheduler.layout.view(tensor) for tensor in [*graph.inputs.values(), *graph.outputs.values()]},
+    )
+    if memory_limit is not None and plan.peak_bytes > memory_limit:
+        raise MemoryLimitError(memory_limit, plan.peak_bytes)
+    return plan

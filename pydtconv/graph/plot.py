@@ -1,0 +1,74 @@
+"""A picture of memory over the steps of a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydtconv.graph.plan import Plan
+
+MIB = 1 << 20
+COLORS = {
+    "input": "#9aa5b1",
+    "activation": "#3a7ca5",
+    "saved": "#81b29a",
+    "gradient": "#e07a5f",
+    "workspace": "#f2cc8f",
+}
+
+
+def plot_memory(plan: Plan, path: Path) -> Path:
+    """Two panels: bytes in use over the steps by kind; and each storage as a box (step x offset in the arena)."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch, Rectangle
+    except ImportError as error:
+        raise ImportError("plan.plot needs matplotlib: pip install 'pydtconv[plot]'") from error
+
+    count = max(len(plan.steps), 1)
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    over_time, boxes = figure.subplots(2, 1, sharex=True)
+
+    bottoms = [0.0] * count
+    for kind, color in COLORS.items():
+        sizes = [0.0] * count
+        for storage in plan.storages:
+            if storage.kind == kind:
+                for step in range(max(storage.first, 0), min(storage.last + 1, count)):
+                    sizes[step] += storage.nbytes / MIB
+        tops = [low + size for low, size in zip(bottoms, sizes, strict=True)]
+        over_time.fill_between(range(count), bottoms, tops, color=color, step="mid", linewidth=0)
+        bottoms = tops
+    peak = plan.peak_step()
+    over_time.axhline(plan.arena_bytes / MIB, color="#333333", linewidth=0.8, linestyle=":")
+    over_time.axvline(peak, color="#333333", linewidth=0.8, linestyle="--")
+    fixed = plan.parameter_bytes + plan.gradient_bytes + plan.slot_bytes
+    over_time.set_title(
+        f"Memory over one step: arena {plan.arena_bytes / MIB:.1f} MiB, variables with gradients and slots "
+        f"{fixed / MIB:.1f} MiB, predicted peak {plan.peak_bytes / MIB:.1f} MiB",
+        fontsize=10,
+    )
+    lines = [f"peak at {plan.steps[peak].node.name}:" if plan.steps else "nothing runs"]
+    lines += [f"{storage.nbytes / MIB:8.2f} MiB  {storage.name}" for storage in plan.live_at(peak)[:8]]
+    over_time.text(
+        0.01, 0.97, "\n".join(lines), transform=over_time.transAxes, va="top", family="monospace", fontsize=7,
+        bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none"},
+    )  # fmt: skip
+    over_time.set_ylabel("MiB in use")
+    handles = [Patch(color=color, label=kind) for kind, color in COLORS.items()]
+    over_time.legend(handles=handles, loc="upper right", fontsize=8)
+
+    for storage in plan.storages:
+        corner = (storage.first - 0.5, storage.offset / MIB)
+        width = min(storage.last, count) - storage.first + 1
+        boxes.add_patch(
+            Rectangle(corner, width, storage.nbytes / MIB, facecolor=COLORS[storage.kind], edgecolor="white", linewidth=0.2)
+        )
+    boxes.axvline(peak, color="#333333", linewidth=0.8, linestyle="--")
+    boxes.set_xlim(-0.5, count)
+    boxes.set_ylim(0, max(plan.arena_bytes / MIB, 1e-6))
+    boxes.set_xlabel(f"step (backward starts at {plan.backward_start})")
+    boxes.set_ylabel("place in the arena, MiB")
+    figure.savefig(path, dpi=130)
+    return path

@@ -1,0 +1,319 @@
+"""The steps of a plan: every pass of every node in the order in which it runs, bound to views.
+
+Forward steps run in the order of the trace, backward steps in the reverse of it.  While the backward steps are laid out,
+gradients are placed: an operator that passes its dy on aliases it, one that works in place takes it over, the gradient
+of a concatenation is read in slices, and later contributions to a gradient are added to the first.  Before memory that
+another living gradient shares would be changed, it is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydtconv.graph.graph import Graph, Node, Tensor
+from pydtconv.graph.layout import Layout, is_concatenation
+from pydtconv.graph.storage import Storage, View
+from pydtconv.ops.base import Retained, Spec
+
+
+@dataclass(eq=False)
+class Step:
+    """One call of the executor.
+
+    direction: "forward" or "backward" (a pass of the node), "copy" (y = x) or "add" (y += x).
+    transient_bytes: workspace that is allocated when the step runs, for operators whose workspace is not placed.
+    ready: variables whose gradient is complete after this step.
+    """
+
+    direction: str
+    node: Node
+    x: tuple[View | None, ...] = ()
+    y: tuple[View | None, ...] = ()
+    dy: tuple[View | None, ...] = ()
+    dx: tuple[View | None, ...] = ()
+    accumulate: tuple[bool, ...] = ()
+    saved: dict[str, View] = field(default_factory=dict)
+    workspace: View | None = None
+    transient_bytes: int = 0
+    ready: tuple[Tensor, ...] = ()
+
+    def views(self) -> list[View]:
+        every = [*self.x, *self.y, *self.dy, *self.dx, *self.saved.values(), self.workspace]
+        return [view for view in every if view is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterGradient:
+    """Home of the gradient of a variable: its slice of the store's flat array."""
+
+    tensor: Tensor
+
+
+class LossGradient:
+    """Home of d loss / d loss = 1."""
+
+
+def needs_gradient(graph: Graph) -> set[Tensor]:
+    """Tensors on a path from a trainable variable to the loss."""
+    down: set[Tensor] = {tensor for tensor in graph.parameters if tensor.variable and tensor.variable.trainable}
+    for node in graph.nodes:
+        if any(tensor in down for tensor in _differentiable(node)):
+            down.update(tensor for tensor in node.outputs if tensor.dtype.startswith("float"))
+    up: set[Tensor] = {graph.loss} if graph.loss is not None else set()
+    for node in reversed(graph.nodes):
+        if any(tensor in up for tensor in node.outputs):
+            up.update(_differentiable(node))
+    return down & up
+
+
+def _differentiable(node: Node) -> list[Tensor]:
+    excluded = {*node.op.updates, *node.op.nondifferentiable}
+    return [tensor for i, tensor in enumerate(node.inputs) if i not in excluded]
+
+
+class Scheduler:
+    """Lays out the steps of a graph.  After `run`: steps, storages, gradient_order."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.needed = needs_gradient(graph)
+        self.differentiated = [node for node in graph.nodes if self._runs_backward(node)]
+        self.retained = {node: self._retained(node) for node in self.differentiated}
+        kept = [
+            tensor
+            for node, retained in self.retained.items()
+            for tensor in [*(node.inputs[i] for i in retained.x), *(node.outputs[i] for i in retained.y)]
+        ]
+        self.layout = Layout(graph, kept)
+        self.steps: list[Step] = []
+        self.storages: dict[Storage, None] = {}
+        self.saved: dict[Node, dict[str, View]] = {}
+        self.gradients: dict[Tensor, View] = {}
+        self.pending: dict[Tensor, View] = {}  # gradients that a backward step has still to read
+        self.gradient_order: list[Tensor] = []
+        self.backward_start = 0
+
+    def run(self) -> None:
+        for node in self.graph.nodes:
+            self._forward(node)
+        if self.graph.loss is not None:
+            self._backward_all()
+        end = len(self.steps)
+        for tensor in [*self.graph.inputs.values(), *self.graph.outputs.values()]:
+            home = self.layout.view(tensor).home
+            if isinstance(home, Storage):
+                self.storages[home] = None
+                home.touch(0 if tensor.node is None else end)
+                if tensor in self.graph.outputs.values():
+                    home.touch(end)
+
+    # -- forward ---------------------------------------------------------------------------------------------------
+
+    def _runs_backward(self, node: Node) -> bool:
+        return any(tensor in self.needed for tensor in node.outputs) and any(
+            tensor in self.needed for tensor in _differentiable(node)
+        )
+
+    def _needs(self, node: Node) -> tuple[bool, ...]:
+        excluded = {*node.op.updates, *node.op.nondifferentiable}
+        return tuple(i not in excluded and tensor in self.needed for i, tensor in enumerate(node.inputs))
+
+    def _retained(self, node: Node) -> Retained:
+        if node.op.is_view or is_concatenation(node):
+            return Retained()
+        return node.op.retains(self._needs(node))
+
+    def _forward(self, node: Node) -> None:
+        if node.op.is_view:
+            return
+        if is_concatenation(node) and self._forward_concatenation(node):
+            return
+        x = tuple(self.layout.view(tensor) for tensor in node.inputs)
+        y = tuple(self.layout.view(tensor) for tensor in node.outputs)
+        specs = [tensor.spec for tensor in node.inputs]
+        saves = node.op.saves(*specs, training=self.graph.training)
+        saved = {key: self._new(f"{node.name}.{key}", "saved", spec) for key, spec in saves.items()}
+        self.saved[node] = saved
+        self._append(self._with_workspace(Step("forward", node, x=x, y=y, saved=saved)))
+
+    def _forward_concatenation(self, node: Node) -> bool:
+        """Copies the inputs that do not lie in the output already; False when no input lies there (the op copies)."""
+        whole = self.layout.view(node.outputs[0])
+        slices = self._slices(node, whole)
+        if slices is None:
+            return False
+        views = [self.layout.view(tensor) for tensor in node.inputs]
+        for view, part in zip(views, slices, strict=True):
+            if not view.same_place(part):
+                self._append(Step("copy", node, x=(view,), y=(part,)))
+        return True
+
+    def _slices(self, node: Node, whole: View) -> list[View] | None:
+        """The parts of a concatenation's output (or of its gradient) that belong to its inputs."""
+        if node.op.axis not in (-1, 3) or len(whole.spec.shape) != 4:  # type: ignore[attr-defined]
+            return None
+        ld = whole.ld or whole.spec.shape[-1]
+        parts, channel = [], whole.channel
+        for tensor in node.inputs:
+            parts.append(View(whole.home, tensor.spec, channel, ld))
+            channel += tensor.shape[-1] or 0
+        return parts
+
+    # -- backward --------------------------------------------------------------------------------------------------
+
+    def _backward_all(self) -> None:
+        loss = self.graph.loss
+        assert loss is not None
+        self.backward_start = len(self.steps)
+        self.gradients[loss] = View(LossGradient(), loss.spec)
+        for node in reversed(self.differentiated):
+            if any(tensor in self.gradients for tensor in node.outputs):
+                self._backward(node)
+        seen: dict[Tensor, int] = {}
+        for index, step in enumerate(self.steps):
+            for view in [*step.dx, *(step.y if step.direction == "add" else ())]:
+                if view is not None and isinstance(view.home, ParameterGradient):
+                    seen[view.home.tensor] = index
+        for tensor, index in sorted(seen.items(), key=lambda item: item[1]):
+            self.steps[index].ready += (tensor,)
+            self.gradient_order.append(tensor)
+
+    def _backward(self, node: Node) -> None:
+        if node.op.is_view or (is_concatenation(node) and len(node.outputs[0].shape) == 4 and node.op.axis in (-1, 3)):  # type: ignore[attr-defined]
+            self._backward_alias(node)
+            return
+        dy = [self.gradients.get(tensor) for tensor in node.outputs]
+        if node.op.overwrites_dy:
+            for index, view in enumerate(dy):
+                if view is not None and (self._shared(view, node.outputs) or not isinstance(view.home, Storage)):
+                    dy[index] = self._copied(node, view, node.outputs[index])
+        for tensor in node.outputs:
+            self.pending.pop(tensor, None)
+        needs = self._needs(node)
+        dx: list[View | None] = [None] * len(node.inputs)
+        accumulate = [False] * len(node.inputs)
+        passed: list[int] = []
+        added: list[tuple[int, View]] = []
+        for i, tensor in enumerate(node.inputs):
+            if not needs[i]:
+                continue
+            if i in node.op.passes_dy:
+                passed.append(i)
+            elif tensor not in self.gradients:
+                self.gradients[tensor] = dx[i] = self._first_place(node, i, dy, dx)
+            elif i in node.op.accumulates and tensor not in node.inputs[:i]:
+                self._own(node, tensor, dy)
+                dx[i], accumulate[i] = self.gradients[tensor], True
+            else:
+                part = self._new(f"d {tensor.name} part", "gradient", tensor.spec)
+                dx[i] = part
+                added.append((i, part))
+        if any(view is not None for view in dx) or node.op.overwrites_dy:
+            retained = self.retained[node]
+            x = tuple(self.layout.view(t) if i in retained.x else None for i, t in enumerate(node.inputs))
+            y = tuple(self.layout.view(t) if i in retained.y else None for i, t in enumerate(node.outputs))
+            step = Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=tuple(accumulate))
+            step.saved = self.saved[node]
+            self._append(self._with_workspace(step))
+        for i in passed:
+            assert dy[0] is not None
+            self._pass_on(node, node.inputs[i], dy[0], [dy[0]])
+        for i, part in added:
+            self._own(node, node.inputs[i], [part])
+            self._append(Step("add", node, x=(part,), y=(self.gradients[node.inputs[i]],)))
+        self._mark_pending(node)
+
+    def _backward_alias(self, node: Node) -> None:
+        """A view's gradient is its dy in another shape; a concatenation's are slices of its dy."""
+        out = node.outputs[0]
+        dy = self.gradients[out]
+        self.pending.pop(out, None)
+        if node.op.is_view:
+            tensor = node.inputs[0]
+            if dy.is_slice:
+                dy = self._copied(node, dy, out)
+            parts = [View(dy.home, tensor.spec)]
+        else:
+            parts = self._slices(node, dy) or []
+        for tensor, part in zip(node.inputs, parts, strict=True):
+            if tensor in self.needed:
+                self._pass_on(node, tensor, part, parts)
+        self._mark_pending(node)
+
+    def _pass_on(self, node: Node, tensor: Tensor, part: View, reading: Sequence[View]) -> None:
+        """Makes `part` of a dy a contribution to the gradient of `tensor`; `reading`: what may not change meanwhile."""
+        if tensor in self.gradients:
+            self._own(node, tensor, reading)
+            self._append(Step("add", node, x=(part,), y=(self.gradients[tensor],)))
+        elif tensor.variable is not None:
+            self.gradients[tensor] = self._home_of_gradient(tensor)
+            self._append(Step("copy", node, x=(part,), y=(self.gradients[tensor],)))
+        else:
+            self.gradients[tensor] = part
+            self.pending[tensor] = part
+
+    def _mark_pending(self, node: Node) -> None:
+        for tensor in node.inputs:
+            if tensor in self.gradients and tensor.node is not None:
+                self.pending[tensor] = self.gradients[tensor]
+
+    def _first_place(self, node: Node, i: int, dy: list[View | None], dx: list[View | None]) -> View:
+        """Where the first contribution to an input's gradient goes: over dy where the op allows it, else new memory."""
+        tensor = node.inputs[i]
+        passes = any(node.inputs[j] in self.needed for j in node.op.passes_dy)
+        alone = len(dy) == 1 and not passes and tensor.variable is None
+        if alone and i in node.op.inplace_backward and dy[0] is not None:
+            view = dy[0]
+            taken = any(other is not None and other.overlaps(view) for other in dx)
+            if (
+                isinstance(view.home, Storage)
+                and view.spec == tensor.spec
+                and not taken
+                and not self._shared(view, node.outputs)
+            ):
+                return view
+        return self._home_of_gradient(tensor)
+
+    def _home_of_gradient(self, tensor: Tensor) -> View:
+        if tensor.variable is not None:
+            return View(ParameterGradient(tensor), tensor.spec)
+        return self._new(f"d {tensor.name}", "gradient", tensor.spec)
+
+    def _shared(self, view: View, excluding: tuple[Tensor, ...]) -> bool:
+        """Whether a gradient that is still to be read, other than those of `excluding`, lies in the same memory."""
+        return any(view.overlaps(other) for tensor, other in self.pending.items() if tensor not in excluding)
+
+    def _own(self, node: Node, tensor: Tensor, reading: Sequence[View | None]) -> None:
+        """Copies the gradient of a tensor if adding to it would change memory that somebody else reads."""
+        view = self.gradients[tensor]
+        if self._shared(view, (tensor,)) or any(other is not None and other.overlaps(view) for other in reading):
+            self.gradients[tensor] = self._copied(node, view, tensor)
+
+    def _copied(self, node: Node, view: View, tensor: Tensor) -> View:
+        copy = self._new(f"d {tensor.name} copy", "gradient", tensor.spec)
+        self._append(Step("copy", node, x=(view,), y=(copy,)))
+        return copy
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def _new(self, name: str, kind: str, spec: Spec) -> View:
+        return View(Storage(name, kind, spec.nbytes), spec)
+
+    def _with_workspace(self, step: Step) -> Step:
+        """Places the workspace of a step, or notes its size where the operator wants it at call time."""
+        node = step.node
+        nbytes = node.op.workspace(step.direction, *(tensor.spec for tensor in node.inputs))
+        if nbytes and not getattr(node.op, "persistent", True):
+            step.transient_bytes = nbytes
+        elif nbytes:
+            step.workspace = self._new(f"{node.name}.{step.direction}", "workspace", Spec((nbytes,), "uint8"))
+        return step
+
+    def _append(self, step: Step) -> None:
+        index = len(self.steps)
+        for view in step.views():
+            if isinstance(view.home, Storage):
+                view.home.touch(index)
+                self.storages[view.home] = None
+        self.steps.append(step)
