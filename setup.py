@@ -6,10 +6,14 @@ the best one the CPU can run before it imports the Cython modules, which link to
 of its architecture and still uses the widest vectors, and the compiler is never told `-march=native`.
 
 Every file of gemm/, conv/, nn/ and ukr/ is compiled once per precision (see cext/include/dtconv_real.h).
-Set DTCONV_LEVELS=generic,x86-64-v3 to build fewer levels, and DTCONV_JOBS for the number of parallel compilations.
+DTCONV_LEVELS=generic,x86-64-v3 builds fewer levels, DTCONV_JOBS is the number of parallel compilations, and
+DTCONV_CFLAGS are further flags for the library (-Werror).
 """
+
+import hashlib
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -27,11 +31,29 @@ X86 = platform.machine().lower() in ("x86_64", "amd64")
 LEVEL_FLAGS = {
     "generic": [],
     "x86-64-v3": ["-mavx2", "-mfma", "-mbmi2", "-mf16c"],
-    "x86-64-v4": ["-mavx2", "-mfma", "-mbmi2", "-mf16c", "-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq",
-                  "-mprefer-vector-width=512"],
+    "x86-64-v4": [
+        "-mavx2",
+        "-mfma",
+        "-mbmi2",
+        "-mf16c",
+        "-mavx512f",
+        "-mavx512vl",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mprefer-vector-width=512",
+    ],
 }
-C_FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-Wall", "-Wextra", "-Werror=implicit",
-           "-fvisibility=default"]
+C_FLAGS = [
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wall",
+    "-Wextra",
+    "-Werror=implicit",
+    "-fvisibility=default",
+]
 FAMILIES = ("gemm", "conv", "nn", "ukr")
 MODULES = sorted(path.stem for path in (ROOT / "pydtconv" / "_ext").glob("*.pyx"))
 
@@ -42,18 +64,34 @@ def levels():
     return every if not wanted else ["generic"] + [level for level in wanted.split(",") if level in every[1:]]
 
 
+def c_flags():
+    return C_FLAGS + shlex.split(os.environ.get("DTCONV_CFLAGS", ""))
+
+
+def jobs():
+    return int(os.environ.get("DTCONV_JOBS") or os.cpu_count() or 1)
+
+
 class BuildExt(build_ext):
-    """Compiles libdtconv per level into the package, then the Cython modules against it."""
+    """Compiles libdtconv per level into the package, then the Cython modules against it.
+
+    Objects stay in build/, in a folder of their own per compiler and flags: a second build compiles only what changed.
+    """
+
+    def finalize_options(self):
+        self.compiler_command = (os.environ.get("CC") or "cc").split()
+        settings = " ".join([*self.compiler_command, *c_flags(), os.environ.get("CFLAGS", ""), sys.version])
+        self.build_temp = str(ROOT / "build" / f"objects-{hashlib.sha256(settings.encode()).hexdigest()[:8]}")
+        self.parallel = self.parallel or jobs()
+        super().finalize_options()
 
     def run(self):
         package = Path(self.get_ext_fullpath("pydtconv._ext.x")).parent
         objects = Path(self.build_temp).resolve() / "cext"
-        self.compiler_command = (os.environ.get("CC") or "cc").split()
         self.openmp = self.openmp_flags()
-        jobs = [job for level in levels() for job in self.compile_jobs(level, objects)]
-        workers = int(os.environ.get("DTCONV_JOBS") or os.cpu_count() or 1)
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(self.compile_one, jobs))
+        commands = [command for level in levels() for command in self.compile_commands(level, objects)]
+        with ThreadPoolExecutor(jobs()) as pool:
+            list(pool.map(self.compile_one, commands))
         for level in levels():
             self.link(level, objects / level, package / "lib" / level)
         for extension in self.extensions:
@@ -74,21 +112,32 @@ class BuildExt(build_ext):
         print("warning: this C compiler has no OpenMP; pydtconv will use one thread", file=sys.stderr)
         return []
 
-    def compile_jobs(self, level, objects):
-        """(command, source, object) of each file that is missing or older than its source or a header."""
+    def compile_commands(self, level, objects):
+        """The command of each object that is missing or older than its source, a header or this file."""
         headers = max(path.stat().st_mtime for path in [*ROOT.glob("cext/**/*.h"), Path(__file__)])
-        precisions = {"s": [], "d": ["-DDTCONV_DOUBLE"]}
-        sources = [(source, suffix, defines) for family in FAMILIES for source in sorted(ROOT.glob(f"cext/{family}/*.c"))
-                   for suffix, defines in precisions.items()]
-        sources += [(source, "", []) for source in sorted(ROOT.glob("cext/common/*.c"))]
+        both = {"s": [], "d": ["-DDTCONV_DOUBLE"]}
+        sources = [(source, "", []) for source in sorted(ROOT.glob("cext/common/*.c"))]
+        for family in FAMILIES:
+            for source in sorted(ROOT.glob(f"cext/{family}/*.c")):
+                sources += [(source, suffix, defines) for suffix, defines in both.items()]
         for source, suffix, defines in sources:
             target = objects / level / f"{source.parent.name}_{source.stem}{suffix and '_' + suffix}.o"
             if target.exists() and not self.force and target.stat().st_mtime > max(headers, source.stat().st_mtime):
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             compile_openmp = [flag for flag in self.openmp if not flag.startswith("-l")]
-            yield [*self.compiler_command, *C_FLAGS, *LEVEL_FLAGS[level], *compile_openmp, *defines,
-                   f"-I{ROOT / 'cext' / 'include'}", "-c", str(source), "-o", str(target)]
+            yield [
+                *self.compiler_command,
+                *c_flags(),
+                *LEVEL_FLAGS[level],
+                *compile_openmp,
+                *defines,
+                f"-I{ROOT / 'cext' / 'include'}",
+                "-c",
+                str(source),
+                "-o",
+                str(target),
+            ]
 
     def compile_one(self, command):
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -99,24 +148,57 @@ class BuildExt(build_ext):
 
     def link(self, level, objects, target):
         target.mkdir(parents=True, exist_ok=True)
-        name = ["-dynamiclib", f"-Wl,-install_name,@rpath/{LIBRARY}"] if MACOS else ["-shared", f"-Wl,-soname,{LIBRARY}"]
-        self.compile_one([*self.compiler_command, *name, *map(str, sorted(objects.glob("*.o"))), *self.openmp, "-lm",
-                          "-o", str(target / LIBRARY)])
+        name = (
+            ["-dynamiclib", f"-Wl,-install_name,@rpath/{LIBRARY}"] if MACOS else ["-shared", f"-Wl,-soname,{LIBRARY}"]
+        )
+        self.compile_one(
+            [
+                *self.compiler_command,
+                *name,
+                *map(str, sorted(objects.glob("*.o"))),
+                *self.openmp,
+                "-lm",
+                "-o",
+                str(target / LIBRARY),
+            ]
+        )
 
     def get_outputs(self):
         package = Path(self.build_lib) / "pydtconv" / "_ext"
         return super().get_outputs() + [str(package / "lib" / level / LIBRARY) for level in levels()]
 
 
+def packages():
+    """pydtconv and all its subpackages; models/ is pydtconv.applications."""
+    folders = [path.parent.relative_to(ROOT) for path in sorted(ROOT.glob("pydtconv/**/__init__.py"))]
+    return [".".join(folder.parts) for folder in folders] + ["pydtconv.applications"]
+
+
+def extension(name):
+    """A Cython module.  `cpu` says which build of libdtconv to load, so it does not link to it."""
+    return Extension(
+        f"pydtconv._ext.{name}",
+        [f"pydtconv/_ext/{name}.pyx"],
+        include_dirs=["cext/include"],
+        libraries=[] if name == "cpu" else ["dtconv"],
+        extra_compile_args=["-O2", "-Wno-unused-function"],
+    )
+
+
 setup(
-    packages=["pydtconv", *(f"pydtconv.{path.parent.relative_to(ROOT / 'pydtconv').as_posix().replace('/', '.')}"
-                            for path in sorted((ROOT / "pydtconv").glob("*/**/__init__.py"))), "pydtconv.applications"],
+    packages=packages(),
     package_dir={"pydtconv": "pydtconv", "pydtconv.applications": "models"},
-    package_data={"pydtconv": ["py.typed"], "pydtconv.datasets": ["*.npz", "*.gz"]},
+    include_package_data=False,
+    package_data={"pydtconv": ["py.typed"], "pydtconv.datasets": ["*.npz"]},
     ext_modules=cythonize(
-        [Extension(f"pydtconv._ext.{name}", [f"pydtconv/_ext/{name}.pyx"], include_dirs=["cext/include"],
-                   libraries=[] if name == "cpu" else ["dtconv"], extra_compile_args=["-O2", "-Wno-unused-function"]) for name in MODULES],
-        language_level=3, compiler_directives={"boundscheck": False, "wraparound": False, "initializedcheck": False,
-                                               "embedsignature": True}),
+        [extension(name) for name in MODULES],
+        language_level=3,
+        compiler_directives={
+            "boundscheck": False,
+            "wraparound": False,
+            "initializedcheck": False,
+            "embedsignature": True,
+        },
+    ),
     cmdclass={"build_ext": BuildExt},
 )
