@@ -34,7 +34,7 @@ def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.files, server.requests, server.missing_bytes = {}, [], 0
         server.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()
