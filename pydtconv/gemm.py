@@ -7,7 +7,9 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv._ext import gemm as _gemm
+from pydtconv._ext import ukr
 
 _local = threading.local()
 
@@ -87,5 +89,5 @@ def gemm(
     if (c.strides[1] != c.itemsize and c.shape[1] > 1) or c.strides[0] < 0 or c.strides[0] % c.itemsize:
         raise ValueError(f"gemm: rows or columns of out must be contiguous, got strides {out.strides}")
     size = _gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype == np.float64)
-    _gemm.check(_gemm.gemm(a, b, c, alpha, beta, _workspace(size)), "gemm")
+    ukr.check(_gemm.gemm(a, b, c, alpha, beta, _workspace(size)), "gemm")
     return out

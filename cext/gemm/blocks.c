@@ -47,11 +47,14 @@ DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_
     return s;
 }
 
-DT(gemm_sizes) DT(gemm_get_sizes)(void) {
-    const DT(ukr_row) *ukr = DT(ukr_current)();
-    if (!ukr) return (DT(gemm_sizes)){0};
+DT(gemm_sizes) DT(gemm_sizes_of)(const DT(ukr_row) * ukr) {
     const DT(blocks) s = DT(gemm_blocks)(ukr, 1 << 20, 1 << 20, 1 << 20);
     return (DT(gemm_sizes)){.mr = s.mr, .nr = s.nr, .mc = s.mc, .kc = s.kc, .nc = s.nc};
+}
+
+DT(gemm_sizes) DT(gemm_get_sizes)(void) {
+    const DT(ukr_row) *ukr = DT(ukr_current)();
+    return ukr ? DT(gemm_sizes_of)(ukr) : (DT(gemm_sizes)){0};
 }
 
 /* Part `id` of `parts` of `count` things that come in whole units: first and number. */

@@ -21,7 +21,7 @@
 #include "dtconv_gemm.h"
 #include "blocks.h"
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, READ_AHEAD = 1024 /* kernels load the step after the last one */ };
 
 static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -51,7 +51,7 @@ static int threads_for(int threads) {
 static size_t in_lines(size_t elements) { return (elements * sizeof(real) + ALIGN - 1) / ALIGN * ALIGN; }
 
 static size_t bytes_of(const DT(blocks) * s, int threads) {
-    return ALIGN + in_lines(s->b_size) + (size_t)threads * in_lines(s->a_size);
+    return ALIGN + in_lines(s->b_size) + (size_t)threads * in_lines(s->a_size) + READ_AHEAD;
 }
 
 size_t DT(gemm_workspace_on)(int64_t m, int64_t n, int64_t k, int threads) {

@@ -57,7 +57,9 @@ dtconv_status DT(gemm)(const DT(gemm_args) * args, void *workspace, size_t bytes
 dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *workspace, size_t bytes);
 
 /* MC, KC, NC and the MR and NR that gemm uses now, for callers that shape their own work after them. */
+struct DT(ukr_row);
 typedef struct {
     int64_t mr, nr, mc, kc, nc;
 } DT(gemm_sizes);
 DT(gemm_sizes) DT(gemm_get_sizes)(void);
+DT(gemm_sizes) DT(gemm_sizes_of)(const struct DT(ukr_row) * ukr);

@@ -63,11 +63,14 @@ const DT(ukr_row) * DT(ukr_get)(int index);
 int DT(ukr_register)(const char *name, void *foreign, int abi, int mr, int nr, int row_preferred, unsigned features,
                      int rank);
 
-/* Takes a registered kernel out of choice for ever (a failed self-test), or puts one in force. */
+/* Puts a kernel in force; NULL: the chooser is asked again at the next use. */
 void DT(ukr_select)(const DT(ukr_row) * row);
 
-/* The kernel in force.  The first call asks the chooser, or takes the best native one where there is no chooser.
- * NULL when the chooser could not choose. */
+/* The kernel in force, or NULL where none has been chosen yet. */
+const DT(ukr_row) * DT(ukr_in_force)(void);
+
+/* The same, chosen where it has to be.  The first call asks the chooser, or takes the best native one where there is no
+ * chooser. NULL when the chooser could not choose. */
 const DT(ukr_row) * DT(ukr_current)(void);
 
 /* Runs `row` and the portable kernel on full and edge tiles; returns the largest error in units of the tolerance,

@@ -53,12 +53,14 @@ static const DT(ukr_row) * best_native(void) {
     return best;
 }
 
+const DT(ukr_row) * DT(ukr_in_force)(void) { return __atomic_load_n(&current, __ATOMIC_ACQUIRE); }
+
 const DT(ukr_row) * DT(ukr_current)(void) {
-    const DT(ukr_row) *row = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    const DT(ukr_row) *row = DT(ukr_in_force)();
     if (row) return row;
     if (ask) {
         if (ask() != 0) return NULL;
-        row = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+        row = DT(ukr_in_force)();
     }
     if (!row) DT(ukr_select)(row = best_native());
     return row;

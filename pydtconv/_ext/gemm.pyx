@@ -91,12 +91,3 @@ def gemm(const real[:, :] a, const real[:, :] b, real[:, :] out, double alpha, d
         with nogil:
             status = dtconv_dgemm_scaled(&d, alpha, space, bytes)
     return status
-
-
-def check(int status, where: str) -> None:
-    """Raises what a status of the C library stands for; `where` names the function in the message."""
-    if status == 0:
-        return
-    meaning = {1: "this problem is not supported", 2: "the workspace is too small",
-               3: "sizes or strides contradict each other", 4: "no micro-kernel could be chosen"}
-    raise RuntimeError(f"{where}: {meaning.get(status, f'status {status}')}")
