@@ -75,9 +75,8 @@ def gemm(
         out = np.empty((m, n), a.dtype)
     else:
         _checked_out(out, (m, n), a.dtype)
-        if np.may_share_memory(out, a) or np.may_share_memory(out, b):
-            if np.shares_memory(out, a) or np.shares_memory(out, b):
-                raise ValueError("gemm: out shares memory with a or b")
+        if np.shares_memory(out, a) or np.shares_memory(out, b):
+            raise ValueError("gemm: out shares memory with a or b")
     if m == 0 or n == 0:
         return out
     if k == 0 or alpha == 0:
