@@ -101,7 +101,8 @@ class Layout:
             if i >= len(node.inputs):
                 continue
             tensor = node.inputs[i]
-            if tensor.spec != out.spec or not self._is_ours(self._root(tensor)[0]) or self._root(tensor) == self._root(out):
+            root = self._root(tensor)
+            if tensor.spec != out.spec or not self._is_ours(root[0]) or root == self._root(out):
                 continue
             if node.inputs.count(tensor) > 1 or not self._nobody_reads_after(index, tensor, out):
                 continue

@@ -118,9 +118,8 @@ class Plan:
             figures = (row["output_bytes"], row["saved_bytes"], row["workspace_bytes"])
             out, saved, work = (value / MIB for value in figures)
             shape = "x".join(map(str, row["output"])) or "scalar"
-            lines.append(
-                f"{row['node'][:40]:40} {row['op'][:18]:18} {shape[:22]:22} {algorithm[:30]:30} {out:9.2f} {saved:8.2f} {work:8.2f}"
-            )
+            names = f"{row['node'][:40]:40} {row['op'][:18]:18} {shape[:22]:22} {algorithm[:30]:30}"
+            lines.append(f"{names} {out:9.2f} {saved:8.2f} {work:8.2f}")
         parts = {
             "variables": self.parameter_bytes,
             "gradients": self.gradient_bytes,

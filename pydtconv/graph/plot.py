@@ -62,9 +62,9 @@ def plot_memory(plan: Plan, path: Path) -> Path:
     for storage in plan.storages:
         corner = (storage.first - 0.5, storage.offset / MIB)
         width = min(storage.last, count) - storage.first + 1
-        boxes.add_patch(
-            Rectangle(corner, width, storage.nbytes / MIB, facecolor=COLORS[storage.kind], edgecolor="white", linewidth=0.2)
-        )
+        box = Rectangle(corner, width, storage.nbytes / MIB, facecolor=COLORS[storage.kind])
+        box.set(edgecolor="white", linewidth=0.2)
+        boxes.add_patch(box)
     boxes.axvline(peak, color="#333333", linewidth=0.8, linestyle="--")
     boxes.set_xlim(-0.5, count)
     boxes.set_ylim(0, max(plan.arena_bytes / MIB, 1e-6))

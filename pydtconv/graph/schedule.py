@@ -1,9 +1,9 @@
 """The steps of a plan: every pass of every node in the order in which it runs, bound to views.
 
-Forward steps run in the order of the trace, backward steps in the reverse of it.  While the backward steps are laid out,
-gradients are placed: an operator that passes its dy on aliases it, one that works in place takes it over, the gradient
-of a concatenation is read in slices, and later contributions to a gradient are added to the first.  Before memory that
-another living gradient shares would be changed, it is copied.
+Forward steps run in the order of the trace, backward steps in the reverse of it.  While the backward steps are laid
+out, gradients are placed: an operator that passes its dy on aliases it, one that works in place takes it over, the
+gradient of a concatenation is read in slices, and later contributions to a gradient are added to the first.  Before
+memory that another living gradient shares would be changed, it is copied.
 """
 
 from __future__ import annotations

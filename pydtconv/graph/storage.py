@@ -1,8 +1,8 @@
 """Storage objects, views into them, and their placement in one arena.
 
-A storage is a piece of memory with a life time, counted in steps of the plan.  Several tensors may share one: slices of a
-concatenation, results computed in place, a gradient that an addition passes on.  Placement gives each storage an offset
-such that no two that live at the same time overlap: first fit, the largest first.
+A storage is a piece of memory with a life time, counted in steps of the plan.  Several tensors may share one: slices
+of a concatenation, results computed in place, a gradient that an addition passes on.  Placement gives each storage an
+offset such that no two that live at the same time overlap: first fit, the largest first.
 """
 
 from __future__ import annotations

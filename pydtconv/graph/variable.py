@@ -14,8 +14,8 @@ from pydtconv.ops.operators import Operators
 class Variable(Operators):
     """An array that lives from step to step: a weight, a moving average, an optimizer's slot.
 
-    `value` is the array itself.  A training plan moves it into a flat array (see store.py) and the variable then holds a
-    view of that; so take `value` afresh instead of keeping it, and write through `assign`.
+    `value` is the array itself.  A training plan moves it into a flat array (see store.py) and the variable then holds
+    a view of that; so take `value` afresh instead of keeping it, and write through `assign`.
     """
 
     def __init__(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.graph.toy import Join, Minus, Mix, Scale, Sum2, SumRelu, Total, View, reference
 
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
 from pydtconv.graph.storage import Storage
 from pydtconv.ops.base import Spec
+from tests.graph.toy import Join, Minus, Mix, Scale, Sum2, SumRelu, Total, View, reference
 
 
 def random_graph(rng: np.random.Generator, size: int, training: bool) -> Graph:
@@ -108,7 +108,8 @@ def test_nested_concatenations_copy_nothing() -> None:
         dense_block(graph, 4)
     plan = build_plan(graph)
     assert not [step for step in plan.steps if step.direction in ("copy", "add") and step.node.op == Join()]
-    homes = {view.home for step in plan.steps[: plan.backward_start] for view in step.y if isinstance(view.home, Storage)}
+    forward = plan.steps[: plan.backward_start]
+    homes = {view.home for step in forward for view in step.y if isinstance(view.home, Storage)}
     assert len(homes) == 2  # one block for all concatenations, one for the loss
 
 
