@@ -1,0 +1,65 @@
+"""Three small networks with different memory shapes: plain, residual, densely concatenated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def plain(size: int, width: int) -> Any:
+    """Convolutions in a row, with bias and pooling, as in VGG."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    model = keras.Sequential([keras.Input((size, size, 3))])
+    for stage in range(3):
+        for _ in range(2):
+            model.add(layers.Conv2D(width << stage, 3, padding="same", activation="relu"))
+        model.add(layers.MaxPooling2D())
+    model.add(layers.Flatten())
+    model.add(layers.Dense(10 * width, activation="relu"))
+    model.add(layers.Dense(10, activation="softmax"))
+    return model
+
+
+def residual(size: int, width: int) -> Any:
+    """Two stages of basic blocks, as in ResNet."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    def conv_bn(x: Any, filters: int, kernel_size: int, strides: int = 1) -> Any:
+        x = layers.Conv2D(filters, kernel_size, strides, padding="same", use_bias=False)(x)
+        return layers.BatchNormalization()(x)
+
+    inputs = keras.Input((size, size, 3))
+    x = layers.ReLU()(conv_bn(inputs, width, 3))
+    for stage in range(2):
+        for block in range(2):
+            strides = 2 if stage and not block else 1
+            main = layers.ReLU()(conv_bn(x, width << stage, 3, strides))
+            main = conv_bn(main, width << stage, 3)
+            shortcut = conv_bn(x, width << stage, 1, strides) if strides > 1 else x
+            x = layers.ReLU()(layers.Add()([main, shortcut]))
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(inputs, layers.Dense(10)(x))
+
+
+def dense(size: int, width: int) -> Any:
+    """Two blocks of concatenated layers, as in DenseNet."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    inputs = keras.Input((size, size, 3))
+    x = layers.Conv2D(2 * width, 3, padding="same", use_bias=False)(inputs)
+    for _ in range(2):
+        for _ in range(4):
+            new = layers.ReLU()(layers.BatchNormalization()(x))
+            new = layers.Conv2D(4 * width, 1, use_bias=False)(new)
+            new = layers.ReLU()(layers.BatchNormalization()(new))
+            new = layers.Conv2D(width, 3, padding="same", use_bias=False)(new)
+            x = layers.Concatenate()([x, new])
+        x = layers.AveragePooling2D()(layers.Conv2D(2 * width, 1, use_bias=False)(x))
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(inputs, layers.Dense(10)(x))
+
+
+NETWORKS = {"plain": plain, "residual": residual, "dense": dense}
