@@ -119,6 +119,11 @@ class Scheduler:
         excluded = {*node.op.updates, *node.op.nondifferentiable}
         return tuple(i not in excluded and tensor in self.needed for i, tensor in enumerate(node.inputs))
 
+    def _passes_dy(self, node: Node, i: int) -> bool:
+        """Whether the gradient of input i is dy itself; not where the input is broadcast."""
+        tensor = node.inputs[i]
+        return i in node.op.passes_dy and tensor in self.needed and tensor.spec == node.outputs[0].spec
+
     def _retained(self, node: Node) -> Retained:
         if node.op.is_view or is_concatenation(node):
             return Retained()
@@ -198,7 +203,7 @@ class Scheduler:
         for i, tensor in enumerate(node.inputs):
             if not needs[i]:
                 continue
-            if i in node.op.passes_dy:
+            if self._passes_dy(node, i):
                 passed.append(i)
             elif tensor not in self.gradients:
                 self.gradients[tensor] = dx[i] = self._first_place(node, i, dy, dx)
@@ -261,7 +266,7 @@ class Scheduler:
     def _first_place(self, node: Node, i: int, dy: list[View | None], dx: list[View | None]) -> View:
         """Where the first contribution to an input's gradient goes: over dy where the op allows it, else new memory."""
         tensor = node.inputs[i]
-        passes = any(node.inputs[j] in self.needed for j in node.op.passes_dy)
+        passes = any(self._passes_dy(node, j) for j in range(len(node.inputs)))
         alone = len(dy) == 1 and not passes and tensor.variable is None
         if alone and i in node.op.inplace_backward and dy[0] is not None:
             view = dy[0]
