@@ -1,3 +1,74 @@
-"""Training of convolutional networks on CPUs."""
+"""Training of convolutional networks on CPUs, from Keras-style scripts.
 
-from pydtconv import microkernels as microkernels  # puts the choice of a micro-kernel in place
+The names are Keras 3's.  They are imported when they are first used, so that `import pydtconv` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydtconv.graph.variable import Variable
+    from pydtconv.layers.input_layer import Input
+    from pydtconv.layers.input_spec import InputSpec
+    from pydtconv.layers.layer import Layer
+    from pydtconv.layers.symbolic import KerasTensor, Operation
+    from pydtconv.models.functional import Functional
+    from pydtconv.models.model import Model
+    from pydtconv.models.sequential import Sequential
+
+__version__ = "0.1.0"
+
+_MODULES = (
+    "activations",
+    "applications",
+    "backend",
+    "callbacks",
+    "config",
+    "constraints",
+    "conv",
+    "datasets",
+    "distribution",
+    "graph",
+    "initializers",
+    "layers",
+    "losses",
+    "metrics",
+    "microkernels",
+    "models",
+    "ops",
+    "optimizers",
+    "regularizers",
+    "saving",
+    "tree",
+    "utils",
+)
+_NAMES = {
+    "Functional": "models.functional",
+    "Initializer": "initializers",
+    "Input": "layers.input_layer",
+    "InputSpec": "layers.input_spec",
+    "KerasTensor": "layers.symbolic",
+    "Layer": "layers.layer",
+    "Loss": "losses",
+    "Metric": "metrics",
+    "Model": "models.model",
+    "Operation": "layers.symbolic",
+    "Optimizer": "optimizers",
+    "Regularizer": "regularizers",
+    "Sequential": "models.sequential",
+    "Variable": "graph.variable",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"pydtconv.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"pydtconv.{_NAMES[name]}"), name)
+    raise AttributeError(f"module 'pydtconv' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_NAMES})

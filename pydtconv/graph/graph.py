@@ -77,6 +77,7 @@ class Graph:
         self.inputs: dict[str, Tensor] = {}
         self.outputs: dict[str, Tensor] = {}
         self.loss: Tensor | None = None
+        self.losses: list[Tensor] = []
         self._parameters: dict[int, Tensor] = {}
         self._scopes: list[str] = []
 

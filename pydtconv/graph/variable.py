@@ -38,6 +38,7 @@ class Variable(Operators):
         self.path = name
         self.trainable = trainable
         self.regularizer: Any = None
+        self.constraint: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,0 +1,128 @@
+"""Activations as layers: Activation by name, and those with parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydtconv import activations, constraints, initializers, ops, regularizers
+from pydtconv.layers.input_spec import InputSpec
+from pydtconv.layers.layer import Layer
+from pydtconv.saving.configurable import builtin
+
+
+@builtin
+class Activation(Layer):
+    """The activation of this name, or a function."""
+
+    def __init__(self, activation: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.activation = activations.get(activation)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        return self.activation(inputs)
+
+
+@builtin
+class ReLU(Layer):
+    """max_value where x >= max_value, x where threshold <= x, else negative_slope * (x - threshold)."""
+
+    def __init__(
+        self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        for name, value in (("max_value", max_value), ("negative_slope", negative_slope), ("threshold", threshold)):
+            if (value is None and name != "max_value") or (value is not None and value < 0):
+                raise ValueError(f"ReLU: {name}: expected a number of 0 or more, got {value!r}")
+        self.max_value = None if max_value is None else float(max_value)
+        self.negative_slope = float(negative_slope)
+        self.threshold = float(threshold)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        return activations.relu(inputs, self.negative_slope, self.max_value, self.threshold)
+
+
+@builtin
+class LeakyReLU(Layer):
+    """x where x >= 0, else negative_slope * x."""
+
+    def __init__(self, negative_slope: float = 0.3, **kwargs: Any) -> None:
+        if "alpha" in kwargs:
+            negative_slope = kwargs.pop("alpha")
+        super().__init__(**kwargs)
+        if negative_slope is None or negative_slope < 0:
+            raise ValueError(f"LeakyReLU: negative_slope: expected a number of 0 or more, got {negative_slope!r}")
+        self.negative_slope = float(negative_slope)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        return activations.leaky_relu(inputs, self.negative_slope)
+
+
+@builtin
+class ELU(Layer):
+    """x where x > 0, else alpha * (exp(x) - 1)."""
+
+    def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.alpha = float(alpha)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        return activations.elu(inputs, self.alpha)
+
+
+@builtin
+class PReLU(Layer):
+    """x where x >= 0, else alpha * x with a trained alpha per element, shared along shared_axes; He et al. (ICCV 2015)."""
+
+    def __init__(
+        self,
+        alpha_initializer: Any = "Zeros",
+        alpha_regularizer: Any = None,
+        alpha_constraint: Any = None,
+        shared_axes: Sequence[int] | int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.alpha_initializer = initializers.get(alpha_initializer)
+        self.alpha_regularizer = regularizers.get(alpha_regularizer)
+        self.alpha_constraint = constraints.get(alpha_constraint)
+        self.shared_axes = [shared_axes] if isinstance(shared_axes, int) else shared_axes and list(shared_axes)
+
+    def build(self, input_shape: Any) -> None:
+        shape = list(input_shape[1:])
+        for axis in self.shared_axes or ():
+            shape[axis - 1] = 1
+        if None in shape:
+            raise ValueError(f"PReLU {self.name!r}: the input's shape must be known, got {tuple(input_shape)}")
+        self.alpha = self.add_weight(
+            tuple(shape),
+            self.alpha_initializer,
+            regularizer=self.alpha_regularizer,
+            constraint=self.alpha_constraint,
+            name="alpha",
+        )
+        self.input_spec = InputSpec(ndim=len(input_shape))
+
+    def call(self, inputs: Any) -> Any:
+        return ops.relu(inputs) - self.alpha * ops.relu(-inputs)
+
+
+@builtin
+class Softmax(Layer):
+    """exp(x) / sum(exp(x)) along axis."""
+
+    def __init__(self, axis: int = -1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(axis, int):
+            raise ValueError(f"Softmax: axis: expected an integer, got {axis!r}")
+        self.axis = axis
+        self.built = True
+
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        if mask is not None:
+            raise ValueError(f"Softmax {self.name!r}: masks are not supported")
+        return activations.softmax(inputs, self.axis)

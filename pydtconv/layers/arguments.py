@@ -1,0 +1,78 @@
+"""Checks of the arguments that many layers have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydtconv import config, ops
+
+
+def integers(layer: str, name: str, value: Any, count: int, allow_zero: bool = False) -> tuple[int, ...]:
+    """value as `count` integers: one integer stands for all.  Raises ValueError otherwise."""
+    parts = (value,) * count if isinstance(value, int) and not isinstance(value, bool) else value
+    least = 0 if allow_zero else 1
+    if (
+        not isinstance(parts, Sequence)
+        or len(parts) != count
+        or not all(isinstance(part, int) and not isinstance(part, bool) and part >= least for part in parts)
+    ):
+        many = "an integer" if count == 1 else f"an integer or {count} integers"
+        raise ValueError(f"{layer}: {name}: expected {many} of {least} or more, got {value!r}")
+    return tuple(parts)
+
+
+def sides(layer: str, name: str, value: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    """value as ((top, bottom), (left, right)): an integer, a pair of integers, or a pair of pairs."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = (value, value)
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ValueError(f"{layer}: {name}: expected an integer, 2 integers or 2 pairs of integers, got {value!r}")
+    top_bottom, left_right = (integers(layer, name, side, 2, allow_zero=True) for side in value)
+    return (top_bottom[0], top_bottom[1]), (left_right[0], left_right[1])
+
+
+def format_of(layer: str, data_format: str | None) -> str:
+    """data_format, or the process's default for None."""
+    data_format = config.image_data_format() if data_format is None else data_format
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(f"{layer}: data_format: expected 'channels_last' or 'channels_first', got {data_format!r}")
+    return data_format
+
+
+def choice(layer: str, name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """value in lower case, which must be one of choices."""
+    text = value.lower() if isinstance(value, str) else value
+    if text not in choices:
+        raise ValueError(f"{layer}: {name}: expected {' or '.join(map(repr, choices))}, got {value!r}")
+    return text
+
+
+def positive(layer: str, name: str, value: Any) -> int:
+    """value, an integer of 1 or more."""
+    return integers(layer, name, value, 1)[0]
+
+
+def to_channels_last(x: Any, data_format: str) -> Any:
+    """x of rank n in (n, c, spatial...) or (n, spatial..., c) as the latter."""
+    return x if data_format == "channels_last" else ops.transpose(x, (0, *range(2, len(x.shape)), 1))
+
+
+def from_channels_last(y: Any, data_format: str) -> Any:
+    """The reverse of to_channels_last."""
+    return y if data_format == "channels_last" else ops.transpose(y, (0, len(y.shape) - 1, *range(1, len(y.shape) - 1)))
+
+
+def channel_axis(data_format: str) -> int:
+    return -1 if data_format == "channels_last" else 1
+
+
+def channels(layer: Any, input_shape: Any, data_format: str) -> int:
+    """The number of channels in input_shape.  Raises ValueError when it is not known."""
+    count = input_shape[channel_axis(data_format)]
+    if count is None:
+        raise ValueError(
+            f"{type(layer).__name__} {layer.name!r}: the channels of the input must be known, got shape "
+            f"{tuple(input_shape)} with data_format={data_format!r}"
+        )
+    return count

@@ -1,0 +1,200 @@
+"""Convolutions: Conv2D, and Conv1D as a convolution of images of height 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydtconv import activations, constraints, initializers, ops, regularizers
+from pydtconv.layers import arguments
+from pydtconv.layers.input_spec import InputSpec
+from pydtconv.layers.layer import Layer
+from pydtconv.saving.configurable import builtin
+
+
+class BaseConv(Layer):
+    """What convolutions of any rank share.  kernel: (*kernel_size, ci // groups, filters).
+
+    algorithm: the name of one of `pydtconv.conv`'s algorithms, or names by direction; None for the variant in force.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        *,
+        algorithm: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        kind = type(self).__name__
+        self.algorithm = algorithm
+        self.rank = rank
+        self.filters = arguments.positive(kind, "filters", filters)
+        self.groups = arguments.positive(kind, "groups", groups)
+        self.kernel_size = arguments.integers(kind, "kernel_size", kernel_size, rank)
+        self.strides = arguments.integers(kind, "strides", strides, rank)
+        self.dilation_rate = arguments.integers(kind, "dilation_rate", dilation_rate, rank)
+        self.padding = arguments.choice(kind, "padding", padding, self._paddings)
+        self.data_format = arguments.format_of(kind, data_format)
+        self.activation = activations.get(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
+        if self.filters % self.groups:
+            raise ValueError(f"{kind}: filters: expected a multiple of groups={self.groups}, got {filters}")
+        if max(self.strides) > 1 and max(self.dilation_rate) > 1:
+            raise ValueError(
+                f"{kind}: strides > 1 and dilation_rate > 1 cannot be combined, got {self.strides} and {self.dilation_rate}"
+            )
+        self.input_spec = InputSpec(min_ndim=rank + 2, max_ndim=rank + 2)
+
+    _paddings: tuple[str, ...] = ("valid", "same")
+
+    def build(self, input_shape: Any) -> None:
+        ci = arguments.channels(self, input_shape, self.data_format)
+        if ci % self.groups:
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: the input's channels: expected a multiple of "
+                f"groups={self.groups}, got {ci} in shape {tuple(input_shape)}"
+            )
+        self.kernel = self.add_weight(
+            shape=(*self.kernel_size, ci // self.groups, self.filters),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+            name="kernel",
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(self.filters,),
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+                name="bias",
+            )
+        self.input_spec = InputSpec(
+            min_ndim=self.rank + 2, max_ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci}
+        )
+
+    def call(self, inputs: Any) -> Any:
+        x = arguments.to_channels_last(inputs, self.data_format)
+        y = self._convolve(x)
+        if self.bias is not None:
+            y = ops.Bias()(y, self.bias)
+        return arguments.from_channels_last(self.activation(y), self.data_format)
+
+    def _op(self, strides: tuple[int, ...], padding: Any, dilation: tuple[int, ...]) -> Any:
+        return ops.Conv(
+            strides=strides, padding=padding, dilation=dilation, groups=self.groups, algorithm=self.algorithm
+        )
+
+    def _convolve(self, x: Any) -> Any:
+        raise NotImplementedError
+
+
+@builtin
+class Conv2D(BaseConv):
+    """2D convolution: (n, ih, iw, ci) -> (n, oh, ow, filters), or with the channels first in both."""
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = (1, 1),
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        *,
+        algorithm: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            2, filters, kernel_size, strides, padding, data_format, dilation_rate, groups, activation, use_bias,
+            kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
+            kernel_constraint, bias_constraint, algorithm=algorithm, **kwargs,
+        )  # fmt: skip
+
+    def _convolve(self, x: Any) -> Any:
+        return self._op(self.strides, self.padding, self.dilation_rate)(x, self.kernel)
+
+
+@builtin
+class Conv1D(BaseConv):
+    """1D convolution: (n, iw, ci) -> (n, ow, filters); padding may also be "causal" (channels_last)."""
+
+    _paddings = ("valid", "same", "causal")
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        *,
+        algorithm: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            1, filters, kernel_size, strides, padding, data_format, dilation_rate, groups, activation, use_bias,
+            kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
+            kernel_constraint, bias_constraint, algorithm=algorithm, **kwargs,
+        )  # fmt: skip
+        if self.padding == "causal" and self.data_format != "channels_last":
+            raise ValueError("Conv1D: padding='causal' needs data_format='channels_last'")
+
+    def _convolve(self, x: Any) -> Any:
+        n, width, ci = x.shape
+        x = ops.reshape(x, (n, 1, width, ci))
+        padding: Any = self.padding
+        if padding == "causal":
+            x = ops.pad(x, ((0, 0), (0, 0), (self.dilation_rate[0] * (self.kernel_size[0] - 1), 0), (0, 0)))
+            padding = "valid"
+        kernel = ops.reshape(self.kernel, (1, *self.kernel.shape))
+        y = self._op((1, *self.strides), padding, (1, *self.dilation_rate))(x, kernel)
+        return ops.reshape(y, (n, y.shape[2], self.filters))
+
+
+Convolution2D = Conv2D
+Convolution1D = Conv1D

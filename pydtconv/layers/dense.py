@@ -1,0 +1,70 @@
+"""Dense: y = activation(x w + b) over the last axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydtconv import activations, constraints, initializers, ops, regularizers
+from pydtconv.layers.arguments import positive
+from pydtconv.layers.input_spec import InputSpec
+from pydtconv.layers.layer import Layer
+from pydtconv.saving.configurable import builtin
+
+
+@builtin
+class Dense(Layer):
+    """A fully connected layer: (n, ..., ci) -> (n, ..., units), kernel (ci, units), bias (units,)."""
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.units = positive("Dense", "units", units)
+        self.activation = activations.get(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
+        self.input_spec = InputSpec(min_ndim=2)
+
+    def build(self, input_shape: Any) -> None:
+        ci = input_shape[-1]
+        if ci is None:
+            raise ValueError(f"Dense {self.name!r}: the input's last extent must be known, got shape {input_shape}")
+        self.kernel = self.add_weight(
+            shape=(ci, self.units),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+            name="kernel",
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(self.units,),
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+                name="bias",
+            )
+        self.input_spec = InputSpec(min_ndim=2, axes={-1: ci})
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        y = ops.matmul(inputs, self.kernel)
+        if self.bias is not None:
+            y = ops.Bias()(y, self.bias)
+        return self.activation(y)

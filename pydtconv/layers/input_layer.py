@@ -1,0 +1,89 @@
+"""Inputs of functional models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.layers.layer import Layer
+from pydtconv.layers.symbolic import KerasTensor, Node
+from pydtconv.naming import auto_name
+
+
+class InputLayer(Layer):
+    """An input of a model: shape without the batch, dtype, and a name by which dicts of arrays are matched."""
+
+    def __init__(
+        self,
+        shape: Sequence[int | None] | None = None,
+        batch_size: int | None = None,
+        dtype: Any = None,
+        sparse: bool | None = None,
+        ragged: bool | None = None,
+        batch_shape: Sequence[int | None] | None = None,
+        input_tensor: Any = None,
+        optional: bool = False,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if sparse or ragged or input_tensor is not None or optional:
+            raise ValueError("InputLayer: sparse, ragged, optional and tensor inputs are not supported")
+        shape = kwargs.pop("input_shape", shape)
+        batch_shape = kwargs.pop("batch_input_shape", batch_shape)
+        super().__init__(name=name or auto_name("input_layer"), **kwargs)
+        if (shape is None) == (batch_shape is None):
+            raise ValueError(f"InputLayer: expected either shape or batch_shape, got {shape!r} and {batch_shape!r}")
+        if batch_shape is None:
+            batch_shape = (batch_size, *_checked("shape", shape))
+        elif batch_size is not None:
+            raise ValueError("InputLayer: batch_size cannot be given together with batch_shape")
+        self.batch_shape = _checked("batch_shape", batch_shape)
+        self.dtype = config.floatx() if dtype is None else np.dtype(dtype).name
+        self.sparse, self.ragged, self.optional = False, False, False
+        self.built = True
+        Node(self, (), {}, KerasTensor(self.batch_shape, self.dtype, self.name))
+
+    @property
+    def batch_size(self) -> int | None:
+        return self.batch_shape[0]
+
+    def call(self, inputs: Any = None) -> Any:
+        return inputs
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "batch_shape": self.batch_shape,
+            "dtype": self.dtype,
+            "sparse": False,
+            "ragged": False,
+            "name": self.name,
+            "optional": False,
+        }
+
+
+def Input(
+    shape: Sequence[int | None] | None = None,
+    batch_size: int | None = None,
+    dtype: Any = None,
+    sparse: bool | None = None,
+    ragged: bool | None = None,
+    batch_shape: Sequence[int | None] | None = None,
+    name: str | None = None,
+    tensor: Any = None,
+    optional: bool = False,
+) -> KerasTensor:
+    """A symbolic tensor that is a model's input; shape is without the batch."""
+    layer = InputLayer(shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name)
+    return layer.output
+
+
+def _checked(name: str, shape: Any) -> tuple[int | None, ...]:
+    if isinstance(shape, int):
+        shape = (shape,)
+    extents = tuple(None if extent is None else int(extent) for extent in shape)
+    if any(extent is not None and extent < 1 for extent in extents):
+        raise ValueError(f"InputLayer: {name}: expected integers of 1 or more, or None, got {tuple(shape)}")
+    return extents

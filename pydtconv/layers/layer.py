@@ -1,0 +1,232 @@
+"""`Layer`: weights and a function of tensors; the base of all layers and models."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from pydtconv import regularizers, tree
+from pydtconv.graph.graph import Graph, Tensor, current_graph
+from pydtconv.layers import context
+from pydtconv.layers.eager import call_on_arrays
+from pydtconv.layers.input_spec import check_inputs
+from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs, symbolic_leaves
+from pydtconv.layers.weights import Weights, default_dtype
+from pydtconv.saving.configurable import Configurable
+
+
+class Layer(Weights, Configurable, Operation):
+    """A function of tensors with weights.
+
+    A layer defines `build(input_shape)`, which makes the weights by `add_weight`, and `call(inputs)`, which computes with
+    `pydtconv.ops` and other layers; `call` may take `training` (True in a training step).  Calling the layer
+    - on symbolic tensors (`Input(...)` and what follows from it) records the call for a functional model,
+    - on NumPy arrays computes at once,
+    - on tensors of a graph, as a model does when it is traced, adds the layer's nodes to that graph.
+    """
+
+    def __init__(
+        self,
+        *,
+        activity_regularizer: Any = None,
+        trainable: bool = True,
+        dtype: Any = None,
+        autocast: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._start_tracking(trainable)
+        Operation.__init__(self, name)
+        self.dtype = default_dtype(dtype)
+        self.activity_regularizer = regularizers.get(activity_regularizer)
+        self.autocast = autocast
+        self.built = False
+        self.input_spec: Any = None
+        self._build_shapes: Any = None
+        input_dim = kwargs.pop("input_dim", None)
+        input_shape = kwargs.pop("input_shape", None if input_dim is None else (input_dim,))
+        if input_shape is not None:
+            self._input_shape_arg = tuple(input_shape)
+        if kwargs:
+            raise ValueError(f"{type(self).__name__}: unknown arguments: {', '.join(map(repr, kwargs))}")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "build" in cls.__dict__:
+            cls.build = _building(cls.build)  # type: ignore[method-assign]
+
+    # -- to be defined by subclasses ------------------------------------------------------------------------------------
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the weights.  By default builds the layers inside, by tracing `call` on inputs of this shape."""
+        if type(self).call is not Layer.call:
+            inputs = tree.map_shape_structure(lambda shape: KerasTensor(shape, self.dtype), input_shape)
+            infer_outputs(self._traced_call, (inputs,), {})
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"layer {type(self).__name__} has no call()")
+
+    # -- calling ------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "_layers" not in self.__dict__:
+            raise RuntimeError(f"{type(self).__name__}.__init__ must call super().__init__()")
+        args, kwargs = self._convert_arguments(args, kwargs)
+        leaves = tree.flatten((args, kwargs))
+        if any(isinstance(leaf, Tensor) for leaf in leaves):
+            return self._traced_call(*args, **kwargs)
+        if any(isinstance(leaf, KerasTensor) for leaf in leaves):
+            return self._symbolic_call(args, kwargs)
+        if current_graph() is not None:
+            return self._traced_call(*args, **kwargs)
+        return call_on_arrays(self, self.dtype, args, kwargs, bool(kwargs.get("training") or context.training()))
+
+    def _convert_arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Hook: models bring their inputs into their own structure here."""
+        return args, kwargs
+
+    def _symbolic_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._check_and_build(args, kwargs)
+        outputs = self.compute_output_spec(*args, **kwargs)
+        Node(self, args, kwargs, outputs)
+        return outputs
+
+    def _traced_call(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds the layer's nodes to the graph that is being traced."""
+        self._check_and_build(args, kwargs)
+        graph = _graph_of((args, kwargs))
+        training = kwargs.pop("training", None)
+        if training is None:
+            training = context.training()
+        if training is None:
+            training = _call_parameters(type(self)).get("training", None)
+        if training is None:
+            training = graph.training
+        if "training" in _call_parameters(type(self)):
+            kwargs["training"] = bool(training)
+        with context.calling(self.name, bool(training)), graph.scope(self.name):
+            outputs = self.call(*args, **kwargs)
+            self.built = True
+            if self.activity_regularizer is not None:
+                for output in tree.flatten(outputs):
+                    self.add_loss(self.activity_regularizer(output) / float(output.shape[0] if output.shape else 1))
+        return outputs
+
+    def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        first = args[0] if args else next((v for v in kwargs.values() if _has_shape(v)), None)
+        if self.input_spec is not None and first is not None:
+            check_inputs(self, self.input_spec, first)
+        if self.built or type(self).build is Layer.build:
+            return
+        shapes = {
+            f"{name}_shape": tree.map_structure(lambda x: tuple(x.shape), value)
+            for name, value in self._named_arguments(args, kwargs).items()
+            if _has_shape(value)
+        }
+        wanted = [p for p in inspect.signature(self.build).parameters if p in shapes]
+        if len(wanted) > 1:
+            self.build(**{name: shapes[name] for name in wanted})
+        else:
+            self.build(next(iter(shapes.values()), None))
+
+    def _named_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        bound = inspect.signature(self.call).bind_partial(*args, **kwargs).arguments
+        return {name: value for name, value in bound.items() if name != "kwargs"}
+
+    # -- shapes --------------------------------------------------------------------------------------------------------
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Symbolic outputs for symbolic inputs."""
+        if type(self).compute_output_shape is not Layer.compute_output_shape:
+            first = args[0] if args else next(iter(kwargs.values()))
+            dtype = symbolic_leaves((args, kwargs))[0].dtype
+            shape = self.compute_output_shape(tree.map_structure(lambda x: x.shape, first))
+            return tree.map_shape_structure(lambda s: KerasTensor(s, dtype), shape)
+        return infer_outputs(self._traced_call, args, kwargs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The output's shape (or a structure of shapes) for an input shape; builds the layer."""
+        inputs = tree.map_shape_structure(lambda shape: KerasTensor(shape, self.dtype), input_shape)
+        outputs = infer_outputs(self._traced_call, (inputs,), {})
+        return tree.map_structure(lambda x: x.shape, outputs)
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    def add_loss(self, loss: Any) -> None:
+        """Adds a scalar tensor to the loss of the graph that is being traced; to be used in `call`."""
+        graph = current_graph()
+        if graph is None:
+            raise RuntimeError(f"layer {self.name!r}: add_loss can only be used inside call()")
+        for tensor in tree.flatten(loss):
+            if tuple(tensor.shape) != ():
+                raise ValueError(f"layer {self.name!r}: add_loss: expected a scalar, got shape {tuple(tensor.shape)}")
+            graph.losses.append(tensor)
+
+    @property
+    def compute_dtype(self) -> str:
+        return self.dtype
+
+    @property
+    def variable_dtype(self) -> str:
+        return self.dtype
+
+    @property
+    def path(self) -> str:
+        return self.name
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make an equal layer, as plain data."""
+        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype, **self._own_config()}
+        if self.activity_regularizer is not None:
+            config["activity_regularizer"] = regularizers.serialize(self.activity_regularizer)
+        return config
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        return None if self._build_shapes is None else {"input_shape": self._build_shapes}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        if config and not self.built:
+            self.build(**config)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self.name}, built={self.built}>"
+
+
+def _building(build: Callable[..., None]) -> Callable[..., None]:
+    """build, which afterwards has marked the layer as built and noted the shape."""
+
+    @functools.wraps(build)
+    def wrapper(self: Layer, *args: Any, **kwargs: Any) -> None:
+        with context.building(self.name):
+            build(self, *args, **kwargs)
+        if self._build_shapes is None and (args or kwargs):
+            object.__setattr__(self, "_build_shapes", args[0] if args else next(iter(kwargs.values())))
+        self.built = True
+
+    return wrapper
+
+
+@functools.cache
+def _call_parameters(cls: type[Layer]) -> dict[str, Any]:
+    """Default values of the parameters of cls.call by name."""
+    parameters = inspect.signature(cls.call).parameters
+    return {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
+
+
+def _has_shape(value: Any) -> bool:
+    leaves = tree.flatten(value)
+    return bool(leaves) and all(hasattr(leaf, "shape") for leaf in leaves)
+
+
+def _graph_of(structure: Any) -> Graph:
+    for leaf in tree.flatten(structure):
+        if isinstance(leaf, Tensor):
+            return leaf.graph
+    graph = current_graph()
+    if graph is None:
+        raise ValueError("expected tensors of a graph")
+    return graph

@@ -1,0 +1,199 @@
+"""Batch and layer normalization, and normalization by known statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import constraints, initializers, ops, regularizers
+from pydtconv.layers.input_spec import InputSpec
+from pydtconv.layers.layer import Layer
+from pydtconv.saving.configurable import builtin
+
+
+@builtin
+class BatchNormalization(Layer):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta per channel; Ioffe, Szegedy (ICML 2015).
+
+    In training mean and variance are the batch's, and the moving ones become moving * momentum + batch * (1 - momentum);
+    otherwise, and when `trainable` is False, they are the moving ones.
+    """
+
+    def __init__(
+        self,
+        axis: int = -1,
+        momentum: float = 0.99,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        moving_mean_initializer: Any = "zeros",
+        moving_variance_initializer: Any = "ones",
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        renorm: bool = False,
+        renorm_clipping: Any = None,
+        renorm_momentum: float = 0.99,
+        synchronized: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if renorm or renorm_clipping is not None:
+            raise ValueError("BatchNormalization: renorm is not supported: expected renorm=False, renorm_clipping=None")
+        if not isinstance(axis, int):
+            if len(axis) != 1:
+                raise ValueError(f"BatchNormalization: axis: expected one integer, got {axis!r}")
+            axis = axis[0]
+        self.axis = axis
+        self.momentum = float(momentum)
+        self.epsilon = float(epsilon)
+        self.center = center
+        self.scale = scale
+        self.beta_initializer = initializers.get(beta_initializer)
+        self.gamma_initializer = initializers.get(gamma_initializer)
+        self.moving_mean_initializer = initializers.get(moving_mean_initializer)
+        self.moving_variance_initializer = initializers.get(moving_variance_initializer)
+        self.beta_regularizer = regularizers.get(beta_regularizer)
+        self.gamma_regularizer = regularizers.get(gamma_regularizer)
+        self.beta_constraint = constraints.get(beta_constraint)
+        self.gamma_constraint = constraints.get(gamma_constraint)
+        self.renorm = False
+        self.renorm_clipping = None
+        self.renorm_momentum = renorm_momentum
+        self.synchronized = bool(synchronized)
+
+    def build(self, input_shape: Any) -> None:
+        c = _extent(self, input_shape, self.axis)
+        self.gamma = self.beta = None
+        if self.scale:
+            self.gamma = self.add_weight(
+                (c,),
+                self.gamma_initializer,
+                regularizer=self.gamma_regularizer,
+                constraint=self.gamma_constraint,
+                name="gamma",
+            )
+        if self.center:
+            self.beta = self.add_weight(
+                (c,),
+                self.beta_initializer,
+                regularizer=self.beta_regularizer,
+                constraint=self.beta_constraint,
+                name="beta",
+            )
+        self.moving_mean = self.add_weight((c,), self.moving_mean_initializer, trainable=False, name="moving_mean")
+        self.moving_variance = self.add_weight(
+            (c,), self.moving_variance_initializer, trainable=False, name="moving_variance"
+        )
+        self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: c})
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        if mask is not None:
+            raise ValueError(f"BatchNormalization {self.name!r}: masks are not supported")
+        x, order = _axis_last(inputs, self.axis)
+        op = ops.BatchNorm(
+            epsilon=self.epsilon,
+            momentum=self.momentum,
+            scale=self.gamma is not None,
+            center=self.beta is not None,
+            frozen=not (training and self.trainable),
+        )
+        weights = [w for w in (self.gamma, self.beta, self.moving_mean, self.moving_variance) if w is not None]
+        y = op(x, *weights)
+        return y if order is None else ops.transpose(y, order)
+
+
+@builtin
+class LayerNormalization(Layer):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, with mean and variance of each sample over axis; Ba et al. (2016)."""
+
+    def __init__(
+        self,
+        axis: int | Sequence[int] = -1,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.axis = axis if isinstance(axis, int) else list(axis)
+        self.epsilon = float(epsilon)
+        self.center = center
+        self.scale = scale
+        self.beta_initializer = initializers.get(beta_initializer)
+        self.gamma_initializer = initializers.get(gamma_initializer)
+        self.beta_regularizer = regularizers.get(beta_regularizer)
+        self.gamma_regularizer = regularizers.get(gamma_regularizer)
+        self.beta_constraint = constraints.get(beta_constraint)
+        self.gamma_constraint = constraints.get(gamma_constraint)
+
+    def build(self, input_shape: Any) -> None:
+        axes = [self.axis] if isinstance(self.axis, int) else self.axis
+        shape = tuple(_extent(self, input_shape, axis) for axis in axes)
+        if sorted(axis % len(input_shape) for axis in axes) != list(
+            range(len(input_shape) - len(axes), len(input_shape))
+        ):
+            raise ValueError(
+                f"LayerNormalization {self.name!r}: axis: expected the last axes of the input, got {self.axis!r} for shape "
+                f"{tuple(input_shape)}"
+            )
+        self.gamma = self.beta = None
+        if self.scale:
+            self.gamma = self.add_weight(
+                shape,
+                self.gamma_initializer,
+                regularizer=self.gamma_regularizer,
+                constraint=self.gamma_constraint,
+                name="gamma",
+            )
+        if self.center:
+            self.beta = self.add_weight(
+                shape,
+                self.beta_initializer,
+                regularizer=self.beta_regularizer,
+                constraint=self.beta_constraint,
+                name="beta",
+            )
+
+    def call(self, inputs: Any) -> Any:
+        axes = 1 if isinstance(self.axis, int) else len(self.axis)
+        shape = inputs.shape
+        last = int(np.prod(shape[len(shape) - axes :]))
+        x = inputs if axes == 1 else ops.reshape(inputs, (*shape[: len(shape) - axes], last))
+        weights = [w for w in (self.gamma, self.beta) if w is not None]
+        weights = weights if axes == 1 else [ops.reshape(w, (last,)) for w in weights]
+        op = ops.LayerNorm(epsilon=self.epsilon, scale=self.gamma is not None, center=self.beta is not None)
+        y = op(x, *weights)
+        return y if axes == 1 else ops.reshape(y, shape)
+
+
+def _extent(layer: Layer, shape: Any, axis: int) -> int:
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(f"{type(layer).__name__} {layer.name!r}: axis {axis} is not an axis of shape {tuple(shape)}")
+    if shape[axis] is None:
+        raise ValueError(
+            f"{type(layer).__name__} {layer.name!r}: axis {axis} of the input must be known, got {tuple(shape)}"
+        )
+    return shape[axis]
+
+
+def _axis_last(x: Any, axis: int) -> tuple[Any, tuple[int, ...] | None]:
+    """x with axis last, and the order that turns it back (None when nothing was turned)."""
+    rank = len(x.shape)
+    axis %= rank
+    if axis == rank - 1:
+        return x, None
+    order = (*(i for i in range(rank) if i != axis), axis)
+    back = tuple(order.index(i) for i in range(rank))
+    return ops.transpose(x, order), back

@@ -1,0 +1,114 @@
+"""Layers that act in training alone: dropout and noise; and a penalty on activations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydtconv import ops, regularizers
+from pydtconv.layers import arguments
+from pydtconv.layers.input_spec import InputSpec
+from pydtconv.layers.layer import Layer
+from pydtconv.saving.configurable import builtin
+from pydtconv.utils.random import next_seed
+
+
+class RandomLayer(Layer):
+    """A layer that draws random numbers.  `seed` is as given, `own_seed` the one in use."""
+
+    def __init__(self, seed: int | None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+            raise ValueError(f"{type(self).__name__}: seed: expected an integer of 0 or more, or None, got {seed!r}")
+        self.seed = seed
+        self.own_seed = next_seed() if seed is None else seed
+        self.built = True
+
+
+@builtin
+class Dropout(RandomLayer):
+    """In training, sets a share `rate` of the elements to 0 and divides the rest by 1 - rate; Srivastava et al. (2014).
+
+    noise_shape: the shape of the mask, where 1 means that it is shared along an axis, and None means the input's extent.
+    """
+
+    def __init__(
+        self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(seed, **kwargs)
+        if not 0 <= rate <= 1:
+            raise ValueError(f"{type(self).__name__}: rate: expected a number from 0 to 1, got {rate!r}")
+        self.rate = rate
+        self.noise_shape = None if noise_shape is None else tuple(noise_shape)
+
+    def _noise_shape(self, shape: Sequence[int]) -> tuple[int, ...] | None:
+        if self.noise_shape is None:
+            return None
+        if len(self.noise_shape) != len(shape):
+            raise ValueError(
+                f"Dropout {self.name!r}: noise_shape: expected {len(shape)} extents for an input of shape {tuple(shape)}, "
+                f"got {self.noise_shape}"
+            )
+        return tuple(extent if n is None else n for n, extent in zip(self.noise_shape, shape, strict=True))
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        if not training or self.rate == 0:
+            return inputs
+        return ops.Dropout(rate=self.rate, noise_shape=self._noise_shape(inputs.shape), seed=self.own_seed)(inputs)
+
+
+@builtin
+class SpatialDropout2D(Dropout):
+    """Dropout of whole channels of images."""
+
+    def __init__(
+        self,
+        rate: float,
+        data_format: str | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(rate, None, seed, name=name, dtype=dtype, **kwargs)
+        self.data_format = arguments.format_of("SpatialDropout2D", data_format)
+        self.input_spec = InputSpec(ndim=4)
+
+    def _noise_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        n, c = shape[0], shape[arguments.channel_axis(self.data_format)]
+        return (n, 1, 1, c) if self.data_format == "channels_last" else (n, c, 1, 1)
+
+
+@builtin
+class GaussianNoise(RandomLayer):
+    """In training, adds normally distributed noise of standard deviation stddev."""
+
+    def __init__(self, stddev: float, seed: int | None = None, **kwargs: Any) -> None:
+        super().__init__(seed, **kwargs)
+        if stddev < 0:
+            raise ValueError(f"GaussianNoise: stddev: expected a number of 0 or more, got {stddev!r}")
+        self.stddev = stddev
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        if not training or self.stddev == 0:
+            return inputs
+        return ops.GaussianNoise(stddev=self.stddev, seed=self.own_seed)(inputs)
+
+
+@builtin
+class ActivityRegularization(Layer):
+    """The input itself, with a penalty l1 * sum |x| + l2 * sum x^2 (mean over the batch) in the loss."""
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)
+        self.l1 = l1
+        self.l2 = l2
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        return inputs
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.pop("activity_regularizer")
+        return config

@@ -1,0 +1,146 @@
+"""Layers that move elements: Flatten, Reshape, Permute, RepeatVector, ZeroPadding2D, Cropping2D, UpSampling2D."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pydtconv import ops
+from pydtconv.layers import arguments
+from pydtconv.layers.input_spec import InputSpec
+from pydtconv.layers.layer import Layer
+from pydtconv.saving.configurable import builtin
+
+
+@builtin
+class Flatten(Layer):
+    """(n, ...) -> (n, product of the rest).  With channels_first the channels are turned to the end before."""
+
+    def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.data_format = arguments.format_of("Flatten", data_format)
+        self.input_spec = InputSpec(min_ndim=1)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        x = inputs if len(inputs.shape) < 3 else arguments.to_channels_last(inputs, self.data_format)
+        return ops.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
+
+
+@builtin
+class Reshape(Layer):
+    """(n, ...) -> (n, *target_shape); one extent of target_shape may be -1."""
+
+    def __init__(self, target_shape: Sequence[int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.target_shape = tuple(target_shape)
+        if self.target_shape.count(-1) > 1 or any(e < -1 or e == 0 for e in self.target_shape):
+            raise ValueError(
+                f"Reshape: target_shape: expected positive integers and at most one -1, got {target_shape!r}"
+            )
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        size, known = math.prod(inputs.shape[1:]), math.prod(e for e in self.target_shape if e != -1)
+        if size % known or (-1 not in self.target_shape and size != known):
+            raise ValueError(
+                f"Reshape {self.name!r}: an input of shape {tuple(inputs.shape)} has {size} elements per sample, which do "
+                f"not fit target_shape={self.target_shape}"
+            )
+        return ops.reshape(inputs, (inputs.shape[0], *(size // known if e == -1 else e for e in self.target_shape)))
+
+
+@builtin
+class Permute(Layer):
+    """The axes after the batch in another order: dims counts from 1."""
+
+    def __init__(self, dims: Sequence[int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dims = tuple(dims)
+        if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
+            raise ValueError(
+                f"Permute: dims: expected the integers from 1 to {len(self.dims)} in some order, got {dims!r}"
+            )
+        self.input_spec = InputSpec(ndim=len(self.dims) + 1)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        return ops.transpose(inputs, (0, *self.dims))
+
+
+class _Spatial(Layer):
+    """A layer of images that works in channels_last."""
+
+    def __init__(self, data_format: str | None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.data_format = arguments.format_of(type(self).__name__, data_format)
+        self.input_spec = InputSpec(ndim=4)
+        self.built = True
+
+    def _apply(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def call(self, inputs: Any) -> Any:
+        x = arguments.to_channels_last(inputs, self.data_format)
+        return arguments.from_channels_last(self._apply(x), self.data_format)
+
+
+@builtin
+class ZeroPadding2D(_Spatial):
+    """Rows and columns of zeros around images; padding: p, (rows, columns) or ((top, bottom), (left, right))."""
+
+    def __init__(self, padding: Any = (1, 1), data_format: str | None = None, **kwargs: Any) -> None:
+        super().__init__(data_format, **kwargs)
+        self.padding = arguments.sides("ZeroPadding2D", "padding", padding)
+
+    def _apply(self, x: Any) -> Any:
+        return ops.pad(x, ((0, 0), *self.padding, (0, 0)))
+
+
+@builtin
+class Cropping2D(_Spatial):
+    """Images without their outer rows and columns; cropping: as ZeroPadding2D's padding."""
+
+    def __init__(self, cropping: Any = ((0, 0), (0, 0)), data_format: str | None = None, **kwargs: Any) -> None:
+        super().__init__(data_format, **kwargs)
+        self.cropping = arguments.sides("Cropping2D", "cropping", cropping)
+
+    def _apply(self, x: Any) -> Any:
+        (top, bottom), (left, right) = self.cropping
+        if top + bottom >= x.shape[1] or left + right >= x.shape[2]:
+            raise ValueError(
+                f"Cropping2D {self.name!r}: cropping={self.cropping} leaves nothing of an image of {x.shape[1]} rows and "
+                f"{x.shape[2]} columns"
+            )
+        return ops.Crop(self.cropping)(x)
+
+
+@builtin
+class UpSampling2D(_Spatial):
+    """Images with size times the rows and columns; interpolation: "nearest" or "bilinear"."""
+
+    def __init__(
+        self, size: Any = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **kwargs: Any
+    ) -> None:
+        super().__init__(data_format, **kwargs)
+        self.size = arguments.integers("UpSampling2D", "size", size, 2)
+        self.interpolation = arguments.choice("UpSampling2D", "interpolation", interpolation, ("nearest", "bilinear"))
+
+    def _apply(self, x: Any) -> Any:
+        return ops.Upsample(self.size, self.interpolation)(x)
+
+
+@builtin
+class RepeatVector(Layer):
+    """(n, c) -> (n, times, c), each vector `n` times."""
+
+    def __init__(self, n: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.n = arguments.positive("RepeatVector", "n", n)
+        self.input_spec = InputSpec(ndim=2)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        batch, c = inputs.shape
+        return ops.concatenate([ops.reshape(inputs, (batch, 1, c))] * self.n, axis=1)

@@ -1,0 +1,211 @@
+"""Symbolic tensors of the functional style, and the record of calls from which a model is made.
+
+`KerasTensor` stands for a tensor whose batch size (and graph) is not known yet.  Calling a layer or an op on it infers the
+output's shape and leaves a `Node` at the operation; a functional model walks these nodes back from its outputs and replays
+them on the tensors of a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pydtconv import tree
+from pydtconv.graph.graph import Graph
+from pydtconv.naming import auto_name
+from pydtconv.ops.base import Op, Spec, outputs_of
+from pydtconv.ops.operators import Operators
+
+#: batch sizes with which shapes are inferred: an extent that differs between them is the batch's, and so None
+_PROBES = (83, 89)
+
+
+class KerasHistory(NamedTuple):
+    """Where a tensor comes from: the tensor_index-th output of the node_index-th call of operation."""
+
+    operation: Any
+    node_index: int
+    tensor_index: int
+
+
+class KerasTensor(Operators):
+    """A tensor of known rank and dtype whose batch extent is usually None."""
+
+    def __init__(self, shape: Sequence[int | None], dtype: str = "float32", name: str | None = None) -> None:
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.name = name or auto_name("keras_tensor")
+        self._keras_history: KerasHistory | None = None
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def node(self) -> Node:
+        """The call that made this tensor."""
+        if self._keras_history is None:
+            raise ValueError(f"{self} was made by no layer")
+        return self._keras_history.operation._inbound_nodes[self._keras_history.node_index]
+
+    def apply_op(self, op: Op, inputs: Sequence[Any]) -> Any:
+        return OpCall(op)(*inputs)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self} has no value yet: Python cannot branch on it")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        raise TypeError(f"{self} has no value yet: use pydtconv.ops or a layer on it, not NumPy")
+
+    def __len__(self) -> int:
+        if not self.shape or self.shape[0] is None:
+            raise TypeError(f"len() of {self}: the first extent is not known")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{self} cannot be iterated over")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"<KerasTensor shape={self.shape}, dtype={self.dtype}, name={self.name}>"
+
+
+class Node:
+    """One symbolic call of an operation: its arguments as they came and its outputs."""
+
+    def __init__(self, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
+        self.operation = operation
+        self.args = args
+        self.kwargs = kwargs
+        self.outputs = outputs
+        self.input_tensors: list[KerasTensor] = symbolic_leaves((args, kwargs))
+        self.output_tensors: list[KerasTensor] = tree.flatten(outputs)
+        index = len(operation._inbound_nodes)
+        for i, tensor in enumerate(self.output_tensors):
+            tensor._keras_history = KerasHistory(operation, index, i)
+        operation._inbound_nodes.append(self)
+
+    @property
+    def is_input(self) -> bool:
+        return not self.input_tensors
+
+    @property
+    def parent_nodes(self) -> list[Node]:
+        """The nodes that made the inputs, each once."""
+        return list(dict.fromkeys(tensor.node for tensor in self.input_tensors if tensor._keras_history))
+
+    def __repr__(self) -> str:
+        return f"<Node {self.operation.name} {self.input_tensors} -> {self.output_tensors}>"
+
+
+class Operation:
+    """What can be called on symbolic tensors: layers, models, and single ops."""
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is None:
+            name = auto_name(type(self).__name__)
+        if not isinstance(name, str) or "/" in name:
+            raise ValueError(f"name: expected a string without '/', got {name!r}")
+        self.name = name
+        self._inbound_nodes: list[Node] = []
+
+    @property
+    def input(self) -> Any:
+        """The symbolic input of the only call so far (a list where there are several inputs)."""
+        return _one(self._only_node("input").input_tensors)
+
+    @property
+    def output(self) -> Any:
+        """The symbolic output of the first call."""
+        return _one(self._only_node("output").output_tensors)
+
+    def _only_node(self, attribute: str) -> Node:
+        if not self._inbound_nodes:
+            raise AttributeError(f"{type(self).__name__} {self.name!r} has no {attribute}: it was not called yet")
+        return self._inbound_nodes[0]
+
+
+class OpCall(Operation):
+    """One op as a node of a functional model: what `a + b` on symbolic tensors leaves."""
+
+    def __init__(self, op: Op, name: str | None = None) -> None:
+        super().__init__(name or auto_name(type(op).__name__))
+        self.op = op
+
+    def __call__(self, *inputs: Any) -> Any:
+        if not symbolic_leaves(inputs):
+            return self.op(*inputs)
+        dtype = next(x.dtype for x in inputs if isinstance(x, KerasTensor))
+        specs = [_spec_of(x, dtype) for x in inputs]
+        inferred = [outputs_of(self.op, *(_filled(spec, fill) for spec in specs)) for fill in _PROBES]
+        tensors = tuple(_merged(a, b) for a, b in zip(*inferred, strict=True))
+        outputs = tensors[0] if len(tensors) == 1 else tensors
+        Node(self, inputs, {}, outputs)
+        return outputs
+
+    def __repr__(self) -> str:
+        return f"<OpCall {self.name} {self.op}>"
+
+
+def symbolic_leaves(structure: Any) -> list[KerasTensor]:
+    """The symbolic tensors in a structure."""
+    return [leaf for leaf in tree.flatten(structure) if isinstance(leaf, KerasTensor)]
+
+
+def is_keras_tensor(value: Any) -> bool:
+    """Whether value is a symbolic tensor."""
+    return isinstance(value, KerasTensor)
+
+
+def infer_outputs(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The symbolic outputs of fn on symbolic arguments, found by tracing fn on graphs that are thrown away."""
+    first, second = (_trace(fn, args, kwargs, fill) for fill in _PROBES)
+    return tree.map_structure(_merged, first, second)
+
+
+def _trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fill: int) -> Any:
+    graph = Graph(training=False)
+
+    def stand_in(leaf: Any) -> Any:
+        if isinstance(leaf, KerasTensor):
+            return graph.input(f"x{len(graph.inputs)}", _filled(leaf.spec, fill))
+        return leaf
+
+    args, kwargs = tree.map_structure(stand_in, (args, kwargs))
+    with graph:
+        outputs = fn(*args, **kwargs)
+    return tree.map_structure(lambda tensor: tensor.spec, outputs)
+
+
+def _spec_of(value: Any, dtype: str) -> Spec:
+    if hasattr(value, "spec"):
+        return value.spec
+    return Spec(np.shape(value), dtype)
+
+
+def _filled(spec: Spec, fill: int) -> Spec:
+    return Spec(tuple(fill if extent is None else extent for extent in spec.shape), spec.dtype)
+
+
+def _merged(a: Spec, b: Spec) -> KerasTensor:
+    shape = tuple(i if i == j else None for i, j in zip(a.shape, b.shape, strict=True))
+    return KerasTensor(shape, a.dtype)
+
+
+def _one(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else values

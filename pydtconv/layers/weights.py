@@ -1,0 +1,190 @@
+"""The weights of a layer and of the layers inside it: creation, order, freezing, copying in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config, constraints, initializers, regularizers
+from pydtconv.graph.variable import Variable
+from pydtconv.layers import context
+from pydtconv.layers.tracking import tracked
+
+
+class Weights:
+    """The part of `Layer` that holds variables and sublayers."""
+
+    name: str
+    built: bool
+    dtype: str
+
+    def _start_tracking(self, trainable: bool) -> None:
+        if not isinstance(trainable, bool):
+            raise ValueError(f"{type(self).__name__}: trainable: expected True or False, got {trainable!r}")
+        put = object.__setattr__
+        put(self, "_layers", [])
+        put(self, "_trainable_variables", [])
+        put(self, "_non_trainable_variables", [])
+        put(self, "_trainable", trainable)
+
+    def _track(self, value: Any) -> None:
+        if isinstance(value, Weights):
+            if value is not self and not any(layer is value for layer in self._layers):
+                self._layers.append(value)
+        elif isinstance(value, Variable) and not any(v is value for v in self._own_variables()):
+            (self._trainable_variables if value.trainable else self._non_trainable_variables).append(value)
+
+    def _own_variables(self) -> list[Variable]:
+        return self._trainable_variables + self._non_trainable_variables
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(getattr(type(self), name, None), property):
+            object.__setattr__(self, name, value)
+            return
+        if "_layers" not in self.__dict__:
+            if isinstance(value, (Weights, Variable)):
+                raise RuntimeError(f"{type(self).__name__}: call super().__init__() before you set self.{name}")
+            object.__setattr__(self, name, value)
+            return
+        old = self.__dict__.get(name)
+        if old is not value and isinstance(old, Weights):
+            object.__setattr__(self, "_layers", [layer for layer in self._layers if layer is not old])
+        object.__setattr__(self, name, tracked(value, self._track))
+
+    def add_weight(
+        self,
+        shape: Sequence[int] | None = None,
+        initializer: Any = None,
+        dtype: str | None = None,
+        trainable: bool = True,
+        autocast: bool = True,
+        regularizer: Any = None,
+        constraint: Any = None,
+        aggregation: str = "none",
+        overwrite_with_gradient: bool = False,
+        name: str | None = None,
+    ) -> Variable:
+        """A new variable of the layer.
+
+        initializer: an initializer, its name, or a function (shape, dtype) -> array; by default glorot_uniform for floats
+        and zeros for the rest.  regularizer, constraint: objects, names or None.  autocast, aggregation and
+        overwrite_with_gradient are Keras's; only their defaults mean something here.
+        """
+        if autocast is not True or aggregation not in ("none", None) or overwrite_with_gradient:
+            raise ValueError(
+                f"{type(self).__name__}.add_weight: autocast, aggregation and overwrite_with_gradient cannot be set: "
+                f"got {autocast!r}, {aggregation!r}, {overwrite_with_gradient!r}"
+            )
+        dtype = dtype or self.dtype
+        if initializer is None:
+            initializer = "glorot_uniform" if np.issubdtype(np.dtype(dtype), np.floating) else "zeros"
+        name = name or f"variable_{len(self._own_variables())}"
+        make: Callable[..., Any] = initializers.get(initializer)
+        variable = Variable(make, () if shape is None else tuple(shape), dtype, trainable and self._trainable, name)
+        variable.path = "/".join([*context.path_of(self.name), name])
+        variable.regularizer = regularizers.get(regularizer)
+        variable.constraint = constraints.get(constraint)
+        (self._trainable_variables if trainable else self._non_trainable_variables).append(variable)
+        return variable
+
+    @property
+    def trainable(self) -> bool:
+        """Whether the layer's trainable weights take part in training; setting it sets all layers inside, too."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        value = bool(value)
+        object.__setattr__(self, "_trainable", value)
+        for variable in self._trainable_variables:
+            variable.trainable = value
+        for layer in self._layers:
+            layer.trainable = value
+
+    @property
+    def weights(self) -> list[Variable]:
+        """All variables, the layer's own first (trainable, then not), then those of the layers inside, in order."""
+        return list(self._walk_weights())
+
+    def _walk_weights(self) -> Iterator[Variable]:
+        seen: set[int] = set()
+        for variable in self._own_variables():
+            seen.add(id(variable))
+            yield variable
+        for layer in self._layers:
+            for variable in layer._walk_weights():
+                if id(variable) not in seen:
+                    seen.add(id(variable))
+                    yield variable
+
+    @property
+    def variables(self) -> list[Variable]:
+        return self.weights
+
+    @property
+    def trainable_weights(self) -> list[Variable]:
+        """The variables that training changes by their gradient; none when the layer is frozen."""
+        return [variable for variable in self.weights if variable.trainable] if self.trainable else []
+
+    @property
+    def non_trainable_weights(self) -> list[Variable]:
+        return [variable for variable in self.weights if not (self.trainable and variable.trainable)]
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        return self.trainable_weights
+
+    @property
+    def non_trainable_variables(self) -> list[Variable]:
+        return self.non_trainable_weights
+
+    def count_params(self) -> int:
+        """The number of scalars in all weights.  Raises ValueError when the layer is not built."""
+        if not self.built:
+            raise ValueError(f"layer {self.name!r} is not built: its weights are not known before its input shape is")
+        return sum(variable.value.size for variable in self.weights)
+
+    def get_weights(self) -> list[np.ndarray]:
+        """Copies of all weights, in the order of `weights`."""
+        return [variable.numpy() for variable in self.weights]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Sets all weights.  Raises ValueError, before anything is changed, when their number or a shape differs."""
+        variables = self.weights
+        if len(weights) != len(variables):
+            raise ValueError(
+                f"layer {self.name!r}: set_weights: expected {len(variables)} arrays, got {len(weights)}"
+                + (" (the layer is not built yet)" if not self.built else "")
+            )
+        for variable, value in zip(variables, weights, strict=True):
+            if np.shape(value) != variable.shape:
+                raise ValueError(
+                    f"layer {self.name!r}: set_weights: {variable.path}: expected shape {variable.shape}, "
+                    f"got {np.shape(value)}"
+                )
+        for variable, value in zip(variables, weights, strict=True):
+            variable.assign(value)
+
+    def _flatten_layers(self, include_self: bool = True, recursive: bool = True) -> list[Any]:
+        found: list[Any] = [self] if include_self else []
+        for layer in self._layers:
+            found.append(layer)
+            if recursive:
+                found.extend(layer._flatten_layers(include_self=False))
+        return list({id(layer): layer for layer in found}.values())
+
+
+def default_dtype(dtype: Any) -> str:
+    """The float type that a layer's dtype argument names: a string, an object with a name, a config, or None."""
+    if dtype is None:
+        return config.floatx()
+    if isinstance(dtype, dict):
+        dtype = dtype.get("config", dtype).get("name")
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
+    if name is None:
+        name = np.dtype(dtype).name
+    if name.startswith("mixed"):
+        raise ValueError(f"dtype: {name!r} is not supported: expected 'float32' or 'float64'")
+    return np.dtype(name).name

@@ -1,0 +1,8 @@
+"""Models: Model (subclassed or functional), Sequential, and what makes, copies and reads them."""
+
+from pydtconv.models.config import clone_model, model_from_json
+from pydtconv.models.functional import Functional
+from pydtconv.models.model import Model
+from pydtconv.models.sequential import Sequential
+
+__all__ = ["Functional", "Model", "Sequential", "clone_model", "model_from_json"]

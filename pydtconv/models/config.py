@@ -1,0 +1,227 @@
+"""Functional models as plain data and back, in the format of Keras 3; clones of models."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydtconv import tree
+from pydtconv.layers.input_layer import Input, InputLayer
+from pydtconv.layers.layer import Layer
+from pydtconv.layers.symbolic import KerasTensor, Node, OpCall, Operation
+from pydtconv.models.functional import Functional
+from pydtconv.models.model import Model
+from pydtconv.models.network import Network
+from pydtconv.models.sequential import Sequential
+from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
+
+
+def functional_config(model: Model) -> dict[str, Any]:
+    """Layers with their calls ("inbound_nodes"), and which tensors are inputs and outputs."""
+    network = model._network
+    assert network is not None
+    places = _places(network)
+
+    def place_of(tensor: KerasTensor) -> list[Any]:
+        history = tensor._keras_history
+        assert history is not None
+        return [history.operation.name, places[tensor.node], history.tensor_index]
+
+    def data_of(leaf: Any) -> Any:
+        if isinstance(leaf, KerasTensor):
+            config = {"shape": leaf.shape, "dtype": leaf.dtype, "keras_history": place_of(leaf)}
+            return {"class_name": "__keras_tensor__", "config": config}
+        return serialize_keras_object(leaf)
+
+    layers = []
+    for operation in network.operations:
+        data = serialize_operation(operation)
+        data["name"] = operation.name
+        data["inbound_nodes"] = [
+            {
+                "args": list(tree.map_structure(data_of, node.args)),
+                "kwargs": tree.map_structure(data_of, node.kwargs),
+            }
+            for node in operation._inbound_nodes
+            if node in places and not node.is_input
+        ]
+        layers.append(data)
+    return {
+        "name": model.name,
+        "trainable": model.trainable,
+        "layers": layers,
+        "input_layers": tree.map_structure(place_of, network.inputs),
+        "output_layers": tree.map_structure(place_of, network.outputs),
+    }
+
+
+def _places(network: Network) -> dict[Node, int]:
+    """The index of each node among those calls of its operation that belong to the network.
+
+    Keras counts the calls of a nested functional model from 1.
+    """
+    inside = set(network.nodes)
+    places: dict[Node, int] = {}
+    for operation in network.operations:
+        index = 1 if isinstance(operation, Functional) else 0
+        for node in operation._inbound_nodes:
+            if node in inside:
+                places[node] = index
+                index += 1
+    return places
+
+
+def serialize_operation(operation: Operation) -> dict[str, Any]:
+    """A layer, or a single op, as plain data."""
+    if not isinstance(operation, OpCall):
+        return serialize_keras_object(operation)
+    fields = {field.name: getattr(operation.op, field.name) for field in dataclasses.fields(operation.op)}  # type: ignore[arg-type]
+    return {
+        "module": "pydtconv.ops",
+        "class_name": type(operation.op).__name__,
+        "config": {"name": operation.name, **{key: serialize_keras_object(value) for key, value in fields.items()}},
+        "registered_name": None,
+    }
+
+
+def deserialize_operation(data: dict[str, Any]) -> Any:
+    """The reverse of serialize_operation."""
+    if data.get("module") != "pydtconv.ops":
+        return deserialize_keras_object(
+            {key: value for key, value in data.items() if key not in ("name", "inbound_nodes")}
+        )
+    from pydtconv import ops
+
+    config = dict(data["config"])
+    name = config.pop("name")
+    op_class = getattr(ops, data["class_name"], None)
+    if op_class is None:
+        raise ValueError(f"unknown op {data['class_name']!r} in the model's config")
+    return OpCall(op_class(**{key: _as_tuples(deserialize_keras_object(value)) for key, value in config.items()}), name)
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def functional_from_config(cls: type[Model], config: Mapping[str, Any]) -> Any:
+    """The model of `functional_config`'s result: makes the layers, then repeats their calls as soon as inputs exist."""
+    operations: dict[str, Any] = {}
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    for data in config["layers"]:
+        operation = deserialize_operation(data)
+        operations[data["name"]] = operation
+        calls.extend((operation, call) for call in data["inbound_nodes"])
+    made: dict[Any, int] = {operation: len(operation._inbound_nodes) for operation in operations.values()}
+
+    def tensor_at(name: str, node_index: int, tensor_index: int) -> KerasTensor:
+        if name not in operations:
+            raise ValueError(f"model config: a call refers to the layer {name!r}, which is not among the layers")
+        operation = operations[name]
+        index = node_index
+        if isinstance(operation, Functional):
+            index = index - 1 + made[operation]
+        if index >= len(operation._inbound_nodes):
+            raise _NotYet
+        return operation._inbound_nodes[index].output_tensors[tensor_index]
+
+    def revived(data: Any) -> Any:
+        if isinstance(data, dict) and data.get("class_name") == "__keras_tensor__":
+            return tensor_at(*data["config"]["keras_history"])
+        if isinstance(data, dict) and "class_name" not in data:
+            return {key: revived(value) for key, value in data.items()}
+        if isinstance(data, list):
+            return [revived(item) for item in data]
+        return deserialize_keras_object(data)
+
+    while calls:
+        later = []
+        blocked: set[Any] = set()
+        for operation, call in calls:
+            try:
+                if operation in blocked:  # calls of one layer are repeated in their order
+                    raise _NotYet
+                args, kwargs = revived(call["args"]), revived(call.get("kwargs") or {})
+            except _NotYet:
+                blocked.add(operation)
+                later.append((operation, call))
+                continue
+            kwargs = {key: value for key, value in kwargs.items() if not (key == "mask" and value is None)}
+            operation(*args, **kwargs)
+        if len(later) == len(calls):
+            raise ValueError(f"model config: calls of {later[0][0].name!r} depend on tensors that no call makes")
+        calls = later
+
+    def structure_of(data: Any) -> Any:
+        if isinstance(data, dict):
+            return {key: structure_of(value) for key, value in data.items()}
+        if len(data) == 3 and isinstance(data[0], str):
+            return tensor_at(*data)
+        return [structure_of(item) for item in data]
+
+    extra = {key: config[key] for key in ("name", "trainable") if config.get(key) is not None}
+    return cls(inputs=structure_of(config["input_layers"]), outputs=structure_of(config["output_layers"]), **extra)
+
+
+class _NotYet(Exception):
+    """A call's input has not been made yet."""
+
+
+def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The model of `Model.to_json`'s text, with new weights."""
+    return deserialize_keras_object(json.loads(json_string), custom_objects)
+
+
+def clone_model(
+    model: Model,
+    input_tensors: Any = None,
+    clone_function: Callable[[Layer], Layer] | None = None,
+    call_function: Any = None,
+    recursive: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """A model with new layers of equal configs, and new weights.
+
+    clone_function: makes the copy of a layer (all but input layers).  Only `input_tensors`'s default is supported for
+    functional models.  Raises ValueError for subclassed models without clones of their layers.
+    """
+    if kwargs or call_function is not None or recursive:
+        raise ValueError("clone_model: call_function and recursive are not supported")
+    if input_tensors is not None:
+        raise ValueError("clone_model: input_tensors is not supported: call the clone on them instead")
+    clone = clone_function or _clone_layer
+    if isinstance(model, Sequential):
+        first = [] if model._input_layer is None else [_clone_layer(model._input_layer)]
+        return Sequential([*first, *(clone(layer) for layer in model.layers)], name=model.name)
+    network = model._network
+    if network is None:
+        return model.from_config(model.get_config())
+    inputs = tree.map_structure(lambda x: Input(batch_shape=x.shape, dtype=x.dtype, name=x.name), network.inputs)
+    copies: dict[Operation, Any] = {}
+    values: dict[KerasTensor, Any] = dict(zip(network.flat_inputs, tree.flatten(inputs), strict=True))
+    for node in network.nodes:
+        if node.is_input:
+            continue
+        if node.operation not in copies:
+            copies[node.operation] = _copy_of(node.operation, clone)
+        args, kw = tree.map_structure(
+            lambda x: values[x] if isinstance(x, KerasTensor) else x, (node.args, node.kwargs)
+        )
+        results = tree.flatten(copies[node.operation](*args, **kw))
+        values.update(zip(node.output_tensors, results, strict=True))
+    outputs = tree.map_structure(values.__getitem__, network.outputs)
+    return Functional(inputs=inputs, outputs=outputs, name=model.name)
+
+
+def _copy_of(operation: Operation, clone: Callable[[Layer], Layer]) -> Any:
+    return clone(operation) if isinstance(operation, Layer) else OpCall(operation.op, operation.name)  # type: ignore[attr-defined]
+
+
+def _clone_layer(layer: Layer) -> Any:
+    if isinstance(layer, (Sequential, Functional)):
+        return clone_model(layer)
+    if isinstance(layer, InputLayer):
+        return InputLayer(batch_shape=layer.batch_shape, dtype=layer.dtype, name=layer.name)
+    return type(layer).from_config(layer.get_config())

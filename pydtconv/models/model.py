@@ -1,0 +1,261 @@
+"""`Model`: layers that are trained together; written as a subclass with `call`, or made of symbolic tensors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydtconv import tree
+from pydtconv.layers.layer import Layer
+from pydtconv.layers.symbolic import KerasTensor
+from pydtconv.models.network import Network, cut_at
+
+try:
+    from pydtconv.trainers import Trainer
+except ModuleNotFoundError:
+
+    class Trainer:  # type: ignore[no-redef]
+        """A model that cannot be trained."""
+
+
+if TYPE_CHECKING:
+    pass
+
+
+class Model(Trainer, Layer):
+    """A group of layers with training and saving.
+
+    `Model(inputs=..., outputs=...)` makes a functional model of the calls between symbolic tensors (see `Input`).  A
+    subclass makes its layers in `__init__` and uses them in `call(inputs, training=None)`; it may also pass inputs and
+    outputs to `super().__init__`.
+    """
+
+    #: the recorded calls of a functional model; None for one that defines `call`
+    _network: Network | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Model and _is_functional(args, kwargs):
+            from pydtconv.models.functional import Functional
+
+            return Layer.__new__(Functional, *args, **kwargs)
+        return Layer.__new__(cls, *args, **kwargs)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        inputs = outputs = None
+        if _is_functional(args, kwargs):
+            inputs = kwargs.pop("inputs", args[0] if args else None)
+            outputs = kwargs.pop("outputs", args[-1] if len(args) > 1 else None)
+            if len(args) == 3:
+                outputs, kwargs["name"] = args[1], args[2]
+        elif args:
+            raise TypeError(
+                f"{type(self).__name__}: expected inputs and outputs or no positional arguments, got {args!r}"
+            )
+        trainable = kwargs.pop("trainable", None)
+        Layer.__init__(self, **kwargs)
+        Trainer.__init__(self)
+        if inputs is not None:
+            self._set_network(inputs, outputs)
+        if trainable is not None:
+            self.trainable = trainable
+
+    def _set_network(self, inputs: Any, outputs: Any) -> None:
+        if any(isinstance(x, KerasTensor) and not x.node.is_input for x in tree.flatten(inputs)):
+            inputs, outputs = cut_at(inputs, outputs)
+        object.__setattr__(self, "_network", Network(inputs, outputs))
+        object.__setattr__(self, "_layers", list(self._network.layers if self._network else ()))
+        self.built = True
+
+    # -- calling -------------------------------------------------------------------------------------------------------
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """What the model computes: to be written by a subclass that is made without inputs and outputs."""
+        if self._network is None:
+            raise NotImplementedError(f"model {type(self).__name__} has no call(), and no inputs and outputs")
+        return self._network.replay(self._standardized(inputs), training)
+
+    def build(self, input_shape: Any) -> None:
+        if self._network is None:
+            Layer.build(self, input_shape)
+
+    def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        # a model that has not defined `build` is built by its first call
+        if type(self).build is not Model.build:
+            super()._check_and_build(args, kwargs)
+
+    def _standardized(self, inputs: Any) -> list[Any]:
+        """Tensors for the network's flat inputs.  Raises ValueError where structure, rank or extents do not fit."""
+        assert self._network is not None
+        wanted = self._network.inputs
+        if isinstance(inputs, dict) and not isinstance(wanted, dict):
+            names = [x.name for x in self._network.flat_inputs]
+            missing = [name for name in names if name not in inputs]
+            if missing:
+                raise ValueError(f"model {self.name!r}: input {missing[0]!r} is missing: got {sorted(inputs)}")
+            flat = [inputs[name] for name in names]
+        elif isinstance(wanted, dict) and isinstance(inputs, dict):
+            missing = [key for key in wanted if key not in inputs]
+            if missing:
+                raise ValueError(f"model {self.name!r}: input {missing[0]!r} is missing: got {sorted(inputs)}")
+            flat = tree.flatten({key: inputs[key] for key in wanted})
+        else:
+            flat = tree.flatten(inputs)
+        expected = self._network.flat_inputs
+        if len(flat) != len(expected):
+            raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}")
+        return [self._fitted(x, to) for x, to in zip(flat, expected, strict=True)]
+
+    def _fitted(self, x: Any, to: KerasTensor) -> Any:
+        """x, with an axis of extent 1 at the end added or dropped where that makes it fit."""
+        from pydtconv import ops
+
+        shape = tuple(x.shape)
+        if len(shape) == len(to.shape) - 1 and to.shape[-1] == 1:
+            x = ops.reshape(x, (*(-1 if e is None else e for e in shape), 1))
+        elif len(shape) == len(to.shape) + 1 and shape[-1] == 1:
+            x = ops.reshape(x, tuple(-1 if e is None else e for e in shape[:-1]))
+        shape = tuple(x.shape)
+        if len(shape) != len(to.shape) or any(
+            e is not None and f is not None and e != f for e, f in zip(to.shape, shape, strict=True)
+        ):
+            raise ValueError(f"model {self.name!r}: input {to.name!r}: expected shape {to.shape}, got {shape}")
+        return x
+
+    # -- layers --------------------------------------------------------------------------------------------------------
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers directly inside."""
+        return list(self._layers)
+
+    @property
+    def operations(self) -> list[Any]:
+        """The layers and single ops of a functional model."""
+        return list(self._network.operations) if self._network is not None else self.layers
+
+    def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
+        """The layer of a name or at an index of `layers`.  Raises ValueError when there is none."""
+        if (name is None) == (index is None):
+            raise ValueError(f"get_layer: expected either name or index, got {name!r} and {index!r}")
+        layers = self.layers
+        if index is not None:
+            if not -len(layers) <= index < len(layers):
+                raise ValueError(f"get_layer: index {index}: model {self.name!r} has {len(layers)} layers")
+            return layers[index]
+        for layer in layers:
+            if layer.name == name:
+                return layer
+        raise ValueError(f"get_layer: model {self.name!r} has no layer {name!r}: it has {[x.name for x in layers]}")
+
+    def _graph_attribute(self, name: str) -> Network:
+        if self._network is None:
+            raise AttributeError(f"model {self.name!r} has no {name}: it is not made of symbolic tensors")
+        return self._network
+
+    @property
+    def inputs(self) -> list[KerasTensor]:
+        return self._graph_attribute("inputs").flat_inputs
+
+    @property
+    def outputs(self) -> list[KerasTensor]:
+        return self._graph_attribute("outputs").flat_outputs
+
+    @property
+    def input(self) -> Any:
+        network = self._graph_attribute("input")
+        return _single(network.inputs)
+
+    @property
+    def output(self) -> Any:
+        network = self._graph_attribute("output")
+        return _single(network.outputs)
+
+    @property
+    def input_shape(self) -> Any:
+        return tree.map_structure(lambda x: x.shape, _single(self._graph_attribute("input_shape").inputs))
+
+    @property
+    def output_shape(self) -> Any:
+        return tree.map_structure(lambda x: x.shape, _single(self._graph_attribute("output_shape").outputs))
+
+    @property
+    def input_names(self) -> list[str]:
+        return [x.name for x in self.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [x._keras_history.operation.name for x in self.outputs if x._keras_history is not None]
+
+    # -- summary, configs, files --------------------------------------------------------------------------------------
+
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: list[float] | None = None,
+        print_fn: Callable[[str], Any] | None = None,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: tuple[str, str] | None = None,
+    ) -> None:
+        """Prints a table of the layers with output shapes and numbers of parameters."""
+        from pydtconv.models.summary import print_summary
+
+        print_summary(self, line_length, positions, print_fn, expand_nested, show_trainable, layer_range)
+
+    def get_config(self) -> dict[str, Any]:
+        if self._network is not None and type(self).__init__ is Model.__init__:
+            from pydtconv.models.config import functional_config
+
+            return functional_config(self)
+        return super().get_config()
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
+        """A model made of `get_config`'s result."""
+        from pydtconv.models.config import functional_from_config
+        from pydtconv.saving import custom_object_scope
+
+        with custom_object_scope(custom_objects or {}):
+            if "input_layers" in config:
+                return functional_from_config(cls, config)
+            return super().from_config(config)
+
+    def to_json(self, **kwargs: Any) -> str:
+        """The model's config as JSON; kwargs are json.dumps's."""
+        from pydtconv.saving import serialize_keras_object
+
+        return json.dumps(serialize_keras_object(self), **kwargs)
+
+    def save(self, filepath: str | Path, overwrite: bool = True, **kwargs: Any) -> None:
+        """Writes config and weights to a `.keras` file; see saving.save_model."""
+        from pydtconv.saving import save_model
+
+        save_model(self, filepath, overwrite=overwrite, **kwargs)
+
+    def save_weights(self, filepath: str | Path, overwrite: bool = True) -> None:
+        """Writes the weights to a `.weights.h5` file in Keras's layout, whole or not at all."""
+        from pydtconv.saving import save_weights
+
+        save_weights(self, filepath, overwrite=overwrite)
+
+    def load_weights(self, filepath: str | Path, skip_mismatch: bool = False) -> None:
+        """Reads the weights of a `.weights.h5` or `.keras` file.
+
+        Raises ValueError naming layer, expected and found shapes, before anything is changed, where they do not fit; with
+        skip_mismatch those layers keep their weights instead.
+        """
+        from pydtconv.saving import load_weights
+
+        load_weights(self, filepath, skip_mismatch=skip_mismatch)
+
+
+def _is_functional(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return (
+        len(args) in (2, 3) or (len(args) == 1 and "outputs" in kwargs) or ("inputs" in kwargs and "outputs" in kwargs)
+    )
+
+
+def _single(structure: Any) -> Any:
+    return structure[0] if isinstance(structure, list) and len(structure) == 1 else structure

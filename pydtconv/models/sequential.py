@@ -1,0 +1,113 @@
+"""`Sequential`: layers one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydtconv.layers.input_layer import InputLayer
+from pydtconv.layers.layer import Layer
+from pydtconv.layers.symbolic import KerasTensor
+from pydtconv.models.model import Model
+
+
+class Sequential(Model):
+    """A chain of layers.  It is built at once when it begins with an Input, else by the first data that it sees."""
+
+    def __init__(self, layers: Sequence[Any] | None = None, trainable: bool = True, name: str | None = None) -> None:
+        super().__init__(name=name)
+        object.__setattr__(self, "_input_layer", None)
+        for layer in layers or ():
+            self.add(layer, rebuild=False)
+        self._rebuild()
+        if not trainable:
+            self.trainable = False
+
+    def add(self, layer: Any, rebuild: bool = True) -> None:
+        """Puts a layer (or an Input) at the end."""
+        if isinstance(layer, KerasTensor) and layer.node.is_input:
+            layer = layer.node.operation
+        if not isinstance(layer, Layer):
+            raise ValueError(f"Sequential.add: expected a layer, got {layer!r}")
+        if isinstance(layer, InputLayer):
+            if self._input_layer is not None or self._layers:
+                raise ValueError(f"Sequential.add: {layer!r}: an Input can only come first, and once")
+            object.__setattr__(self, "_input_layer", layer)
+            return
+        if any(other.name == layer.name for other in self._layers):
+            raise ValueError(f"Sequential.add: the model {self.name!r} has a layer named {layer.name!r} already")
+        if not self._layers and self._input_layer is None:
+            shape = getattr(layer, "_input_shape_arg", None)
+            if shape is not None:
+                object.__setattr__(self, "_input_layer", InputLayer(shape=shape))
+            elif isinstance(layer, Model) and layer._network is not None:
+                object.__setattr__(self, "_input_layer", InputLayer(batch_shape=layer.input_shape))
+        self._layers.append(layer)
+        if rebuild:
+            self._rebuild()
+
+    def pop(self, rebuild: bool = True) -> Layer:
+        """Takes the last layer off."""
+        if not self._layers:
+            raise ValueError(f"Sequential.pop: the model {self.name!r} has no layers")
+        layer = self._layers.pop()
+        if rebuild:
+            self._rebuild()
+        return layer
+
+    def _rebuild(self) -> None:
+        object.__setattr__(self, "_network", None)
+        self.built = False
+        if self._input_layer is not None and self._layers:
+            self._build_on(self._input_layer.output)
+
+    def _build_on(self, x: Any) -> None:
+        from pydtconv.models.network import Network
+
+        y = x
+        for layer in self._layers:
+            y = layer(y)
+        object.__setattr__(self, "_network", Network(x, y))
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Builds the layers for an input shape with its batch (None where it is not known)."""
+        if self._network is not None:
+            return
+        if input_shape is None or not self._layers:
+            raise ValueError(f"Sequential.build: the model {self.name!r} needs layers and an input shape")
+        object.__setattr__(self, "_input_layer", InputLayer(batch_shape=tuple(input_shape)))
+        assert self._input_layer is not None
+        self._build_on(self._input_layer.output)
+
+    def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        x = args[0] if args else kwargs["inputs"]
+        if self._network is None and hasattr(x, "shape"):
+            self.build((None, *x.shape[1:]))
+
+    @property
+    def layers(self) -> list[Layer]:
+        return list(self._layers)
+
+    def get_config(self) -> dict[str, Any]:
+        from pydtconv.saving import serialize_keras_object
+
+        first = [] if self._input_layer is None else [self._input_layer]
+        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
+        config["layers"] = [serialize_keras_object(layer) for layer in [*first, *self._layers]]
+        if self._network is not None:
+            config["build_input_shape"] = self.input_shape
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
+        from pydtconv.saving import deserialize_keras_object
+
+        layers = [deserialize_keras_object(layer, custom_objects) for layer in config["layers"]]
+        model = cls(layers, name=config.get("name"))
+        shape = config.get("build_input_shape")
+        if model._network is None and shape and model._layers:
+            model.build(tuple(shape))
+        if not config.get("trainable", True):
+            model.trainable = False
+        return model

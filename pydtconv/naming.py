@@ -1,0 +1,33 @@
+"""Names that layers, models and other objects get by themselves: `conv2d`, `conv2d_1`, ..."""
+
+from __future__ import annotations
+
+import re
+
+_uids: dict[str, int] = {}
+
+
+def to_snake_case(name: str) -> str:
+    """ "BatchNormalization" -> "batch_normalization", "Conv2D" -> "conv2d"."""
+    name = re.sub(r"\W+", "", name)
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+def auto_name(prefix: str) -> str:
+    """The next free name of a class or function of this name in the process."""
+    prefix = to_snake_case(prefix)
+    count = _uids.get(prefix, 0)
+    _uids[prefix] = count + 1
+    return f"{prefix}_{count}" if count else prefix
+
+
+def get_uid(prefix: str = "") -> int:
+    """Counts how often prefix was asked for, from 1."""
+    _uids[prefix] = _uids.get(prefix, 0) + 1
+    return _uids[prefix]
+
+
+def reset_uids() -> None:
+    """Lets all names begin anew."""
+    _uids.clear()

@@ -1,0 +1,81 @@
+"""Regularizers: penalties on weights (or outputs) that are added to the loss, as symbolic functions of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydtconv import ops
+from pydtconv.saving.registry import Registry
+
+
+class Regularizer:
+    """Base of all regularizers: a callable that gives a scalar for a tensor."""
+
+    def __call__(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        raise NotImplementedError(f"{type(self).__name__} has no get_config(), which saving needs")
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Regularizer:
+        return cls(**config)
+
+
+class L1L2(Regularizer):
+    """l1 * sum |x| + l2 * sum x^2."""
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
+        self.l1 = _penalty("l1", 0.0 if l1 is None else l1)
+        self.l2 = _penalty("l2", 0.0 if l2 is None else l2)
+
+    def __call__(self, x: Any) -> Any:
+        return ops.L1L2Penalty(l1=self.l1, l2=self.l2)(x)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"l1": self.l1, "l2": self.l2}
+
+
+class L1(L1L2):
+    """l1 * sum |x|."""
+
+    def __init__(self, l1: float = 0.01) -> None:
+        super().__init__(0.01 if l1 is None else l1, 0.0)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"l1": self.l1}
+
+
+class L2(L1L2):
+    """l2 * sum x^2."""
+
+    def __init__(self, l2: float = 0.01) -> None:
+        super().__init__(0.0, 0.01 if l2 is None else l2)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"l2": self.l2}
+
+
+def _penalty(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"regularizer: {name}: expected a number of 0 or more, got {value!r}")
+    return float(value)
+
+
+l1, l2, l1_l2 = L1, L2, L1L2
+_registry = Registry("regularizer", {"L1": L1, "L2": L2, "L1L2": L1L2, "l1": L1, "l2": L2, "l1_l2": L1L2})
+
+
+def get(identifier: Any) -> Any:
+    """The regularizer that identifier names: a name, a config, a class, a callable, or None."""
+    return _registry.get(identifier)
+
+
+def serialize(regularizer: Any) -> Any:
+    return _registry.serialize(regularizer)
+
+
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    return _registry.deserialize(config, custom_objects)
