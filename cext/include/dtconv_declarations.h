@@ -1,3 +1,4 @@
 /* Every family of the library, in the precision that `real` and DT() say.  No include guard: see dtconv_both.h. */
 #include "dtconv_ukr.h"
 #include "dtconv_gemm.h"
+#include "dtconv_nn_elem.h"

@@ -1,0 +1,102 @@
+/* Element-wise operators, reductions, copies, random operators and optimizers' updates.
+ *
+ * Strided operands.  `layout` describes a loop nest over operands that lie anywhere in memory with any broadcasting:
+ *   layout[0] = ndim (1 .. 8), layout[1] = number of operands, then ndim extents, then for each operand ndim strides
+ * in elements, innermost last; a stride of 0 repeats.  The last operand is the output; its innermost stride is 1, and
+ * the inputs' are 0 or 1.  Neighbouring dimensions that can be one should be one: a dense operation has ndim 1. An
+ * output may be the same array as an input of the same strides.
+ */
+#ifndef DTCONV_NN_ELEM_KINDS
+#define DTCONV_NN_ELEM_KINDS
+
+/* y = f(x; p0, p1, p2).  The derivative is computed from y for the kinds of the first group, from x for the others.
+ * Codes up to 5 are those of dtconv_activation. */
+typedef enum {
+    DTCONV_UNARY_LINEAR = 0,
+    DTCONV_UNARY_RELU = 1,
+    DTCONV_UNARY_RELU6 = 2,
+    DTCONV_UNARY_LEAKY_RELU = 3, /* p0: slope */
+    DTCONV_UNARY_SIGMOID = 4,
+    DTCONV_UNARY_TANH = 5,
+    DTCONV_UNARY_ELU, /* x > 0 ? p1 x : p1 p0 expm1(x / p2): elu, selu, celu */
+    DTCONV_UNARY_EXP,
+    DTCONV_UNARY_SOFTPLUS,
+    DTCONV_UNARY_CLIP,         /* min(max(x, p0), p1) */
+    DTCONV_UNARY_HARD_SIGMOID, /* min(max(p0 x + 1/2, 0), 1) */
+    DTCONV_UNARY_SQRT,
+    DTCONV_UNARY_RECIPROCAL,
+    DTCONV_UNARY_AFFINE,       /* p0 x + p1 */
+    DTCONV_UNARY_FROM_INPUT,   /* no kind: those that follow need x for the derivative */
+    DTCONV_UNARY_RELU_GENERAL, /* p0: slope, p1: maximum, p2: threshold */
+    DTCONV_UNARY_GELU,
+    DTCONV_UNARY_GELU_TANH,
+    DTCONV_UNARY_SILU,
+    DTCONV_UNARY_SOFTSIGN,
+    DTCONV_UNARY_HARD_SILU,
+    DTCONV_UNARY_MISH,
+    DTCONV_UNARY_LOG_SIGMOID,
+    DTCONV_UNARY_THRESHOLD, /* x > p0 ? x : p1 */
+    DTCONV_UNARY_TANH_SHRINK,
+    DTCONV_UNARY_HARD_SHRINK, /* |x| > p0 ? x : 0 */
+    DTCONV_UNARY_SOFT_SHRINK, /* sign(x) max(|x| - p0, 0) */
+    DTCONV_UNARY_SQUAREPLUS,  /* (x + sqrt(x^2 + p0)) / 2 */
+    DTCONV_UNARY_SPARSE_PLUS,
+    DTCONV_UNARY_ABS,
+    DTCONV_UNARY_SQUARE,
+    DTCONV_UNARY_LOG,
+    DTCONV_UNARY_POWER, /* x^p0 */
+    DTCONV_UNARY_SIGN,
+    DTCONV_UNARY_KINDS
+} dtconv_unary;
+
+typedef enum {
+    DTCONV_BINARY_ADD = 0,
+    DTCONV_BINARY_SUBTRACT,
+    DTCONV_BINARY_MULTIPLY,
+    DTCONV_BINARY_DIVIDE,
+    DTCONV_BINARY_MAXIMUM,
+    DTCONV_BINARY_MINIMUM,
+    DTCONV_BINARY_POWER,
+    DTCONV_BINARY_KINDS
+} dtconv_binary;
+
+typedef enum {
+    DTCONV_REDUCE_SUM = 0,
+    DTCONV_REDUCE_MAXIMUM,
+    DTCONV_REDUCE_MINIMUM,
+    DTCONV_REDUCE_DOT,
+    DTCONV_REDUCE_KINDS
+} dtconv_reduce;
+
+#endif
+
+/* y = f(x).  layout: x, y. */
+dtconv_status DT(unary_forward)(int kind, const real *p, const int64_t *layout, const real *x, real *y);
+
+/* dx (+)= dy f'(v), v = y or x as the kind says.  layout: v, dy, dx. */
+dtconv_status DT(unary_backward)(int kind, const real *p, int accumulate, const int64_t *layout, const real *v,
+                                 const real *dy, real *dx);
+
+/* y = f(a + b): residual addition with a fused activation.  layout: a, b, y. */
+dtconv_status DT(add_activation)(int kind, const real *p, const int64_t *layout, const real *a, const real *b, real *y);
+
+/* y = a op b.  layout: a, b, y. */
+dtconv_status DT(binary_forward)(int kind, const int64_t *layout, const real *a, const real *b, real *y);
+
+/* da (+)= dy * d(a op b)/da for operand 0, d/db for operand 1.  Of a, b and y those that the derivative needs, else
+ * NULL: add, subtract none; multiply the other operand; divide b, and for operand 1 also y; maximum, minimum, power a
+ * and b. layout: dy, a, b, y, out; strides of a missing operand are ignored. */
+dtconv_status DT(binary_backward)(int kind, int operand, int accumulate, const int64_t *layout, const real *dy,
+                                  const real *a, const real *b, const real *y, real *out);
+
+/* y (+)= factor x.  layout: x, y.  Also the copy between any two layouts. */
+dtconv_status DT(copy)(real factor, int accumulate, const int64_t *layout, const real *x, real *y);
+
+/* y (+)= factor * reduction of x over some dimensions.  kind: sum, maximum, minimum, or the sum of x * x2 (x2 else
+ * NULL). layout: K, R, the K kept extents, the R reduced extents, K + R strides of x, K + R strides of x2, K strides of
+ * y. Either the last kept strides of x, x2 and y are all 1, or the last reduced strides of x and x2 are 1. Sums are
+ * formed in blocks and over a fixed number of slices, so that the error does not grow with the length and the result
+ * does not depend on the number of threads. */
+size_t DT(reduce_workspace)(const int64_t *layout);
+dtconv_status DT(reduce)(int kind, int accumulate, real factor, const int64_t *layout, const real *x, const real *x2,
+                         real *y, void *workspace, size_t bytes);

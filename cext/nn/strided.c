@@ -1,0 +1,87 @@
+/* The driver of all element-wise operators: out[...] = f(in0[...], in1[...], ...) over a strided loop nest. */
+#include <stddef.h>
+
+#include "dtconv_strided.h"
+
+typedef struct {
+    int ndim, inputs;
+    const int64_t *shape, *strides; /* strides[operand * ndim + dim] */
+    const real *const *in;
+    real *out;
+} nest;
+
+/* Where in the nest a thread is: indices of the outer dimensions and the operands' offsets. */
+typedef struct {
+    int64_t index[DTCONV_MAX_DIMS];
+    int64_t offset[DTCONV_MAX_INPUTS + 1];
+} position;
+
+static void seek(const nest *t, int64_t outer, position *at) {
+    for (int k = 0; k <= t->inputs; k++) at->offset[k] = 0;
+    for (int d = t->ndim - 2; d >= 0; d--) {
+        at->index[d] = outer % t->shape[d];
+        outer /= t->shape[d];
+        for (int k = 0; k <= t->inputs; k++) at->offset[k] += at->index[d] * t->strides[k * t->ndim + d];
+    }
+}
+
+static void advance(const nest *t, position *at) {
+    for (int d = t->ndim - 2; d >= 0; d--) {
+        for (int k = 0; k <= t->inputs; k++) at->offset[k] += t->strides[k * t->ndim + d];
+        if (++at->index[d] < t->shape[d]) return;
+        at->index[d] = 0;
+        for (int k = 0; k <= t->inputs; k++) at->offset[k] -= t->shape[d] * t->strides[k * t->ndim + d];
+    }
+}
+
+/* One span of n elements from element j of the innermost dimension on. */
+static void run_span(const nest *t, DT(span_fn) fn, const void *context, const position *at, int64_t j, int64_t n) {
+    real spread[DTCONV_MAX_INPUTS][DTCONV_SPREAD];
+    const real *in[DTCONV_MAX_INPUTS];
+    int constant[DTCONV_MAX_INPUTS], any = 0;
+    for (int k = 0; k < t->inputs; k++) {
+        const int64_t stride = t->strides[k * t->ndim + t->ndim - 1];
+        in[k] = t->in[k] ? t->in[k] + at->offset[k] + j * stride : NULL;
+        constant[k] = in[k] && stride == 0;
+        if (!constant[k]) continue;
+        any = 1;
+        const real value = *in[k];
+        for (int64_t i = 0; i < (n < DTCONV_SPREAD ? n : DTCONV_SPREAD); i++) spread[k][i] = value;
+        in[k] = spread[k];
+    }
+    real *out = t->out + at->offset[t->inputs] + j;
+    const int64_t step = any ? DTCONV_SPREAD : n;
+    for (int64_t i = 0; i < n; i += step) {
+        fn(context, n - i < step ? n - i : step, in, out + i);
+        for (int k = 0; k < t->inputs; k++)
+            if (in[k] && !constant[k]) in[k] += step;
+    }
+}
+
+dtconv_status DT(map_spans)(DT(span_fn) fn, const void *context, const int64_t *layout, const real *const *in,
+                            real *out) {
+    const nest t = {(int)layout[0], (int)layout[1] - 1, layout + 2, layout + 2 + layout[0], in, out};
+    if (t.ndim < 1 || t.ndim > DTCONV_MAX_DIMS || t.inputs > DTCONV_MAX_INPUTS) return DTCONV_ARGUMENT;
+    const int64_t inner = t.shape[t.ndim - 1];
+    int64_t outer = 1;
+    for (int d = 0; d < t.ndim - 1; d++) outer *= t.shape[d];
+    if (inner * outer == 0) return DTCONV_OK;
+    const int64_t spans = (inner + DTCONV_SPAN - 1) / DTCONV_SPAN;
+    /* each group is a run of items that one thread does: big enough to hide the cost of finding its place */
+    const int64_t items = outer * spans;
+    const int64_t per_group = spans > 1 || inner >= DTCONV_SPAN ? 1 : DTCONV_SPAN / inner;
+    const int64_t groups = (items + per_group - 1) / per_group;
+#pragma omp parallel for num_threads(dtconv_get_num_threads()) \
+    schedule(static) if (inner * outer >= DTCONV_PARALLEL_ELEMENTS)
+    for (int64_t g = 0; g < groups; g++) {
+        const int64_t end = (g + 1) * per_group < items ? (g + 1) * per_group : items;
+        position at;
+        seek(&t, g * per_group / spans, &at);
+        for (int64_t item = g * per_group; item < end; item++) {
+            const int64_t j = item % spans * DTCONV_SPAN;
+            run_span(&t, fn, context, &at, j, inner - j < DTCONV_SPAN ? inner - j : DTCONV_SPAN);
+            if (j + DTCONV_SPAN >= inner) advance(&t, &at);
+        }
+    }
+    return DTCONV_OK;
+}

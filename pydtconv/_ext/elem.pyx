@@ -1,0 +1,125 @@
+"""Element-wise operators, reductions, copies and random operators (cext/nn).
+
+Arrays come as flat memoryviews that reach from an operand's first element to its last; `layout` (int64) says where the
+elements are (see cext/include/dtconv_nn_elem.h).  None stands for an operand that is not needed.
+"""
+
+from cython cimport floating
+from libc.stdint cimport int64_t, uint8_t
+
+from pydtconv._ext.status cimport check
+
+cdef extern from "dtconv_both.h" nogil:
+    int dtconv_sunary_forward(int, const float *, const int64_t *, const float *, float *)
+    int dtconv_dunary_forward(int, const double *, const int64_t *, const double *, double *)
+    int dtconv_sunary_backward(int, const float *, int, const int64_t *, const float *, const float *, float *)
+    int dtconv_dunary_backward(int, const double *, int, const int64_t *, const double *, const double *, double *)
+    int dtconv_sadd_activation(int, const float *, const int64_t *, const float *, const float *, float *)
+    int dtconv_dadd_activation(int, const double *, const int64_t *, const double *, const double *, double *)
+    int dtconv_sbinary_forward(int, const int64_t *, const float *, const float *, float *)
+    int dtconv_dbinary_forward(int, const int64_t *, const double *, const double *, double *)
+    int dtconv_sbinary_backward(int, int, int, const int64_t *, const float *, const float *, const float *, const float *,
+                                float *)
+    int dtconv_dbinary_backward(int, int, int, const int64_t *, const double *, const double *, const double *,
+                                const double *, double *)
+    int dtconv_scopy(float, int, const int64_t *, const float *, float *)
+    int dtconv_dcopy(double, int, const int64_t *, const double *, double *)
+    size_t dtconv_sreduce_workspace(const int64_t *)
+    size_t dtconv_dreduce_workspace(const int64_t *)
+    int dtconv_sreduce(int, int, float, const int64_t *, const float *, const float *, float *, void *, size_t)
+    int dtconv_dreduce(int, int, double, const int64_t *, const double *, const double *, double *, void *, size_t)
+
+
+cdef inline floating *pointer(const floating[::1] array) noexcept:
+    return NULL if array is None else <floating *>&array[0]
+
+
+def unary_forward(int kind, const floating[::1] p, const int64_t[::1] layout, const floating[::1] x, floating[::1] y):
+    """y = f(x); kind: a dtconv_unary, p: its three parameters; layout of x, y."""
+    cdef int status
+    with nogil:
+        if floating is float:
+            status = dtconv_sunary_forward(kind, &p[0], &layout[0], &x[0], &y[0])
+        else:
+            status = dtconv_dunary_forward(kind, &p[0], &layout[0], &x[0], &y[0])
+    check(status)
+
+
+def unary_backward(int kind, const floating[::1] p, bint accumulate, const int64_t[::1] layout, const floating[::1] v,
+                   const floating[::1] dy, floating[::1] dx):
+    """dx (+)= dy f'(v), v = y or x; layout of v, dy, dx."""
+    cdef int status
+    with nogil:
+        if floating is float:
+            status = dtconv_sunary_backward(kind, &p[0], accumulate, &layout[0], &v[0], &dy[0], &dx[0])
+        else:
+            status = dtconv_dunary_backward(kind, &p[0], accumulate, &layout[0], &v[0], &dy[0], &dx[0])
+    check(status)
+
+
+def add_activation(int kind, const floating[::1] p, const int64_t[::1] layout, const floating[::1] a,
+                   const floating[::1] b, floating[::1] y):
+    """y = f(a + b); layout of a, b, y."""
+    cdef int status
+    with nogil:
+        if floating is float:
+            status = dtconv_sadd_activation(kind, &p[0], &layout[0], &a[0], &b[0], &y[0])
+        else:
+            status = dtconv_dadd_activation(kind, &p[0], &layout[0], &a[0], &b[0], &y[0])
+    check(status)
+
+
+def binary_forward(int kind, const int64_t[::1] layout, const floating[::1] a, const floating[::1] b, floating[::1] y):
+    """y = a op b; kind: a dtconv_binary; layout of a, b, y."""
+    cdef int status
+    with nogil:
+        if floating is float:
+            status = dtconv_sbinary_forward(kind, &layout[0], &a[0], &b[0], &y[0])
+        else:
+            status = dtconv_dbinary_forward(kind, &layout[0], &a[0], &b[0], &y[0])
+    check(status)
+
+
+def binary_backward(int kind, int operand, bint accumulate, const int64_t[::1] layout, const floating[::1] dy,
+                    const floating[::1] a, const floating[::1] b, const floating[::1] y, floating[::1] out):
+    """out (+)= dy times the derivative by the operand; layout of dy, a, b, y, out."""
+    cdef int status
+    cdef floating *pa = pointer(a)
+    cdef floating *pb = pointer(b)
+    cdef floating *py = pointer(y)
+    with nogil:
+        if floating is float:
+            status = dtconv_sbinary_backward(kind, operand, accumulate, &layout[0], &dy[0], pa, pb, py, &out[0])
+        else:
+            status = dtconv_dbinary_backward(kind, operand, accumulate, &layout[0], &dy[0], pa, pb, py, &out[0])
+    check(status)
+
+
+def copy(floating factor, bint accumulate, const int64_t[::1] layout, const floating[::1] x, floating[::1] y):
+    """y (+)= factor x; layout of x, y."""
+    cdef int status
+    with nogil:
+        if floating is float:
+            status = dtconv_scopy(factor, accumulate, &layout[0], &x[0], &y[0])
+        else:
+            status = dtconv_dcopy(factor, accumulate, &layout[0], &x[0], &y[0])
+    check(status)
+
+
+def reduce_workspace(const int64_t[::1] layout, int itemsize) -> int:
+    """Bytes of workspace of `reduce` for elements of itemsize bytes."""
+    return dtconv_sreduce_workspace(&layout[0]) if itemsize == 4 else dtconv_dreduce_workspace(&layout[0])
+
+
+def reduce(int kind, bint accumulate, floating factor, const int64_t[::1] layout, const floating[::1] x,
+           const floating[::1] x2, floating[::1] y, uint8_t[::1] workspace):
+    """y (+)= factor times the reduction of x (or x * x2); kind: a dtconv_reduce; layout as in the header."""
+    cdef int status
+    cdef floating *px2 = pointer(x2)
+    cdef size_t nbytes = workspace.shape[0]
+    with nogil:
+        if floating is float:
+            status = dtconv_sreduce(kind, accumulate, factor, &layout[0], &x[0], px2, &y[0], &workspace[0], nbytes)
+        else:
+            status = dtconv_dreduce(kind, accumulate, factor, &layout[0], &x[0], px2, &y[0], &workspace[0], nbytes)
+    check(status)

@@ -1,0 +1,318 @@
+"""Functions with the names and argument orders of `keras.ops`: they apply the operators to tensors, variables or arrays."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.ops.activation import Activation
+from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
+from pydtconv.ops.base import Op
+
+
+def _symbolic(x: Any) -> bool:
+    return hasattr(x, "apply_op")
+
+
+def _scalar(x: Any) -> bool:
+    return isinstance(x, Real) or (isinstance(x, np.ndarray) and x.ndim == 0)
+
+
+def _value(x: Any, dtype: str | None = None) -> Any:
+    """x as an operand: symbolic values as they are, others as float arrays."""
+    if _symbolic(x):
+        return x
+    array = np.asarray(x)
+    return array.astype(
+        dtype or (array.dtype if array.dtype.name in ("float32", "float64") else config.floatx()), copy=False
+    )
+
+
+def _binary(op: Op, x1: Any, x2: Any) -> Any:
+    dtypes = [x.dtype for x in (x1, x2) if _symbolic(x)]
+    dtypes += [x.dtype.name for x in (x1, x2) if isinstance(x, np.ndarray) and x.dtype.name in ("float32", "float64")]
+    dtype = dtypes[0] if dtypes else config.floatx()
+    return op(_value(x1, dtype), _value(x2, dtype))
+
+
+def _unary(kind: str, x: Any, *parameters: float | None) -> Any:
+    return Activation(kind, *parameters)(_value(x))
+
+
+def affine(x: Any, scale: float, offset: float) -> Any:
+    """scale * x + offset for numbers scale and offset."""
+    return _unary("affine", x, float(scale), float(offset))
+
+
+def add(x1: Any, x2: Any) -> Any:
+    """x1 + x2."""
+    if _scalar(x2) and not _scalar(x1):
+        return affine(x1, 1, x2)
+    if _scalar(x1) and not _scalar(x2):
+        return affine(x2, 1, x1)
+    return _binary(Add(), x1, x2)
+
+
+def subtract(x1: Any, x2: Any) -> Any:
+    """x1 - x2."""
+    if _scalar(x2) and not _scalar(x1):
+        return affine(x1, 1, -float(x2))
+    if _scalar(x1) and not _scalar(x2):
+        return affine(x2, -1, x1)
+    return _binary(Subtract(), x1, x2)
+
+
+def multiply(x1: Any, x2: Any) -> Any:
+    """x1 * x2."""
+    if _scalar(x2) and not _scalar(x1):
+        return affine(x1, x2, 0)
+    if _scalar(x1) and not _scalar(x2):
+        return affine(x2, x1, 0)
+    return _binary(Multiply(), x1, x2)
+
+
+def divide(x1: Any, x2: Any) -> Any:
+    """x1 / x2."""
+    if _scalar(x2) and not _scalar(x1):
+        return affine(x1, 1 / float(x2), 0)
+    if _scalar(x1) and not _scalar(x2):
+        y = reciprocal(x2)
+        return y if x1 == 1 else affine(y, x1, 0)
+    return _binary(Divide(), x1, x2)
+
+
+def power(x1: Any, x2: Any) -> Any:
+    """x1 ** x2."""
+    if _scalar(x2) and not _scalar(x1):
+        exponent = float(x2)
+        kind = {1.0: "linear", 2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}.get(exponent)
+        return _unary(kind, x1) if kind else _unary("power", x1, exponent)
+    if _scalar(x1) and not _scalar(x2):
+        return exp(affine(x2, math.log(x1), 0))
+    return _binary(Power(), x1, x2)
+
+
+def maximum(x1: Any, x2: Any) -> Any:
+    """The larger of x1 and x2, element by element."""
+    if _scalar(x2) and not _scalar(x1):
+        return clip(x1, x2, math.inf)
+    if _scalar(x1) and not _scalar(x2):
+        return clip(x2, x1, math.inf)
+    return _binary(Maximum(), x1, x2)
+
+
+def minimum(x1: Any, x2: Any) -> Any:
+    """The smaller of x1 and x2, element by element."""
+    if _scalar(x2) and not _scalar(x1):
+        return clip(x1, -math.inf, x2)
+    if _scalar(x1) and not _scalar(x2):
+        return clip(x2, -math.inf, x1)
+    return _binary(Minimum(), x1, x2)
+
+
+def average(xs: Any) -> Any:
+    """The mean of several tensors, element by element."""
+    return Add(average=True)(*(_value(x) for x in xs))
+
+
+def negative(x: Any) -> Any:
+    """-x"""
+    return affine(x, -1, 0)
+
+
+def abs(x: Any) -> Any:
+    """The absolute value."""
+    return _unary("abs", x)
+
+
+absolute = abs
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1; its gradient is zero."""
+    return _unary("sign", x)
+
+
+def square(x: Any) -> Any:
+    """x * x"""
+    return _unary("square", x)
+
+
+def sqrt(x: Any) -> Any:
+    """The square root."""
+    return _unary("sqrt", x)
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x)"""
+    return _unary("power", x, -0.5)
+
+
+def reciprocal(x: Any) -> Any:
+    """1 / x"""
+    return _unary("reciprocal", x)
+
+
+def exp(x: Any) -> Any:
+    """The exponential function."""
+    return _unary("exponential", x)
+
+
+def log(x: Any) -> Any:
+    """The natural logarithm."""
+    return _unary("log", x)
+
+
+def clip(x: Any, x_min: float, x_max: float) -> Any:
+    """min(max(x, x_min), x_max) for numbers x_min and x_max."""
+    if float(x_min) > float(x_max):
+        raise ValueError(f"clip: expected x_min <= x_max, got {x_min} and {x_max}")
+    return _unary("clip", x, float(x_min), float(x_max))
+
+
+def linear(x: Any) -> Any:
+    """x itself."""
+    return x
+
+
+def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
+    """max(x, 0); in general f(x) = max_value from there on, x from the threshold on, negative_slope * (x - threshold) below."""
+    if threshold == 0 and max_value is None:
+        return _unary("leaky_relu", x, float(negative_slope)) if negative_slope else _unary("relu", x)
+    if threshold == 0 and max_value == 6 and not negative_slope:
+        return _unary("relu6", x)
+    return _unary(
+        "relu_general", x, float(negative_slope), math.inf if max_value is None else float(max_value), float(threshold)
+    )
+
+
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6)"""
+    return _unary("relu6", x)
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
+    """x above zero, negative_slope * x below."""
+    return _unary("leaky_relu", x, float(negative_slope))
+
+
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    """x above zero, alpha * (exp(x) - 1) below (Clevert et al., 2016)."""
+    return _unary("elu", x, float(alpha), 1.0, 1.0)
+
+
+def selu(x: Any) -> Any:
+    """1.0507 * elu(x, 1.6733) (Klambauer et al., 2017)."""
+    return _unary("elu", x, 1.6732632423543772, 1.0507009873554805, 1.0)
+
+
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    """x above zero, alpha * (exp(x / alpha) - 1) below (Barron, 2017)."""
+    return _unary("elu", x, float(alpha), 1.0, float(alpha))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x times the normal distribution function, or its approximation with tanh (Hendrycks and Gimpel, 2016)."""
+    return _unary("gelu_tanh" if approximate else "gelu", x)
+
+
+def silu(x: Any) -> Any:
+    """x * sigmoid(x)"""
+    return _unary("silu", x)
+
+
+swish = silu
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x))"""
+    return _unary("softplus", x)
+
+
+def softsign(x: Any) -> Any:
+    """x / (1 + |x|)"""
+    return _unary("softsign", x)
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    return _unary("tanh", x)
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))"""
+    return _unary("sigmoid", x)
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """x / 6 + 1/2 between 0 and 1."""
+    return _unary("hard_sigmoid", x)
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """(x + 1) / 2 between 0 and 1."""
+    return _unary("hard_sigmoid", x, 0.5)
+
+
+def hard_silu(x: Any) -> Any:
+    """x * hard_sigmoid(x)"""
+    return _unary("hard_silu", x)
+
+
+hard_swish = hard_silu
+
+
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x)) (Misra, 2019)."""
+    return _unary("mish", x)
+
+
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x))"""
+    return _unary("log_sigmoid", x)
+
+
+def threshold(x: Any, threshold: float, default_value: float) -> Any:
+    """x above the threshold, default_value elsewhere."""
+    return _unary("threshold", x, float(threshold), float(default_value))
+
+
+def tanh_shrink(x: Any) -> Any:
+    """x - tanh(x)"""
+    return _unary("tanh_shrink", x)
+
+
+def hard_tanh(x: Any) -> Any:
+    """x between -1 and 1."""
+    return _unary("clip", x, -1.0, 1.0)
+
+
+def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+    """x where |x| is above the threshold, else 0."""
+    return _unary("hard_shrink", x, float(threshold))
+
+
+def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+    """x moved towards zero by the threshold."""
+    return _unary("soft_shrink", x, float(threshold))
+
+
+def squareplus(x: Any, b: float = 4) -> Any:
+    """(x + sqrt(x^2 + b)) / 2"""
+    return _unary("squareplus", x, float(b))
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, (x + 1)^2 / 4 up to 1, then x."""
+    return _unary("sparse_plus", x)
+
+
+__all__ = [
+    name
+    for name, value in list(globals().items())
+    if callable(value) and not name.startswith("_") and getattr(value, "__module__", "") == __name__
+]

@@ -1,0 +1,108 @@
+"""Arithmetic with and without broadcasting, fused addition, operators on arrays by name."""
+
+import numpy as np
+import pytest
+
+from pydtconv import ops
+from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
+from tests.ops.harness import away_from, check_op, normal
+from tests.reference.elementwise import ACTIVATIONS
+
+BINARY = {
+    Add: np.add,
+    Subtract: np.subtract,
+    Multiply: np.multiply,
+    Divide: np.divide,
+    Maximum: np.maximum,
+    Minimum: np.minimum,
+    Power: np.power,
+}
+SHAPES = [
+    ((2, 3, 4, 5), (2, 3, 4, 5)),
+    ((2, 3, 4, 5), (2, 1, 1, 5)),  # channel attention
+    ((2, 3, 4, 5), (5,)),
+    ((2, 3, 4, 5), (2, 3, 4, 1)),
+    ((2, 3, 4, 1), (1, 3, 1, 5)),  # both repeat
+    ((4, 1), (1, 3)),
+    ((6,), ()),
+    ((3, 41, 17), (41, 1)),
+    ((2, 90, 91), (2, 90, 91)),  # several threads
+    ((30, 12, 40), (40,)),
+]
+
+
+def operands(a_shape, b_shape):
+    a, b = normal(*a_shape), normal(*b_shape, seed=2)
+    a, b = np.abs(a) + 0.5, np.abs(b) + 0.5
+    near = np.abs(a - b) < 1e-3  # no pair close to the kink of maximum
+    if near.shape == a.shape:
+        a = np.where(near, b + 1e-2, a)
+    return a, b
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("op", BINARY, ids=lambda op: op.__name__)
+def test_binary(op, shapes):
+    check_op(op(), *operands(*shapes), reference=BINARY[op], rtol=1e-4, rtol_gradient=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["relu", "relu6", "leaky_relu", "sigmoid", "tanh"])
+def test_add_with_activation(activation):
+    a, b = normal(2, 3, 4, 5), 3 * normal(2, 3, 4, 5, seed=2)
+    b = away_from(a + b, 0, 6) - a
+    check_op(Add(activation), a, b, reference=lambda a, b: ACTIVATIONS[activation](a + b))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("average", [False, True])
+def test_add_of_several(count, average):
+    arrays = [normal(2, 3, 2, 4, seed=i) for i in range(count)]
+    check_op(Add(average=average), *arrays, reference=lambda *xs: sum(xs) / (len(xs) if average else 1))
+
+
+def test_add_of_several_with_broadcasting_and_activation():
+    arrays = [normal(2, 3, 2, 4), normal(4, seed=2), normal(2, 1, 1, 4, seed=3)]
+    check_op(Add("tanh"), *arrays, reference=lambda *xs: np.tanh(sum(xs)))
+
+
+def test_a_tie_shares_the_gradient():
+    x = normal(5)
+    for op in (Maximum(), Minimum()):
+        result = check_op(op, x, x, rtol_gradient=10)
+        assert np.array_equal(result.dx[0], result.dx[1])
+
+
+def test_functions_with_numbers():
+    x = np.abs(normal(3, 4)) + 0.5
+    cases = [
+        (ops.add(x, 2), x + 2),
+        (ops.add(2, x), x + 2),
+        (ops.subtract(x, 2), x - 2),
+        (ops.subtract(2, x), 2 - x),
+        (ops.multiply(x, 3), x * 3),
+        (ops.divide(x, 4), x / 4),
+        (ops.divide(4, x), 4 / x),
+        (ops.power(x, 2), x**2),
+        (ops.power(x, 1.5), x**1.5),
+        (ops.power(2, x), 2**x),
+        (ops.maximum(x, 1), np.maximum(x, 1)),
+        (ops.minimum(1, x), np.minimum(x, 1)),
+        (ops.negative(x), -x),
+        (ops.rsqrt(x), x**-0.5),
+        (ops.add(x, x[0]), x + x[0]),
+        (ops.clip(x, 0.7, 1), np.clip(x, 0.7, 1)),
+        (ops.average([x, 2 * x]), 1.5 * x),
+    ]
+    for got, want in cases:
+        np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"add: expected shapes that broadcast together, got \(2, 3\), \(4,\)"):
+        Add()(normal(2, 3), normal(4))
+    with pytest.raises(ValueError, match="multiply: expected two inputs, got 1"):
+        Multiply()(normal(2, 3))
+    with pytest.raises(ValueError, match=r"activation: expected one of linear, relu.* got 'mish'"):
+        Add("mish")
+    with pytest.raises(ValueError, match="got float64, float32"):
+        Subtract()(normal(2), normal(2).astype("float32"))
