@@ -6,6 +6,10 @@
  * the inputs' are 0 or 1.  Neighbouring dimensions that can be one should be one: a dense operation has ndim 1. An
  * output may be the same array as an input of the same strides.
  */
+#ifndef real
+#include "dtconv_real.h"
+#endif
+
 #ifndef DTCONV_NN_ELEM_KINDS
 #define DTCONV_NN_ELEM_KINDS
 

@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Operators and, under the names of `keras.ops`, functions that apply them."""
 
 from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, Activation, Bias

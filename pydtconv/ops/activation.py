@@ -1,7 +1,7 @@
 """Activations and other functions of one argument, and the bias addition.
 
-y = f(x), element by element.  The derivative of `FROM_OUTPUT`'s kinds is computed from y, so that x need not be kept and y
-may take its place; the C table is cext/nn/unary.c.
+y = f(x), element by element.  The derivative of `FROM_OUTPUT`'s kinds is computed from y, so that x need not be kept
+and y may take its place; the C table is cext/nn/unary.c.
 """
 
 from __future__ import annotations

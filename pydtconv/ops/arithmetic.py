@@ -104,7 +104,8 @@ class Add(Op):
         return 0 if direction == "forward" else max(reduced_workspace(spec, out) for spec in inputs)
 
     def forward(self, p: Pass) -> Call:
-        y, calls = p.y[0], []
+        y = p.y[0]
+        calls: list[Call] = []
         if y.size == 0:
             return nothing
         params = np.array(parameters(self.activation or "linear", self.alpha, None, None), y.dtype)
@@ -128,7 +129,8 @@ class Add(Op):
         return sequence(calls)
 
     def backward(self, p: Pass) -> Call:
-        dy, calls = p.dy[0], []
+        dy = p.dy[0]
+        calls: list[Call] = []
         if self.activation:
             params = parameters(self.activation, self.alpha, None, None)
             calls.append(bind_unary_backward(self.activation, params, p.y[0], dy, dy))
@@ -176,7 +178,7 @@ class _Binary(Op):
             return 0
         out = self.infer(*inputs)
         need = [0]
-        for i, spec in enumerate(inputs):
+        for spec in inputs:
             if spec.shape != out.shape:
                 need.append(aligned(out.nbytes) + reduced_workspace(spec, out))
         return max(need)

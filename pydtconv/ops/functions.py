@@ -1,4 +1,4 @@
-"""Functions with the names and argument orders of `keras.ops`: they apply the operators to tensors, variables or arrays."""
+"""Functions with the names and argument orders of `keras.ops`: applied to tensors, variables or arrays."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def linear(x: Any) -> Any:
 
 
 def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
-    """max(x, 0); in general f(x) = max_value from there on, x from the threshold on, negative_slope * (x - threshold) below."""
+    """max(x, 0); in general max_value from there on, x from threshold on, negative_slope * (x - threshold) below."""
     if threshold == 0 and max_value is None:
         return _unary("leaky_relu", x, float(negative_slope)) if negative_slope else _unary("relu", x)
     if threshold == 0 and max_value == 6 and not negative_slope:
@@ -311,8 +311,11 @@ def sparse_plus(x: Any) -> Any:
     return _unary("sparse_plus", x)
 
 
+# fmt: off
 __all__ = [
-    name
-    for name, value in list(globals().items())
-    if callable(value) and not name.startswith("_") and getattr(value, "__module__", "") == __name__
+    "abs", "absolute", "add", "affine", "average", "celu", "clip", "divide", "elu", "exp", "gelu",
+    "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu", "linear", "log",
+    "log_sigmoid", "maximum", "minimum", "mish", "multiply", "negative", "power", "reciprocal", "relu", "relu6",
+    "rsqrt", "selu", "sigmoid", "sign", "silu", "soft_shrink", "softplus", "softsign", "sparse_plus",
+    "sparse_sigmoid", "sqrt", "square", "squareplus", "subtract", "swish", "tanh", "tanh_shrink", "threshold",
 ]

@@ -87,7 +87,7 @@ def merge(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[list
 
 
 def layout(shape: Sequence[int], *arrays: np.ndarray | None) -> np.ndarray:
-    """The layout of element-wise kernels: inputs (broadcast to `shape`), then the output.  None: an operand not given."""
+    """The layout of element-wise kernels: inputs (broadcast to `shape`), then the output; None: not given."""
     present = [strides_of(a, shape) for a in arrays if a is not None]
     extents, merged = merge(shape, present)
     inner = [operand[-1] for operand in merged] if extents else [0]

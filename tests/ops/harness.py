@@ -1,7 +1,7 @@
-"""One check for every operator: reference, finite differences, channel slices, accumulation, in place, threads, allocations.
+"""One check for every operator: reference, finite differences, slices, accumulation, in place, threads, allocations.
 
-`check_op` binds an operator's passes exactly as a plan does.  Outputs, gradients, saved arrays and workspace lie between
-guard bytes and start as NaN; backward gets only what `Op.retains` names.  The float64 result is compared with a plain
+`check_op` binds an operator's passes exactly as a plan does.  Outputs, gradients, saved arrays and workspace lie
+between guard bytes and start as NaN; backward gets only what `Op.retains` names.  The float64 result is compared with a plain
 reference, its gradient with central finite differences, everything else with the float64 result.
 """
 
@@ -118,7 +118,7 @@ class Runner:
         return array
 
     def call(self, bound: Callable[[], None], what: str, again: Callable[[], None]) -> None:
-        """Runs a bound pass; counts what it allocates in a second call (`again` restores what the first one changed)."""
+        """Runs a bound pass; counts what a second call allocates (`again` restores what the first one changed)."""
         config.set_num_threads(self.options.threads)
         bound()
         if self.options.count_allocations:
@@ -258,7 +258,7 @@ def finite_differences(
     rtol: float,
     step: float,
 ) -> None:
-    """Compares gradients with (L(x + h v) - L(x - h v)) / 2h, L = sum(dy * y), v single elements or random directions."""
+    """Compares gradients with (L(x + h v) - L(x - h v)) / 2h, L = sum(dy * y), v unit or random vectors."""
     random = np.random.default_rng(5)
 
     def loss(index: int, moved: np.ndarray) -> float:
@@ -368,7 +368,8 @@ def check_variants(
         for i, (a, b, ref) in enumerate(zip(one.dx, two.dx, want.dx, strict=True)):
             if ref is None:
                 continue
-            assert a is not None and b is not None
+            assert a is not None
+            assert b is not None
             assert same(a, b), f"{dtype} {way}: gradient {i} depends on the number of threads"
             added = way.get("accumulate") and i in op.accumulates and not (i in op.passes_dy and a.shape == shape)
             assert_close(a, ref + start[i] if added else ref, tolerance, f"{dtype} {way}: gradient {i}")
