@@ -2,3 +2,4 @@
 #include "dtconv_ukr.h"
 #include "dtconv_gemm.h"
 #include "dtconv_nn_elem.h"
+#include "dtconv_nn_norm.h"

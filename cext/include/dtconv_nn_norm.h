@@ -1,0 +1,153 @@
+/* Normalization, pooling, softmax and losses.  No include guard: see dtconv_both.h.
+ *
+ * `rows` are the pixels of all images (or the samples of a matrix) and `c` their channels; ldx, ldy, ... are the
+ * distances between two rows.  An output may lie over an input where its comment says so, element for element.
+ * `accumulate`: add to the gradient instead of overwriting it.
+ */
+
+/* ---- batch normalization: y = act((x - mean) * scale + beta), scale = gamma / sqrt(variance + epsilon) ----
+ *
+ * Passes over memory: a training step's forward reads x twice and writes y; its backward reads x and dy twice and
+ * writes dx.  The activations RELU, RELU6 and LEAKY_RELU need no y in backward: it is computed again from x. */
+
+/* Bytes of workspace of batchnorm_statistics and batchnorm_backward_sums. */
+size_t DT(batchnorm_workspace)(int64_t rows, int64_t c);
+
+/* mean (c) and biased variance (c) of x; one pass over memory, two over the cache.  workspace: batchnorm_workspace. */
+dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const real *x, int64_t ldx, real *mean, real *variance,
+                                       void *workspace, size_t bytes);
+
+/* inverse = 1 / sqrt(variance + epsilon) (c), and scale = gamma * inverse (c; gamma NULL: 1). */
+dtconv_status DT(batchnorm_scale)(int64_t c, const real *variance, const real *gamma, real epsilon, real *inverse,
+                                  real *scale);
+
+/* moving = moving * momentum + batch * (1 - momentum), for mean and variance. */
+dtconv_status DT(batchnorm_moving)(int64_t c, const real *mean, const real *variance, real momentum, real *moving_mean,
+                                   real *moving_variance);
+
+/* y = act((x - mean) * scale + beta) (beta NULL: 0); one pass: reads x, writes y.  y may lie over x. */
+dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *mean,
+                                  const real *scale, const real *beta, dtconv_activation activation, real alpha,
+                                  real *y, int64_t ldy);
+
+/* sum_dy (c) = sum of g and sum_dy_xhat (c) = sum of g * (x - mean) * inverse, where g = dy * act'(y): the gradients of
+ * beta and gamma.  One pass: reads x, dy and, for SIGMOID and TANH, y (else NULL).  workspace: batchnorm_workspace. */
+dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *y,
+                                          int64_t ldy, const real *dy, int64_t lddy, const real *mean,
+                                          const real *inverse, const real *scale, const real *beta,
+                                          dtconv_activation activation, real alpha, real *sum_dy, real *sum_dy_xhat,
+                                          void *workspace, size_t bytes);
+
+/* dx = scale * (g - sum_dy / count - xhat * sum_dy_xhat / count); with sum_dy NULL (statistics that do not depend on
+ * x): dx = scale * g.  count: samples behind the statistics (rows, or the rows of all processes).  One pass: reads x,
+ * dy (and y), writes dx.  dx may lie over dy. */
+dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *y,
+                                           int64_t ldy, const real *dy, int64_t lddy, const real *mean,
+                                           const real *inverse, const real *scale, const real *beta,
+                                           dtconv_activation activation, real alpha, const real *sum_dy,
+                                           const real *sum_dy_xhat, int64_t count, int accumulate, real *dx,
+                                           int64_t lddx);
+
+/* ---- pooling over windows of kh x kw pixels ---- */
+
+#ifndef DTCONV_POOL_WINDOW
+#define DTCONV_POOL_WINDOW
+/* x (n, ih, iw, c) -> y (n, oh, ow, c); the window of output (i, j) starts at input (i * sh - top, j * sw - left). */
+typedef struct {
+    int64_t n, ih, iw, c, oh, ow, kh, kw, sh, sw, top, left;
+} dtconv_pool;
+#endif
+
+/* y = maximum over the window's pixels (padding never counts; NaN wins).  argmax (n, oh, ow, c; dense; NULL: not
+ * wanted): position i * kw + j in the window of the first maximum, one byte each (argmax_bytes 1, kh * kw <= 256) or
+ * int32_t (4). */
+dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const real *x, int64_t ldx, real *y, int64_t ldy, void *argmax,
+                                   int argmax_bytes);
+
+/* dx = each dy at the position it came from.  A gather over the windows that cover a pixel: no two threads write the
+ * same. */
+dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const real *dy, int64_t lddy, const void *argmax,
+                                    int argmax_bytes, int accumulate, real *dx, int64_t lddx);
+
+/* y = mean over the window; include_pad: padding counts as zeros, else it does not count. */
+dtconv_status DT(average_pool_forward)(const dtconv_pool *p, const real *x, int64_t ldx, int include_pad, real *y,
+                                       int64_t ldy);
+dtconv_status DT(average_pool_backward)(const dtconv_pool *p, const real *dy, int64_t lddy, int include_pad,
+                                        int accumulate, real *dx, int64_t lddx);
+
+/* y (n, c) = mean or maximum over the `pixels` rows of each sample of x (n, pixels, c).  argmax (n, c; dense): row of
+ * the first maximum; NULL: not wanted. */
+dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t c, const real *x, int64_t ldx, real *y,
+                                              int64_t ldy);
+dtconv_status DT(global_average_pool_backward)(int64_t n, int64_t pixels, int64_t c, const real *dy, int64_t lddy,
+                                               int accumulate, real *dx, int64_t lddx);
+dtconv_status DT(global_max_pool_forward)(int64_t n, int64_t pixels, int64_t c, const real *x, int64_t ldx, real *y,
+                                          int64_t ldy, int32_t *argmax);
+dtconv_status DT(global_max_pool_backward)(int64_t n, int64_t pixels, int64_t c, const real *dy, int64_t lddy,
+                                           const int32_t *argmax, int accumulate, real *dx, int64_t lddx);
+
+/* ---- softmax over the middle one of (outer, k, inner) dimensions ----
+ * inner == 1: rows lie ld* apart; inner > 1: dense (ld* unused).  y may lie over x, dx over dy. */
+
+/* y = exp(x - max) / sum, or, with `logarithm`, its logarithm; max and sum over k. */
+dtconv_status DT(softmax_forward)(int64_t outer, int64_t k, int64_t inner, int logarithm, const real *x, int64_t ldx,
+                                  real *y, int64_t ldy);
+/* dx = y * (dy - sum(dy * y)); with `logarithm` dx = dy - exp(y) * sum(dy). */
+dtconv_status DT(softmax_backward)(int64_t outer, int64_t k, int64_t inner, int logarithm, const real *y, int64_t ldy,
+                                   const real *dy, int64_t lddy, int accumulate, real *dx, int64_t lddx);
+
+/* ---- cross-entropy over classes: x (outer, k, inner) dense -> loss (outer, inner) ---- */
+
+#ifndef DTCONV_TARGETS
+#define DTCONV_TARGETS
+typedef enum {
+    DTCONV_LABEL_INT32 = 0,
+    DTCONV_LABEL_INT64 = 1,
+    DTCONV_LABEL_FLOAT32 = 2,
+    DTCONV_LABEL_FLOAT64 = 3
+} dtconv_label_type;
+
+/* What x is: class scores, probabilities (brought to sum 1 and clipped to [epsilon, 1 - epsilon] as Keras does), or
+ * scores whose softmax is written in forward and read in backward. */
+typedef enum { DTCONV_SCORES = 0, DTCONV_PROBABILITIES = 1, DTCONV_SOFTMAX = 2 } dtconv_prediction;
+
+/* True classes: either t (outer, k, inner), smoothed to t * (1 - smoothing) + smoothing / k, or labels (outer, inner)
+ * in [0, k), of which `ignore` (where use_ignore) gives loss 0. */
+typedef struct {
+    const void *t; /* real; NULL: labels */
+    double smoothing;
+    const void *labels;
+    dtconv_label_type label_type;
+    int use_ignore;
+    int64_t ignore;
+} dtconv_targets;
+#endif
+
+/* loss = -sum(t * log(prediction)).  p (outer, k, inner): the softmax, only for DTCONV_SOFTMAX.
+ * DTCONV_ARGUMENT, and nothing is written, where a label lies outside [0, k). */
+dtconv_status DT(cross_entropy_forward)(int64_t outer, int64_t k, int64_t inner, dtconv_prediction prediction,
+                                        real epsilon, const real *x, const dtconv_targets *targets, real *p,
+                                        real *loss);
+/* dx from dloss (outer, inner).  DTCONV_SOFTMAX: x is the softmax p, and dp (or NULL) is p's own gradient. */
+dtconv_status DT(cross_entropy_backward)(int64_t outer, int64_t k, int64_t inner, dtconv_prediction prediction,
+                                         real epsilon, const real *x, const dtconv_targets *targets, const real *dloss,
+                                         const real *dp, int accumulate, real *dx);
+
+/* ---- scalars ---- */
+
+#ifndef DTCONV_REDUCTION
+#define DTCONV_REDUCTION
+typedef enum { DTCONV_REDUCE_SUM = 0, DTCONV_REDUCE_MEAN = 1, DTCONV_REDUCE_WEIGHTED_MEAN = 2 } dtconv_reduction;
+#endif
+
+/* result (1) = sum(values * weights) / divisor: 1, the number of values, or the sum of the weights (0 gives 0).
+ * values (count), weights (count / inner; each for `inner` values; NULL: 1). */
+dtconv_status DT(weighted_mean_forward)(int64_t count, int64_t inner, dtconv_reduction reduction, const real *values,
+                                        const real *weights, real *result);
+dtconv_status DT(weighted_mean_backward)(int64_t count, int64_t inner, dtconv_reduction reduction, const real *weights,
+                                         const real *dresult, int accumulate, real *dvalues);
+
+/* result (1) = l1 * sum(|w|) + l2 * sum(w^2), and dw = dresult * (l1 * sign(w) + 2 * l2 * w). */
+dtconv_status DT(l1_l2_forward)(int64_t count, real l1, real l2, const real *w, real *result);
+dtconv_status DT(l1_l2_backward)(int64_t count, real l1, real l2, const real *w, const real *dresult, int accumulate,
+                                 real *dw);

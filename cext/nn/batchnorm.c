@@ -1,0 +1,280 @@
+/* Batch normalization over rows: statistics, application and their gradients, as separate passes.
+ *
+ *   y = act(z),  z = (x - mean) * scale + beta,  scale = gamma * inverse,  inverse = 1 / sqrt(variance + epsilon)
+ *   x, y (rows x c);  mean, variance, gamma, beta (c)
+ *
+ *   g = dy * act'(y);  dbeta = sum g;  dgamma = sum g * xhat,  xhat = (x - mean) * inverse
+ *   dx = scale * (g - dbeta / rows - xhat * dgamma / rows)                    (Ioffe and Szegedy 2015, section 3)
+ *
+ * Statistics: rows are cut into chunks (norm_common.h) of blocks that fit the cache.  A block's mean is found first and
+ * then, while the block is in cache, the sum of squares around it together with the rounding error of that mean; blocks
+ * and chunks are merged in double precision (Chan, Golub, LeVeque 1983).  So x is read from memory once and nothing
+ * cancels. All z are computed as (x - mean) * scale + beta, not as x * scale + shift: the same work for memory, no
+ * cancellation.
+ */
+#include "dtconv_nn_norm.h"
+#include "norm_common.h"
+
+size_t DT(batchnorm_workspace)(int64_t rows, int64_t c) {
+    return (size_t)(chunk_count(rows, c) * c) * 2 * sizeof(double);
+}
+
+/* Moments of `rows` x `width` elements that fit the cache, merged into mean and m2 of `before` earlier rows. */
+static void merge_block(int64_t rows, int64_t width, const real *x, int64_t ldx, int64_t before, double *mean,
+                        double *m2) {
+    real first[STRIP], second[STRIP], center[STRIP];
+    for (int64_t j = 0; j < width; j++) first[j] = second[j] = 0;
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4) {
+        const real *x0 = x + i * ldx, *x1 = x0 + ldx, *x2 = x1 + ldx, *x3 = x2 + ldx;
+        for (int64_t j = 0; j < width; j++) first[j] += (x0[j] + x1[j]) + (x2[j] + x3[j]);
+    }
+    for (; i < rows; i++)
+        for (int64_t j = 0; j < width; j++) first[j] += x[i * ldx + j];
+    const real share = (real)1 / (real)rows;
+    for (int64_t j = 0; j < width; j++) {
+        center[j] = first[j] * share;
+        first[j] = 0;
+    }
+    for (i = 0; i + 2 <= rows; i += 2) {
+        const real *x0 = x + i * ldx, *x1 = x0 + ldx;
+        for (int64_t j = 0; j < width; j++) {
+            real d0 = x0[j] - center[j], d1 = x1[j] - center[j];
+            first[j] += d0 + d1;
+            second[j] += d0 * d0 + d1 * d1;
+        }
+    }
+    for (; i < rows; i++)
+        for (int64_t j = 0; j < width; j++) {
+            real d = x[i * ldx + j] - center[j];
+            first[j] += d;
+            second[j] += d * d;
+        }
+    const double all = (double)(before + rows), weight = (double)rows / all, cross = (double)before * weight;
+    for (int64_t j = 0; j < width; j++) {
+        double error = (double)first[j] / (double)rows;
+        double delta = (double)center[j] + error - mean[j];
+        mean[j] += delta * weight;
+        m2[j] += (double)second[j] - error * (double)first[j] + delta * delta * cross;
+    }
+}
+
+dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const real *x, int64_t ldx, real *mean, real *variance,
+                                       void *workspace, size_t bytes) {
+    if (rows < 1 || c < 1) return DTCONV_ARGUMENT;
+    if (bytes < DT(batchnorm_workspace)(rows, c)) return DTCONV_WORKSPACE;
+    const int64_t step = chunk_rows(rows, c), chunks = chunk_count(rows, c), block = block_rows(c);
+    double *moments = workspace; /* (chunks, 2, c) */
+#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(rows *c))
+    for (int64_t chunk = 0; chunk < chunks; chunk++)
+        for (int64_t j = 0; j < c; j += STRIP) {
+            const int64_t width = min_i64(STRIP, c - j), start = chunk * step, end = min_i64(rows, start + step);
+            double *m1 = moments + chunk * 2 * c + j, *m2 = m1 + c;
+            memset(m1, 0, (size_t)width * sizeof(double));
+            memset(m2, 0, (size_t)width * sizeof(double));
+            for (int64_t i = start; i < end; i += block)
+                merge_block(min_i64(block, end - i), width, x + i * ldx + j, ldx, i - start, m1, m2);
+        }
+    for (int64_t chunk = 1; chunk < chunks; chunk++) {
+        const double *m1 = moments + chunk * 2 * c, *m2 = m1 + c;
+        const double before = (double)(chunk * step), here = (double)min_i64(step, rows - chunk * step),
+                     all = before + here;
+        for (int64_t j = 0; j < c; j++) {
+            double delta = m1[j] - moments[j];
+            moments[j] += delta * (here / all);
+            moments[c + j] += m2[j] + delta * delta * (before * here / all);
+        }
+    }
+    for (int64_t j = 0; j < c; j++) {
+        mean[j] = (real)moments[j];
+        variance[j] = (real)(moments[c + j] / (double)rows);
+    }
+    return DTCONV_OK;
+}
+
+dtconv_status DT(batchnorm_scale)(int64_t c, const real *variance, const real *gamma, real epsilon, real *inverse,
+                                  real *scale) {
+    for (int64_t j = 0; j < c; j++) {
+        inverse[j] = (real)(1.0 / sqrt((double)variance[j] + (double)epsilon));
+        scale[j] = gamma ? gamma[j] * inverse[j] : inverse[j];
+    }
+    return DTCONV_OK;
+}
+
+dtconv_status DT(batchnorm_moving)(int64_t c, const real *mean, const real *variance, real momentum, real *moving_mean,
+                                   real *moving_variance) {
+    for (int64_t j = 0; j < c; j++) {
+        moving_mean[j] = moving_mean[j] * momentum + mean[j] * (1 - momentum);
+        moving_variance[j] = moving_variance[j] * momentum + variance[j] * (1 - momentum);
+    }
+    return DTCONV_OK;
+}
+
+/* The normalized value before the activation; the same expression in forward and backward. */
+INLINE real normalized(real x, real mean, real scale, real beta) { return (x - mean) * scale + beta; }
+
+INLINE void apply_rows(int code, int64_t rows, int64_t c, const real *x, int64_t ldx, const real *mean,
+                       const real *scale, const real *beta, real alpha, real *y, int64_t ldy) {
+    for (int64_t i = 0; i < rows; i++) {
+        const real *xi = x + i * ldx;
+        real *yi = y + i * ldy;
+        if (beta) {
+#pragma omp simd
+            for (int64_t j = 0; j < c; j++)
+                yi[j] = activate(code, alpha, normalized(xi[j], mean[j], scale[j], beta[j]));
+        } else {
+#pragma omp simd
+            for (int64_t j = 0; j < c; j++) yi[j] = activate(code, alpha, normalized(xi[j], mean[j], scale[j], 0));
+        }
+    }
+}
+
+dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *mean,
+                                  const real *scale, const real *beta, dtconv_activation activation, real alpha,
+                                  real *y, int64_t ldy) {
+#pragma omp parallel num_threads(threads_for(rows *c))
+    {
+        int64_t start, end;
+        thread_share(rows, &start, &end);
+#define APPLY(code) \
+    apply_rows(code, end - start, c, x + start * ldx, ldx, mean, scale, beta, alpha, y + start * ldy, ldy)
+        FOR_ACTIVATION(activation, APPLY)
+    }
+    return DTCONV_OK;
+}
+
+/* What backward reads: x and dy, y where the activation needs it, and the values per channel. */
+typedef struct {
+    const real *x, *y, *dy, *mean, *inverse, *scale, *beta;
+    int64_t ldx, ldy, lddy;
+    real alpha;
+} gradient_arrays;
+
+/* dy * act'(y) of one element; y is computed again unless the activation is one that needs the real one. */
+INLINE real gradient(int code, real alpha, real dy, real x, real y, real mean, real scale, real beta) {
+    if (code == DTCONV_LINEAR) return dy;
+    if (code == DTCONV_SIGMOID || code == DTCONV_TANH) return dy * activation_slope(code, alpha, y);
+    return dy * activation_slope(code, alpha, activate(code, alpha, normalized(x, mean, scale, beta)));
+}
+
+/* Sums over rows [start, end) of a strip of channels: of g to sums, of g * (x - mean) to sums_x. */
+INLINE void sum_rows(int code, const gradient_arrays *a, int64_t start, int64_t end, int64_t j0, int64_t width,
+                     double *sums, double *sums_x) {
+    real first[STRIP], second[STRIP], mean[STRIP], scale[STRIP], beta[STRIP];
+    for (int64_t j = 0; j < width; j++) {
+        mean[j] = a->mean[j0 + j];
+        scale[j] = a->scale[j0 + j];
+        beta[j] = a->beta ? a->beta[j0 + j] : 0;
+        sums[j] = sums_x[j] = 0;
+    }
+    for (int64_t block = start; block < end; block += 256) {
+        for (int64_t j = 0; j < width; j++) first[j] = second[j] = 0;
+        const int64_t last = min_i64(end, block + 256);
+        int64_t i = block;
+        for (; i + 2 <= last; i += 2) {
+            const real *x0 = a->x + i * a->ldx + j0, *x1 = x0 + a->ldx, *g0 = a->dy + i * a->lddy + j0,
+                       *g1 = g0 + a->lddy;
+            const real *y0 = a->y ? a->y + i * a->ldy + j0 : x0, *y1 = a->y ? y0 + a->ldy : x1;
+            for (int64_t j = 0; j < width; j++) {
+                real u = gradient(code, a->alpha, g0[j], x0[j], y0[j], mean[j], scale[j], beta[j]);
+                real v = gradient(code, a->alpha, g1[j], x1[j], y1[j], mean[j], scale[j], beta[j]);
+                first[j] += u + v;
+                second[j] += u * (x0[j] - mean[j]) + v * (x1[j] - mean[j]);
+            }
+        }
+        if (i < last) {
+            const real *x0 = a->x + i * a->ldx + j0, *g0 = a->dy + i * a->lddy + j0,
+                       *y0 = a->y ? a->y + i * a->ldy + j0 : x0;
+            for (int64_t j = 0; j < width; j++) {
+                real u = gradient(code, a->alpha, g0[j], x0[j], y0[j], mean[j], scale[j], beta[j]);
+                first[j] += u;
+                second[j] += u * (x0[j] - mean[j]);
+            }
+        }
+        for (int64_t j = 0; j < width; j++) {
+            sums[j] += (double)first[j];
+            sums_x[j] += (double)second[j];
+        }
+    }
+}
+
+dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *y,
+                                          int64_t ldy, const real *dy, int64_t lddy, const real *mean,
+                                          const real *inverse, const real *scale, const real *beta,
+                                          dtconv_activation activation, real alpha, real *sum_dy, real *sum_dy_xhat,
+                                          void *workspace, size_t bytes) {
+    if (bytes < DT(batchnorm_workspace)(rows, c)) return DTCONV_WORKSPACE;
+    if (!y && (activation == DTCONV_SIGMOID || activation == DTCONV_TANH)) return DTCONV_ARGUMENT;
+    const gradient_arrays a = {x, y, dy, mean, inverse, scale, beta, ldx, ldy, lddy, alpha};
+    const int64_t step = chunk_rows(rows, c), chunks = chunk_count(rows, c);
+    double *sums = workspace; /* (chunks, 2, c) */
+#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(rows *c))
+    for (int64_t chunk = 0; chunk < chunks; chunk++)
+        for (int64_t j = 0; j < c; j += STRIP) {
+            const int64_t start = chunk * step, end = min_i64(rows, start + step);
+            double *here = sums + chunk * 2 * c + j;
+#define SUM(code) sum_rows(code, &a, start, end, j, min_i64(STRIP, c - j), here, here + c)
+            FOR_ACTIVATION(activation, SUM)
+        }
+    for (int64_t chunk = 1; chunk < chunks; chunk++)
+        for (int64_t j = 0; j < 2 * c; j++) sums[j] += sums[chunk * 2 * c + j];
+    for (int64_t j = 0; j < c; j++) {
+        sum_dy[j] = (real)sums[j];
+        sum_dy_xhat[j] = (real)(sums[c + j] * (double)inverse[j]);
+    }
+    return DTCONV_OK;
+}
+
+/* dx of rows [start, end).  sum_dy NULL: the statistics are constants. */
+INLINE void backward_rows(int code, const gradient_arrays *a, int64_t start, int64_t end, int64_t c, const real *sum_dy,
+                          const real *sum_dy_xhat, real share, int accumulate, real *dx, int64_t lddx) {
+    const real alpha = a->alpha;
+    real offset[STRIP], slope[STRIP], mean[STRIP], scale[STRIP], beta[STRIP];
+    for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
+        const int64_t width = min_i64(STRIP, c - j0);
+        for (int64_t j = 0; j < width; j++) {
+            mean[j] = a->mean[j0 + j];
+            scale[j] = a->scale[j0 + j];
+            beta[j] = a->beta ? a->beta[j0 + j] : 0;
+            offset[j] = sum_dy ? sum_dy[j0 + j] * share : 0;
+            slope[j] = sum_dy ? sum_dy_xhat[j0 + j] * share * a->inverse[j0 + j] : 0;
+        }
+        for (int64_t i = start; i < end; i++) {
+            const real *xi = a->x + i * a->ldx + j0, *gi = a->dy + i * a->lddy + j0,
+                       *yi = a->y ? a->y + i * a->ldy + j0 : xi;
+            real *di = dx + i * lddx + j0;
+            if (accumulate) {
+#pragma omp simd
+                for (int64_t j = 0; j < width; j++) {
+                    real g = gradient(code, alpha, gi[j], xi[j], yi[j], mean[j], scale[j], beta[j]);
+                    di[j] += scale[j] * (g - offset[j] - (xi[j] - mean[j]) * slope[j]);
+                }
+            } else {
+#pragma omp simd
+                for (int64_t j = 0; j < width; j++) {
+                    real g = gradient(code, alpha, gi[j], xi[j], yi[j], mean[j], scale[j], beta[j]);
+                    di[j] = scale[j] * (g - offset[j] - (xi[j] - mean[j]) * slope[j]);
+                }
+            }
+        }
+    }
+}
+
+dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *y,
+                                           int64_t ldy, const real *dy, int64_t lddy, const real *mean,
+                                           const real *inverse, const real *scale, const real *beta,
+                                           dtconv_activation activation, real alpha, const real *sum_dy,
+                                           const real *sum_dy_xhat, int64_t count, int accumulate, real *dx,
+                                           int64_t lddx) {
+    if (!y && (activation == DTCONV_SIGMOID || activation == DTCONV_TANH)) return DTCONV_ARGUMENT;
+    const gradient_arrays a = {x, y, dy, mean, inverse, scale, beta, ldx, ldy, lddy, alpha};
+    const real share = (real)(1.0 / (double)count);
+#pragma omp parallel num_threads(threads_for(rows *c))
+    {
+        int64_t start, end;
+        thread_share(rows, &start, &end);
+#define BACKWARD(code) backward_rows(code, &a, start, end, c, sum_dy, sum_dy_xhat, share, accumulate, dx, lddx)
+        FOR_ACTIVATION(activation, BACKWARD)
+    }
+    return DTCONV_OK;
+}

@@ -1,0 +1,93 @@
+/* Global pooling: mean or maximum over all pixels of a sample.
+ *
+ *   y[b, :] = mean or max over i < pixels of x[b, i, :]          x (n, pixels, c), y (n, c)
+ *
+ * Work is cut into samples and strips of channels; a sum is made of blocks of pixels, so that its error does not grow
+ * with the image.  One pass over x, or over dx.
+ */
+#include "dtconv_nn_norm.h"
+#include "norm_common.h"
+
+enum { PIXELS = 64 }; /* summed before their sum is added to the total */
+
+dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t c, const real *x, int64_t ldx, real *y,
+                                              int64_t ldy) {
+    const real share = (real)(1.0 / (double)pixels);
+#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(n * pixels * c))
+    for (int64_t b = 0; b < n; b++)
+        for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
+            real total[STRIP], sum[STRIP];
+            const int64_t width = min_i64(STRIP, c - j0);
+            for (int64_t j = 0; j < width; j++) total[j] = 0;
+            for (int64_t block = 0; block < pixels; block += PIXELS) {
+                for (int64_t j = 0; j < width; j++) sum[j] = 0;
+                for (int64_t i = block; i < min_i64(pixels, block + PIXELS); i++) {
+                    const real *xi = x + (b * pixels + i) * ldx + j0;
+                    for (int64_t j = 0; j < width; j++) sum[j] += xi[j];
+                }
+                for (int64_t j = 0; j < width; j++) total[j] += sum[j];
+            }
+            for (int64_t j = 0; j < width; j++) y[b * ldy + j0 + j] = total[j] * share;
+        }
+    return DTCONV_OK;
+}
+
+dtconv_status DT(global_average_pool_backward)(int64_t n, int64_t pixels, int64_t c, const real *dy, int64_t lddy,
+                                               int accumulate, real *dx, int64_t lddx) {
+    const real share = (real)(1.0 / (double)pixels);
+#pragma omp parallel for schedule(static) num_threads(threads_for(n * pixels * c))
+    for (int64_t i = 0; i < n * pixels; i++) {
+        const real *g = dy + i / pixels * lddy;
+        real *di = dx + i * lddx;
+        if (accumulate)
+            for (int64_t j = 0; j < c; j++) di[j] += g[j] * share;
+        else
+            for (int64_t j = 0; j < c; j++) di[j] = g[j] * share;
+    }
+    return DTCONV_OK;
+}
+
+dtconv_status DT(global_max_pool_forward)(int64_t n, int64_t pixels, int64_t c, const real *x, int64_t ldx, real *y,
+                                          int64_t ldy, int32_t *argmax) {
+    if (pixels < 1 || pixels > INT32_MAX) return DTCONV_ARGUMENT;
+#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(n * pixels * c))
+    for (int64_t b = 0; b < n; b++)
+        for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
+            real best[STRIP];
+            int32_t where[STRIP];
+            const int64_t width = min_i64(STRIP, c - j0);
+            const real *first = x + b * pixels * ldx + j0;
+            for (int64_t j = 0; j < width; j++) {
+                best[j] = first[j];
+                where[j] = 0;
+            }
+            for (int64_t i = 1; i < pixels; i++) {
+                const real *xi = first + i * ldx;
+                for (int64_t j = 0; j < width; j++) {
+                    const int take = (xi[j] > best[j]) | ((xi[j] != xi[j]) & (best[j] == best[j]));
+                    best[j] = take ? xi[j] : best[j];
+                    where[j] = take ? (int32_t)i : where[j];
+                }
+            }
+            for (int64_t j = 0; j < width; j++) y[b * ldy + j0 + j] = best[j];
+            if (argmax)
+                for (int64_t j = 0; j < width; j++) argmax[b * c + j0 + j] = where[j];
+        }
+    return DTCONV_OK;
+}
+
+dtconv_status DT(global_max_pool_backward)(int64_t n, int64_t pixels, int64_t c, const real *dy, int64_t lddy,
+                                           const int32_t *argmax, int accumulate, real *dx, int64_t lddx) {
+#pragma omp parallel for schedule(static) num_threads(threads_for(n * pixels * c))
+    for (int64_t i = 0; i < n * pixels; i++) {
+        const int64_t b = i / pixels;
+        const int32_t here = (int32_t)(i % pixels), *where = argmax + b * c;
+        const real *g = dy + b * lddy;
+        real *di = dx + i * lddx;
+        if (accumulate)
+            for (int64_t j = 0; j < c; j++) di[j] += where[j] == here ? g[j] : 0;
+        else
+            for (int64_t j = 0; j < c; j++) di[j] = where[j] == here ? g[j] : 0;
+    }
+    return DTCONV_OK;
+}
