@@ -12,7 +12,6 @@
  * cancels. All z are computed as (x - mean) * scale + beta, not as x * scale + shift: the same work for memory, no
  * cancellation.
  */
-#include "dtconv_nn_norm.h"
 #include "norm_common.h"
 
 size_t DT(batchnorm_workspace)(int64_t rows, int64_t c) {

@@ -17,6 +17,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+#include "dtconv_nn_norm.h"
+
 enum {
     STRIP = 256,            /* channels that a reduction keeps partial sums of on the stack */
     MAX_CHUNKS = 64,        /* parts into which the rows of a reduction are cut, at most */

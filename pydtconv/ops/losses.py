@@ -24,8 +24,8 @@ _REDUCTIONS = {"sum": 0, "sum_over_batch_size": 1, "mean": 1, "mean_with_sample_
 class _Classes(Op):
     """What the cross-entropies over classes share: checks, and the targets that kernels read.
 
-    kind: "categorical" (y_true like y_pred: distributions) or "sparse" (y_true without the axis, or with extent 1 there:
-    labels).  label_smoothing: categorical distributions become t * (1 - s) + s / k.  ignore_class: a label whose samples
+    kind: "categorical" (y_true like y_pred: distributions) or "sparse" (labels: y_true without the axis, or 1 there).
+    label_smoothing: categorical distributions become t * (1 - s) + s / k.  ignore_class: a label whose samples
     have loss 0.
     """
 
@@ -98,7 +98,9 @@ class _Classes(Op):
 
 def _fits(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool:
     """Whether shapes are equal where both are known."""
-    return len(shape) == len(wanted) and all(a == b or a is None or b is None for a, b in zip(shape, wanted, strict=True))
+    return len(shape) == len(wanted) and all(
+        a == b or a is None or b is None for a, b in zip(shape, wanted, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,7 @@ class CrossEntropy(_Classes):
         x, dloss, dx, accumulate = flat_of(p.x[0]), flat_of(p.dy[0]), flat_of(p.dx[0]), adds(p.accumulate, 0)
 
         def run() -> None:
-            norm.cross_entropy_backward(
-                *sizes, self._prediction, self.epsilon, x, targets, dloss, None, accumulate, dx
-            )
+            norm.cross_entropy_backward(*sizes, self._prediction, self.epsilon, x, targets, dloss, None, accumulate, dx)
 
         return self._checked(run, p.x[1], sizes[1])
 
@@ -144,7 +144,7 @@ class CrossEntropy(_Classes):
 class SoftmaxCrossEntropy(_Classes):
     """Softmax and cross-entropy in one: (logits, y_true) -> (probabilities, per-sample losses).
 
-    Stands for Softmax -> CrossEntropy(from_logits=False), without the clipping that guards the logarithm there: the loss
+    Stands for Softmax -> CrossEntropy(from_logits=False), without the clipping that guards the logarithm: the loss
     comes from the logits and stays exact for probabilities near 0.  dx = (q * sum(t) - t) * dloss, plus what the
     probabilities' own gradient brings.
     """
@@ -203,7 +203,7 @@ class WeightedMean(Op):
             shape = _front(inputs[1].shape)
             if inputs[1].dtype != values.dtype or not _fits(shape, values.shape[: len(shape)]):
                 raise ValueError(
-                    f"WeightedMean: weights must have dtype {values.dtype} and the first dimensions of the values' shape "
+                    f"WeightedMean: weights must have dtype {values.dtype} and the first dimensions of values: "
                     f"{values.shape}, got {inputs[1].dtype} and {inputs[1].shape}"
                 )
         return Spec((), values.dtype)
@@ -287,10 +287,14 @@ class WeightedSum(Op):
 
     def infer(self, *inputs: Spec) -> Spec:
         if self.weights and len(self.weights) != len(inputs):
-            raise ValueError(f"WeightedSum: expected {len(self.weights)} scalars, one for each weight, got {len(inputs)}")
+            raise ValueError(
+                f"WeightedSum: expected {len(self.weights)} scalars, one for each weight, got {len(inputs)}"
+            )
         for spec in inputs:
             if spec.shape != () or spec.dtype != inputs[0].dtype:
-                raise ValueError(f"WeightedSum: expected scalars of dtype {inputs[0].dtype}, got {spec.shape} {spec.dtype}")
+                raise ValueError(
+                    f"WeightedSum: expected scalars of dtype {inputs[0].dtype}, got {spec.shape} {spec.dtype}"
+                )
         return inputs[0]
 
     def forward(self, p: Pass) -> Call:
@@ -304,7 +308,11 @@ class WeightedSum(Op):
 
     def backward(self, p: Pass) -> Call:
         weights = self.weights or (1.0,) * len(p.dx)
-        targets = [(w, dx, adds(p.accumulate, i)) for i, (w, dx) in enumerate(zip(weights, p.dx, strict=True)) if dx is not None]
+        targets = [
+            (w, dx, adds(p.accumulate, i))
+            for i, (w, dx) in enumerate(zip(weights, p.dx, strict=True))
+            if dx is not None
+        ]
         dy = p.dy[0]
 
         def run() -> None:

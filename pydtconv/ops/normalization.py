@@ -87,7 +87,7 @@ class BatchNorm(Op):
         for name, spec in zip(wanted[1:], inputs[1:], strict=True):
             if spec.shape != x.shape[-1:] or spec.dtype != x.dtype:
                 raise ValueError(
-                    f"BatchNorm: {name} must have shape {x.shape[-1:]} and dtype {x.dtype} because x has shape {x.shape}, "
+                    f"BatchNorm: {name} must have shape {x.shape[-1:]} and dtype {x.dtype} because x has {x.shape}, "
                     f"got shape {spec.shape} and dtype {spec.dtype}"
                 )
         return x
@@ -138,7 +138,11 @@ class BatchNorm(Op):
         beta = p.x[1 + self.scale] if self.center else None
         dgamma = p.dx[1] if self.scale else None
         dbeta = p.dx[1 + self.scale] if self.center else None
-        accumulate, add_gamma, add_beta = adds(p.accumulate, 0), adds(p.accumulate, 1), adds(p.accumulate, 1 + self.scale)
+        accumulate, add_gamma, add_beta = (
+            adds(p.accumulate, 0),
+            adds(p.accumulate, 1),
+            adds(p.accumulate, 1 + self.scale),
+        )
         mean, inverse, scale = p.saved["mean"], p.saved["inverse"], p.saved["scale"]
         code = ACTIVATION_CODES[self.activation]
         assert p.workspace is not None

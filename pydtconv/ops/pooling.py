@@ -8,7 +8,7 @@ from pydtconv._ext import norm
 from pydtconv.ops.base import Call, Op, Pass, Spec
 from pydtconv.ops.rows import adds, bytes_of, check_float, rows_of
 
-#: ((top, bottom), (left, right)), "valid" (none) or "same" (as Keras: oh = ceil(ih / sh), the odd pixel below and right)
+#: ((top, bottom), (left, right)), "valid" (none) or "same" (oh = ceil(ih / sh), the odd pixel below and right)
 Padding = str | tuple[tuple[int, int], tuple[int, int]]
 
 
@@ -154,7 +154,9 @@ class _GlobalPool(Op):
     def infer(self, *inputs: Spec) -> Spec:
         (x,) = inputs
         if len(x.shape) < 3:
-            raise ValueError(f"{type(self).__name__}: x must have shape (n, ..., c) with three or more dimensions, got {x.shape}")
+            raise ValueError(
+                f"{type(self).__name__}: x must have shape (n, ..., c) with three or more dimensions, got {x.shape}"
+            )
         check_float(type(self).__name__, "x", x.dtype)
         middle = (1,) * (len(x.shape) - 2) if self.keepdims else ()
         return Spec((x.shape[0], *middle, x.shape[-1]), x.dtype)
