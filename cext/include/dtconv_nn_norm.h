@@ -135,16 +135,16 @@ dtconv_status DT(cross_entropy_backward)(int64_t outer, int64_t k, int64_t inner
 
 /* ---- scalars ---- */
 
-#ifndef DTCONV_REDUCTION
-#define DTCONV_REDUCTION
-typedef enum { DTCONV_REDUCE_SUM = 0, DTCONV_REDUCE_MEAN = 1, DTCONV_REDUCE_WEIGHTED_MEAN = 2 } dtconv_reduction;
+#ifndef DTCONV_MEAN
+#define DTCONV_MEAN
+typedef enum { DTCONV_WEIGHTED_SUM = 0, DTCONV_MEAN_OF_VALUES = 1, DTCONV_MEAN_OF_WEIGHTS = 2 } dtconv_mean;
 #endif
 
 /* result (1) = sum(values * weights) / divisor: 1, the number of values, or the sum of the weights (0 gives 0).
  * values (count), weights (count / inner; each for `inner` values; NULL: 1). */
-dtconv_status DT(weighted_mean_forward)(int64_t count, int64_t inner, dtconv_reduction reduction, const real *values,
+dtconv_status DT(weighted_mean_forward)(int64_t count, int64_t inner, dtconv_mean reduction, const real *values,
                                         const real *weights, real *result);
-dtconv_status DT(weighted_mean_backward)(int64_t count, int64_t inner, dtconv_reduction reduction, const real *weights,
+dtconv_status DT(weighted_mean_backward)(int64_t count, int64_t inner, dtconv_mean reduction, const real *weights,
                                          const real *dresult, int accumulate, real *dvalues);
 
 /* result (1) = l1 * sum(|w|) + l2 * sum(w^2), and dw = dresult * (l1 * sign(w) + 2 * l2 * w). */

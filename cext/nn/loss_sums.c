@@ -41,13 +41,13 @@ static double weighted_sum(int64_t count, int64_t inner, const real *values, con
     return total(parts, chunks);
 }
 
-static double divisor_of(int64_t count, int64_t inner, dtconv_reduction reduction, const real *weights) {
-    if (reduction == DTCONV_REDUCE_SUM) return 1;
-    if (reduction == DTCONV_REDUCE_MEAN || !weights) return (double)count;
+static double divisor_of(int64_t count, int64_t inner, dtconv_mean reduction, const real *weights) {
+    if (reduction == DTCONV_WEIGHTED_SUM) return 1;
+    if (reduction == DTCONV_MEAN_OF_VALUES || !weights) return (double)count;
     return weighted_sum(count / inner, 1, NULL, weights);
 }
 
-dtconv_status DT(weighted_mean_forward)(int64_t count, int64_t inner, dtconv_reduction reduction, const real *values,
+dtconv_status DT(weighted_mean_forward)(int64_t count, int64_t inner, dtconv_mean reduction, const real *values,
                                         const real *weights, real *result) {
     if (count < 1 || inner < 1 || count % inner) return DTCONV_ARGUMENT;
     const double divisor = divisor_of(count, inner, reduction, weights);
@@ -55,7 +55,7 @@ dtconv_status DT(weighted_mean_forward)(int64_t count, int64_t inner, dtconv_red
     return DTCONV_OK;
 }
 
-dtconv_status DT(weighted_mean_backward)(int64_t count, int64_t inner, dtconv_reduction reduction, const real *weights,
+dtconv_status DT(weighted_mean_backward)(int64_t count, int64_t inner, dtconv_mean reduction, const real *weights,
                                          const real *dresult, int accumulate, real *dvalues) {
     if (count < 1 || inner < 1 || count % inner) return DTCONV_ARGUMENT;
     const double divisor = divisor_of(count, inner, reduction, weights);

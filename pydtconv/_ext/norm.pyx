@@ -22,7 +22,7 @@ cdef extern from "dtconv_both.h" nogil:
         pass
     ctypedef enum dtconv_label_type:
         pass
-    ctypedef enum dtconv_reduction:
+    ctypedef enum dtconv_mean:
         pass
     ctypedef struct dtconv_pool:
         int64_t n, ih, iw, c, oh, ow, kh, kw, sh, sw, top, left
@@ -96,10 +96,10 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_dcross_entropy_backward(int64_t, int64_t, int64_t, dtconv_prediction, double, const double *,
                                        const dtconv_targets *, const double *, const double *, int, double *)
 
-    int dtconv_sweighted_mean_forward(int64_t, int64_t, dtconv_reduction, const float *, const float *, float *)
-    int dtconv_dweighted_mean_forward(int64_t, int64_t, dtconv_reduction, const double *, const double *, double *)
-    int dtconv_sweighted_mean_backward(int64_t, int64_t, dtconv_reduction, const float *, const float *, int, float *)
-    int dtconv_dweighted_mean_backward(int64_t, int64_t, dtconv_reduction, const double *, const double *, int, double *)
+    int dtconv_sweighted_mean_forward(int64_t, int64_t, dtconv_mean, const float *, const float *, float *)
+    int dtconv_dweighted_mean_forward(int64_t, int64_t, dtconv_mean, const double *, const double *, double *)
+    int dtconv_sweighted_mean_backward(int64_t, int64_t, dtconv_mean, const float *, const float *, int, float *)
+    int dtconv_dweighted_mean_backward(int64_t, int64_t, dtconv_mean, const double *, const double *, int, double *)
     int dtconv_sl1_l2_forward(int64_t, float, float, const float *, float *)
     int dtconv_dl1_l2_forward(int64_t, double, double, const double *, double *)
     int dtconv_sl1_l2_backward(int64_t, float, float, const float *, const float *, int, float *)
@@ -416,10 +416,10 @@ def weighted_mean_forward(int64_t inner, int reduction, const real[::1] values, 
     cdef int status
     with nogil:
         if real is float:
-            status = dtconv_sweighted_mean_forward(values.shape[0], inner, <dtconv_reduction> reduction, &values[0],
+            status = dtconv_sweighted_mean_forward(values.shape[0], inner, <dtconv_mean> reduction, &values[0],
                                                    vector(weights), &result[0])
         else:
-            status = dtconv_dweighted_mean_forward(values.shape[0], inner, <dtconv_reduction> reduction, &values[0],
+            status = dtconv_dweighted_mean_forward(values.shape[0], inner, <dtconv_mean> reduction, &values[0],
                                                    vector(weights), &result[0])
     check(status)
 
@@ -429,10 +429,10 @@ def weighted_mean_backward(int64_t inner, int reduction, const real[::1] weights
     cdef int status
     with nogil:
         if real is float:
-            status = dtconv_sweighted_mean_backward(dvalues.shape[0], inner, <dtconv_reduction> reduction, vector(weights),
+            status = dtconv_sweighted_mean_backward(dvalues.shape[0], inner, <dtconv_mean> reduction, vector(weights),
                                                     &dresult[0], accumulate, &dvalues[0])
         else:
-            status = dtconv_dweighted_mean_backward(dvalues.shape[0], inner, <dtconv_reduction> reduction, vector(weights),
+            status = dtconv_dweighted_mean_backward(dvalues.shape[0], inner, <dtconv_mean> reduction, vector(weights),
                                                     &dresult[0], accumulate, &dvalues[0])
     check(status)
 

@@ -5,3 +5,7 @@ from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, Activation, Bias
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Op, Pass, Retained, RunState, Spec, compute
 from pydtconv.ops.functions import *  # noqa: F403
+from pydtconv.ops.losses import CrossEntropy, L1L2Penalty, SoftmaxCrossEntropy, WeightedMean, WeightedSum
+from pydtconv.ops.normalization import BatchNorm
+from pydtconv.ops.pooling import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool
+from pydtconv.ops.softmax import LogSoftmax, Softmax
