@@ -1,5 +1,7 @@
 """`keras.backend`'s names: settings of the process and names of objects."""
 
+from typing import Any
+
 from pydtconv.config import (
     epsilon,
     floatx,
@@ -9,7 +11,8 @@ from pydtconv.config import (
     set_image_data_format,
 )
 from pydtconv.layers.symbolic import is_keras_tensor
-from pydtconv.naming import get_uid, reset_uids
+from pydtconv.naming import get_uid
+from pydtconv.utils.session import clear_session
 
 
 def backend() -> str:
@@ -17,9 +20,9 @@ def backend() -> str:
     return "pydtconv"
 
 
-def clear_session(free_memory: bool = True) -> None:
-    """Lets automatic names begin anew (`conv2d`, `conv2d_1`, ...)."""
-    reset_uids()
+def int_shape(x: Any) -> tuple[int | None, ...]:
+    """The shape of a tensor or array; None where the extent is not known."""
+    return tuple(x.shape)
 
 
 __all__ = [
@@ -29,6 +32,7 @@ __all__ = [
     "floatx",
     "get_uid",
     "image_data_format",
+    "int_shape",
     "is_keras_tensor",
     "set_epsilon",
     "set_floatx",

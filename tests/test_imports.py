@@ -9,7 +9,8 @@ ROOT = Path(__file__).parent.parent
 # what a part may import of the package; parts of one row may import each other
 LEVELS = [
     {"_ext"},
-    {"config", "utils"},
+    {"config", "naming", "tree"},
+    {"utils"},
     {"microkernels", "gemm"},
     {"conv"},
     {"ops"},

@@ -2,7 +2,7 @@
 
 `digits` is part of the package.  The others are read from the folder that the environment variable PYDTCONV_DATA names,
 else from Keras's cache folder (~/.keras/datasets, or $KERAS_HOME/datasets), else downloaded into it with a check of
-their digest.  A new data set is one file here: its table of files and a `load_data`.
+their digest.  A new data set is one file here: FILES, the alternatives of files that hold it, and `load_data`.
 """
 
 from pydtconv.datasets import cifar10, cifar100, digits, fashion_mnist, mnist

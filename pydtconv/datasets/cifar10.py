@@ -8,7 +8,7 @@ from pydtconv.datasets.cifar import assemble, read_pickle, read_records
 from pydtconv.datasets.source import Download, obtain
 
 _NAMES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
-_ALTERNATIVES = (
+FILES = (
     [f"cifar-10-batches-bin/{name}.bin" for name in _NAMES],
     [f"cifar-10-batches-py/{name}" for name in _NAMES],
     [f"cifar-10-batches-py-target/cifar-10-batches-py/{name}" for name in _NAMES],
@@ -30,6 +30,6 @@ def load_data() -> tuple[Split, Split]:
     y: uint8 (n, 1): airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck.
     Raises FileNotFoundError that says where to put which file, and ValueError for a damaged one.
     """
-    files = obtain("CIFAR-10", _ALTERNATIVES, [_DOWNLOAD])
+    files = obtain("CIFAR-10", FILES, [_DOWNLOAD])
     parts = [read_records(path) if path.suffix == ".bin" else read_pickle(path) for path in files]
     return assemble(parts[:-1], parts[-1])

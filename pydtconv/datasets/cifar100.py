@@ -7,7 +7,7 @@ import numpy as np
 from pydtconv.datasets.cifar import assemble, read_pickle, read_records
 from pydtconv.datasets.source import Download, obtain
 
-_ALTERNATIVES = (
+FILES = (
     ["cifar-100-binary/train.bin", "cifar-100-binary/test.bin"],
     ["cifar-100-python/train", "cifar-100-python/test"],
     ["cifar-100-python-target/cifar-100-python/train", "cifar-100-python-target/cifar-100-python/test"],
@@ -34,7 +34,7 @@ def load_data(label_mode: str = "fine") -> tuple[Split, Split]:
     if label_mode not in _LABELS:
         raise ValueError(f"cifar100.load_data: expected label_mode 'fine' or 'coarse', got {label_mode!r}")
     parts = []
-    for path in obtain("CIFAR-100", _ALTERNATIVES, [_DOWNLOAD]):
+    for path in obtain("CIFAR-100", FILES, [_DOWNLOAD]):
         if path.suffix == ".bin":
             parts.append(read_records(path, len(_LABELS), _LABELS.index(label_mode)))
         else:

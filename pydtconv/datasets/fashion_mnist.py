@@ -16,6 +16,7 @@ _MD5 = (
     "bef4ecab320f06d8554ea6380940ec79",
     "bb300cfdad3c16e7a12a480ee83cd310",
 )
+FILES = ([f"{_FOLDER}/{name}" for name in IDX_FILES],)
 _DOWNLOADS = [Download(_URL + name, md5, name, _FOLDER) for name, md5 in zip(IDX_FILES, _MD5, strict=True)]
 
 Split = tuple[np.ndarray, np.ndarray]
@@ -28,5 +29,5 @@ def load_data() -> tuple[Split, Split]:
     bag, ankle boot.
     Raises FileNotFoundError that says where to put which file, and ValueError for a damaged one.
     """
-    files = obtain("Fashion-MNIST", [[f"{_FOLDER}/{name}" for name in IDX_FILES]], _DOWNLOADS)
+    files = obtain("Fashion-MNIST", FILES, _DOWNLOADS)
     return read_images_and_labels(files[:2]), read_images_and_labels(files[2:])

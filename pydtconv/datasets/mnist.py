@@ -17,6 +17,7 @@ IDX_FILES = (
     "t10k-images-idx3-ubyte.gz",
     "t10k-labels-idx1-ubyte.gz",
 )
+FILES = (["mnist.npz"], ["mnist/mnist.npz"], [f"mnist/{name}" for name in IDX_FILES])
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 _DOWNLOAD = Download(
     "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
@@ -35,8 +36,7 @@ def load_data(path: str = "mnist.npz") -> tuple[Split, Split]:
     x: uint8 (n, 28, 28), 0 to 255.  y: uint8 (n,), 0 to 9.
     Raises FileNotFoundError that says where to put which file, and ValueError for a damaged one.
     """
-    alternatives = ([path], ["mnist/mnist.npz"], [f"mnist/{name}" for name in IDX_FILES])
-    files = obtain("MNIST", alternatives, [_DOWNLOAD])
+    files = obtain("MNIST", ([path], *FILES), [_DOWNLOAD])
     if len(files) == 1:
         return _read_npz(files[0])
     return read_images_and_labels(files[:2]), read_images_and_labels(files[2:])

@@ -2,11 +2,11 @@
 
 from pydtconv.utils.dataset import PyDataset, Sequence, split_dataset
 from pydtconv.utils.files import get_file
-from pydtconv.utils.naming import clear_session
 from pydtconv.utils.numerical import normalize, to_categorical
 from pydtconv.utils.plotting import plot_learning_curve
 from pydtconv.utils.progress import Progbar
 from pydtconv.utils.random import set_random_seed
+from pydtconv.utils.session import clear_session
 
 __all__ = [
     "Progbar",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pydtconv import config
+from pydtconv.naming import auto_name
 from pydtconv.utils import (
     Progbar,
     PyDataset,
@@ -16,7 +17,6 @@ from pydtconv.utils import (
     split_dataset,
     to_categorical,
 )
-from pydtconv.utils.naming import auto_name, to_snake_case
 from pydtconv.utils.random import next_seed
 
 
@@ -38,21 +38,6 @@ def test_equal_seeds_draw_equal_numbers():
 def test_a_wrong_seed_is_refused(seed):
     with pytest.raises(ValueError, match="seed to be an integer"):
         set_random_seed(seed)
-
-
-@pytest.mark.parametrize(
-    ("name", "snake"),
-    [
-        ("Conv2D", "conv2d"),
-        ("Conv2DTranspose", "conv2d_transpose"),
-        ("MaxPooling2D", "max_pooling2d"),
-        ("ReLU", "re_lu"),
-        ("BatchNormalization", "batch_normalization"),
-        ("Dense", "dense"),
-    ],
-)
-def test_snake_case(name, snake):
-    assert to_snake_case(name) == snake
 
 
 def test_names_count_and_start_again():

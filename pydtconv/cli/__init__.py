@@ -1,0 +1,84 @@
+"""The `pydtconv` command.
+
+Each subcommand is a module of this package, named in COMMANDS, with
+  SUMMARY                 one line for the list of commands; the module's docstring is the long help;
+  add_arguments(parser)   what it takes;
+  run(args) -> int        what it does; returns the exit status.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from pydtconv.cli.parser import Parser
+
+COMMANDS = ("demo", "run", "doctor")
+
+_DESCRIPTION = """\
+Trains convolutional networks on CPUs, from Keras-style scripts.
+
+  pydtconv demo               watch a CNN learn handwritten digits; nothing is downloaded
+  pydtconv run script.py      run a Keras script as it is: `keras` and `tensorflow.keras` are pydtconv in it
+  pydtconv doctor             see what pydtconv found on this machine, and how fast it is
+"""
+_ENVIRONMENT = """\
+environment:
+  PYDTCONV_NUM_THREADS   threads of every kernel (default: OMP_NUM_THREADS, else the cores of this process)
+  PYDTCONV_UKR           micro-kernel to use instead of the fastest one (`pydtconv doctor` lists them)
+  PYDTCONV_LEVEL         build of the C library: generic, x86-64-v3 or x86-64-v4
+  PYDTCONV_DATA          folder with data sets (mnist/, cifar-10-batches-bin/, ...)
+  KERAS_HOME             cache folder for downloaded data sets (default: ~/.keras)
+
+`pydtconv COMMAND --help` tells more of a command.
+"""
+
+
+def build_parser() -> Parser:
+    """The parser of the command and all its subcommands."""
+    parser = Parser(prog="pydtconv", description=_DESCRIPTION, epilog=_ENVIRONMENT)
+    parser.add_argument("--version", action="store_true", help="show the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    for name in COMMANDS:
+        module = _module(name)
+        subparser = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
+        module.add_arguments(subparser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command with these arguments (those of the process by default); returns its exit status."""
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.version:
+        print(f"pydtconv {version()}")
+        return 0
+    if args.command is None:
+        parser.print_help()
+        return 0
+    try:
+        return int(_module(args.command).run(args))
+    except CommandError as error:
+        print(f"pydtconv {args.command}: {error}", file=sys.stderr)
+        return 2
+
+
+def version() -> str:
+    """The installed version."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("pydtconv")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"pydtconv.cli.{name}")
+
+
+class CommandError(Exception):
+    """What the user can mend: shown as one line, without a traceback; the exit status is 2."""

@@ -1,0 +1,63 @@
+"""Runs an unmodified Keras script on pydtconv.
+
+In the script `keras`, `tensorflow.keras` and their submodules are pydtconv's.  A name that pydtconv lacks raises an
+error that says so, with the nearest thing there is.  Everything else is as with `python script.py`: the arguments after
+the script are its own, its folder comes first on the path, its tracebacks and exit status are its own.
+
+  pydtconv run mnist_convnet.py --epochs 3
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from pydtconv.cli import CommandError, keras_names
+from pydtconv.cli.parser import Parser
+from pydtconv.utils.suggest import did_you_mean
+
+SUMMARY = "run a Keras script with pydtconv in the place of keras and tensorflow.keras"
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("script", help="the Python file to run")
+    parser.add_argument("arguments", nargs="...", metavar="...", help="the script's own arguments")
+
+
+def run(args: object) -> int:
+    return run_script(args.script, args.arguments)  # type: ignore[attr-defined]
+
+
+def run_script(script: str, arguments: list[str]) -> int:
+    """Runs the file as `__main__`; returns the exit status that Python would end with."""
+    path = Path(script)
+    try:
+        with io.open_code(str(path.absolute())) as file:
+            source = file.read()
+    except OSError as error:
+        neighbours = [str(other) for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise CommandError(f"cannot open {script!r} ({error.strerror}){did_you_mean(script, neighbours)}") from None
+    keras_names.install()
+    module = ModuleType("__main__")
+    module.__file__ = str(path.absolute())
+    module.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = module
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        exec(compile(source, script, "exec", dont_inherit=True), module.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        sys.excepthook(type(error), error, _from_script(error.__traceback__, script))
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:
+    """The traceback from the script's first frame on; a syntax error has none."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    return trace
