@@ -15,10 +15,11 @@ LEVELS = [
     {"conv"},
     {"ops"},
     {"graph"},
+    {"saving"},
     {"initializers", "regularizers", "constraints", "activations"},
     {"layers"},
     {"losses", "metrics", "optimizers", "callbacks", "trainers"},
-    {"models", "saving", "datasets", "backend"},
+    {"models", "datasets", "backend"},
     {"applications"},
     {"cli"},
 ]
