@@ -3,3 +3,4 @@
 #include "dtconv_gemm.h"
 #include "dtconv_nn_elem.h"
 #include "dtconv_nn_norm.h"
+#include "dtconv_conv.h"

@@ -1,0 +1,62 @@
+/* COL2IM: the adjoint of im2col, dx[pixel of (row, tap)] += matrix[row, tap], for a range of rows of the matrix.
+ *
+ * A gather over the rows of dx: whoever owns row (n, ih) adds up all that belongs to it, in the order of the matrix's
+ * rows, so no two threads write the same element and the sums do not depend on their number.
+ */
+#include "conv_internal.h"
+
+/* Adds `width` columns of the matrix's rows of output pixels [ow0, ow1) to the image row `dx`, taps of one filter row.
+ */
+static void add_row(const dtconv_conv *p, const real *matrix, int64_t ci, int64_t ow0, int64_t ow1, real *dx) {
+    const int64_t columns = p->kh * p->kw * ci;
+    const int merge = p->dil_w == 1 && p->ldx == ci;
+    for (int64_t ow = ow0; ow < ow1; ow++, matrix += columns) {
+        const int64_t iw = ow * p->sw - p->pad_l;
+        if (merge) { /* the taps of a filter row lie side by side */
+            const int64_t from = MAX(-iw, 0) * ci, to = MIN(p->kw, p->iw - iw) * ci;
+            for (int64_t c = from; c < to; c++) dx[iw * ci + c] += matrix[c];
+            continue;
+        }
+        for (int64_t kw = 0; kw < p->kw; kw++) {
+            const int64_t w = iw + kw * p->dil_w;
+            if (w < 0 || w >= p->iw) continue;
+            real *pixel = dx + w * p->ldx;
+            const real *add = matrix + kw * ci;
+            for (int64_t c = 0; c < ci; c++) pixel[c] += add[c];
+        }
+    }
+}
+
+/* Everything of rows [first, last) that belongs to image row (n, ih). */
+static void gather_row(const dtconv_conv *p, const real *matrix, int64_t first, int64_t last, int64_t ci, int64_t n,
+                       int64_t ih, real *dx) {
+    const int64_t columns = p->kh * p->kw * ci;
+    const int64_t top = ih + p->pad_t; /* = oh * sh + kh * dil_h */
+    const int64_t oh0 = MAX(0, dtconv_ceil_div(top - (p->kh - 1) * p->dil_h, p->sh)), oh1 = MIN(p->oh - 1, top / p->sh);
+    for (int64_t oh = oh0; oh <= oh1; oh++) {
+        const int64_t kh = (top - oh * p->sh) / p->dil_h, row = (n * p->oh + oh) * p->ow;
+        if (oh * p->sh + kh * p->dil_h != top) continue;
+        const int64_t ow0 = MAX(first - row, 0), ow1 = MIN(last - row, p->ow);
+        if (ow0 >= ow1) continue;
+        add_row(p, matrix + (row + ow0 - first) * columns + kh * p->kw * ci, ci, ow0, ow1, dx);
+    }
+}
+
+void DT(col2im)(const dtconv_conv *p, const real *matrix, int64_t first, int64_t last, int64_t group, real *dx) {
+    const int64_t ci = p->ci / p->groups, image = p->oh * p->ow;
+    const int64_t row0 = first / image * p->ih, row1 = ((last - 1) / image + 1) * p->ih;
+#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(static)
+    for (int64_t row = row0; row < row1; row++)
+        gather_row(p, matrix, first, last, ci, row / p->ih, row % p->ih, dx + row * p->iw * p->ldx + group * ci);
+}
+
+void DT(clear_dx)(const dtconv_conv *p, real *dx) {
+#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(static)
+    for (int64_t row = 0; row < p->n * p->ih; row++) {
+        real *pixel = dx + row * p->iw * p->ldx;
+        if (p->ldx == p->ci)
+            memset(pixel, 0, (size_t)(p->iw * p->ci) * sizeof(real));
+        else
+            for (int64_t i = 0; i < p->iw; i++) memset(pixel + i * p->ldx, 0, (size_t)p->ci * sizeof(real));
+    }
+}

@@ -1,0 +1,74 @@
+/* What the convolution algorithms share: the im2col matrix that is never built, its packing, col2im, the epilogue. */
+#ifndef DTCONV_CONV_INTERNAL_H
+#define DTCONV_CONV_INTERNAL_H
+
+#include <string.h>
+
+#include "dtconv_real.h"
+/* these need `real` */
+#include "dtconv_conv.h"
+#include "dtconv_gemm.h"
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* The im2col matrix of one group of channels: rows (n, oh, ow), columns (kh, kw, c). */
+typedef struct {
+    const dtconv_conv *p;
+    const real *x; /* first channel of the group */
+    int64_t ci;    /* channels of the group */
+    int64_t run;   /* columns that lie side by side in x: ci, or kw * ci where a row of taps does */
+} DT(image_matrix);
+
+DT(image_matrix) DT(image_matrix_of)(const dtconv_conv *p, const real *x, int64_t group);
+
+/* Packing of it as the left operand A of a GEMM (pack_a_fn). */
+void DT(pack_image)(const void *context, int64_t i, int64_t m, int64_t p, int64_t k, int64_t mr, real *dst);
+
+/* Packing of it as the right operand B (pack_b_fn), and, as the layout is the same, of its transpose as A:
+ * element (pixel, column) of a panel of `width` columns at pixel * width + column. */
+void DT(pack_image_columns)(const void *context, int64_t pixel, int64_t pixels, int64_t j, int64_t n, int64_t width,
+                            real *dst);
+/* The same as pack_a_fn: rows of the transpose are columns of the matrix. */
+void DT(pack_image_trans)(const void *context, int64_t i, int64_t m, int64_t p, int64_t k, int64_t mr, real *dst);
+
+/* Writes rows [first, last) of the matrix to dst (k columns each), in parallel. */
+void DT(im2col)(const DT(image_matrix) * a, int64_t first, int64_t last, real *dst);
+
+/* Adds rows [first, last) of a matrix of im2col's shape to the pixels of dx they came from, in parallel over the rows
+ * of dx: each element of dx is summed in the same order on any number of threads. */
+void DT(col2im)(const dtconv_conv *p, const real *matrix, int64_t first, int64_t last, int64_t group, real *dx);
+
+/* dx = 0, in parallel. */
+void DT(clear_dx)(const dtconv_conv *p, real *dx);
+
+/* Bias and activation as a GEMM's epilogue. */
+typedef struct {
+    const real *bias; /* of the GEMM's first column, or NULL */
+    dtconv_activation activation;
+    real alpha;
+} DT(bias_activation);
+void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, real *c,
+                                  int64_t ldc);
+
+/* The GEMM of a forward pass for one group: everything but A. */
+dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, DT(pack_a_fn) pack_a,
+                               const void *context, void *workspace, size_t bytes);
+
+/* Rows [first, last) of dy * w^T for one group, into `product` (k columns), or into dx itself where that is NULL
+ * (pointwise convolutions). */
+dtconv_status DT(product_rows)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, int64_t first,
+                               int64_t last, real *product, void *workspace, size_t bytes);
+
+/* 1x1, stride 1, no padding: the image is the matrix. */
+static inline int dtconv_is_pointwise(const dtconv_conv *p) {
+    return p->kh == 1 && p->kw == 1 && p->sh == 1 && p->sw == 1 && p->oh == p->ih && p->ow == p->iw && p->pad_t == 0 &&
+           p->pad_l == 0;
+}
+
+static inline int64_t dtconv_rows(const dtconv_conv *p) { return p->n * p->oh * p->ow; }
+static inline int64_t dtconv_columns(const dtconv_conv *p) { return p->kh * p->kw * (p->ci / p->groups); }
+static inline size_t dtconv_round(size_t bytes) { return (bytes + 63) / 64 * 64; }
+static inline int64_t dtconv_ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
+
+#endif

@@ -1,0 +1,43 @@
+/* CONVGEMM: forward as one GEMM whose left operand is packed straight from the image.
+ *
+ *   y (m x co) = im2col(x) (m x k) * w (k x co),   m = n * oh * ow, k = kh * kw * ci
+ *
+ * Method: Barrachina, Dolz, San Juan, Quintana-Orti, "Efficient and portable GEMM-based convolution operators for deep
+ * neural network training on multicore processors", JPDC 2022, section 3: packing, which a GEMM does anyway, absorbs
+ * im2col.  Workspace: the GEMM's packed blocks.  A pointwise convolution is a plain GEMM that reads x in place.
+ */
+#include "conv_internal.h"
+
+dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, DT(pack_a_fn) pack_a,
+                               const void *context, void *workspace, size_t bytes) {
+    const int64_t co = p->co / p->groups;
+    const DT(matrix) w = {a->w + group * co, p->co, 1}, x = {a->x + group * (p->ci / p->groups), p->ldx, 1};
+    const DT(bias_activation) finish = {a->bias ? a->bias + group * co : NULL, a->activation, a->alpha};
+    const int plain = !a->bias && a->activation == DTCONV_LINEAR;
+    const DT(gemm_args) gemm = {.m = dtconv_rows(p),
+                                .n = co,
+                                .k = dtconv_columns(p),
+                                .pack_a = pack_a,
+                                .a = context,
+                                .pack_b = DT(pack_b_matrix),
+                                .b = &w,
+                                .c = a->y + group * co,
+                                .ldc = p->ldy,
+                                .epilogue = plain ? NULL : DT(bias_activation_epilogue),
+                                .e = &finish,
+                                .a_in_place = dtconv_is_pointwise(p) ? &x : NULL};
+    return DT(gemm)(&gemm, workspace, bytes);
+}
+
+size_t DT(conv_convgemm_forward_workspace)(const dtconv_conv *p) {
+    return DT(gemm_workspace)(dtconv_rows(p), p->co / p->groups, dtconv_columns(p));
+}
+
+dtconv_status DT(conv_convgemm_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    for (int64_t group = 0; group < p->groups; group++) {
+        const DT(image_matrix) image = DT(image_matrix_of)(p, a->x, group);
+        const dtconv_status status = DT(forward_gemm)(p, a, group, DT(pack_image), &image, workspace, bytes);
+        if (status) return status;
+    }
+    return DTCONV_OK;
+}

@@ -1,0 +1,18 @@
+/* The passes of all algorithms by name; generated from the list in dtconv_conv.h. */
+#include "conv_internal.h"
+
+#define DECLARE(algorithm, pass)                                                                                \
+    dtconv_status DT(conv_##algorithm##_##pass)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, \
+                                                size_t bytes);                                                  \
+    size_t DT(conv_##algorithm##_##pass##_workspace)(const dtconv_conv *p);
+DTCONV_CONV_PASSES(DECLARE)
+
+#define ENTRY(algorithm, pass) \
+    {#algorithm, #pass, DT(conv_##algorithm##_##pass), DT(conv_##algorithm##_##pass##_workspace)},
+static const DT(conv_entry) entries[] = {DTCONV_CONV_PASSES(ENTRY)};
+
+const DT(conv_entry) * DT(conv_find)(const char *algorithm, const char *pass) {
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (!strcmp(entries[i].algorithm, algorithm) && !strcmp(entries[i].pass, pass)) return &entries[i];
+    return NULL;
+}

@@ -1,0 +1,74 @@
+/* Convolution: images NHWC, filters HWIO.
+ *
+ *   y[n, oh, ow, co] = sum over (kh, kw, c) of x[n, oh * sh - pad_t + kh * dil_h, ow * sw - pad_l + kw * dil_w, c]
+ *                                              * w[kh, kw, c, co]                      (x is 0 outside of the image)
+ *
+ * With groups, output channel co of group g = co / (co / groups) reads the input channels of group g only; w is then
+ * kh x kw x (ci / groups) x co.
+ *
+ * The matrix of im2col, which most algorithms read without building it, has a row for each output pixel (n, oh, ow) and
+ * a column for each (kh, kw, c): m = n * oh * ow, k = kh * kw * ci / groups.
+ *
+ * To add an algorithm: a file of its own in cext/conv, a line per pass in DTCONV_CONV_PASSES, a row in
+ * pydtconv/conv/table.py.
+ *
+ * No include guard around the second half: see dtconv_both.h.
+ */
+#ifndef DTCONV_CONV_H
+#define DTCONV_CONV_H
+
+typedef struct {
+    int64_t n, ih, iw, ci;                /* x and dx */
+    int64_t oh, ow, co;                   /* y and dy */
+    int64_t kh, kw, sh, sw, dil_h, dil_w; /* filters, strides, dilation */
+    int64_t pad_t, pad_l;                 /* padding at the top and the left; the rest follows from oh and ow */
+    int64_t groups;                       /* divides ci and co */
+    int64_t ldx, ldy;                     /* distance of pixels of x and dx, of y and dy */
+} dtconv_conv;
+
+/* The passes of each algorithm: X(algorithm, pass). */
+#define DTCONV_CONV_PASSES(X)           \
+    X(im2col, forward)                  \
+    X(im2col, backward_data)            \
+    X(im2col, backward_weights)         \
+    X(convgemm, forward)                \
+    X(deconvgemm, backward_data)        \
+    X(reindex, backward_weights)        \
+    X(convgemm_trans, backward_weights) \
+    X(depthwise, forward)               \
+    X(depthwise, backward_data)         \
+    X(depthwise, backward_weights)
+
+#endif
+
+/* Arrays of a pass.  forward reads x and w and writes y; backward_data reads y (dy) and w and writes x (dx);
+ * backward_weights reads x and y (dy) and writes w (dw). */
+typedef struct {
+    real *x, *w, *y;
+    const real *bias;             /* forward: added to y; co elements or NULL */
+    dtconv_activation activation; /* forward: applied to y + bias */
+    real alpha;
+    int accumulate; /* backward_data: add to dx instead of overwriting it */
+} DT(conv_args);
+
+typedef dtconv_status (*DT(conv_fn))(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);
+typedef size_t (*DT(conv_workspace_fn))(const dtconv_conv *p);
+
+typedef struct {
+    const char *algorithm, *pass;
+    DT(conv_fn) run;
+    DT(conv_workspace_fn) workspace; /* bytes that run wants with the threads now set */
+} DT(conv_entry);
+
+/* The entry of an algorithm's pass, or NULL. */
+const DT(conv_entry) * DT(conv_find)(const char *algorithm, const char *pass);
+
+/* y = act(y + bias) in place, for algorithms that cannot do it on the way out; bias may be NULL. */
+dtconv_status DT(conv_bias_forward)(int64_t pixels, int64_t co, real *y, int64_t ldy, const real *bias,
+                                    dtconv_activation activation, real alpha);
+
+/* Backward of a fused bias and activation, in one sweep: dy *= act'(y) in place, db = sum of dy over the pixels.
+ * y may be NULL for DTCONV_LINEAR, db may be NULL.  The sums are split at fixed places. */
+dtconv_status DT(conv_bias_backward)(int64_t pixels, int64_t co, const real *y, int64_t ldy, real *dy, int64_t lddy,
+                                     dtconv_activation activation, real alpha, real *db, void *workspace, size_t bytes);
+size_t DT(conv_bias_backward_workspace)(int64_t co);
