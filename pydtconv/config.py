@@ -9,6 +9,8 @@ from pydtconv._ext import runtime
 _floatx = "float32"
 _epsilon = 1e-7
 _image_data_format = "channels_last"
+_conv_variant = "AUTO"
+CONV_VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 
 
 def floatx() -> str:
@@ -46,6 +48,19 @@ def set_image_data_format(data_format: str) -> None:
     if data_format not in ("channels_last", "channels_first"):
         raise ValueError(f"set_image_data_format: expected 'channels_last' or 'channels_first', got {data_format!r}")
     _image_data_format = data_format
+
+
+def conv_variant() -> str:
+    """The variant of convolution in force: which algorithm each pass takes where a layer names none."""
+    return _conv_variant
+
+
+def set_conv_variant(name: str) -> None:
+    """Puts a variant of `pydtconv.conv` in force.  Raises ValueError for a name that is not in CONV_VARIANTS."""
+    global _conv_variant
+    if name not in CONV_VARIANTS:
+        raise ValueError(f"set_conv_variant: expected one of {', '.join(CONV_VARIANTS)}, got {name!r}")
+    _conv_variant = name
 
 
 def num_threads() -> int:

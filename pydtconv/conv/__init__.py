@@ -1,0 +1,16 @@
+"""Convolution on NumPy arrays: images NHWC, filters HWIO, float32 and float64.
+
+    p = ConvProblem(n=8, ih=32, iw=32, ci=64, co=128, kernel=(3, 3), padding="same")
+    y = forward(p, x, w, bias)
+    dx, dw = backward_data(p, dy, w), backward_weights(p, x, dy)
+
+`explain(p, "forward")` tells which algorithms can do it, `algorithms(p, "forward")` names them by expected speed,
+`workspace_bytes` says what memory each needs; `config.set_conv_variant` puts a named choice in force.
+"""
+
+from pydtconv.conv.functional import backward_data, backward_weights, forward
+from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv.selection import VARIANTS, algorithms, choose, explain, workspace_bytes
+
+__all__ = ["VARIANTS", "ConvProblem", "algorithms", "backward_data", "backward_weights", "choose", "explain", "forward",
+           "workspace_bytes"]

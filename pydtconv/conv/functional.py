@@ -1,0 +1,149 @@
+"""Convolution on NumPy arrays: the three passes, and passes bound to arrays ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydtconv._ext import conv as ext
+from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv.selection import choose, supported, workspace_bytes
+
+#: codes of dtconv_activation, by kind
+ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
+_STATUS = {1: "this problem is not supported", 2: "the workspace is smaller than workspace_bytes says (threads changed?)",
+           3: "sizes or strides contradict each other", 4: "no micro-kernel could be chosen"}
+
+
+def pixel_stride(array: np.ndarray, name: str) -> int:
+    """Elements from one pixel of an image (n, h, w, c) to the next.
+
+    Raises ValueError unless channels are contiguous and pixels evenly spaced, as in an NHWC array or a channel slice.
+    """
+    size = array.itemsize
+    extents, strides = array.shape, array.strides
+    step, count = 0, 1  # bytes from pixel to pixel, pixels seen from the right
+    for axis in (2, 1, 0):
+        if extents[axis] == 1:
+            continue
+        if step == 0:
+            step = strides[axis] // count
+        if strides[axis] != step * count:
+            step = -1
+            break
+        count *= extents[axis]
+    step = step or extents[3] * size
+    if (extents[3] > 1 and strides[3] != size) or step % size or step < extents[3] * size:
+        raise ValueError(f"{name}: expected an NHWC array in C order or a slice of its channels, got strides {strides} for "
+                         f"shape {extents} of {array.dtype}")
+    return step // size
+
+
+def _check_array(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> None:
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{name}: expected a numpy.ndarray, got {type(value).__name__}")
+    if value.dtype != dtype:
+        raise ValueError(f"{name}: expected dtype {dtype}, got {value.dtype}")
+    if value.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got {value.shape}")
+    if not value.flags.aligned:
+        raise ValueError(f"{name}: expected an aligned array, got one at address {value.ctypes.data}")
+
+
+def _check_dense(value: np.ndarray, name: str) -> None:
+    if not value.flags.c_contiguous:
+        raise ValueError(f"{name}: expected an array in C order, got strides {value.strides} for shape {value.shape}")
+
+
+def _check_output(value: np.ndarray, name: str, inputs: tuple[np.ndarray, ...]) -> None:
+    if not value.flags.writeable:
+        raise ValueError(f"{name}: expected a writable array, got a read-only one")
+    for other in inputs:
+        if np.may_share_memory(value, other) and np.shares_memory(value, other):
+            raise ValueError(f"{name}: expected an array of its own, got one that overlaps an input")
+
+
+def run(bound: Callable[..., int], workspace: np.ndarray | None = None) -> None:
+    """Calls a bound pass.  Raises RuntimeError with what its status means."""
+    status = bound(workspace)
+    if status:
+        raise RuntimeError(f"convolution: {_STATUS.get(status, f'status {status}')}")
+
+
+def bind(p: ConvProblem, direction: str, algorithm: str, x: np.ndarray, w: np.ndarray, y: np.ndarray, *,
+         bias: np.ndarray | None = None, activation: str | None = None, alpha: float = 0.0, accumulate: bool = False,
+         workspace: np.ndarray | None = None) -> Callable[..., int]:
+    """A pass of p bound to its arrays: a callable that allocates nothing; run it with `run`.
+
+    x (n, ih, iw, ci), w (kh, kw, ci // groups, co), y (n, oh, ow, co), or their gradients; the pass's own output among
+    them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue of
+    forward.  accumulate: add to dx (backward_data).  workspace: uint8, at least workspace_bytes(...) with the threads set
+    when it runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that does not fit.
+    """
+    supported(p, direction, algorithm)
+    names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[direction]
+    for value, name, shape in zip((x, w, y), names, (p.x_shape, p.w_shape, p.y_shape), strict=True):
+        _check_array(value, name, shape, p.dtype)
+    ldx, ldy = pixel_stride(x, names[0]), pixel_stride(y, names[2])
+    _check_dense(w, names[1])
+    inputs = tuple(value for value, name in zip((x, w, y), names, strict=True) if name != "out")
+    if bias is not None:
+        _check_array(bias, "bias", (p.co,), p.dtype)
+        _check_dense(bias, "bias")
+        inputs += (bias,)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation: expected one of {', '.join(map(str, ACTIVATIONS))}, got {activation!r}")
+    if direction != "forward" and (bias is not None or ACTIVATIONS[activation]):
+        raise ValueError(f"bias and activation: expected none in {direction}, they belong to forward")
+    if accumulate and direction != "backward_data":
+        raise ValueError(f"accumulate: expected False in {direction}, only backward_data adds to its output")
+    _check_output((x, w, y)[names.index("out")], "out", inputs)
+    bound: Callable[..., int] = ext.bind(p.sizes, algorithm, direction, x, w, y, ldx, ldy, bias, ACTIVATIONS[activation],
+                                         alpha, accumulate, workspace)
+    return bound
+
+
+def scratch(nbytes: int) -> np.ndarray | None:
+    """A workspace of nbytes; None for none."""
+    return np.empty(nbytes, np.uint8) if nbytes else None
+
+
+def _call(p: ConvProblem, direction: str, algorithm: str, x: np.ndarray, w: np.ndarray, y: np.ndarray,
+          bias: np.ndarray | None = None) -> None:
+    name = choose(p, direction, algorithm).algorithm
+    bound = bind(p, direction, name, x, w, y, bias=bias)
+    run(bound, scratch(workspace_bytes(p, direction, name)))
+
+
+def _output(out: np.ndarray | None, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return np.empty(shape, dtype) if out is None else out
+
+
+def forward(p: ConvProblem, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, *, algorithm: str = "auto",
+            out: np.ndarray | None = None) -> np.ndarray:
+    """y (n, oh, ow, co) from x (n, ih, iw, ci), w (kh, kw, ci // groups, co) and bias (co,).
+
+    x and out may be channel slices.  algorithm: a name of the table, or "auto" (the variant in force, else the ranking).
+    Raises ValueError or TypeError naming the argument, before anything is written.
+    """
+    y = _output(out, p.y_shape, p.dtype)
+    _call(p, "forward", algorithm, x, w, y, bias)
+    return y
+
+
+def backward_data(p: ConvProblem, dy: np.ndarray, w: np.ndarray, *, algorithm: str = "auto",
+                  out: np.ndarray | None = None) -> np.ndarray:
+    """dx (n, ih, iw, ci) from dy (n, oh, ow, co) and w (kh, kw, ci // groups, co); otherwise as forward."""
+    dx = _output(out, p.x_shape, p.dtype)
+    _call(p, "backward_data", algorithm, dx, w, dy)
+    return dx
+
+
+def backward_weights(p: ConvProblem, x: np.ndarray, dy: np.ndarray, *, algorithm: str = "auto",
+                     out: np.ndarray | None = None) -> np.ndarray:
+    """dw (kh, kw, ci // groups, co) from x (n, ih, iw, ci) and dy (n, oh, ow, co); otherwise as forward."""
+    dw = _output(out, p.w_shape, p.dtype)
+    _call(p, "backward_weights", algorithm, x, dw, dy)
+    return dw

@@ -1,0 +1,125 @@
+"""Which algorithm a pass runs: the caller's own, the variant's in force, else the first of the ranking.
+
+The named variants fix one algorithm per pass (Barrachina, Dolz, San Juan, Quintana-Orti, JPDC 2022, Table 2):
+BASE, RDX, CGT, CGT+PM and CGT+DG; AUTO leaves each pass to the ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydtconv import config
+from pydtconv.conv.problem import DIRECTIONS, ConvProblem
+from pydtconv.conv.table import TABLE
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A named choice.
+
+    forward, backward_data, backward_weights: names of algorithms, None for the ranking's choice.
+    persistent: whether workspaces are placed ahead by the plan (the paper's "+PM"), or allocated in each call.
+    """
+
+    name: str
+    forward: str | None = None
+    backward_data: str | None = None
+    backward_weights: str | None = None
+    persistent: bool = True
+
+    def algorithm(self, direction: str) -> str | None:
+        name: str | None = getattr(self, direction)
+        return name
+
+
+VARIANTS: dict[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant("BASE", "im2col", "im2col", "im2col", persistent=False),
+        Variant("RDX", "convgemm", "im2col", "reindex", persistent=False),
+        Variant("CGT", "convgemm", "im2col", "convgemm_trans", persistent=False),
+        Variant("CGT+PM", "convgemm", "im2col", "convgemm_trans"),
+        Variant("CGT+DG", "convgemm", "deconvgemm", "convgemm_trans"),
+        Variant("AUTO"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm and why it was taken."""
+
+    algorithm: str
+    why: str
+
+
+def variant_of(name: str | None = None) -> Variant:
+    """The variant of that name, or the one in force.  Raises ValueError naming the known ones."""
+    name = config.conv_variant() if name is None else name
+    if name not in VARIANTS:
+        raise ValueError(f"variant: expected one of {', '.join(VARIANTS)}, got {name!r}")
+    return VARIANTS[name]
+
+
+def check_direction(direction: str) -> None:
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction: expected one of {', '.join(DIRECTIONS)}, got {direction!r}")
+
+
+def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
+    """For every algorithm of the table None where it can do this pass of p, else the reason why not."""
+    check_direction(direction)
+    return {name: row.reason(p, direction) for name, row in TABLE.items()}
+
+
+@lru_cache(maxsize=4096)
+def ranking(p: ConvProblem, direction: str) -> tuple[str, ...]:
+    """Names of the algorithms that support p, the fastest by the cost model first."""
+    check_direction(direction)
+    rows = [row for row in TABLE.values() if row.reason(p, direction) is None]
+    return tuple(row.name for row in sorted(rows, key=lambda row: row.seconds(p, direction)))
+
+
+def algorithms(p: ConvProblem, direction: str) -> list[str]:
+    """Names of the algorithms that support this pass of p, fastest first by the cost model."""
+    return list(ranking(p, direction))
+
+
+def supported(p: ConvProblem, direction: str, algorithm: str) -> str:
+    """The algorithm's name, if it supports this pass of p.  Raises ValueError with the reason."""
+    check_direction(direction)
+    if algorithm not in TABLE:
+        raise ValueError(f"algorithm: expected 'auto' or one of {', '.join(TABLE)}, got {algorithm!r}")
+    reason = TABLE[algorithm].reason(p, direction)
+    if reason is not None:
+        raise ValueError(f"algorithm: {algorithm!r} cannot do {direction} of {p}: {reason}; "
+                         f"expected one of {', '.join(algorithms(p, direction))}")
+    return algorithm
+
+
+def choose(p: ConvProblem, direction: str, algorithm: str | Mapping[str, str] | None = None,
+           variant: str | None = None) -> Choice:
+    """The algorithm of a pass and why: an explicit one, the variant's, or the first of the ranking.
+
+    algorithm: a name, or names by direction; None or "auto" leave the choice open.  variant: None for the one in force.
+    A variant's algorithm that does not support p falls back to the ranking.  Raises ValueError for an explicit one.
+    """
+    explicit = algorithm.get(direction) if isinstance(algorithm, Mapping) else algorithm
+    if explicit not in (None, "auto"):
+        return Choice(supported(p, direction, str(explicit)), "asked for")
+    fixed = variant_of(variant)
+    first = ranking(p, direction)[0]
+    name = fixed.algorithm(direction)
+    if name is None:
+        return Choice(first, "ranking by cost model")
+    reason = TABLE[name].reason(p, direction)
+    if reason is None:
+        return Choice(name, f"variant {fixed.name}")
+    return Choice(first, f"variant {fixed.name} wants {name}, but {reason}; ranking by cost model")
+
+
+def workspace_bytes(p: ConvProblem, direction: str, algorithm: str) -> int:
+    """Bytes of scratch memory of this pass with the threads now set.  Raises ValueError where it is not supported."""
+    return TABLE[supported(p, direction, algorithm)].workspace_bytes(p, direction)

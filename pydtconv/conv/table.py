@@ -1,0 +1,114 @@
+"""The table of convolution algorithms: one row each.
+
+To add one: a C file in cext/conv with its passes listed in cext/include/dtconv_conv.h, and a row here.  Tests and
+benchmarks walk this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pydtconv._ext import conv as ext
+from pydtconv.conv.problem import DIRECTIONS, ConvProblem
+
+# Of the cost model, in rates of one thread: FMA peak, memory, cache.  Only their ratios matter.
+FLOPS = 1.0e11
+MEMORY = 1.5e10
+CACHE = 6.0e10
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One row: the passes it has, when it can be used, and what it is expected to cost.
+
+    supports(p): None, or the reason why not.  seconds(p, direction): the cost model's estimate for one thread.
+    """
+
+    name: str
+    directions: tuple[str, ...]
+    supports: Callable[[ConvProblem], str | None]
+    seconds: Callable[[ConvProblem, str], float]
+
+    def reason(self, p: ConvProblem, direction: str) -> str | None:
+        """None where this algorithm can do this pass of p, else why not."""
+        if direction not in self.directions:
+            return f"{self.name} has no {direction}, only {' and '.join(self.directions)}"
+        return self.supports(p)
+
+    def workspace_bytes(self, p: ConvProblem, direction: str) -> int:
+        """Bytes of scratch memory with the threads now set."""
+        return int(ext.workspace_bytes(p.sizes, self.name, direction, p.dtype == "float64"))
+
+
+def _is_depthwise(p: ConvProblem) -> bool:
+    return p.groups == p.ci and p.groups > 1
+
+
+def _multiplies_matrices(p: ConvProblem) -> str | None:
+    if _is_depthwise(p):
+        return f"groups == ci == {p.ci}: with one channel in each group there is no matrix to multiply (depthwise does it)"
+    return None
+
+
+def _one_channel_per_group(p: ConvProblem) -> str | None:
+    return None if p.groups == p.ci else f"depthwise needs groups == ci, got groups={p.groups} and ci={p.ci}"
+
+
+def _itemsize(p: ConvProblem) -> int:
+    return 8 if p.dtype == "float64" else 4
+
+
+def _x_bytes(p: ConvProblem) -> int:
+    return p.n * p.ih * p.iw * p.ci * _itemsize(p)
+
+
+def _y_bytes(p: ConvProblem) -> int:
+    return p.n * p.oh * p.ow * p.co * _itemsize(p)
+
+
+def _matrix_bytes(p: ConvProblem) -> int:
+    return p.n * p.oh * p.ow * p.kh * p.kw * p.ci * _itemsize(p)
+
+
+def _gemm(p: ConvProblem) -> float:
+    """Multiplication, the traffic of packing the k-dimension's operand, and a start-up per group."""
+    return p.flops / FLOPS + (_matrix_bytes(p) * 2) / CACHE + (_x_bytes(p) + _y_bytes(p)) / MEMORY + p.groups * 1e-5
+
+
+def _matrix_traffic(p: ConvProblem) -> float:
+    """The im2col matrix written and read once, in memory."""
+    return 0.0 if (p.kh, p.kw) == (1, 1) else 2 * _matrix_bytes(p) / MEMORY
+
+
+def _im2col(p: ConvProblem, direction: str) -> float:
+    return _gemm(p) + _matrix_traffic(p)
+
+
+def _packing(p: ConvProblem, direction: str) -> float:
+    return _gemm(p)
+
+
+def _unpacking(p: ConvProblem, direction: str) -> float:
+    return _gemm(p) + (0.0 if (p.kh, p.kw) == (1, 1) else 2 * _matrix_bytes(p) / CACHE)
+
+
+def _reindex(p: ConvProblem, direction: str) -> float:
+    return _gemm(p) + 4 * _x_bytes(p) / MEMORY
+
+
+def _depthwise(p: ConvProblem, direction: str) -> float:
+    return 8 * p.flops / FLOPS + (_x_bytes(p) + _y_bytes(p)) / MEMORY
+
+
+TABLE: dict[str, Algorithm] = {
+    row.name: row
+    for row in (
+        Algorithm("im2col", DIRECTIONS, _multiplies_matrices, _im2col),
+        Algorithm("convgemm", ("forward",), _multiplies_matrices, _packing),
+        Algorithm("deconvgemm", ("backward_data",), _multiplies_matrices, _unpacking),
+        Algorithm("reindex", ("backward_weights",), _multiplies_matrices, _reindex),
+        Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, _packing),
+        Algorithm("depthwise", DIRECTIONS, _one_channel_per_group, _depthwise),
+    )
+}
