@@ -111,6 +111,8 @@ class Op:
     is_view: ClassVar[bool] = False
     #: True when every input must be dense (no channel slices); the plan copies where needed
     dense: ClassVar[bool] = False
+    #: inputs that must be dense even where others need not (filters)
+    dense_inputs: ClassVar[tuple[int, ...]] = ()
 
     @property
     def name(self) -> str:
