@@ -4,6 +4,7 @@
 from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, Activation, Bias
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Op, Pass, Retained, RunState, Spec, compute
+from pydtconv.ops.convolution import Conv, ConvTranspose, DepthwiseConv, conv, conv_transpose, depthwise_conv
 from pydtconv.ops.functions import *  # noqa: F403
 from pydtconv.ops.losses import CrossEntropy, L1L2Penalty, SoftmaxCrossEntropy, WeightedMean, WeightedSum
 from pydtconv.ops.normalization import BatchNorm
