@@ -11,8 +11,69 @@ from pydtconv.layers.layer import Layer
 from pydtconv.saving.configurable import builtin
 
 
-class BaseConv(Layer):
-    """What convolutions of any rank share.  kernel: (*kernel_size, ci // groups, filters).
+class ConvLayer(Layer):
+    """What all kinds of convolutions share: geometry, bias, activation, and the turn of channels_first at the border."""
+
+    _paddings: tuple[str, ...] = ("valid", "same")
+
+    def __init__(
+        self,
+        rank: int,
+        kernel_size: Any,
+        strides: Any,
+        padding: str,
+        data_format: str | None,
+        dilation_rate: Any,
+        activation: Any,
+        use_bias: bool,
+        bias_initializer: Any,
+        bias_regularizer: Any,
+        bias_constraint: Any,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        kind = type(self).__name__
+        self.rank = rank
+        self.kernel_size = arguments.integers(kind, "kernel_size", kernel_size, rank)
+        self.strides = arguments.integers(kind, "strides", strides, rank)
+        self.dilation_rate = arguments.integers(kind, "dilation_rate", dilation_rate, rank)
+        self.padding = arguments.choice(kind, "padding", padding, self._paddings)
+        self.data_format = arguments.format_of(kind, data_format)
+        self.activation = activations.get(activation)
+        self.use_bias = use_bias
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.bias_constraint = constraints.get(bias_constraint)
+        self.bias: Any = None
+        self.input_spec = InputSpec(ndim=rank + 2)
+        if max(self.strides) > 1 and max(self.dilation_rate) > 1:
+            raise ValueError(
+                f"{kind}: strides > 1 and dilation_rate > 1 cannot be combined, got {self.strides} and "
+                f"{self.dilation_rate}"
+            )
+
+    def _build_bias(self, filters: int) -> None:
+        if self.use_bias:
+            self.bias = self.add_weight(
+                (filters,),
+                self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+                name="bias",
+            )
+
+    def _convolve(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def call(self, inputs: Any) -> Any:
+        y = self._convolve(arguments.to_channels_last(inputs, self.data_format))
+        if self.bias is not None:
+            y = ops.Bias()(y, self.bias)
+        return arguments.from_channels_last(self.activation(y), self.data_format)
+
+
+class BaseConv(ConvLayer):
+    """Convolutions with kernel (*kernel_size, ci // groups, filters).
 
     algorithm: the name of one of `pydtconv.conv`'s algorithms, or names by direction; None for the variant in force.
     """
@@ -40,34 +101,19 @@ class BaseConv(Layer):
         algorithm: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        super().__init__(
+            rank, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias_initializer,
+            bias_regularizer, bias_constraint, activity_regularizer=activity_regularizer, **kwargs,
+        )  # fmt: skip
         kind = type(self).__name__
-        self.algorithm = algorithm
-        self.rank = rank
         self.filters = arguments.positive(kind, "filters", filters)
         self.groups = arguments.positive(kind, "groups", groups)
-        self.kernel_size = arguments.integers(kind, "kernel_size", kernel_size, rank)
-        self.strides = arguments.integers(kind, "strides", strides, rank)
-        self.dilation_rate = arguments.integers(kind, "dilation_rate", dilation_rate, rank)
-        self.padding = arguments.choice(kind, "padding", padding, self._paddings)
-        self.data_format = arguments.format_of(kind, data_format)
-        self.activation = activations.get(activation)
-        self.use_bias = use_bias
         self.kernel_initializer = initializers.get(kernel_initializer)
-        self.bias_initializer = initializers.get(bias_initializer)
         self.kernel_regularizer = regularizers.get(kernel_regularizer)
-        self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
-        self.bias_constraint = constraints.get(bias_constraint)
+        self.algorithm = algorithm
         if self.filters % self.groups:
             raise ValueError(f"{kind}: filters: expected a multiple of groups={self.groups}, got {filters}")
-        if max(self.strides) > 1 and max(self.dilation_rate) > 1:
-            raise ValueError(
-                f"{kind}: strides > 1 and dilation_rate > 1 cannot be combined, got {self.strides} and {self.dilation_rate}"
-            )
-        self.input_spec = InputSpec(min_ndim=rank + 2, max_ndim=rank + 2)
-
-    _paddings: tuple[str, ...] = ("valid", "same")
 
     def build(self, input_shape: Any) -> None:
         ci = arguments.channels(self, input_shape, self.data_format)
@@ -77,39 +123,19 @@ class BaseConv(Layer):
                 f"groups={self.groups}, got {ci} in shape {tuple(input_shape)}"
             )
         self.kernel = self.add_weight(
-            shape=(*self.kernel_size, ci // self.groups, self.filters),
-            initializer=self.kernel_initializer,
+            (*self.kernel_size, ci // self.groups, self.filters),
+            self.kernel_initializer,
             regularizer=self.kernel_regularizer,
             constraint=self.kernel_constraint,
             name="kernel",
         )
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight(
-                shape=(self.filters,),
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-                name="bias",
-            )
-        self.input_spec = InputSpec(
-            min_ndim=self.rank + 2, max_ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci}
-        )
-
-    def call(self, inputs: Any) -> Any:
-        x = arguments.to_channels_last(inputs, self.data_format)
-        y = self._convolve(x)
-        if self.bias is not None:
-            y = ops.Bias()(y, self.bias)
-        return arguments.from_channels_last(self.activation(y), self.data_format)
+        self._build_bias(self.filters)
+        self.input_spec = InputSpec(ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci})
 
     def _op(self, strides: tuple[int, ...], padding: Any, dilation: tuple[int, ...]) -> Any:
         return ops.Conv(
             strides=strides, padding=padding, dilation=dilation, groups=self.groups, algorithm=self.algorithm
         )
-
-    def _convolve(self, x: Any) -> Any:
-        raise NotImplementedError
 
 
 @builtin
@@ -134,14 +160,12 @@ class Conv2D(BaseConv):
         activity_regularizer: Any = None,
         kernel_constraint: Any = None,
         bias_constraint: Any = None,
-        *,
-        algorithm: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(
             2, filters, kernel_size, strides, padding, data_format, dilation_rate, groups, activation, use_bias,
             kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
-            kernel_constraint, bias_constraint, algorithm=algorithm, **kwargs,
+            kernel_constraint, bias_constraint, **kwargs,
         )  # fmt: skip
 
     def _convolve(self, x: Any) -> Any:
@@ -172,14 +196,12 @@ class Conv1D(BaseConv):
         activity_regularizer: Any = None,
         kernel_constraint: Any = None,
         bias_constraint: Any = None,
-        *,
-        algorithm: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(
             1, filters, kernel_size, strides, padding, data_format, dilation_rate, groups, activation, use_bias,
             kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
-            kernel_constraint, bias_constraint, algorithm=algorithm, **kwargs,
+            kernel_constraint, bias_constraint, **kwargs,
         )  # fmt: skip
         if self.padding == "causal" and self.data_format != "channels_last":
             raise ValueError("Conv1D: padding='causal' needs data_format='channels_last'")
@@ -189,11 +211,18 @@ class Conv1D(BaseConv):
         x = ops.reshape(x, (n, 1, width, ci))
         padding: Any = self.padding
         if padding == "causal":
-            x = ops.pad(x, ((0, 0), (0, 0), (self.dilation_rate[0] * (self.kernel_size[0] - 1), 0), (0, 0)))
-            padding = "valid"
+            padding = ((0, 0), (self.dilation_rate[0] * (self.kernel_size[0] - 1), 0))
+        elif padding == "same":
+            padding = ((0, 0), _same(width, self.kernel_size[0], self.strides[0], self.dilation_rate[0]))
         kernel = ops.reshape(self.kernel, (1, *self.kernel.shape))
         y = self._op((1, *self.strides), padding, (1, *self.dilation_rate))(x, kernel)
         return ops.reshape(y, (n, y.shape[2], self.filters))
+
+
+def _same(extent: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+    """The padding before and after with which the output has ceil(extent / stride) elements."""
+    total = max((-(-extent // stride) - 1) * stride + (kernel - 1) * dilation + 1 - extent, 0)
+    return total // 2, total - total // 2
 
 
 Convolution2D = Conv2D

@@ -1,0 +1,81 @@
+"""Transposed convolution: the gradient of a convolution as a layer, for larger images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydtconv import constraints, initializers, ops, regularizers
+from pydtconv.layers import arguments
+from pydtconv.layers.convolution import ConvLayer
+from pydtconv.layers.input_spec import InputSpec
+from pydtconv.saving.configurable import builtin
+
+
+@builtin
+class Conv2DTranspose(ConvLayer):
+    """(n, ih, iw, ci) -> (n, oh, ow, filters) with kernel (kh, kw, filters, ci).
+
+    "same" gives oh = ih * strides, "valid" (ih - 1) * strides + max(kernel, strides); output_padding, of less than
+    strides, chooses among the sizes that a convolution with these strides maps to the input's.
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: str = "valid",
+        output_padding: Any = None,
+        data_format: str | None = None,
+        dilation_rate: Any = (1, 1),
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            2, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias_initializer,
+            bias_regularizer, bias_constraint, activity_regularizer=activity_regularizer, **kwargs,
+        )  # fmt: skip
+        kind = "Conv2DTranspose"
+        self.filters = arguments.positive(kind, "filters", filters)
+        self.output_padding = None
+        if output_padding is not None:
+            self.output_padding = arguments.integers(kind, "output_padding", output_padding, 2, allow_zero=True)
+            if any(extra >= stride for extra, stride in zip(self.output_padding, self.strides, strict=True)):
+                raise ValueError(
+                    f"{kind}: output_padding: expected less than strides={self.strides}, got {self.output_padding}"
+                )
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+
+    def build(self, input_shape: Any) -> None:
+        ci = arguments.channels(self, input_shape, self.data_format)
+        self.kernel = self.add_weight(
+            (*self.kernel_size, self.filters, ci),
+            self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+            name="kernel",
+        )
+        self._build_bias(self.filters)
+        self.input_spec = InputSpec(ndim=4, axes={arguments.channel_axis(self.data_format): ci})
+
+    def _convolve(self, x: Any) -> Any:
+        op = ops.ConvTranspose(
+            strides=self.strides,
+            padding=self.padding,
+            dilation=self.dilation_rate,
+            output_padding=self.output_padding,
+        )
+        return op(x, self.kernel)
+
+
+Convolution2DTranspose = Conv2DTranspose

@@ -1,0 +1,64 @@
+"""Identity, and Lambda: a function as a layer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from pydtconv import tree
+from pydtconv.layers.layer import Layer
+from pydtconv.saving.configurable import builtin
+
+
+@builtin
+class Identity(Layer):
+    """The input itself."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        return inputs
+
+
+@builtin
+class Lambda(Layer):
+    """function(inputs, **arguments), written in `pydtconv.ops`; it may take `training`.
+
+    output_shape is Keras's; shapes are inferred here, and checked against it where it is given.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        output_shape: Any = None,
+        mask: Any = None,
+        arguments: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not callable(function):
+            raise ValueError(f"Lambda: function: expected a callable, got {function!r}")
+        if mask is not None:
+            raise ValueError("Lambda: masks are not supported: expected mask=None")
+        self.function = function
+        self.output_shape = output_shape
+        self.mask = None
+        self.arguments = dict(arguments or {})
+        self.built = True
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        kwargs = dict(self.arguments)
+        if "training" in inspect.signature(self.function).parameters:
+            kwargs["training"] = training
+        outputs = self.function(inputs, **kwargs)
+        if self.output_shape is not None and not callable(self.output_shape):
+            expected = tuple(self.output_shape)
+            for y in tree.flatten(outputs):
+                if tree.is_shape(expected) and tuple(y.shape[1:]) != expected:
+                    raise ValueError(
+                        f"Lambda {self.name!r}: output_shape: expected {expected}, the function gave {tuple(y.shape[1:])}"
+                    )
+        return outputs

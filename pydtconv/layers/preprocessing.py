@@ -1,0 +1,209 @@
+"""Preparation of images inside a model: Rescaling, Normalization, RandomFlip, RandomCrop, CenterCrop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config, ops
+from pydtconv.layers import arguments
+from pydtconv.layers.input_spec import InputSpec
+from pydtconv.layers.layer import Layer
+from pydtconv.layers.regularization import RandomLayer
+from pydtconv.saving.configurable import builtin
+
+
+@builtin
+class Rescaling(Layer):
+    """x * scale + offset; numbers, or one of each per channel."""
+
+    def __init__(self, scale: Any, offset: Any = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.scale = scale
+        self.offset = offset
+        self.built = True
+
+    def _factor(self, value: Any) -> Any:
+        array = np.asarray(value, self.dtype)
+        if array.ndim == 1 and config.image_data_format() == "channels_first":
+            array = array.reshape(-1, 1, 1)
+        return float(array) if array.ndim == 0 else array
+
+    def call(self, inputs: Any) -> Any:
+        scale, offset = self._factor(self.scale), self._factor(self.offset)
+        y = inputs if np.ndim(scale) == 0 and scale == 1 else ops.multiply(inputs, scale)
+        return y if np.ndim(offset) == 0 and offset == 0 else ops.add(y, offset)
+
+
+@builtin
+class Normalization(Layer):
+    """(x - mean) / sqrt(variance) along axis, with statistics that are given or that `adapt` takes from data.
+
+    axis: the axes that have statistics of their own; None for one mean and variance of everything.
+    """
+
+    def __init__(
+        self,
+        axis: int | Sequence[int] | None = -1,
+        mean: Any = None,
+        variance: Any = None,
+        invert: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if (mean is None) != (variance is None) or np.shape(mean) != np.shape(variance):
+            raise ValueError(
+                f"Normalization: expected mean and variance of one shape or neither, got {mean!r}, {variance!r}"
+            )
+        self.axis = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+        self.input_mean = mean
+        self.input_variance = variance
+        self.invert = invert
+        self._config_values = {"axis": axis, "mean": mean, "variance": variance, "invert": invert}
+
+    def build(self, input_shape: Any) -> None:
+        rank = len(input_shape)
+        if any(not -rank <= axis < rank for axis in self.axis):
+            raise ValueError(f"Normalization {self.name!r}: axis {self.axis} is not in an input of {rank} dimensions")
+        self._kept = tuple(sorted(axis % rank for axis in self.axis))
+        self._shape = tuple(input_shape[axis] for axis in self._kept)
+        self._broadcast = tuple(input_shape[i] if i in self._kept else 1 for i in range(rank))
+        if None in self._shape:
+            raise ValueError(f"Normalization {self.name!r}: axes {self._kept} must be known, got {tuple(input_shape)}")
+        if self.input_mean is None:
+            self.adapt_mean = self.add_weight(self._shape, "zeros", trainable=False, name="mean")
+            self.adapt_variance = self.add_weight(self._shape, "ones", trainable=False, name="variance")
+            self.count = self.add_weight((), "zeros", dtype="int32", trainable=False, name="count")
+
+    def adapt(self, data: Any) -> None:
+        """Takes mean and variance from an array, or from an iterable of batches (arrays, or tuples that begin with one)."""
+        batches = [data] if isinstance(data, np.ndarray) else data
+        count, mean, spread = 0, np.zeros(()), np.zeros(())
+        for batch in batches:
+            x = np.asarray(batch[0] if isinstance(batch, tuple) else batch)
+            if not self.built:
+                self.build(x.shape)
+            axes = tuple(i for i in range(x.ndim) if i not in self._kept)
+            n = int(np.prod([x.shape[i] for i in axes]))
+            # Chan, Golub, LeVeque (1983): statistics of parts joined
+            part_mean, part_spread = x.mean(axes, dtype="float64"), x.var(axes, dtype="float64") * n
+            shift = part_mean - mean
+            spread = spread + part_spread + shift**2 * (count * n / (count + n))
+            mean = mean + shift * (n / (count + n))
+            count += n
+        if not count:
+            raise ValueError(f"Normalization {self.name!r}: adapt: expected data, got none")
+        if self.input_mean is not None:
+            raise ValueError(f"Normalization {self.name!r}: adapt: mean and variance were given already")
+        self.adapt_mean.assign(mean)
+        self.adapt_variance.assign(spread / count)
+
+    def call(self, inputs: Any) -> Any:
+        if self.input_mean is None:
+            mean = ops.reshape(self.adapt_mean, self._broadcast)
+            deviation = ops.maximum(ops.sqrt(ops.reshape(self.adapt_variance, self._broadcast)), config.epsilon())
+        else:
+            mean = self._given(self.input_mean)
+            deviation = np.maximum(np.sqrt(self._given(self.input_variance)), config.epsilon())
+        if self.invert:
+            return ops.add(ops.multiply(inputs, deviation), mean)
+        return ops.divide(ops.subtract(inputs, mean), deviation)
+
+    def _given(self, value: Any) -> np.ndarray:
+        array = np.asarray(value, self.dtype)
+        shape = [1] * len(self._broadcast)
+        for axis, extent in zip(reversed(self._kept), reversed(array.shape), strict=False):
+            shape[axis] = extent
+        return np.ascontiguousarray(np.broadcast_to(array.reshape(shape), self._broadcast))
+
+    def _own_config(self) -> dict[str, Any]:
+        from pydtconv.saving.serialization import serialize_keras_object
+
+        return {name: serialize_keras_object(value) for name, value in self._config_values.items()}
+
+
+@builtin
+class RandomFlip(RandomLayer):
+    """In training, mirrors each image with probability 1/2: "horizontal", "vertical" or "horizontal_and_vertical"."""
+
+    def __init__(
+        self,
+        mode: str = "horizontal_and_vertical",
+        seed: int | None = None,
+        data_format: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(seed, **kwargs)
+        self.mode = arguments.choice("RandomFlip", "mode", mode, ("horizontal", "vertical", "horizontal_and_vertical"))
+        self.data_format = arguments.format_of("RandomFlip", data_format)
+        self.input_spec = InputSpec(ndim=4)
+
+    def call(self, inputs: Any, training: bool = True) -> Any:
+        if not training:
+            return inputs
+        x = arguments.to_channels_last(inputs, self.data_format)
+        return arguments.from_channels_last(ops.RandomFlip(mode=self.mode, seed=self.own_seed)(x), self.data_format)
+
+
+@builtin
+class RandomCrop(RandomLayer):
+    """In training, a window of height x width at a random place; else the window in the middle."""
+
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        seed: int | None = None,
+        data_format: str | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(seed, name=name, **kwargs)
+        self.height = arguments.positive("RandomCrop", "height", height)
+        self.width = arguments.positive("RandomCrop", "width", width)
+        self.data_format = arguments.format_of("RandomCrop", data_format)
+        self.input_spec = InputSpec(ndim=4)
+
+    def call(self, inputs: Any, training: bool = True) -> Any:
+        x = arguments.to_channels_last(inputs, self.data_format)
+        if training:
+            _check_window(self, x.shape)
+            y = ops.RandomCrop(height=self.height, width=self.width, seed=self.own_seed)(x)
+        else:
+            y = _middle(self, x)
+        return arguments.from_channels_last(y, self.data_format)
+
+
+@builtin
+class CenterCrop(Layer):
+    """The window of height x width in the middle of images."""
+
+    def __init__(self, height: int, width: int, data_format: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.height = arguments.positive("CenterCrop", "height", height)
+        self.width = arguments.positive("CenterCrop", "width", width)
+        self.data_format = arguments.format_of("CenterCrop", data_format)
+        self.input_spec = InputSpec(ndim=4)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        x = arguments.to_channels_last(inputs, self.data_format)
+        return arguments.from_channels_last(_middle(self, x), self.data_format)
+
+
+def _check_window(layer: Any, shape: Any) -> None:
+    if shape[1] < layer.height or shape[2] < layer.width:
+        raise ValueError(
+            f"{type(layer).__name__} {layer.name!r}: expected images of at least {layer.height} rows and {layer.width} "
+            f"columns, got {shape[1]} and {shape[2]}"
+        )
+
+
+def _middle(layer: Any, x: Any) -> Any:
+    _check_window(layer, x.shape)
+    rows, columns = x.shape[1] - layer.height, x.shape[2] - layer.width
+    if not rows and not columns:
+        return x
+    return ops.Crop(((rows // 2, rows - rows // 2), (columns // 2, columns - columns // 2)))(x)
