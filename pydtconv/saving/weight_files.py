@@ -1,0 +1,141 @@
+"""Weights files: `.weights.h5` in Keras 3's layout, so that either library reads the other's.
+
+A file is written beside its place and moved there when it is whole.  Reading checks every shape before it changes one.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import h5py
+import numpy as np
+
+from pydtconv.graph.variable import Variable
+from pydtconv.layers.layer import Layer
+from pydtconv.saving.tree_walk import walk
+
+WEIGHTS_IN_ARCHIVE = "model.weights.h5"
+
+
+def save_weights(model: Any, filepath: str | Path, overwrite: bool = True) -> None:
+    """Writes the weights (and the optimizer's state) of a built model to a `.weights.h5` file."""
+    path = Path(filepath)
+    if not path.name.endswith(".weights.h5"):
+        raise ValueError(f"save_weights: filepath: expected a name that ends in '.weights.h5', got {str(filepath)!r}")
+    _check_built(model, "save_weights")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"save_weights: {path} exists, and overwrite=False")
+    write_whole(path, lambda file: write_weights(model, file))
+
+
+def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) -> None:
+    """Reads weights from a `.weights.h5` or `.keras` file into a built model.
+
+    Raises ValueError naming layer, expected and found shapes where they do not fit, before anything is changed.  With
+    skip_mismatch, layers that do not fit are left as they are, with a warning.
+    """
+    path = Path(filepath)
+    if not path.exists():
+        raise FileNotFoundError(f"load_weights: there is no file {path}")
+    _check_built(model, "load_weights")
+    if path.suffix == ".keras":
+        with zipfile.ZipFile(path) as archive:
+            read_weights(model, io.BytesIO(archive.read(WEIGHTS_IN_ARCHIVE)), str(path), skip_mismatch)
+    elif path.name.endswith(".h5"):
+        read_weights(model, path, str(path), skip_mismatch)
+    else:
+        raise ValueError(f"load_weights: filepath: expected a '.weights.h5' or '.keras' file, got {str(filepath)!r}")
+
+
+def write_weights(model: Layer, file: Any) -> None:
+    """Writes to a path or a file object."""
+    with h5py.File(file, "w") as h5:
+        for path, layer in walk(model):
+            group = h5.create_group(f"{path}/vars" if path else "vars")
+            group.attrs["name"] = layer.name
+            for index, variable in enumerate(_own_variables(layer)):
+                group[str(index)] = variable.value
+        optimizer = getattr(model, "optimizer", None)
+        if optimizer is not None and hasattr(optimizer, "save_own_variables"):
+            state: dict[str, Any] = {}
+            optimizer.save_own_variables(state)
+            group = h5.create_group("optimizer/vars")
+            group.attrs["name"] = getattr(optimizer, "name", "optimizer")
+            for key, value in state.items():
+                group[key] = np.asarray(value)
+
+
+def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False) -> None:
+    """Reads from a path or a file object; name is the one that errors show."""
+    with h5py.File(file, "r") as h5:
+        found: list[tuple[Variable, np.ndarray]] = []
+        problems: list[str] = []
+        for path, layer in walk(model):
+            group = h5.get(f"{path}/vars" if path else "vars")
+            stored = {} if group is None else {key: np.asarray(group[key]) for key in group}
+            variables = _own_variables(layer)
+            problem = _mismatch(layer, path, variables, stored)
+            if problem:
+                problems.append(problem)
+            else:
+                found.extend((variable, stored[str(index)]) for index, variable in enumerate(variables))
+        if problems and not skip_mismatch:
+            more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
+            raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
+        if problems:
+            warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=3)
+        for variable, value in found:
+            variable.assign(value)
+        optimizer = getattr(model, "optimizer", None)
+        group = h5.get("optimizer/vars")
+        if group is not None and optimizer is not None and hasattr(optimizer, "load_own_variables"):
+            optimizer.load_own_variables({key: np.asarray(group[key]) for key in group})
+
+
+def _own_variables(layer: Layer) -> list[Variable]:
+    return layer._own_variables()
+
+
+def _mismatch(layer: Layer, path: str, variables: list[Variable], stored: dict[str, np.ndarray]) -> str | None:
+    where = f"layer {layer.name!r} ({type(layer).__name__}, at {path or 'the top'} in the file)"
+    if len(stored) != len(variables):
+        return f"{where}: expected {len(variables)} variables, found {len(stored)}"
+    for index, variable in enumerate(variables):
+        shape = stored[str(index)].shape if str(index) in stored else None
+        if shape != variable.shape:
+            return f"{where}: {variable.name}: expected shape {variable.shape}, found {shape}"
+    return None
+
+
+def _check_built(model: Any, what: str) -> None:
+    unbuilt = [layer.name for layer in model._flatten_layers() if not layer.built]
+    if unbuilt:
+        raise ValueError(
+            f"{what}: the model {model.name!r} is not built yet (layers {', '.join(unbuilt[:5])}): call it on data or "
+            "use build(input_shape) first"
+        )
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    """Writes a file so that path holds either what it held or all that `write` wrote."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
