@@ -9,14 +9,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pydtconv.graph.variable import Variable
-    from pydtconv.layers.input_layer import Input
-    from pydtconv.layers.input_spec import InputSpec
-    from pydtconv.layers.layer import Layer
-    from pydtconv.layers.symbolic import KerasTensor, Operation
-    from pydtconv.models.functional import Functional
-    from pydtconv.models.model import Model
-    from pydtconv.models.sequential import Sequential
+    from pydtconv.graph.variable import Variable as Variable
+    from pydtconv.layers.input_layer import Input as Input
+    from pydtconv.layers.input_spec import InputSpec as InputSpec
+    from pydtconv.layers.layer import Layer as Layer
+    from pydtconv.layers.symbolic import KerasTensor as KerasTensor
+    from pydtconv.layers.symbolic import Operation as Operation
+    from pydtconv.models.functional import Functional as Functional
+    from pydtconv.models.model import Model as Model
+    from pydtconv.models.sequential import Sequential as Sequential
 
 __version__ = "0.1.0"
 

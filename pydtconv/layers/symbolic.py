@@ -144,7 +144,7 @@ class OpCall(Operation):
     """One op as a node of a functional model: what `a + b` on symbolic tensors leaves."""
 
     def __init__(self, op: Op, name: str | None = None) -> None:
-        super().__init__(name or auto_name(type(op).__name__))
+        super().__init__(name or auto_name(getattr(op, "kind", None) or type(op).__name__))
         self.op = op
 
     def __call__(self, *inputs: Any) -> Any:

@@ -3,7 +3,7 @@
 from pydtconv.models.config import clone_model, model_from_json
 from pydtconv.models.functional import Functional
 from pydtconv.models.model import Model
+from pydtconv.models.model_files import load_model, save_model
 from pydtconv.models.sequential import Sequential
-from pydtconv.saving.model_files import load_model, save_model
 
 __all__ = ["Functional", "Model", "Sequential", "clone_model", "load_model", "model_from_json", "save_model"]

@@ -14,8 +14,8 @@ from pydtconv.saving.registry import (
 from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
 
 if TYPE_CHECKING:
-    from pydtconv.saving.model_files import load_model, save_model
-    from pydtconv.saving.weight_files import load_weights, save_weights
+    from pydtconv.models.model_files import load_model, save_model
+    from pydtconv.models.weight_files import load_weights, save_weights
 
 CustomObjectScope = custom_object_scope
 
@@ -36,13 +36,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # these need the layers, which need this package
+    # files need the models, which need this package
     if name in ("load_model", "save_model"):
-        from pydtconv.saving import model_files
+        from pydtconv.models import model_files
 
         return getattr(model_files, name)
     if name in ("load_weights", "save_weights"):
-        from pydtconv.saving import weight_files
+        from pydtconv.models import weight_files
 
         return getattr(weight_files, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import pydtconv
+from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights, write_whole
 from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
-from pydtconv.saving.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights, write_whole
 
 #: the version of the format, which other readers look at
 _FORMAT_VERSION = "3.0.0"

@@ -19,7 +19,7 @@ import numpy as np
 
 from pydtconv.graph.variable import Variable
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.tree_walk import walk
+from pydtconv.models.object_paths import walk
 
 WEIGHTS_IN_ARCHIVE = "model.weights.h5"
 
