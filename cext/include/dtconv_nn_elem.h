@@ -104,3 +104,5 @@ dtconv_status DT(copy)(real factor, int accumulate, const int64_t *layout, const
 size_t DT(reduce_workspace)(const int64_t *layout);
 dtconv_status DT(reduce)(int kind, int accumulate, real factor, const int64_t *layout, const real *x, const real *x2,
                          real *y, void *workspace, size_t bytes);
+
+#include "dtconv_optimizers.h"

@@ -18,8 +18,8 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_dadd_activation(int, const double *, const int64_t *, const double *, const double *, double *)
     int dtconv_sbinary_forward(int, const int64_t *, const float *, const float *, float *)
     int dtconv_dbinary_forward(int, const int64_t *, const double *, const double *, double *)
-    int dtconv_sbinary_backward(int, int, int, const int64_t *, const float *, const float *, const float *, const float *,
-                                float *)
+    int dtconv_sbinary_backward(int, int, int, const int64_t *, const float *, const float *, const float *,
+                                const float *, float *)
     int dtconv_dbinary_backward(int, int, int, const int64_t *, const double *, const double *, const double *,
                                 const double *, double *)
     int dtconv_scopy(float, int, const int64_t *, const float *, float *)
