@@ -9,6 +9,12 @@ from pydtconv import config
 from pydtconv.utils import clear_session, set_random_seed
 
 
+# processes that tests start find the package too, installed or not
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")])
+)
+
+
 @pytest.fixture(autouse=True)
 def fresh_settings():
     """Each test starts from the same seed, default settings and unused names, and puts the settings back."""

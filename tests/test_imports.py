@@ -21,7 +21,7 @@ LEVELS = [
     {"losses", "metrics", "optimizers", "callbacks", "trainers"},
     {"models", "datasets", "backend"},
     {"applications"},
-    {"cli"},
+    {"cli", "__main__"},
 ]
 RANK = {part: rank for rank, parts in enumerate(LEVELS) for part in parts}
 FILES = [path for path in sorted((ROOT / "pydtconv").rglob("*.py")) if path.parent != ROOT / "pydtconv"]

@@ -52,8 +52,11 @@ INSTEAD = {
     "data": "NumPy arrays, generators and keras.utils.PyDataset",
     "load_model": "Model.load_weights on a model built anew",
     "src": "the public names of keras (keras.src is private to Keras)",
-    "Conv1D": "Conv2D with a kernel_size of (k, 1)",
     "wrappers": "a NumPy loop around Model.fit",
+    **dict.fromkeys(
+        ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "TimeDistributed", "Embedding", "MultiHeadAttention"),
+        "Conv1D, Conv2D or Dense over a window: there are no recurrent, attention or text layers",
+    ),
 }
 ROOTS = ("keras", "tf_keras", "tensorflow")
 

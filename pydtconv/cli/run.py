@@ -51,7 +51,8 @@ def run_script(script: str, arguments: list[str]) -> int:
     except SystemExit:
         raise
     except BaseException as error:
-        sys.excepthook(type(error), error, _from_script(error.__traceback__, script))
+        error = error.with_traceback(_from_script(error.__traceback__, script))
+        sys.excepthook(type(error), error, error.__traceback__)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
 

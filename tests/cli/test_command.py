@@ -1,0 +1,115 @@
+"""The `pydtconv` command: help, versions, near names, doctor."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from pydtconv import __version__, config, microkernels
+from pydtconv.cli import COMMANDS, build_parser, doctor, main
+
+
+def fails(capsys, *arguments):
+    """What the command says of wrong arguments, with its exit status."""
+    with pytest.raises(SystemExit) as error:
+        main(arguments)
+    return error.value.code, capsys.readouterr().err
+
+
+def test_help_names_every_command_and_variable(capsys):
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    for name in (*COMMANDS, "PYDTCONV_NUM_THREADS", "PYDTCONV_UKR", "PYDTCONV_DATA", "PYDTCONV_LEVEL", "KERAS_HOME"):
+        assert name in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_summary_and_help(command, capsys):
+    with pytest.raises(SystemExit) as error:
+        main([command, "--help"])
+    assert error.value.code == 0
+    text = capsys.readouterr().out
+    assert f"usage: pydtconv {command}" in text
+    assert len(text.splitlines()) > 6
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.split()[0] == "pydtconv"
+
+
+def test_an_unknown_command_lists_the_near_ones(capsys):
+    status, text = fails(capsys, "doctr")
+    assert status == 2
+    assert "unknown command 'doctr'; did you mean doctor?" in text
+    assert "expected one of demo, run, doctor" in fails(capsys, "zzz")[1]
+
+
+def test_an_unknown_option_lists_the_near_ones(capsys):
+    assert "unknown option '--quik'; did you mean --quick?" in fails(capsys, "doctor", "--quik")[1]
+    assert "unknown option '--versoin'; did you mean --version?" in fails(capsys, "--versoin")[1]
+    assert "unexpected argument 'now'" in fails(capsys, "doctor", "now")[1]
+
+
+def test_options_are_not_abbreviated(capsys):
+    assert "unknown option '--qui'" in fails(capsys, "doctor", "--qui")[1]
+
+
+def test_the_script_keeps_its_own_options():
+    args = build_parser().parse_args(["run", "script.py", "--quick", "--help", "-x", "1"])
+    assert args.script == "script.py"
+    assert args.arguments == ["--quick", "--help", "-x", "1"]
+
+
+def test_a_script_that_is_not_there_is_one_line_with_the_near_ones(tmp_path, capsys):
+    (tmp_path / "train.py").touch()
+    assert main(["run", str(tmp_path / "trian.py")]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("pydtconv run: cannot open ")
+    assert text.count("\n") == 1
+    assert f"did you mean {tmp_path / 'train.py'}?" in text
+
+
+def test_doctor_reports_what_is_there(capsys):
+    main(["doctor", "--quick"])
+    text = capsys.readouterr().out
+    assert re.search(rf"^threads +{config.num_threads()} ", text, re.M)
+    for dtype in ("float32", "float64"):
+        name = microkernels.selected(dtype).name
+        assert re.search(rf"^micro-kernel +{dtype} +{name} .*in use$", text, re.M)
+    for label in ("pydtconv", "CPU", "features", "library", "BLIS", "OpenMP", "MPI", "data"):
+        assert re.search(rf"^{label} ", text, re.M), label
+
+
+def test_doctor_measures_kernels_against_the_peak():
+    lines = [text for label, text in doctor.report() if label in ("peak", "micro-kernel")]
+    peak = float(re.search(r"float32: ([\d.]+) GFLOPS per core", lines[0])[1])
+    rate = float(re.search(r"([\d.]+) GFLOPS, +\d+% of the peak +in use", lines[1])[1])
+    assert peak > 0
+    assert rate > 0
+
+
+def test_doctor_tells_what_to_mend(monkeypatch):
+    assert not [problem for problem in doctor.find_problems() if "threads share" in problem]
+    monkeypatch.setattr(doctor, "usable_cores", lambda: {0})
+    monkeypatch.setattr(doctor, "openmp_runtimes", lambda: ["/lib/libgomp.so.1", "/lib/libiomp5.so"])
+    config.set_num_threads(2)
+    problems = " ".join(doctor.find_problems())
+    assert "2 threads share 1 cores: set PYDTCONV_NUM_THREADS" in problems
+    assert "2 OpenMP runtimes" in problems
+
+
+def test_doctor_finds_data(monkeypatch, tmp_path):
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "mnist.npz").touch()
+    monkeypatch.setenv("PYDTCONV_DATA", str(tmp_path))
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "cache"))
+    lines = [text for _, text in doctor.report(measure=False)]
+    assert f"mnist: {tmp_path / 'mnist' / 'mnist.npz'}" in lines
+    assert "cifar10: not here, would be downloaded" in lines
+
+
+def test_the_command_runs_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "pydtconv", "--version"], capture_output=True, text=True, check=True)
+    assert __version__ in result.stdout

@@ -1,0 +1,178 @@
+"""`pydtconv run`: scripts run as with python, and keras and tensorflow are pydtconv in them."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Writes a script, runs it by the command in a process of its own, and returns the finished process."""
+
+    def run_script(source, *arguments, name="script.py", check=True):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(source))
+        command = [sys.executable, "-W", "error", "-m", "pydtconv", "run", name, *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert not check or result.returncode == 0, result.stderr
+        return result
+
+    return run_script
+
+
+def test_a_script_sees_what_python_gives_it(run, tmp_path):
+    (tmp_path / "neighbour.py").write_text("VALUE = 7\n")
+    result = run(
+        """
+        import sys
+        import __main__
+        from neighbour import VALUE
+        print(__name__, sys.argv, VALUE, __main__.__file__ == __file__, __main__.VALUE)
+        """,
+        "--epochs",
+        "3",
+    )
+    assert result.stdout == "__main__ ['script.py', '--epochs', '3'] 7 True 7\n"
+
+
+def test_classes_of_a_script_can_be_pickled(run):
+    result = run(
+        """
+        import pickle
+        class Thing:
+            pass
+        print(type(pickle.loads(pickle.dumps(Thing()))) is Thing)
+        """
+    )
+    assert result.stdout == "True\n"
+
+
+def test_a_traceback_begins_in_the_script(run):
+    result = run("def f():\n    return 1 / 0\n\nf()\n", check=False)
+    assert result.returncode == 1
+    lines = result.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1] == '  File "script.py", line 4, in <module>'
+    assert lines[-1] == "ZeroDivisionError: division by zero"
+    assert "pydtconv" not in result.stderr
+
+
+def test_a_syntax_error_is_shown_as_python_does(run):
+    result = run("x = = 1\n", check=False)
+    assert result.returncode == 1
+    assert 'File "script.py", line 1' in result.stderr
+    assert "pydtconv" not in result.stderr
+
+
+@pytest.mark.parametrize(("statement", "status"), [("sys.exit(5)", 5), ("sys.exit()", 0), ("sys.exit('no')", 1)])
+def test_the_exit_status_is_the_scripts(run, statement, status):
+    assert run(f"import sys\n{statement}\n", check=False).returncode == status
+
+
+def test_keras_and_tensorflow_are_pydtconv(run):
+    run(
+        """
+        import keras
+        import keras.layers as first
+        import tensorflow as tf
+        import tensorflow.keras.layers as second
+        from keras import backend as K
+        from keras.datasets import digits
+        from keras.layers import Dense
+        from tensorflow import keras as tf_keras
+        from tensorflow.keras.layers import Dense as SameDense
+        import pydtconv
+
+        assert Dense is SameDense is first.Dense is second.Dense is tf.keras.layers.Dense is pydtconv.layers.Dense
+        assert keras.Model is tf_keras.Model is pydtconv.Model
+        assert K.image_data_format() == "channels_last" and K.backend() == "pydtconv"
+        assert digits.load_data()[0][0].shape == (1438, 8, 8)
+        assert int(keras.__version__.split(".")[0]) == 3
+        assert "layers" in dir(keras) and "Dense" in dir(first) and "np" not in dir(first)
+        """
+    )
+
+
+def test_names_of_tensorflow_that_scripts_use(run):
+    run(
+        """
+        import numpy as np
+        import tensorflow as tf
+
+        tf.random.set_seed(3)
+        first = tf.random.normal((2, 3))
+        tf.random.set_seed(3)
+        assert (tf.random.normal((2, 3)) == first).all() and first.dtype == np.float32
+        assert tf.config.list_physical_devices("GPU") == []
+        assert tf.cast([1.5], tf.int32).dtype == np.int32
+        assert tf.one_hot([1], 3).tolist() == [[0, 1, 0]]
+        assert tf.constant([1, 2], dtype=tf.float32).dtype == np.float32
+        assert int(tf.__version__.split(".")[0]) == 2
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "message"),
+    [
+        (
+            "from keras.layers import Conv2d",
+            "ImportError",
+            r"pydtconv has no keras.layers.Conv2d; the nearest it has: .*Conv2D",
+        ),
+        (
+            "keras.layers.Desne",
+            "AttributeError",
+            r"pydtconv has no keras.layers.Desne; the nearest it has: keras.layers.Dense",
+        ),
+        ("from keras.layers import LSTM", "ImportError", r"pydtconv has no keras.layers.LSTM; instead use .* Dense"),
+        ("import keras.src.layers", "ImportError", r"keras.src; instead use the public names of keras"),
+        ("import keras.layers.core", "ImportError", r"pydtconv has no keras.layers.core"),
+        ("import keras.graph", "ImportError", r"pydtconv has no keras.graph"),
+        (
+            "from keras.preprocessing.image import ImageDataGenerator",
+            "ImportError",
+            r"has no keras.preprocessing; instead",
+        ),
+        ("import tensorflow.compat.v1 as tf", "ImportError", r"pydtconv has no tensorflow.compat"),
+        (
+            "tf.GradientTape()",
+            "AttributeError",
+            r"no tensorflow.GradientTape; instead use Model.fit or Model.train_on_batch",
+        ),
+        ("keras.datasets.mnst", "AttributeError", r"no keras.datasets.mnst; the nearest it has: keras.datasets.mnist"),
+        ("keras.layers.np", "AttributeError", r"pydtconv has no keras.layers.np"),
+    ],
+)
+def test_a_missing_name_is_named_with_the_nearest(run, statement, error, message):
+    result = run(
+        f"""
+        import re
+        import keras
+        import tensorflow as tf
+        try:
+            {statement}
+        except {error} as error:
+            assert re.search({message!r}, str(error)), str(error)
+        else:
+            raise SystemExit("no error")
+        assert not hasattr(keras, "nothing_like_it")
+        """
+    )
+    assert result.returncode == 0
+
+
+def test_outside_of_a_script_keras_is_what_it_was():
+    code = "import sys, pydtconv.cli.keras_names as names; n = len(sys.meta_path); names.install(); names.install();"
+    code += "assert len(sys.meta_path) == n + 1; import keras; names.uninstall();"
+    code += "assert len(sys.meta_path) == n and 'keras' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_keras_that_is_loaded_already_is_refused():
+    code = "import sys, types, pydtconv.cli.keras_names as names; sys.modules['keras'] = types.ModuleType('keras');"
+    code += "names.install()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "RuntimeError: keras was imported before pydtconv" in result.stderr
