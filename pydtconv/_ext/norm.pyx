@@ -24,6 +24,8 @@ cdef extern from "dtconv_both.h" nogil:
         pass
     ctypedef enum dtconv_mean:
         pass
+    ctypedef enum dtconv_loss:
+        pass
     ctypedef struct dtconv_pool:
         int64_t n, ih, iw, c, oh, ow, kh, kw, sh, sw, top, left
     ctypedef struct dtconv_targets:
@@ -95,6 +97,15 @@ cdef extern from "dtconv_both.h" nogil:
                                        const dtconv_targets *, const float *, const float *, int, float *)
     int dtconv_dcross_entropy_backward(int64_t, int64_t, int64_t, dtconv_prediction, double, const double *,
                                        const dtconv_targets *, const double *, const double *, int, double *)
+
+    int dtconv_selementwise_loss_forward(int64_t, int64_t, int64_t, dtconv_loss, float, float, const float *,
+                                         const float *, float *, float *)
+    int dtconv_delementwise_loss_forward(int64_t, int64_t, int64_t, dtconv_loss, double, double, const double *,
+                                         const double *, double *, double *)
+    int dtconv_selementwise_loss_backward(int64_t, int64_t, int64_t, dtconv_loss, float, float, const float *,
+                                          const float *, const float *, const float *, int, float *)
+    int dtconv_delementwise_loss_backward(int64_t, int64_t, int64_t, dtconv_loss, double, double, const double *,
+                                          const double *, const double *, const double *, int, double *)
 
     int dtconv_sweighted_mean_forward(int64_t, int64_t, dtconv_mean, const float *, const float *, float *)
     int dtconv_dweighted_mean_forward(int64_t, int64_t, dtconv_mean, const double *, const double *, double *)
@@ -454,4 +465,31 @@ def l1_l2_backward(double l1, double l2, const real[::1] w, const real[::1] dres
             status = dtconv_sl1_l2_backward(w.shape[0], <float> l1, <float> l2, &w[0], &dresult[0], accumulate, &dw[0])
         else:
             status = dtconv_dl1_l2_backward(w.shape[0], l1, l2, &w[0], &dresult[0], accumulate, &dw[0])
+    check(status)
+
+
+def elementwise_loss_forward(int64_t outer, int64_t k, int64_t inner, int kind, double a, double smoothing,
+                             const real[::1] x, const real[::1] t, real[::1] p, real[::1] loss):
+    cdef int status
+    with nogil:
+        if real is float:
+            status = dtconv_selementwise_loss_forward(outer, k, inner, <dtconv_loss> kind, <float> a, <float> smoothing,
+                                                      &x[0], &t[0], vector(p), &loss[0])
+        else:
+            status = dtconv_delementwise_loss_forward(outer, k, inner, <dtconv_loss> kind, a, smoothing, &x[0], &t[0],
+                                                      vector(p), &loss[0])
+    check(status)
+
+
+def elementwise_loss_backward(int64_t outer, int64_t k, int64_t inner, int kind, double a, double smoothing,
+                              const real[::1] x, const real[::1] t, const real[::1] dloss, const real[::1] dp,
+                              bint accumulate, real[::1] dx):
+    cdef int status
+    with nogil:
+        if real is float:
+            status = dtconv_selementwise_loss_backward(outer, k, inner, <dtconv_loss> kind, <float> a, <float> smoothing,
+                                                       &x[0], &t[0], vector(dloss), vector(dp), accumulate, &dx[0])
+        else:
+            status = dtconv_delementwise_loss_backward(outer, k, inner, <dtconv_loss> kind, a, smoothing, &x[0], &t[0],
+                                                       vector(dloss), vector(dp), accumulate, &dx[0])
     check(status)

@@ -1,4 +1,4 @@
-"""Losses: cross-entropy over classes, its fusion with softmax, and the scalars that training minimises.
+"""Losses per sample: cross-entropies, their fusion with softmax and sigmoid, and the losses of regression.
 
 The values are Keras's.  Labels may be int32, int64, float32 or float64 (a float is cut to its integer); a label that is
 no class raises ValueError when the loss runs, before anything is written.
@@ -8,25 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from pydtconv._ext import norm
 from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
-from pydtconv.ops.rows import adds, around, bytes_of, check_axis, check_float, flat_of
+from pydtconv.ops.rows import adds, around, bytes_of, check_axis, check_float, fits, flat_of
 
 _SCORES, _PROBABILITIES, _SOFTMAX = 0, 1, 2
 _LABEL_TYPES = {"int32": 0, "int64": 1, "float32": 2, "float64": 3}
-_REDUCTIONS = {"sum": 0, "sum_over_batch_size": 1, "mean": 1, "mean_with_sample_weight": 2}
+#: codes of `dtconv_loss`
+_ELEMENTWISE = {
+    "mse": 0,
+    "mae": 1,
+    "mape": 2,
+    "msle": 3,
+    "huber": 4,
+    "logcosh": 5,
+    "hinge": 6,
+    "squared_hinge": 7,
+    "poisson": 8,
+    "kl_divergence": 9,
+}
+_BINARY, _BINARY_SCORES, _SIGMOID = 10, 11, 12
 
 
 @dataclass(frozen=True)
-class _Classes(Op):
-    """What the cross-entropies over classes share: checks, and the targets that kernels read.
+class _Targets(Op):
+    """What the cross-entropies share: checks, and the targets that kernels read.
 
-    kind: "categorical" (y_true like y_pred: distributions) or "sparse" (labels: y_true without the axis, or 1 there).
-    label_smoothing: categorical distributions become t * (1 - s) + s / k.  ignore_class: a label whose samples
-    have loss 0.
+    kind: "categorical" (y_true like y_pred: distributions), "sparse" (labels: y_true without the axis, or 1 there) or
+    "binary" (y_true like y_pred: of each element, how true it is).
+    label_smoothing: distributions become t * (1 - s) + s / k, binary truths t * (1 - s) + s / 2.
+    ignore_class: a label whose samples have loss 0.
     """
 
     kind: str = "categorical"
@@ -39,38 +54,39 @@ class _Classes(Op):
     nondifferentiable = (1,)
     accumulates = (0,)
     dense = True
+    _kinds: ClassVar[tuple[str, ...]] = ("categorical", "sparse", "binary")
 
     @property
-    def _kind(self) -> str:
+    def _op(self) -> str:
         return type(self).__name__
 
     def __post_init__(self) -> None:
-        if self.kind not in ("categorical", "sparse"):
-            raise ValueError(f"{self._kind}: expected kind 'categorical' or 'sparse', got {self.kind!r}")
+        if self.kind not in self._kinds:
+            raise ValueError(f"{self._op}: expected kind {' or '.join(map(repr, self._kinds))}, got {self.kind!r}")
         if not 0 <= self.label_smoothing <= 1:
-            raise ValueError(f"{self._kind}: expected label_smoothing in [0, 1], got {self.label_smoothing}")
+            raise ValueError(f"{self._op}: expected label_smoothing in [0, 1], got {self.label_smoothing}")
         if self.kind == "sparse" and self.label_smoothing:
-            raise ValueError(f"{self._kind}: label_smoothing needs kind 'categorical', got {self.kind!r}")
-        if self.kind == "categorical" and self.ignore_class is not None:
-            raise ValueError(f"{self._kind}: ignore_class needs kind 'sparse', got {self.kind!r}")
+            raise ValueError(f"{self._op}: label_smoothing needs kind 'categorical' or 'binary', got 'sparse'")
+        if self.kind != "sparse" and self.ignore_class is not None:
+            raise ValueError(f"{self._op}: ignore_class needs kind 'sparse', got {self.kind!r}")
 
     def _samples(self, y_pred: Spec, y_true: Spec) -> Spec:
         """Spec of the per-sample losses.  Raises ValueError where the inputs do not fit."""
-        check_float(self._kind, "y_pred", y_pred.dtype)
-        axis = check_axis(self._kind, self.axis, len(y_pred.shape))
+        check_float(self._op, "y_pred", y_pred.dtype)
+        axis = check_axis(self._op, self.axis, len(y_pred.shape))
         shape = y_pred.shape[:axis] + y_pred.shape[axis + 1 :]
         if self.kind == "sparse":
             one = (*shape[:axis], 1, *shape[axis:])
-            if not (_fits(y_true.shape, shape) or _fits(y_true.shape, one)):
+            if not (fits(y_true.shape, shape) or fits(y_true.shape, one)):
                 raise ValueError(
-                    f"{self._kind}: y_true must have shape {shape} or {one} (labels) because y_pred has shape "
+                    f"{self._op}: y_true must have shape {shape} or {one} (labels) because y_pred has shape "
                     f"{y_pred.shape}, got {y_true.shape}"
                 )
             if y_true.dtype not in _LABEL_TYPES:
-                raise ValueError(f"{self._kind}: y_true must be one of {', '.join(_LABEL_TYPES)}, got {y_true.dtype}")
-        elif not _fits(y_true.shape, y_pred.shape) or y_true.dtype != y_pred.dtype:
+                raise ValueError(f"{self._op}: y_true must be one of {', '.join(_LABEL_TYPES)}, got {y_true.dtype}")
+        elif not fits(y_true.shape, y_pred.shape) or y_true.dtype != y_pred.dtype:
             raise ValueError(
-                f"{self._kind}: y_true must have y_pred's shape {y_pred.shape} and dtype {y_pred.dtype}, got "
+                f"{self._op}: y_true must have y_pred's shape {y_pred.shape} and dtype {y_pred.dtype}, got "
                 f"{y_true.shape} and {y_true.dtype}; labels need kind='sparse'"
             )
         return Spec(shape, y_pred.dtype)
@@ -89,26 +105,21 @@ class _Classes(Op):
             except norm.LabelError:
                 ignored = "" if self.ignore_class is None else f" (or ignore_class {self.ignore_class})"
                 raise ValueError(
-                    f"{self._kind}: expected labels from 0 to {classes - 1}{ignored} in y_true, got values from "
+                    f"{self._op}: expected labels from 0 to {classes - 1}{ignored} in y_true, got values from "
                     f"{y_true.min()} to {y_true.max()}"
                 ) from None
 
         return run
 
 
-def _fits(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool:
-    """Whether shapes are equal where both are known."""
-    return len(shape) == len(wanted) and all(
-        a == b or a is None or b is None for a, b in zip(shape, wanted, strict=True)
-    )
-
-
 @dataclass(frozen=True)
-class CrossEntropy(_Classes):
-    """Per-sample -sum(t * log(q)) over the classes on `axis`; (y_pred, y_true) -> losses, shaped without that axis.
+class CrossEntropy(_Targets):
+    """Cross-entropy of each sample; (y_pred, y_true) -> losses, shaped like y_pred without `axis`.
 
-    from_logits: q = softmax(y_pred); otherwise y_pred are probabilities, brought to sum 1 and clipped to
-    [epsilon, 1 - epsilon], as Keras does.  Nothing is kept for backward but the two inputs.
+    "categorical", "sparse": -sum(t * log(q)) over the axis; q = softmax(y_pred) if from_logits, else y_pred brought to
+    sum 1 and clipped to [epsilon, 1 - epsilon], as Keras does.
+    "binary": mean of -t * log(q) - (1 - t) * log(1 - q) over the axis; q = sigmoid(y_pred) if from_logits, else y_pred
+    clipped likewise.  Nothing is kept for backward but the two inputs.
     """
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -117,31 +128,42 @@ class CrossEntropy(_Classes):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(0, 1))
 
-    @property
-    def _prediction(self) -> int:
-        return _SCORES if self.from_logits else _PROBABILITIES
+    def fused(self) -> SoftmaxCrossEntropy | SigmoidCrossEntropy:
+        """The op that does the softmax (binary: sigmoid) before this one as well."""
+        if self.kind == "binary":
+            return SigmoidCrossEntropy(self.kind, True, self.label_smoothing, self.axis)
+        return SoftmaxCrossEntropy(self.kind, True, self.label_smoothing, self.axis, self.ignore_class)
 
     def forward(self, p: Pass) -> Call:
-        sizes, targets = around(p.x[0].shape, self.axis), self._targets(p.x[1])
-        x, loss = flat_of(p.x[0]), flat_of(p.y[0])
+        sizes, x, loss = around(p.x[0].shape, self.axis), flat_of(p.x[0]), flat_of(p.y[0])
+        if self.kind == "binary":
+            code = _BINARY_SCORES if self.from_logits else _BINARY
+            return _elementwise_forward(sizes, code, self.epsilon, self.label_smoothing, x, p.x[1], None, loss)
+        targets, code = self._targets(p.x[1]), _SCORES if self.from_logits else _PROBABILITIES
 
         def run() -> None:
-            norm.cross_entropy_forward(*sizes, self._prediction, self.epsilon, x, targets, None, loss)
+            norm.cross_entropy_forward(*sizes, code, self.epsilon, x, targets, None, loss)
 
         return self._checked(run, p.x[1], sizes[1])
 
     def backward(self, p: Pass) -> Call:
-        sizes, targets = around(p.x[0].shape, self.axis), self._targets(p.x[1])
-        x, dloss, dx, accumulate = flat_of(p.x[0]), flat_of(p.dy[0]), flat_of(p.dx[0]), adds(p.accumulate, 0)
+        sizes, x, accumulate = around(p.x[0].shape, self.axis), flat_of(p.x[0]), adds(p.accumulate, 0)
+        dloss, dx = flat_of(p.dy[0]), flat_of(p.dx[0])
+        if self.kind == "binary":
+            code = _BINARY_SCORES if self.from_logits else _BINARY
+            return _elementwise_backward(
+                sizes, code, self.epsilon, self.label_smoothing, x, p.x[1], dloss, None, accumulate, dx
+            )
+        targets, code = self._targets(p.x[1]), _SCORES if self.from_logits else _PROBABILITIES
 
         def run() -> None:
-            norm.cross_entropy_backward(*sizes, self._prediction, self.epsilon, x, targets, dloss, None, accumulate, dx)
+            norm.cross_entropy_backward(*sizes, code, self.epsilon, x, targets, dloss, None, accumulate, dx)
 
         return self._checked(run, p.x[1], sizes[1])
 
 
 @dataclass(frozen=True)
-class SoftmaxCrossEntropy(_Classes):
+class SoftmaxCrossEntropy(_Targets):
     """Softmax and cross-entropy in one: (logits, y_true) -> (probabilities, per-sample losses).
 
     Stands for Softmax -> CrossEntropy(from_logits=False), without the clipping that guards the logarithm: the loss
@@ -150,6 +172,8 @@ class SoftmaxCrossEntropy(_Classes):
     """
 
     from_logits: bool = True
+
+    _kinds: ClassVar[tuple[str, ...]] = ("categorical", "sparse")
 
     def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
         return inputs[0], self._samples(*inputs)
@@ -178,145 +202,125 @@ class SoftmaxCrossEntropy(_Classes):
 
 
 @dataclass(frozen=True)
-class WeightedMean(Op):
-    """(values[, weights]) -> scalar: sum(values * weights) / divisor.
+class SigmoidCrossEntropy(_Targets):
+    """Sigmoid and binary cross-entropy in one: (logits, y_true) -> (probabilities, per-sample losses).
 
-    reduction: "sum_over_batch_size" or "mean" (divisor: number of values), "sum" (1), or "mean_with_sample_weight"
-    (sum of the weights, as they came; a sum of 0 gives 0).  weights may have fewer dimensions than values: those of its
-    front, each weight counting for all values behind it.
+    Stands for sigmoid -> CrossEntropy(kind="binary"), without its clipping: the loss comes from the logits.
+    dx = (q - t) * dloss / k, plus what the probabilities' own gradient brings.
     """
 
-    reduction: str = "sum_over_batch_size"
+    kind: str = "binary"
+    from_logits: bool = True
+
+    _kinds: ClassVar[tuple[str, ...]] = ("binary",)
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
+        return inputs[0], self._samples(*inputs)
+
+    def retains(self, needs: tuple[bool, ...]) -> Retained:
+        return Retained(x=(1,), y=(0,))
+
+    def forward(self, p: Pass) -> Call:
+        sizes = around(p.x[0].shape, self.axis)
+        q, loss = flat_of(p.y[0]), flat_of(p.y[1])
+        return _elementwise_forward(
+            sizes, _SIGMOID, self.epsilon, self.label_smoothing, flat_of(p.x[0]), p.x[1], q, loss
+        )
+
+    def backward(self, p: Pass) -> Call:
+        sizes, accumulate = around(p.y[0].shape, self.axis), adds(p.accumulate, 0)
+        q, dq, dloss, dx = flat_of(p.y[0]), flat_of(p.dy[0]), flat_of(p.dy[1]), flat_of(p.dx[0])
+        return _elementwise_backward(
+            sizes, _SIGMOID, self.epsilon, self.label_smoothing, q, p.x[1], dloss, dq, accumulate, dx
+        )
+
+
+@dataclass(frozen=True)
+class ElementwiseLoss(Op):
+    """(y_pred, y_true) -> mean over `axis` of a function of two elements; e = y_pred - y_true, as Keras has them.
+
+    "mse" e^2; "mae" |e|; "mape" 100 |e| / max(|y_true|, epsilon); "huber" e^2 / 2 up to |e| = delta, linear beyond;
+    "msle" (log(y_pred + 1) - log(y_true + 1))^2 of values of at least epsilon; "logcosh" log(cosh(e));
+    "hinge" max(1 - y_true * y_pred, 0), labels that are all 0 or 1 standing for -1 and 1; "squared_hinge" its square;
+    "poisson" y_pred - y_true * log(y_pred + epsilon);
+    "kl_divergence" (a sum, not a mean) y_true * log(y_true / y_pred) of values clipped to [epsilon, 1].
+    """
+
+    kind: str = "mse"
+    delta: float = 1.0
+    axis: int = -1
+    epsilon: float = 1e-7
 
     nondifferentiable = (1,)
     accumulates = (0,)
     dense = True
 
     def __post_init__(self) -> None:
-        if self.reduction not in _REDUCTIONS:
-            raise ValueError(f"WeightedMean: expected a reduction of {', '.join(_REDUCTIONS)}, got {self.reduction!r}")
+        if self.kind not in _ELEMENTWISE:
+            raise ValueError(f"ElementwiseLoss: expected a kind of {', '.join(_ELEMENTWISE)}, got {self.kind!r}")
 
     def infer(self, *inputs: Spec) -> Spec:
-        values = inputs[0]
-        check_float("WeightedMean", "values", values.dtype)
-        if len(inputs) > 1:
-            shape = _front(inputs[1].shape)
-            if inputs[1].dtype != values.dtype or not _fits(shape, values.shape[: len(shape)]):
-                raise ValueError(
-                    f"WeightedMean: weights must have dtype {values.dtype} and the first dimensions of values: "
-                    f"{values.shape}, got {inputs[1].dtype} and {inputs[1].shape}"
-                )
-        return Spec((), values.dtype)
+        y_pred, y_true = inputs
+        check_float("ElementwiseLoss", "y_pred", y_pred.dtype)
+        if not fits(y_true.shape, y_pred.shape) or y_true.dtype != y_pred.dtype:
+            raise ValueError(
+                f"ElementwiseLoss: y_true must have y_pred's shape {y_pred.shape} and dtype {y_pred.dtype}, got "
+                f"{y_true.shape} and {y_true.dtype}"
+            )
+        axis = check_axis("ElementwiseLoss", self.axis, len(y_pred.shape))
+        return Spec(y_pred.shape[:axis] + y_pred.shape[axis + 1 :], y_pred.dtype)
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
-        return Retained(x=(1,) if len(needs) > 1 else ())
-
-    def forward(self, p: Pass) -> Call:
-        values, result = flat_of(p.x[0]), flat_of(p.y[0])
-        weights = flat_of(p.x[1]) if len(p.x) > 1 else None
-        inner = 1 if weights is None else values.size // weights.size
-        code = _REDUCTIONS[self.reduction]
-
-        def run() -> None:
-            norm.weighted_mean_forward(inner, code, values, weights, result)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        dresult, dvalues, accumulate = flat_of(p.dy[0]), flat_of(p.dx[0]), adds(p.accumulate, 0)
-        weights = flat_of(p.x[1]) if len(p.x) > 1 else None
-        inner = 1 if weights is None else dvalues.size // weights.size
-        code = _REDUCTIONS[self.reduction]
-
-        def run() -> None:
-            norm.weighted_mean_backward(inner, code, weights, dresult, accumulate, dvalues)
-
-        return run
-
-
-def _front(shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-    """The shape without the ones at its end."""
-    while shape and shape[-1] == 1:
-        shape = shape[:-1]
-    return shape
-
-
-@dataclass(frozen=True)
-class L1L2Penalty(Op):
-    """w -> scalar l1 * sum(|w|) + l2 * sum(w^2); dw = (l1 * sign(w) + 2 * l2 * w) * dy."""
-
-    l1: float = 0.0
-    l2: float = 0.0
-
-    accumulates = (0,)
-    dense = True
-
-    def infer(self, *inputs: Spec) -> Spec:
-        check_float("L1L2Penalty", "w", inputs[0].dtype)
-        return Spec((), inputs[0].dtype)
-
-    def retains(self, needs: tuple[bool, ...]) -> Retained:
-        return Retained(x=(0,))
-
-    def forward(self, p: Pass) -> Call:
-        w, result = flat_of(p.x[0]), flat_of(p.y[0])
-
-        def run() -> None:
-            norm.l1_l2_forward(self.l1, self.l2, w, result)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        w, dresult, dw, accumulate = flat_of(p.x[0]), flat_of(p.dy[0]), flat_of(p.dx[0]), adds(p.accumulate, 0)
-
-        def run() -> None:
-            norm.l1_l2_backward(self.l1, self.l2, w, dresult, accumulate, dw)
-
-        return run
-
-
-@dataclass(frozen=True)
-class WeightedSum(Op):
-    """Scalars -> sum of weights[i] * scalar i: the total of losses and penalties.  An empty `weights` means all 1."""
-
-    weights: tuple[float, ...] = ()
+        return Retained(x=(0, 1))
 
     @property
-    def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]
-        return tuple(range(64))
-
-    def infer(self, *inputs: Spec) -> Spec:
-        if self.weights and len(self.weights) != len(inputs):
-            raise ValueError(
-                f"WeightedSum: expected {len(self.weights)} scalars, one for each weight, got {len(inputs)}"
-            )
-        for spec in inputs:
-            if spec.shape != () or spec.dtype != inputs[0].dtype:
-                raise ValueError(
-                    f"WeightedSum: expected scalars of dtype {inputs[0].dtype}, got {spec.shape} {spec.dtype}"
-                )
-        return inputs[0]
+    def _parameter(self) -> float:
+        return self.delta if self.kind == "huber" else self.epsilon
 
     def forward(self, p: Pass) -> Call:
-        terms = list(zip(self.weights or (1.0,) * len(p.x), p.x, strict=True))
-        total = p.y[0]
-
-        def run() -> None:
-            total[...] = sum(weight * float(x) for weight, x in terms)
-
-        return run
+        sizes, x, loss = around(p.x[0].shape, self.axis), flat_of(p.x[0]), flat_of(p.y[0])
+        return _elementwise_forward(sizes, _ELEMENTWISE[self.kind], self._parameter, 0.0, x, p.x[1], None, loss)
 
     def backward(self, p: Pass) -> Call:
-        weights = self.weights or (1.0,) * len(p.dx)
-        targets = [
-            (w, dx, adds(p.accumulate, i))
-            for i, (w, dx) in enumerate(zip(weights, p.dx, strict=True))
-            if dx is not None
-        ]
-        dy = p.dy[0]
+        sizes, x, accumulate = around(p.x[0].shape, self.axis), flat_of(p.x[0]), adds(p.accumulate, 0)
+        dloss, dx = flat_of(p.dy[0]), flat_of(p.dx[0])
+        code = _ELEMENTWISE[self.kind]
+        return _elementwise_backward(sizes, code, self._parameter, 0.0, x, p.x[1], dloss, None, accumulate, dx)
 
-        def run() -> None:
-            for weight, dx, accumulate in targets:
-                dx[...] = weight * float(dy) + (float(dx) if accumulate else 0.0)
 
-        return run
+def _elementwise_forward(
+    sizes: tuple[int, int, int],
+    code: int,
+    parameter: float,
+    smoothing: float,
+    x: np.ndarray,
+    y_true: np.ndarray,
+    q: np.ndarray | None,
+    loss: np.ndarray,
+) -> Call:
+    t = flat_of(y_true)
+
+    def run() -> None:
+        norm.elementwise_loss_forward(*sizes, code, parameter, smoothing, x, t, q, loss)
+
+    return run
+
+
+def _elementwise_backward(
+    sizes: tuple[int, int, int],
+    code: int,
+    parameter: float,
+    smoothing: float,
+    x: np.ndarray,
+    y_true: np.ndarray,
+    dloss: np.ndarray | None,
+    dq: np.ndarray | None,
+    accumulate: bool,
+    dx: np.ndarray,
+) -> Call:
+    t = flat_of(y_true)
+
+    def run() -> None:
+        norm.elementwise_loss_backward(*sizes, code, parameter, smoothing, x, t, dloss, dq, accumulate, dx)
+
+    return run

@@ -77,3 +77,9 @@ def check_float(op: str, argument: str, dtype: str) -> None:
     """Raises ValueError unless dtype is float32 or float64."""
     if dtype not in ("float32", "float64"):
         raise ValueError(f"{op}: {argument} must be float32 or float64, got {dtype}")
+
+
+def fits(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool:
+    """Whether shapes are equal where both are known."""
+    same = (a == b or a is None or b is None for a, b in zip(shape, wanted, strict=False))
+    return len(shape) == len(wanted) and all(same)
