@@ -1,6 +1,6 @@
 """Bindings of normalization, pooling, softmax and losses (cext/include/dtconv_nn_norm.h).
 
-Images and matrices come as (rows, c) views whose rows may lie apart; gradients say whether they are added to.
+Images and matrices come as (rows, c) views: rows may lie apart, the elements of a row must not (ops/rows.py sees to it).
 """
 
 from libc.stddef cimport size_t
@@ -141,11 +141,11 @@ cdef inline real *vector(const real[::1] a) noexcept nogil:
     return NULL if a is None else <real *> &a[0]
 
 
-cdef inline real *matrix(const real[:, ::1] a) noexcept nogil:
+cdef inline real *matrix(const real[:, :] a) noexcept nogil:
     return NULL if a is None else <real *> &a[0, 0]
 
 
-cdef inline int64_t ld(const real[:, ::1] a) noexcept nogil:
+cdef inline int64_t ld(const real[:, :] a) noexcept nogil:
     return 0 if a is None else a.strides[0] // <int64_t> sizeof(real)
 
 
@@ -155,7 +155,7 @@ def batchnorm_workspace(int64_t rows, int64_t c, bint double_precision) -> int:
     return dtconv_dbatchnorm_workspace(rows, c) if double_precision else dtconv_sbatchnorm_workspace(rows, c)
 
 
-def batchnorm_statistics(const real[:, ::1] x, real[::1] mean, real[::1] variance, unsigned char[::1] workspace):
+def batchnorm_statistics(const real[:, :] x, real[::1] mean, real[::1] variance, unsigned char[::1] workspace):
     cdef int status
     with nogil:
         if real is float:
@@ -192,8 +192,8 @@ def batchnorm_moving(const real[::1] mean, const real[::1] variance, double mome
     check(status)
 
 
-def batchnorm_apply(const real[:, ::1] x, const real[::1] mean, const real[::1] scale, const real[::1] beta,
-                    int activation, double alpha, real[:, ::1] y):
+def batchnorm_apply(const real[:, :] x, const real[::1] mean, const real[::1] scale, const real[::1] beta,
+                    int activation, double alpha, real[:, :] y):
     cdef int status
     with nogil:
         if real is float:
@@ -205,7 +205,7 @@ def batchnorm_apply(const real[:, ::1] x, const real[::1] mean, const real[::1] 
     check(status)
 
 
-def batchnorm_backward_sums(const real[:, ::1] x, const real[:, ::1] y, const real[:, ::1] dy, const real[::1] mean,
+def batchnorm_backward_sums(const real[:, :] x, const real[:, :] y, const real[:, :] dy, const real[::1] mean,
                             const real[::1] inverse, const real[::1] scale, const real[::1] beta, int activation,
                             double alpha, real[::1] sum_dy, real[::1] sum_dy_xhat, unsigned char[::1] workspace):
     cdef int status
@@ -223,10 +223,10 @@ def batchnorm_backward_sums(const real[:, ::1] x, const real[:, ::1] y, const re
     check(status)
 
 
-def batchnorm_backward_apply(const real[:, ::1] x, const real[:, ::1] y, const real[:, ::1] dy, const real[::1] mean,
+def batchnorm_backward_apply(const real[:, :] x, const real[:, :] y, const real[:, :] dy, const real[::1] mean,
                              const real[::1] inverse, const real[::1] scale, const real[::1] beta, int activation,
                              double alpha, const real[::1] sum_dy, const real[::1] sum_dy_xhat, int64_t count,
-                             bint accumulate, real[:, ::1] dx):
+                             bint accumulate, real[:, :] dx):
     cdef int status
     with nogil:
         if real is float:
@@ -253,7 +253,7 @@ cdef class PoolWindow:
         self.p = dtconv_pool(n, ih, iw, c, oh, ow, kh, kw, sh, sw, top, left)
 
 
-def max_pool_forward(PoolWindow window, const real[:, ::1] x, real[:, ::1] y, unsigned char[::1] argmax, int argmax_bytes):
+def max_pool_forward(PoolWindow window, const real[:, :] x, real[:, :] y, unsigned char[::1] argmax, int argmax_bytes):
     cdef int status
     cdef void *positions = NULL if argmax is None else <void *> &argmax[0]
     with nogil:
@@ -264,8 +264,8 @@ def max_pool_forward(PoolWindow window, const real[:, ::1] x, real[:, ::1] y, un
     check(status)
 
 
-def max_pool_backward(PoolWindow window, const real[:, ::1] dy, const unsigned char[::1] argmax, int argmax_bytes,
-                      bint accumulate, real[:, ::1] dx):
+def max_pool_backward(PoolWindow window, const real[:, :] dy, const unsigned char[::1] argmax, int argmax_bytes,
+                      bint accumulate, real[:, :] dx):
     cdef int status
     with nogil:
         if real is float:
@@ -277,7 +277,7 @@ def max_pool_backward(PoolWindow window, const real[:, ::1] dy, const unsigned c
     check(status)
 
 
-def average_pool_forward(PoolWindow window, const real[:, ::1] x, bint include_pad, real[:, ::1] y):
+def average_pool_forward(PoolWindow window, const real[:, :] x, bint include_pad, real[:, :] y):
     cdef int status
     with nogil:
         if real is float:
@@ -287,7 +287,7 @@ def average_pool_forward(PoolWindow window, const real[:, ::1] x, bint include_p
     check(status)
 
 
-def average_pool_backward(PoolWindow window, const real[:, ::1] dy, bint include_pad, bint accumulate, real[:, ::1] dx):
+def average_pool_backward(PoolWindow window, const real[:, :] dy, bint include_pad, bint accumulate, real[:, :] dx):
     cdef int status
     with nogil:
         if real is float:
@@ -297,7 +297,7 @@ def average_pool_backward(PoolWindow window, const real[:, ::1] dy, bint include
     check(status)
 
 
-def global_average_pool_forward(int64_t n, const real[:, ::1] x, real[:, ::1] y):
+def global_average_pool_forward(int64_t n, const real[:, :] x, real[:, :] y):
     cdef int status
     with nogil:
         if real is float:
@@ -309,7 +309,7 @@ def global_average_pool_forward(int64_t n, const real[:, ::1] x, real[:, ::1] y)
     check(status)
 
 
-def global_average_pool_backward(int64_t n, const real[:, ::1] dy, bint accumulate, real[:, ::1] dx):
+def global_average_pool_backward(int64_t n, const real[:, :] dy, bint accumulate, real[:, :] dx):
     cdef int status
     with nogil:
         if real is float:
@@ -321,7 +321,7 @@ def global_average_pool_backward(int64_t n, const real[:, ::1] dy, bint accumula
     check(status)
 
 
-def global_max_pool_forward(int64_t n, const real[:, ::1] x, real[:, ::1] y, int32_t[:, ::1] argmax):
+def global_max_pool_forward(int64_t n, const real[:, :] x, real[:, :] y, int32_t[:, ::1] argmax):
     cdef int status
     cdef int32_t *positions = NULL if argmax is None else &argmax[0, 0]
     with nogil:
@@ -334,8 +334,8 @@ def global_max_pool_forward(int64_t n, const real[:, ::1] x, real[:, ::1] y, int
     check(status)
 
 
-def global_max_pool_backward(int64_t n, const real[:, ::1] dy, const int32_t[:, ::1] argmax, bint accumulate,
-                             real[:, ::1] dx):
+def global_max_pool_backward(int64_t n, const real[:, :] dy, const int32_t[:, ::1] argmax, bint accumulate,
+                             real[:, :] dx):
     cdef int status
     with nogil:
         if real is float:
@@ -349,7 +349,7 @@ def global_max_pool_backward(int64_t n, const real[:, ::1] dy, const int32_t[:, 
 
 # ---- softmax: x is (outer * k * inner / columns, columns) with columns = k where inner is 1 ----
 
-def softmax_forward(int64_t outer, int64_t k, int64_t inner, bint logarithm, const real[:, ::1] x, real[:, ::1] y):
+def softmax_forward(int64_t outer, int64_t k, int64_t inner, bint logarithm, const real[:, :] x, real[:, :] y):
     cdef int status
     with nogil:
         if real is float:
@@ -359,8 +359,8 @@ def softmax_forward(int64_t outer, int64_t k, int64_t inner, bint logarithm, con
     check(status)
 
 
-def softmax_backward(int64_t outer, int64_t k, int64_t inner, bint logarithm, const real[:, ::1] y, const real[:, ::1] dy,
-                     bint accumulate, real[:, ::1] dx):
+def softmax_backward(int64_t outer, int64_t k, int64_t inner, bint logarithm, const real[:, :] y, const real[:, :] dy,
+                     bint accumulate, real[:, :] dx):
     cdef int status
     with nogil:
         if real is float:
@@ -435,7 +435,7 @@ def weighted_mean_forward(int64_t inner, int reduction, const real[::1] values, 
     check(status)
 
 
-def weighted_mean_backward(int64_t inner, int reduction, const real[::1] weights, const real[::1] dresult, bint accumulate,
+def weighted_mean_backward(int64_t inner, int reduction, const real[::1] dresult, const real[::1] weights, bint accumulate,
                            real[::1] dvalues):
     cdef int status
     with nogil:

@@ -170,7 +170,7 @@ def scratch(nbytes: int) -> np.ndarray:
 
 def compute(op: Op, *inputs: Any, training: bool = False) -> Any:
     """The op's forward on NumPy arrays, without a graph; returns an array or a tuple of them."""
-    arrays = [np.asarray(value) for value in inputs]
+    arrays = [np.asarray(value, order="C") for value in inputs]
     specs = [spec_of(array) for array in arrays]
     y = [np.empty(spec.shape, spec.dtype) for spec in outputs_of(op, *specs)]
     if op.is_view:

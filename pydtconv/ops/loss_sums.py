@@ -63,7 +63,7 @@ class WeightedMean(Op):
         code = _REDUCTIONS[self.reduction]
 
         def run() -> None:
-            norm.weighted_mean_backward(inner, code, weights, dresult, accumulate, dvalues)
+            norm.weighted_mean_backward(inner, code, dresult, weights, accumulate, dvalues)
 
         return run
 

@@ -17,7 +17,8 @@ def rows_of(array: np.ndarray | None) -> Any:
         return None
     channels = array.shape[-1] if array.ndim else 1
     view = array.reshape(-1, channels)
-    if not np.may_share_memory(view, array) or view.strides[-1] != view.itemsize:
+    apart = channels > 1 and view.strides[-1] != view.itemsize
+    if apart or not np.may_share_memory(view, array):
         raise ValueError(
             f"an array of shape {array.shape} and strides {array.strides} is not a matrix of contiguous rows"
         )

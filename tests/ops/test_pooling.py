@@ -1,0 +1,111 @@
+"""Pooling: values, gradients, ties, NaN, large windows."""
+
+import numpy as np
+import pytest
+
+from pydtconv.ops import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool, Spec, compute
+from tests.ops.harness import check_op
+from tests.reference import pooling as reference
+
+#: shape, pool_size, strides, padding
+CASES = [
+    ((2, 6, 6, 3), (2, 2), None, "valid"),
+    ((2, 7, 5, 17), (2, 3), (2, 1), "valid"),
+    ((1, 7, 7, 64), (3, 3), (2, 2), "same"),
+    ((2, 8, 8, 5), (3, 3), (2, 2), "same"),
+    ((1, 5, 6, 70), (3, 3), (1, 1), ((1, 1), (1, 1))),
+    ((2, 6, 5, 1), (3, 2), (2, 2), ((2, 0), (0, 1))),
+    ((1, 9, 9, 4), (2, 2), (3, 3), "valid"),
+    ((1, 4, 4, 3), (4, 4), None, "valid"),
+]
+IDS = ["{}-{}-{}-{}".format(*case).replace(" ", "") for case in CASES]
+
+
+def distinct(*shape):
+    """Values that are all different, and far enough apart for finite differences."""
+    count = int(np.prod(shape))
+    return (np.random.default_rng(2).permutation(count).reshape(shape) - count / 2) / 128
+
+
+@pytest.mark.parametrize(("shape", "pool_size", "strides", "padding"), CASES, ids=IDS)
+def test_max_pool(shape, pool_size, strides, padding):
+    op = MaxPool(pool_size, strides, padding)
+    check_op(op, distinct(*shape), reference=lambda x: reference.max_pool(x, pool_size, strides or pool_size, padding))
+
+
+@pytest.mark.parametrize(("shape", "pool_size", "strides", "padding"), CASES, ids=IDS)
+@pytest.mark.parametrize("count_include_pad", [False, True])
+def test_average_pool(shape, pool_size, strides, padding, count_include_pad):
+    op = AveragePool(pool_size, strides, padding, count_include_pad)
+    args = (pool_size, strides or pool_size, padding, count_include_pad)
+    check_op(op, distinct(*shape), reference=lambda x: reference.average_pool(x, *args))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 9, 9, 1), (2, 5, 17), (1, 2, 2, 2, 300)], ids=str)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_global_pools(shape, keepdims):
+    axes = tuple(range(1, len(shape) - 1))
+    check_op(GlobalAveragePool(keepdims), distinct(*shape), reference=lambda x: x.mean(axes, keepdims=keepdims))
+    check_op(GlobalMaxPool(keepdims), distinct(*shape), reference=lambda x: x.max(axes, keepdims=keepdims))
+
+
+def test_several_threads():
+    x = distinct(4, 32, 31, 24)
+    check_op(MaxPool((3, 3), (2, 2), "same"), x, rtol_gradient=1e-4)
+    check_op(AveragePool((3, 3), (2, 2), "same"), x, rtol_gradient=1e-5)
+    check_op(GlobalAveragePool(), x, rtol_gradient=1e-5)
+    check_op(GlobalMaxPool(), x, rtol_gradient=1e-4)
+
+
+def test_the_first_of_equal_maxima_gets_the_gradient():
+    result = check_op_without_differences(MaxPool((2, 2)), np.ones((1, 4, 4, 2)))
+    expected = np.zeros((1, 4, 4, 2))
+    expected[:, ::2, ::2] = 1
+    np.testing.assert_array_equal(result, expected)
+
+
+def check_op_without_differences(op, x):
+    """dx for dy = 1."""
+    from tests.ops.harness import Options, run_op
+
+    ones = np.ones(op.infer(Spec(x.shape, "float64")).shape)
+    return run_op(op, [x], [ones], [True], Options()).dx[0]
+
+
+def test_nan_wins():
+    x = distinct(1, 4, 4, 20)
+    x[0, 1, 2, 7] = np.nan
+    for op in (MaxPool((2, 2)), MaxPool((3, 3), (1, 1), "same"), GlobalMaxPool()):
+        y = compute(op, x)
+        assert np.isnan(y).any()
+        assert not np.isnan(np.delete(y, 7, axis=-1)).any()
+
+
+def test_a_window_of_more_than_256_pixels():
+    x = distinct(1, 20, 20, 3)
+    op = MaxPool((17, 17), (1, 1))
+    assert op.saves(Spec(x.shape, "float64"), training=True)["argmax"].dtype == "int32"
+    check_op(op, x, reference=lambda x: reference.max_pool(x, (17, 17), (1, 1), "valid"))
+
+
+def test_training_keeps_one_byte_for_each_output():
+    spec = Spec((2, 8, 8, 3))
+    saves = MaxPool((3, 3), (2, 2)).saves(spec, training=True)
+    assert saves["argmax"].nbytes == 2 * 3 * 3 * 3
+    assert not MaxPool((3, 3)).saves(spec, training=False)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MaxPool((0, 2)), "pool_size"),
+        (lambda: MaxPool((2, 2), padding="full"), "'full'"),
+        (lambda: AveragePool((2, 2), padding=((2, 0), (0, 0))), "less than the pool_size"),
+        (lambda: MaxPool((5, 5))(distinct(1, 4, 4, 1)), "does not fit"),
+        (lambda: MaxPool((2, 2))(distinct(4, 4)), r"\(n, h, w, c\)"),
+        (lambda: GlobalMaxPool()(distinct(4, 4)), "three or more"),
+    ],
+)
+def test_errors(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
