@@ -1,7 +1,7 @@
 """Initializers: what the weights of a layer are before training.
 
-An initializer is a callable (shape, dtype) -> array.  A random one draws the same values each time it is called, from its
-`seed` or, without one, from a seed that it took from `utils.set_random_seed`'s sequence when it was made.
+An initializer is a callable (shape, dtype) -> array.  A random one draws the same values each time it is called, from
+its `seed` or, without one, from a seed that it took from `utils.set_random_seed`'s sequence when it was made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts of leaves: flatten, map and pack again.  A dict is walked by sorted keys, as Keras does."""
+"""Nested lists, tuples and dicts of leaves: flatten, map, pack again.  A dict is walked by sorted keys, as in Keras."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class ELU(Layer):
 
 @builtin
 class PReLU(Layer):
-    """x where x >= 0, else alpha * x with a trained alpha per element, shared along shared_axes; He et al. (ICCV 2015)."""
+    """x where x >= 0, else alpha * x; alpha is trained, and shared along shared_axes; He et al. (ICCV 2015)."""
 
     def __init__(
         self,

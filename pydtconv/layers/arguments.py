@@ -8,7 +8,7 @@ from typing import Any
 from pydtconv import config, ops
 
 
-def integers(layer: str, name: str, value: Any, count: int, allow_zero: bool = False) -> tuple[int, ...]:
+def integers(layer: str, name: str, value: Any, count: int, allow_zero: bool = False) -> Any:
     """value as `count` integers: one integer stands for all.  Raises ValueError otherwise."""
     parts = (value,) * count if isinstance(value, int) and not isinstance(value, bool) else value
     least = 0 if allow_zero else 1

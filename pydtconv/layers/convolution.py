@@ -12,7 +12,7 @@ from pydtconv.saving.configurable import builtin
 
 
 class ConvLayer(Layer):
-    """What all kinds of convolutions share: geometry, bias, activation, and the turn of channels_first at the border."""
+    """What all convolutions share: geometry, bias, activation, and the turn of channels_first at the border."""
 
     _paddings: tuple[str, ...] = ("valid", "same")
 

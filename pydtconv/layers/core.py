@@ -59,6 +59,6 @@ class Lambda(Layer):
             for y in tree.flatten(outputs):
                 if tree.is_shape(expected) and tuple(y.shape[1:]) != expected:
                     raise ValueError(
-                        f"Lambda {self.name!r}: output_shape: expected {expected}, the function gave {tuple(y.shape[1:])}"
+                        f"Lambda {self.name!r}: output_shape: expected {expected}, got {tuple(y.shape[1:])}"
                     )
         return outputs

@@ -44,7 +44,7 @@ class BaseDepthwise(ConvLayer):
 
 @builtin
 class DepthwiseConv2D(BaseDepthwise):
-    """Each channel convolved with depth_multiplier filters of its own: (n, ih, iw, ci) -> (n, oh, ow, ci * multiplier)."""
+    """Each channel convolved with filters of its own: (n, ih, iw, ci) -> (n, oh, ow, ci * depth_multiplier)."""
 
     _kernel_name = "kernel"
 

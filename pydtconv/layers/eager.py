@@ -13,11 +13,11 @@ from pydtconv import tree
 def call_on_arrays(
     fn: Callable[..., Any], dtype: str, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool
 ) -> Any:
-    """fn(*args, **kwargs), where the arrays among the arguments are tensors of a graph meanwhile.  Numbers become `dtype`."""
+    """fn(*args, **kwargs) with tensors of a graph in place of the arrays, run at once.  Numbers become `dtype`."""
     from pydtconv.graph import run_once
 
     args = tuple(_as_arrays(value, dtype) for value in args)
-    kwargs = {key: _as_arrays(value, dtype) if key == "inputs" else value for key, value in kwargs.items()}
+    kwargs = tree.map_structure(lambda leaf: _as_array(leaf, dtype), kwargs)
     leaves = tree.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
 

@@ -20,8 +20,8 @@ from pydtconv.saving.configurable import Configurable
 class Layer(Weights, Configurable, Operation):
     """A function of tensors with weights.
 
-    A layer defines `build(input_shape)`, which makes the weights by `add_weight`, and `call(inputs)`, which computes with
-    `pydtconv.ops` and other layers; `call` may take `training` (True in a training step).  Calling the layer
+    A layer defines `build(input_shape)`, which makes the weights by `add_weight`, and `call(inputs)`, which computes
+    with `pydtconv.ops` and other layers; `call` may take `training` (True in a training step).  Calling the layer
     - on symbolic tensors (`Input(...)` and what follows from it) records the call for a functional model,
     - on NumPy arrays computes at once,
     - on tensors of a graph, as a model does when it is traced, adds the layer's nodes to that graph.
@@ -57,7 +57,7 @@ class Layer(Weights, Configurable, Operation):
         if "build" in cls.__dict__:
             cls.build = _building(cls.build)  # type: ignore[method-assign]
 
-    # -- to be defined by subclasses ------------------------------------------------------------------------------------
+    # -- to be defined by subclasses -------------------------------------------------------------------------------
 
     def build(self, input_shape: Any) -> None:
         """Makes the weights.  By default builds the layers inside, by tracing `call` on inputs of this shape."""

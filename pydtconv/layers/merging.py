@@ -108,7 +108,7 @@ class Concatenate(Merge):
         rests = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
         if axis == rank or len({len(shape) for shape in shapes}) > 1 or len(rests) > 1:
             raise ValueError(
-                f"Concatenate {self.name!r}: expected inputs whose shapes differ on axis {self.axis} alone, got {shapes}"
+                f"Concatenate {self.name!r}: expected shapes that differ on axis {self.axis} alone, got {shapes}"
             )
         return xs[0] if len(xs) == 1 else ops.concatenate(xs, axis=axis)
 

@@ -17,8 +17,8 @@ from pydtconv.saving.configurable import builtin
 class BatchNormalization(Layer):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta per channel; Ioffe, Szegedy (ICML 2015).
 
-    In training mean and variance are the batch's, and the moving ones become moving * momentum + batch * (1 - momentum);
-    otherwise, and when `trainable` is False, they are the moving ones.
+    In training mean and variance are the batch's, and the moving ones become moving * momentum + batch *
+    (1 - momentum); otherwise, and when `trainable` is False, they are the moving ones.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class BatchNormalization(Layer):
 
 @builtin
 class LayerNormalization(Layer):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, with mean and variance of each sample over axis; Ba et al. (2016)."""
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, with each sample's statistics on axis; Ba et al. (2016)."""
 
     def __init__(
         self,
@@ -145,8 +145,8 @@ class LayerNormalization(Layer):
             range(len(input_shape) - len(axes), len(input_shape))
         ):
             raise ValueError(
-                f"LayerNormalization {self.name!r}: axis: expected the last axes of the input, got {self.axis!r} for shape "
-                f"{tuple(input_shape)}"
+                f"LayerNormalization {self.name!r}: axis: expected the last axes of the input, got {self.axis!r} "
+                f"for shape {tuple(input_shape)}"
             )
         self.gamma = self.beta = None
         if self.scale:

@@ -78,7 +78,7 @@ class Normalization(Layer):
             self.count = self.add_weight((), "zeros", dtype="int32", trainable=False, name="count")
 
     def adapt(self, data: Any) -> None:
-        """Takes mean and variance from an array, or from an iterable of batches (arrays, or tuples that begin with one)."""
+        """Takes mean and variance from an array or batches (an iterable of arrays, or of tuples with one first)."""
         batches = [data] if isinstance(data, np.ndarray) else data
         count, mean, spread = 0, np.zeros(()), np.zeros(())
         for batch in batches:

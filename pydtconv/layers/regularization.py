@@ -29,7 +29,7 @@ class RandomLayer(Layer):
 class Dropout(RandomLayer):
     """In training, sets a share `rate` of the elements to 0 and divides the rest by 1 - rate; Srivastava et al. (2014).
 
-    noise_shape: the shape of the mask, where 1 means that it is shared along an axis, and None means the input's extent.
+    noise_shape: the mask's shape; 1 where it is shared along an axis, None for the input's extent.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class Dropout(RandomLayer):
             return None
         if len(self.noise_shape) != len(shape):
             raise ValueError(
-                f"Dropout {self.name!r}: noise_shape: expected {len(shape)} extents for an input of shape {tuple(shape)}, "
-                f"got {self.noise_shape}"
+                f"Dropout {self.name!r}: noise_shape: expected {len(shape)} extents for an input of shape "
+                f"{tuple(shape)}, got {self.noise_shape}"
             )
         return tuple(extent if n is None else n for n, extent in zip(self.noise_shape, shape, strict=True))
 

@@ -45,8 +45,8 @@ class Reshape(Layer):
         size, known = math.prod(inputs.shape[1:]), math.prod(e for e in self.target_shape if e != -1)
         if size % known or (-1 not in self.target_shape and size != known):
             raise ValueError(
-                f"Reshape {self.name!r}: an input of shape {tuple(inputs.shape)} has {size} elements per sample, which do "
-                f"not fit target_shape={self.target_shape}"
+                f"Reshape {self.name!r}: an input of shape {tuple(inputs.shape)} has {size} elements per sample, "
+                f"which do not fit target_shape={self.target_shape}"
             )
         return ops.reshape(inputs, (inputs.shape[0], *(size // known if e == -1 else e for e in self.target_shape)))
 
@@ -110,8 +110,8 @@ class Cropping2D(_Spatial):
         (top, bottom), (left, right) = self.cropping
         if top + bottom >= x.shape[1] or left + right >= x.shape[2]:
             raise ValueError(
-                f"Cropping2D {self.name!r}: cropping={self.cropping} leaves nothing of an image of {x.shape[1]} rows and "
-                f"{x.shape[2]} columns"
+                f"Cropping2D {self.name!r}: cropping={self.cropping} leaves nothing of an image of {x.shape[1]} rows "
+                f"and {x.shape[2]} columns"
             )
         return ops.Crop(self.cropping)(x)
 

@@ -1,8 +1,8 @@
 """Symbolic tensors of the functional style, and the record of calls from which a model is made.
 
-`KerasTensor` stands for a tensor whose batch size (and graph) is not known yet.  Calling a layer or an op on it infers the
-output's shape and leaves a `Node` at the operation; a functional model walks these nodes back from its outputs and replays
-them on the tensors of a graph.
+`KerasTensor` stands for a tensor whose batch size (and graph) is not known yet.  Calling a layer or an op on it infers
+the output's shape and leaves a `Node` at the operation; a functional model walks these nodes back from its outputs and
+replays them on the tensors of a graph.
 """
 
 from __future__ import annotations

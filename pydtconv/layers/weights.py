@@ -68,8 +68,8 @@ class Weights:
     ) -> Variable:
         """A new variable of the layer.
 
-        initializer: an initializer, its name, or a function (shape, dtype) -> array; by default glorot_uniform for floats
-        and zeros for the rest.  regularizer, constraint: objects, names or None.  autocast, aggregation and
+        initializer: an initializer, its name, or a function (shape, dtype) -> array; by default glorot_uniform for
+        floats and zeros for the rest.  regularizer, constraint: objects, names or None.  autocast, aggregation and
         overwrite_with_gradient are Keras's; only their defaults mean something here.
         """
         if autocast is not True or aggregation not in ("none", None) or overwrite_with_gradient:

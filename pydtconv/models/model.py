@@ -243,8 +243,8 @@ class Model(Trainer, Layer):
     def load_weights(self, filepath: str | Path, skip_mismatch: bool = False) -> None:
         """Reads the weights of a `.weights.h5` or `.keras` file.
 
-        Raises ValueError naming layer, expected and found shapes, before anything is changed, where they do not fit; with
-        skip_mismatch those layers keep their weights instead.
+        Where they do not fit, raises ValueError naming layer, expected and found shapes, before anything is changed;
+        with skip_mismatch those layers keep their weights instead.
         """
         from pydtconv.saving import load_weights
 

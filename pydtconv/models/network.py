@@ -1,7 +1,7 @@
 """`Network`: the recorded calls between symbolic inputs and outputs, in an order in which they can be replayed.
 
-The order of the layers is Keras's: by decreasing distance from the outputs, and within one distance in the order in which
-a depth-first walk from the outputs meets them.  Weights, summaries and files follow it.
+The order of the layers is Keras's: by decreasing distance from the outputs, and within one distance in the order in
+which a depth-first walk from the outputs meets them.  Weights, summaries and files follow it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydtconv.layers.symbolic import KerasTensor, Node, Operation
 
 
 class Network:
-    """inputs, outputs: structures of symbolic tensors; operations: layers and ops; nodes: their calls, in running order."""
+    """inputs, outputs: structures of symbolic tensors; operations: layers and ops; nodes: their calls, as they run."""
 
     def __init__(self, inputs: Any, outputs: Any) -> None:
         for kind, structure in (("inputs", inputs), ("outputs", outputs)):
@@ -100,7 +100,7 @@ class Network:
             other = seen.setdefault(operation.name, operation)
             if other is not operation:
                 raise ValueError(
-                    f"Model: the name {operation.name!r} is used by two layers, {other!r} and {operation!r}: names must differ"
+                    f"Model: two layers are named {operation.name!r}, {other!r} and {operation!r}: names must differ"
                 )
 
     def is_sequential(self) -> bool:
@@ -134,7 +134,7 @@ class Network:
 
 
 def cut_at(inputs: Any, outputs: Any) -> tuple[Any, Any]:
-    """Copies of the calls between inputs and outputs that begin at new Input tensors where an input is a layer's output."""
+    """The calls between inputs and outputs again, from new Input tensors where an input is a layer's output."""
     from pydtconv.layers.input_layer import Input
 
     network = Network(inputs, outputs)

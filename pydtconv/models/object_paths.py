@@ -1,8 +1,8 @@
 """The objects inside a model and the paths at which Keras 3 keeps their variables in a weights file.
 
 A layer's variables lie under `<path>/vars/0, 1, ...`.  Layers of a sequential or functional model are at
-`layers/<class name>[_<count>]`, others at the name of the attribute that holds them, in a list or dict below that by class
-name again.  Attributes are walked in alphabetical order, private ones last; an object that is met twice counts once.
+`layers/<class name>[_<count>]`, others at the name of the attribute that holds them, below a list or dict by class name
+again.  Attributes are walked in alphabetical order, private ones last; an object that is met twice counts once.
 """
 
 from __future__ import annotations

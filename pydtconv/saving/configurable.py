@@ -1,7 +1,7 @@
 """Configs of objects: the constructor's arguments as plain data.
 
 A built-in class is decorated with `builtin`, which notes the names of its constructor's arguments; each is also an
-attribute.  For other classes the arguments of the constructor call are recorded, so that `get_config` need not be written.
+attribute.  For other classes the arguments of the constructor call are recorded, so that they need no `get_config`.
 """
 
 from __future__ import annotations

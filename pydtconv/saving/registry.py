@@ -1,4 +1,4 @@
-"""Names of objects: tables of built-in ones (initializers, regularizers, ...), and the custom ones that users register."""
+"""Names of objects: tables of built-in ones (initializers, regularizers, ...), and those that users register."""
 
 from __future__ import annotations
 

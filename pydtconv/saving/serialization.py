@@ -1,7 +1,7 @@
 """Objects as plain data and back, in the format that Keras 3 writes into `config.json`.
 
-An object with `get_config` becomes {"module", "class_name", "config", "registered_name"}; built-in ones are written under
-Keras's public module names, so that either library reads the other's files.
+An object with `get_config` becomes {"module", "class_name", "config", "registered_name"}; built-in ones are written
+under Keras's public module names, so that either library reads the other's files.
 """
 
 from __future__ import annotations
@@ -140,6 +140,6 @@ def find_object(registered_name: str, name: str, module: str | None = None) -> A
             if found is not None:
                 return found
     raise ValueError(
-        f"unknown class or function {name!r} (of module {module!r}): pass custom_objects={{{name!r}: ...}}, or decorate it "
-        "with pydtconv.saving.register_keras_serializable()"
+        f"unknown class or function {name!r} (of module {module!r}): pass custom_objects={{{name!r}: ...}}, or "
+        "decorate it with pydtconv.saving.register_keras_serializable()"
     )

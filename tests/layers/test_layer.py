@@ -1,0 +1,203 @@
+"""The base class: names, weights and their order, freezing, tracking, configs, errors."""
+
+import numpy as np
+import pytest
+
+from pydtconv import layers, ops
+from pydtconv.utils import clear_session
+
+
+class Scale(layers.Layer):
+    """x * factor + offset, with an offset that is not trained."""
+
+    def __init__(self, start=2.0, **kwargs):
+        super().__init__(**kwargs)
+        self.start = start
+
+    def build(self, input_shape):
+        self.offset = self.add_weight((input_shape[-1],), "zeros", trainable=False, name="offset")
+        self.factor = self.add_weight((input_shape[-1],), self._start, name="factor")
+
+    def _start(self, shape, dtype):
+        return np.full(shape, self.start, dtype)
+
+    def call(self, inputs):
+        return inputs * self.factor + self.offset
+
+
+class Pair(layers.Layer):
+    """Two scales, kept in different ways, and a weight of its own."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.second = Scale(name="b")
+        self.rest = []
+        self.table = {}
+        self.rest.append(Scale(name="c"))
+        self.table["d"] = Scale(name="d")
+
+    def build(self, input_shape):
+        self.own = self.add_weight((1,), "ones", name="own")
+
+    def call(self, inputs, training=None):
+        y = self.second(inputs) * self.own
+        y = self.rest[0](y)
+        return self.table["d"](y) * (2.0 if training else 1.0)
+
+
+def test_names_count_up_by_class():
+    assert [layers.ReLU().name for _ in range(3)] == ["re_lu", "re_lu_1", "re_lu_2"]
+    assert layers.BatchNormalization().name == "batch_normalization"
+    assert layers.ReLU(name="mine").name == "mine"
+    clear_session()
+    assert layers.ReLU().name == "re_lu"
+    with pytest.raises(ValueError, match="'/'"):
+        layers.ReLU(name="a/b")
+
+
+def test_own_weights_first_trainable_first_then_sublayers_in_order():
+    layer = Pair()
+    layer(np.ones((2, 3)))
+    assert [w.name for w in layer.weights] == ["own", "factor", "offset"] + ["factor", "offset"] * 2
+    assert [w.path for w in layer.weights[1:]] == [f"pair/{x}/{w}" for x in "bcd" for w in ("factor", "offset")]
+    assert [w.name for w in layer.trainable_weights] == ["own", "factor", "factor", "factor"]
+    assert [w.name for w in layer.non_trainable_weights] == ["offset"] * 3
+    assert layer.count_params() == 1 + 3 * 6
+
+
+def test_eager_call_and_training_argument_reaches_call():
+    layer = Pair()
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(layer(x), 8 * x)
+    np.testing.assert_allclose(layer(x, training=True), 16 * x)
+
+
+def test_freezing_propagates():
+    layer = Pair()
+    layer(np.ones((2, 3)))
+    layer.trainable = False
+    assert layer.trainable_weights == []
+    assert len(layer.non_trainable_weights) == 7
+    assert not layer.rest[0].trainable
+    assert not layer.rest[0].factor.trainable
+    layer.trainable = True
+    assert [w.name for w in layer.trainable_weights] == ["own", "factor", "factor", "factor"]
+    layer.second.trainable = False
+    assert len(layer.trainable_weights) == 3
+
+
+def test_freezing_before_building():
+    layer = Scale(trainable=False)
+    layer.build((None, 3))
+    assert layer.trainable_weights == []
+    layer.trainable = True
+    assert [w.name for w in layer.trainable_weights] == ["factor"]
+
+
+def test_get_and_set_weights():
+    layer = Scale()
+    layer.build((None, 3))
+    layer.set_weights([np.array([1.0, 2, 3]), np.array([4.0, 5, 6])])
+    factor, offset = layer.get_weights()
+    np.testing.assert_array_equal(factor, [1, 2, 3])
+    factor[0] = 9
+    assert layer.factor.value[0] == 1
+    with pytest.raises(ValueError, match=r"offset: expected shape \(3,\), got \(2,\)"):
+        layer.set_weights([np.zeros(3), np.zeros(2)])
+    np.testing.assert_array_equal(layer.factor.value, [1, 2, 3])
+    with pytest.raises(ValueError, match="expected 2 arrays, got 1"):
+        layer.set_weights([np.zeros(3)])
+
+
+def test_config_of_a_layer_without_get_config():
+    layer = Scale(start=5.0, name="five")
+    config = layer.get_config()
+    assert config == {"name": "five", "trainable": True, "dtype": "float32", "start": 5.0}
+    copy = Scale.from_config(config)
+    assert (copy.name, copy.start) == ("five", 5.0)
+
+
+def test_config_of_a_subclass_of_a_built_in_layer():
+    class Doubled(layers.Dropout):
+        def __init__(self, rate, factor=2, **kwargs):
+            super().__init__(rate / factor, **kwargs)
+            self.factor = factor
+
+        def get_config(self):
+            return {**super().get_config(), "factor": self.factor, "rate": self.rate * self.factor}
+
+    copy = Doubled.from_config(Doubled(0.5).get_config())
+    assert (copy.rate, copy.factor) == (0.25, 2)
+
+
+@pytest.mark.parametrize("name", ["build", "call"])
+def test_default_build_and_missing_call(name):
+    layer = layers.Layer()
+    if name == "build":
+        layer.build((None, 3))
+        assert layer.weights == []
+    else:
+        with pytest.raises(NotImplementedError, match="no call"):
+            layer(np.ones((2, 2)))
+
+
+def test_super_init_is_asked_for():
+    class Forgot(layers.Layer):
+        def __init__(self):
+            self.inner = layers.ReLU()
+
+    with pytest.raises(RuntimeError, match="super"):
+        Forgot()
+
+
+def test_replaced_sublayer_is_forgotten():
+    layer = Pair()
+    layer.second = Scale(name="new")
+    layer(np.ones((2, 3)))
+    assert [x.name for x in layer._flatten_layers(include_self=False)] == ["c", "d", "new"]
+
+
+def test_add_loss_belongs_in_call():
+    with pytest.raises(RuntimeError, match="inside call"):
+        layers.ReLU().add_loss(1.0)
+
+
+def test_unknown_argument():
+    with pytest.raises(ValueError, match="'uints'"):
+        layers.ReLU(uints=3)
+
+
+def test_dtype():
+    assert layers.ReLU().dtype == "float32"
+    assert layers.ReLU(dtype="float64")(np.ones((2, 2))).dtype == np.float64
+    with pytest.raises(ValueError, match="mixed"):
+        layers.ReLU(dtype="mixed_float16")
+
+
+def test_several_arguments_and_their_shapes():
+    class Blend(layers.Layer):
+        def build(self, a_shape, b_shape):
+            self.shapes = (a_shape, b_shape)
+
+        def call(self, a, b, share=0.5):
+            return a * share + b * (1 - share)
+
+    layer = Blend()
+    y = layer(np.ones((2, 3)), b=np.zeros((2, 3)), share=0.25)
+    np.testing.assert_allclose(y, np.full((2, 3), 0.25))
+    assert layer.shapes == ((2, 3), (2, 3))
+
+
+def test_output_shape():
+    assert Pair().compute_output_shape((None, 7)) == (None, 7)
+    assert layers.MaxPooling2D().compute_output_shape((None, 9, 8, 3)) == (None, 4, 4, 3)
+
+
+def test_list_and_dict_inputs_in_eager_mode():
+    class Sum(layers.Layer):
+        def call(self, inputs):
+            return {"sum": inputs["a"] + inputs["b"], "parts": [inputs["a"], ops.negative(inputs["b"])]}
+
+    y = Sum()({"a": np.ones((2, 2)), "b": np.full((2, 2), 3.0)})
+    np.testing.assert_array_equal(y["sum"], np.full((2, 2), 4.0))
+    np.testing.assert_array_equal(y["parts"][1], np.full((2, 2), -3.0))

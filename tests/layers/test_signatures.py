@@ -1,0 +1,70 @@
+"""Constructors against Keras's: names, order and defaults of all arguments that are not listed as lacking."""
+
+import inspect
+
+import pytest
+
+from pydtconv import activations, constraints, initializers, layers, models, regularizers
+from tests.real_keras import import_keras
+
+#: arguments of Keras that we do not have, and why
+LACKING = {
+    "Dense": {"lora_rank", "lora_alpha", "quantization_config"},  # fine-tuning and quantization
+}
+#: arguments that Keras does not have
+EXTRA = {
+    "SpatialDropout2D": {"kwargs"},  # trainable, as all layers
+}
+
+LAYERS = [
+    name
+    for name in layers.__all__
+    if inspect.isclass(getattr(layers, name)) and name not in ("InputSpec", "Layer", "NumpyLayer")
+]
+OTHERS = [
+    (module, name)
+    for module in (initializers, regularizers, constraints)
+    for name, value in sorted(vars(module).items())
+    if inspect.isclass(value) and value.__module__ == module.__name__ and not name.startswith("_")
+]
+
+
+def parameters_of(function, leave_out):
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in leave_out]
+    return [(p.name, p.kind, p.default) for p in parameters if p.name != "self"]
+
+
+@pytest.mark.parametrize("name", [*LAYERS, "Input"])
+def test_layer(name):
+    keras = import_keras()
+    ours = parameters_of(getattr(layers, name), EXTRA.get(name, ()))
+    theirs = parameters_of(getattr(keras.layers, name), LACKING.get(name, ()))
+    if [p[0] for p in theirs] == ["args", "kwargs"]:
+        pytest.skip("Keras shows no signature")
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(("module", "name"), OTHERS, ids=[f"{m.__name__.split('.')[-1]}.{n}" for m, n in OTHERS])
+def test_object(module, name):
+    keras = import_keras()
+    theirs = getattr(getattr(keras, module.__name__.split(".")[-1]), name, None)
+    if theirs is None and name == "RandomInitializer":
+        pytest.skip("Keras does not export this base class")
+    assert parameters_of(getattr(module, name), ()) == parameters_of(theirs, ())
+
+
+def test_all_activations_are_there():
+    keras = import_keras()
+    for name in dir(keras.activations):
+        theirs = getattr(keras.activations, name)
+        if inspect.isfunction(theirs):
+            assert parameters_of(getattr(activations, name), ()) == parameters_of(theirs, ()), name
+
+
+@pytest.mark.parametrize("name", ["summary", "get_layer", "compute_output_shape", "load_weights"])
+def test_model_method(name):
+    keras = import_keras()
+    ours = [p[0] for p in parameters_of(getattr(models.Model, name), ())]
+    theirs = [p[0] for p in parameters_of(getattr(keras.Model, name), ()) if p[0] not in ("args", "kwargs")]
+    assert ours[: len(theirs)] == theirs
+
