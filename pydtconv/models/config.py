@@ -29,6 +29,10 @@ def functional_config(model: Model) -> dict[str, Any]:
         assert history is not None
         return [history.operation.name, places[tensor.node], history.tensor_index]
 
+    def border_place_of(tensor: KerasTensor) -> list[Any]:
+        name, index, part = place_of(tensor)
+        return [name, index + _first_call(tensor.node.operation), part]
+
     def data_of(leaf: Any) -> Any:
         if isinstance(leaf, KerasTensor):
             config = {"shape": leaf.shape, "dtype": leaf.dtype, "keras_history": place_of(leaf)}
@@ -52,25 +56,24 @@ def functional_config(model: Model) -> dict[str, Any]:
         "name": model.name,
         "trainable": model.trainable,
         "layers": layers,
-        "input_layers": tree.map_structure(place_of, network.inputs),
-        "output_layers": tree.map_structure(place_of, network.outputs),
+        "input_layers": tree.map_structure(border_place_of, network.inputs),
+        "output_layers": tree.map_structure(border_place_of, network.outputs),
     }
 
 
 def _places(network: Network) -> dict[Node, int]:
-    """The index of each node among those calls of its operation that belong to the network.
-
-    Keras counts the calls of a nested functional model from 1.
-    """
+    """The index of each node among those calls of its operation that belong to the network."""
     inside = set(network.nodes)
-    places: dict[Node, int] = {}
-    for operation in network.operations:
-        index = 1 if isinstance(operation, Functional) else 0
-        for node in operation._inbound_nodes:
-            if node in inside:
-                places[node] = index
-                index += 1
-    return places
+    return {
+        node: index
+        for operation in network.operations
+        for index, node in enumerate(node for node in operation._inbound_nodes if node in inside)
+    }
+
+
+def _first_call(operation: Operation) -> int:
+    """Where the format begins to count calls in "input_layers" and "output_layers": 1 for nested functional models."""
+    return 1 if isinstance(operation, Functional) else 0
 
 
 def serialize_operation(operation: Operation) -> dict[str, Any]:
@@ -114,18 +117,13 @@ def functional_from_config(cls: type[Model], config: Mapping[str, Any]) -> Any:
         operation = deserialize_operation(data)
         operations[data["name"]] = operation
         calls.extend((operation, call) for call in data["inbound_nodes"])
-    made: dict[Any, int] = {operation: len(operation._inbound_nodes) for operation in operations.values()}
 
     def tensor_at(name: str, node_index: int, tensor_index: int) -> KerasTensor:
         if name not in operations:
             raise ValueError(f"model config: a call refers to the layer {name!r}, which is not among the layers")
-        operation = operations[name]
-        index = node_index
-        if isinstance(operation, Functional):
-            index = index - 1 + made[operation]
-        if index >= len(operation._inbound_nodes):
+        if node_index >= len(operations[name]._inbound_nodes):
             raise _NotYet
-        return operation._inbound_nodes[index].output_tensors[tensor_index]
+        return operations[name]._inbound_nodes[node_index].output_tensors[tensor_index]
 
     def revived(data: Any) -> Any:
         if isinstance(data, dict) and data.get("class_name") == "__keras_tensor__":
@@ -158,7 +156,8 @@ def functional_from_config(cls: type[Model], config: Mapping[str, Any]) -> Any:
         if isinstance(data, dict):
             return {key: structure_of(value) for key, value in data.items()}
         if len(data) == 3 and isinstance(data[0], str):
-            return tensor_at(*data)
+            name, node_index, tensor_index = data
+            return tensor_at(name, node_index - _first_call(operations[name]), tensor_index)
         return [structure_of(item) for item in data]
 
     extra = {key: config[key] for key in ("name", "trainable") if config.get(key) is not None}

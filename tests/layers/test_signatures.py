@@ -67,4 +67,3 @@ def test_model_method(name):
     ours = [p[0] for p in parameters_of(getattr(models.Model, name), ())]
     theirs = [p[0] for p in parameters_of(getattr(keras.Model, name), ()) if p[0] not in ("args", "kwargs")]
     assert ours[: len(theirs)] == theirs
-

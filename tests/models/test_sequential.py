@@ -1,0 +1,92 @@
+"""Sequential models: with and without an input, add, pop, deferred build."""
+
+import numpy as np
+import pytest
+
+from pydtconv import Input, Model, Sequential, layers
+
+
+def convolutions():
+    return [layers.Conv2D(4, 3, activation="relu"), layers.GlobalAveragePooling2D()]
+
+
+def test_with_input_is_built_at_once():
+    model = Sequential([Input((8, 8, 3)), *convolutions()])
+    assert model.built
+    assert model.output_shape == (None, 4)
+    assert [type(layer).__name__ for layer in model.layers] == ["Conv2D", "GlobalAveragePooling2D"]
+    assert model(np.ones((2, 8, 8, 3))).shape == (2, 4)
+
+
+def test_without_input_is_built_by_the_first_call():
+    model = Sequential(convolutions())
+    assert not model.built
+    assert model.weights == []
+    assert model(np.ones((2, 8, 8, 3))).shape == (2, 4)
+    assert model.built
+    assert model.input_shape == (None, 8, 8, 3)
+    assert len(model.weights) == 2
+
+
+def test_build_with_a_shape():
+    model = Sequential(convolutions())
+    model.build((None, 8, 8, 3))
+    assert len(model.weights) == 2
+    assert model.count_params() == 3 * 3 * 3 * 4 + 4
+
+
+def test_input_shape_argument_of_the_first_layer():
+    model = Sequential([layers.Conv2D(4, 3, input_shape=(8, 8, 3))])
+    assert model.output_shape == (None, 6, 6, 4)
+
+
+def test_add_and_pop():
+    model = Sequential([Input((8, 8, 3))])
+    assert not model.built
+    model.add(layers.Conv2D(4, 3))
+    model.add(layers.ReLU())
+    weights = model.get_weights()
+    assert model.output_shape == (None, 6, 6, 4)
+    assert isinstance(model.pop(), layers.ReLU)
+    model.add(layers.GlobalMaxPooling2D())
+    assert model.output_shape == (None, 4)
+    for a, b in zip(weights, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="expected a layer, got 3"):
+        model.add(3)
+    with pytest.raises(ValueError, match="come first"):
+        model.add(Input((3,)))
+
+
+def test_equal_names_are_refused():
+    with pytest.raises(ValueError, match="named 'a'"):
+        Sequential([layers.ReLU(name="a"), layers.ReLU(name="a")])
+
+
+def test_inside_functional_and_sequential():
+    block = Sequential(convolutions())
+    x = Input((8, 8, 3))
+    model = Model(x, block(x))
+    assert block.built
+    a = np.random.default_rng(0).normal(size=(2, 8, 8, 3))
+    np.testing.assert_array_equal(Sequential([Input((8, 8, 3)), model])(a), block(a))
+
+
+def test_config_round_trip():
+    model = Sequential([Input((8, 8, 3)), *convolutions()], name="small")
+    copy = Sequential.from_config(model.get_config())
+    assert copy.name == "small"
+    assert [layer.name for layer in copy.layers] == [layer.name for layer in model.layers]
+    copy.set_weights(model.get_weights())
+    a = np.random.default_rng(0).normal(size=(2, 8, 8, 3))
+    np.testing.assert_array_equal(copy(a), model(a))
+
+
+def test_wrong_channels_names_layer_expected_and_found():
+    model = Sequential([Input((8, 8, 3)), *convolutions()])
+    with pytest.raises(ValueError, match=r"expected shape \(None, 8, 8, 3\), got \(2, 8, 8, 4\)"):
+        model(np.ones((2, 8, 8, 4)))
+    with pytest.raises(ValueError, match=r"Conv2D 'conv2d.*expected extent 3 on axis -1.*\(2, 8, 8, 4\)"):
+        model.layers[0](np.ones((2, 8, 8, 4)))
+    with pytest.raises(ValueError, match=r"expected 4 dimensions.*\(2, 8, 8\)"):
+        model.layers[0](np.ones((2, 8, 8)))

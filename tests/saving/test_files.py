@@ -1,0 +1,261 @@
+"""Weights and model files: round trips, Keras's own files, errors before changes, whole files only."""
+
+import h5py
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import Input, Model, Sequential, layers, saving
+from tests.real_keras import import_keras
+
+# of NumPy about PyTorch's arrays
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+RNG = np.random.default_rng(5)
+
+
+def sequential(k):
+    return k.Sequential(
+        [
+            k.layers.Input((8, 8, 3)),
+            k.layers.Conv2D(4, 3, activation="relu"),
+            k.layers.BatchNormalization(),
+            k.layers.Dropout(0.5),
+            k.layers.SeparableConv2D(6, 3),
+            k.layers.DepthwiseConv2D(3),
+            k.layers.GlobalAveragePooling2D(),
+        ]
+    )
+
+
+def functional(k):
+    x = k.layers.Input((8, 8, 3))
+    shared = k.layers.Conv2D(3, 1)
+    inner_input = k.layers.Input((8, 8, 3))
+    inner = k.Model(inner_input, k.layers.BatchNormalization()(k.layers.Conv2D(3, 3, padding="same")(inner_input)))
+    y = k.layers.Add()([shared(x), inner(shared(x))])
+    return k.Model(x, [k.layers.GlobalAveragePooling2D()(y), k.layers.Conv2D(2, 1)(y)])
+
+
+def subclassed(k):
+    class Net(k.Model):
+        def __init__(self):
+            super().__init__()
+            self.zz = k.layers.Conv2D(4, 1)
+            self.blocks = [k.layers.Conv2D(4, 1), [k.layers.BatchNormalization(), k.layers.Conv2D(4, 1)]]
+            self.table = {"b": k.layers.Conv2D(4, 1), "a": k.layers.BatchNormalization()}
+            self._hidden = k.layers.Conv2D(4, 1)
+            self.inner = k.Sequential([k.layers.Conv2D(4, 1), k.layers.ReLU()])
+
+        def call(self, inputs):
+            x = self.blocks[0](self.zz(inputs))
+            x = self.blocks[1][1](self.blocks[1][0](x))
+            x = self.table["a"](self.table["b"](x))
+            return self.inner(self._hidden(x))
+
+    model = Net()
+    model(np.ones((1, 8, 8, 3), "float32"))
+    return model
+
+
+MAKERS = [sequential, functional, subclassed]
+IDS = [maker.__name__ for maker in MAKERS]
+
+
+def randomize(model):
+    model.set_weights([RNG.uniform(0.1, 1, size=w.shape) for w in model.weights])
+    return model
+
+
+def numbers(outputs):
+    outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    return [y.detach().numpy() if hasattr(y, "detach") else y for y in outputs]
+
+
+def equal_outputs(a, b):
+    x = RNG.normal(size=(2, 8, 8, 3)).astype("float32")
+    for ours, theirs in zip(numbers(a(x)), numbers(b(x)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=IDS)
+def test_weights_round_trip(make, tmp_path):
+    model, copy = randomize(make(pydtconv)), make(pydtconv)
+    model.save_weights(tmp_path / "a.weights.h5")
+    copy.load_weights(tmp_path / "a.weights.h5")
+    for a, b in zip(model.get_weights(), copy.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=IDS)
+def test_keras_reads_our_weights(make, tmp_path):
+    ours, theirs = randomize(make(pydtconv)), make(import_keras())
+    ours.save_weights(tmp_path / "a.weights.h5")
+    theirs.load_weights(tmp_path / "a.weights.h5")
+    equal_outputs(ours, theirs)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=IDS)
+def test_we_read_weights_of_keras(make, tmp_path):
+    ours, theirs = make(pydtconv), randomize(make(import_keras()))
+    theirs.save_weights(tmp_path / "a.weights.h5")
+    ours.load_weights(tmp_path / "a.weights.h5")
+    equal_outputs(ours, theirs)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=IDS)
+def test_same_entries_as_keras(make, tmp_path):
+    def entries(path):
+        found = {}
+        with h5py.File(path) as file:
+            file.visititems(lambda name, item: found.update({name: getattr(item, "shape", None)}))
+        return found
+
+    make(pydtconv).save_weights(tmp_path / "ours.weights.h5")
+    make(import_keras()).save_weights(tmp_path / "theirs.weights.h5")
+    assert entries(tmp_path / "ours.weights.h5") == entries(tmp_path / "theirs.weights.h5")
+
+
+@pytest.mark.parametrize("make", MAKERS[:2], ids=IDS[:2])
+def test_model_round_trip(make, tmp_path):
+    model = randomize(make(pydtconv))
+    model.save(tmp_path / "a.keras")
+    copy = saving.load_model(tmp_path / "a.keras")
+    assert type(copy) is type(model)
+    assert [layer.name for layer in copy.layers] == [layer.name for layer in model.layers]
+    equal_outputs(model, copy)
+
+
+@pytest.mark.parametrize("make", MAKERS[:2], ids=IDS[:2])
+def test_keras_loads_our_model(make, tmp_path):
+    keras = import_keras()
+    model = randomize(make(pydtconv))
+    model.save(tmp_path / "a.keras")
+    equal_outputs(model, keras.saving.load_model(tmp_path / "a.keras"))
+
+
+@pytest.mark.parametrize("make", MAKERS[:2], ids=IDS[:2])
+def test_we_load_models_of_keras(make, tmp_path):
+    theirs = randomize(make(import_keras()))
+    theirs.save(tmp_path / "a.keras")
+    equal_outputs(saving.load_model(tmp_path / "a.keras"), theirs)
+
+
+def test_mismatch_names_layer_expected_found_and_changes_nothing(tmp_path):
+    def net(width):
+        return Sequential([Input((8, 8, 3)), layers.Conv2D(4, 1, name="first"), layers.Conv2D(width, 1, name="second")])
+
+    randomize(net(5)).save_weights(tmp_path / "a.weights.h5")
+    model = net(6)
+    before = model.get_weights()
+    with pytest.raises(ValueError, match=r"'second'.*kernel: expected shape \(1, 1, 4, 6\), found \(1, 1, 4, 5\)"):
+        model.load_weights(tmp_path / "a.weights.h5")
+    for a, b in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.warns(UserWarning, match="'second'"):
+        model.load_weights(tmp_path / "a.weights.h5", skip_mismatch=True)
+    after = model.get_weights()
+    assert (after[0] != before[0]).all()
+    np.testing.assert_array_equal(after[2], before[2])
+
+
+def test_missing_layer_in_file(tmp_path):
+    Sequential([Input((8, 8, 3)), layers.Conv2D(4, 1)]).save_weights(tmp_path / "a.weights.h5")
+    model = Sequential([Input((8, 8, 3)), layers.Conv2D(4, 1), layers.Conv2D(4, 1)])
+    with pytest.raises(ValueError, match="expected 2 variables, found 0"):
+        model.load_weights(tmp_path / "a.weights.h5")
+
+
+def test_names_and_existing_files(tmp_path):
+    model = Sequential([Input((8, 8, 3)), layers.Conv2D(4, 1)])
+    with pytest.raises(ValueError, match=r"\.weights\.h5"):
+        model.save_weights(tmp_path / "a.h5")
+    with pytest.raises(ValueError, match=r"\.keras"):
+        model.save(tmp_path / "a.h5")
+    with pytest.raises(FileNotFoundError):
+        model.load_weights(tmp_path / "none.weights.h5")
+    with pytest.raises(FileNotFoundError):
+        saving.load_model(tmp_path / "none.keras")
+    model.save_weights(tmp_path / "a.weights.h5")
+    with pytest.raises(FileExistsError):
+        model.save_weights(tmp_path / "a.weights.h5", overwrite=False)
+    with pytest.raises(ValueError, match="not built"):
+        Sequential([layers.Conv2D(4, 1)]).save_weights(tmp_path / "b.weights.h5")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    model = Sequential([Input((8, 8, 3)), layers.Conv2D(4, 1)])
+    path = tmp_path / "a.weights.h5"
+    model.save_weights(path)
+    old = path.read_bytes()
+
+    def broken(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pydtconv.models.weight_files._own_variables", broken)
+    with pytest.raises(OSError, match="disk full"):
+        model.save_weights(path)
+    assert path.read_bytes() == old
+    assert [file.name for file in tmp_path.iterdir()] == ["a.weights.h5"]
+
+
+@saving.register_keras_serializable(package="tests")
+class Twice(layers.Layer):
+    def __init__(self, times=2.0, **kwargs):
+        super().__init__(**kwargs)
+        self.times = times
+
+    def call(self, inputs):
+        return inputs * self.times
+
+
+class Unregistered(Twice):
+    pass
+
+
+def test_registered_and_custom_objects(tmp_path):
+    x = Input((3,))
+    Model(x, Twice(3.0)(x)).save(tmp_path / "a.keras")
+    assert saving.load_model(tmp_path / "a.keras")(np.ones((1, 3)))[0, 0] == 3
+    Model(x, Unregistered(4.0)(x)).save(tmp_path / "b.keras")
+    with pytest.raises(ValueError, match="'Unregistered'.*custom_objects"):
+        saving.load_model(tmp_path / "b.keras")
+    copy = saving.load_model(tmp_path / "b.keras", custom_objects={"Unregistered": Unregistered})
+    assert copy(np.ones((1, 3)))[0, 0] == 4
+    with saving.custom_object_scope({"Unregistered": Unregistered}):
+        saving.load_model(tmp_path / "b.keras")
+
+
+def test_ops_on_symbolic_tensors_are_saved(tmp_path):
+    x = Input((3,))
+    model = Model(x, (2 * x + 1) * x)
+    model.save(tmp_path / "a.keras")
+    a = RNG.normal(size=(4, 3))
+    np.testing.assert_allclose(saving.load_model(tmp_path / "a.keras")(a), model(a))
+
+
+def test_shared_layers_and_several_calls_are_restored(tmp_path):
+    a, b = Input((4, 4, 2), name="a"), Input((4, 4, 2), name="b")
+    conv = layers.Conv2D(2, 1)
+    model = Model({"a": a, "b": b}, {"sum": layers.Add()([conv(a), conv(conv(b))])})
+    model.save(tmp_path / "a.keras")
+    copy = saving.load_model(tmp_path / "a.keras")
+    assert len(copy.weights) == 2
+    x = {"a": RNG.normal(size=(2, 4, 4, 2)), "b": RNG.normal(size=(2, 4, 4, 2))}
+    np.testing.assert_allclose(copy(x)["sum"], model(x)["sum"], rtol=1e-6)
+
+
+def test_a_lambda_cannot_be_saved(tmp_path):
+    x = Input((3,))
+    model = Model(x, layers.Lambda(lambda y: y * 2.0)(x))
+    with pytest.raises(ValueError, match="<lambda>"):
+        model.save(tmp_path / "a.keras")
+
+
+def test_file_is_readable_by_others_as_the_umask_says(tmp_path):
+    import os
+
+    Sequential([Input((8, 8, 3)), layers.Conv2D(4, 1)]).save_weights(tmp_path / "a.weights.h5")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert (tmp_path / "a.weights.h5").stat().st_mode & 0o777 == 0o666 & ~mask
