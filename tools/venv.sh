@@ -21,8 +21,8 @@ find_python() {
             return
         fi
     done
-    found=$("${PYTHON:-python3}" --version 2>/dev/null || echo "none")
-    stop "Python 3.11 or newer is needed, found $found: install python3.11 or newer, or name one by 'make PYTHON=/path/to/python'"
+    found=$("${PYTHON:-python3}" --version 2>/dev/null || true)
+    stop "Python 3.11 or newer is needed, found ${found:-none}: install python3.11 or newer, or name one by 'make PYTHON=/path/to/python'"
 }
 
 find_compiler() {

@@ -63,5 +63,7 @@ def backward_weights(x, dy, w_shape, strides=(1, 1), padding=((0, 0), (0, 0)), d
     dw = np.zeros(w_shape)
     for inputs, outputs in _groups(x.shape[3], w_shape[3], groups):
         for i, j, rows, columns in taps:
-            dw[i, j, :, outputs] = np.tensordot(xp[:, rows, columns, inputs], dy[..., outputs], axes=([0, 1, 2], [0, 1, 2]))
+            dw[i, j, :, outputs] = np.tensordot(
+                xp[:, rows, columns, inputs], dy[..., outputs], axes=([0, 1, 2], [0, 1, 2])
+            )
     return dw

@@ -1,0 +1,111 @@
+"""What is shipped: every package and its data, a version that agrees, typed functions, one style of C."""
+
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import pydtconv
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_one_version():
+    assert pydtconv.__version__ == PROJECT["version"]
+    heading = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## ["))
+    assert heading.split("]")[0] in (f"## [{PROJECT['version']}", "## [Unreleased")
+
+
+def module_names():
+    return sorted(module.name for module in pkgutil.walk_packages(pydtconv.__path__, "pydtconv."))
+
+
+@pytest.mark.parametrize("name", [name for name in module_names() if "__main__" not in name])
+def test_every_module_can_be_imported(name):
+    importlib.import_module(name)
+
+
+def test_importing_the_package_is_light():
+    """`import pydtconv` loads neither matplotlib nor TensorBoard nor another framework."""
+    heavy = ("matplotlib", "tensorboard", "torch", "tensorflow", "keras", "sklearn", "scipy", "pytest")
+    code = "import sys, pydtconv.layers, pydtconv.models, pydtconv.datasets, pydtconv.utils, pydtconv.cli;"
+    code += f"print([name for name in {heavy} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the tracked files, so that building leaves nothing in the checkout."""
+    if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True, check=False).returncode:
+        pytest.skip("needs a git checkout to know which files are tracked")
+    folder = tmp_path_factory.mktemp("tree")
+    archive = folder / "tree.tar"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    names = [name for name in listed.split("\0") if name and (ROOT / name).exists()]
+    with tarfile.open(archive, "w") as tar:
+        for name in names:
+            tar.add(ROOT / name, name)
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder / "src", filter="data")
+    return folder / "src"
+
+
+def setup_py(folder, *arguments, **environment):
+    command = [sys.executable, "setup.py", "-q", *arguments]
+    result = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    return result
+
+
+@pytest.fixture(scope="module")
+def sdist(tree, tmp_path_factory):
+    pytest.importorskip("Cython", reason="needs Cython to build the package")
+    folder = tmp_path_factory.mktemp("sdist")
+    setup_py(tree, "sdist", "--dist-dir", str(folder))
+    return next(folder.glob("*.tar.gz"))
+
+
+def tracked(tree, *patterns):
+    return {str(path.relative_to(tree)) for pattern in patterns for path in tree.glob(pattern)}
+
+
+def test_the_sdist_has_all_that_is_needed_to_build_and_test(tree, sdist):
+    with tarfile.open(sdist) as tar:
+        names = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
+    wanted = tracked(
+        tree, "cext/**/*.[ch]", "pydtconv/**/*.py", "pydtconv/**/*.pyx", "pydtconv/**/*.pxd", "models/*.py"
+    )
+    wanted |= tracked(tree, "tests/**/*.py", "benchmarks/**/*.py", "pydtconv/datasets/*.npz", "tools/*")
+    wanted |= {"Makefile", "LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "setup.py", "pydtconv/py.typed"}
+    assert not wanted - names
+    assert not [name for name in names if name.endswith((".so", ".dylib", ".pyc", ".o"))]
+
+
+def test_a_wheel_has_all_that_is_needed_to_run():
+    """CI builds a wheel from the sdist and names it in PYDTCONV_WHEEL."""
+    path = os.environ.get("PYDTCONV_WHEEL")
+    if not path:
+        pytest.skip("needs a wheel: PYDTCONV_WHEEL=path/to.whl")
+    with zipfile.ZipFile(path) as wheel:
+        names = set(wheel.namelist())
+    wanted = tracked(ROOT, "pydtconv/**/*.py")
+    wanted |= {name.replace("models/", "pydtconv/applications/") for name in tracked(ROOT, "models/*.py")}
+    wanted |= {"pydtconv/py.typed", "pydtconv/datasets/digits.npz"}
+    assert not wanted - names
+    assert [name for name in names if name.startswith("pydtconv/_ext/lib/generic/libdtconv.")]
+    extensions = {
+        Path(name).name.split(".")[0] for name in names if name.startswith("pydtconv/_ext/") and name.endswith(".so")
+    }
+    assert {path.stem for path in (ROOT / "pydtconv" / "_ext").glob("*.pyx")} <= extensions
+    assert not [name for name in names if name.endswith((".c", ".h", ".pyx"))]

@@ -1,0 +1,136 @@
+"""What `make` says on a machine that lacks something, before it starts anything."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent.parent / "tools" / "venv.sh"
+TOOLS = ("sh", "dirname", "mktemp", "rm", "tr", "echo", "cat")
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A PATH with a shell's tools, this Python as python3 and a C compiler; programs can be replaced."""
+
+    class Machine:
+        path = tmp_path / "bin"
+
+        def link(self, name, target):
+            (self.path / name).unlink(missing_ok=True)
+            (self.path / name).symlink_to(target)
+
+        def program(self, name, text):
+            (self.path / name).unlink(missing_ok=True)
+            (self.path / name).write_text(f"#!{shutil.which('sh')}\n{text}\n")
+            (self.path / name).chmod(0o755)
+
+        def remove(self, name):
+            (self.path / name).unlink()
+
+        def check(self, **environment):
+            environment = {"PATH": str(self.path), "HOME": str(tmp_path), **environment}
+            command = [shutil.which("sh"), str(SCRIPT), "--check"]
+            return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+    machine = Machine()
+    machine.path.mkdir()
+    for name in TOOLS:
+        machine.link(name, shutil.which(name))
+    real = sys.executable
+    machine.program("python3", f'exec "{real}" "$@"')
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    machine.program("cc", f'PATH="{os.environ["PATH"]}" exec "{compiler}" "$@"')
+    return machine
+
+
+def only_line(result):
+    """The one line that was printed, of a check that failed."""
+    assert result.returncode == 1
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+def test_a_machine_with_everything(machine):
+    result = machine.check()
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "python: python3, C compiler: cc\n"
+
+
+def test_no_python(machine):
+    machine.remove("python3")
+    assert "Python 3.11 or newer is needed, found none: install python3.11" in only_line(machine.check())
+
+
+def test_an_old_python(machine):
+    machine.program("python3", '[ "$1" = --version ] && echo Python 3.9.2; exit 1')
+    assert "Python 3.11 or newer is needed, found Python 3.9.2" in only_line(machine.check())
+
+
+def test_a_newer_python_beside_an_old_one_is_taken(machine):
+    machine.program("python3", "exit 1")
+    machine.program("python3.12", f'exec "{sys.executable}" "$@"')
+    assert machine.check().stdout == "python: python3.12, C compiler: cc\n"
+
+
+def test_no_compiler(machine):
+    machine.remove("cc")
+    line = only_line(machine.check())
+    assert "a C compiler is needed, found none of cc, gcc, clang: install one" in line
+    assert "apt install gcc" in line
+
+
+def test_the_compiler_that_is_asked_for(machine):
+    machine.program("mycc", 'exec cc "$@"')
+    assert machine.check(CC="mycc").stdout == "python: python3, C compiler: mycc\n"
+    assert "found none of nocc" in only_line(machine.check(CC="nocc"))
+
+
+def test_a_compiler_without_the_c_library(machine):
+    machine.program("cc", "exit 1")
+    assert "cannot build a program: install the C library's headers" in only_line(machine.check())
+
+
+def python_where(machine, condition):
+    """A python3 that fails when its arguments contain a text."""
+    machine.program("python3", f'case "$*" in *{condition}*) exit 1;; esac\nexec "{sys.executable}" "$@"')
+
+
+def test_no_venv_module(machine):
+    python_where(machine, "ensurepip")
+    line = only_line(machine.check())
+    assert "the venv module of python3 is needed" in line
+    assert "apt install python3-venv" in line
+
+
+def test_no_python_headers(machine):
+    python_where(machine, "Python.h")
+    line = only_line(machine.check())
+    assert "Python.h" in line
+    assert "apt install python3-dev" in line
+
+
+def test_make_stops_there(machine, tmp_path):
+    """`make demo` in a copy without .venv prints that line and builds nothing."""
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("needs make")
+    root = SCRIPT.parent.parent
+    copy = tmp_path / "copy"
+    (copy / "tools").mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "setup.py", "tools/venv.sh"):
+        shutil.copy(root / name, copy / name)
+    (copy / "cext").mkdir()
+    (copy / "pydtconv").mkdir()
+    machine.remove("cc")
+    for name in ("find", "touch"):
+        machine.link(name, shutil.which(name))
+    result = subprocess.run([make, "demo"], cwd=copy, env={"PATH": str(machine.path)}, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "a C compiler is needed" in result.stderr
+    assert not (copy / ".venv").exists()
