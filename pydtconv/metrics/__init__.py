@@ -1,0 +1,174 @@
+"""Metrics with the names and arguments of `keras.metrics`, computed in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydtconv.metrics import functions
+from pydtconv.metrics.confusion import (
+    AUC,
+    FalseNegatives,
+    FalsePositives,
+    Precision,
+    Recall,
+    TrueNegatives,
+    TruePositives,
+)
+from pydtconv.metrics.f_score import F1Score, FBetaScore
+from pydtconv.metrics.functions import (
+    binary_accuracy,
+    binary_crossentropy,
+    binary_focal_crossentropy,
+    categorical_accuracy,
+    categorical_crossentropy,
+    categorical_hinge,
+    hinge,
+    huber,
+    kl_divergence,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    poisson,
+    sparse_categorical_accuracy,
+    sparse_categorical_crossentropy,
+    sparse_top_k_categorical_accuracy,
+    squared_hinge,
+    top_k_categorical_accuracy,
+)
+from pydtconv.metrics.means import (
+    Accuracy,
+    BinaryAccuracy,
+    BinaryCrossentropy,
+    CategoricalAccuracy,
+    CategoricalCrossentropy,
+    CategoricalHinge,
+    CosineSimilarity,
+    Hinge,
+    KLDivergence,
+    LogCoshError,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    Poisson,
+    RootMeanSquaredError,
+    SparseCategoricalAccuracy,
+    SparseCategoricalCrossentropy,
+    SparseTopKCategoricalAccuracy,
+    SquaredHinge,
+    TopKCategoricalAccuracy,
+)
+from pydtconv.metrics.metric import Metric
+from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, Sum
+from pydtconv.utils.lookup import lookup, snake_case
+
+_CLASSES: tuple[Any, ...] = (
+    AUC,
+    Accuracy,
+    BinaryAccuracy,
+    BinaryCrossentropy,
+    CategoricalAccuracy,
+    CategoricalCrossentropy,
+    CategoricalHinge,
+    CosineSimilarity,
+    F1Score,
+    FBetaScore,
+    FalseNegatives,
+    FalsePositives,
+    Hinge,
+    KLDivergence,
+    LogCoshError,
+    Mean,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    Poisson,
+    Precision,
+    Recall,
+    RootMeanSquaredError,
+    SparseCategoricalAccuracy,
+    SparseCategoricalCrossentropy,
+    SparseTopKCategoricalAccuracy,
+    SquaredHinge,
+    Sum,
+    TopKCategoricalAccuracy,
+    TrueNegatives,
+    TruePositives,
+)
+_FUNCTIONS: tuple[Any, ...] = (
+    binary_accuracy,
+    binary_crossentropy,
+    binary_focal_crossentropy,
+    categorical_accuracy,
+    categorical_crossentropy,
+    categorical_hinge,
+    hinge,
+    huber,
+    kl_divergence,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    poisson,
+    sparse_categorical_accuracy,
+    sparse_categorical_crossentropy,
+    sparse_top_k_categorical_accuracy,
+    squared_hinge,
+    top_k_categorical_accuracy,
+)
+_TABLE: dict[str, Any] = {
+    **{snake_case(metric.__name__): metric for metric in _CLASSES},
+    **{metric.__name__: metric for metric in _CLASSES},
+    "bce": BinaryCrossentropy,
+    "BCE": BinaryCrossentropy,
+    "mse": MeanSquaredError,
+    "MSE": MeanSquaredError,
+    "rmse": RootMeanSquaredError,
+    "RMSE": RootMeanSquaredError,
+    "mae": MeanAbsoluteError,
+    "MAE": MeanAbsoluteError,
+    "mape": MeanAbsolutePercentageError,
+    "MAPE": MeanAbsolutePercentageError,
+    "msle": MeanSquaredLogarithmicError,
+    "MSLE": MeanSquaredLogarithmicError,
+    "cosine_similarity": CosineSimilarity,
+    "log_cosh": LogCoshError,
+    "huber": huber,
+    "binary_focal_crossentropy": binary_focal_crossentropy,
+}
+
+__all__ = [
+    *sorted(metric.__name__ for metric in _CLASSES),
+    "MeanMetricWrapper",
+    "Metric",
+    "deserialize",
+    "functions",
+    "get",
+    "serialize",
+    *sorted(function.__name__ for function in _FUNCTIONS),
+]
+
+
+def get(identifier: Any) -> Any:
+    """The metric (or the function of one) of a name, a config, a class or a function; None stays None.
+
+    Raises ValueError for an unknown name, with the near ones, and TypeError for anything else.
+    """
+    if identifier is None or isinstance(identifier, Metric):
+        return identifier
+    return lookup("metric", identifier, _TABLE)
+
+
+def serialize(metric: Metric) -> dict[str, Any]:
+    """The metric as a config that `deserialize` takes."""
+    return {"class_name": type(metric).__name__, "config": metric.get_config()}
+
+
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The metric of a config.  Raises ValueError for an unknown class, with the near names."""
+    return lookup("metric", config, _TABLE, custom_objects)

@@ -1,0 +1,106 @@
+"""Base of all metrics: state over batches, in NumPy, outside of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.graph.graph import Tensor
+from pydtconv.graph.variable import Variable
+from pydtconv.utils.lookup import snake_case
+
+
+class State(Variable):
+    """A variable of a metric."""
+
+    def assign_add(self, value: Any) -> None:
+        self.assign(self.value + np.asarray(value, dtype=self.value.dtype))
+
+    def assign_sub(self, value: Any) -> None:
+        self.assign(self.value - np.asarray(value, dtype=self.value.dtype))
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        return self.value[index]
+
+
+class Metric:
+    """A figure that is gathered over batches.
+
+    Subclasses write `update_state(y_true, y_pred, sample_weight=None)` on arrays and `result()`; state that
+    `reset_state` sets back comes from `add_variable`.
+    """
+
+    def __init__(self, dtype: str | None = None, name: str | None = None) -> None:
+        self.name = name or snake_case(type(self).__name__)
+        self._dtype = str(dtype) if dtype is not None else None
+        self._states: list[tuple[State, Any]] = []
+
+    @property
+    def dtype(self) -> str:
+        return self._dtype or config.floatx()
+
+    @property
+    def variables(self) -> list[State]:
+        """The variables made by `add_variable`."""
+        return [state for state, _ in self._states]
+
+    def add_variable(
+        self, shape: Sequence[int] = (), initializer: Any = "zeros", dtype: str | None = None, name: str | None = None
+    ) -> State:
+        """A variable; initializer: "zeros", "ones", a number, an array or a callable (shape, dtype) -> array."""
+        named = {"zeros": 0.0, "ones": 1.0}
+        start = named.get(initializer, initializer) if isinstance(initializer, str) else initializer
+        if isinstance(start, str):
+            raise ValueError(f"metric {self.name!r}: expected initializer 'zeros' or 'ones', got {initializer!r}")
+        start = start if callable(start) else np.broadcast_to(np.asarray(start), tuple(shape))
+        state = State(start, tuple(shape), dtype or self.dtype, trainable=False, name=name or "state")
+        state.path = f"{self.name}/{state.name}"
+        self._states.append((state, state.numpy()))
+        return state
+
+    def add_weight(
+        self, shape: Sequence[int] = (), initializer: Any = "zeros", dtype: str | None = None, name: str | None = None
+    ) -> State:
+        """The same as `add_variable`."""
+        if isinstance(shape, str):
+            raise TypeError("add_weight: expected shape first and name=... by keyword, got a string as shape")
+        return self.add_variable(shape, initializer, dtype, name)
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define update_state")
+
+    def result(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define result")
+
+    def reset_state(self) -> None:
+        """Sets the state back to its start."""
+        for state, start in self._states:
+            state.assign(start)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Updates the state and returns the result."""
+        self.update_state(*args, **kwargs)
+        return self.result()
+
+    def get_config(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self._dtype}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Metric:
+        return cls(**config)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self.name}>"
+
+
+def as_array(metric: Metric, name: str, value: Any) -> np.ndarray:
+    """The value as an array.  Raises TypeError for symbolic tensors, which have no values yet."""
+    if isinstance(value, Tensor):
+        raise TypeError(f"metric {metric.name!r}: {name} is a symbolic tensor; metrics are updated with arrays, by fit")
+    return np.asarray(value)

@@ -1,0 +1,95 @@
+"""Means and sums over all samples seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydtconv.metrics.functions import match_ranks
+from pydtconv.metrics.metric import Metric, as_array
+
+
+def per_sample(
+    values: np.ndarray, weights: np.ndarray | None, reduce: Callable[..., Any]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """values (n, ...) and weights, which has leading axes of values', reduced to (n,) each."""
+    if weights is not None:
+        values, weights = match_ranks(values, weights)
+        if values.ndim > weights.ndim:
+            values = reduce(values, axis=tuple(range(weights.ndim, values.ndim)))
+        weights = np.broadcast_to(weights, values.shape)
+        values = values * weights
+        if weights.ndim > 1:
+            weights = reduce(weights, axis=tuple(range(1, weights.ndim)))
+    if values.ndim > 1:
+        values = reduce(values, axis=tuple(range(1, values.ndim)))
+    return values, weights
+
+
+class _Reduction(Metric):
+    """State of Mean and Sum: the sum of all values, the sum of all weights, as double-precision numbers."""
+
+    def __init__(self, name: str | None = None, dtype: str | None = None) -> None:
+        super().__init__(dtype, name)
+        self.total = 0.0
+        self.count = 0.0
+
+    def reset_state(self) -> None:
+        super().reset_state()
+        self.total = 0.0
+        self.count = 0.0
+
+    def _add(self, values: Any, weights: Any, reduce: Callable[..., Any]) -> None:
+        values = as_array(self, "values", values)
+        weights = None if weights is None else as_array(self, "sample_weight", weights)
+        if values.dtype.kind != "f":
+            values = values.astype(self.dtype)
+        values, weights = per_sample(values, weights, reduce)
+        self.total += float(values.sum(dtype=np.float64))
+        self.count += float(values.size if weights is None else weights.sum(dtype=np.float64))
+
+
+class Mean(_Reduction):
+    """The weighted mean of all values; 0 before the first one."""
+
+    def __init__(self, name: str = "mean", dtype: str | None = None) -> None:
+        super().__init__(name, dtype)
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        self._add(values, sample_weight, np.mean)
+
+    def result(self) -> float:
+        return self.total / self.count if self.count else 0.0
+
+
+class Sum(_Reduction):
+    """The weighted sum of all values."""
+
+    def __init__(self, name: str = "sum", dtype: str | None = None) -> None:
+        super().__init__(name, dtype)
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        self._add(values, sample_weight, np.sum)
+
+    def result(self) -> float:
+        return self.total
+
+
+class MeanMetricWrapper(Mean):
+    """The mean of a function fn(y_true, y_pred, **kwargs) that gives a value for each sample."""
+
+    def __init__(
+        self, fn: Callable[..., Any], name: str | None = None, dtype: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(name or getattr(fn, "__name__", type(fn).__name__), dtype)
+        self._fn = fn
+        self._fn_kwargs = kwargs
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
+        y_true, y_pred = as_array(self, "y_true", y_true), as_array(self, "y_pred", y_pred)
+        super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), sample_weight)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self._dtype, **self._fn_kwargs}

@@ -1,0 +1,74 @@
+"""Adagrad and Adadelta.
+
+Adagrad (Duchi, Hazan, Singer, JMLR 2011):
+    a = a + g^2;  w = w - lr * g / sqrt(a + epsilon)
+Adadelta (Zeiler, 2012, algorithm 1):
+    a = rho * a + (1 - rho) * g^2;  d = g * sqrt(b + epsilon) / sqrt(a + epsilon)
+    b = rho * b + (1 - rho) * d^2;  w = w - lr * d
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared, blocks
+
+
+class Adagrad(Optimizer):
+    """Steps divided by the root of the sum of all squared gradients."""
+
+    slot_names = ("accumulator",)
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        **shared: Unpack[Shared],
+    ) -> None:
+        super().__init__(learning_rate, **shared)
+        self.initial_accumulator_value = initial_accumulator_value
+        self.epsilon = epsilon
+
+    def slot_initial(self, name: str) -> float:
+        return self.initial_accumulator_value if name == "accumulator" else 0.0
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        decay = 1 - learning_rate * weight_decay
+        for p, g, a in blocks(w, dw, slots["accumulator"]):
+            p *= decay
+            a += g * g
+            p -= learning_rate * g / np.sqrt(a + self.epsilon)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"initial_accumulator_value": self.initial_accumulator_value, "epsilon": self.epsilon}
+        return super().get_config() | own
+
+
+class Adadelta(Optimizer):
+    """Steps in the ratio of moving root mean squares of changes and gradients."""
+
+    slot_names = ("accumulated_grad", "accumulated_delta_var")
+
+    def __init__(
+        self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **shared: Unpack[Shared]
+    ) -> None:
+        super().__init__(learning_rate, **shared)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        decay = 1 - learning_rate * weight_decay
+        for p, g, a, b in blocks(w, dw, slots["accumulated_grad"], slots["accumulated_delta_var"]):
+            p *= decay
+            a *= self.rho
+            a += (1 - self.rho) * g * g
+            change = g * np.sqrt(b + self.epsilon) / np.sqrt(a + self.epsilon)
+            b *= self.rho
+            b += (1 - self.rho) * change * change
+            p -= learning_rate * change
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"rho": self.rho, "epsilon": self.epsilon}

@@ -1,0 +1,156 @@
+"""Adam and its relatives.
+
+Adam (Kingma and Ba, ICLR 2015, with the correction of section 2's end), t the number of the step:
+    m = m + (1 - beta_1) * (g - m);  v = v + (1 - beta_2) * (g^2 - v)
+    w = w - lr * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon)
+AMSGrad (Reddi et al., ICLR 2018) reads the largest v so far instead of v.
+AdamW (Loshchilov and Hutter, ICLR 2019) is Adam with weight decay.
+Nadam (Dozat, ICLR workshop 2016) is Adam with Nesterov momentum, under the momentum schedule
+    u_t = beta_1 * (1 - 0.5 * 0.96^t).
+Adamax (Kingma and Ba, section 7.1):
+    m as above;  u = max(beta_2 * u, |g|);  w = w - lr / (1 - beta_1^t) * m / (u + epsilon)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from pydtconv._ext import optimizers as kernels
+from pydtconv.graph.variable import Variable
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared, blocks
+from pydtconv.optimizers.scalar import Scalar
+
+
+class Adam(Optimizer):
+    """Steps by moving averages of the gradient and of its square."""
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        **shared: Unpack[Shared],
+    ) -> None:
+        super().__init__(learning_rate, **shared)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.amsgrad = amsgrad
+        self.slot_names = ("momentum", "velocity", *(("velocity_hat",) if amsgrad else ()))
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        kernels.adam(
+            w,
+            dw,
+            slots["momentum"],
+            slots["velocity"],
+            slots.get("velocity_hat"),
+            learning_rate,
+            self.beta_1,
+            self.beta_2,
+            self.epsilon,
+            int(self.iterations) + 1,
+            weight_decay,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon, "amsgrad": self.amsgrad}
+        return super().get_config() | own
+
+
+class AdamW(Adam):
+    """Adam with weight decay apart from the gradient."""
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        weight_decay: float = 0.004,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        **shared: Unpack[Shared],
+    ) -> None:
+        if weight_decay is None:
+            raise ValueError("AdamW: expected weight_decay to be a float, got None; Adam is the same without it")
+        shared["weight_decay"] = weight_decay
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, **shared)
+
+
+class Nadam(Optimizer):
+    """Adam with Nesterov momentum."""
+
+    slot_names = ("momentum", "velocity")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **shared: Unpack[Shared],
+    ) -> None:
+        super().__init__(learning_rate, **shared)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self._product = Scalar(1.0, "float64", "u_product")
+
+    def make_states(self) -> list[Variable]:
+        return [self._product]
+
+    def begin_step(self) -> None:
+        self._product.value[...] *= self.beta_1 * (1 - 0.5 * 0.96 ** (int(self.iterations) + 1))
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        kernels.nadam(
+            w,
+            dw,
+            slots["momentum"],
+            slots["velocity"],
+            learning_rate,
+            self.beta_1,
+            self.beta_2,
+            self.epsilon,
+            int(self.iterations) + 1,
+            float(self._product),
+            weight_decay,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
+
+
+class Adamax(Optimizer):
+    """Adam by the largest instead of the mean square gradient."""
+
+    slot_names = ("momentum", "norm")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **shared: Unpack[Shared],
+    ) -> None:
+        super().__init__(learning_rate, **shared)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        rate = learning_rate / (1 - self.beta_1 ** (int(self.iterations) + 1))
+        decay = 1 - learning_rate * weight_decay
+        for p, g, m, u in blocks(w, dw, slots["momentum"], slots["norm"]):
+            p *= decay
+            m += (g - m) * (1 - self.beta_1)
+            np.maximum(self.beta_2 * u, np.abs(g), out=u)
+            p -= rate * m / (u + self.epsilon)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}

@@ -1,0 +1,77 @@
+"""Follow the regularized leader (McMahan et al., KDD 2013), q the negative of learning_rate_power.
+
+    n' = n + g^2;  z = z + (g + 2 * shrinkage * w) - (n'^q - n^q) / lr * w
+    w = (clip(z, -l1, l1) - z) / (n'^q / lr + 2 * (l2 + beta / (2 * lr)));  n = n'
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared, blocks
+
+
+class Ftrl(Optimizer):
+    """Online learning with L1 and L2 regularization."""
+
+    slot_names = ("accumulator", "linear")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float = 0.0,
+        **shared: Unpack[Shared],
+    ) -> None:
+        super().__init__(learning_rate, **shared)
+        if initial_accumulator_value < 0 or learning_rate_power > 0:
+            raise ValueError(
+                "Ftrl: expected initial_accumulator_value of 0 or more and learning_rate_power of 0 or less, "
+                f"got {initial_accumulator_value!r} and {learning_rate_power!r}"
+            )
+        for name in ("l1_regularization_strength", "l2_regularization_strength"):
+            if locals()[name] < 0:
+                raise ValueError(f"Ftrl: expected {name} of 0 or more, got {locals()[name]!r}")
+        if l2_shrinkage_regularization_strength < 0:
+            raise ValueError(
+                "Ftrl: expected l2_shrinkage_regularization_strength of 0 or more, "
+                f"got {l2_shrinkage_regularization_strength!r}"
+            )
+        self.learning_rate_power = learning_rate_power
+        self.initial_accumulator_value = initial_accumulator_value
+        self.l1_regularization_strength = l1_regularization_strength
+        self.l2_regularization_strength = l2_regularization_strength
+        self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
+        self.beta = beta
+
+    def slot_initial(self, name: str) -> float:
+        return self.initial_accumulator_value if name == "accumulator" else 0.0
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        decay = 1 - learning_rate * weight_decay
+        power, l1 = -self.learning_rate_power, self.l1_regularization_strength
+        l2 = self.l2_regularization_strength + self.beta / (2 * learning_rate)
+        for p, g, n, z in blocks(w, dw, slots["accumulator"], slots["linear"]):
+            p *= decay
+            total = n + g * g
+            grown = total**power
+            z += g + 2 * self.l2_shrinkage_regularization_strength * p - (grown - n**power) / learning_rate * p
+            p[...] = (np.clip(z, -l1, l1) - z) / (grown / learning_rate + 2 * l2)
+            n[...] = total
+
+    def get_config(self) -> dict[str, Any]:
+        own = {
+            "learning_rate_power": self.learning_rate_power,
+            "initial_accumulator_value": self.initial_accumulator_value,
+            "l1_regularization_strength": self.l1_regularization_strength,
+            "l2_regularization_strength": self.l2_regularization_strength,
+            "l2_shrinkage_regularization_strength": self.l2_shrinkage_regularization_strength,
+            "beta": self.beta,
+        }
+        return super().get_config() | own

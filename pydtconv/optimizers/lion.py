@@ -1,0 +1,38 @@
+"""Lion (Chen et al., NeurIPS 2023, algorithm 2).
+
+    w = w - lr * sign(beta_1 * m + (1 - beta_1) * g);  m = beta_2 * m + (1 - beta_2) * g
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared, blocks
+
+
+class Lion(Optimizer):
+    """Steps of one size, in the direction of a mixture of gradient and momentum."""
+
+    slot_names = ("momentum",)
+
+    def __init__(
+        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **shared: Unpack[Shared]
+    ) -> None:
+        if not 0 < beta_1 <= 1:
+            raise ValueError(f"Lion: expected beta_1 above 0 and at most 1, got {beta_1!r}")
+        super().__init__(learning_rate, **shared)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        decay = 1 - learning_rate * weight_decay
+        for p, g, m in blocks(w, dw, slots["momentum"]):
+            p *= decay
+            p -= learning_rate * np.sign(self.beta_1 * m + (1 - self.beta_1) * g)
+            m *= self.beta_2
+            m += (1 - self.beta_2) * g
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2}

@@ -1,0 +1,393 @@
+"""What all optimizers share: learning rate, iterations, slots, clipping, weight decay, averaging, accumulation.
+
+The parameters of a model, their gradients and every slot of an optimizer lie in flat arrays of one order (the model's
+`ParameterStore`), so that a step is one call of a kernel over the whole of them.  Only where variables differ (clipping
+by each one's norm, exclusion from weight decay) is it one call per run of neighbours that agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from pydtconv._ext import optimizers as kernels
+from pydtconv.graph.variable import Variable
+from pydtconv.optimizers.scalar import Scalar
+from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
+from pydtconv.utils.lookup import near, snake_case
+
+Flat = np.ndarray
+Arrays = Mapping[str, np.ndarray]
+_names: dict[str, int] = {}
+
+
+class Shared(TypedDict, total=False):
+    """Arguments of every optimizer; their defaults are `DEFAULTS`, their meaning is told in `Optimizer`."""
+
+    weight_decay: float | None
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+    name: str | None
+
+
+DEFAULTS: dict[str, Any] = {
+    "weight_decay": None,
+    "clipnorm": None,
+    "clipvalue": None,
+    "global_clipnorm": None,
+    "use_ema": False,
+    "ema_momentum": 0.99,
+    "ema_overwrite_frequency": None,
+    "loss_scale_factor": None,
+    "gradient_accumulation_steps": None,
+    "name": None,
+}
+
+
+class Optimizer:
+    """Base of all optimizers.
+
+    A subclass names its state in `slot_names` and writes `update`.  `apply(store)` takes a step: it reads
+    `store.gradients` and changes `store.parameters`; the gradients may be changed too (by clipping).
+
+    learning_rate: a float, a `LearningRateSchedule`, or a callable without arguments.
+    weight_decay: the share of each variable, times the learning rate, taken away before its update.
+    clipnorm, clipvalue, global_clipnorm: at most one; the largest norm of each variable's gradient, magnitude of each
+    element, norm of all gradients together.
+    use_ema: keeps moving averages of the variables, with ema_momentum, which replace the variables every
+    ema_overwrite_frequency steps, and in any case by `finalize_variable_values`, which `fit` calls at its end.
+    loss_scale_factor: the loss is multiplied by it before the gradients are taken, and the gradients divided by it.
+    gradient_accumulation_steps: number of steps of which the mean gradient makes one update.
+    """
+
+    #: names of the flat arrays that the method keeps besides the parameters
+    slot_names: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        learning_rate: float | LearningRateSchedule | Callable[[], Any] = 0.01,
+        **shared: Unpack[Shared],
+    ) -> None:
+        kind = type(self).__name__
+        unknown = [name for name in shared if name not in DEFAULTS]
+        if unknown:
+            raise TypeError(f"{kind}: unknown argument {unknown[0]!r}.{near(unknown[0], DEFAULTS)}")
+        values: dict[str, Any] = DEFAULTS | shared
+        if hasattr(self, "update_step"):
+            raise NotImplementedError(
+                f"{kind} defines update_step(gradient, variable, learning_rate), which is not called here: write "
+                "update(w, dw, slots, learning_rate, weight_decay) on flat arrays instead"
+            )
+        _check_arguments(kind, values)
+        self.name: str = values.pop("name") or _auto_name(kind)
+        self.weight_decay: float | None
+        self.clipnorm: float | None
+        self.clipvalue: float | None
+        self.global_clipnorm: float | None
+        self.use_ema: bool
+        self.ema_momentum: float
+        self.ema_overwrite_frequency: int | None
+        self.loss_scale_factor: float | None
+        self.gradient_accumulation_steps: int | None
+        for name, value in values.items():
+            setattr(self, name, value)
+        self._excluded: set[int] = set()
+        self._excluded_pattern: re.Pattern[str] | None = None
+        self._steps = Scalar(0, "int64", "iteration")
+        self._learning_rate = self._as_learning_rate(learning_rate)
+        self._variables: list[Variable] = []
+        self._slots: dict[int, dict[str, Variable]] = {}
+        self._states: list[Variable] = []
+        self._store: Any = None
+        self._flat: dict[str, np.ndarray] = {}
+        self._runs: list[tuple[slice, bool]] = []
+        self.built = False
+
+    # --- what subclasses write -------------------------------------------------------------------------------------
+    def slot_initial(self, name: str) -> float:
+        """The value that a slot starts with."""
+        return 0.0
+
+    def begin_step(self) -> None:
+        """Called once before the updates of a step: for numbers that belong to the step and not to a variable."""
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        """One step on flat arrays of one length, in place.
+
+        Takes learning_rate * weight_decay * w away from the parameters w, then changes them by the gradients dw and
+        the arrays of `slot_names`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define update")
+
+    # --- the step --------------------------------------------------------------------------------------------------
+    def apply(self, store: Any) -> None:
+        """One step over all variables of the store."""
+        if self._store is not store:
+            self._bind(store)
+        gradients = store.gradients
+        if self.loss_scale_factor:
+            kernels.scale(gradients, 1.0 / self.loss_scale_factor)
+        if self.gradient_accumulation_steps:
+            self._accumulate(store.parameters, gradients)
+        else:
+            self._update(store.parameters, gradients)
+        if self.use_ema:
+            self._average(store.parameters)
+        self._steps.value[...] += 1
+
+    def _update(self, parameters: np.ndarray, gradients: np.ndarray) -> None:
+        self._clip(gradients)
+        self.begin_step()
+        rate = float(self._current_learning_rate())
+        decay = float(self.weight_decay or 0.0)
+        for part, decays in self._runs:
+            slots = {name: self._flat[name][part] for name in self.slot_names}
+            self.update(parameters[part], gradients[part], slots, rate, decay if decays else 0.0)
+
+    def _accumulate(self, parameters: np.ndarray, gradients: np.ndarray) -> None:
+        steps = int(self.gradient_accumulation_steps or 1)
+        total = self._flat["gradient_accumulator"]
+        np.add(total, gradients, out=total)
+        if (int(self._steps) + 1) % steps == 0:
+            np.divide(total, steps, out=gradients)
+            self._update(parameters, gradients)
+            total.fill(0)
+
+    def _average(self, parameters: np.ndarray) -> None:
+        average = self._flat["average"]
+        steps = int(self.iterations)
+        np.subtract(average, parameters, out=average)
+        np.multiply(average, self.ema_momentum if steps else 0.0, out=average)
+        np.add(average, parameters, out=average)
+        if self.ema_overwrite_frequency and (steps + 1) % self.ema_overwrite_frequency == 0:
+            parameters[...] = average
+
+    def _clip(self, gradients: np.ndarray) -> None:
+        if self.clipvalue:
+            kernels.clip(gradients, self.clipvalue)
+        elif self.global_clipnorm:
+            _clip_norm(gradients, self.global_clipnorm)
+        elif self.clipnorm:
+            for variable in self._store.variables:
+                _clip_norm(gradients[self._store.slice_of(variable)], self.clipnorm)
+
+    # --- variables and their places --------------------------------------------------------------------------------
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Makes the slots of variables that have none yet; those of variables that are gone are dropped."""
+        previous = self._slots
+        self._variables = list(variables)
+        self._slots = {}
+        for variable in self._variables:
+            kept = previous.get(id(variable))
+            self._slots[id(variable)] = kept if kept is not None else self._make_slots(variable)
+        if not self.built:
+            self._states = self.make_states()
+        self.built = True
+        if [*previous] != [*self._slots]:
+            self._store = None
+
+    def _make_slots(self, variable: Variable) -> dict[str, Variable]:
+        slots = {}
+        for name in self._all_slots():
+            start = np.full(variable.shape, self.slot_initial(name), variable.dtype)
+            slots[name] = Variable(start, dtype=variable.dtype, trainable=False, name=f"{variable.name}_{name}")
+            slots[name].path = f"{self.name}/{variable.path.replace('/', '_')}_{name}"
+        return slots
+
+    def make_states(self) -> list[Variable]:
+        """Variables of the whole model that the method keeps besides iterations and learning rate."""
+        return []
+
+    def _all_slots(self) -> tuple[str, ...]:
+        average = ("average",) if self.use_ema else ()
+        accumulator = ("gradient_accumulator",) if self.gradient_accumulation_steps else ()
+        return average + accumulator + self.slot_names
+
+    def _bind(self, store: Any) -> None:
+        """Moves the slots into flat arrays of the store's order."""
+        known = {id(variable) for variable in self._variables}
+        if any(id(variable) not in known for variable in store.variables):
+            extra = [variable for variable in store.variables if id(variable) not in known]
+            self.build([*self._variables, *extra])
+        self._flat = {}
+        for name in self._all_slots():
+            flat = self._flat[name] = store.slot(f"{self.name}/{name}")
+            for variable in store.variables:
+                part, slot = store.slice_of(variable), self._slots[id(variable)][name]
+                flat[part] = slot.value.reshape(-1)
+                slot.value = flat[part].reshape(variable.shape)
+        self._runs = list(self._runs_of(store))
+        self._store = store
+
+    def _runs_of(self, store: Any) -> Iterator[tuple[slice, bool]]:
+        """Slices of neighbours that agree on weight decay, together all of the flat array."""
+        if not self.weight_decay or not (self._excluded or self._excluded_pattern):
+            yield slice(0, store.parameters.size), True
+            return
+        start, decays = 0, True
+        for variable in store.variables:
+            part, wants = store.slice_of(variable), self._decays(variable)
+            if wants != decays and part.start > start:
+                yield slice(start, part.start), decays
+                start = part.start
+            decays = wants
+        yield slice(start, store.parameters.size), decays
+
+    def exclude_from_weight_decay(
+        self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
+    ) -> None:
+        """Variables that do not decay: by themselves, or by regular expressions that occur in their names."""
+        self._excluded = {id(variable) for variable in var_list or ()}
+        self._excluded_pattern = re.compile("|".join(sorted(set(var_names)))) if var_names else None
+        self._store = None
+
+    def _decays(self, variable: Variable) -> bool:
+        if id(variable) in self._excluded:
+            return False
+        return not (self._excluded_pattern and self._excluded_pattern.search(variable.name))
+
+    def finalize_variable_values(self, var_list: Sequence[Variable] | None = None) -> None:
+        """Replaces the variables by their moving averages where use_ema."""
+        if self.use_ema:
+            for variable in self._variables if var_list is None else var_list:
+                if id(variable) in self._slots:
+                    variable.assign(self._slots[id(variable)]["average"].value)
+
+    # --- learning rate, iterations ---------------------------------------------------------------------------------
+    @property
+    def iterations(self) -> Any:
+        """Updates done so far: an integer variable (an int where gradients are accumulated)."""
+        if self.gradient_accumulation_steps:
+            return int(self._steps) // self.gradient_accumulation_steps
+        return self._steps
+
+    @iterations.setter
+    def iterations(self, value: Any) -> None:
+        self._steps.assign(int(value) * (self.gradient_accumulation_steps or 1))
+
+    @property
+    def learning_rate(self) -> Any:
+        """The rate of the next step: a variable that can be assigned, or a float where a schedule gives it."""
+        return self._current_learning_rate()
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        if isinstance(value, LearningRateSchedule) or (callable(value) and not hasattr(value, "__array__")):
+            self._learning_rate = value
+        elif isinstance(self._learning_rate, LearningRateSchedule):
+            raise TypeError(
+                f"{type(self).__name__}: the learning rate follows {type(self._learning_rate).__name__} and cannot be "
+                "set; construct the optimizer with a float, or assign another schedule"
+            )
+        elif isinstance(self._learning_rate, Scalar):
+            self._learning_rate.assign(value)
+        else:
+            self._learning_rate = self._as_learning_rate(float(value))
+
+    def _as_learning_rate(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            value = deserialize(value)
+        if isinstance(value, LearningRateSchedule) or (callable(value) and not hasattr(value, "__array__")):
+            return value
+        if isinstance(value, (str, bytes)) or not np.isscalar(value):
+            raise ValueError(
+                f"{type(self).__name__}: expected learning_rate to be a float, a LearningRateSchedule or a callable, "
+                f"got {value!r}"
+            )
+        return Scalar(value, "float64", "learning_rate")
+
+    def _current_learning_rate(self) -> Any:
+        if isinstance(self._learning_rate, LearningRateSchedule):
+            return float(self._learning_rate(int(self._steps)))
+        return self._learning_rate if isinstance(self._learning_rate, Scalar) else float(self._learning_rate())
+
+    # --- saving ----------------------------------------------------------------------------------------------------
+    @property
+    def variables(self) -> list[Variable]:
+        """Iterations, learning rate (where it is a variable), then the slots, variable by variable."""
+        rate = [self._learning_rate] if isinstance(self._learning_rate, Scalar) else []
+        slots = []
+        for names in ("average",), ("gradient_accumulator",), self.slot_names:
+            for variable in self._variables:
+                slots += [self._slots[id(variable)][name] for name in names if name in self._slots[id(variable)]]
+        return [self._steps, *rate, *slots, *self._states]
+
+    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
+        """Writes all variables into a mapping, under "0", "1", ..."""
+        for i, variable in enumerate(self.variables):
+            store[str(i)] = variable.numpy()
+
+    def load_own_variables(self, store: Mapping[str, Any]) -> None:
+        """Reads all variables from a mapping.  Raises ValueError, before anything is changed, where they do not fit."""
+        variables = self.variables
+        if len(store.keys()) != len(variables):
+            raise ValueError(
+                f"optimizer {self.name!r}: expected {len(variables)} variables, got {len(store.keys())}"
+                + ("" if self.built else "; the optimizer is not built yet: call build(model.trainable_variables)")
+            )
+        values = [np.asarray(store[str(i)]) for i in range(len(variables))]
+        for variable, value in zip(variables, values, strict=True):
+            if variable.shape != value.shape:
+                raise ValueError(f"variable {variable.path!r}: expected shape {variable.shape}, got {value.shape}")
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments, as they can be written to JSON."""
+        rate: Any = self._learning_rate
+        if isinstance(rate, LearningRateSchedule):
+            rate = serialize(rate)
+        elif isinstance(rate, Scalar):
+            rate = float(rate)
+        config = {"learning_rate": rate}
+        for argument in DEFAULTS:
+            config[argument] = getattr(self, argument)
+        return config
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Optimizer:
+        """The optimizer of a config."""
+        arguments = dict(config)
+        if isinstance(arguments.get("learning_rate"), Mapping):
+            arguments["learning_rate"] = deserialize(arguments["learning_rate"], custom_objects)
+        return cls(**arguments)
+
+
+def _check_arguments(kind: str, values: Mapping[str, Any]) -> None:
+    clips = {name: values[name] for name in ("clipnorm", "clipvalue", "global_clipnorm") if values[name] is not None}
+    if len(clips) > 1:
+        raise ValueError(f"{kind}: expected at most one of clipnorm, clipvalue and global_clipnorm, got {clips}")
+    for name, limit in ("gradient_accumulation_steps", 2), ("ema_overwrite_frequency", 1):
+        value = values[name]
+        if value is not None and (not isinstance(value, (int, np.integer)) or value < limit):
+            raise ValueError(f"{kind}: expected {name} to be an integer of {limit} or more, got {value!r}")
+    if not 0 <= values["ema_momentum"] <= 1:
+        raise ValueError(f"{kind}: expected ema_momentum between 0 and 1, got {values['ema_momentum']!r}")
+
+
+def _clip_norm(gradients: np.ndarray, limit: float) -> None:
+    norm = kernels.squared_norm(gradients) ** 0.5
+    if not norm <= limit:
+        kernels.scale(gradients, limit / norm)
+
+
+def _auto_name(kind: str) -> str:
+    base = snake_case(kind)
+    count = _names.get(base, 0)
+    _names[base] = count + 1
+    return base if count == 0 else f"{base}_{count}"
+
+
+def blocks(*arrays: Flat, length: int = 1 << 15) -> Iterator[tuple[Flat, ...]]:
+    """Slices of arrays of one length that fit into a core's cache, for methods written in NumPy."""
+    for start in range(0, arrays[0].size, length):
+        yield tuple(array[start : start + length] for array in arrays)

@@ -1,0 +1,56 @@
+"""RMSprop (Tieleman and Hinton, Neural Networks for Machine Learning, lecture 6e, 2012).
+
+    v = rho * v + (1 - rho) * g^2
+    a = rho * a + (1 - rho) * g                           (centered)
+    d = lr * g / sqrt(v - a^2 + epsilon)                  (without a^2 unless centered)
+    m = momentum * m + d;  w = w - m                      (w = w - d without momentum)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from pydtconv._ext import optimizers as kernels
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared
+
+
+class RMSprop(Optimizer):
+    """Steps divided by a moving root mean square of the gradient."""
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        **shared: Unpack[Shared],
+    ) -> None:
+        super().__init__(learning_rate, **shared)
+        self.rho = rho
+        self.momentum = momentum
+        self.epsilon = epsilon
+        self.centered = centered
+        self.slot_names = (
+            "velocity",
+            *(("momentum",) if momentum > 0 else ()),
+            *(("average_gradient",) if centered else ()),
+        )
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        kernels.rmsprop(
+            w,
+            dw,
+            slots["velocity"],
+            slots.get("momentum"),
+            slots.get("average_gradient"),
+            learning_rate,
+            self.rho,
+            self.momentum,
+            self.epsilon,
+            weight_decay,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"rho": self.rho, "momentum": self.momentum, "epsilon": self.epsilon, "centered": self.centered}
+        return super().get_config() | own
