@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.utils.lookup import snake_case
+from pydtconv.utils.naming import to_snake_case
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none", None)
 
@@ -26,7 +26,7 @@ class Loss:
     ) -> None:
         if reduction not in REDUCTIONS:
             raise ValueError(f"{type(self).__name__}: expected reduction to be one of {REDUCTIONS}, got {reduction!r}")
-        self.name = name or snake_case(type(self).__name__)
+        self.name = name or to_snake_case(type(self).__name__)
         self.reduction = reduction
         self._dtype = str(dtype) if dtype is not None else None
 

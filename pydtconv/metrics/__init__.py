@@ -63,7 +63,8 @@ from pydtconv.metrics.means import (
 )
 from pydtconv.metrics.metric import Metric
 from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, Sum
-from pydtconv.utils.lookup import lookup, snake_case
+from pydtconv.utils.lookup import lookup
+from pydtconv.utils.naming import to_snake_case
 
 _CLASSES: tuple[Any, ...] = (
     AUC,
@@ -122,7 +123,7 @@ _FUNCTIONS: tuple[Any, ...] = (
     top_k_categorical_accuracy,
 )
 _TABLE: dict[str, Any] = {
-    **{snake_case(metric.__name__): metric for metric in _CLASSES},
+    **{to_snake_case(metric.__name__): metric for metric in _CLASSES},
     **{metric.__name__: metric for metric in _CLASSES},
     "bce": BinaryCrossentropy,
     "BCE": BinaryCrossentropy,

@@ -17,11 +17,11 @@ from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.variable import Variable
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
-from pydtconv.utils.lookup import near, snake_case
+from pydtconv.utils.lookup import near
+from pydtconv.utils.naming import auto_name, to_snake_case
 
 Flat = np.ndarray
 Arrays = Mapping[str, np.ndarray]
-_names: dict[str, int] = {}
 
 
 class Shared(TypedDict, total=False):
@@ -88,7 +88,7 @@ class Optimizer:
                 "update(w, dw, slots, learning_rate, weight_decay) on flat arrays instead"
             )
         _check_arguments(kind, values)
-        self.name: str = values.pop("name") or _auto_name(kind)
+        self.name: str = values.pop("name") or auto_name(to_snake_case(kind))
         self.weight_decay: float | None
         self.clipnorm: float | None
         self.clipvalue: float | None
@@ -378,13 +378,6 @@ def _clip_norm(gradients: np.ndarray, limit: float) -> None:
     norm = kernels.squared_norm(gradients) ** 0.5
     if not norm <= limit:
         kernels.scale(gradients, limit / norm)
-
-
-def _auto_name(kind: str) -> str:
-    base = snake_case(kind)
-    count = _names.get(base, 0)
-    _names[base] = count + 1
-    return base if count == 0 else f"{base}_{count}"
 
 
 def blocks(*arrays: Flat, length: int = 1 << 15) -> Iterator[tuple[Flat, ...]]:

@@ -49,13 +49,3 @@ def lookup_name(kind: str, name: str, table: Mapping[str, Any], custom: Mapping[
                 return value
     raise ValueError(f"unknown {kind} {name!r}.{near(name, [*(custom or {}), *table])}")
 
-
-def snake_case(name: str) -> str:
-    """ "MeanSquaredError" -> "mean_squared_error"."""
-    letters = []
-    for i, letter in enumerate(name):
-        before, after = name[i - 1 : i], name[i + 1 : i + 2]
-        if letter.isupper() and i and (before.islower() or before.isdigit() or (after and after.islower())):
-            letters.append("_")
-        letters.append(letter.lower())
-    return "".join(letters).replace("__", "_")

@@ -1,0 +1,63 @@
+"""Checks of data against a model before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydtconv import tree
+from pydtconv.trainers.compiled import Targets
+
+
+def check_inputs(model: Any, x: Any) -> None:
+    """Raises ValueError, naming the input, where x does not have the number and shapes of the model's inputs."""
+    try:
+        expected = list(model.inputs or ())
+    except AttributeError:
+        return
+    if not expected:
+        return
+    if isinstance(x, dict):
+        names = [tensor.name for tensor in expected]
+        missing = [name for name in names if name not in x]
+        if missing:
+            if len(x) == len(names):  # the model's own structure may be a dict with other keys
+                return
+            raise ValueError(f"x: expected inputs {names}, got {sorted(x)}")
+        arrays = [x[name] for name in names]
+    else:
+        arrays = tree.flatten(x)
+    if len(arrays) != len(expected):
+        raise ValueError(
+            f"x: expected {len(expected)} input(s), {[tensor.name for tensor in expected]}, got {len(arrays)}"
+        )
+    for tensor, array in zip(expected, arrays, strict=True):
+        wanted, got = tuple(tensor.shape), tuple(array.shape)
+        if not _fits(wanted, got):
+            told = f"({', '.join(['n', *(str(e) for e in wanted[1:])])})"
+            raise ValueError(f"x: input {tensor.name!r}: expected shape {told}, got {got}")
+
+
+def _fits(wanted: tuple[int | None, ...], got: tuple[int, ...]) -> bool:
+    if len(wanted) == len(got) + 1 and wanted[-1] == 1:
+        wanted = wanted[:-1]
+    elif len(got) == len(wanted) + 1 and got[-1] == 1:
+        got = got[:-1]
+    return len(wanted) == len(got) and all(w in (None, g) for w, g in zip(wanted[1:], got[1:], strict=True))
+
+
+def check_targets(targets: Targets, y: Any, predictions: Any) -> None:
+    """Raises ValueError, naming the output, where a loss finds targets that it cannot read.
+
+    predictions: the model's outputs for some batch (with .shape).
+    """
+    for output, array, prediction in zip(targets.outputs, targets.arrange(y, "y"), tree.flatten(predictions), strict=True):
+        if output.loss is None or array is None:
+            continue
+        try:
+            output.loss.check_targets(np.asarray(array), tuple(prediction.shape))
+        except ValueError as error:
+            raise ValueError(f"y: output {output.name!r}: {error}") from error
+
+

@@ -1,0 +1,252 @@
+"""What `compile` was given, brought to one loss and one list of metrics for each output of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pydtconv import losses as losses_module
+from pydtconv import metrics as metrics_module
+from pydtconv import tree
+from pydtconv.utils.lookup import near
+
+Shape = tuple[int | None, ...]
+
+
+@dataclass
+class Output:
+    """One output of the model: its name, and the loss on it with its weight (None: not trained by itself)."""
+
+    name: str
+    loss: losses_module.Loss | None = None
+    weight: float | None = None
+
+
+class Targets:
+    """How the outputs of a model, their losses and the data's targets go together."""
+
+    def __init__(self, loss: Any, loss_weights: Any) -> None:
+        self.loss = loss
+        self.loss_weights = loss_weights
+        self.outputs: list[Output] = []
+        self.names: list[str] = []
+        self.by_name = False
+
+    def build(self, y_pred: Any, names: Sequence[str] | None, y: Any) -> None:
+        """y_pred: the model's outputs (with .shape); names: of the flat outputs; y: a batch's targets or None."""
+        flat = tree.flatten(y_pred)
+        self.by_name = isinstance(y_pred, dict)
+        self.names = _output_names(y_pred, names, len(flat))
+        specified = _for_outputs("loss", self.loss, self.names, spread=True, complete=not self.by_name)
+        weights = _for_outputs("loss_weights", self.loss_weights, self.names, spread=len(flat) == 1, complete=False)
+        self.outputs = [Output(name) for name in self.names]
+        targets = [None] * len(flat)
+        if y is not None:
+            wanted = [i for i, one in enumerate(specified) if one is not None]
+            targets = self.arrange(y, "y", wanted)
+        for output, one, weight, y_true, pred in zip(self.outputs, specified, weights, targets, flat, strict=True):
+            if one is not None and y is not None and y_true is None:
+                raise ValueError(f"y: expected targets of output {output.name!r}, which has a loss")
+            output.loss = resolve_loss(one, None if y_true is None else y_true.shape, tuple(pred.shape))
+            output.weight = None if weight is None else float(weight)
+
+    def arrange(self, y: Any, argument: str, wanted: Sequence[int] | None = None) -> list[Any]:
+        """Targets (or sample weights) as a flat list over the outputs."""
+        count = len(self.names)
+        if wanted is None:
+            wanted = [i for i, output in enumerate(self.outputs) if output.loss is not None]
+        if y is None:
+            return [None] * count
+        if isinstance(y, Mapping):
+            unknown = [key for key in y if key not in self.names]
+            if unknown:
+                raise ValueError(
+                    f"{argument}: {unknown[0]!r} is no output of the model, which has {self.names}."
+                    f"{near(str(unknown[0]), self.names)}"
+                )
+            return [y.get(name) for name in self.names]
+        leaves = tree.flatten(y)
+        if len(leaves) == count:
+            return leaves
+        if len(leaves) == len(wanted):
+            result: list[Any] = [None] * count
+            for place, leaf in zip(wanted, leaves, strict=True):
+                result[place] = leaf
+            return result
+        raise ValueError(f"{argument}: expected {count} arrays, for outputs {self.names}, got {len(leaves)}")
+
+    def weights(self, sample_weight: Any) -> list[Any]:
+        """Sample weights as a flat list over the outputs; a single array is for all of them."""
+        if sample_weight is None or isinstance(sample_weight, np.ndarray):
+            return [sample_weight] * len(self.names)
+        leaves = tree.flatten(sample_weight)
+        if len(leaves) == 1 and not isinstance(sample_weight, Mapping):
+            return leaves * len(self.names)
+        return self.arrange(sample_weight, "sample_weight")
+
+
+def _output_names(y_pred: Any, names: Sequence[str] | None, count: int) -> list[str]:
+    if isinstance(y_pred, dict) and len(y_pred) == count:
+        keys = [str(key) for key in y_pred]
+        order = sorted(keys)
+        return order
+    if names is not None and len(names) == count:
+        return list(names)
+    return ["output"] if count == 1 else [f"output_{i + 1}" for i in range(count)]
+
+
+def _for_outputs(argument: str, value: Any, names: Sequence[str], spread: bool, complete: bool) -> list[Any]:
+    """A flat list over the outputs of what was given as one thing, a list or a dict by name."""
+    if value is None:
+        return [None] * len(names)
+    if isinstance(value, Mapping) and "class_name" not in value:
+        unknown = [key for key in value if key not in names]
+        if unknown:
+            raise ValueError(
+                f"{argument}: {unknown[0]!r} is no output of the model, which has {list(names)}."
+                f"{near(str(unknown[0]), names)}"
+            )
+        missing = [name for name in names if name not in value]
+        if complete and missing:
+            raise ValueError(f"{argument}: expected an entry for each of {list(names)}, got none for {missing}")
+        return [value.get(name) for name in names]
+    if isinstance(value, (list, tuple)):
+        if len(value) != len(names):
+            raise ValueError(f"{argument}: expected {len(names)} entries, for outputs {list(names)}, got {len(value)}")
+        return list(value)
+    if not spread:
+        raise ValueError(f"{argument}: expected a list or a dict for outputs {list(names)}, got {value!r}")
+    return [value] * len(names)
+
+
+def _is_named(identifier: Any, *names: str) -> bool:
+    return isinstance(identifier, str) and identifier.lower() in names
+
+
+def _kind(target: Shape | None, prediction: Shape) -> str:
+    """binary, sparse or categorical: what a target and a prediction of these shapes mean."""
+    if prediction and prediction[-1] == 1:
+        return "binary"
+    if target is not None and (len(target) < len(prediction) or (target[-1] == 1 and (prediction[-1] or 0) > 1)):
+        return "sparse"
+    return "categorical"
+
+
+def resolve_loss(identifier: Any, target: Shape | None, prediction: Shape) -> losses_module.Loss | None:
+    """The loss of an identifier; "crossentropy" (or "ce") is chosen by shapes."""
+    if identifier is None:
+        return None
+    if _is_named(identifier, "crossentropy", "ce"):
+        chosen = {
+            "binary": losses_module.BinaryCrossentropy,
+            "sparse": losses_module.SparseCategoricalCrossentropy,
+            "categorical": losses_module.CategoricalCrossentropy,
+        }
+        return chosen[_kind(target, prediction)]()
+    loss = losses_module.get(identifier)
+    return loss if isinstance(loss, losses_module.Loss) else losses_module.LossFunctionWrapper(loss)
+
+
+def resolve_metric(identifier: Any, target: Shape, prediction: Shape) -> metrics_module.Metric:
+    """The metric of an identifier; "accuracy" (or "acc") is chosen by shapes."""
+    if _is_named(identifier, "accuracy", "acc"):
+        chosen = {
+            "binary": metrics_module.BinaryAccuracy,
+            "sparse": metrics_module.SparseCategoricalAccuracy,
+            "categorical": metrics_module.CategoricalAccuracy,
+        }
+        return chosen[_kind(target, prediction)](name=identifier)
+    metric = metrics_module.get(identifier)
+    if metric is None:
+        raise ValueError("metrics: expected a name, a metric or a function, got None")
+    if isinstance(metric, losses_module.Loss) or not isinstance(metric, metrics_module.Metric):
+        metric = metrics_module.MeanMetricWrapper(metric)
+    if isinstance(identifier, str):
+        metric.name = identifier
+    return metric
+
+
+class CompiledMetrics:
+    """The metrics of compile, made when the shapes are known."""
+
+    def __init__(self, metrics: Any, weighted_metrics: Any) -> None:
+        for name, value in ("metrics", metrics), ("weighted_metrics", weighted_metrics):
+            if value is not None and not isinstance(value, (list, tuple, dict)):
+                raise ValueError(f"{name}: expected a list or a dict, got {value!r}")
+        self.given = (metrics, weighted_metrics)
+        self.built = False
+        self._plain: list[list[metrics_module.Metric]] = []
+        self._weighted: list[list[metrics_module.Metric]] = []
+        self._prefixes: list[str] = []
+
+    @property
+    def metrics(self) -> list[metrics_module.Metric]:
+        return [metric for group in (*self._plain, *self._weighted) for metric in group]
+
+    def build(self, names: Sequence[str], y_true: Sequence[Any], y_pred: Sequence[Any]) -> None:
+        """names, y_true (None where there are no targets), y_pred: over the flat outputs, with shapes."""
+        if self.built:
+            return
+        sets = []
+        for argument, given in zip(("metrics", "weighted_metrics"), self.given, strict=True):
+            groups = _metric_groups(argument, given, names)
+            made = []
+            for name, group, target, prediction in zip(names, groups, y_true, y_pred, strict=True):
+                if group and target is None:
+                    raise ValueError(f"y: expected targets of output {name!r}, which has metrics")
+                made.append([resolve_metric(m, tuple(target.shape), tuple(prediction.shape)) for m in group])
+            sets.append(made)
+        self._plain, self._weighted = sets
+        self._prefixes = [f"{name}_" if len(names) > 1 else "" for name in names]
+        self.built = True
+
+    def update(self, y_true: Sequence[Any], y_pred: Sequence[Any], sample_weight: Sequence[Any]) -> None:
+        for group, target, prediction in zip(self._plain, y_true, y_pred, strict=True):
+            for metric in group:
+                metric.update_state(target, prediction)
+        for group, target, prediction, weight in zip(self._weighted, y_true, y_pred, sample_weight, strict=True):
+            for metric in group:
+                metric.update_state(target, prediction, sample_weight=weight)
+
+    def reset(self) -> None:
+        for metric in self.metrics:
+            metric.reset_state()
+
+    def results(self) -> dict[str, Any]:
+        """Results by name; a name that comes again is led by "weighted_", and numbered after that."""
+        results: dict[str, Any] = {}
+        for groups in self._plain, self._weighted:
+            for prefix, group in zip(self._prefixes, groups, strict=True):
+                for metric in group:
+                    results[_free_name(prefix, metric.name, results)] = metric.result()
+        return results
+
+
+def _free_name(prefix: str, name: str, taken: Mapping[str, Any]) -> str:
+    if prefix + name not in taken:
+        return prefix + name
+    weighted = f"{prefix}weighted_{name}"
+    found, count = weighted, 1
+    while found in taken:
+        found, count = f"{weighted}_{count}", count + 1
+    return found
+
+
+def _metric_groups(argument: str, given: Any, names: Sequence[str]) -> list[list[Any]]:
+    """For each output, the list of what was given for it."""
+    if not given:
+        return [[] for _ in names]
+    if isinstance(given, Mapping):
+        groups = _for_outputs(argument, given, names, spread=False, complete=False)
+    elif len(names) == 1:
+        return [tree.flatten(list(given))]
+    elif len(given) != len(names):
+        raise ValueError(
+            f"{argument}: expected {len(names)} entries, for outputs {list(names)}, or a dict by name, got {len(given)}"
+        )
+    else:
+        groups = list(given)
+    return [[] if group is None else list(group) if isinstance(group, (list, tuple)) else [group] for group in groups]

@@ -1,0 +1,248 @@
+"""Traces a model into the graph of one step, plans it, and keeps the executors, one for each shape of batch."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config, ops, tree
+from pydtconv.graph import Executor, Graph, Memory, Plan, Tensor, build_plan
+from pydtconv.ops.base import Spec
+from pydtconv.trainers.arrays import Batch
+from pydtconv.trainers.compiled import Targets
+from pydtconv.utils.random import next_seed
+
+#: executors that are kept; the one that was not used for longest goes first
+_KEPT = 24
+
+
+@dataclass
+class Results:
+    """What a step computed; arrays are views that are valid until the next step of the model.
+
+    loss: of the batch, None for "predict".  losses: of each trained output by its name, without its weight.
+    predictions: the outputs, in the model's structure.
+    """
+
+    loss: float | None
+    losses: dict[str, float]
+    predictions: Any
+
+
+class Step:
+    """An executor, and what goes in and comes out."""
+
+    def __init__(self, executor: Executor, traced: Traced) -> None:
+        self.executor = executor
+        self.traced = traced
+
+    def run(self, x: Sequence[np.ndarray], y: Sequence[Any] = (), weights: Sequence[Any] = ()) -> Results:
+        """Runs the step on a batch's arrays, over the flat structures."""
+        traced = self.traced
+        names, values = (*traced.x, *traced.y, *traced.weights), (*x, *y, *weights)
+        inputs = {name: value for name, value in zip(names, values, strict=True) if name is not None}
+        found = self.executor.run(inputs)
+        return Results(
+            loss=float(found["loss"]) if "loss" in found else None,
+            losses={name: float(found[result]) for name, result in traced.losses.items()},
+            predictions=tree.map_structure(found.__getitem__, traced.predictions),
+        )
+
+
+class Traced:
+    """A graph and the names of what goes in and comes out.
+
+    x, y, weights: names of the inputs over the flat structures, None where the step does not read one.
+    predictions: structure of names.  losses: names of the results by the output's name.
+    """
+
+    def __init__(self, training: bool) -> None:
+        self.graph = Graph(training=training)
+        self.x: list[str] = []
+        self.y: list[str | None] = []
+        self.weights: list[str | None] = []
+        self.predictions: Any = None
+        self.losses: dict[str, str] = {}
+
+    def inputs(self, kind: str, values: Sequence[Any], dtypes: Sequence[str | None]) -> list[Tensor | None]:
+        """Inputs of the values' shapes; none for a value or a dtype of None."""
+        names = getattr(self, kind)
+        tensors: list[Tensor | None] = []
+        for i, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
+            wanted = value is not None and dtype is not None
+            name = f"{kind}{i}" if wanted else None
+            names.append(name)
+            spec = Spec(tuple(value.shape), dtype) if wanted else None
+            tensors.append(self.graph.input(name, spec) if name is not None and spec is not None else None)
+        return tensors
+
+
+class Steps:
+    """The steps of one model: "train", "test" and "predict"."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.memory = Memory()
+        self.memory.state.seed = next_seed()
+        self._steps: OrderedDict[Any, Step] = OrderedDict()
+        self._values: list[tuple[Any, np.ndarray]] = []
+
+    def forget(self) -> None:
+        """Drops all steps and the store, for a model that is compiled anew; variables keep their values."""
+        self._steps.clear()
+        self.memory.store = None
+        self.memory.generation += 1
+        self._values = []
+
+    def step(self, kind: str, batch: Batch, targets: Targets | None, memory_limit: int | None = None) -> Step:
+        """The step for batches of this shape."""
+        leaves = [leaf for leaf in tree.flatten((batch.x, batch.y, batch.sample_weight))]
+        shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
+        key = (kind, shapes, memory_limit, config.num_threads())
+        step = self._steps.get(key)
+        if step is None:
+            traced = self.trace(kind, batch, targets)
+            plan = build_plan(traced.graph, memory_limit=memory_limit, slots=self._slots())
+            step = self._steps[key] = Step(Executor(plan, self.memory), traced)
+            self._note_values()
+            if len(self._steps) > _KEPT:
+                self._steps.popitem(last=False)
+        else:
+            self._steps.move_to_end(key)
+        return step
+
+    def _slots(self) -> int:
+        optimizer = getattr(self.model, "optimizer", None)
+        return 0 if optimizer is None else len(optimizer.all_slots())
+
+    # --- values that others moved ----------------------------------------------------------------------------------
+    def check_values(self) -> None:
+        """Binds the steps anew where another model, with a flat array of its own, has taken variables of this one."""
+        if all(variable.value is value for variable, value in self._values):
+            return
+        store = self.memory.store
+        if store is not None and any(variable.value.base is not store.parameters for variable in store.variables):
+            self.forget()
+        else:
+            self.memory.generation += 1
+        self._note_values()
+
+    def _note_values(self) -> None:
+        self._values = [(variable, variable.value) for variable in self.model.variables]
+
+    # --- tracing ---------------------------------------------------------------------------------------------------
+    def plan(self, batch: Batch, targets: Targets | None, memory_limit: int | None, variant: str | None) -> Plan:
+        """The plan of a training step, not to be run."""
+        graph = self.trace("train", batch, targets).graph
+        return build_plan(graph, variant=variant, memory_limit=memory_limit, slots=self._slots())
+
+    def trace(self, kind: str, batch: Batch, targets: Targets | None) -> Traced:
+        """The graph of a step.  kind "predict" has no losses; "train" has a loss to differentiate.
+
+        targets None traces the sum of the outputs' means as the loss.
+        """
+        traced = Traced(training=kind == "train")
+        with traced.graph:
+            flat_x = tree.flatten(batch.x)
+            tensors = traced.inputs("x", flat_x, [self._input_dtype()] * len(flat_x))
+            x = tree.pack_sequence_as(batch.x, tensors)
+            y_pred = self.model(x, training=kind == "train")
+            outputs = tree.flatten(y_pred)
+            for i, output in enumerate(outputs):
+                traced.graph.outputs[f"prediction{i}"] = output
+            traced.predictions = tree.pack_sequence_as(y_pred, [f"prediction{i}" for i in range(len(outputs))])
+            if kind == "predict":
+                return traced
+            if targets is None:
+                traced.graph.loss = ops.WeightedSum()(*(ops.mean(output) for output in outputs))
+                return traced
+            self._trace_losses(kind, batch, targets, traced, x, y_pred)
+        return traced
+
+    def _trace_losses(
+        self, kind: str, batch: Batch, targets: Targets, traced: Traced, x: Any, y_pred: Any
+    ) -> None:
+        outputs = tree.flatten(y_pred)
+        if not targets.outputs:
+            targets.build(y_pred, getattr(self.model, "output_names", None) if _has_names(self.model) else None, batch.y)
+        arrays = targets.arrange(batch.y, "y")
+        weights = targets.weights(batch.sample_weight)
+        overridden = self.model.overrides("compute_loss")
+        dtypes, weight_dtypes = [], []
+        for output, tensor, array in zip(targets.outputs, outputs, arrays, strict=True):
+            read = output.loss is not None or overridden
+            dtypes.append(_target_dtype(output.loss, tensor, array) if read else None)
+            weight_dtypes.append(tensor.dtype if read else None)
+        y = traced.inputs("y", arrays, dtypes)
+        w = traced.inputs("weights", weights, weight_dtypes)
+        found: dict[str, Tensor] = {}
+        if overridden:
+            total = self.model.compute_loss(
+                x=x,
+                y=_packed(batch.y, y, targets),
+                y_pred=y_pred,
+                sample_weight=None if batch.sample_weight is None else _packed(batch.sample_weight, w, targets),
+                training=kind == "train",
+            )
+        else:
+            found = losses_of(targets, y, outputs, w)
+            total = self.model.total_loss(targets, found)
+        if total is None or tuple(total.shape) != ():
+            told = "None" if total is None else f"shape {tuple(total.shape)}"
+            raise ValueError(f"loss: expected a scalar for each batch, got {told}; a reduction must not be 'none'")
+        graph = traced.graph
+        graph.outputs["loss"] = total
+        for name, loss in found.items():
+            traced.losses[name] = f"loss_{name}"
+            graph.outputs[f"loss_{name}"] = loss
+        if kind == "train":
+            scale = getattr(self.model.optimizer, "loss_scale_factor", None)
+            graph.loss = total if not scale else ops.WeightedSum((float(scale),))(total)
+
+    def _input_dtype(self) -> str:
+        dtype = getattr(self.model, "compute_dtype", None)
+        return dtype if dtype in ("float32", "float64") else config.floatx()
+
+
+def losses_of(targets: Targets, y: Sequence[Any], y_pred: Sequence[Any], weights: Sequence[Any]) -> dict[str, Tensor]:
+    """The loss of each trained output by the output's name, without its weight."""
+    found = {}
+    for output, y_true, prediction, weight in zip(targets.outputs, y, y_pred, weights, strict=True):
+        if output.loss is None:
+            continue
+        if y_true is None:
+            raise ValueError(f"y: expected targets of output {output.name!r}, which has a loss; got None")
+        try:
+            found[output.name] = output.loss(y_true, prediction, weight)
+        except ValueError as error:
+            raise ValueError(f"loss {output.loss.name!r} of output {output.name!r}: {error}") from error
+    return found
+
+
+def _has_names(model: Any) -> bool:
+    try:
+        return bool(model.output_names)
+    except AttributeError:
+        return False
+
+
+def _target_dtype(loss: Any, prediction: Tensor, array: Any) -> str | None:
+    """The dtype in which a loss reads its targets: integers as they are where they stand for classes."""
+    if array is None:
+        return None
+    if loss is not None and loss.takes_labels and array.dtype.kind in "iub":
+        return "int64" if array.dtype.itemsize > 4 else "int32"
+    return prediction.dtype
+
+
+def _packed(structure: Any, flat: Sequence[Any], targets: Targets) -> Any:
+    """Flat values over the outputs in the structure that the data has."""
+    if isinstance(structure, dict):
+        return dict(zip(targets.names, flat, strict=True))
+    if isinstance(structure, (list, tuple)):
+        return list(flat)
+    return flat[0]
