@@ -1,0 +1,25 @@
+"""Callbacks with the names and arguments of `keras.callbacks`."""
+
+from pydtconv.callbacks.callback import Callback, CallbackList
+from pydtconv.callbacks.checkpoint import ModelCheckpoint
+from pydtconv.callbacks.early_stopping import EarlyStopping
+from pydtconv.callbacks.history import CSVLogger, History
+from pydtconv.callbacks.learning_rate import LearningRateScheduler, ReduceLROnPlateau
+from pydtconv.callbacks.progbar import ProgbarLogger
+from pydtconv.callbacks.simple import LambdaCallback, TerminateOnNaN
+from pydtconv.callbacks.tensorboard import TensorBoard
+
+__all__ = [
+    "CSVLogger",
+    "Callback",
+    "CallbackList",
+    "EarlyStopping",
+    "History",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "ModelCheckpoint",
+    "ProgbarLogger",
+    "ReduceLROnPlateau",
+    "TensorBoard",
+    "TerminateOnNaN",
+]

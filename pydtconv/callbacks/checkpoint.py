@@ -1,0 +1,94 @@
+"""Writes the model, or its weights, while it is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydtconv.callbacks.callback import Logs
+from pydtconv.callbacks.monitor import Monitor, say
+
+
+class ModelCheckpoint(Monitor):
+    """Writes after each epoch, or after save_freq batches.
+
+    filepath: ends in ".keras", or in ".weights.h5" with save_weights_only; `{epoch}` (counted from 1), `{batch}` and the
+    results' names are filled in, as in "model-{epoch:02d}-{val_loss:.2f}.keras".
+    save_best_only: only when `monitor` got better (than initial_value_threshold, at first).
+    """
+
+    def __init__(
+        self,
+        filepath: str | Path,
+        monitor: str = "val_loss",
+        verbose: int = 0,
+        save_best_only: bool = False,
+        save_weights_only: bool = False,
+        mode: str = "auto",
+        save_freq: str | int = "epoch",
+        initial_value_threshold: float | None = None,
+    ) -> None:
+        super().__init__(monitor, mode)
+        self.filepath = str(filepath)
+        self.verbose = verbose
+        self.save_best_only = save_best_only
+        self.save_weights_only = save_weights_only
+        self.save_freq = save_freq
+        if save_freq != "epoch" and (isinstance(save_freq, bool) or not isinstance(save_freq, int) or save_freq < 1):
+            raise ValueError(f"ModelCheckpoint: expected save_freq 'epoch' or a number of batches, got {save_freq!r}")
+        ending = ".weights.h5" if save_weights_only else ".keras"
+        if not self.filepath.endswith(ending):
+            raise ValueError(
+                f"ModelCheckpoint: expected filepath to end in {ending!r} "
+                f"(save_weights_only={save_weights_only}), got {self.filepath!r}"
+            )
+        self.best = self.worst if initial_value_threshold is None else initial_value_threshold
+        self._epoch = 0
+        self._batches = 0
+        self._last_batch = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
+        self._epoch = epoch
+        self._last_batch = -1
+
+    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        if self.save_freq == "epoch":
+            return
+        self._batches += batch - self._last_batch
+        self._last_batch = batch
+        if self._batches >= int(self.save_freq):
+            self._batches = 0
+            self._save(self._epoch, batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        if self.save_freq == "epoch":
+            self._save(epoch, None, logs)
+
+    def _save(self, epoch: int, batch: int | None, logs: Logs | None) -> None:
+        path = self._path(epoch, batch, logs or {})
+        if self.save_best_only:
+            value = self.value(logs)
+            if value is None:
+                return
+            if not self.better(value, self.best):
+                say(self.verbose, f"\nEpoch {epoch + 1}: {self.monitor} did not improve from {self.best:.5f}")
+                return
+            text = f"{self.monitor} improved from {self.best:.5f} to {value:.5f}, saving model to {path}"
+            say(self.verbose, f"\nEpoch {epoch + 1}: {text}")
+            self.best = value
+        else:
+            say(self.verbose, f"\nEpoch {epoch + 1}: saving model to {path}")
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        if self.save_weights_only:
+            self.model.save_weights(path, overwrite=True)
+        else:
+            self.model.save(path, overwrite=True)
+
+    def _path(self, epoch: int, batch: int | None, logs: dict[str, Any]) -> str:
+        names = {"epoch": epoch + 1, **({} if batch is None else {"batch": batch + 1}), **logs}
+        try:
+            return self.filepath.format(**names)
+        except KeyError as error:
+            raise KeyError(
+                f"ModelCheckpoint: filepath {self.filepath!r} refers to {error.args[0]!r}; there are {', '.join(names)}"
+            ) from error

@@ -1,0 +1,80 @@
+"""Records of training: in memory, as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydtconv.callbacks.callback import Callback, Logs
+
+
+class History(Callback):
+    """`history`: the results of each epoch by name; `epoch`: the epochs' numbers.  fit adds one and returns it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: dict[str, list[Any]] = {}
+        self.epoch: list[int] = []
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        self.history = {}
+        self.epoch = []
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        self.epoch.append(epoch)
+        for name, value in (logs or {}).items():
+            self.history.setdefault(name, []).append(value)
+
+
+class CSVLogger(Callback):
+    """Writes the results of each epoch as a row of a file; append goes on with a file that is there."""
+
+    def __init__(self, filename: str | Path, separator: str = ",", append: bool = False) -> None:
+        super().__init__()
+        self.filename = Path(filename)
+        self.separator = separator
+        self.append = append
+        self._keys: list[str] | None = None
+        self._header = True
+        self._file: Any = None
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        self._keys = None
+        self._header = True
+        if self.append and self.filename.exists() and self.filename.stat().st_size:
+            with self.filename.open(newline="") as file:
+                row = next(csv.reader(file, delimiter=self.separator), None)
+            if row and row[0] == "epoch":
+                self._header, self._keys = False, row[1:]
+        self._file = self.filename.open("a" if self.append else "w", newline="")
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        logs = logs or {}
+        if self._keys is None:
+            self._keys = sorted(logs)
+            # epochs without validation may come first: the columns of the others are kept free
+            if self.params.get("validation") and not any(key.startswith("val_") for key in self._keys):
+                self._keys += [f"val_{key}" for key in self._keys]
+        writer = csv.writer(self._file, delimiter=self.separator, lineterminator="\n")
+        if self._header:
+            writer.writerow(["epoch", *self._keys])
+            self._header = False
+        writer.writerow([epoch, *(_cell(logs.get(key, "NA")) for key in self._keys)])
+        self._file.flush()
+
+    def on_train_end(self, logs: Logs | None = None) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return value.item()
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return f'"[{", ".join(map(str, value))}]"'
+    return value

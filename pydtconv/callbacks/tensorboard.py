@@ -1,0 +1,147 @@
+"""Results as TensorBoard shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydtconv.callbacks.callback import Callback, Logs
+
+
+class TensorBoard(Callback):
+    """Writes scalars to log_dir/train and log_dir/validation, by the package `tensorboard`.
+
+    histogram_freq: epochs between histograms of the weights, 0 for none.  update_freq: "epoch", "batch", or a number of
+    batches, for the results of training.  write_steps_per_second: also the speed of each epoch.
+    write_graph, write_images, profile_batch, embeddings_freq and embeddings_metadata of Keras's are not there: only
+    their values for "nothing" are accepted (write_graph also True, its default, which writes no graph).
+    """
+
+    def __init__(
+        self,
+        log_dir: str | Path = "logs",
+        histogram_freq: int = 0,
+        write_graph: bool = True,
+        write_images: bool = False,
+        write_steps_per_second: bool = False,
+        update_freq: str | int = "epoch",
+        profile_batch: int | tuple[int, int] = 0,
+        embeddings_freq: int = 0,
+        embeddings_metadata: Any = None,
+    ) -> None:
+        super().__init__()
+        refused = {
+            "write_images": write_images,
+            "profile_batch": profile_batch,
+            "embeddings_freq": embeddings_freq,
+            "embeddings_metadata": embeddings_metadata,
+        }
+        for name, value in refused.items():
+            if value:
+                raise ValueError(f"TensorBoard: {name} is not supported: expected it to be left out, got {value!r}")
+        if update_freq not in ("epoch", "batch") and not (isinstance(update_freq, int) and update_freq >= 1):
+            raise ValueError(f"TensorBoard: expected update_freq 'epoch', 'batch' or a number, got {update_freq!r}")
+        self._writer_class = _writer_class()
+        self.log_dir = Path(log_dir)
+        self.histogram_freq = histogram_freq
+        self.write_graph = write_graph
+        self.write_steps_per_second = write_steps_per_second
+        self.update_freq = 1 if update_freq == "batch" else update_freq
+        self._writers: dict[str, Any] = {}
+        self._step = 0
+        self._test_step = 0
+        self._epoch_start: tuple[float, int] = (0.0, 0)
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        self._step = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
+        import time
+
+        self._epoch_start = (time.perf_counter(), self._step)
+
+    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        self._step += 1
+        if isinstance(self.update_freq, int) and self._step % self.update_freq == 0:
+            self._scalars("train", {f"batch_{name}": value for name, value in (logs or {}).items()}, self._step)
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        import time
+
+        logs = logs or {}
+        train = {f"epoch_{name}": value for name, value in logs.items() if not name.startswith("val_")}
+        rate = getattr(self.model, "optimizer", None)
+        if rate is not None:
+            train["epoch_learning_rate"] = float(rate.learning_rate)
+        if self.write_steps_per_second:
+            start, step = self._epoch_start
+            train["epoch_steps_per_second"] = (self._step - step) / max(time.perf_counter() - start, 1e-9)
+        self._scalars("train", train, epoch)
+        validation = {f"epoch_{name[4:]}": value for name, value in logs.items() if name.startswith("val_")}
+        if validation:
+            self._scalars("validation", validation, epoch)
+        if self.histogram_freq and epoch % self.histogram_freq == 0:
+            self._histograms(epoch)
+
+    def on_test_end(self, logs: Logs | None = None) -> None:
+        if not self._writers.get("train"):
+            self._scalars("validation", {f"evaluation_{k}": v for k, v in (logs or {}).items()}, self._test_step)
+            self._test_step += 1
+            self._close()
+
+    def on_train_end(self, logs: Logs | None = None) -> None:
+        self._close()
+
+    def _writer(self, name: str) -> Any:
+        if name not in self._writers:
+            self._writers[name] = self._writer_class(str(self.log_dir / name))
+        return self._writers[name]
+
+    def _scalars(self, name: str, values: dict[str, Any], step: int) -> None:
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        parts = [Summary.Value(tag=tag, simple_value=float(np.mean(value))) for tag, value in values.items()]
+        self._add(name, Summary(value=parts), step)
+
+    def _histograms(self, epoch: int) -> None:
+        from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+
+        parts = []
+        for variable in self.model.weights:
+            values = np.asarray(variable.value, np.float64).ravel()
+            counts, edges = np.histogram(values, bins=30)
+            histogram = HistogramProto(
+                min=values.min(),
+                max=values.max(),
+                num=values.size,
+                sum=values.sum(),
+                sum_squares=np.square(values).sum(),
+                bucket_limit=edges[1:].tolist(),
+                bucket=counts.tolist(),
+            )
+            parts.append(Summary.Value(tag=f"{variable.path}/histogram", histo=histogram))
+        self._add("train", Summary(value=parts), epoch)
+
+    def _add(self, name: str, summary: Any, step: int) -> None:
+        import time
+
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        self._writer(name).add_event(Event(wall_time=time.time(), step=step, summary=summary))
+
+    def _close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}
+
+
+def _writer_class() -> Any:
+    try:
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    except ImportError as error:
+        raise ImportError(
+            "TensorBoard needs the package tensorboard: pip install 'pydtconv[tensorboard]'"
+        ) from error
+    return EventFileWriter
