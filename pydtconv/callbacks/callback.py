@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any
 
 Logs = dict[str, Any]
@@ -14,9 +15,8 @@ class Callback:
     logs: results by name so far; a callback may read them (epochs' logs go on to the next callback as it leaves them).
     """
 
-    def __init__(self) -> None:
-        self.params: dict[str, Any] = {}
-        self._model: Any = None
+    params: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
+    _model: Any = None
 
     @property
     def model(self) -> Any:
@@ -91,7 +91,6 @@ class CallbackList(Callback):
         model: Any = None,
         **params: Any,
     ) -> None:
-        super().__init__()
         from pydtconv.callbacks.history import History
         from pydtconv.callbacks.progbar import ProgbarLogger
 
@@ -123,7 +122,7 @@ class CallbackList(Callback):
             callback.set_params(params)
 
     def set_model(self, model: Any) -> None:
-        super().set_model(model)
+        self._model = model
         if self._history is not None:
             object.__setattr__(model, "history", self._history)
         for callback in self.callbacks:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import ops
+from pydtconv import config, ops
 from pydtconv.utils.naming import to_snake_case
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none", None)
@@ -21,6 +21,9 @@ class Loss:
     "mean_with_sample_weight" (over the sum of the weights), "sum", or "none".
     """
 
+    #: whether y_true holds class numbers instead of values of y_pred's kind
+    takes_labels = False
+
     def __init__(
         self, name: str | None = None, reduction: str | None = "sum_over_batch_size", dtype: str | None = None
     ) -> None:
@@ -33,22 +36,14 @@ class Loss:
     def call(self, y_true: Any, y_pred: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define call(y_true, y_pred)")
 
-    def prepare(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> np.ndarray:
-        """Labels as `call` reads them, checked; fit calls it on each batch's array before it enters the graph."""
-        return y_true
+    def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
+        """Raises ValueError for targets that the loss cannot read; fit calls it on its data before it starts."""
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        if not hasattr(y_pred, "apply_op"):
-            y_pred = as_floats(y_pred)
-        if not hasattr(y_true, "apply_op"):
-            y_true = self.prepare(np.asarray(y_true), np.shape(y_pred))
-            y_true = y_true if self.takes_labels else as_floats(y_true, y_pred.dtype)
+        y_true, y_pred = as_operands(y_true, y_pred, labels=self.takes_labels)
         if not self.takes_labels:
             y_true, y_pred = match_ranks(y_true, y_pred)
         return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)
-
-    #: whether y_true holds class numbers instead of values of y_pred's kind
-    takes_labels = False
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "reduction": self.reduction}
@@ -80,14 +75,16 @@ class LossFunctionWrapper(Loss):
         return super().get_config() | self._fn_kwargs
 
 
-def as_floats(value: Any, dtype: str | None = None) -> Any:
-    """A list or array as an array of a float type: the given one, its own, or the default one."""
-    array = np.asarray(value)
-    if dtype is None:
-        from pydtconv import config
-
-        dtype = array.dtype.name if array.dtype.kind == "f" else config.floatx()
-    return np.ascontiguousarray(array, dtype=dtype)
+def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, Any]:
+    """Lists and arrays as arrays that ops take: floats of the predictions' type; labels stay integers where they are."""
+    if not hasattr(y_pred, "apply_op"):
+        y_pred = np.asarray(y_pred)
+        y_pred = np.ascontiguousarray(y_pred, y_pred.dtype if y_pred.dtype.kind == "f" else config.floatx())
+    if not hasattr(y_true, "apply_op"):
+        y_true = np.asarray(y_true)
+        dtype = "int64" if labels and y_true.dtype.kind in "iub" else y_pred.dtype
+        y_true = np.ascontiguousarray(y_true, dtype)
+    return y_true, y_pred
 
 
 def match_ranks(x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -105,26 +102,20 @@ def match_ranks(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def reduce_weighted(values: Any, weights: Any, reduction: str | None) -> Any:
-    """values (n, ...), times weights of shape (n, ...) with as many or fewer axes, reduced to a scalar."""
-    total_weight = None
+    """values (n, ...), times weights, whose axes are the first ones of values', reduced to a scalar."""
     if weights is not None:
         if not hasattr(weights, "apply_op"):
-            weights = as_floats(weights, values.dtype)
-        rank = len(values.shape)
-        if len(weights.shape) == rank + 1 and weights.shape[-1] == 1:
+            weights = np.ascontiguousarray(weights, values.dtype)
+        if len(weights.shape) == len(values.shape) + 1 and weights.shape[-1] == 1:
             weights = ops.reshape(weights, weights.shape[:-1])
         if tuple(weights.shape) != tuple(values.shape[: len(weights.shape)]):
             raise ValueError(
-                f"sample_weight: expected shape {tuple(values.shape)} or its leading axes, got {tuple(weights.shape)}"
+                f"sample_weight: expected shape {tuple(values.shape)} or its first axes, got {tuple(weights.shape)}"
             )
-        total_weight = ops.sum(weights)
-        if len(weights.shape) < rank:
-            weights = ops.reshape(weights, (*weights.shape, *(1,) * (rank - len(weights.shape))))
-        values = ops.multiply(values, weights)
     if reduction in (None, "none") or len(values.shape) == 0:
-        return values
-    if reduction == "sum":
-        return ops.sum(values)
-    if reduction == "mean_with_sample_weight" and total_weight is not None:
-        return ops.divide(ops.sum(values), total_weight)
-    return ops.mean(values)
+        if weights is None:
+            return values
+        missing = len(values.shape) - len(weights.shape)
+        return ops.multiply(values, ops.reshape(weights, (*weights.shape, *(1,) * missing)) if missing else weights)
+    mean = ops.WeightedMean(reduction=str(reduction))
+    return mean(values) if weights is None else mean(values, weights)

@@ -1,64 +1,82 @@
-"""Losses on values: the functions give a value for each sample, the mean over the last axis.
+"""Losses on values: errors, divergences, hinges.
 
-y_true, y_pred: (n, ..., k); result: (n, ...).
+The functions give a value for each sample, over the last axis: y_true, y_pred (n, ..., k) -> (n, ...).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pydtconv import config, ops
-from pydtconv.losses.loss import LossFunctionWrapper, match_ranks
+from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
+
+
+def _elementwise(kind: str, y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
+    y_true, y_pred = match_ranks(*as_operands(y_true, y_pred))
+    return ops.ElementwiseLoss(kind=kind, delta=delta, epsilon=config.epsilon())(y_pred, y_true)
 
 
 def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
-    """mean (y_true - y_pred)^2."""
-    y_true, y_pred = match_ranks(y_true, y_pred)
-    return ops.mean(ops.square(ops.subtract(y_pred, y_true)), axis=-1)
+    """The mean of (y_true - y_pred)^2."""
+    return _elementwise("mse", y_true, y_pred)
 
 
 def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
-    """mean |y_true - y_pred|."""
-    y_true, y_pred = match_ranks(y_true, y_pred)
-    return ops.mean(ops.abs(ops.subtract(y_pred, y_true)), axis=-1)
+    """The mean of |y_true - y_pred|."""
+    return _elementwise("mae", y_true, y_pred)
 
 
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
-    """mean 100 |y_true - y_pred| / |y_true|."""
-    y_true, y_pred = match_ranks(y_true, y_pred)
-    scale = ops.maximum(ops.abs(y_true), config.epsilon())
-    return ops.multiply(ops.mean(ops.abs(ops.divide(ops.subtract(y_pred, y_true), scale)), axis=-1), 100.0)
+    """The mean of 100 |y_true - y_pred| / |y_true|."""
+    return _elementwise("mape", y_true, y_pred)
 
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
-    """mean (log(1 + y_true) - log(1 + y_pred))^2."""
-    y_true, y_pred = match_ranks(y_true, y_pred)
-    first = ops.log(ops.add(ops.maximum(y_pred, config.epsilon()), 1.0))
-    second = ops.log(ops.add(ops.maximum(y_true, config.epsilon()), 1.0))
-    return ops.mean(ops.square(ops.subtract(first, second)), axis=-1)
-
-
-def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
-    """error^2 / 2 up to delta, a straight line of slope delta beyond: c^2 / 2 + delta (|e| - c), c = min(|e|, delta)."""
-    y_true, y_pred = match_ranks(y_true, y_pred)
-    error = ops.abs(ops.subtract(y_pred, y_true))
-    inner = ops.minimum(error, delta)
-    outer = ops.multiply(ops.subtract(error, inner), delta)
-    return ops.mean(ops.add(ops.multiply(ops.square(inner), 0.5), outer), axis=-1)
+    """The mean of (log(1 + y_true) - log(1 + y_pred))^2."""
+    return _elementwise("msle", y_true, y_pred)
 
 
 def log_cosh(y_true: Any, y_pred: Any) -> Any:
-    """mean log(cosh(y_pred - y_true)), as x + softplus(-2 x) - log 2."""
-    y_true, y_pred = match_ranks(y_true, y_pred)
-    error = ops.subtract(y_pred, y_true)
-    values = ops.add(error, ops.softplus(ops.multiply(error, -2.0)))
-    return ops.mean(ops.subtract(values, math.log(2.0)), axis=-1)
+    """The mean of log(cosh(y_pred - y_true))."""
+    return _elementwise("logcosh", y_true, y_pred)
+
+
+def kl_divergence(y_true: Any, y_pred: Any) -> Any:
+    """The sum of y_true log(y_true / y_pred)."""
+    return _elementwise("kl_divergence", y_true, y_pred)
+
+
+def poisson(y_true: Any, y_pred: Any) -> Any:
+    """The mean of y_pred - y_true log(y_pred)."""
+    return _elementwise("poisson", y_true, y_pred)
+
+
+def hinge(y_true: Any, y_pred: Any) -> Any:
+    """The mean of max(1 - y_true y_pred, 0); labels that are all 0 or 1 are read as -1 and 1."""
+    return _elementwise("hinge", y_true, y_pred)
+
+
+def squared_hinge(y_true: Any, y_pred: Any) -> Any:
+    """The mean of max(1 - y_true y_pred, 0)^2, with labels as `hinge` reads them."""
+    return _elementwise("squared_hinge", y_true, y_pred)
+
+
+def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
+    """The mean of error^2 / 2 up to delta, of a straight line of slope delta beyond."""
+    return _elementwise("huber", y_true, y_pred, float(delta))
+
+
+def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
+    """max(largest wrong score - right score + 1, 0)."""
+    y_true, y_pred = as_operands(y_true, y_pred)
+    right = ops.sum(ops.multiply(y_true, y_pred), axis=-1)
+    wrong = ops.max(ops.multiply(ops.subtract(1.0, y_true), y_pred), axis=-1)
+    return ops.relu(ops.add(ops.subtract(wrong, right), 1.0))
 
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
     """The negative cosine of the angle between y_true and y_pred: -1 where they agree."""
-    y_true, y_pred = match_ranks(y_true, y_pred)
+    y_true, y_pred = match_ranks(*as_operands(y_true, y_pred))
     inner = ops.sum(ops.multiply(y_true, y_pred), axis=axis)
     norms = ops.multiply(_squares(y_true, axis), _squares(y_pred, axis))
     return ops.negative(ops.divide(inner, ops.sqrt(norms)))
@@ -151,3 +169,63 @@ class CosineSimilarity(LossFunctionWrapper):
         super().__init__(cosine_similarity, reduction, name, dtype, axis=axis)
 
 
+
+
+class KLDivergence(LossFunctionWrapper):
+    """The sum of y_true log(y_true / y_pred)."""
+
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "kl_divergence",
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(kl_divergence, reduction, name, dtype)
+
+
+class Poisson(LossFunctionWrapper):
+    """The mean of y_pred - y_true log(y_pred)."""
+
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "poisson",
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(poisson, reduction, name, dtype)
+
+
+class Hinge(LossFunctionWrapper):
+    """The mean of max(1 - y_true y_pred, 0)."""
+
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "hinge",
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(hinge, reduction, name, dtype)
+
+
+class SquaredHinge(LossFunctionWrapper):
+    """The mean of max(1 - y_true y_pred, 0)^2."""
+
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "squared_hinge",
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(squared_hinge, reduction, name, dtype)
+
+
+class CategoricalHinge(LossFunctionWrapper):
+    """The mean of max(largest wrong score - right score + 1, 0)."""
+
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "categorical_hinge",
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(categorical_hinge, reduction, name, dtype)

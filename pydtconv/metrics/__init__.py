@@ -63,7 +63,7 @@ from pydtconv.metrics.means import (
 )
 from pydtconv.metrics.metric import Metric
 from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, Sum
-from pydtconv.utils.lookup import lookup
+from pydtconv.saving.registry import Registry
 from pydtconv.utils.naming import to_snake_case
 
 _CLASSES: tuple[Any, ...] = (
@@ -122,7 +122,7 @@ _FUNCTIONS: tuple[Any, ...] = (
     squared_hinge,
     top_k_categorical_accuracy,
 )
-_TABLE: dict[str, Any] = {
+_names: dict[str, Any] = {
     **{to_snake_case(metric.__name__): metric for metric in _CLASSES},
     **{metric.__name__: metric for metric in _CLASSES},
     "bce": BinaryCrossentropy,
@@ -142,6 +142,7 @@ _TABLE: dict[str, Any] = {
     "huber": huber,
     "binary_focal_crossentropy": binary_focal_crossentropy,
 }
+_registry = Registry("metric", _names)
 
 __all__ = [
     *sorted(metric.__name__ for metric in _CLASSES),
@@ -158,18 +159,16 @@ __all__ = [
 def get(identifier: Any) -> Any:
     """The metric (or the function of one) of a name, a config, a class or a function; None stays None.
 
-    Raises ValueError for an unknown name, with the near ones, and TypeError for anything else.
+    Raises ValueError for an unknown name, with the near ones, and for anything else.
     """
-    if identifier is None or isinstance(identifier, Metric):
-        return identifier
-    return lookup("metric", identifier, _TABLE)
+    return identifier if isinstance(identifier, Metric) else _registry.get(identifier)
 
 
-def serialize(metric: Metric) -> dict[str, Any]:
+def serialize(metric: Any) -> Any:
     """The metric as a config that `deserialize` takes."""
-    return {"class_name": type(metric).__name__, "config": metric.get_config()}
+    return _registry.serialize(metric)
 
 
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The metric of a config.  Raises ValueError for an unknown class, with the near names."""
-    return lookup("metric", config, _TABLE, custom_objects)
+    """The metric of a config or a name.  Raises ValueError for an unknown one, with the near names."""
+    return _registry.deserialize(config, custom_objects)

@@ -13,7 +13,7 @@ from pydtconv.optimizers.lion import Lion
 from pydtconv.optimizers.optimizer import Optimizer
 from pydtconv.optimizers.rmsprop import RMSprop
 from pydtconv.optimizers.sgd import SGD
-from pydtconv.utils.lookup import lookup
+from pydtconv.saving.registry import Registry
 
 __all__ = [
     "SGD",
@@ -34,27 +34,34 @@ __all__ = [
 ]
 
 _CLASSES = (SGD, Adadelta, Adagrad, Adam, AdamW, Adamax, Ftrl, Lion, Nadam, RMSprop)
-_TABLE: dict[str, Any] = {optimizer.__name__: optimizer for optimizer in _CLASSES}
+_registry = Registry(
+    "optimizer",
+    {
+        **{optimizer.__name__.lower(): optimizer for optimizer in _CLASSES},
+        **{optimizer.__name__: optimizer for optimizer in _CLASSES},
+    },
+)
 
 
 def get(identifier: Any) -> Optimizer:
     """The optimizer of a name, a config or a class; an optimizer is returned as it is.
 
-    Raises ValueError for an unknown name, with the near ones, and TypeError for anything else.
+    Raises ValueError for an unknown name, with the near ones, and for anything else.
     """
     if isinstance(identifier, Optimizer):
         return identifier
-    found = lookup("optimizer", identifier, _TABLE)
+    known = identifier.lower() if isinstance(identifier, str) and identifier.lower() in _registry.objects else identifier
+    found = _registry.get(known)
     if not isinstance(found, Optimizer):
-        raise TypeError(f"optimizer: expected a name, a config or an Optimizer, got {identifier!r}")
+        raise ValueError(f"optimizer: expected a name, a config or an Optimizer, got {identifier!r}")
     return found
 
 
-def serialize(optimizer: Optimizer) -> dict[str, Any]:
+def serialize(optimizer: Optimizer) -> Any:
     """The optimizer as a config that `deserialize` takes."""
-    return {"class_name": type(optimizer).__name__, "config": optimizer.get_config()}
+    return _registry.serialize(optimizer)
 
 
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Optimizer:
     """The optimizer of a config.  Raises ValueError for an unknown class, with the near names."""
-    return lookup("optimizer", config, _TABLE, custom_objects)
+    return _registry.deserialize(config, custom_objects)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-import numpy as np
-
-from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared, blocks
+from pydtconv._ext import optimizers as kernels
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared
 
 
 class Adagrad(Optimizer):
@@ -36,11 +35,7 @@ class Adagrad(Optimizer):
         return self.initial_accumulator_value if name == "accumulator" else 0.0
 
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
-        decay = 1 - learning_rate * weight_decay
-        for p, g, a in blocks(w, dw, slots["accumulator"]):
-            p *= decay
-            a += g * g
-            p -= learning_rate * g / np.sqrt(a + self.epsilon)
+        kernels.adagrad(w, dw, slots["accumulator"], learning_rate, self.epsilon, weight_decay)
 
     def get_config(self) -> dict[str, Any]:
         own = {"initial_accumulator_value": self.initial_accumulator_value, "epsilon": self.epsilon}
@@ -60,15 +55,8 @@ class Adadelta(Optimizer):
         self.epsilon = epsilon
 
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
-        decay = 1 - learning_rate * weight_decay
-        for p, g, a, b in blocks(w, dw, slots["accumulated_grad"], slots["accumulated_delta_var"]):
-            p *= decay
-            a *= self.rho
-            a += (1 - self.rho) * g * g
-            change = g * np.sqrt(b + self.epsilon) / np.sqrt(a + self.epsilon)
-            b *= self.rho
-            b += (1 - self.rho) * change * change
-            p -= learning_rate * change
+        a, b = slots["accumulated_grad"], slots["accumulated_delta_var"]
+        kernels.adadelta(w, dw, a, b, learning_rate, self.rho, self.epsilon, weight_decay)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"rho": self.rho, "epsilon": self.epsilon}

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-import numpy as np
-
 from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.variable import Variable
-from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared, blocks
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared
 from pydtconv.optimizers.scalar import Scalar
 
 
@@ -48,13 +46,13 @@ class Adam(Optimizer):
             dw,
             slots["momentum"],
             slots["velocity"],
-            slots.get("velocity_hat"),
             learning_rate,
             self.beta_1,
             self.beta_2,
             self.epsilon,
             int(self.iterations) + 1,
             weight_decay,
+            slots.get("velocity_hat"),
         )
 
     def get_config(self) -> dict[str, Any]:
@@ -144,13 +142,18 @@ class Adamax(Optimizer):
         self.epsilon = epsilon
 
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
-        rate = learning_rate / (1 - self.beta_1 ** (int(self.iterations) + 1))
-        decay = 1 - learning_rate * weight_decay
-        for p, g, m, u in blocks(w, dw, slots["momentum"], slots["norm"]):
-            p *= decay
-            m += (g - m) * (1 - self.beta_1)
-            np.maximum(self.beta_2 * u, np.abs(g), out=u)
-            p -= rate * m / (u + self.epsilon)
+        kernels.adamax(
+            w,
+            dw,
+            slots["momentum"],
+            slots["norm"],
+            learning_rate,
+            self.beta_1,
+            self.beta_2,
+            self.epsilon,
+            int(self.iterations) + 1,
+            weight_decay,
+        )
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-import numpy as np
-
-from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared, blocks
+from pydtconv._ext import optimizers as kernels
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared
 
 
 class Ftrl(Optimizer):
@@ -35,14 +34,9 @@ class Ftrl(Optimizer):
                 "Ftrl: expected initial_accumulator_value of 0 or more and learning_rate_power of 0 or less, "
                 f"got {initial_accumulator_value!r} and {learning_rate_power!r}"
             )
-        for name in ("l1_regularization_strength", "l2_regularization_strength"):
-            if locals()[name] < 0:
-                raise ValueError(f"Ftrl: expected {name} of 0 or more, got {locals()[name]!r}")
-        if l2_shrinkage_regularization_strength < 0:
-            raise ValueError(
-                "Ftrl: expected l2_shrinkage_regularization_strength of 0 or more, "
-                f"got {l2_shrinkage_regularization_strength!r}"
-            )
+        strengths = (l1_regularization_strength, l2_regularization_strength, l2_shrinkage_regularization_strength)
+        if min(strengths) < 0:
+            raise ValueError(f"Ftrl: expected regularization strengths of 0 or more, got {strengths}")
         self.learning_rate_power = learning_rate_power
         self.initial_accumulator_value = initial_accumulator_value
         self.l1_regularization_strength = l1_regularization_strength
@@ -54,16 +48,19 @@ class Ftrl(Optimizer):
         return self.initial_accumulator_value if name == "accumulator" else 0.0
 
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
-        decay = 1 - learning_rate * weight_decay
-        power, l1 = -self.learning_rate_power, self.l1_regularization_strength
-        l2 = self.l2_regularization_strength + self.beta / (2 * learning_rate)
-        for p, g, n, z in blocks(w, dw, slots["accumulator"], slots["linear"]):
-            p *= decay
-            total = n + g * g
-            grown = total**power
-            z += g + 2 * self.l2_shrinkage_regularization_strength * p - (grown - n**power) / learning_rate * p
-            p[...] = (np.clip(z, -l1, l1) - z) / (grown / learning_rate + 2 * l2)
-            n[...] = total
+        kernels.ftrl(
+            w,
+            dw,
+            slots["accumulator"],
+            slots["linear"],
+            learning_rate,
+            self.learning_rate_power,
+            self.l1_regularization_strength,
+            self.l2_regularization_strength,
+            self.l2_shrinkage_regularization_strength,
+            self.beta,
+            weight_decay,
+        )
 
     def get_config(self) -> dict[str, Any]:
         own = {

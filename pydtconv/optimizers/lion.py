@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-import numpy as np
-
-from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared, blocks
+from pydtconv._ext import optimizers as kernels
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared
 
 
 class Lion(Optimizer):
@@ -27,12 +26,7 @@ class Lion(Optimizer):
         self.beta_2 = beta_2
 
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
-        decay = 1 - learning_rate * weight_decay
-        for p, g, m in blocks(w, dw, slots["momentum"]):
-            p *= decay
-            p -= learning_rate * np.sign(self.beta_1 * m + (1 - self.beta_1) * g)
-            m *= self.beta_2
-            m += (1 - self.beta_2) * g
+        kernels.lion(w, dw, slots["momentum"], learning_rate, self.beta_1, self.beta_2, weight_decay)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2}

@@ -110,6 +110,7 @@ class Optimizer:
         self._store: Any = None
         self._flat: dict[str, np.ndarray] = {}
         self._runs: list[tuple[slice, bool]] = []
+        self._constrained: list[Variable] = []
         self.built = False
 
     # --- what subclasses write -------------------------------------------------------------------------------------
@@ -143,6 +144,8 @@ class Optimizer:
         if self.use_ema:
             self._average(store.parameters)
         self._steps.value[...] += 1
+        for variable in self._constrained:
+            variable.assign(variable.constraint(variable.value))
 
     def _update(self, parameters: np.ndarray, gradients: np.ndarray) -> None:
         self._clip(gradients)
@@ -156,18 +159,15 @@ class Optimizer:
     def _accumulate(self, parameters: np.ndarray, gradients: np.ndarray) -> None:
         steps = int(self.gradient_accumulation_steps or 1)
         total = self._flat["gradient_accumulator"]
-        np.add(total, gradients, out=total)
+        kernels.add_scaled(gradients, 1.0, total)
         if (int(self._steps) + 1) % steps == 0:
             np.divide(total, steps, out=gradients)
             self._update(parameters, gradients)
             total.fill(0)
 
     def _average(self, parameters: np.ndarray) -> None:
-        average = self._flat["average"]
-        steps = int(self.iterations)
-        np.subtract(average, parameters, out=average)
-        np.multiply(average, self.ema_momentum if steps else 0.0, out=average)
-        np.add(average, parameters, out=average)
+        average, steps = self._flat["average"], int(self.iterations)
+        kernels.moving_average(parameters, self.ema_momentum if steps else 0.0, average)
         if self.ema_overwrite_frequency and (steps + 1) % self.ema_overwrite_frequency == 0:
             parameters[...] = average
 
@@ -197,7 +197,7 @@ class Optimizer:
 
     def _make_slots(self, variable: Variable) -> dict[str, Variable]:
         slots = {}
-        for name in self._all_slots():
+        for name in self.all_slots():
             start = np.full(variable.shape, self.slot_initial(name), variable.dtype)
             slots[name] = Variable(start, dtype=variable.dtype, trainable=False, name=f"{variable.name}_{name}")
             slots[name].path = f"{self.name}/{variable.path.replace('/', '_')}_{name}"
@@ -207,7 +207,8 @@ class Optimizer:
         """Variables of the whole model that the method keeps besides iterations and learning rate."""
         return []
 
-    def _all_slots(self) -> tuple[str, ...]:
+    def all_slots(self) -> tuple[str, ...]:
+        """Names of all flat arrays that the optimizer keeps."""
         average = ("average",) if self.use_ema else ()
         accumulator = ("gradient_accumulator",) if self.gradient_accumulation_steps else ()
         return average + accumulator + self.slot_names
@@ -219,14 +220,25 @@ class Optimizer:
             extra = [variable for variable in store.variables if id(variable) not in known]
             self.build([*self._variables, *extra])
         self._flat = {}
-        for name in self._all_slots():
+        for name in self.all_slots():
             flat = self._flat[name] = store.slot(f"{self.name}/{name}")
             for variable in store.variables:
                 part, slot = store.slice_of(variable), self._slots[id(variable)][name]
                 flat[part] = slot.value.reshape(-1)
                 slot.value = flat[part].reshape(variable.shape)
         self._runs = list(self._runs_of(store))
+        self._constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
         self._store = store
+
+    def release(self) -> None:
+        """Takes the slots out of the flat arrays, for another optimizer to use the store; they keep their values."""
+        if self._store is not None:
+            for slots in self._slots.values():
+                for slot in slots.values():
+                    slot.value = slot.value.copy()
+            for name in self._flat:
+                self._store.slots.pop(f"{self.name}/{name}", None)
+        self._store, self._flat = None, {}
 
     def _runs_of(self, store: Any) -> Iterator[tuple[slice, bool]]:
         """Slices of neighbours that agree on weight decay, together all of the flat array."""
@@ -379,8 +391,3 @@ def _clip_norm(gradients: np.ndarray, limit: float) -> None:
     if not norm <= limit:
         kernels.scale(gradients, limit / norm)
 
-
-def blocks(*arrays: Flat, length: int = 1 << 15) -> Iterator[tuple[Flat, ...]]:
-    """Slices of arrays of one length that fit into a core's cache, for methods written in NumPy."""
-    for start in range(0, arrays[0].size, length):
-        yield tuple(array[start : start + length] for array in arrays)

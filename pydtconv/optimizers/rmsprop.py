@@ -42,13 +42,13 @@ class RMSprop(Optimizer):
             w,
             dw,
             slots["velocity"],
-            slots.get("momentum"),
-            slots.get("average_gradient"),
             learning_rate,
             self.rho,
             self.momentum,
             self.epsilon,
             weight_decay,
+            slots.get("average_gradient"),
+            slots.get("momentum"),
         )
 
     def get_config(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydtconv.utils.lookup import lookup
+from pydtconv.saving.registry import Registry
 
 
 class LearningRateSchedule:
@@ -217,7 +217,7 @@ def _config(schedule: LearningRateSchedule, *names: str) -> dict[str, Any]:
     return {name: getattr(schedule, name) for name in names}
 
 
-_TABLE = {
+_schedules = {
     schedule.__name__: schedule
     for schedule in (
         ExponentialDecay,
@@ -228,14 +228,14 @@ _TABLE = {
         CosineDecayRestarts,
     )
 }
+_registry = Registry("learning-rate schedule", _schedules)
 
 
-def serialize(learning_rate_schedule: LearningRateSchedule) -> dict[str, Any]:
+def serialize(learning_rate_schedule: LearningRateSchedule) -> Any:
     """The schedule as a config that `deserialize` takes."""
-    kind = type(learning_rate_schedule).__name__
-    return {"class_name": kind, "config": learning_rate_schedule.get_config()}
+    return _registry.serialize(learning_rate_schedule)
 
 
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> LearningRateSchedule:
     """The schedule of a config.  Raises ValueError for an unknown class, with the near names."""
-    return lookup("learning-rate schedule", config, _TABLE, custom_objects)
+    return _registry.deserialize(config, custom_objects)

@@ -35,6 +35,15 @@ class Targets:
         self.names: list[str] = []
         self.by_name = False
 
+    def check_names(self) -> None:
+        """Raises ValueError for what names no loss."""
+        for identifier in _identifiers(self.loss):
+            if not _is_named(identifier, "crossentropy", "ce"):
+                losses_module.get(identifier)
+        for weight in _identifiers(self.loss_weights):
+            if weight is not None and not isinstance(weight, (int, float, np.number)):
+                raise ValueError(f"loss_weights: expected numbers, got {weight!r}")
+
     def build(self, y_pred: Any, names: Sequence[str] | None, y: Any) -> None:
         """y_pred: the model's outputs (with .shape); names: of the flat outputs; y: a batch's targets or None."""
         flat = tree.flatten(y_pred)
@@ -122,6 +131,15 @@ def _for_outputs(argument: str, value: Any, names: Sequence[str], spread: bool, 
     return [value] * len(names)
 
 
+def _identifiers(given: Any) -> list[Any]:
+    """All identifiers in a nested structure; a config is one."""
+    if isinstance(given, Mapping) and "class_name" not in given:
+        return [one for part in given.values() for one in _identifiers(part)]
+    if isinstance(given, (list, tuple)):
+        return [one for part in given for one in _identifiers(part)]
+    return [given]
+
+
 def _is_named(identifier: Any, *names: str) -> bool:
     return isinstance(identifier, str) and identifier.lower() in names
 
@@ -181,6 +199,12 @@ class CompiledMetrics:
         self._plain: list[list[metrics_module.Metric]] = []
         self._weighted: list[list[metrics_module.Metric]] = []
         self._prefixes: list[str] = []
+
+    def check_names(self) -> None:
+        """Raises ValueError for what names no metric."""
+        for identifier in _identifiers(list(self.given)):
+            if not _is_named(identifier, "accuracy", "acc"):
+                metrics_module.get(identifier)
 
     @property
     def metrics(self) -> list[metrics_module.Metric]:

@@ -40,6 +40,11 @@ class Step:
         self.executor = executor
         self.traced = traced
 
+    @property
+    def shapes(self) -> Any:
+        """The structure of the outputs, as tensors."""
+        return self.traced.outputs
+
     def run(self, x: Sequence[np.ndarray], y: Sequence[Any] = (), weights: Sequence[Any] = ()) -> Results:
         """Runs the step on a batch's arrays, over the flat structures."""
         traced = self.traced
@@ -66,6 +71,7 @@ class Traced:
         self.y: list[str | None] = []
         self.weights: list[str | None] = []
         self.predictions: Any = None
+        self.outputs: Any = None
         self.losses: dict[str, str] = {}
 
     def inputs(self, kind: str, values: Sequence[Any], dtypes: Sequence[str | None]) -> list[Tensor | None]:
@@ -135,10 +141,47 @@ class Steps:
         self._values = [(variable, variable.value) for variable in self.model.variables]
 
     # --- tracing ---------------------------------------------------------------------------------------------------
-    def plan(self, batch: Batch, targets: Targets | None, memory_limit: int | None, variant: str | None) -> Plan:
-        """The plan of a training step, not to be run."""
+    def plan(self, batch_size: int, targets: Targets | None, memory_limit: int | None, variant: str | None) -> Plan:
+        """The plan of a training step, not to be run.  Raises ValueError where input shapes are not known."""
+        x = self._example(batch_size)
+        if targets is not None and targets.loss is None:
+            targets = None
+        batch = Batch(x, None, None, batch_size)
+        if targets is not None:
+            predictions = self.trace("predict", batch, None).outputs
+            batch.y = self._example_targets(predictions, targets)
+            targets = Targets(targets.loss, targets.loss_weights)
         graph = self.trace("train", batch, targets).graph
         return build_plan(graph, variant=variant, memory_limit=memory_limit, slots=self._slots())
+
+    def _example(self, batch_size: int) -> Any:
+        """Inputs of the model's shapes that take no memory."""
+        try:
+            shapes = self.model.input_shape
+        except AttributeError:
+            shapes = None
+        if shapes is None:
+            shapes = getattr(self.model, "_build_shapes", None)
+        if shapes is None:
+            raise ValueError(f"plan: the input shape of model {self.model.name!r} is not known: call it on data first")
+
+        def zeros(shape: tuple[int | None, ...]) -> np.ndarray:
+            if None in shape[1:]:
+                raise ValueError(f"plan: expected input shapes that are known but for the batch, got {shape}")
+            return _empty((batch_size, *shape[1:]), self._input_dtype())
+
+        return tree.map_shape_structure(zeros, shapes)
+
+    def _example_targets(self, predictions: Any, targets: Targets) -> Any:
+        flat = tree.flatten(predictions)
+        probe = Targets(targets.loss, None)
+        probe.build(predictions, self._output_names(), None)
+        arrays = []
+        for output, prediction in zip(probe.outputs, flat, strict=True):
+            sparse = output.loss is not None and output.loss.takes_labels
+            shape = prediction.shape[:-1] if sparse else prediction.shape
+            arrays.append(None if output.loss is None else _empty(shape, "int32" if sparse else prediction.dtype))
+        return tree.pack_sequence_as(predictions, arrays)
 
     def trace(self, kind: str, batch: Batch, targets: Targets | None) -> Traced:
         """The graph of a step.  kind "predict" has no losses; "train" has a loss to differentiate.
@@ -151,7 +194,7 @@ class Steps:
             tensors = traced.inputs("x", flat_x, [self._input_dtype()] * len(flat_x))
             x = tree.pack_sequence_as(batch.x, tensors)
             y_pred = self.model(x, training=kind == "train")
-            outputs = tree.flatten(y_pred)
+            traced.outputs, outputs = y_pred, tree.flatten(y_pred)
             for i, output in enumerate(outputs):
                 traced.graph.outputs[f"prediction{i}"] = output
             traced.predictions = tree.pack_sequence_as(y_pred, [f"prediction{i}" for i in range(len(outputs))])
@@ -168,7 +211,7 @@ class Steps:
     ) -> None:
         outputs = tree.flatten(y_pred)
         if not targets.outputs:
-            targets.build(y_pred, getattr(self.model, "output_names", None) if _has_names(self.model) else None, batch.y)
+            targets.build(y_pred, self._output_names(), batch.y)
         arrays = targets.arrange(batch.y, "y")
         weights = targets.weights(batch.sample_weight)
         overridden = self.model.overrides("compute_loss")
@@ -203,6 +246,12 @@ class Steps:
             scale = getattr(self.model.optimizer, "loss_scale_factor", None)
             graph.loss = total if not scale else ops.WeightedSum((float(scale),))(total)
 
+    def _output_names(self) -> list[str] | None:
+        try:
+            return list(self.model.output_names)
+        except AttributeError:
+            return None
+
     def _input_dtype(self) -> str:
         dtype = getattr(self.model, "compute_dtype", None)
         return dtype if dtype in ("float32", "float64") else config.floatx()
@@ -223,11 +272,9 @@ def losses_of(targets: Targets, y: Sequence[Any], y_pred: Sequence[Any], weights
     return found
 
 
-def _has_names(model: Any) -> bool:
-    try:
-        return bool(model.output_names)
-    except AttributeError:
-        return False
+def _empty(shape: Sequence[int | None], dtype: str) -> np.ndarray:
+    """An array of this shape that takes no memory."""
+    return np.broadcast_to(np.zeros((), dtype), tuple(shape))  # type: ignore[arg-type]
 
 
 def _target_dtype(loss: Any, prediction: Tensor, array: Any) -> str | None:

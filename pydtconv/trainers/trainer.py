@@ -320,6 +320,7 @@ class Trainer:
             verbose=verbose,
             epochs=epochs,
             steps=epochs_of.num_batches,
+            validation=validation is not None,
         )
         self._set("stop_training", False)
         logs: dict[str, Any] = {}

@@ -1,0 +1,133 @@
+"""Losses with the names and arguments of `keras.losses`, in operators of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydtconv.losses.crossentropy import (
+    BinaryCrossentropy,
+    BinaryFocalCrossentropy,
+    CategoricalCrossentropy,
+    CategoricalFocalCrossentropy,
+    SparseCategoricalCrossentropy,
+    binary_crossentropy,
+    binary_focal_crossentropy,
+    categorical_crossentropy,
+    categorical_focal_crossentropy,
+    sparse_categorical_crossentropy,
+)
+from pydtconv.losses.loss import Loss, LossFunctionWrapper
+from pydtconv.losses.regression import (
+    CategoricalHinge,
+    CosineSimilarity,
+    Hinge,
+    Huber,
+    KLDivergence,
+    LogCosh,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    Poisson,
+    SquaredHinge,
+    categorical_hinge,
+    cosine_similarity,
+    hinge,
+    huber,
+    kl_divergence,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    poisson,
+    squared_hinge,
+)
+from pydtconv.saving.registry import Registry
+from pydtconv.utils.naming import to_snake_case
+
+_CLASSES: tuple[Any, ...] = (
+    BinaryCrossentropy,
+    BinaryFocalCrossentropy,
+    CategoricalCrossentropy,
+    CategoricalFocalCrossentropy,
+    CategoricalHinge,
+    CosineSimilarity,
+    Hinge,
+    Huber,
+    KLDivergence,
+    LogCosh,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    Poisson,
+    SparseCategoricalCrossentropy,
+    SquaredHinge,
+)
+_FUNCTIONS: tuple[Any, ...] = (
+    binary_crossentropy,
+    binary_focal_crossentropy,
+    categorical_crossentropy,
+    categorical_focal_crossentropy,
+    categorical_hinge,
+    cosine_similarity,
+    hinge,
+    huber,
+    kl_divergence,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    poisson,
+    sparse_categorical_crossentropy,
+    squared_hinge,
+)
+_ALIASES = {
+    "bce": BinaryCrossentropy,
+    "kld": KLDivergence,
+    "mae": MeanAbsoluteError,
+    "mape": MeanAbsolutePercentageError,
+    "mse": MeanSquaredError,
+    "msle": MeanSquaredLogarithmicError,
+    "logcosh": LogCosh,
+}
+_registry = Registry(
+    "loss",
+    {
+        **{to_snake_case(loss.__name__): loss for loss in _CLASSES},
+        **{loss.__name__: loss for loss in _CLASSES},
+        **_ALIASES,
+        **{name.upper(): loss for name, loss in _ALIASES.items()},
+    },
+)
+
+__all__ = [
+    *sorted(loss.__name__ for loss in _CLASSES),
+    "Loss",
+    "LossFunctionWrapper",
+    "deserialize",
+    "get",
+    "serialize",
+    *sorted(function.__name__ for function in _FUNCTIONS),
+]
+
+
+def get(identifier: Any) -> Any:
+    """The loss of a name, a config, a class or a function (y_true, y_pred); None stays None.
+
+    Raises ValueError for an unknown name, with the near ones, and for anything else.
+    """
+    return _registry.get(identifier)
+
+
+def serialize(loss: Any) -> Any:
+    """The loss as a config that `deserialize` takes."""
+    return _registry.serialize(loss)
+
+
+def deserialize(name: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The loss of a config or a name.  Raises ValueError for an unknown one, with the near names."""
+    return _registry.deserialize(name, custom_objects)

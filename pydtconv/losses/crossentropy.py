@@ -1,0 +1,247 @@
+"""Cross-entropies.  The functions give a value for each sample.
+
+With probabilities, what is minimised is -sum t log(p); a softmax (or sigmoid) in front of it is found in the graph and
+computed together with it, so that models with and without `from_logits` are equally stable.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config, ops
+from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
+
+
+def categorical_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+) -> Any:
+    """-sum over the classes on `axis` of y_true log(y_pred); y_true, y_pred: (n, ..., classes)."""
+    y_true, y_pred = as_operands(y_true, y_pred)
+    op = ops.CrossEntropy("categorical", from_logits, float(label_smoothing), axis, None, config.epsilon())
+    return op(y_pred, y_true)
+
+
+def sparse_categorical_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
+) -> Any:
+    """-log of y_pred at the class y_true, 0 where it is ignore_class; y_true (n, ...) or (n, ..., 1)."""
+    y_true, y_pred = as_operands(y_true, y_pred, labels=True)
+    return ops.CrossEntropy("sparse", from_logits, 0.0, axis, ignore_class, config.epsilon())(y_pred, y_true)
+
+
+def binary_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+) -> Any:
+    """The mean over `axis` of -y_true log(y_pred) - (1 - y_true) log(1 - y_pred)."""
+    y_true, y_pred = match_ranks(*as_operands(y_true, y_pred))
+    op = ops.CrossEntropy("binary", from_logits, float(label_smoothing), axis, None, config.epsilon())
+    return op(y_pred, y_true)
+
+
+def binary_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    apply_class_balancing: bool = False,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Any:
+    """Binary cross-entropy times (1 - probability of the truth)^gamma (Lin et al., ICCV 2017)."""
+    t, p = match_ranks(*as_operands(y_true, y_pred))
+    if from_logits:
+        p = ops.sigmoid(p)
+    if label_smoothing:
+        t = ops.add(ops.multiply(t, 1 - label_smoothing), 0.5 * label_smoothing)
+    clipped = ops.clip(p, config.epsilon(), 1 - config.epsilon())
+    other, rest = ops.subtract(1.0, t), ops.subtract(1.0, clipped)
+    values = ops.negative(ops.add(ops.multiply(t, ops.log(clipped)), ops.multiply(other, ops.log(rest))))
+    truth = ops.add(ops.multiply(t, p), ops.multiply(other, ops.subtract(1.0, p)))
+    values = ops.multiply(ops.power(ops.subtract(1.0, truth), float(gamma)), values)
+    if apply_class_balancing:
+        values = ops.multiply(ops.add(ops.multiply(t, alpha), ops.multiply(other, 1 - alpha)), values)
+    return ops.mean(values, axis=axis)
+
+
+def categorical_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Any:
+    """The sum over the classes of alpha (1 - p)^gamma times the cross-entropy (Lin et al., ICCV 2017)."""
+    t, p = as_operands(y_true, y_pred)
+    if label_smoothing:
+        t = ops.add(ops.multiply(t, 1 - label_smoothing), label_smoothing / t.shape[axis])
+    if from_logits:
+        p = ops.softmax(p, axis=axis)
+    p = ops.divide(p, ops.sum(p, axis=axis, keepdims=True))
+    p = ops.clip(p, config.epsilon(), 1 - config.epsilon())
+    factor = ops.multiply(ops.power(ops.subtract(1.0, p), float(gamma)), -float(alpha))
+    return ops.sum(ops.multiply(factor, ops.multiply(t, ops.log(p))), axis=axis)
+
+
+class CategoricalCrossentropy(LossFunctionWrapper):
+    """Cross-entropy of distributions over classes, such as one-hot labels."""
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "categorical_crossentropy",
+        dtype: str | None = None,
+    ) -> None:
+        _check_smoothing(type(self).__name__, label_smoothing)
+        super().__init__(
+            categorical_crossentropy,
+            reduction,
+            name,
+            dtype,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
+
+    def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
+        if y_true.shape[1:] != tuple(y_pred_shape[1:]):
+            told = ", ".join(["n", *map(str, y_pred_shape[1:])])
+            raise ValueError(
+                f"{self.name}: expected shape ({told}), got {y_true.shape}; for class numbers use "
+                "'sparse_categorical_crossentropy', or utils.to_categorical on them"
+            )
+
+
+class SparseCategoricalCrossentropy(LossFunctionWrapper):
+    """Cross-entropy of class numbers."""
+
+    takes_labels = True
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        reduction: str | None = "sum_over_batch_size",
+        axis: int = -1,
+        name: str | None = "sparse_categorical_crossentropy",
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(
+            sparse_categorical_crossentropy,
+            reduction,
+            name,
+            dtype,
+            from_logits=from_logits,
+            ignore_class=ignore_class,
+            axis=axis,
+        )
+
+    def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
+        axis = self._fn_kwargs["axis"] % len(y_pred_shape)
+        classes, rest = y_pred_shape[axis], y_pred_shape[1:axis] + y_pred_shape[axis + 1 :]
+        if y_true.shape[1:] not in (tuple(rest), (*y_pred_shape[1:axis], 1, *y_pred_shape[axis + 1 :])):
+            told = ", ".join(["n", *map(str, rest)])
+            raise ValueError(
+                f"{self.name}: expected class numbers of shape ({told}), got shape {y_true.shape}; for one-hot labels use "
+                "'categorical_crossentropy'"
+            )
+        ignored = self._fn_kwargs["ignore_class"]
+        labels = y_true if ignored is None else y_true[y_true != ignored]
+        if classes is not None and labels.size and not (labels.min() >= 0 and labels.max() < classes):
+            raise ValueError(
+                f"{self.name}: expected class numbers from 0 to {classes - 1}, got {labels.min()} to {labels.max()}"
+            )
+
+
+class BinaryCrossentropy(LossFunctionWrapper):
+    """Cross-entropy of yes-or-no labels."""
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "binary_crossentropy",
+        dtype: str | None = None,
+    ) -> None:
+        _check_smoothing(type(self).__name__, label_smoothing)
+        super().__init__(
+            binary_crossentropy,
+            reduction,
+            name,
+            dtype,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
+
+
+class BinaryFocalCrossentropy(LossFunctionWrapper):
+    """Binary cross-entropy that gives easy samples less weight."""
+
+    def __init__(
+        self,
+        apply_class_balancing: bool = False,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "binary_focal_crossentropy",
+        dtype: str | None = None,
+    ) -> None:
+        _check_smoothing(type(self).__name__, label_smoothing)
+        super().__init__(
+            binary_focal_crossentropy,
+            reduction,
+            name,
+            dtype,
+            apply_class_balancing=apply_class_balancing,
+            alpha=alpha,
+            gamma=gamma,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
+
+
+class CategoricalFocalCrossentropy(LossFunctionWrapper):
+    """Cross-entropy over classes that gives easy samples less weight."""
+
+    def __init__(
+        self,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "categorical_focal_crossentropy",
+        dtype: str | None = None,
+    ) -> None:
+        _check_smoothing(type(self).__name__, label_smoothing)
+        super().__init__(
+            categorical_focal_crossentropy,
+            reduction,
+            name,
+            dtype,
+            alpha=alpha,
+            gamma=gamma,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
+
+
+def _check_smoothing(kind: str, label_smoothing: float) -> None:
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"{kind}: expected label_smoothing between 0 and 1, got {label_smoothing!r}")
