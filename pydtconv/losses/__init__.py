@@ -45,7 +45,7 @@ from pydtconv.losses.regression import (
     squared_hinge,
 )
 from pydtconv.saving.registry import Registry
-from pydtconv.utils.naming import to_snake_case
+from pydtconv.naming import to_snake_case
 
 _CLASSES: tuple[Any, ...] = (
     BinaryCrossentropy,

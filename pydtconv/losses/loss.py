@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops
-from pydtconv.utils.naming import to_snake_case
+from pydtconv.naming import to_snake_case
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none", None)
 

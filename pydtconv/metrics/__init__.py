@@ -64,7 +64,7 @@ from pydtconv.metrics.means import (
 from pydtconv.metrics.metric import Metric
 from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, Sum
 from pydtconv.saving.registry import Registry
-from pydtconv.utils.naming import to_snake_case
+from pydtconv.naming import to_snake_case
 
 _CLASSES: tuple[Any, ...] = (
     AUC,

@@ -10,7 +10,7 @@ import numpy as np
 from pydtconv import config
 from pydtconv.graph.graph import Tensor
 from pydtconv.graph.variable import Variable
-from pydtconv.utils.naming import to_snake_case
+from pydtconv.naming import to_snake_case
 
 
 class State(Variable):

@@ -18,7 +18,7 @@ from pydtconv.graph.variable import Variable
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.utils.lookup import near
-from pydtconv.utils.naming import auto_name, to_snake_case
+from pydtconv.naming import auto_name, to_snake_case
 
 Flat = np.ndarray
 Arrays = Mapping[str, np.ndarray]

@@ -1,0 +1,264 @@
+"""Optimizers: steps against Keras (which rounds some scalars to float32), state, clipping, averaging, accumulation, saving."""
+
+import numpy as np
+import pytest
+
+from pydtconv import optimizers
+from pydtconv.graph.store import ParameterStore
+from pydtconv.graph.variable import Variable
+from pydtconv.optimizers.optimizer import DEFAULTS
+from tests.real_keras import import_keras
+from tests.signatures import arguments
+
+SHAPES = [(3, 3, 2, 5), (5,), (37, 4), (1,)]
+RATE = 2.0**-5  # exact in float32, in which Keras keeps it
+CASES = {
+    "sgd": ("SGD", {}),
+    "sgd_momentum": ("SGD", {"momentum": 0.9}),
+    "sgd_nesterov": ("SGD", {"momentum": 0.9, "nesterov": True}),
+    "sgd_decay": ("SGD", {"momentum": 0.5, "weight_decay": 0.25}),
+    "rmsprop": ("RMSprop", {}),
+    "rmsprop_all": ("RMSprop", {"rho": 0.8, "momentum": 0.5, "centered": True}),
+    "adam": ("Adam", {}),
+    "adam_amsgrad": ("Adam", {"amsgrad": True, "beta_1": 0.8}),
+    "adamw": ("AdamW", {"weight_decay": 0.125}),
+    "nadam": ("Nadam", {}),
+    "adamax": ("Adamax", {}),
+    "adagrad": ("Adagrad", {}),
+    "adadelta": ("Adadelta", {}),
+    "lion": ("Lion", {}),
+    "ftrl": ("Ftrl", {"l1_regularization_strength": 0.01, "l2_regularization_strength": 0.02, "beta": 0.1}),
+    "clipnorm": ("Adam", {"clipnorm": 0.5}),
+    "clipvalue": ("SGD", {"clipvalue": 0.25, "momentum": 0.9}),
+    "global_clipnorm": ("SGD", {"global_clipnorm": 0.75}),
+    "accumulation": ("Adam", {"gradient_accumulation_steps": 2}),
+    "ema": ("SGD", {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 3}),
+    "loss_scale": ("Adam", {"loss_scale_factor": 8.0}),
+}
+
+
+def variables(seed=0, dtype="float64"):
+    rng = np.random.default_rng(seed)
+    return [Variable(rng.normal(size=shape), dtype=dtype, name=f"v{i}") for i, shape in enumerate(SHAPES)]
+
+
+def gradients(step, seed=1):
+    rng = np.random.default_rng((seed, step))
+    return [rng.normal(size=shape) for shape in SHAPES]
+
+
+def set_gradients(store, ours, step):
+    for variable, gradient in zip(ours, gradients(step), strict=True):
+        store.gradient_of(variable)[...] = gradient
+
+
+def run(optimizer, ours, steps, store=None):
+    store = store or ParameterStore(ours[::-1], "float64")
+    for step in steps:
+        set_gradients(store, ours, step)
+        optimizer.apply(store)
+    return store
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_are_keras_steps(name):
+    keras = import_keras()
+    kind, options = CASES[name]
+    ours = variables()
+    theirs = [keras.Variable(v.value.copy(), dtype="float64") for v in ours]
+    optimizer = getattr(optimizers, kind)(learning_rate=RATE, **options)
+    reference = getattr(keras.optimizers, kind)(learning_rate=RATE, **options)
+    optimizer.build(ours)
+    store = ParameterStore(ours[::-1], "float64")
+    for step in range(6):
+        run(optimizer, ours, [step], store)
+        reference.apply([keras.ops.convert_to_tensor(g) for g in gradients(step)], theirs)
+        for variable, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(variable.value, other.value.detach().numpy(), rtol=1e-6, atol=1e-8)
+    optimizer.finalize_variable_values(ours)
+    reference.finalize_variable_values(theirs)
+    for variable, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(variable.value, other.value.detach().numpy(), rtol=1e-6, atol=1e-8)
+    assert int(optimizer.iterations) == int(reference.iterations)
+    assert len(optimizer.variables) == len(reference.variables)
+    for variable, other in zip(optimizer.variables, reference.variables, strict=True):
+        np.testing.assert_allclose(variable.value, other.value.detach().numpy(), rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "RMSprop", "Adam", "AdamW", "Nadam", "Adamax", "Adagrad", "Adadelta", "Lion", "Ftrl"])
+def test_arguments_are_keras_arguments(kind):
+    keras = import_keras()
+    theirs = arguments(getattr(keras.optimizers, kind))
+    own = arguments(getattr(optimizers, kind))
+    assert theirs[: len(own)] == own
+    assert dict(theirs[len(own) :]).items() <= DEFAULTS.items()
+    assert {name for name, _ in theirs} == {name for name, _ in own} | set(DEFAULTS)
+
+
+def test_state_follows_the_variables_to_another_store():
+    whole, moved = variables(), variables()
+    optimizer, other = optimizers.Adam(0.01), optimizers.Adam(0.01)
+    run(optimizer, whole, range(3))
+    run(optimizer, whole, range(3, 6), optimizer._store)
+    run(other, moved, range(3))
+    run(other, moved, range(3, 6), ParameterStore(moved, "float64"))
+    for a, b in zip(whole, moved, strict=True):
+        np.testing.assert_array_equal(a.value, b.value)
+
+
+def test_state_of_remaining_variables_is_kept_when_some_are_frozen():
+    ours, reference = variables(), variables()
+    optimizer, full = optimizers.SGD(0.1, momentum=0.9), optimizers.SGD(0.1, momentum=0.9)
+    run(optimizer, ours, range(2))
+    run(full, reference, range(4))
+    frozen = [variable.numpy() for variable in ours[:2]]
+    optimizer.build(ours[2:])
+    store = ParameterStore(ours[2:], "float64")
+    for step in (2, 3):
+        for variable, gradient in zip(ours[2:], gradients(step)[2:], strict=True):
+            store.gradient_of(variable)[...] = gradient
+        optimizer.apply(store)
+    for variable, value in zip(ours[:2], frozen, strict=True):
+        np.testing.assert_array_equal(variable.value, value)
+    for variable, other in zip(ours[2:], reference[2:], strict=True):
+        np.testing.assert_array_equal(variable.value, other.value)
+
+
+def test_another_optimizer_starts_afresh_on_the_same_store():
+    ours, fresh = variables(), variables()
+    first = optimizers.SGD(0.1, momentum=0.9, name="same")
+    store = run(first, ours, range(3))
+    start = [variable.numpy() for variable in ours]
+    first.release()
+    assert not store.slots
+    second = optimizers.SGD(0.1, momentum=0.9, name="same")
+    run(second, ours, [3], store)
+    for variable, value in zip(fresh, start, strict=True):
+        variable.assign(value)
+    run(optimizers.SGD(0.1, momentum=0.9), fresh, [3])
+    for a, b in zip(ours, fresh, strict=True):
+        np.testing.assert_array_equal(a.value, b.value)
+
+
+def test_excluded_variables_do_not_decay():
+    ours = variables()
+    before = [variable.numpy() for variable in ours]
+    optimizer = optimizers.AdamW(0.5, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_list=[ours[3]], var_names=["v1"])
+    store = ParameterStore(ours, "float64")
+    optimizer.apply(store)
+    for variable, value, decays in zip(ours, before, (True, False, True, False), strict=True):
+        np.testing.assert_allclose(variable.value, value * (0.75 if decays else 1.0))
+
+
+def test_saved_state_continues_the_same_run():
+    straight, ours = variables(), variables()
+    run(optimizers.Nadam(0.01), straight, range(6))
+    optimizer = optimizers.Nadam(0.01)
+    run(optimizer, ours, range(3))
+    saved, weights = {}, [variable.numpy() for variable in ours]
+    optimizer.save_own_variables(saved)
+    again, restored = variables(), optimizers.Nadam.from_config(optimizer.get_config())
+    for variable, value in zip(again, weights, strict=True):
+        variable.assign(value)
+    restored.build(ours[::-1])
+    with pytest.raises(ValueError, match="expected shape"):
+        restored.load_own_variables(saved | {"2": np.zeros(7)})
+    restored = optimizers.Nadam.from_config(optimizer.get_config())
+    restored.build(again[::-1])
+    restored.load_own_variables(saved)
+    run(restored, again, range(3, 6))
+    for a, b in zip(straight, again, strict=True):
+        np.testing.assert_array_equal(a.value, b.value)
+
+
+def test_learning_rate_can_be_read_and_set():
+    optimizer = optimizers.Adam(0.25)
+    assert float(optimizer.learning_rate) == 0.25
+    assert f"{optimizer.learning_rate:.2f}" == "0.25"
+    optimizer.learning_rate = 0.5
+    assert optimizer.learning_rate.numpy() == 0.5
+    optimizer.learning_rate.assign(0.125)
+    assert optimizer.get_config()["learning_rate"] == 0.125
+    scheduled = optimizers.SGD(optimizers.schedules.ExponentialDecay(1.0, 1, 0.5))
+    assert scheduled.learning_rate == 1.0
+    with pytest.raises(TypeError, match="ExponentialDecay"):
+        scheduled.learning_rate = 0.1
+    run(scheduled, variables(), range(2))
+    assert scheduled.learning_rate == 0.25
+    called = optimizers.SGD(lambda: 0.75)
+    assert called.learning_rate == 0.75
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_config_round_trip(case):
+    kind, options = case
+    optimizer = getattr(optimizers, kind)(optimizers.schedules.CosineDecay(0.5, 10), **options)
+    again = optimizers.deserialize(optimizers.serialize(optimizer))
+    assert type(again) is type(optimizer)
+    assert again.get_config() == optimizer.get_config()
+
+
+def test_names():
+    assert isinstance(optimizers.get("adam"), optimizers.Adam)
+    assert isinstance(optimizers.get("SGD"), optimizers.SGD)
+    assert isinstance(optimizers.get({"class_name": "RMSprop", "config": {"rho": 0.5}}), optimizers.RMSprop)
+    with pytest.raises(ValueError, match="adam"):
+        optimizers.get("adm")
+    with pytest.raises(ValueError, match="optimizer"):
+        optimizers.get(3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clipnorm": 1.0, "clipvalue": 1.0}, "at most one of clipnorm"),
+        ({"gradient_accumulation_steps": 1}, "gradient_accumulation_steps"),
+        ({"use_ema": True, "ema_momentum": 2.0}, "ema_momentum"),
+        ({"learning_rate": "fast"}, "learning_rate"),
+        ({"momentum": 1.5}, "momentum"),
+    ],
+)
+def test_wrong_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        optimizers.SGD(**options)
+
+
+def test_unknown_argument_names_the_near_one():
+    with pytest.raises(TypeError, match="weight_decay"):
+        optimizers.SGD(weight_decy=0.1)
+
+
+def test_keras_style_update_step_is_refused_by_name():
+    class Old(optimizers.Optimizer):
+        def update_step(self, gradient, variable, learning_rate):
+            pass
+
+    with pytest.raises(NotImplementedError, match="update"):
+        Old(0.1)
+
+
+def test_own_optimizer():
+    class Sign(optimizers.Optimizer):
+        slot_names = ("count",)
+
+        def update(self, w, dw, slots, learning_rate, weight_decay):
+            slots["count"] += 1
+            w -= learning_rate * np.sign(dw)
+
+    ours = variables()
+    before = [variable.numpy() for variable in ours]
+    optimizer = Sign(0.5)
+    run(optimizer, ours, [0])
+    for variable, value, gradient in zip(ours, before, gradients(0), strict=True):
+        np.testing.assert_allclose(variable.value, value - 0.5 * np.sign(gradient))
+    assert optimizer.variables[-1].value.min() == 1
+
+
+def test_constraints_are_applied_after_a_step():
+    ours = variables()
+    ours[0].constraint = lambda value: np.clip(value, 0, 0.1)
+    run(optimizers.SGD(0.1), ours, [0])
+    assert ours[0].value.min() >= 0
+    assert ours[0].value.max() <= 0.1
+    assert ours[2].value.min() < 0

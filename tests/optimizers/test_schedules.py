@@ -1,0 +1,48 @@
+"""Learning-rate schedules against Keras."""
+
+import pytest
+
+from pydtconv.optimizers import schedules
+from tests.real_keras import import_keras
+from tests.signatures import arguments
+
+CASES = {
+    "exponential": ("ExponentialDecay", (0.5, 7, 0.9)),
+    "exponential_staircase": ("ExponentialDecay", (0.5, 7, 0.9, True)),
+    "inverse": ("InverseTimeDecay", (0.5, 7, 0.3)),
+    "inverse_staircase": ("InverseTimeDecay", (0.5, 7, 0.3, True)),
+    "piecewise": ("PiecewiseConstantDecay", ([5, 11], [1.0, 0.5, 0.25])),
+    "polynomial": ("PolynomialDecay", (0.5, 12, 0.01, 2.0)),
+    "polynomial_cycle": ("PolynomialDecay", (0.5, 6, 0.01, 0.5, True)),
+    "cosine": ("CosineDecay", (0.5, 12, 0.1)),
+    "cosine_warmup": ("CosineDecay", (0.0, 12, 0.1, "CosineDecay", 0.5, 5)),
+    "restarts": ("CosineDecayRestarts", (0.5, 4, 2.0, 0.5, 0.1)),
+    "restarts_even": ("CosineDecayRestarts", (0.5, 4, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_keras_values(name):
+    keras = import_keras()
+    kind, given = CASES[name]
+    ours, theirs = getattr(schedules, kind)(*given), getattr(keras.optimizers.schedules, kind)(*given)
+    for step in range(25):
+        assert ours(step) == pytest.approx(float(theirs(step)), rel=1e-5, abs=1e-7)
+    assert ours.get_config() == theirs.get_config()
+    again = schedules.deserialize(schedules.serialize(ours))
+    assert again(9) == ours(9)
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kind, _ in CASES.values()}))
+def test_arguments_are_keras_arguments(kind):
+    keras = import_keras()
+    assert arguments(getattr(schedules, kind)) == arguments(getattr(keras.optimizers.schedules, kind))
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="one value more"):
+        schedules.PiecewiseConstantDecay([1, 2], [0.1, 0.2])
+    with pytest.raises(ValueError, match="decay_steps"):
+        schedules.CosineDecay(0.1, 0)
+    with pytest.raises(ValueError, match="CosineDecay"):
+        schedules.deserialize({"class_name": "CosinDecay", "config": {}})
