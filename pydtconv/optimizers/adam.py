@@ -24,6 +24,8 @@ from pydtconv.optimizers.scalar import Scalar
 class Adam(Optimizer):
     """Steps by moving averages of the gradient and of its square."""
 
+    last_slots = ("velocity_hat",)
+
     def __init__(
         self,
         learning_rate: Any = 0.001,

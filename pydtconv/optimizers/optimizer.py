@@ -71,6 +71,8 @@ class Optimizer:
 
     #: names of the flat arrays that the method keeps besides the parameters
     slot_names: tuple[str, ...] = ()
+    #: those of them that stand in `variables` after the others, which are listed variable by variable
+    last_slots: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -328,7 +330,8 @@ class Optimizer:
         """Iterations, learning rate (where it is a variable), then the slots, variable by variable."""
         rate = [self._learning_rate] if isinstance(self._learning_rate, Scalar) else []
         slots = []
-        for names in ("average",), ("gradient_accumulator",), self.slot_names:
+        together = tuple(name for name in self.slot_names if name not in self.last_slots)
+        for names in ("average",), ("gradient_accumulator",), together, *((name,) for name in self.last_slots):
             for variable in self._variables:
                 slots += [self._slots[id(variable)][name] for name in names if name in self._slots[id(variable)]]
         return [self._steps, *rate, *slots, *self._states]

@@ -17,6 +17,8 @@ from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared
 class RMSprop(Optimizer):
     """Steps divided by a moving root mean square of the gradient."""
 
+    last_slots = ("momentum", "average_gradient")
+
     def __init__(
         self,
         learning_rate: Any = 0.001,
