@@ -48,6 +48,25 @@ dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const real *
                                            const real *sum_dy_xhat, int64_t count, int accumulate, real *dx,
                                            int64_t lddx);
 
+/* ---- layer normalization of each row of k elements: y = xhat * gamma + beta, xhat = (x - mean) * inverse ----
+ *
+ * mean, inverse (rows) are those of the row, inverse = 1 / sqrt(variance + epsilon) with the biased variance; gamma,
+ * beta (k) may be NULL: 1, 0.  Forward and backward each go over memory once. */
+
+/* y may lie over x. */
+dtconv_status DT(layernorm_forward)(int64_t rows, int64_t k, const real *x, int64_t ldx, const real *gamma,
+                                    const real *beta, real epsilon, real *mean, real *inverse, real *y, int64_t ldy);
+
+/* Bytes of workspace of layernorm_backward. */
+size_t DT(layernorm_workspace)(int64_t rows, int64_t k);
+
+/* dx (NULL: not wanted; may lie over dy), dgamma and dbeta (k; NULL: not wanted); accumulate_*: whether each is added
+ * to. */
+dtconv_status DT(layernorm_backward)(int64_t rows, int64_t k, const real *x, int64_t ldx, const real *gamma,
+                                     const real *mean, const real *inverse, const real *dy, int64_t lddy,
+                                     int accumulate, real *dx, int64_t lddx, int accumulate_gamma, real *dgamma,
+                                     int accumulate_beta, real *dbeta, void *workspace, size_t bytes);
+
 /* ---- pooling over windows of kh x kw pixels ---- */
 
 #ifndef DTCONV_POOL_WINDOW

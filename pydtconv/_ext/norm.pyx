@@ -63,6 +63,17 @@ cdef extern from "dtconv_both.h" nogil:
                                          const double *, dtconv_activation, double, const double *, const double *,
                                          int64_t, int, double *, int64_t)
 
+    size_t dtconv_slayernorm_workspace(int64_t rows, int64_t k)
+    int dtconv_slayernorm_forward(int64_t, int64_t, const float *, int64_t, const float *, const float *, float, float *,
+                                   float *, float *, int64_t)
+    int dtconv_slayernorm_backward(int64_t, int64_t, const float *, int64_t, const float *, const float *, const float *,
+                                    const float *, int64_t, int, float *, int64_t, int, float *, int, float *, void *, size_t)
+    size_t dtconv_dlayernorm_workspace(int64_t rows, int64_t k)
+    int dtconv_dlayernorm_forward(int64_t, int64_t, const double *, int64_t, const double *, const double *, double, double *,
+                                   double *, double *, int64_t)
+    int dtconv_dlayernorm_backward(int64_t, int64_t, const double *, int64_t, const double *, const double *, const double *,
+                                    const double *, int64_t, int, double *, int64_t, int, double *, int, double *, void *, size_t)
+
     int dtconv_smax_pool_forward(const dtconv_pool *, const float *, int64_t, float *, int64_t, void *, int)
     int dtconv_dmax_pool_forward(const dtconv_pool *, const double *, int64_t, double *, int64_t, void *, int)
     int dtconv_smax_pool_backward(const dtconv_pool *, const float *, int64_t, const void *, int, int, float *, int64_t)
@@ -239,6 +250,43 @@ def batchnorm_backward_apply(const real[:, :] x, const real[:, :] y, const real[
                 x.shape[0], x.shape[1], &x[0, 0], ld(x), matrix(y), ld(y), &dy[0, 0], ld(dy), &mean[0], &inverse[0],
                 &scale[0], vector(beta), <dtconv_activation> activation, alpha, vector(sum_dy), vector(sum_dy_xhat),
                 count, accumulate, &dx[0, 0], ld(dx))
+    check(status)
+
+
+# ---- layer normalization ----
+
+def layernorm_workspace(int64_t rows, int64_t k, bint double_precision) -> int:
+    return dtconv_dlayernorm_workspace(rows, k) if double_precision else dtconv_slayernorm_workspace(rows, k)
+
+
+def layernorm_forward(const real[:, :] x, const real[::1] gamma, const real[::1] beta, double epsilon, real[::1] mean,
+                      real[::1] inverse, real[:, :] y):
+    cdef int status
+    with nogil:
+        if real is float:
+            status = dtconv_slayernorm_forward(x.shape[0], x.shape[1], &x[0, 0], ld(x), vector(gamma), vector(beta),
+                                               <float> epsilon, &mean[0], &inverse[0], &y[0, 0], ld(y))
+        else:
+            status = dtconv_dlayernorm_forward(x.shape[0], x.shape[1], &x[0, 0], ld(x), vector(gamma), vector(beta),
+                                               epsilon, &mean[0], &inverse[0], &y[0, 0], ld(y))
+    check(status)
+
+
+def layernorm_backward(const real[:, :] x, const real[::1] gamma, const real[::1] mean, const real[::1] inverse,
+                       const real[:, :] dy, bint accumulate, real[:, :] dx, bint accumulate_gamma, real[::1] dgamma,
+                       bint accumulate_beta, real[::1] dbeta, unsigned char[::1] workspace):
+    cdef int status
+    with nogil:
+        if real is float:
+            status = dtconv_slayernorm_backward(
+                x.shape[0], x.shape[1], &x[0, 0], ld(x), vector(gamma), &mean[0], &inverse[0], &dy[0, 0], ld(dy),
+                accumulate, matrix(dx), ld(dx), accumulate_gamma, vector(dgamma), accumulate_beta, vector(dbeta),
+                &workspace[0], workspace.shape[0])
+        else:
+            status = dtconv_dlayernorm_backward(
+                x.shape[0], x.shape[1], &x[0, 0], ld(x), vector(gamma), &mean[0], &inverse[0], &dy[0, 0], ld(dy),
+                accumulate, matrix(dx), ld(dx), accumulate_gamma, vector(dgamma), accumulate_beta, vector(dbeta),
+                &workspace[0], workspace.shape[0])
     check(status)
 
 

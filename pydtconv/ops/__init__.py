@@ -6,8 +6,19 @@ from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Pow
 from pydtconv.ops.base import Op, Pass, Retained, RunState, Spec, compute
 from pydtconv.ops.convolution import Conv, ConvTranspose, DepthwiseConv, conv, conv_transpose, depthwise_conv
 from pydtconv.ops.functions import *  # noqa: F403
+from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.loss_sums import L1L2Penalty, WeightedMean, WeightedSum
 from pydtconv.ops.losses import CrossEntropy, ElementwiseLoss, SigmoidCrossEntropy, SoftmaxCrossEntropy
+from pydtconv.ops.nn_functions import (
+    average_pool,
+    batch_normalization,
+    categorical_crossentropy,
+    layer_normalization,
+    log_softmax,
+    max_pool,
+    softmax,
+    sparse_categorical_crossentropy,
+)
 from pydtconv.ops.normalization import BatchNorm
 from pydtconv.ops.pooling import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool
 from pydtconv.ops.softmax import LogSoftmax, Softmax
