@@ -3,6 +3,9 @@
 #define DTCONV_CONV_INTERNAL_H
 
 #include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "dtconv_real.h"
 /* these need `real` */
@@ -18,6 +21,7 @@ typedef struct {
     const real *x; /* first channel of the group */
     int64_t ci;    /* channels of the group */
     int64_t run;   /* columns that lie side by side in x: ci, or kw * ci where a row of taps does */
+    int64_t first; /* its row 0 is this output pixel */
 } DT(image_matrix);
 
 DT(image_matrix) DT(image_matrix_of)(const dtconv_conv *p, const real *x, int64_t group);
@@ -64,6 +68,14 @@ dtconv_status DT(product_rows)(const dtconv_conv *p, const DT(conv_args) * a, in
 static inline int dtconv_is_pointwise(const dtconv_conv *p) {
     return p->kh == 1 && p->kw == 1 && p->sh == 1 && p->sw == 1 && p->oh == p->ih && p->ow == p->iw && p->pad_t == 0 &&
            p->pad_l == 0;
+}
+
+static inline int dtconv_thread_id(void) {
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
 }
 
 static inline int64_t dtconv_rows(const dtconv_conv *p) { return p->n * p->oh * p->ow; }

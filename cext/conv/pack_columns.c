@@ -8,11 +8,35 @@
  * the inner loop copies without asking.
  */
 #include "conv_internal.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 /* `count` copies of `width` elements. */
 static inline __attribute__((always_inline)) void copy_fixed(const real *src, int64_t src_step, real *dst,
                                                              int64_t dst_step, int64_t count, int64_t width) {
     for (int64_t i = 0; i < count; i++) memcpy(dst + i * dst_step, src + i * src_step, (size_t)width * sizeof(real));
+}
+
+/* The same for any width, one masked vector at a time where the CPU has them. */
+static void copy_any(const real *src, int64_t src_step, real *dst, int64_t dst_step, int64_t count, int64_t width) {
+#if defined(__AVX512F__)
+    const int64_t lanes = 64 / sizeof(real);
+    for (int64_t j = 0; j < width; j += lanes) {
+        const unsigned mask = (1u << MIN(lanes, width - j)) - 1;
+        for (int64_t i = 0; i < count; i++)
+#ifdef DTCONV_DOUBLE
+            _mm512_mask_storeu_pd(dst + i * dst_step + j, (__mmask8)mask,
+                                  _mm512_maskz_loadu_pd((__mmask8)mask, src + i * src_step + j));
+#else
+            _mm512_mask_storeu_ps(dst + i * dst_step + j, (__mmask16)mask,
+                                  _mm512_maskz_loadu_ps((__mmask16)mask, src + i * src_step + j));
+#endif
+    }
+#else
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t j = 0; j < width; j++) dst[i * dst_step + j] = src[i * src_step + j];
+#endif
 }
 
 static void copy_pixels(const real *src, int64_t src_step, real *dst, int64_t dst_step, int64_t count, int64_t width) {
@@ -23,9 +47,6 @@ static void copy_pixels(const real *src, int64_t src_step, real *dst, int64_t ds
         case 16:
             copy_fixed(src, src_step, dst, dst_step, count, 16);
             break;
-        case 12:
-            copy_fixed(src, src_step, dst, dst_step, count, 12);
-            break;
         case 8:
             copy_fixed(src, src_step, dst, dst_step, count, 8);
             break;
@@ -33,8 +54,7 @@ static void copy_pixels(const real *src, int64_t src_step, real *dst, int64_t ds
             copy_fixed(src, src_step, dst, dst_step, count, 4);
             break;
         default:
-            for (int64_t i = 0; i < count; i++)
-                for (int64_t j = 0; j < width; j++) dst[i * dst_step + j] = src[i * src_step + j];
+            copy_any(src, src_step, dst, dst_step, count, width);
     }
 }
 
@@ -96,9 +116,10 @@ static void pack_columns(const DT(image_matrix) * a, int64_t pixel, int64_t pixe
 
 void DT(pack_image_columns)(const void *context, int64_t pixel, int64_t pixels, int64_t j, int64_t n, int64_t width,
                             real *dst) {
+    const DT(image_matrix) *a = context;
     for (int64_t c = 0; c < n; c += width, dst += width * pixels) {
         const int64_t used = MIN(width, n - c);
-        pack_columns(context, pixel, pixels, j + c, used, dst, width);
+        pack_columns(a, a->first + pixel, pixels, j + c, used, dst, width);
         if (used < width) zero_pixels(dst + used, width, pixels, width - used);
     }
 }

@@ -4,137 +4,115 @@
  *   row r of the panel is output pixel i + r = (n, oh, ow), column p + j = (kh, kw, c)
  *
  * Method (Barrachina, Dolz, San Juan, Quintana-Orti, JPDC 2022, section 3.2, for NHWC): the place of each of a panel's
- * mr pixels in the image is found once per panel, by counting on from the first.  Along the columns the image is read
- * in runs of neighbouring elements (the channels of a tap, or a whole row of taps where the channels are few), CHUNK
- * elements of all mr rows at a time, which are transposed in registers.  A pixel outside of the image reads zeros.
+ * mr pixels in the image is found by counting on from the panel before.  Along the columns the image is read in runs of
+ * neighbouring elements (the channels of a tap, or a whole row of taps where the channels are few), a chunk of all mr
+ * rows at a time, which is transposed in registers.  A pixel outside of the image reads from a line of zeros.
  */
 #include "conv_internal.h"
 #include "transpose.h"
 
-#define MAX_MR 64
-#define MERGE_BELOW 16 /* with fewer channels, a row of taps is one run */
+enum { MAX_MR = 64, CHUNK = 64, MERGE_BELOW = 16 }; /* with fewer channels than this a row of taps is one run */
 
 static const real zeros[CHUNK];
 
 DT(image_matrix) DT(image_matrix_of)(const dtconv_conv *p, const real *x, int64_t group) {
     const int64_t ci = p->ci / p->groups;
     const int merge = p->kw > 1 && p->dil_w == 1 && p->ldx == ci && ci < MERGE_BELOW;
-    return (DT(image_matrix)){p, x + group * ci, ci, merge ? p->kw * ci : ci};
+    return (DT(image_matrix)){.p = p, .x = x + group * ci, .ci = ci, .run = merge ? p->kw * ci : ci};
 }
 
-/* Where a panel's pixels lie: base[r] is the element of tap (0, 0), which may be outside of the image. */
+/* A panel's pixels: base[r] is the place of tap (0, 0) relative to x, which may be outside of the image. */
 typedef struct {
-    int64_t rows, mr;
-    const real *base[MAX_MR];
-    int64_t ih[MAX_MR], iw[MAX_MR];
+    int64_t mr, base[MAX_MR];
+    int32_t ih[MAX_MR], iw[MAX_MR];
     int inside; /* whether all taps of all pixels are in the image */
 } panel;
 
-static void locate(const DT(image_matrix) * a, int64_t i, panel *q) {
-    const dtconv_conv *p = a->p;
-    int64_t ow = i % p->ow, oh = i / p->ow % p->oh, n = i / p->ow / p->oh;
-    int inside = 1;
-    for (int64_t r = 0; r < q->rows; r++) {
-        const int64_t ih = oh * p->sh - p->pad_t, iw = ow * p->sw - p->pad_l;
-        q->ih[r] = ih;
-        q->iw[r] = iw;
-        q->base[r] = a->x + ((n * p->ih + ih) * p->iw + iw) * p->ldx;
-        inside &= ih >= 0 && iw >= 0 && ih + (p->kh - 1) * p->dil_h < p->ih && iw + (p->kw - 1) * p->dil_w < p->iw;
-        if (++ow == p->ow) {
-            ow = 0;
-            if (++oh == p->oh) oh = 0, n++;
+/* The next output pixel to be placed. */
+typedef struct {
+    int64_t n, oh, ow;
+} cursor;
+
+/* Places `rows` pixels from the cursor on; the rest of the panel lies outside of everything. */
+static void locate(const dtconv_conv *p, cursor *at, int64_t rows, panel *q) {
+    const int64_t reach_h = (p->kh - 1) * p->dil_h, reach_w = (p->kw - 1) * p->dil_w;
+    q->inside = rows == q->mr;
+    for (int64_t r = 0; r < rows;) {
+        const int64_t count = MIN(rows - r, p->ow - at->ow);
+        const int64_t ih = at->oh * p->sh - p->pad_t, iw = at->ow * p->sw - p->pad_l;
+        const int64_t base = ((at->n * p->ih + ih) * p->iw + iw) * p->ldx, step = p->sw * p->ldx;
+        for (int64_t i = 0; i < count; i++) {
+            q->base[r + i] = base + i * step;
+            q->ih[r + i] = (int32_t)ih;
+            q->iw[r + i] = (int32_t)(iw + i * p->sw);
+        }
+        q->inside &= ih >= 0 && ih + reach_h < p->ih && iw >= 0 && iw + (count - 1) * p->sw + reach_w < p->iw;
+        r += count;
+        at->ow += count;
+        if (at->ow == p->ow) {
+            at->ow = 0;
+            if (++at->oh == p->oh) at->oh = 0, at->n++;
         }
     }
-    q->inside = inside && q->rows == q->mr;
+    for (int64_t r = rows; r < q->mr; r++) q->base[r] = 0, q->ih[r] = -1 - (int32_t)reach_h, q->iw[r] = 0;
 }
 
-/* Columns [c0, c1) of a run whose rows are all wholly inside or wholly outside. */
-static inline __attribute__((always_inline)) void pack_run(const real *const *src, const int64_t *step, int64_t c0,
-                                                           int64_t c1, int64_t mr, real *dst) {
-    int64_t c = c0;
-    for (; c + CHUNK <= c1; c += CHUNK) transpose_chunk(src, step, c, mr, dst + (c - c0) * mr);
-    if (c == c1) return;
-    real rows[MAX_MR * CHUNK], columns[MAX_MR * CHUNK];
-    const real *rest[MAX_MR];
-    for (int64_t r = 0; r < mr; r++) {
-        const real *row = src[r] + (c & step[r]);
-        rest[r] = rows + r * CHUNK;
-        for (int64_t j = 0; j < c1 - c; j++) rows[r * CHUNK + j] = row[j];
-    }
-    transpose_chunk(rest, step, 0, mr, columns);
-    memcpy(dst + (c - c0) * mr, columns, (size_t)((c1 - c) * mr) * sizeof(real));
-}
+/* Where the rows of one run are inside of the image: elements [lo, hi) of the run. */
+typedef struct {
+    int32_t lo[MAX_MR], hi[MAX_MR];
+} bounds;
 
-static void pack_run_any(const real *const *src, const int64_t *step, int64_t c0, int64_t c1, int64_t mr, real *dst) {
-    switch (mr) { /* the common panels, unrolled */
-        case 12:
-            pack_run(src, step, c0, c1, 12, dst);
-            break;
-        case 6:
-            pack_run(src, step, c0, c1, 6, dst);
-            break;
-        default:
-            pack_run(src, step, c0, c1, mr, dst);
-    }
-}
-
-/* Columns [c0, c1) of a run of which row r is inside of the image in [lo[r], hi[r]) only. */
-static void pack_run_partly(const real *const *src, const int64_t *lo, const int64_t *hi, int64_t c0, int64_t c1,
-                            int64_t mr, real *dst) {
-    real rows[MAX_MR * CHUNK];
-    const real *chunk[MAX_MR];
-    int64_t step[MAX_MR];
-    for (int64_t c = c0; c < c1; c += CHUNK) {
-        for (int64_t r = 0; r < mr; r++) {
-            const int64_t from = MAX(lo[r] - c, 0), to = MIN(hi[r] - c, CHUNK);
-            chunk[r] = rows + r * CHUNK;
-            step[r] = -1;
-            memset(rows + r * CHUNK, 0, CHUNK * sizeof(real));
-            for (int64_t j = from; j < to; j++) rows[r * CHUNK + j] = src[r][c + j];
-        }
-        pack_run_any(chunk, step, 0, MIN(c1 - c, CHUNK), mr, dst + (c - c0) * mr);
-    }
-}
-
-/* Sets src, lo and hi of the run that begins at tap (kh, kw); returns whether each row is all inside or all outside. */
-static int sources(const DT(image_matrix) * a, const panel *q, int64_t kh, int64_t kw, const real **src, int64_t *step,
-                   int64_t *lo, int64_t *hi) {
-    const dtconv_conv *p = a->p;
-    const int64_t dh = kh * p->dil_h, dw = kw * p->dil_w, offset = (dh * p->iw + dw) * p->ldx;
-    int whole = 1;
+static void find_bounds(const DT(image_matrix) * a, const panel *q, int64_t kh, int64_t kw, bounds *b) {
+    const int32_t height = (int32_t)a->p->ih, width = (int32_t)a->p->iw, ci = (int32_t)a->ci, run = (int32_t)a->run;
+    const int32_t dh = (int32_t)(kh * a->p->dil_h), dw = (int32_t)(kw * a->p->dil_w);
     for (int64_t r = 0; r < q->mr; r++) {
-        const int row_inside = r < q->rows && q->ih[r] + dh >= 0 && q->ih[r] + dh < p->ih;
-        const int64_t iw = row_inside ? q->iw[r] + dw : p->iw;
-        lo[r] = MIN(MAX(-iw * a->ci, 0), a->run);
-        hi[r] = MIN(MAX((p->iw - iw) * a->ci, 0), a->run);
-        const int inside = lo[r] == 0 && hi[r] == a->run, outside = lo[r] >= hi[r];
-        src[r] = outside ? zeros : q->base[r] + offset;
-        step[r] = outside ? 0 : -1;
-        whole &= inside | outside;
+        const int32_t ih = q->ih[r] + dh, iw = q->iw[r] + dw;
+        const int32_t row_inside = (ih >= 0) & (ih < height);
+        const int32_t lo = MIN(MAX(-iw, 0) * ci, run), hi = MIN(MAX(width - iw, 0) * ci, run);
+        b->lo[r] = lo;
+        b->hi[r] = row_inside ? hi : 0;
     }
-    return whole;
 }
 
-static void pack_panel(const DT(image_matrix) * a, const panel *q, int64_t p0, int64_t k, real *dst) {
+/* Lets at[r] point to columns [c, c + width) of row r of a run that is only partly inside; `rows` has room for copies.
+ */
+static void take_inside(const real *x, const panel *q, int64_t offset, const bounds *b, int64_t c, int64_t width,
+                        const real **at, real (*rows)[CHUNK]) {
+    const int32_t from = (int32_t)c, to = (int32_t)(c + width);
+    int cut[MAX_MR], cuts = 0;
+    for (int64_t r = 0; r < q->mr; r++) {
+        const int whole = (b->lo[r] <= from) & (b->hi[r] >= to),
+                  none = (b->lo[r] >= to) | (b->hi[r] <= from) | (b->lo[r] >= b->hi[r]);
+        at[r] = whole ? x + (q->base[r] + offset) : zeros;
+        cut[r] = !(whole | none);
+        cuts |= cut[r];
+    }
+    for (int64_t r = 0; cuts && r < q->mr; r++) {
+        if (!cut[r]) continue;
+        const real *row = x + (q->base[r] + offset);
+        for (int64_t j = 0; j < width; j++) rows[r][j] = c + j >= b->lo[r] && c + j < b->hi[r] ? row[j] : 0;
+        at[r] = rows[r];
+    }
+}
+
+INLINE void pack_panel(const DT(image_matrix) * a, const panel *q, int64_t p0, int64_t k, int64_t mr, real *dst) {
     const dtconv_conv *p = a->p;
-    const int64_t taps = a->run / a->ci, mr = q->mr; /* taps of a run */
-    int64_t run = p0 / a->run, c0 = p0 % a->run, lo[MAX_MR], hi[MAX_MR], step[MAX_MR];
-    int64_t kh = run * taps / p->kw, kw = run * taps % p->kw;
-    const real *src[MAX_MR];
-    for (int64_t r = 0; r < mr; r++) step[r] = -1;
+    const int64_t taps = a->run / a->ci; /* of a run */
+    int64_t run = p0 / a->run, c0 = p0 % a->run, kh = run * taps / p->kw, kw = run * taps % p->kw;
+    const real *at[MAX_MR];
+    real rows[MAX_MR][CHUNK];
+    bounds b;
     while (k > 0) {
-        const int64_t c1 = MIN(a->run, c0 + k);
-        int whole = 1;
-        if (q->inside) {
-            const int64_t offset = (kh * p->dil_h * p->iw + kw * p->dil_w) * p->ldx;
-            for (int64_t r = 0; r < mr; r++) src[r] = q->base[r] + offset;
-        } else {
-            whole = sources(a, q, kh, kw, src, step, lo, hi);
+        const int64_t c1 = MIN(a->run, c0 + k), tap = (kh * p->dil_h * p->iw + kw * p->dil_w) * p->ldx;
+        if (!q->inside) find_bounds(a, q, kh, kw, &b);
+        for (int64_t c = c0; c < c1; c += CHUNK) {
+            const int64_t width = MIN(CHUNK, c1 - c);
+            if (q->inside)
+                for (int64_t r = 0; r < mr; r++) at[r] = a->x + (q->base[r] + tap + c);
+            else
+                take_inside(a->x, q, tap + c, &b, c, width, at, rows);
+            transpose(at, width, mr, dst + (c - c0) * mr);
         }
-        if (whole)
-            pack_run_any(src, step, c0, c1, mr, dst);
-        else
-            pack_run_partly(src, lo, hi, c0, c1, mr, dst);
         dst += (c1 - c0) * mr;
         k -= c1 - c0;
         c0 = 0;
@@ -144,10 +122,25 @@ static void pack_panel(const DT(image_matrix) * a, const panel *q, int64_t p0, i
 }
 
 void DT(pack_image)(const void *context, int64_t i, int64_t m, int64_t p, int64_t k, int64_t mr, real *dst) {
-    panel q = {.mr = mr};
+    const DT(image_matrix) *a = context;
+    i += a->first;
+    cursor at = {i / a->p->ow / a->p->oh, i / a->p->ow % a->p->oh, i % a->p->ow};
+    panel q;
+    q.mr = mr;
     for (int64_t r = 0; r < m; r += mr, dst += mr * k) {
-        q.rows = MIN(mr, m - r);
-        locate(context, i + r, &q);
-        pack_panel(context, &q, p, k, dst);
+        locate(a->p, &at, MIN(mr, m - r), &q);
+        switch (mr) { /* the usual panels, unrolled */
+            case 14:
+                pack_panel(a, &q, p, k, 14, dst);
+                break;
+            case 12:
+                pack_panel(a, &q, p, k, 12, dst);
+                break;
+            case 6:
+                pack_panel(a, &q, p, k, 6, dst);
+                break;
+            default:
+                pack_panel(a, &q, p, k, mr, dst);
+        }
     }
 }
