@@ -99,7 +99,7 @@ class Runner:
         self.out_specs = outputs_of(op, *self.specs)
         self.retained = op.retains(self.needs)
         self.x = [
-            self.new(f"x[{i}]", spec, fill=array)
+            self.new(f"x[{i}]", spec, fill=array, dense=i in op.dense_inputs)
             for i, (spec, array) in enumerate(zip(self.specs, self.arrays, strict=True))
         ]
         saves = op.saves(*self.specs, training=options.training)
@@ -112,6 +112,7 @@ class Runner:
         return guard.array
 
     def scratch(self, direction: str) -> np.ndarray:
+        config.set_num_threads(self.options.threads)
         nbytes = self.op.workspace(direction, *self.specs)
         array = self.new("workspace", Spec((nbytes,), "uint8"), dense=True)
         array[...] = 0xFF
@@ -166,7 +167,7 @@ class Runner:
             need and i in op.passes_dy and self.specs[i] == self.out_specs[0] for i, need in enumerate(self.needs)
         ]
         dx: list[Any] = [
-            self.new(f"dx[{i}]", spec) if need and not skip else None
+            self.new(f"dx[{i}]", spec, dense=i in op.dense_inputs) if need and not skip else None
             for i, (spec, need, skip) in enumerate(zip(self.specs, self.needs, passed, strict=True))
         ]
         accumulate = [options.accumulate and i in op.accumulates and need for i, need in enumerate(self.needs)]

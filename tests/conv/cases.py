@@ -1,0 +1,99 @@
+"""Problems, arrays and references that the tests of convolution share."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from pydtconv import conv
+from pydtconv.conv import ConvProblem
+from pydtconv.conv.table import TABLE
+from tests.reference import conv as reference
+
+RTOL = {"float32": 1e-5, "float64": 1e-12}
+ROWS = [(name, direction) for name, row in TABLE.items() for direction in row.directions]
+IDS = [f"{name}-{direction}" for name, direction in ROWS]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem with its arrays and the reference's results by direction; none of the arrays may be written to."""
+
+    p: ConvProblem
+    x: np.ndarray
+    w: np.ndarray
+    b: np.ndarray
+    dy: np.ndarray
+    want: dict[str, np.ndarray]
+
+    def __str__(self) -> str:
+        p = self.p
+        return (f"{p.n}x{p.ih}x{p.iw}x{p.ci}->{p.co} {p.kh}x{p.kw} s{p.sh},{p.sw} d{p.dil_h},{p.dil_w} pad{p.padding} "
+                f"g{p.groups} {p.dtype}")
+
+    def run(self, algorithm: str, direction: str, out: np.ndarray | None = None) -> np.ndarray:
+        if direction == "forward":
+            return conv.forward(self.p, self.x, self.w, self.b, algorithm=algorithm, out=out)
+        if direction == "backward_data":
+            return conv.backward_data(self.p, self.dy, self.w, algorithm=algorithm, out=out)
+        return conv.backward_weights(self.p, self.x, self.dy, algorithm=algorithm, out=out)
+
+    def check(self, algorithm: str, direction: str, got: np.ndarray) -> None:
+        want = self.want[direction]
+        assert got.shape == want.shape
+        error = np.abs(got - want).max() / (np.abs(want).max() or 1.0)
+        assert error <= RTOL[self.p.dtype], f"{algorithm}-{direction} of {self}: relative error {error:.2e}"
+
+
+def case_of(p: ConvProblem, seed: int = 0) -> Case:
+    random = np.random.default_rng(seed)
+    x, w, b, dy = (random.standard_normal(shape).astype(p.dtype) for shape in (p.x_shape, p.w_shape, (p.co,), p.y_shape))
+    for array in (x, w, b, dy):
+        array.flags.writeable = False
+    options = {"strides": (p.sh, p.sw), "padding": p.padding, "dilation": (p.dil_h, p.dil_w), "groups": p.groups}
+    want = {"forward": reference.forward(x, w, bias=b, **options),
+            "backward_data": reference.backward_data(dy, w, p.x_shape, **options),
+            "backward_weights": reference.backward_weights(x, dy, p.w_shape, **options)}
+    return Case(p, x, w, b, dy, want)
+
+
+def random_problem(seed: int, depthwise: bool) -> ConvProblem:
+    """Small problems of every kind: odd sizes, kernels, strides, sides, dilation, groups, 1x1, batch 1 and more."""
+    random = np.random.default_rng((seed, depthwise))
+
+    def integer(low: int, high: int) -> int:
+        return int(random.integers(low, high + 1))
+
+    groups = int(random.choice([1, 1, 1, 2, 3]))
+    ci, co = groups * integer(1 + (groups > 1), 24), groups * integer(1, 24)
+    if depthwise:
+        groups = ci = integer(1, 40)
+        co = ci * integer(1, 3)
+    kh, kw = (1, 1) if random.random() < 0.15 else (integer(1, 5), integer(1, 5))
+    dil_h, dil_w = (1, 1) if random.random() < 0.5 else (integer(1, 3), integer(1, 3))
+    ih, iw = (kh - 1) * dil_h + integer(1, 11), (kw - 1) * dil_w + integer(1, 11)
+    sides = ((integer(0, 3), integer(0, 3)), (integer(0, 3), integer(0, 3)))
+    padding = [sides, sides, "same", "valid"][integer(0, 3)]
+    return ConvProblem(integer(1, 3), ih, iw, ci, co, (kh, kw), (integer(1, 3), integer(1, 3)), padding, (dil_h, dil_w),
+                       groups, ["float32", "float64"][seed % 2])
+
+
+@lru_cache(maxsize=1000)
+def random_case(seed: int, depthwise: bool) -> Case:
+    return case_of(random_problem(seed, depthwise), seed)
+
+
+def random_cases(algorithm: str, direction: str, count: int) -> list[Case]:
+    """The first `count` random cases that the algorithm supports."""
+    every = (random_case(seed, algorithm == "depthwise") for seed in itertools.count())
+    return list(itertools.islice((c for c in every if TABLE[algorithm].reason(c.p, direction) is None), count))
+
+
+def channel_slice(array: np.ndarray, before: int = 3, after: int = 2) -> np.ndarray:
+    """A copy of an NHWC array that is a slice of the channels of a wider one, filled with NaN around it."""
+    wide = np.full((*array.shape[:3], before + array.shape[3] + after), np.nan, array.dtype)
+    wide[..., before : before + array.shape[3]] = array
+    return wide[..., before : before + array.shape[3]]
