@@ -61,6 +61,7 @@ typedef enum {
     DTCONV_BINARY_MAXIMUM,
     DTCONV_BINARY_MINIMUM,
     DTCONV_BINARY_POWER,
+    DTCONV_BINARY_EQUAL, /* 1 or 0; without derivative */
     DTCONV_BINARY_KINDS
 } dtconv_binary;
 
@@ -104,5 +105,16 @@ dtconv_status DT(copy)(real factor, int accumulate, const int64_t *layout, const
 size_t DT(reduce_workspace)(const int64_t *layout);
 dtconv_status DT(reduce)(int kind, int accumulate, real factor, const int64_t *layout, const real *x, const real *x2,
                          real *y, void *workspace, size_t bytes);
+
+/* y (+)= x with the dimensions in another order.  layout: x, y, where no stride of x need be 1 along y's innermost one.
+ */
+dtconv_status DT(permute)(int accumulate, const int64_t *layout, const real *x, real *y);
+
+/* Bilinear interpolation of n images (ih, iw, c) to (oh, ow, c), pixel centres at half-integers, edges repeated;
+ * backward is its transpose: dx (+)= ... */
+dtconv_status DT(bilinear_forward)(int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow, int64_t c, const real *x,
+                                   int64_t ldx, real *y, int64_t ldy);
+dtconv_status DT(bilinear_backward)(int accumulate, int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow,
+                                    int64_t c, const real *dy, int64_t lddy, real *dx, int64_t lddx);
 
 #include "dtconv_optimizers.h"

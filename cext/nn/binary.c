@@ -35,6 +35,9 @@ static void forward_fn(const void *context, int64_t n, const real *const *in, re
         case DTCONV_BINARY_POWER:
             LOOP(DT(pow_)(a[i], b[i]));
             break;
+        case DTCONV_BINARY_EQUAL:
+            LOOP(a[i] == b[i]);
+            break;
     }
 }
 
@@ -113,7 +116,7 @@ dtconv_status DT(binary_forward)(int kind, const int64_t *layout, const real *a,
 
 dtconv_status DT(binary_backward)(int kind, int operand, int accumulate, const int64_t *layout, const real *dy,
                                   const real *a, const real *b, const real *y, real *out) {
-    if (kind < 0 || kind >= DTCONV_BINARY_KINDS || (operand != 0 && operand != 1)) return DTCONV_ARGUMENT;
+    if (kind < 0 || kind >= DTCONV_BINARY_EQUAL || (operand != 0 && operand != 1)) return DTCONV_ARGUMENT;
     const binary_context context = {kind, operand, accumulate, 0};
     return DT(map_spans)(backward_fn, &context, layout, (const real *const[]){dy, a, b, y}, out);
 }

@@ -24,6 +24,16 @@ cdef extern from "dtconv_both.h" nogil:
                                 const double *, double *)
     int dtconv_scopy(float, int, const int64_t *, const float *, float *)
     int dtconv_dcopy(double, int, const int64_t *, const double *, double *)
+    int dtconv_spermute(int, const int64_t *, const float *, float *)
+    int dtconv_dpermute(int, const int64_t *, const double *, double *)
+    int dtconv_sbilinear_forward(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const float *, int64_t, float *,
+                                 int64_t)
+    int dtconv_dbilinear_forward(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const double *, int64_t, double *,
+                                 int64_t)
+    int dtconv_sbilinear_backward(int, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const float *, int64_t,
+                                  float *, int64_t)
+    int dtconv_dbilinear_backward(int, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const double *, int64_t,
+                                  double *, int64_t)
     size_t dtconv_sreduce_workspace(const int64_t *)
     size_t dtconv_dreduce_workspace(const int64_t *)
     int dtconv_sreduce(int, int, float, const int64_t *, const float *, const float *, float *, void *, size_t)
@@ -122,4 +132,41 @@ def reduce(int kind, bint accumulate, floating factor, const int64_t[::1] layout
             status = dtconv_sreduce(kind, accumulate, factor, &layout[0], &x[0], px2, &y[0], &workspace[0], nbytes)
         else:
             status = dtconv_dreduce(kind, accumulate, factor, &layout[0], &x[0], px2, &y[0], &workspace[0], nbytes)
+    check(status)
+
+
+def permute(bint accumulate, const int64_t[::1] layout, const floating[::1] x, floating[::1] y):
+    """y (+)= x, dimensions in another order; layout of x, y."""
+    cdef int status
+    with nogil:
+        if floating is float:
+            status = dtconv_spermute(accumulate, &layout[0], &x[0], &y[0])
+        else:
+            status = dtconv_dpermute(accumulate, &layout[0], &x[0], &y[0])
+    check(status)
+
+
+def bilinear_forward(const floating[:, :, :, :] x, floating[:, :, :, :] y, int64_t ldx, int64_t ldy):
+    """y = x resized to y's rows and columns; x (n, ih, iw, c), y (n, oh, ow, c), pixels ldx and ldy apart."""
+    cdef int status
+    with nogil:
+        if floating is float:
+            status = dtconv_sbilinear_forward(x.shape[0], x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3],
+                                              &x[0, 0, 0, 0], ldx, &y[0, 0, 0, 0], ldy)
+        else:
+            status = dtconv_dbilinear_forward(x.shape[0], x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3],
+                                              &x[0, 0, 0, 0], ldx, &y[0, 0, 0, 0], ldy)
+    check(status)
+
+
+def bilinear_backward(bint accumulate, const floating[:, :, :, :] dy, floating[:, :, :, :] dx, int64_t lddy, int64_t lddx):
+    """dx (+)= the transpose of `bilinear_forward` applied to dy."""
+    cdef int status
+    with nogil:
+        if floating is float:
+            status = dtconv_sbilinear_backward(accumulate, dx.shape[0], dx.shape[1], dx.shape[2], dy.shape[1], dy.shape[2],
+                                               dx.shape[3], &dy[0, 0, 0, 0], lddy, &dx[0, 0, 0, 0], lddx)
+        else:
+            status = dtconv_dbilinear_backward(accumulate, dx.shape[0], dx.shape[1], dx.shape[2], dy.shape[1], dy.shape[2],
+                                               dx.shape[3], &dy[0, 0, 0, 0], lddy, &dx[0, 0, 0, 0], lddx)
     check(status)

@@ -7,6 +7,7 @@ from pydtconv.ops.base import Op, Pass, Retained, RunState, Spec, compute
 from pydtconv.ops.convolution import Conv, ConvTranspose, DepthwiseConv, conv, conv_transpose, depthwise_conv
 from pydtconv.ops.functions import *  # noqa: F403
 from pydtconv.ops.layer_normalization import LayerNorm
+from pydtconv.ops.linear import Dense, MatMul
 from pydtconv.ops.loss_sums import L1L2Penalty, WeightedMean, WeightedSum
 from pydtconv.ops.losses import CrossEntropy, ElementwiseLoss, SigmoidCrossEntropy, SoftmaxCrossEntropy
 from pydtconv.ops.nn_functions import (
@@ -21,4 +22,6 @@ from pydtconv.ops.nn_functions import (
 )
 from pydtconv.ops.normalization import BatchNorm
 from pydtconv.ops.pooling import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool
+from pydtconv.ops.reduction import ArgMax, Max, Mean, Min, Sum
+from pydtconv.ops.shape import Cast, Concatenate, Crop, Pad, Reshape, Slice, Transpose, Upsample
 from pydtconv.ops.softmax import LogSoftmax, Softmax

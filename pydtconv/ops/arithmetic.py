@@ -29,7 +29,7 @@ from pydtconv.ops.strided import (
     sequence,
 )
 
-BINARY = {"add": 0, "subtract": 1, "multiply": 2, "divide": 3, "maximum": 4, "minimum": 5, "power": 6}
+BINARY = {"add": 0, "subtract": 1, "multiply": 2, "divide": 3, "maximum": 4, "minimum": 5, "power": 6, "equal": 7}
 
 
 def aligned(nbytes: int) -> int:
@@ -76,14 +76,14 @@ class Add(Op):
 
     inplace: ClassVar[tuple[int, ...]] = (0, 1)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
-    accumulates: ClassVar[tuple[int, ...]] = tuple(range(64))
+    accumulates: ClassVar[tuple[int, ...]] = tuple(range(256))
 
     def __post_init__(self) -> None:
         activation_code(self.activation)
         if self.average and self.activation:
             raise ValueError(f"Add: expected average without an activation, got activation={self.activation!r}")
-        plain = self.activation is None and not self.average
-        object.__setattr__(self, "passes_dy", tuple(range(64)) if plain else ())
+        # with an activation, backward first multiplies dy by its derivative, in place, and then hands it on
+        object.__setattr__(self, "passes_dy", () if self.average else self.accumulates)
         object.__setattr__(self, "overwrites_dy", self.activation is not None)
 
     @property

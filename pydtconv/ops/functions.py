@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -12,6 +13,10 @@ from pydtconv import config
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Op
+from pydtconv.ops.linear import Dense, MatMul
+from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
+from pydtconv.ops.shape import Cast, Concatenate, Pad, Reshape, Slice, Transpose
+from pydtconv.ops.strided import FLOATS, normalize_axes
 
 
 def _symbolic(x: Any) -> bool:
@@ -27,16 +32,22 @@ def _value(x: Any, dtype: str | None = None) -> Any:
     if _symbolic(x):
         return x
     array = np.asarray(x)
-    return array.astype(
-        dtype or (array.dtype if array.dtype.name in ("float32", "float64") else config.floatx()), copy=False
-    )
+    return array.astype(dtype or (array.dtype if array.dtype.name in FLOATS else config.floatx()), copy=False)
 
 
 def _binary(op: Op, x1: Any, x2: Any) -> Any:
-    dtypes = [x.dtype for x in (x1, x2) if _symbolic(x)]
-    dtypes += [x.dtype.name for x in (x1, x2) if isinstance(x, np.ndarray) and x.dtype.name in ("float32", "float64")]
-    dtype = dtypes[0] if dtypes else config.floatx()
-    return op(_value(x1, dtype), _value(x2, dtype))
+    return op(*_same(x1, x2))
+
+
+def _same(*xs: Any) -> tuple[Any, ...]:
+    """Operands of one dtype: that of the first symbolic or float one."""
+    dtypes = [np.dtype(x.dtype).name for x in xs if _symbolic(x)]
+    dtypes += [x.dtype.name for x in xs if isinstance(x, np.ndarray) and x.dtype.name in FLOATS]
+    return tuple(_value(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
+
+
+def _axes(axis: Axes) -> int | tuple[int, ...] | None:
+    return axis if axis is None or isinstance(axis, int) else tuple(axis)
 
 
 def _unary(kind: str, x: Any, *parameters: float | None) -> Any:
@@ -311,11 +322,182 @@ def sparse_plus(x: Any) -> Any:
     return _unary("sparse_plus", x)
 
 
+def glu(x: Any, axis: int = -1) -> Any:
+    """a * sigmoid(b) for the two halves a and b of x (Dauphin et al., 2017)."""
+    a, b = split(x, 2, axis)
+    return multiply(a, sigmoid(b))
+
+
+def sum(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The sum over axes."""
+    return Sum(_axes(axis), keepdims)(_value(x))
+
+
+def mean(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The mean over axes."""
+    return Mean(_axes(axis), keepdims)(_value(x))
+
+
+def max(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The largest element over axes; equal ones share the gradient."""
+    return Max(_axes(axis), keepdims)(_value(x))
+
+
+def min(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The smallest element over axes; equal ones share the gradient."""
+    return Min(_axes(axis), keepdims)(_value(x))
+
+
+amax, amin = max, min
+
+
+def var(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The variance over axes (divided by the number of elements)."""
+    return mean(square(subtract(x, mean(x, axis, True))), axis, keepdims)
+
+
+def std(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+    """The standard deviation over axes."""
+    return sqrt(var(x, axis, keepdims))
+
+
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The index of the largest element; over all elements where axis is None."""
+    x = _value(x)
+    if axis is None:
+        if keepdims:
+            raise ValueError("argmax: expected an axis with keepdims=True, got None")
+        x, axis = reshape(x, (-1,)), 0
+    return ArgMax(axis, keepdims)(x)
+
+
+def matmul(x1: Any, x2: Any) -> Any:
+    """The matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast."""
+    x1, x2 = _same(x1, x2)
+    if len(x1.shape) == 1:
+        y = matmul(expand_dims(x1, 0), x2)
+        return squeeze(y, -2 if len(x2.shape) > 1 else 0)
+    if len(x2.shape) == 1:
+        return squeeze(matmul(x1, expand_dims(x2, 1)), -1)
+    return Dense()(x1, x2) if len(x2.shape) == 2 else MatMul()(x1, x2)
+
+
+def dot(x1: Any, x2: Any) -> Any:
+    """The product of vectors or matrices."""
+    return matmul(x1, x2)
+
+
+def reshape(x: Any, newshape: Any) -> Any:
+    """The same elements in another shape; one extent may be -1."""
+    return Reshape((newshape,) if isinstance(newshape, int) else tuple(newshape))(_value(x))
+
+
+def ravel(x: Any) -> Any:
+    """The elements as a vector."""
+    return reshape(x, (-1,))
+
+
+def expand_dims(x: Any, axis: int) -> Any:
+    """x with a new axis of extent 1 at `axis` of the result."""
+    x = _value(x)
+    rank = len(x.shape) + 1
+    (axis,) = normalize_axes("expand_dims", axis, rank)
+    return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+def squeeze(x: Any, axis: Axes = None) -> Any:
+    """x without axes of extent 1: the given ones, or all."""
+    x = _value(x)
+    axes = normalize_axes("squeeze", axis, len(x.shape)) if axis is not None else ()
+    if axis is not None and any(x.shape[a] != 1 for a in axes):
+        raise ValueError(f"squeeze: expected extents of 1 along {axis}, got shape {tuple(x.shape)}")
+    return reshape(x, tuple(n for d, n in enumerate(x.shape) if not (d in axes or (axis is None and n == 1))))
+
+
+def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
+    """The axes in another order; None reverses them."""
+    return Transpose(None if axes is None else tuple(axes))(_value(x))
+
+
+def moveaxis(x: Any, source: Axes, destination: Axes) -> Any:
+    """Axes moved to other positions, the rest in order."""
+    x = _value(x)
+    rank = len(x.shape)
+    from_, to = (
+        [a % rank for a in ([axes] if isinstance(axes, int) else axes or ())] for axes in (source, destination)
+    )
+    order = [a for a in range(rank) if a not in from_]
+    for place, axis in sorted(zip(to, from_, strict=True)):
+        order.insert(place, axis)
+    return transpose(x, order)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+    """Two axes exchanged."""
+    x = _value(x)
+    order = list(range(len(x.shape)))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return transpose(x, order)
+
+
+def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
+    """Tensors one behind the other along an axis."""
+    xs = _same(*xs)
+    return xs[0] if len(xs) == 1 else Concatenate(axis)(*xs)
+
+
+def stack(x: Sequence[Any], axis: int = 0) -> Any:
+    """Tensors along a new axis."""
+    return concatenate([expand_dims(value, axis) for value in _same(*x)], axis)
+
+
+def slice_along(x: Any, axis: int, start: int, stop: int | None) -> Any:
+    """x[start:stop] along one axis."""
+    x = _value(x)
+    rank = len(x.shape)
+    (axis,) = normalize_axes("slice", axis, rank)
+    starts = tuple(start if d == axis else 0 for d in range(rank))
+    return Slice(starts, tuple(stop if d == axis else None for d in range(rank)))(x)
+
+
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+    """x cut along an axis into equal sections, or at the given indices."""
+    x = _value(x)
+    extent = x.shape[axis]
+    if isinstance(indices_or_sections, int):
+        sections = indices_or_sections
+        if sections < 1 or extent % sections:
+            raise ValueError(f"split: expected a divisor of {extent} as the number of sections, got {sections}")
+        cuts = [extent // sections * i for i in range(1, sections)]
+    else:
+        cuts = list(indices_or_sections)
+    return [slice_along(x, axis, a, b) for a, b in zip([0, *cuts], [*cuts, extent], strict=True)]
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> Any:
+    """x with (before, after) elements per axis: constant_values (0), or mirrored ("reflect", "symmetric")."""
+    x = _value(x)
+    widths = np.broadcast_to(np.asarray(pad_width, int), (len(x.shape), 2))
+    if not widths.any():
+        return x
+    pairs = tuple((int(a), int(b)) for a, b in widths)
+    return Pad(pairs, mode, float(constant_values or 0))(x)
+
+
+def cast(x: Any, dtype: str) -> Any:
+    """x in another dtype."""
+    x = x if _symbolic(x) else np.asarray(x)
+    return x if np.dtype(x.dtype) == np.dtype(dtype) else Cast(np.dtype(dtype).name)(x)
+
+
 # fmt: off
 __all__ = [
-    "abs", "absolute", "add", "affine", "average", "celu", "clip", "divide", "elu", "exp", "gelu",
-    "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu", "linear", "log",
-    "log_sigmoid", "maximum", "minimum", "mish", "multiply", "negative", "power", "reciprocal", "relu", "relu6",
-    "rsqrt", "selu", "sigmoid", "sign", "silu", "soft_shrink", "softplus", "softsign", "sparse_plus",
-    "sparse_sigmoid", "sqrt", "square", "squareplus", "subtract", "swish", "tanh", "tanh_shrink", "threshold",
+    "abs", "absolute", "add", "affine", "amax", "amin", "argmax", "average", "cast", "celu", "clip",
+    "concatenate", "divide", "dot", "elu", "exp", "expand_dims", "gelu", "glu", "hard_shrink", "hard_sigmoid",
+    "hard_silu", "hard_swish", "hard_tanh", "leaky_relu", "linear", "log", "log_sigmoid", "matmul", "max",
+    "maximum", "mean", "min", "minimum", "mish", "moveaxis", "multiply", "negative", "pad", "power", "ravel",
+    "reciprocal", "relu", "relu6", "reshape", "rsqrt", "selu", "sigmoid", "sign", "silu", "slice_along",
+    "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "split", "sqrt", "square",
+    "squareplus", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "swish", "tanh", "tanh_shrink",
+    "threshold", "transpose", "var",
 ]

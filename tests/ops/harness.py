@@ -93,6 +93,7 @@ class Runner:
 
     def __init__(self, op: Op, arrays: Sequence[np.ndarray], needs: Sequence[bool], options: Options) -> None:
         self.op, self.needs, self.options = op, tuple(needs), options
+        config.set_num_threads(options.threads)
         self.guards: list[tuple[str, Guarded]] = []
         self.arrays = [cast(array, options.dtype) for array in arrays]
         self.specs = [spec_of(array) for array in self.arrays]
@@ -120,7 +121,6 @@ class Runner:
 
     def call(self, bound: Callable[[], None], what: str, again: Callable[[], None]) -> None:
         """Runs a bound pass; counts what a second call allocates (`again` restores what the first one changed)."""
-        config.set_num_threads(self.options.threads)
         bound()
         if self.options.count_allocations:
             again()
@@ -129,7 +129,6 @@ class Runner:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             assert peak < ALLOWED_BYTES, f"{what} allocated {peak} bytes"
-        config.set_num_threads(1)
         for name, guard in self.guards:
             guard.check(f"{what}, {name}")
 
@@ -244,9 +243,13 @@ def run_op(
     start: Sequence[np.ndarray] | None = None,
 ) -> Result:
     """Forward and, where some input wants a gradient, backward."""
-    runner = Runner(op, arrays, needs, options)
-    y = runner.forward()
-    dx = runner.backward(dys, start) if any(needs) else [None] * len(arrays)
+    before = config.num_threads()
+    try:
+        runner = Runner(op, arrays, needs, options)
+        y = runner.forward()
+        dx = runner.backward(dys, start) if any(needs) else [None] * len(arrays)
+    finally:
+        config.set_num_threads(before)
     return Result(y, dx, [x.copy() for x in runner.x], {key: value.copy() for key, value in runner.saved.items()})
 
 

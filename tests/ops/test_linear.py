@@ -1,0 +1,68 @@
+"""Dense and batched matrix products against NumPy's, with and without bias and activation."""
+
+import numpy as np
+import pytest
+
+from pydtconv import ops
+from pydtconv.ops.linear import Dense, MatMul
+from tests.ops.harness import check_op, normal
+from tests.reference.elementwise import ACTIVATIONS
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 5, 3), (33, 65, 17), (129, 31, 50)], ids=str)
+@pytest.mark.parametrize("bias", [False, True])
+def test_dense(shape, bias):
+    m, k, n = shape
+    arrays = [normal(m, k), normal(k, n, seed=2), *([normal(n, seed=3)] if bias else [])]
+    check_op(Dense(), *arrays, reference=lambda x, w, b=0: x @ w + b)
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "sigmoid", "tanh"])
+def test_dense_with_activation(activation):
+    for bias in ([normal(6, seed=3)], []):
+        check_op(
+            Dense(activation),
+            normal(9, 4),
+            normal(4, 6, seed=2),
+            *bias,
+            reference=lambda x, w, b=0: ACTIVATIONS[activation](x @ w + b),
+        )
+
+
+def test_dense_on_images():
+    check_op(
+        Dense("tanh"),
+        normal(2, 3, 4, 5),
+        normal(5, 6, seed=2),
+        normal(6, seed=3),
+        reference=lambda x, w, b: np.tanh(x @ w + b),
+    )
+
+
+@pytest.mark.parametrize("needs", [(True, False, False), (False, True, False), (False, False, True)], ids=str)
+def test_dense_computes_the_gradients_asked_for(needs):
+    check_op(Dense("relu"), normal(9, 4), normal(4, 6, seed=2), normal(6, seed=3), needs=needs)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((4, 3), (3, 5)), ((2, 4, 3), (2, 3, 5)), ((2, 1, 4, 3), (3, 3, 5)), ((4, 3), (2, 3, 5))], ids=str
+)
+def test_matmul(shapes):
+    check_op(MatMul(), normal(*shapes[0]), normal(*shapes[1], seed=2), reference=np.matmul)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3,), (3,)), ((3,), (3, 4)), ((4, 3), (3,)), ((5, 4, 3), (3, 2)), ((2, 4, 3), (3,))], ids=str
+)
+def test_function_with_vectors(shapes):
+    a, b = normal(*shapes[0]), normal(*shapes[1], seed=2)
+    np.testing.assert_allclose(ops.matmul(a, b), np.matmul(a, b), rtol=1e-12)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"expected x of shape \(\.\.\., 4\) for w of shape \(4, 5\), got \(2, 3\)"):
+        Dense()(normal(2, 3), normal(4, 5))
+    with pytest.raises(ValueError, match=r"expected b of shape \(5,\), got \(4,\)"):
+        Dense()(normal(2, 4), normal(4, 5), normal(4))
+    with pytest.raises(ValueError, match=r"expected shapes \(\.\.\., m, k\) and \(\.\.\., k, n\)"):
+        MatMul()(normal(2, 2, 3), normal(2, 4, 5))

@@ -1,0 +1,126 @@
+"""Operators that move elements, against NumPy's."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pydtconv import ops
+from pydtconv.ops.base import Spec
+from pydtconv.ops.shape import Cast, Concatenate, Crop, Pad, Reshape, Slice, Transpose, Upsample
+from tests.ops.harness import check_op, normal
+from tests.reference.shape import bilinear, nearest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        ((2, 3, 4), (2, -1), (2, 12)),
+        ((2, 3, 4), (None, 4, 3), (2, 4, 3)),
+        ((6,), (1, 6, 1), (1, 6, 1)),
+        ((None, 3, 4), (None, -1), (None, 12)),
+        ((None, 3, 4), (-1, 12), (None, 12)),
+        ((None, 6), (-1, 2, 3), (None, 2, 3)),
+        ((0, 3), (0, 3), (0, 3)),
+        ((None, 3, 4), (-1, 4), (None, 4)),
+    ],
+    ids=str,
+)
+def test_reshape(old, new, want):
+    assert Reshape(new).infer(Spec(old)).shape == want
+    if None not in old:
+        check_op(Reshape(new), normal(*old), reference=lambda x: x.reshape(want))
+
+
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(4))), ids=str)
+def test_transpose(axes):
+    check_op(Transpose(axes), normal(2, 3, 5, 4), reference=lambda x: x.transpose(axes))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((35, 33), None),
+        ((3, 17, 19, 18), (0, 3, 1, 2)),
+        ((3, 18, 17, 19), (0, 2, 3, 1)),
+        ((5,), (0,)),
+        ((1, 7, 1), (2, 1, 0)),
+        ((2, 3, 2, 3, 4), (3, 1, 4, 0, 2)),
+    ],
+    ids=str,
+)
+def test_transpose_in_tiles(shape, axes):
+    check_op(Transpose(axes), normal(*shape), reference=lambda x: x.transpose(axes))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, -1])
+def test_concatenate(axis):
+    arrays = []
+    for i, extent in enumerate((2, 1, 4)):
+        shape = [2, 3, 4, 5]
+        shape[axis] = extent
+        arrays.append(normal(*shape, seed=i))
+    check_op(Concatenate(axis), *arrays, reference=lambda *xs: np.concatenate(xs, axis))
+    check_op(Concatenate(axis), *arrays, needs=(True, False, True))
+
+
+def test_slice_and_crop():
+    x = normal(3, 6, 7, 5)
+    check_op(Slice((0, 1, -4, 2), (None, 5, -1, 4)), x, reference=lambda x: x[:, 1:5, -4:-1, 2:4])
+    check_op(Slice((1,), (-1,)), normal(5), reference=lambda x: x[1:-1])
+    check_op(Crop(((1, 2), (0, 3))), x, reference=lambda x: x[:, 1:4, :4])
+    for mine, theirs in zip(ops.split(x, [1, 4], 2), np.split(x, [1, 4], 2), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "symmetric"])
+@pytest.mark.parametrize("padding", [((0, 0), (1, 2), (3, 0), (0, 0)), ((1, 0), (2, 2), (1, 3), (1, 2))], ids=str)
+def test_pad(padding, mode):
+    x = normal(2, 3, 4, 5)
+    check_op(Pad(padding, mode), x, reference=lambda x: np.pad(x, padding, mode))
+    if mode == "constant":
+        check_op(Pad(padding, mode, 1.5), x, reference=lambda x: np.pad(x, padding, constant_values=1.5))
+
+
+@pytest.mark.parametrize("size", [(2, 2), (1, 3), (3, 1)], ids=str)
+@pytest.mark.parametrize(("interpolation", "reference"), [("nearest", nearest), ("bilinear", bilinear)])
+def test_upsample(size, interpolation, reference):
+    for shape in [(2, 3, 4, 5), (1, 1, 2, 3), (3, 2, 1, 1), (4, 9, 11, 17)]:
+        check_op(Upsample(size, interpolation), normal(*shape), reference=lambda x: reference(x, size))
+
+
+def test_cast():
+    x = normal(3, 4)
+    assert ops.cast(x, "float32").dtype == np.float32
+    assert Cast("int32")(np.array([1.7, -1.7])).tolist() == [1, -1]
+    assert Cast("float32").infer(Spec((2, None), "int64")) == Spec((2, None), "float32")
+
+
+def test_functions():
+    x = normal(2, 3, 4)
+    np.testing.assert_array_equal(ops.stack([x, 2 * x], -1), np.stack([x, 2 * x], -1))
+    np.testing.assert_array_equal(ops.stack([x, 2 * x], 1), np.stack([x, 2 * x], 1))
+    np.testing.assert_array_equal(ops.moveaxis(x, 0, -1), np.moveaxis(x, 0, -1))
+    np.testing.assert_array_equal(ops.moveaxis(x, (0, 1), (2, 0)), np.moveaxis(x, (0, 1), (2, 0)))
+    np.testing.assert_array_equal(ops.swapaxes(x, 0, 2), x.swapaxes(0, 2))
+    assert ops.squeeze(ops.expand_dims(x, 1), 1).shape == (2, 3, 4)
+    assert ops.squeeze(normal(1, 3, 1)).shape == (3,)
+    np.testing.assert_allclose(ops.glu(x), x[..., :2] / (1 + np.exp(-x[..., 2:])))
+    np.testing.assert_array_equal(ops.pad(x, 1), np.pad(x, 1))
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"expected a shape of 6 elements as \(2, 3\) has, got \(4, -1\)"):
+        ops.reshape(normal(2, 3), (4, -1))
+    with pytest.raises(ValueError, match="differ along axis 1 alone"):
+        ops.concatenate([normal(2, 3), normal(3, 3)], 1)
+    with pytest.raises(ValueError, match="expected a permutation of 2 axes"):
+        ops.transpose(normal(2, 3), (0, 0))
+    with pytest.raises(ValueError, match="at most 2"):
+        ops.pad(normal(3), 3, "reflect")
+    with pytest.raises(ValueError, match="'nearest' or 'bilinear', got 'bicubic'"):
+        Upsample((2, 2), "bicubic")
+    with pytest.raises(ValueError, match="divisor of 3"):
+        ops.split(normal(3), 2)
+    with pytest.raises(ValueError, match="nothing is left"):
+        Crop(((2, 2), (0, 0)))(normal(1, 4, 4, 1))
