@@ -1,7 +1,9 @@
 /* Block sizes from the caches and the micro-kernel, and the division of C among threads.
  *
- *   a panel of B (kc x NR) stays in L1 while a block of A (mc x kc), which stays in L2, passes by;
- *   all of B's columns at hand (kb x nc) stay in L2 or L3 while the blocks of A pass by.
+ *   a panel of A (MR x kc) stays in half of L1 while the panels of B pass by;
+ *   a block of B (kc x nc) stays in three quarters of L2 while the panels of A pass by;
+ *   where all of B fits into B_WHOLE bytes, all of it is packed at once (kb = k, nc = n), so that a block of C (mc x n)
+ * is written once and stays in cache over the loop on k; else kb = kc, and C is passed once per kc.
  *
  * The sizes depend on the machine, the kernel and the problem but not on the number of threads: so do results.
  */
@@ -10,6 +12,8 @@
 #include "dtconv_real.h"
 #include "dtconv_gemm.h"
 #include "blocks.h"
+
+enum { B_WHOLE = 4 << 20, ROWS_IN_PLACE = 448 };
 
 static int64_t cache_bytes(int level) {
     static const int64_t usual[] = {0, 32 << 10, 512 << 10, 8 << 20};
@@ -25,30 +29,27 @@ static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k) {
+DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int in_place) {
     static int64_t l1, l2;
     if (!l2) l1 = cache_bytes(1), l2 = cache_bytes(2);
-    const int64_t size = sizeof(real), b_budget = 4 << 20;
+    const int64_t size = sizeof(real), n_round = round_up(max(n, 1), ukr->nr);
     DT(blocks) s = {.mr = ukr->mr, .nr = ukr->nr};
-    const int64_t kc_most = max(128, min(512, l1 * 3 / 4 / (ukr->nr * size) / 16 * 16));
-    /* equal panels: 288 is one of 288 or two of 144, never 256 and 32 */
+    const int64_t kc_most = max(128, min(384, l1 / 2 / (s.mr * size) / 8 * 8));
+    /* equal pieces: 416 is one of 416 or two of 208, never 384 and 32 */
     s.kc = k <= kc_most * 5 / 4 ? max(k, 1) : round_up(ceil_div(k, ceil_div(k, kc_most)), 8);
-    const int64_t n_round = round_up(max(n, 1), s.nr);
-    /* with all of k at hand C is written once and stays in cache over the loop on k */
-    const int64_t whole = round_up(k, s.kc);
-    s.kb = whole * min(n_round, 8 * s.nr) * size <= b_budget ? whole : s.kc;
-    s.kb = max(s.kb, s.kc);
-    s.nc = min(n_round, max(b_budget / (s.kb * size) / s.nr, 1) * s.nr);
+    const int whole = round_up(k, s.kc) * n_round * size <= B_WHOLE;
+    s.kb = whole ? round_up(max(k, 1), s.kc) : s.kc;
+    s.nc = whole ? n_round : min(n_round, max(1, l2 * 3 / 4 / (s.kc * size) / s.nr) * s.nr);
     s.nc = round_up(ceil_div(n_round, ceil_div(n_round, s.nc)), s.nr);
-    s.mc = max(1, l2 / 4 / (s.kc * size) / s.mr) * s.mr;
-    s.mc = min(s.mc, round_up(max(m, 1), s.mr));
+    const int64_t mc = in_place ? ROWS_IN_PLACE : l2 / 4 / (s.kc * size);
+    s.mc = min(max(1, mc / s.mr) * s.mr, round_up(max(m, 1), s.mr));
     s.b_size = (size_t)(s.kb * s.nc);
-    s.a_size = (size_t)(s.mc * s.kc);
+    s.a_size = in_place ? 0 : (size_t)(s.mc * s.kc);
     return s;
 }
 
 DT(gemm_sizes) DT(gemm_sizes_of)(const DT(ukr_row) * ukr) {
-    const DT(blocks) s = DT(gemm_blocks)(ukr, 1 << 20, 1 << 20, 1 << 20);
+    const DT(blocks) s = DT(gemm_blocks)(ukr, 1 << 20, 1 << 20, 1 << 20, 0);
     return (DT(gemm_sizes)){.mr = s.mr, .nr = s.nr, .mc = s.mc, .kc = s.kc, .nc = s.nc};
 }
 

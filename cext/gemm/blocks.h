@@ -11,7 +11,7 @@ typedef struct {
     size_t a_size; /* elements of each thread's packed A */
 } DT(blocks);
 
-DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k);
+DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int in_place);
 
 /* The part of C's block (m x n) that thread `id` of `threads` computes. */
 typedef struct {

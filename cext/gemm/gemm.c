@@ -7,10 +7,14 @@
  *            all threads pack B[pb, jc]; then each takes its share of rows and columns of C
  *       ic   walks m in steps of MC:  the rows of A that one thread works on
  *       pc   walks KB in steps of KC: packs A[ic, pc], unless it is read in place
- *         jr   walks the columns in steps of NR: one panel of B, kept in L1
- *         ir   walks the rows in steps of MR:    the micro-kernel
+ *         ir   walks the rows in steps of MR:    one panel of A, kept in L1, or read in place
+ *         jr   walks the columns in steps of NR: the micro-kernel, with the panels of B from L2
  *
- * (the loop on k of the textbook is cut in two here: pb outside of ic, pc inside.)  Every element of C is summed by one
+ * Two things differ from the textbook.  The loop on k is cut in two, pb outside of ic and pc inside.  And jr is inside
+ * of ir, not outside: A's rows are then read once and in order, even from a plain matrix, and C is written row by row,
+ * which is what tall products with few columns want, as convolutions are.
+ *
+ * Every element of C is summed by one
  * thread in the same order, so results do not depend on the number of threads.
  */
 #ifdef _OPENMP
@@ -57,7 +61,7 @@ static size_t bytes_of(const DT(blocks) * s, int threads) {
 size_t DT(gemm_workspace_on)(int64_t m, int64_t n, int64_t k, int threads) {
     const DT(ukr_row) *ukr = DT(ukr_current)();
     if (!ukr) return 0;
-    const DT(blocks) s = DT(gemm_blocks)(ukr, m, n, k);
+    const DT(blocks) s = DT(gemm_blocks)(ukr, m, n, k, 0);
     return bytes_of(&s, threads_for(threads));
 }
 
@@ -72,23 +76,25 @@ typedef struct {
     real alpha;
 } run_state;
 
-/* Packs B[p : p + k, j : j + n], k-blocks of KC one after the other, in units of one panel, or less where they are few.
- */
+/* Packs this thread's part of B[p : p + k, j : j + n], whose pieces of KC steps lie one after the other: a range of
+ * panels, or where panels are few a range of steps of each panel. */
 static void pack_b_share(const run_state *r, int64_t p, int64_t k, int64_t j, int64_t n, int threads, int id) {
     const int64_t nr = r->s.nr, panels = (n + nr - 1) / nr;
-    const int64_t pieces = (k + r->s.kc - 1) / r->s.kc;
-    const int64_t step = panels >= threads ? r->s.kc : (r->s.kc + threads - 1) / threads;
-    const int64_t steps = (r->s.kc + step - 1) / step;
-    for (int64_t unit = id; unit < pieces * panels * steps; unit += threads) {
-        const int64_t pc = unit / (panels * steps) * r->s.kc, panel = unit / steps % panels, cut = unit % steps * step;
-        const int64_t kc = min(r->s.kc, k - pc), depth = min(step, kc - cut);
-        if (depth <= 0) continue;
-        real *dst = r->b_packed + pc * panels * nr + panel * nr * kc + cut * nr;
-        r->g->pack_b(r->g->b, p + pc + cut, depth, j + panel * nr, min(nr, n - panel * nr), nr, dst);
+    for (int64_t pc = 0; pc < k; pc += r->s.kc) {
+        const int64_t kc = min(r->s.kc, k - pc);
+        real *dst = r->b_packed + pc * panels * nr;
+        if (panels % threads == 0 || panels > 4 * threads) {
+            const int64_t first = panels * id / threads * nr, last = min(panels * (id + 1) / threads * nr, n);
+            if (last > first) r->g->pack_b(r->g->b, p + pc, kc, j + first, last - first, nr, dst + first * kc);
+            continue;
+        }
+        const int64_t first = kc * id / threads, depth = kc * (id + 1) / threads - first;
+        for (int64_t jr = 0; jr < n && depth > 0; jr += nr)
+            r->g->pack_b(r->g->b, p + pc + first, depth, j + jr, min(nr, n - jr), nr, dst + jr * kc + first * nr);
     }
 }
 
-/* Loops jr and ir: C[i : i + m, j : j + n] += A[i, p] * B[p, j] over a depth of k. */
+/* Loops ir and jr: C[i : i + m, j : j + n] += A[i, p] * B[p, j] over a depth of k. */
 static void macro_kernel(const run_state *r, int64_t i, int64_t m, int64_t j, int64_t n, int64_t p, int64_t k,
                          const real *a, const real *b, real beta) {
     const int64_t mr = r->s.mr, nr = r->s.nr;
@@ -100,14 +106,15 @@ static void macro_kernel(const run_state *r, int64_t i, int64_t m, int64_t j, in
         a = plain->data + i * plain->rs + p * plain->cs;
         a_step = mr * plain->rs;
     }
-    for (int64_t jr = 0; jr < n; jr += nr) {
-        t.b = b + jr * k;
-        t.n = min(nr, n - jr);
-        for (int64_t ir = 0; ir < m; ir += mr) {
-            t.m = min(mr, m - ir);
-            t.a = a + ir / mr * a_step;
-            t.a_next = ir + mr < m ? t.a + a_step : a;
-            t.b_next = ir + mr < m ? t.b : t.b + nr * k;
+    for (int64_t ir = 0; ir < m; ir += mr) {
+        t.m = min(mr, m - ir);
+        t.a = a + ir / mr * a_step;
+        t.a_next = t.a;
+        for (int64_t jr = 0; jr < n; jr += nr) {
+            t.n = min(nr, n - jr);
+            t.b = b + jr * k;
+            t.b_next = t.b + nr * k;
+            if (jr + nr >= n) t.b_next = b, t.a_next = t.a + a_step;
             t.c = r->g->c + (i + ir) * r->g->ldc + j + jr;
             r->ukr->run(r->ukr, &t);
         }
@@ -164,6 +171,11 @@ static void empty_sum(const DT(gemm_args) * g) {
     if (g->epilogue) g->epilogue(g->e, 0, g->m, 0, g->n, g->c, g->ldc);
 }
 
+/* Whether A is better read in place than packed: rows are contiguous, and do not all fall into the same sets of L1. */
+static int reads_well(const DT(matrix) * a, int64_t n, int64_t nr) {
+    return a->cs == 1 && (a->rs * (int64_t)sizeof(real) % 4096 != 0 || n <= 4 * nr);
+}
+
 dtconv_status DT(gemm)(const DT(gemm_args) * args, void *workspace, size_t bytes) {
     return DT(gemm_scaled)(args, 1, workspace, bytes);
 }
@@ -178,15 +190,14 @@ dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *work
     const DT(ukr_row) *ukr = DT(ukr_current)();
     if (!ukr) return DTCONV_KERNEL;
     DT(gemm_args) g = *args;
-    run_state r = {.g = &g, .ukr = ukr, .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k), .alpha = alpha};
+    const int in_place = g.a_in_place && ukr->in_place && reads_well(g.a_in_place, g.n, ukr->nr);
+    if (g.a_in_place) g.pack_a = DT(pack_a_matrix), g.a = g.a_in_place;
+    run_state r = {
+        .g = &g, .ukr = ukr, .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k, in_place), .in_place = in_place, .alpha = alpha};
     const int threads = threads_for(g.threads);
     if (bytes < bytes_of(&r.s, threads)) return DTCONV_WORKSPACE;
     r.b_packed = (real *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
     r.a_packed = (real *)((char *)r.b_packed + in_lines(r.s.b_size));
-    if (g.a_in_place) {
-        r.in_place = ukr->in_place && g.a_in_place->cs == 1;
-        g.pack_a = DT(pack_a_matrix), g.a = g.a_in_place;
-    }
     if (threads == 1) {
         run_thread(&r, 1, 0);
         return DTCONV_OK;

@@ -7,6 +7,14 @@
 #define MR 14
 #define NV 2
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
+#include <immintrin.h>
+#ifdef DTCONV_DOUBLE
+#define LOAD_PART(x, count) ((aligned_vec)_mm512_maskz_loadu_pd((__mmask8)((1u << (count)) - 1), x))
+#define STORE_PART(x, count, value) _mm512_mask_storeu_pd(x, (__mmask8)((1u << (count)) - 1), (__m512d)(value))
+#else
+#define LOAD_PART(x, count) ((aligned_vec)_mm512_maskz_loadu_ps((__mmask16)((1u << (count)) - 1), x))
+#define STORE_PART(x, count, value) _mm512_mask_storeu_ps(x, (__mmask16)((1u << (count)) - 1), (__m512)(value))
+#endif
 #include "tile.h"
 
 #ifdef DTCONV_DOUBLE

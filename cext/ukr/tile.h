@@ -18,20 +18,48 @@
 typedef real vec __attribute__((vector_size(VBYTES), aligned(sizeof(real)), may_alias));
 typedef real aligned_vec __attribute__((vector_size(VBYTES)));
 
-/* Adds row `i` of the tile to C; `count` < V elements of the last vector exist. */
-TARGET INLINE void store_row(const aligned_vec *acc, int vectors, int count, const DT(ukr_call) * t, real *c) {
-    const int whole = count ? vectors - 1 : vectors;
-    for (int v = 0; v < whole; v++) {
-        vec *to = (vec *)(c + v * V);
-        const aligned_vec sum = acc[v] * t->alpha;
-        *to = t->beta == 0 ? sum : (aligned_vec)(sum + t->beta * (aligned_vec)*to);
+/* The first `count` elements of a vector in memory; a file may bring its own, with masks. */
+#ifndef STORE_PART
+TARGET INLINE aligned_vec load_part(const real *x, int count) {
+    real part[VBYTES / sizeof(real)] __attribute__((aligned(VBYTES))) = {0};
+    for (int j = 0; j < count; j++) part[j] = x[j];
+    return *(const aligned_vec *)part;
+}
+
+TARGET INLINE void store_part(real *x, int count, aligned_vec value) {
+    real part[VBYTES / sizeof(real)] __attribute__((aligned(VBYTES)));
+    *(aligned_vec *)part = value;
+    for (int j = 0; j < count; j++) x[j] = part[j];
+}
+#define LOAD_PART load_part
+#define STORE_PART store_part
+#endif
+
+/* C = alpha * acc + beta * C for one row of the tile, whose last vector has `count` elements. */
+TARGET INLINE void store_row(const aligned_vec *acc, int vectors, int add, int part, int count, real alpha, real beta,
+                             real *c) {
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) {
+        aligned_vec sum = acc[v] * alpha;
+        if (part && v == vectors - 1) {
+            if (add) sum += beta * LOAD_PART(c + v * V, count);
+            STORE_PART(c + v * V, count, sum);
+        } else {
+            if (add) sum += beta * (aligned_vec) * (const vec *)(c + v * V);
+            *(vec *)(c + v * V) = sum;
+        }
     }
-    if (count) {
-        real last[VBYTES / sizeof(real)] __attribute__((aligned(VBYTES)));
-        *(aligned_vec *)last = acc[vectors - 1] * t->alpha;
-        real *to = c + whole * V;
-        for (int j = 0; j < count; j++) to[j] = t->beta == 0 ? last[j] : last[j] + t->beta * to[j];
-    }
+}
+
+/* All rows; `add` (beta != 0) and `part` (the last vector is not full) are constants. */
+TARGET INLINE void store_rows(aligned_vec (*acc)[NV], int rows, int vectors, int add, int part, const DT(ukr_call) * t,
+                              int64_t first) {
+    const int count = part ? (int)(t->n % V) : V;
+    const real alpha = t->alpha, beta = t->beta;
+    const int64_t ldc = t->ldc;
+    real *c = t->c + first * ldc;
+#pragma GCC unroll 32
+    for (int i = 0; i < rows; i++, c += ldc) store_row(acc[i], vectors, add, part, count, alpha, beta, c);
 }
 
 /* `rows` x `vectors` of the tile, from row `first` on.  The three counts are constants where it is inlined. */
@@ -43,6 +71,12 @@ TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) *
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) acc[i][v] = (aligned_vec){0};
+#pragma GCC unroll 32
+    for (int i = 0; i < rows; i++) {
+        const real *c = t->c + (first + i) * t->ldc;
+#pragma GCC unroll 8
+        for (int bytes = 0; bytes < vectors * VBYTES; bytes += 64) __builtin_prefetch((const char *)c + bytes, 1);
+    }
     if (packed) {
         const real *a = t->a + first;
         for (int64_t p = 0; p < t->k; p++, a += cs, b += NR) {
@@ -75,9 +109,18 @@ TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) *
             for (int i = 0; i < rows; i += 3) group[i / 3]++;
         }
     }
-    const int count = (int)(t->n % V);
-#pragma GCC unroll 32
-    for (int i = 0; i < rows; i++) store_row(acc[i], vectors, count, t, t->c + (first + i) * t->ldc);
+    const int part = t->n % V != 0;
+    if (t->beta == 0) {
+        if (part)
+            store_rows(acc, rows, vectors, 0, 1, t, first);
+        else
+            store_rows(acc, rows, vectors, 0, 0, t, first);
+    } else {
+        if (part)
+            store_rows(acc, rows, vectors, 1, 1, t, first);
+        else
+            store_rows(acc, rows, vectors, 1, 0, t, first);
+    }
 }
 
 /* All rows of the tile, `vectors` wide. */
