@@ -1,0 +1,1 @@
+"""Benchmarks: each is one command that writes CSV and PNG into benchmarks/results/."""

@@ -1,0 +1,129 @@
+"""Micro-kernels in cache, and products beside NumPy's BLAS: `python -m benchmarks.gemm`.
+
+Both sides are called in turns in one process, and the median of each counts.  NumPy's BLAS reads its number of threads
+(and its kernel, where OPENBLAS_CORETYPE forces one, which is taken out here) at import: each thread count runs in a
+process of its own.  --cpu-time measures the CPU time of one thread, for a machine that others use at the same time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from benchmarks import report
+
+SQUARE = [("square 2048", 2048, 2048, 2048)]
+# m = n*oh*ow, n = co, k = kh*kw*ci of layers of ResNet, VGG, DenseNet; the last two are gradients of filters
+CONVOLUTIONS = [
+    ("3x3 64-64 32x32", 65536, 64, 576),
+    ("3x3 3-64 32x32", 65536, 64, 27),
+    ("3x3 128-128 16x16", 16384, 128, 1152),
+    ("3x3 256-256 8x8", 4096, 256, 2304),
+    ("3x3 512-512 4x4", 1024, 512, 4608),
+    ("3x3 128-32 32x32", 65536, 32, 1152),
+    ("1x1 256-128 32x32", 65536, 128, 256),
+    ("1x1 480-192 16x16", 16384, 192, 480),
+    ("dw 3x3 64-64", 576, 64, 65536),
+    ("dw 1x1 64-64", 64, 64, 65536),
+]
+
+
+def kernel_rows(dtype: str) -> list[dict[str, object]]:
+    from pydtconv import microkernels
+
+    chosen = microkernels.selected(dtype).name
+    peak = microkernels.peak_gflops(dtype)
+    rows: list[dict[str, object]] = []
+    for kernel in microkernels.available(dtype):
+        rate = microkernels.measure(kernel.name, dtype) if kernel.usable else None
+        rows.append({"kernel": kernel.name, "dtype": dtype, "MR": kernel.mr, "NR": kernel.nr, "MC": kernel.mc,
+                     "KC": kernel.kc, "NC": kernel.nc, "GFLOPS": rate, "share": rate and rate / peak,
+                     "in force": "*" if kernel.name == chosen else "", "remark": kernel.reason})
+    rows.append({"kernel": "FMA peak", "dtype": dtype, "GFLOPS": peak, "share": 1.0})
+    return [{name: row.get(name) for name in rows[0]} for row in rows]
+
+
+def measure_products(dtype: str, threads: int, shapes: list, seconds: float, cpu_time: bool) -> list[dict[str, object]]:
+    """Runs in the process whose environment sets NumPy's threads."""
+    import numpy as np
+
+    from pydtconv import config, microkernels
+    from pydtconv.gemm import gemm
+
+    config.set_num_threads(threads)
+    clock = time.thread_time if cpu_time else time.perf_counter
+    peak = microkernels.peak_gflops(dtype, threads)
+    rng = np.random.default_rng(0)
+    rows = []
+    for name, m, n, k in shapes:
+        a, b = rng.random((m, k), dtype), rng.random((k, n), dtype)
+        ours, theirs = np.empty((m, n), dtype), np.empty((m, n), dtype)
+        sides = [functools.partial(gemm, a, b, ours), functools.partial(np.matmul, a, b, out=theirs)]
+        times: list[list[float]] = [[], []]
+        for side in sides:
+            side()
+        if not np.allclose(ours, theirs, rtol=1e-3):
+            raise SystemExit(f"error: {name}: the two sides disagree")
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end or len(times[0]) < 5:
+            for side, taken in zip(sides, times, strict=True):
+                start = clock()
+                side()
+                taken.append(clock() - start)
+        rate, peer = (2e-9 * m * n * k / statistics.median(taken) for taken in times)
+        rows.append({"shape": name, "m": m, "n": n, "k": k, "dtype": dtype, "threads": threads, "pydtconv": rate,
+                     "numpy": peer, "ratio": rate / peer, "share of peak": rate / peak, "peak": peak})
+    return rows
+
+
+def product_rows(dtype: str, threads: int, shapes: list, seconds: float, cpu_time: bool) -> list[dict[str, object]]:
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
+        environment[name] = str(threads)
+    job = json.dumps([dtype, threads, shapes, seconds, cpu_time])
+    result = subprocess.run([sys.executable, "-m", "benchmarks.gemm", "--job", job], env=environment, text=True,
+                            stdout=subprocess.PIPE, check=True)
+    return json.loads(result.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gemm", description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"], choices=["float32", "float64"])
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each shape (default: 1)")
+    parser.add_argument("--cpu-time", action="store_true", help="CPU time instead of the wall's; one thread")
+    parser.add_argument("--kernels-only", action="store_true", help="only the micro-kernels")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job:
+        print(json.dumps(measure_products(*json.loads(options.job))))
+        return
+    kernels = [row for dtype in options.dtypes for row in kernel_rows(dtype)]
+    report.print_table("Micro-kernels in cache, one core", kernels)
+    print(report.write_csv("gemm_kernels", kernels))
+    if options.kernels_only:
+        return
+    threads = [1] if options.cpu_time else options.threads
+    products = [row for dtype in options.dtypes for count in threads
+                for row in product_rows(dtype, count, SQUARE + (CONVOLUTIONS if dtype == "float32" else []),
+                                        options.seconds, options.cpu_time)]
+    clock = "CPU time" if options.cpu_time else "wall time"
+    report.print_table(f"Products, GFLOPS (medians of alternating calls, {clock})", products)
+    print(report.write_csv("gemm", products))
+    for count in threads:
+        rows = [row for row in products if row["threads"] == count and row["dtype"] == "float32"]
+        if rows:
+            series = {side: [float(str(row[side])) for row in rows] for side in ("pydtconv", "numpy")}
+            print(report.plot_bars(f"gemm_{count}", f"SGEMM, {count} thread{'s' * (count > 1)}",
+                                   [str(row["shape"]) for row in rows], series, "GFLOPS", float(str(rows[0]["peak"])),
+                                   "FMA peak"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Results of a benchmark: a table on the terminal, a CSV file and a picture in benchmarks/results/.
+
+Every file carries the machine, the date, the commit and the command that made it.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+Row = Mapping[str, object]
+
+
+def machine() -> str:
+    """CPU model, cores this process may use, and system."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        fields = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
+        named = {key.strip(): value.strip() for key, value in fields.items()}
+        model = named.get("model name", model)
+        if "cpu family" in named:
+            model += f" (family {named['cpu family']})"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{model}, {cores} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+
+
+def commit() -> str:
+    """Short hash of the commit, with a + where files have been changed since."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", "../cext", "../pydtconv")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
+
+
+def origin() -> dict[str, str]:
+    """Where results come from: machine, date, commit, command."""
+    module = getattr(sys.modules["__main__"].__spec__, "name", None)
+    words = ["python", "-m", module, *sys.argv[1:]] if module else ["python", *sys.argv]
+    return {
+        "machine": machine(),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit(),
+        "command": shlex.join(words),
+    }
+
+
+def cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return "" if value is None else str(value)
+
+
+def print_table(title: str, rows: Sequence[Row]) -> None:
+    """Prints rows with aligned columns; numbers to the right."""
+    if not rows:
+        return
+    columns = list(rows[0])
+    texts = [[cell(row.get(name)) for name in columns] for row in rows]
+    widths = [max(len(name), *(len(text[i]) for text in texts)) for i, name in enumerate(columns)]
+    right = [all(isinstance(row.get(name), (int, float)) or row.get(name) is None for row in rows) for name in columns]
+
+    def line(values: Sequence[str]) -> str:
+        cells = (v.rjust(w) if r else v.ljust(w) for v, w, r in zip(values, widths, right, strict=True))
+        return "  ".join(cells).rstrip()
+
+    print(f"\n{title}")
+    print(line(columns))
+    print("  ".join("-" * width for width in widths))
+    for text in texts:
+        print(line(text))
+
+
+def write_csv(name: str, rows: Sequence[Row]) -> Path:
+    """Writes benchmarks/results/<name>.csv: lines of origin that begin with '#', then the rows."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.csv"
+    with path.open("w", newline="") as file:
+        for key, value in origin().items():
+            file.write(f"# {key}: {value}\n")
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({key: f"{v:.4g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+    return path
+
+
+def plot_bars(name: str, title: str, labels: Sequence[str], series: Mapping[str, Sequence[float]], ylabel: str,
+              top: float | None = None, top_label: str = "") -> Path | None:
+    """Grouped bars into benchmarks/results/<name>.png, with a line at `top` (the peak); None without matplotlib."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no picture: matplotlib is not installed (pip install 'pydtconv[plot]')")
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(max(6.0, 0.5 * len(labels) * len(series) + 2), 4.5), layout="constrained")
+    width = 0.8 / len(series)
+    for i, (label, values) in enumerate(series.items()):
+        axes.bar([x + (i - (len(series) - 1) / 2) * width for x in range(len(labels))], values, width, label=label)
+    if top is not None:
+        axes.axhline(top, color="black", linestyle="--", linewidth=1, label=top_label)
+        axes.set_ylim(0, top * 1.08)
+    axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right", fontsize=8)
+    axes.set_ylabel(ylabel)
+    axes.set_title(title)
+    axes.legend(fontsize=8)
+    said = origin()
+    figure.supxlabel(f"{said['machine']}; {said['date']}; {said['commit']}; {said['command']}", fontsize=6)
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.png"
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+    return path
