@@ -76,6 +76,7 @@ class Layout:
             if node.op.is_view or node.op.dense:
                 dense.update(node.inputs)
                 dense.update(node.outputs)
+            dense.update(node.inputs[i] for i in node.op.dense_inputs if i < len(node.inputs))
         return dense
 
     def _share_views(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydtconv.conv.selection import algorithms, variant_of, workspace_bytes
 from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.graph.rewrite import rewrite
 from pydtconv.graph.schedule import Scheduler, Step
@@ -144,28 +146,64 @@ class Plan:
 def build_plan(graph: Graph, variant: str | None = None, memory_limit: int | None = None, slots: int = 0) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
-    variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed.
-    slots: flat arrays of the optimizer, for the prediction only.
+    variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed; where
+    the fastest algorithms need more, those with the smallest workspaces are taken instead.  slots: flat arrays of the
+    optimizer, for the prediction only.
 
-    Raises ValueError for a graph whose loss is no scalar, MemoryLimitError when no plan fits in the limit.
+    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan fits.
     """
+    variant = variant_of(variant).name
     if graph.loss is not None and graph.loss.shape != ():
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
-    rewrite(graph, variant)
+    rewrite(graph)
+    traced = {node: node.op for node in graph.nodes}
+    plan = _schedule(graph, variant, slots, smallest=False)
+    if memory_limit is None or plan.peak_bytes <= memory_limit:
+        return plan
+    for node, op in traced.items():
+        node.op = op
+    small = _schedule(graph, variant, slots, smallest=True)
+    if small.peak_bytes > memory_limit:
+        raise MemoryLimitError(memory_limit, min(plan.peak_bytes, small.peak_bytes))
+    return small
+
+
+def _schedule(graph: Graph, variant: str, slots: int, smallest: bool) -> Plan:
+    algorithms = choose_algorithms(graph, variant, smallest)
     scheduler = Scheduler(graph)
     scheduler.run()
     storages = list(scheduler.storages)
-    plan = Plan(
+    ends = [*graph.inputs.values(), *graph.outputs.values()]
+    return Plan(
         graph=graph,
         steps=scheduler.steps,
         storages=storages,
         arena_bytes=place(storages),
         gradient_order=scheduler.gradient_order,
-        variant=variant or "",
+        variant=variant,
         slots=slots,
         backward_start=scheduler.backward_start,
-        homes={tensor: scheduler.layout.view(tensor) for tensor in [*graph.inputs.values(), *graph.outputs.values()]},
+        homes={tensor: scheduler.layout.view(tensor) for tensor in ends},
+        algorithms=algorithms,
     )
-    if memory_limit is not None and plan.peak_bytes > memory_limit:
-        raise MemoryLimitError(memory_limit, plan.peak_bytes)
-    return plan
+
+
+def choose_algorithms(graph: Graph, variant: str, smallest: bool) -> dict[Node, dict[str, str]]:
+    """Fixes the algorithms of all convolutions, so that what has been planned is what runs; returns them by node.
+
+    smallest: take those with the smallest workspaces where neither the layer nor the variant says which to take.
+    """
+    chosen: dict[Node, dict[str, str]] = {}
+    for node in graph.nodes:
+        if not hasattr(node.op, "algorithms_for"):
+            continue
+        op: Any = dataclasses.replace(node.op, variant=variant)  # type: ignore[type-var, call-arg]
+        specs = [tensor.spec for tensor in node.inputs]
+        chosen[node] = op.algorithms_for(*specs)
+        if smallest and variant == "AUTO" and op.algorithm is None:
+            p = op.problem(*specs[:2])
+            for direction in chosen[node]:
+                names = algorithms(p, direction)
+                chosen[node][direction] = min(names, key=lambda name: workspace_bytes(p, direction, name))
+        node.op = dataclasses.replace(op, algorithm=chosen[node])
+    return chosen

@@ -1,13 +1,33 @@
-"""Rewriting of a traced graph: dead nodes go."""
+"""Rewriting of a traced graph: dead nodes go, patterns become fused operators.
+
+Patterns, each a node with a single consumer:
+ - convolution or dense + bias -> the same operator with a third input;
+ - anything with an `activation` attribute + activation -> the activation as that attribute;
+ - softmax or sigmoid + cross-entropy of probabilities -> one stable operator with both results;
+ - transpose + transpose -> one, or nothing where they cancel; before that, transposes sink below element-wise
+   operators, so that those of a channels_first model meet.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 from pydtconv.graph.graph import Graph, Node, Tensor
+from pydtconv.ops import FUSABLE, Activation, Add, Bias, Maximum, Minimum, Multiply, Op, Subtract
+from pydtconv.ops.losses import BinaryCrossEntropy, CrossEntropy, SigmoidCrossEntropy, SoftmaxCrossEntropy
+from pydtconv.ops.random import Dropout
+from pydtconv.ops.shape import Concatenate, Transpose
+from pydtconv.ops.softmax import LogSoftmax, Softmax
 
 
-def rewrite(graph: Graph, variant: str | None = None) -> None:
+def rewrite(graph: Graph) -> None:
     """Applies all rewritings to the graph, in place."""
     remove_dead_nodes(graph)
+    sink_transposes(graph)
+    fuse_bias(graph)
+    fuse_activation(graph)
+    fuse_loss(graph)
 
 
 def consumers(graph: Graph) -> dict[Tensor, list[Node]]:
@@ -32,3 +52,136 @@ def remove_dead_nodes(graph: Graph) -> None:
             alive.update(node.inputs)
             kept.append(node)
     graph.nodes = kept[::-1]
+
+
+def replace_reads(graph: Graph, old: Tensor, new: Tensor) -> None:
+    """Makes every reader of `old` read `new`; a result of the graph keeps its name."""
+    for node in graph.nodes:
+        if old in node.inputs:
+            node.inputs = tuple(new if tensor is old else tensor for tensor in node.inputs)
+    graph.outputs = {name: new if tensor is old else tensor for name, tensor in graph.outputs.items()}
+    if graph.loss is old:
+        graph.loss = new
+
+
+def absorb(graph: Graph, node: Node, consumer: Node, op: Any, inputs: tuple[Tensor, ...]) -> None:
+    """Makes `node` compute what `consumer` did: it gets the op, the inputs and the consumer's output."""
+    node.op, node.inputs, node.outputs = op, inputs, consumer.outputs
+    for tensor in node.outputs:
+        tensor.node = node
+    graph.nodes.remove(consumer)
+
+
+def sole_consumer(graph: Graph, node: Node, readers: dict[Tensor, list[Node]]) -> Node | None:
+    """The only node that reads the only output of `node`, if that output is no result of the graph."""
+    if len(node.outputs) != 1 or node.outputs[0] in results(graph):
+        return None
+    found = readers.get(node.outputs[0], [])
+    return found[0] if len(found) == 1 else None
+
+
+def fuse_bias(graph: Graph) -> None:
+    """y = op(x, w); y + b -> op(x, w, b)."""
+    readers = consumers(graph)
+    for node in list(graph.nodes):
+        if not getattr(node.op, "takes_bias", False) or len(node.inputs) != 2 or node.op.activation:  # type: ignore[attr-defined]
+            continue
+        consumer = sole_consumer(graph, node, readers)
+        if consumer is None or not isinstance(consumer.op, Bias) or consumer.inputs[1].node is not None:
+            continue
+        absorb(graph, node, consumer, node.op, (*node.inputs, consumer.inputs[1]))
+
+
+def fuse_activation(graph: Graph) -> None:
+    """act(op(...)) -> op(..., activation=act) for activations whose derivative follows from their output."""
+    readers = consumers(graph)
+    for node in list(graph.nodes):
+        if getattr(node.op, "activation", "absent") is not None or getattr(node.op, "average", False):
+            continue
+        consumer = sole_consumer(graph, node, readers)
+        if consumer is None or not isinstance(consumer.op, Activation) or consumer.op.kind not in FUSABLE:
+            continue
+        alpha = consumer.op.parameters[0]
+        if consumer.op.kind == "leaky_relu" and alpha <= 0:  # the sign of x does not follow from y
+            continue
+        op = dataclasses.replace(node.op, activation=consumer.op.kind, alpha=alpha)  # type: ignore[type-var, call-arg]
+        absorb(graph, node, consumer, op, node.inputs)
+
+
+def fuse_loss(graph: Graph) -> None:
+    """Probabilities and the cross-entropy of them -> one operator that computes both from the scores."""
+    for loss in list(graph.nodes):
+        op = loss.op
+        if not isinstance(op, (CrossEntropy, BinaryCrossEntropy)) or op.from_logits:
+            continue
+        q, y_true = loss.inputs[:2]
+        node = q.node
+        if node is None or y_true.node is not None or node not in graph.nodes:
+            continue
+        softmax = isinstance(node.op, Softmax) and not isinstance(node.op, LogSoftmax) and isinstance(op, CrossEntropy)
+        sigmoid = node.op == Activation("sigmoid") and isinstance(op, BinaryCrossEntropy)
+        if not sigmoid and not (softmax and _same_axis(node.op.axis, op.axis, len(q.shape))):  # type: ignore[attr-defined]
+            continue
+        kind: Any = SoftmaxCrossEntropy if softmax else SigmoidCrossEntropy
+        attributes = {field.name: getattr(op, field.name) for field in dataclasses.fields(op)}
+        node.op = kind(**{**attributes, "from_logits": True})
+        node.inputs = (*node.inputs, y_true)
+        (value,) = loss.outputs
+        node.outputs = (q, value)
+        value.node, value.index = node, 1
+        graph.nodes.remove(loss)
+
+
+def _same_axis(a: int, b: int, dims: int) -> bool:
+    return a % dims == b % dims
+
+
+def sink_transposes(graph: Graph) -> None:
+    """f(transpose(x), ...) -> transpose(f(x, ...)) for element-wise f; then transposes of transposes are joined."""
+    if not any(isinstance(node.op, Transpose) for node in graph.nodes):
+        return
+    while any(_join(graph, node) or _sink(graph, node) for node in list(graph.nodes)):
+        remove_dead_nodes(graph)
+
+
+def _sink(graph: Graph, node: Node) -> bool:
+    """Exchanges an element-wise operator with the transposes of its inputs, where those are all the same."""
+    axes = {tensor.node.op.axes if tensor.node and isinstance(tensor.node.op, Transpose) else None for tensor in node.inputs}
+    if len(axes) != 1 or None in axes:
+        return False
+    (order,) = axes
+    op = _before_transpose(node, order)
+    if op is None:
+        return False
+    sources = tuple(tensor.node.inputs[0] for tensor in node.inputs if tensor.node)
+    inner = Node(graph, op, sources, node.scope)
+    outer = Node(graph, Transpose(order), inner.outputs, node.scope)
+    replace_reads(graph, node.outputs[0], outer.outputs[0])
+    position = graph.nodes.index(node)
+    graph.nodes[position : position + 1] = [inner, outer]
+    return True
+
+
+def _before_transpose(node: Node, order: tuple[int, ...]) -> Op | None:
+    """The operator that does on untransposed inputs what the node's does on transposed ones; None where there is none."""
+    if isinstance(node.op, Activation) or (isinstance(node.op, Dropout) and node.op.noise_shape is None):
+        return node.op
+    if isinstance(node.op, (Add, Subtract, Multiply, Maximum, Minimum)):
+        return node.op if len({tensor.spec for tensor in node.inputs}) == 1 else None
+    if isinstance(node.op, Concatenate):
+        return dataclasses.replace(node.op, axis=order[node.op.axis % len(order)])
+    return None
+
+
+def _join(graph: Graph, node: Node) -> bool:
+    """transpose(transpose(x)) -> one transpose, or x."""
+    first = node.inputs[0].node if node.inputs else None
+    if not isinstance(node.op, Transpose) or first is None or not isinstance(first.op, Transpose):
+        return False
+    axes = tuple(first.op.axes[axis] for axis in node.op.axes)
+    if axes == tuple(range(len(axes))):
+        replace_reads(graph, node.outputs[0], first.inputs[0])
+        graph.nodes.remove(node)
+    else:
+        node.op, node.inputs = Transpose(axes), first.inputs
+    return True
