@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+
 from pydtconv.graph import Graph, Node, Tensor
 
 

@@ -15,10 +15,9 @@ from typing import Any
 
 from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.ops import FUSABLE, Activation, Add, Bias, Maximum, Minimum, Multiply, Op, Subtract
-from pydtconv.ops.losses import BinaryCrossEntropy, CrossEntropy, SigmoidCrossEntropy, SoftmaxCrossEntropy
-from pydtconv.ops.random import Dropout
+from pydtconv.ops.losses import CrossEntropy
 from pydtconv.ops.shape import Concatenate, Transpose
-from pydtconv.ops.softmax import LogSoftmax, Softmax
+from pydtconv.ops.softmax import Softmax
 
 
 def rewrite(graph: Graph) -> None:
@@ -84,7 +83,7 @@ def fuse_bias(graph: Graph) -> None:
     """y = op(x, w); y + b -> op(x, w, b)."""
     readers = consumers(graph)
     for node in list(graph.nodes):
-        if not getattr(node.op, "takes_bias", False) or len(node.inputs) != 2 or node.op.activation:  # type: ignore[attr-defined]
+        if not getattr(node.op, "takes_bias", False) or len(node.inputs) != 2 or getattr(node.op, "activation", None):
             continue
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or not isinstance(consumer.op, Bias) or consumer.inputs[1].node is not None:
@@ -112,28 +111,22 @@ def fuse_loss(graph: Graph) -> None:
     """Probabilities and the cross-entropy of them -> one operator that computes both from the scores."""
     for loss in list(graph.nodes):
         op = loss.op
-        if not isinstance(op, (CrossEntropy, BinaryCrossEntropy)) or op.from_logits:
+        if not isinstance(op, CrossEntropy) or op.from_logits:
             continue
         q, y_true = loss.inputs[:2]
         node = q.node
-        if node is None or y_true.node is not None or node not in graph.nodes:
+        if node is None or y_true.node is not None:
             continue
-        softmax = isinstance(node.op, Softmax) and not isinstance(node.op, LogSoftmax) and isinstance(op, CrossEntropy)
-        sigmoid = node.op == Activation("sigmoid") and isinstance(op, BinaryCrossEntropy)
-        if not sigmoid and not (softmax and _same_axis(node.op.axis, op.axis, len(q.shape))):  # type: ignore[attr-defined]
-            continue
-        kind: Any = SoftmaxCrossEntropy if softmax else SigmoidCrossEntropy
-        attributes = {field.name: getattr(op, field.name) for field in dataclasses.fields(op)}
-        node.op = kind(**{**attributes, "from_logits": True})
-        node.inputs = (*node.inputs, y_true)
-        (value,) = loss.outputs
-        node.outputs = (q, value)
-        value.node, value.index = node, 1
-        graph.nodes.remove(loss)
-
-
-def _same_axis(a: int, b: int, dims: int) -> bool:
-    return a % dims == b % dims
+        if op.kind == "binary":
+            matches = node.op == Activation("sigmoid")
+        else:
+            axes = len(q.shape)
+            matches = type(node.op) is Softmax and node.op.axis % axes == op.axis % axes
+        if matches:
+            (value,) = loss.outputs
+            node.op, node.inputs, node.outputs = op.fused(), (*node.inputs, y_true), (q, value)
+            value.node, value.index = node, 1
+            graph.nodes.remove(loss)
 
 
 def sink_transposes(graph: Graph) -> None:
@@ -146,10 +139,12 @@ def sink_transposes(graph: Graph) -> None:
 
 def _sink(graph: Graph, node: Node) -> bool:
     """Exchanges an element-wise operator with the transposes of its inputs, where those are all the same."""
-    axes = {tensor.node.op.axes if tensor.node and isinstance(tensor.node.op, Transpose) else None for tensor in node.inputs}
-    if len(axes) != 1 or None in axes:
+    orders = {_order(tensor.node) for tensor in node.inputs}
+    if len(orders) != 1:
         return False
-    (order,) = axes
+    (order,) = orders
+    if order is None:
+        return False
     op = _before_transpose(node, order)
     if op is None:
         return False
@@ -162,9 +157,16 @@ def _sink(graph: Graph, node: Node) -> bool:
     return True
 
 
+def _order(node: Node | None) -> tuple[int, ...] | None:
+    """The axes of a transpose, None for any other node."""
+    if node is None or not isinstance(node.op, Transpose):
+        return None
+    return node.op.order(len(node.outputs[0].shape))
+
+
 def _before_transpose(node: Node, order: tuple[int, ...]) -> Op | None:
     """The operator that does on untransposed inputs what the node's does on transposed ones; None where there is none."""
-    if isinstance(node.op, Activation) or (isinstance(node.op, Dropout) and node.op.noise_shape is None):
+    if isinstance(node.op, Activation):
         return node.op
     if isinstance(node.op, (Add, Subtract, Multiply, Maximum, Minimum)):
         return node.op if len({tensor.spec for tensor in node.inputs}) == 1 else None
@@ -176,9 +178,10 @@ def _before_transpose(node: Node, order: tuple[int, ...]) -> Op | None:
 def _join(graph: Graph, node: Node) -> bool:
     """transpose(transpose(x)) -> one transpose, or x."""
     first = node.inputs[0].node if node.inputs else None
-    if not isinstance(node.op, Transpose) or first is None or not isinstance(first.op, Transpose):
+    outer, inner = _order(node), _order(first)
+    if outer is None or inner is None or first is None:
         return False
-    axes = tuple(first.op.axes[axis] for axis in node.op.axes)
+    axes = tuple(inner[axis] for axis in outer)
     if axes == tuple(range(len(axes))):
         replace_reads(graph, node.outputs[0], first.inputs[0])
         graph.nodes.remove(node)

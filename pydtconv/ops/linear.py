@@ -64,6 +64,7 @@ class Dense(Op):
     alpha: float | None = None
 
     accumulates: ClassVar[tuple[int, ...]] = (0, 1, 2)
+    takes_bias: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         activation_code(self.activation)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.graph.networks import NETWORKS
 
 import pydtconv as keras
+from tests.graph.networks import NETWORKS
 
 
 def status(field: str) -> int:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.graph.networks import NETWORKS
 
 from pydtconv.graph import Executor, Memory
+from tests.graph.networks import NETWORKS
 
 CASES = {"plain": (64, 32, 32), "residual": (64, 32, 32), "dense": (64, 16, 32)}
 
