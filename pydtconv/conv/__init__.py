@@ -12,5 +12,14 @@ from pydtconv.conv.functional import backward_data, backward_weights, forward
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import VARIANTS, algorithms, choose, explain, workspace_bytes
 
-__all__ = ["VARIANTS", "ConvProblem", "algorithms", "backward_data", "backward_weights", "choose", "explain", "forward",
-           "workspace_bytes"]
+__all__ = [
+    "VARIANTS",
+    "ConvProblem",
+    "algorithms",
+    "backward_data",
+    "backward_weights",
+    "choose",
+    "explain",
+    "forward",
+    "workspace_bytes",
+]

@@ -13,8 +13,12 @@ from pydtconv.conv.selection import choose, supported, workspace_bytes
 
 #: codes of dtconv_activation, by kind
 ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
-_STATUS = {1: "this problem is not supported", 2: "the workspace is smaller than workspace_bytes says (threads changed?)",
-           3: "sizes or strides contradict each other", 4: "no micro-kernel could be chosen"}
+_STATUS = {
+    1: "this problem is not supported",
+    2: "the workspace is smaller than workspace_bytes says (threads changed?)",
+    3: "sizes or strides contradict each other",
+    4: "no micro-kernel could be chosen",
+}
 
 
 def pixel_stride(array: np.ndarray, name: str) -> int:
@@ -36,8 +40,10 @@ def pixel_stride(array: np.ndarray, name: str) -> int:
         count *= extents[axis]
     step = step or extents[3] * size
     if (extents[3] > 1 and strides[3] != size) or step % size or step < extents[3] * size:
-        raise ValueError(f"{name}: expected an NHWC array in C order or a slice of its channels, got strides {strides} for "
-                         f"shape {extents} of {array.dtype}")
+        raise ValueError(
+            f"{name}: expected an NHWC array in C order or a slice of its channels, got strides {strides} for "
+            f"shape {extents} of {array.dtype}"
+        )
     return step // size
 
 
@@ -72,18 +78,32 @@ def run(bound: Callable[..., int], workspace: np.ndarray | None = None) -> None:
         raise RuntimeError(f"convolution: {_STATUS.get(status, f'status {status}')}")
 
 
-def bind(p: ConvProblem, direction: str, algorithm: str, x: np.ndarray, w: np.ndarray, y: np.ndarray, *,
-         bias: np.ndarray | None = None, activation: str | None = None, alpha: float = 0.0, accumulate: bool = False,
-         workspace: np.ndarray | None = None) -> Callable[..., int]:
+def bind(
+    p: ConvProblem,
+    direction: str,
+    algorithm: str,
+    x: np.ndarray,
+    w: np.ndarray,
+    y: np.ndarray,
+    *,
+    bias: np.ndarray | None = None,
+    activation: str | None = None,
+    alpha: float = 0.0,
+    accumulate: bool = False,
+    workspace: np.ndarray | None = None,
+) -> Callable[..., int]:
     """A pass of p bound to its arrays: a callable that allocates nothing; run it with `run`.
 
     x (n, ih, iw, ci), w (kh, kw, ci // groups, co), y (n, oh, ow, co), or their gradients; the pass's own output among
-    them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue of
-    forward.  accumulate: add to dx (backward_data).  workspace: uint8, at least workspace_bytes(...) with the threads set
-    when it runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that does not fit.
+    them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue
+    of forward.  accumulate: add to dx (backward_data).  workspace: uint8, at least workspace_bytes(...) with the
+    threads set when it runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that does
+    not fit.
     """
     supported(p, direction, algorithm)
-    names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[direction]
+    names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[
+        direction
+    ]
     for value, name, shape in zip((x, w, y), names, (p.x_shape, p.w_shape, p.y_shape), strict=True):
         _check_array(value, name, shape, p.dtype)
     ldx, ldy = pixel_stride(x, names[0]), pixel_stride(y, names[2])
@@ -100,8 +120,9 @@ def bind(p: ConvProblem, direction: str, algorithm: str, x: np.ndarray, w: np.nd
     if accumulate and direction != "backward_data":
         raise ValueError(f"accumulate: expected False in {direction}, only backward_data adds to its output")
     _check_output((x, w, y)[names.index("out")], "out", inputs)
-    bound: Callable[..., int] = ext.bind(p.sizes, algorithm, direction, x, w, y, ldx, ldy, bias, ACTIVATIONS[activation],
-                                         alpha, accumulate, workspace)
+    bound: Callable[..., int] = ext.bind(
+        p.sizes, algorithm, direction, x, w, y, ldx, ldy, bias, ACTIVATIONS[activation], alpha, accumulate, workspace
+    )
     return bound
 
 
@@ -110,8 +131,15 @@ def scratch(nbytes: int) -> np.ndarray | None:
     return np.empty(nbytes, np.uint8) if nbytes else None
 
 
-def _call(p: ConvProblem, direction: str, algorithm: str, x: np.ndarray, w: np.ndarray, y: np.ndarray,
-          bias: np.ndarray | None = None) -> None:
+def _call(
+    p: ConvProblem,
+    direction: str,
+    algorithm: str,
+    x: np.ndarray,
+    w: np.ndarray,
+    y: np.ndarray,
+    bias: np.ndarray | None = None,
+) -> None:
     name = choose(p, direction, algorithm).algorithm
     bound = bind(p, direction, name, x, w, y, bias=bias)
     run(bound, scratch(workspace_bytes(p, direction, name)))
@@ -121,11 +149,18 @@ def _output(out: np.ndarray | None, shape: tuple[int, ...], dtype: str) -> np.nd
     return np.empty(shape, dtype) if out is None else out
 
 
-def forward(p: ConvProblem, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, *, algorithm: str = "auto",
-            out: np.ndarray | None = None) -> np.ndarray:
+def forward(
+    p: ConvProblem,
+    x: np.ndarray,
+    w: np.ndarray,
+    bias: np.ndarray | None = None,
+    *,
+    algorithm: str = "auto",
+    out: np.ndarray | None = None,
+) -> np.ndarray:
     """y (n, oh, ow, co) from x (n, ih, iw, ci), w (kh, kw, ci // groups, co) and bias (co,).
 
-    x and out may be channel slices.  algorithm: a name of the table, or "auto" (the variant in force, else the ranking).
+    x and out may be channel slices.  algorithm: a name of the table, or "auto": the variant's in force, else the ranking's.
     Raises ValueError or TypeError naming the argument, before anything is written.
     """
     y = _output(out, p.y_shape, p.dtype)
@@ -133,16 +168,18 @@ def forward(p: ConvProblem, x: np.ndarray, w: np.ndarray, bias: np.ndarray | Non
     return y
 
 
-def backward_data(p: ConvProblem, dy: np.ndarray, w: np.ndarray, *, algorithm: str = "auto",
-                  out: np.ndarray | None = None) -> np.ndarray:
+def backward_data(
+    p: ConvProblem, dy: np.ndarray, w: np.ndarray, *, algorithm: str = "auto", out: np.ndarray | None = None
+) -> np.ndarray:
     """dx (n, ih, iw, ci) from dy (n, oh, ow, co) and w (kh, kw, ci // groups, co); otherwise as forward."""
     dx = _output(out, p.x_shape, p.dtype)
     _call(p, "backward_data", algorithm, dx, w, dy)
     return dx
 
 
-def backward_weights(p: ConvProblem, x: np.ndarray, dy: np.ndarray, *, algorithm: str = "auto",
-                     out: np.ndarray | None = None) -> np.ndarray:
+def backward_weights(
+    p: ConvProblem, x: np.ndarray, dy: np.ndarray, *, algorithm: str = "auto", out: np.ndarray | None = None
+) -> np.ndarray:
     """dw (kh, kw, ci // groups, co) from x (n, ih, iw, ci) and dy (n, oh, ow, co); otherwise as forward."""
     dw = _output(out, p.w_shape, p.dtype)
     _call(p, "backward_weights", algorithm, x, dw, dy)

@@ -28,8 +28,9 @@ def same_padding(extent: int, kernel: int, stride: int, dilation: int) -> tuple[
     return total // 2, total - total // 2
 
 
-def resolve_padding(padding: Any, extents: tuple[int, int], kernel: tuple[int, int], strides: tuple[int, int],
-                    dilation: tuple[int, int]) -> Padding:
+def resolve_padding(
+    padding: Any, extents: tuple[int, int], kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int]
+) -> Padding:
     """Padding by side, ((top, bottom), (left, right)), from "valid", "same", or sides.  Raises ValueError."""
     if padding == "valid":
         return (0, 0), (0, 0)
@@ -40,8 +41,10 @@ def resolve_padding(padding: Any, extents: tuple[int, int], kernel: tuple[int, i
         vertical, horizontal = padding
         return pair(vertical, "padding", 0), pair(horizontal, "padding", 0)
     except (TypeError, ValueError):
-        raise ValueError("padding: expected 'valid', 'same' or ((top, bottom), (left, right)) of integers of 0 or more, "
-                         f"got {padding!r}") from None
+        raise ValueError(
+            "padding: expected 'valid', 'same' or ((top, bottom), (left, right)) of integers of 0 or more, "
+            f"got {padding!r}"
+        ) from None
 
 
 @dataclass(frozen=True, init=False)
@@ -67,11 +70,23 @@ class ConvProblem:
     groups: int
     dtype: str
 
-    def __init__(self, n: int, ih: int, iw: int, ci: int, co: int, kernel: Any, strides: Any = (1, 1),
-                 padding: Any = "valid", dilation: Any = (1, 1), groups: int = 1, dtype: str = "float32") -> None:
+    def __init__(
+        self,
+        n: int,
+        ih: int,
+        iw: int,
+        ci: int,
+        co: int,
+        kernel: Any,
+        strides: Any = (1, 1),
+        padding: Any = "valid",
+        dilation: Any = (1, 1),
+        groups: int = 1,
+        dtype: str = "float32",
+    ) -> None:
         """padding: "valid", "same" (Keras's) or ((top, bottom), (left, right)).
 
-        Raises ValueError for sizes below 1, groups that do not divide the channels, an unknown dtype or an empty output.
+        Raises ValueError for sizes below 1, groups that do not divide the channels, an unknown dtype, an empty output.
         """
         for name, value in (("n", n), ("ih", ih), ("iw", iw), ("ci", ci), ("co", co), ("groups", groups)):
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
@@ -85,13 +100,17 @@ class ConvProblem:
         if dtype not in DTYPES:
             raise ValueError(f"dtype: expected 'float32' or 'float64', got {dtype!r}")
         sides = resolve_padding(padding, (ih, iw), (kh, kw), (sh, sw), (dil_h, dil_w))
-        for name, value in (("n", int(n)), ("ih", int(ih)), ("iw", int(iw)), ("ci", int(ci)), ("co", int(co)), ("kh", kh),
-                            ("kw", kw), ("sh", sh), ("sw", sw), ("padding", sides), ("dil_h", dil_h), ("dil_w", dil_w),
-                            ("groups", int(groups)), ("dtype", str(dtype))):
+        counts = {"n": n, "ih": ih, "iw": iw, "ci": ci, "co": co, "groups": groups}
+        pairs = {"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dil_h": dil_h, "dil_w": dil_w}
+        values: dict[str, Any] = {name: int(value) for name, value in (counts | pairs).items()}
+        values |= {"padding": sides, "dtype": str(dtype)}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
         if self.oh < 1 or self.ow < 1:
-            raise ValueError(f"kernel: the output would be empty ({self.oh} x {self.ow}): kernel {kh} x {kw} with dilation "
-                             f"{dil_h} x {dil_w} does not fit into an image of {ih} x {iw} with padding {sides}")
+            raise ValueError(
+                f"kernel: the output would be empty ({self.oh} x {self.ow}): kernel {kh} x {kw} with dilation "
+                f"{dil_h} x {dil_w} does not fit into an image of {ih} x {iw} with padding {sides}"
+            )
 
     @property
     def oh(self) -> int:
@@ -120,5 +139,21 @@ class ConvProblem:
     @property
     def sizes(self) -> tuple[int, ...]:
         """What the C library's problem holds, in its order, but for the distances between pixels."""
-        return (self.n, self.ih, self.iw, self.ci, self.oh, self.ow, self.co, self.kh, self.kw, self.sh, self.sw, self.dil_h,
-                self.dil_w, self.padding[0][0], self.padding[1][0], self.groups)
+        return (
+            self.n,
+            self.ih,
+            self.iw,
+            self.ci,
+            self.oh,
+            self.ow,
+            self.co,
+            self.kh,
+            self.kw,
+            self.sh,
+            self.sw,
+            self.dil_h,
+            self.dil_w,
+            self.padding[0][0],
+            self.padding[1][0],
+            self.groups,
+        )

@@ -94,13 +94,16 @@ def supported(p: ConvProblem, direction: str, algorithm: str) -> str:
         raise ValueError(f"algorithm: expected 'auto' or one of {', '.join(TABLE)}, got {algorithm!r}")
     reason = TABLE[algorithm].reason(p, direction)
     if reason is not None:
-        raise ValueError(f"algorithm: {algorithm!r} cannot do {direction} of {p}: {reason}; "
-                         f"expected one of {', '.join(algorithms(p, direction))}")
+        raise ValueError(
+            f"algorithm: {algorithm!r} cannot do {direction} of {p}: {reason}; "
+            f"expected one of {', '.join(algorithms(p, direction))}"
+        )
     return algorithm
 
 
-def choose(p: ConvProblem, direction: str, algorithm: str | Mapping[str, str] | None = None,
-           variant: str | None = None) -> Choice:
+def choose(
+    p: ConvProblem, direction: str, algorithm: str | Mapping[str, str] | None = None, variant: str | None = None
+) -> Choice:
     """The algorithm of a pass and why: an explicit one, the variant's, or the first of the ranking.
 
     algorithm: a name, or names by direction; None or "auto" leave the choice open.  variant: None for the one in force.

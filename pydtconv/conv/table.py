@@ -47,7 +47,9 @@ def _is_depthwise(p: ConvProblem) -> bool:
 
 def _multiplies_matrices(p: ConvProblem) -> str | None:
     if _is_depthwise(p):
-        return f"groups == ci == {p.ci}: with one channel in each group there is no matrix to multiply (depthwise does it)"
+        return (
+            f"groups == ci == {p.ci}: with one channel in each group there is no matrix to multiply (depthwise does it)"
+        )
     return None
 
 

@@ -4,7 +4,9 @@
 from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, Activation, Bias
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Op, Pass, Retained, RunState, Spec, compute
-from pydtconv.ops.convolution import Conv, ConvTranspose, DepthwiseConv, conv, conv_transpose, depthwise_conv
+from pydtconv.ops.convolution import Conv, DepthwiseConv
+from pydtconv.ops.convolution_functions import conv, conv_transpose, depthwise_conv
+from pydtconv.ops.convolution_transpose import ConvTranspose
 from pydtconv.ops.functions import *  # noqa: F403
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.linear import Dense, MatMul

@@ -31,8 +31,10 @@ class Case:
 
     def __str__(self) -> str:
         p = self.p
-        return (f"{p.n}x{p.ih}x{p.iw}x{p.ci}->{p.co} {p.kh}x{p.kw} s{p.sh},{p.sw} d{p.dil_h},{p.dil_w} pad{p.padding} "
-                f"g{p.groups} {p.dtype}")
+        return (
+            f"{p.n}x{p.ih}x{p.iw}x{p.ci}->{p.co} {p.kh}x{p.kw} s{p.sh},{p.sw} d{p.dil_h},{p.dil_w} pad{p.padding} "
+            f"g{p.groups} {p.dtype}"
+        )
 
     def run(self, algorithm: str, direction: str, out: np.ndarray | None = None) -> np.ndarray:
         if direction == "forward":
@@ -50,13 +52,17 @@ class Case:
 
 def case_of(p: ConvProblem, seed: int = 0) -> Case:
     random = np.random.default_rng(seed)
-    x, w, b, dy = (random.standard_normal(shape).astype(p.dtype) for shape in (p.x_shape, p.w_shape, (p.co,), p.y_shape))
+    x, w, b, dy = (
+        random.standard_normal(shape).astype(p.dtype) for shape in (p.x_shape, p.w_shape, (p.co,), p.y_shape)
+    )
     for array in (x, w, b, dy):
         array.flags.writeable = False
     options = {"strides": (p.sh, p.sw), "padding": p.padding, "dilation": (p.dil_h, p.dil_w), "groups": p.groups}
-    want = {"forward": reference.forward(x, w, bias=b, **options),
-            "backward_data": reference.backward_data(dy, w, p.x_shape, **options),
-            "backward_weights": reference.backward_weights(x, dy, p.w_shape, **options)}
+    want = {
+        "forward": reference.forward(x, w, bias=b, **options),
+        "backward_data": reference.backward_data(dy, w, p.x_shape, **options),
+        "backward_weights": reference.backward_weights(x, dy, p.w_shape, **options),
+    }
     return Case(p, x, w, b, dy, want)
 
 
@@ -77,8 +83,19 @@ def random_problem(seed: int, depthwise: bool) -> ConvProblem:
     ih, iw = (kh - 1) * dil_h + integer(1, 11), (kw - 1) * dil_w + integer(1, 11)
     sides = ((integer(0, 3), integer(0, 3)), (integer(0, 3), integer(0, 3)))
     padding = [sides, sides, "same", "valid"][integer(0, 3)]
-    return ConvProblem(integer(1, 3), ih, iw, ci, co, (kh, kw), (integer(1, 3), integer(1, 3)), padding, (dil_h, dil_w),
-                       groups, ["float32", "float64"][seed % 2])
+    return ConvProblem(
+        integer(1, 3),
+        ih,
+        iw,
+        ci,
+        co,
+        (kh, kw),
+        (integer(1, 3), integer(1, 3)),
+        padding,
+        (dil_h, dil_w),
+        groups,
+        ["float32", "float64"][seed % 2],
+    )
 
 
 @lru_cache(maxsize=1000)

@@ -18,8 +18,18 @@ CANARY = 0xA5
 
 def fitting(algorithm, **changes):
     """A problem that the algorithm supports, with a part of everything in it."""
-    sizes = {"n": 2, "ih": 9, "iw": 8, "ci": 6, "co": 10, "kernel": (3, 2), "strides": (1, 2), "padding": ((1, 0), (2, 1)),
-             "dilation": (2, 1), "groups": 2}
+    sizes = {
+        "n": 2,
+        "ih": 9,
+        "iw": 8,
+        "ci": 6,
+        "co": 10,
+        "kernel": (3, 2),
+        "strides": (1, 2),
+        "padding": ((1, 0), (2, 1)),
+        "dilation": (2, 1),
+        "groups": 2,
+    }
     if algorithm == "depthwise":
         sizes |= {"ci": 5, "co": 10, "groups": 5}
     return ConvProblem(**(sizes | changes))
@@ -49,10 +59,15 @@ def test_edge_tiles(algorithm, direction, dtype):
     mr, nr, kc = kernel.mr, kernel.nr, kernel.kc
     for d_m, d_n in ((-1, 1), (0, 0), (1, -1)):
         if algorithm == "depthwise":
-            problems = [ConvProblem(1, 2, mr + d_m, nr + d_n, nr + d_n, 3, padding="same", groups=nr + d_n, dtype=dtype)]
+            problems = [
+                ConvProblem(1, 2, mr + d_m, nr + d_n, nr + d_n, 3, padding="same", groups=nr + d_n, dtype=dtype)
+            ]
         else:
-            deep = {"forward": {"ci": kc + 1}, "backward_data": {"co": kc + 1},
-                    "backward_weights": {"ih": kc + 1, "iw": 1}}[direction]
+            deep = {
+                "forward": {"ci": kc + 1},
+                "backward_data": {"co": kc + 1},
+                "backward_weights": {"ih": kc + 1, "iw": 1},
+            }[direction]
             sizes = {"n": 1, "ih": 1, "iw": mr + d_m, "ci": mr + d_m, "co": nr + d_n, "dtype": dtype}
             problems = [ConvProblem(**sizes, kernel=(1, 3), padding="same"), ConvProblem(**sizes | deep, kernel=1)]
         for p in problems:
@@ -66,7 +81,9 @@ def test_channel_slices(algorithm, direction):
     case = case_of(fitting(algorithm))
     x, y = channel_slice(case.x), channel_slice(case.dy)
     out = {"forward": y, "backward_data": x}.get(direction)
-    bound, got = bound_with(case, algorithm, direction, x=x, y=y, out=out, bias=case.b if direction == "forward" else None)
+    bound, got = bound_with(
+        case, algorithm, direction, x=x, y=y, out=out, bias=case.b if direction == "forward" else None
+    )
     run(bound, np.empty(workspace_bytes(case.p, direction, algorithm), np.uint8))
     case.check(algorithm, direction, got)
     if out is not None:
@@ -76,7 +93,9 @@ def test_channel_slices(algorithm, direction):
 
 
 @every_pass
-@pytest.mark.parametrize("sizes", [{}, {"kernel": 1, "strides": 1, "padding": "valid", "dilation": 1}], ids=["3x2", "1x1"])
+@pytest.mark.parametrize(
+    "sizes", [{}, {"kernel": 1, "strides": 1, "padding": "valid", "dilation": 1}], ids=["3x2", "1x1"]
+)
 def test_accumulate(algorithm, direction, sizes):
     """backward_data adds to dx where it is told to; the other passes refuse."""
     case = case_of(fitting(algorithm, dtype="float64", **sizes))
@@ -94,12 +113,19 @@ def test_accumulate(algorithm, direction, sizes):
 @pytest.mark.parametrize("algorithm", [name for name, direction in ROWS if direction == "forward"])
 @pytest.mark.parametrize("with_bias", [False, True], ids=["plain", "bias"])
 def test_fused_epilogue(algorithm, activation, with_bias):
-    functions = {"linear": lambda v: v, "relu": lambda v: np.maximum(v, 0), "relu6": lambda v: np.clip(v, 0, 6),
-                 "leaky_relu": lambda v: np.where(v > 0, v, 0.3 * v), "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
-                 "tanh": np.tanh}
+    functions = {
+        "linear": lambda v: v,
+        "relu": lambda v: np.maximum(v, 0),
+        "relu6": lambda v: np.clip(v, 0, 6),
+        "leaky_relu": lambda v: np.where(v > 0, v, 0.3 * v),
+        "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
+        "tanh": np.tanh,
+    }
     for dtype in ("float32", "float64"):
         case = case_of(fitting(algorithm, dtype=dtype))
-        bound, y = bound_with(case, algorithm, "forward", bias=case.b if with_bias else None, activation=activation, alpha=0.3)
+        bound, y = bound_with(
+            case, algorithm, "forward", bias=case.b if with_bias else None, activation=activation, alpha=0.3
+        )
         run(bound, np.empty(workspace_bytes(case.p, "forward", algorithm), np.uint8))
         want = functions[activation](case.want["forward"] - (0 if with_bias else case.b.astype("float64")))
         np.testing.assert_allclose(y, want, rtol=0, atol=(1e-5 if dtype == "float32" else 1e-12) * np.abs(want).max())
@@ -138,8 +164,9 @@ def test_workspace_is_as_large_as_told(algorithm, direction, threads):
     case = case_of(fitting(algorithm))
     nbytes = workspace_bytes(case.p, direction, algorithm)
     memory = np.full(nbytes + 4096, CANARY, np.uint8)
-    bound, got = bound_with(case, algorithm, direction, workspace=memory[:nbytes],
-                            **({"bias": case.b} if direction == "forward" else {}))
+    bound, got = bound_with(
+        case, algorithm, direction, workspace=memory[:nbytes], **({"bias": case.b} if direction == "forward" else {})
+    )
     run(bound)
     case.check(algorithm, direction, got)
     assert (memory[nbytes:] == CANARY).all()
@@ -153,8 +180,9 @@ def test_workspace_is_as_large_as_told(algorithm, direction, threads):
 @every_pass
 def test_a_bound_pass_allocates_nothing(algorithm, direction):
     case = case_of(fitting(algorithm, n=8, ih=40, iw=40))
-    bound, _ = bound_with(case, algorithm, direction,
-                          workspace=np.empty(workspace_bytes(case.p, direction, algorithm), np.uint8))
+    bound, _ = bound_with(
+        case, algorithm, direction, workspace=np.empty(workspace_bytes(case.p, direction, algorithm), np.uint8)
+    )
     run(bound)
     tracemalloc.start()
     run(bound)
@@ -175,12 +203,16 @@ def test_peak_of_a_call_is_output_and_workspace(algorithm, direction):
     assert told <= peak <= told + 16384
 
 
-@pytest.mark.parametrize(("algorithm", "direction"), [("convgemm", "forward"), ("convgemm_trans", "backward_weights"),
-                                                      ("deconvgemm", "backward_data")])
+@pytest.mark.parametrize(
+    ("algorithm", "direction"),
+    [("convgemm", "forward"), ("convgemm_trans", "backward_weights"), ("deconvgemm", "backward_data")],
+)
 def test_workspace_does_not_grow(algorithm, direction):
     """Not with the batch nor with the image, but for the rounding of block sizes to what is at hand."""
-    sizes = {(n, extent): workspace_bytes(ConvProblem(n, extent, extent, 64, 96, 3, padding="same"), direction, algorithm)
-             for n, extent in ((16, 64), (64, 64), (16, 256), (256, 256))}
+    sizes = {
+        (n, extent): workspace_bytes(ConvProblem(n, extent, extent, 64, 96, 3, padding="same"), direction, algorithm)
+        for n, extent in ((16, 64), (64, 64), (16, 256), (256, 256))
+    }
     assert max(sizes.values()) <= 1.02 * min(sizes.values()), sizes
     assert max(sizes.values()) < 16 << 20
 

@@ -54,14 +54,38 @@ def unaligned(array):
         (lambda: conv.forward(P, X[:, ::-1], W), ValueError, "x: expected an NHWC array in C order"),
         (lambda: conv.forward(P, X, np.asfortranarray(W)), ValueError, "w: expected an array in C order"),
         (lambda: conv.forward(P, unaligned(X), W), ValueError, "x: expected an aligned array"),
-        (lambda: conv.forward(P, *overlapping()[:1], W, out=overlapping()[1][..., ::-1]), ValueError, "out: expected an NHWC"),
+        (
+            lambda: conv.forward(P, *overlapping()[:1], W, out=overlapping()[1][..., ::-1]),
+            ValueError,
+            "out: expected an NHWC",
+        ),
         (lambda: conv.backward_data(P, DY, W, out=DY[..., :4]), ValueError, "out: .* overlaps an input"),
-        (lambda: conv.backward_data(P, DY[:, 1:], W), ValueError, r"dy: expected shape \(2, 6, 5, 8\), got \(2, 5, 5, 8\)"),
+        (
+            lambda: conv.backward_data(P, DY[:, 1:], W),
+            ValueError,
+            r"dy: expected shape \(2, 6, 5, 8\), got \(2, 5, 5, 8\)",
+        ),
         (lambda: conv.backward_weights(P, X, DY, out=W.T), ValueError, r"out: expected shape \(3, 3, 4, 8\)"),
-        (lambda: conv.forward(P, X, W, algorithm="fast"), ValueError, "algorithm: expected 'auto' or one of im2col.*got 'fast'"),
-        (lambda: conv.forward(P, X, W, algorithm="deconvgemm"), ValueError, "deconvgemm has no forward, only backward_data"),
-        (lambda: conv.forward(P, X, W, algorithm="depthwise"), ValueError, "depthwise needs groups == ci, got groups=1 and ci=4"),
-        (lambda: conv.workspace_bytes(P, "backwards", "im2col"), ValueError, "direction: expected one of forward.*got 'backwards'"),
+        (
+            lambda: conv.forward(P, X, W, algorithm="fast"),
+            ValueError,
+            "algorithm: expected 'auto' or one of im2col.*got 'fast'",
+        ),
+        (
+            lambda: conv.forward(P, X, W, algorithm="deconvgemm"),
+            ValueError,
+            "deconvgemm has no forward, only backward_data",
+        ),
+        (
+            lambda: conv.forward(P, X, W, algorithm="depthwise"),
+            ValueError,
+            "depthwise needs groups == ci, got groups=1 and ci=4",
+        ),
+        (
+            lambda: conv.workspace_bytes(P, "backwards", "im2col"),
+            ValueError,
+            "direction: expected one of forward.*got 'backwards'",
+        ),
         (lambda: config.set_conv_variant("FAST"), ValueError, "set_conv_variant: expected one of BASE.*got 'FAST'"),
     ],
 )
@@ -99,7 +123,9 @@ def test_views_are_used_without_a_copy():
     assert np.array_equal(conv.forward(p, big[2:3, ..., 3:7], W), want[:1])
     q = ConvProblem(1, 6, 5, 1, 8, (3, 3), padding="same")
     one = conv.forward(q, big[:1, ..., 4:5], np.ascontiguousarray(W[:, :, :1]))
-    assert np.array_equal(one, conv.forward(q, np.ascontiguousarray(big[:1, ..., 4:5]), np.ascontiguousarray(W[:, :, :1])))
+    assert np.array_equal(
+        one, conv.forward(q, np.ascontiguousarray(big[:1, ..., 4:5]), np.ascontiguousarray(W[:, :, :1]))
+    )
 
 
 def test_out_is_returned():

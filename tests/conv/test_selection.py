@@ -38,8 +38,9 @@ def test_derived_sizes():
         p.n = 4
 
 
-@pytest.mark.parametrize(("extent", "kernel", "stride", "dilation"), [(7, 3, 2, 1), (8, 3, 2, 1), (9, 5, 3, 2), (5, 1, 2, 1),
-                                                                       (6, 2, 1, 1)])
+@pytest.mark.parametrize(
+    ("extent", "kernel", "stride", "dilation"), [(7, 3, 2, 1), (8, 3, 2, 1), (9, 5, 3, 2), (5, 1, 2, 1), (6, 2, 1, 1)]
+)
 def test_same_padding_is_that_of_keras(extent, kernel, stride, dilation):
     p = ConvProblem(1, extent, extent, 1, 1, kernel, stride, "same", dilation)
     assert p.oh == -(-extent // stride)
@@ -84,7 +85,9 @@ def test_explain_names_every_algorithm():
         for direction in DIRECTIONS:
             reasons = explain(p, direction)
             assert set(reasons) == set(TABLE)
-            assert sorted(name for name, reason in reasons.items() if reason is None) == sorted(algorithms(p, direction))
+            assert sorted(name for name, reason in reasons.items() if reason is None) == sorted(
+                algorithms(p, direction)
+            )
             assert all(reason for name, reason in reasons.items() if name not in algorithms(p, direction))
     assert explain(P, "forward")["deconvgemm"] == "deconvgemm has no forward, only backward_data"
     assert explain(P, "forward")["depthwise"] == "depthwise needs groups == ci, got groups=1 and ci=6"

@@ -7,7 +7,8 @@ import pytest
 
 from pydtconv import config, ops
 from pydtconv.ops.base import Pass, Retained, Spec
-from pydtconv.ops.convolution import Conv, ConvTranspose, DepthwiseConv
+from pydtconv.ops.convolution import Conv, DepthwiseConv
+from pydtconv.ops.convolution_transpose import ConvTranspose
 from tests.ops.harness import check_op, normal
 from tests.reference import conv as reference
 
@@ -23,21 +24,35 @@ def variant_in_force():
 
 @pytest.mark.parametrize("variant", ["AUTO", "BASE", "RDX", "CGT+DG"])
 def test_conv(variant):
-    check_op(Conv((2, 1), SIDES, (1, 2), groups=2, variant=variant), normal(2, 7, 6, 6), normal(3, 2, 3, 4),
-             reference=lambda x, w: reference.forward(x, w, (2, 1), SIDES, (1, 2), 2))
+    check_op(
+        Conv((2, 1), SIDES, (1, 2), groups=2, variant=variant),
+        normal(2, 7, 6, 6),
+        normal(3, 2, 3, 4),
+        reference=lambda x, w: reference.forward(x, w, (2, 1), SIDES, (1, 2), 2),
+    )
 
 
 @pytest.mark.parametrize("strides", [1, 2])
 def test_pointwise(strides):
-    check_op(Conv(strides), normal(2, 5, 6, 7), normal(1, 1, 7, 9, seed=2), normal(9, seed=3),
-             reference=lambda x, w, b: reference.forward(x, w, (strides, strides), bias=b))
+    check_op(
+        Conv(strides),
+        normal(2, 5, 6, 7),
+        normal(1, 1, 7, 9, seed=2),
+        normal(9, seed=3),
+        reference=lambda x, w, b: reference.forward(x, w, (strides, strides), bias=b),
+    )
 
 
 @pytest.mark.parametrize("activation", ["relu", "relu6", "leaky_relu", "sigmoid", "tanh"])
 def test_fused_activation(activation):
     for bias in ((), (normal(5, seed=3),)):
-        check_op(Conv(1, "same", activation=activation, alpha=0.2), normal(1, 4, 5, 3), normal(3, 3, 3, 5, seed=2), *bias,
-                 rtol_gradient=1e-6)
+        check_op(
+            Conv(1, "same", activation=activation, alpha=0.2),
+            normal(1, 4, 5, 3),
+            normal(3, 3, 3, 5, seed=2),
+            *bias,
+            rtol_gradient=1e-6,
+        )
 
 
 def depthwise_reference(x, w):
@@ -46,10 +61,19 @@ def depthwise_reference(x, w):
 
 @pytest.mark.parametrize("multiplier", [1, 3])
 def test_depthwise(multiplier):
-    check_op(DepthwiseConv((1, 2), SIDES), normal(2, 6, 7, 5), normal(3, 2, 5, multiplier, seed=2),
-             reference=depthwise_reference)
-    check_op(DepthwiseConv(1, "same", activation="relu6"), normal(2, 6, 7, 5), normal(3, 2, 5, multiplier, seed=2),
-             normal(5 * multiplier, seed=3), rtol_gradient=1e-6)
+    check_op(
+        DepthwiseConv((1, 2), SIDES),
+        normal(2, 6, 7, 5),
+        normal(3, 2, 5, multiplier, seed=2),
+        reference=depthwise_reference,
+    )
+    check_op(
+        DepthwiseConv(1, "same", activation="relu6"),
+        normal(2, 6, 7, 5),
+        normal(3, 2, 5, multiplier, seed=2),
+        normal(5 * multiplier, seed=3),
+        rtol_gradient=1e-6,
+    )
 
 
 @pytest.mark.parametrize("padding", ["valid", "same", ((1, 1), (0, 1))])
@@ -74,16 +98,22 @@ def test_transpose_has_the_sizes_of_keras(kernel, stride, padding):
     assert y.shape == (1, *one, 3)
 
 
-@pytest.mark.parametrize(("kernel", "stride", "output_padding", "padding"), [(3, 2, 1, "same"), (3, 2, 0, "same"),
-                                                                             (4, 3, 2, "valid"), (2, 2, 1, "valid"),
-                                                                             (5, 4, None, "same")])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "output_padding", "padding"),
+    [(3, 2, 1, "same"), (3, 2, 0, "same"), (4, 3, 2, "valid"), (2, 2, 1, "valid"), (5, 4, None, "same")],
+)
 def test_transpose_against_torch(kernel, stride, output_padding, padding):
     """The window that Keras keeps of the whole transposed convolution, by its rule for the padding of JAX."""
     torch = pytest.importorskip("torch")
     x, w = normal(2, 5, 4, 3), normal(kernel, kernel, 2, 3, seed=2)
     y = ops.conv_transpose(x, w, stride, padding, output_padding)
-    whole = torch.nn.functional.conv_transpose2d(torch.tensor(x).permute(0, 3, 1, 2), torch.tensor(w).permute(3, 2, 0, 1),
-                                                 stride=stride).permute(0, 2, 3, 1).numpy()
+    whole = (
+        torch.nn.functional.conv_transpose2d(
+            torch.tensor(x).permute(0, 3, 1, 2), torch.tensor(w).permute(3, 2, 0, 1), stride=stride
+        )
+        .permute(0, 2, 3, 1)
+        .numpy()
+    )
     if padding == "valid":
         before, total = 0, max(kernel, stride) - kernel if output_padding is None else output_padding
         extents = [whole.shape[1] + total, whole.shape[2] + total]
@@ -117,8 +147,11 @@ def test_what_the_plan_asks():
     assert fused.overwrites_dy
     assert fused.retains((True, False, False)) == Retained(x=(1,), y=(0,))
     full = Spec((4, 8, 8, 3)), *specs[1:]
-    assert Conv(variant="RDX").algorithms_for(*full) == {"forward": "convgemm", "backward_data": "im2col",
-                                                        "backward_weights": "reindex"}
+    assert Conv(variant="RDX").algorithms_for(*full) == {
+        "forward": "convgemm",
+        "backward_data": "im2col",
+        "backward_weights": "reindex",
+    }
     config.set_conv_variant("BASE")
     assert set(op.algorithms_for(*full).values()) == {"im2col"}
     assert not op.persistent
@@ -151,13 +184,21 @@ def test_workspace_of_variants_without_persistent_buffers_is_of_the_call():
 @pytest.mark.parametrize(
     ("op", "shapes", "message"),
     [
-        (Conv(), ((1, 4, 4, 3), (3, 3, 2, 8)), r"conv: w: expected \(kh, kw, 3 / 1 groups, filters\).*got \(3, 3, 2, 8\)"),
-        (Conv(), ((1, 4, 4, 3), (3, 3, 3)), "conv: w: expected four dimensions"),
+        (
+            Conv(),
+            ((1, 4, 4, 3), (3, 3, 2, 8)),
+            r"conv: w: expected \(kh, kw, 3 / 1 groups, filters\).*got \(3, 3, 2, 8\)",
+        ),
+        (Conv(), ((1, 4, 4, 3), (3, 3, 3)), "conv: w: expected four dimensions, known but for the batch"),
         (Conv(), ((1, 4, 4, 3), (3, 3, 3, 8), (7,)), r"conv: b: expected shape \(8,\) of float32, got \(7,\)"),
         (Conv(), ((1, 2, 2, 3), (3, 3, 3, 8)), "the output would be empty"),
         (DepthwiseConv(), ((1, 4, 4, 3), (3, 3, 2, 8)), r"depthwiseconv: w: expected \(kh, kw, 3, multiplier\)"),
         (ConvTranspose(), ((1, 4, 4, 3), (3, 3, 3, 8)), r"convtranspose: w: expected \(kh, kw, filters, 3\)"),
-        (ConvTranspose(2, output_padding=2), ((1, 4, 4, 3), (3, 3, 8, 3)), "output_padding: expected less than the strides"),
+        (
+            ConvTranspose(2, output_padding=2),
+            ((1, 4, 4, 3), (3, 3, 8, 3)),
+            "output_padding: expected less than the strides",
+        ),
     ],
 )
 def test_errors(op, shapes, message):

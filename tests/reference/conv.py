@@ -6,7 +6,7 @@ import numpy as np
 
 
 def _taps(x_shape, w_shape, strides, padding, dilation):
-    """(kh, kw, rows, columns) of each tap: slices of the padded image that the tap multiplies; and the output's size."""
+    """(kh, kw, rows, columns) of each tap, slices of the padded image that it multiplies; and the output's size."""
     (top, bottom), (left, right) = padding
     height, width = x_shape[1] + top + bottom, x_shape[2] + left + right
     kh, kw = w_shape[:2]
