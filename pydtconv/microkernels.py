@@ -173,8 +173,11 @@ def _verdict(double: bool, index: int, name: str, bits: int) -> str:
             _passed.add(key)
         else:
             _failed[key] = f"wrong results in the self-test (error {error:.3g} times the tolerance)"
-            warnings.warn(f"micro-kernel {name} ({'float64' if double else 'float32'}) is not used: {_failed[key]}",
-                          RuntimeWarning, 3)
+            warnings.warn(
+                f"micro-kernel {name} ({'float64' if double else 'float32'}) is not used: {_failed[key]}",
+                RuntimeWarning,
+                3,
+            )
     return _failed.get(key, "")
 
 
@@ -188,8 +191,22 @@ def available(dtype: str = "float32") -> list[MicroKernel]:
         reason = _verdict(double, index, name, bits)
         mc, kc, nc = ukr.sizes(double, index)
         features = tuple(feature for feature, bit in _FEATURES.items() if bits & bit)
-        kernels.append(MicroKernel(name, "float64" if double else "float32", _provider(name), mr, nr, mc, kc, nc,
-                                   features, in_place, not reason, reason))
+        kernels.append(
+            MicroKernel(
+                name,
+                "float64" if double else "float32",
+                _provider(name),
+                mr,
+                nr,
+                mc,
+                kc,
+                nc,
+                features,
+                in_place,
+                not reason,
+                reason,
+            )
+        )
     return kernels
 
 
@@ -248,8 +265,10 @@ def select(name: str | None, dtype: str = "float32") -> None:
         return
     found = _find(double, name)
     if found is None:
-        raise ValueError(f"select: {name} is no micro-kernel for {dtype}: "
-                         f"expected one of {', '.join(row[0] for row in _rows(double))}")
+        raise ValueError(
+            f"select: {name} is no micro-kernel for {dtype}: "
+            f"expected one of {', '.join(row[0] for row in _rows(double))}"
+        )
     _use(double, found, "select")
 
 

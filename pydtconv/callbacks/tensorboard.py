@@ -141,7 +141,5 @@ def _writer_class() -> Any:
     try:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
     except ImportError as error:
-        raise ImportError(
-            "TensorBoard needs the package tensorboard: pip install 'pydtconv[tensorboard]'"
-        ) from error
+        raise ImportError("TensorBoard needs the package tensorboard: pip install 'pydtconv[tensorboard]'") from error
     return EventFileWriter

@@ -97,8 +97,8 @@ def bind(
     x (n, ih, iw, ci), w (kh, kw, ci // groups, co), y (n, oh, ow, co), or their gradients; the pass's own output among
     them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue
     of forward.  accumulate: add to dx (backward_data).  workspace: uint8, at least workspace_bytes(...) with the
-    threads set when it runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that does
-    not fit.
+    threads set when it runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that
+    does not fit.
     """
     supported(p, direction, algorithm)
     names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[
@@ -160,7 +160,7 @@ def forward(
 ) -> np.ndarray:
     """y (n, oh, ow, co) from x (n, ih, iw, ci), w (kh, kw, ci // groups, co) and bias (co,).
 
-    x and out may be channel slices.  algorithm: a name of the table, or "auto": the variant's in force, else the ranking's.
+    x and out may be channel slices.  algorithm: a name of the table; "auto": the variant's, else the ranking's.
     Raises ValueError or TypeError naming the argument, before anything is written.
     """
     y = _output(out, p.y_shape, p.dtype)

@@ -202,4 +202,3 @@ def _rebuild(value: Any, arrays: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _rebuild(item, arrays) for key, item in value.items()}
     return value
-

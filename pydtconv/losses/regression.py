@@ -169,8 +169,6 @@ class CosineSimilarity(LossFunctionWrapper):
         super().__init__(cosine_similarity, reduction, name, dtype, axis=axis)
 
 
-
-
 class KLDivergence(LossFunctionWrapper):
     """The sum of y_true log(y_true / y_pred)."""
 

@@ -88,7 +88,9 @@ class _Thresholded(_Confusion):
             np.put_along_axis(scores, worst, -1e10, axis=-1)
         if self.class_id is not None:
             if scores.ndim < 2:
-                raise ValueError(f"metric {self.name!r}: class_id needs y_pred with two or more axes, got {scores.shape}")
+                raise ValueError(
+                    f"metric {self.name!r}: class_id needs y_pred with two or more axes, got {scores.shape}"
+                )
             labels, scores, weights = (array[..., self.class_id] for array in (labels, scores, weights))
         self._count(labels, scores, weights)
 

@@ -58,9 +58,7 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
         dtype: str | None = None,
         from_sorted_ids: bool = False,
     ) -> None:
-        super().__init__(
-            functions.sparse_top_k_categorical_accuracy, name, dtype, k=k, from_sorted_ids=from_sorted_ids
-        )
+        super().__init__(functions.sparse_top_k_categorical_accuracy, name, dtype, k=k, from_sorted_ids=from_sorted_ids)
 
 
 class MeanSquaredError(MeanMetricWrapper):

@@ -176,5 +176,7 @@ def compute(op: Op, *inputs: Any, training: bool = False) -> Any:
     if op.is_view:
         return arrays[0].reshape(y[0].shape)
     saved = {key: np.empty(spec.shape, spec.dtype) for key, spec in op.saves(*specs, training=training).items()}
-    op.forward(Pass(x=arrays, y=y, saved=saved, workspace=scratch(op.workspace("forward", *specs)), training=training))()
+    op.forward(
+        Pass(x=arrays, y=y, saved=saved, workspace=scratch(op.workspace("forward", *specs)), training=training)
+    )()
     return y[0] if len(y) == 1 else tuple(y)

@@ -63,7 +63,7 @@ class ConvBase(Op):
         return variant_of(self.variant).persistent
 
     def problem(self, x: Spec, w: Spec) -> ConvProblem:
-        """The convolution behind this operator, with an unknown batch as 1.  Raises ValueError where shapes do not fit."""
+        """The convolution behind this operator, an unknown batch as 1.  Raises ValueError where shapes do not fit."""
         raise NotImplementedError
 
     def choices(self, x: Spec, w: Spec, *rest: Spec) -> dict[str, Choice]:

@@ -1,7 +1,7 @@
 """Transposed convolution: the passes of a convolution, each in another's place.
 
-y is what the convolution calls dx: forward is its backward_data, dx its forward, dw its backward_weights with the images
-exchanged.
+y is what the convolution calls dx: forward is its backward_data, dx its forward, dw its backward_weights with the
+images exchanged.
 """
 
 from __future__ import annotations

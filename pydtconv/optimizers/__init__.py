@@ -50,7 +50,9 @@ def get(identifier: Any) -> Optimizer:
     """
     if isinstance(identifier, Optimizer):
         return identifier
-    known = identifier.lower() if isinstance(identifier, str) and identifier.lower() in _registry.objects else identifier
+    known = (
+        identifier.lower() if isinstance(identifier, str) and identifier.lower() in _registry.objects else identifier
+    )
     found = _registry.get(known)
     if not isinstance(found, Optimizer):
         raise ValueError(f"optimizer: expected a name, a config or an Optimizer, got {identifier!r}")

@@ -1,7 +1,7 @@
 """Follow the regularized leader (McMahan et al., KDD 2013), q the negative of learning_rate_power.
 
-    n' = n + g^2;  z = z + (g + 2 * shrinkage * w) - (n'^q - n^q) / lr * w
-    w = (clip(z, -l1, l1) - z) / (n'^q / lr + 2 * (l2 + beta / (2 * lr)));  n = n'
+n' = n + g^2;  z = z + (g + 2 * shrinkage * w) - (n'^q - n^q) / lr * w
+w = (clip(z, -l1, l1) - z) / (n'^q / lr + 2 * (l2 + beta / (2 * lr)));  n = n'
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lion (Chen et al., NeurIPS 2023, algorithm 2).
 
-    w = w - lr * sign(beta_1 * m + (1 - beta_1) * g);  m = beta_2 * m + (1 - beta_2) * g
+w = w - lr * sign(beta_1 * m + (1 - beta_1) * g);  m = beta_2 * m + (1 - beta_2) * g
 """
 
 from __future__ import annotations

@@ -393,4 +393,3 @@ def _clip_norm(gradients: np.ndarray, limit: float) -> None:
     norm = kernels.squared_norm(gradients) ** 0.5
     if not norm <= limit:
         kernels.scale(gradients, limit / norm)
-

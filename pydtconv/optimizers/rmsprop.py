@@ -1,9 +1,9 @@
 """RMSprop (Tieleman and Hinton, Neural Networks for Machine Learning, lecture 6e, 2012).
 
-    v = rho * v + (1 - rho) * g^2
-    a = rho * a + (1 - rho) * g                           (centered)
-    d = lr * g / sqrt(v - a^2 + epsilon)                  (without a^2 unless centered)
-    m = momentum * m + d;  w = w - m                      (w = w - d without momentum)
+v = rho * v + (1 - rho) * g^2
+a = rho * a + (1 - rho) * g                           (centered)
+d = lr * g / sqrt(v - a^2 + epsilon)                  (without a^2 unless centered)
+m = momentum * m + d;  w = w - m                      (w = w - d without momentum)
 """
 
 from __future__ import annotations

@@ -72,7 +72,9 @@ class InverseTimeDecay(LearningRateSchedule):
 
     def __call__(self, step: Any) -> float:
         done = float(step) / self.decay_steps
-        return float(self.initial_learning_rate / (1 + self.decay_rate * (math.floor(done) if self.staircase else done)))
+        return float(
+            self.initial_learning_rate / (1 + self.decay_rate * (math.floor(done) if self.staircase else done))
+        )
 
     def get_config(self) -> dict[str, Any]:
         return _config(self, "initial_learning_rate", "decay_steps", "decay_rate", "staircase", "name")

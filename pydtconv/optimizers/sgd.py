@@ -1,9 +1,9 @@
 """Stochastic gradient descent.
 
-    w = w - lr * g                  (without momentum)
-    v = momentum * v - lr * g
-    w = w + v                       (momentum)
-    w = w + momentum * v - lr * g   (Nesterov; Sutskever et al., ICML 2013)
+w = w - lr * g                  (without momentum)
+v = momentum * v - lr * g
+w = w + v                       (momentum)
+w = w + momentum * v - lr * g   (Nesterov; Sutskever et al., ICML 2013)
 """
 
 from __future__ import annotations

@@ -52,12 +52,12 @@ def check_targets(targets: Targets, y: Any, predictions: Any) -> None:
 
     predictions: the model's outputs for some batch (with .shape).
     """
-    for output, array, prediction in zip(targets.outputs, targets.arrange(y, "y"), tree.flatten(predictions), strict=True):
+    for output, array, prediction in zip(
+        targets.outputs, targets.arrange(y, "y"), tree.flatten(predictions), strict=True
+    ):
         if output.loss is None or array is None:
             continue
         try:
             output.loss.check_targets(np.asarray(array), tuple(prediction.shape))
         except ValueError as error:
             raise ValueError(f"y: output {output.name!r}: {error}") from error
-
-

@@ -206,9 +206,7 @@ class Steps:
             self._trace_losses(kind, batch, targets, traced, x, y_pred)
         return traced
 
-    def _trace_losses(
-        self, kind: str, batch: Batch, targets: Targets, traced: Traced, x: Any, y_pred: Any
-    ) -> None:
+    def _trace_losses(self, kind: str, batch: Batch, targets: Targets, traced: Traced, x: Any, y_pred: Any) -> None:
         outputs = tree.flatten(y_pred)
         if not targets.outputs:
             targets.build(y_pred, self._output_names(), batch.y)

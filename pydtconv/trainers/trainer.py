@@ -152,7 +152,9 @@ class Trainer:
         targets = self._targets
         assert targets is not None
         flat_y = tree.flatten(y) if y is not None else [None] * len(targets.names)
-        return self.total_loss(targets, losses_of(targets, flat_y, tree.flatten(y_pred), targets.weights(sample_weight)))
+        return self.total_loss(
+            targets, losses_of(targets, flat_y, tree.flatten(y_pred), targets.weights(sample_weight))
+        )
 
     def total_loss(self, targets: Targets, found: Mapping[str, Any]) -> Any:
         """The weighted sum of the outputs' losses, the penalties of trained variables and the losses added in calls."""

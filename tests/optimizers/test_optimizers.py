@@ -85,7 +85,9 @@ def test_steps_are_keras_steps(name):
         np.testing.assert_allclose(variable.value, other.value.detach().numpy(), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["SGD", "RMSprop", "Adam", "AdamW", "Nadam", "Adamax", "Adagrad", "Adadelta", "Lion", "Ftrl"])
+@pytest.mark.parametrize(
+    "kind", ["SGD", "RMSprop", "Adam", "AdamW", "Nadam", "Adamax", "Adagrad", "Adadelta", "Lion", "Ftrl"]
+)
 def test_arguments_are_keras_arguments(kind):
     keras = import_keras()
     theirs = arguments(getattr(keras.optimizers, kind))
