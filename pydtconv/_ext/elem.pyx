@@ -5,7 +5,7 @@ elements are (see cext/include/dtconv_nn_elem.h).  None stands for an operand th
 """
 
 from cython cimport floating
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pydtconv._ext.status cimport check
 
@@ -34,6 +34,25 @@ cdef extern from "dtconv_both.h" nogil:
                                   float *, int64_t)
     int dtconv_dbilinear_backward(int, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const double *, int64_t,
                                   double *, int64_t)
+    ctypedef struct dtconv_random_key:
+        uint64_t seed
+        uint32_t stream
+        uint32_t step
+        int64_t first
+    int dtconv_sdropout(const dtconv_random_key *, double, int, int64_t, int64_t, const float *, int64_t, float *, int64_t)
+    int dtconv_sgaussian_noise(const dtconv_random_key *, double, int64_t, int64_t, const float *, int64_t, float *,
+                                 int64_t)
+    int dtconv_srandom_window_forward(const dtconv_random_key *, int, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                        int64_t, const float *, int64_t, float *, int64_t)
+    int dtconv_srandom_window_backward(const dtconv_random_key *, int, int, int64_t, int64_t, int64_t, int64_t,
+                                         int64_t, int64_t, const float *, int64_t, float *, int64_t)
+    int dtconv_ddropout(const dtconv_random_key *, double, int, int64_t, int64_t, const double *, int64_t, double *, int64_t)
+    int dtconv_dgaussian_noise(const dtconv_random_key *, double, int64_t, int64_t, const double *, int64_t, double *,
+                                 int64_t)
+    int dtconv_drandom_window_forward(const dtconv_random_key *, int, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                        int64_t, const double *, int64_t, double *, int64_t)
+    int dtconv_drandom_window_backward(const dtconv_random_key *, int, int, int64_t, int64_t, int64_t, int64_t,
+                                         int64_t, int64_t, const double *, int64_t, double *, int64_t)
     size_t dtconv_sreduce_workspace(const int64_t *)
     size_t dtconv_dreduce_workspace(const int64_t *)
     int dtconv_sreduce(int, int, float, const int64_t *, const float *, const float *, float *, void *, size_t)
@@ -169,4 +188,67 @@ def bilinear_backward(bint accumulate, const floating[:, :, :, :] dy, floating[:
         else:
             status = dtconv_dbilinear_backward(accumulate, dx.shape[0], dx.shape[1], dx.shape[2], dy.shape[1], dy.shape[2],
                                                dx.shape[3], &dy[0, 0, 0, 0], lddy, &dx[0, 0, 0, 0], lddx)
+    check(status)
+
+
+def dropout(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, double rate, bint accumulate,
+            const floating[:, :] x, floating[:, :] y):
+    """y (+)= x with some elements 0 and the others divided by 1 - rate; x None: ones.  Rows may be apart."""
+    cdef int status
+    cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
+    cdef int64_t ldx = 0 if x is None else x.strides[0] // <int64_t>sizeof(floating)
+    cdef int64_t ldy = y.strides[0] // <int64_t>sizeof(floating)
+    cdef floating *px = NULL if x is None else <floating *>&x[0, 0]
+    with nogil:
+        if floating is float:
+            status = dtconv_sdropout(&key, rate, accumulate, y.shape[0], y.shape[1], px, ldx, &y[0, 0], ldy)
+        else:
+            status = dtconv_ddropout(&key, rate, accumulate, y.shape[0], y.shape[1], px, ldx, &y[0, 0], ldy)
+    check(status)
+
+
+def gaussian_noise(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, double stddev,
+                   const floating[:, :] x, floating[:, :] y):
+    """y = x + noise of standard deviation stddev.  Rows may be apart."""
+    cdef int status
+    cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
+    cdef int64_t ldx = x.strides[0] // <int64_t>sizeof(floating)
+    cdef int64_t ldy = y.strides[0] // <int64_t>sizeof(floating)
+    with nogil:
+        if floating is float:
+            status = dtconv_sgaussian_noise(&key, stddev, y.shape[0], y.shape[1], &x[0, 0], ldx, &y[0, 0], ldy)
+        else:
+            status = dtconv_dgaussian_noise(&key, stddev, y.shape[0], y.shape[1], &x[0, 0], ldx, &y[0, 0], ldy)
+    check(status)
+
+
+def random_window_forward(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, int flip,
+                          const floating[:, :, :, :] x, floating[:, :, :, :] y, int64_t ldx, int64_t ldy):
+    """y = a random window of each image of x, mirrored at random (flip: 1 columns, 2 rows, 3 both)."""
+    cdef int status
+    cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
+    with nogil:
+        if floating is float:
+            status = dtconv_srandom_window_forward(&key, flip, x.shape[0], x.shape[1], x.shape[2], y.shape[1], y.shape[2],
+                                                   x.shape[3], &x[0, 0, 0, 0], ldx, &y[0, 0, 0, 0], ldy)
+        else:
+            status = dtconv_drandom_window_forward(&key, flip, x.shape[0], x.shape[1], x.shape[2], y.shape[1], y.shape[2],
+                                                   x.shape[3], &x[0, 0, 0, 0], ldx, &y[0, 0, 0, 0], ldy)
+    check(status)
+
+
+def random_window_backward(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, int flip, bint accumulate,
+                           const floating[:, :, :, :] dy, floating[:, :, :, :] dx, int64_t lddy, int64_t lddx):
+    """dx (+)= dy put back into the windows that `random_window_forward` took."""
+    cdef int status
+    cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
+    with nogil:
+        if floating is float:
+            status = dtconv_srandom_window_backward(&key, flip, accumulate, dx.shape[0], dx.shape[1], dx.shape[2],
+                                                    dy.shape[1], dy.shape[2], dx.shape[3], &dy[0, 0, 0, 0], lddy,
+                                                    &dx[0, 0, 0, 0], lddx)
+        else:
+            status = dtconv_drandom_window_backward(&key, flip, accumulate, dx.shape[0], dx.shape[1], dx.shape[2],
+                                                    dy.shape[1], dy.shape[2], dx.shape[3], &dy[0, 0, 0, 0], lddy,
+                                                    &dx[0, 0, 0, 0], lddx)
     check(status)

@@ -7,6 +7,7 @@ from pydtconv.ops.base import Op, Pass, Retained, RunState, Spec, compute
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_functions import conv, conv_transpose, depthwise_conv
 from pydtconv.ops.convolution_transpose import ConvTranspose
+from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.functions import *  # noqa: F403
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.linear import Dense, MatMul
@@ -24,6 +25,7 @@ from pydtconv.ops.nn_functions import (
 )
 from pydtconv.ops.normalization import BatchNorm
 from pydtconv.ops.pooling import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool
+from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip
 from pydtconv.ops.reduction import ArgMax, Max, Mean, Min, Sum
 from pydtconv.ops.shape import Cast, Concatenate, Crop, Pad, Reshape, Slice, Transpose, Upsample
 from pydtconv.ops.softmax import LogSoftmax, Softmax

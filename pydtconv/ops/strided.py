@@ -19,6 +19,7 @@ FLOATS = ("float32", "float64")
 _FUSED = {"float32": "float", "float64": "double"}
 MAX_DIMS = 8
 
+BINARY_MULTIPLY = 2
 REDUCE = {"sum": 0, "maximum": 1, "minimum": 2, "dot": 3}
 
 

@@ -1,0 +1,80 @@
+"""Operators written in Python on NumPy arrays, for layers with a forward and backward of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
+from pydtconv.ops.strided import adds, same_float
+
+
+@dataclass(frozen=True)
+class NumpyOp(Op):
+    """y = forward(*x); dx = backward(dy, *x, y), both on NumPy arrays.
+
+    forward_function: takes the inputs, returns the output.  backward_function: takes the gradient of the output, the
+    inputs and the output, returns the gradient of the input, or a tuple with one for each input (None where it has none);
+    it may be absent where no gradient is wanted.  shape_function: takes the inputs' shapes (the batch may be None),
+    returns the output's; by default that of the first input.  What these functions allocate is theirs.
+    """
+
+    forward_function: Callable[..., Any]
+    backward_function: Callable[..., Any] | None = None
+    shape_function: Callable[..., Sequence[int | None]] | None = None
+    label: str = "numpy"
+
+    dense: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    def infer(self, *inputs: Spec) -> Spec:
+        dtype = same_float(self.label, *inputs)
+        shape = (
+            inputs[0].shape if self.shape_function is None else self.shape_function(*(spec.shape for spec in inputs))
+        )
+        return Spec(tuple(shape), dtype)
+
+    def retains(self, needs: tuple[bool, ...]) -> Retained:
+        return Retained(x=tuple(range(len(needs))), y=(0,))
+
+    def forward(self, p: Pass) -> Call:
+        x, y = tuple(p.x), p.y[0]
+
+        def run() -> None:
+            result = np.asarray(self.forward_function(*x))
+            if result.shape != y.shape:
+                raise ValueError(f"{self.label}: forward: expected an array of shape {y.shape}, got {result.shape}")
+            y[...] = result
+
+        return run
+
+    def backward(self, p: Pass) -> Call:
+        if self.backward_function is None:
+            raise NotImplementedError(f"{self.label}: has no backward function, but its gradient is wanted")
+        x, y, dy, backward = tuple(p.x), p.y[0], p.dy[0], self.backward_function
+
+        def run() -> None:
+            result = backward(dy, *x, y)
+            gradients = result if isinstance(result, (tuple, list)) else (result,)
+            if len(gradients) != len(x):
+                raise ValueError(f"{self.label}: backward: expected {len(x)} gradients, got {len(gradients)}")
+            for i, (dx, gradient) in enumerate(zip(p.dx, gradients, strict=True)):
+                if dx is None:
+                    continue
+                value = np.zeros(dx.shape, dx.dtype) if gradient is None else np.asarray(gradient)
+                if value.shape != dx.shape:
+                    raise ValueError(
+                        f"{self.label}: backward: expected gradient {i} of shape {dx.shape}, got {value.shape}"
+                    )
+                if adds(p, i):
+                    dx += value
+                else:
+                    dx[...] = value
+
+        return run

@@ -1,0 +1,39 @@
+"""Operators written in NumPy."""
+
+import numpy as np
+import pytest
+
+from pydtconv.ops.base import compute
+from pydtconv.ops.custom import NumpyOp
+from tests.ops.harness import check_op, normal
+
+
+def test_one_input():
+    op = NumpyOp(np.sin, lambda dy, x, y: dy * np.cos(x))
+    assert np.array_equal(compute(op, normal(3, 4)), np.sin(normal(3, 4)))
+    check_op(op, normal(2, 3, 4, 5), reference=np.sin)
+
+
+def test_several_inputs_and_another_shape():
+    op = NumpyOp(
+        lambda a, b: (a * b).sum(-1),
+        lambda dy, a, b, y: (dy[..., None] * b, dy[..., None] * a),
+        lambda a, b: a[:-1],
+        label="rowdot",
+    )
+    assert op.name == "rowdot"
+    check_op(op, normal(3, 4), normal(3, 4, seed=2), reference=lambda a, b: (a * b).sum(-1))
+
+
+def test_an_input_without_a_gradient():
+    op = NumpyOp(lambda a, b: a * b, lambda dy, a, b, y: (dy * b, None))
+    assert not check_op(op, normal(3), normal(3, seed=2), needs=(True, False)).dx[1]
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"forward: expected an array of shape \(3,\), got \(\)"):
+        NumpyOp(np.sum)(normal(3))
+    with pytest.raises(NotImplementedError, match="no backward function"):
+        check_op(NumpyOp(np.sin), normal(3))
+    with pytest.raises(ValueError, match="expected 1 gradients, got 2"):
+        check_op(NumpyOp(np.sin, lambda dy, x, y: (dy, dy)), normal(3))
