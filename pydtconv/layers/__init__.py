@@ -26,6 +26,7 @@ from pydtconv.layers.merging import (
     subtract,
 )
 from pydtconv.layers.normalization import BatchNormalization, LayerNormalization
+from pydtconv.layers.numpy_layer import NumpyLayer
 from pydtconv.layers.pooling import (
     AveragePooling2D,
     AvgPool2D,
@@ -90,6 +91,7 @@ __all__ = [
     "Maximum",
     "Minimum",
     "Multiply",
+    "NumpyLayer",
     "Normalization",
     "PReLU",
     "Permute",

@@ -123,7 +123,7 @@ class Layer(Weights, Configurable, Operation):
         if self.built or type(self).build is Layer.build:
             return
         shapes = {
-            f"{name}_shape": tree.map_structure(lambda x: tuple(x.shape), value)
+            f"{name}_shape": tree.map_structure(_shape_of_any_batch, value)
             for name, value in self._named_arguments(args, kwargs).items()
             if _has_shape(value)
         }
@@ -220,6 +220,11 @@ def _call_parameters(cls: type[Layer]) -> dict[str, Any]:
 def _has_shape(value: Any) -> bool:
     leaves = tree.flatten(value)
     return bool(leaves) and all(hasattr(leaf, "shape") for leaf in leaves)
+
+
+def _shape_of_any_batch(x: Any) -> tuple[int | None, ...]:
+    """x's shape; a layer is built for every batch size, so that the one of a graph is not part of it."""
+    return (None, *x.shape[1:]) if isinstance(x, Tensor) and x.shape else tuple(x.shape)
 
 
 def _graph_of(structure: Any) -> Graph:

@@ -84,6 +84,10 @@ class Model(Trainer, Layer):
         # a model that has not defined `build` is built by its first call
         if type(self).build is not Model.build:
             super()._check_and_build(args, kwargs)
+        elif self._build_shapes is None:
+            inputs = args[0] if args else kwargs.get("inputs")
+            shapes = tree.map_structure(lambda x: (None, *x.shape[1:]) if hasattr(x, "shape") else None, inputs)
+            object.__setattr__(self, "_build_shapes", shapes)
 
     def _standardized(self, inputs: Any) -> list[Any]:
         """Tensors for the network's flat inputs.  Raises ValueError where structure, rank or extents do not fit."""

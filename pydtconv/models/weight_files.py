@@ -63,13 +63,13 @@ def write_weights(model: Layer, file: Any) -> None:
             for index, variable in enumerate(_own_variables(layer)):
                 group[str(index)] = variable.value
         optimizer = getattr(model, "optimizer", None)
-        if optimizer is not None and hasattr(optimizer, "save_own_variables"):
+        if optimizer is not None:
+            group = h5.create_group("optimizer/vars")
+            group.attrs["name"] = optimizer.name
             state: dict[str, Any] = {}
             optimizer.save_own_variables(state)
-            group = h5.create_group("optimizer/vars")
-            group.attrs["name"] = getattr(optimizer, "name", "optimizer")
             for key, value in state.items():
-                group[key] = np.asarray(value)
+                group[key] = value
 
 
 def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False) -> None:
@@ -93,10 +93,20 @@ def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False
             warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=3)
         for variable, value in found:
             variable.assign(value)
-        optimizer = getattr(model, "optimizer", None)
         group = h5.get("optimizer/vars")
-        if group is not None and optimizer is not None and hasattr(optimizer, "load_own_variables"):
-            optimizer.load_own_variables({key: np.asarray(group[key]) for key in group})
+        if group is not None and getattr(model, "optimizer", None) is not None:
+            _read_optimizer(model, {key: np.asarray(group[key]) for key in group}, name)
+
+
+def _read_optimizer(model: Any, stored: dict[str, np.ndarray], name: str) -> None:
+    """The optimizer's state; a warning where it is the state of another one."""
+    optimizer = model.optimizer
+    if not optimizer.built:
+        optimizer.build(model.trainable_variables)
+    try:
+        optimizer.load_own_variables(stored)
+    except ValueError as error:
+        warnings.warn(f"{name}: the optimizer's state was skipped: {error}", stacklevel=4)
 
 
 def _own_variables(layer: Layer) -> list[Variable]:

@@ -218,7 +218,7 @@ def test_registered_and_custom_objects(tmp_path):
     Model(x, Twice(3.0)(x)).save(tmp_path / "a.keras")
     assert saving.load_model(tmp_path / "a.keras")(np.ones((1, 3)))[0, 0] == 3
     Model(x, Unregistered(4.0)(x)).save(tmp_path / "b.keras")
-    with pytest.raises(ValueError, match="'Unregistered'.*custom_objects"):
+    with pytest.raises(ValueError, match=r"'Unregistered'.*custom_objects"):
         saving.load_model(tmp_path / "b.keras")
     copy = saving.load_model(tmp_path / "b.keras", custom_objects={"Unregistered": Unregistered})
     assert copy(np.ones((1, 3)))[0, 0] == 4
