@@ -61,7 +61,6 @@ class Normalization(Layer):
         self.input_mean = mean
         self.input_variance = variance
         self.invert = invert
-        self._config_values = {"axis": axis, "mean": mean, "variance": variance, "invert": invert}
 
     def build(self, input_shape: Any) -> None:
         rank = len(input_shape)
@@ -119,9 +118,11 @@ class Normalization(Layer):
         return np.ascontiguousarray(np.broadcast_to(array.reshape(shape), self._broadcast))
 
     def _own_config(self) -> dict[str, Any]:
-        from pydtconv.saving.serialization import serialize_keras_object
-
-        return {name: serialize_keras_object(value) for name, value in self._config_values.items()}
+        values = {"axis": self.axis, "mean": self.input_mean, "variance": self.input_variance, "invert": self.invert}
+        return {
+            name: np.asarray(value).tolist() if name in ("mean", "variance") and value is not None else value
+            for name, value in values.items()
+        }
 
 
 @builtin

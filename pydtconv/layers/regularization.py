@@ -78,6 +78,11 @@ class SpatialDropout2D(Dropout):
         n, c = shape[0], shape[arguments.channel_axis(self.data_format)]
         return (n, 1, 1, c) if self.data_format == "channels_last" else (n, c, 1, 1)
 
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        # Keras's constructor takes these alone
+        return {key: config[key] for key in ("name", "dtype", "rate", "seed", "data_format")}
+
 
 @builtin
 class GaussianNoise(RandomLayer):

@@ -1,0 +1,100 @@
+"""Activations, regularizers and constraints by name, and their values against Keras's."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from pydtconv import Input, Model, activations, constraints, layers, regularizers
+from tests.real_keras import import_keras
+
+NAMES = sorted(activations._registry.objects)
+X = np.random.default_rng(3).normal(0, 2, (6, 8))
+EXTRA = {"threshold": (0.5, 2.0)}
+
+
+def number(value):
+    return value.detach().numpy() if hasattr(value, "detach") else np.asarray(value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_activation(name):
+    keras = import_keras()
+    theirs = getattr(keras.activations, "exponential" if name == "exp" else name)
+    x = X.astype("float32")
+    expected = number(theirs(keras.ops.convert_to_tensor(x), *EXTRA.get(name, ())))
+    np.testing.assert_allclose(activations.get(name)(x, *EXTRA.get(name, ())), expected, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"negative_slope": 0.1}, {"max_value": 6.0}, {"max_value": 1.5, "negative_slope": 0.2}, {"threshold": 0.7}],
+    ids=str,
+)
+def test_relu_in_general(arguments):
+    keras = import_keras()
+    x = X.astype("float32")
+    expected = number(keras.activations.relu(keras.ops.convert_to_tensor(x), **arguments))
+    np.testing.assert_allclose(activations.relu(x, **arguments), expected, rtol=1e-6)
+
+
+def test_activation_by_name_function_layer_and_none():
+    assert activations.get(None) is activations.linear
+    assert activations.get("relu") is activations.relu
+    assert activations.get(np.tanh) is np.tanh
+    assert activations.serialize(activations.relu) == "relu"
+    assert activations.serialize(activations.get("swish")) == "silu"
+    assert activations.deserialize("relu") is activations.relu
+    with pytest.raises(ValueError, match="softmax"):
+        activations.get("softmaxx")
+    x = Input((4, 4, 2))
+    y = layers.Conv2D(2, 1, activation=layers.LeakyReLU(0.5))(x)
+    assert Model(x, y)(np.ones((1, 4, 4, 2))).shape == (1, 4, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("ours", "factors"),
+    [("l1", (0.01, 0)), ("L2", (0, 0.01)), (regularizers.L1L2(0.3, 0.2), (0.3, 0.2)), (regularizers.l2(0.5), (0, 0.5))],
+    ids=["l1", "L2", "L1L2", "l2"],
+)
+def test_regularizer(ours, factors):
+    x = X.astype("float32")
+    expected = factors[0] * np.abs(X).sum() + factors[1] * np.square(X).sum()
+    value = regularizers.get(ours)(x)
+    assert np.shape(value) == ()
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    copy = regularizers.deserialize(regularizers.serialize(regularizers.get(ours)))
+    np.testing.assert_allclose(copy(x), expected, rtol=1e-5)
+
+
+def test_regularizer_of_a_layer_is_at_its_variable():
+    layer = layers.Conv2D(2, 1, kernel_regularizer="l2", bias_regularizer=regularizers.L1(0.5))
+    layer.build((None, 4, 4, 3))
+    assert layer.kernel.regularizer.l2 == 0.01
+    assert layer.bias.regularizer.l1 == 0.5
+    with pytest.raises(ValueError, match="l1"):
+        regularizers.L1(-1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: m.MaxNorm(1.5, axis=0),
+        lambda m: m.NonNeg(),
+        lambda m: m.UnitNorm(axis=1),
+        lambda m: m.MinMaxNorm(0.5, 1.5, rate=0.7, axis=0),
+    ],
+    ids=["MaxNorm", "NonNeg", "UnitNorm", "MinMaxNorm"],
+)
+def test_constraint(make):
+    keras = import_keras()
+    x = X.astype("float32")
+    expected = number(make(keras.constraints)(keras.ops.convert_to_tensor(x)))
+    ours = make(constraints)
+    np.testing.assert_allclose(ours(x), expected, rtol=1e-5)
+    np.testing.assert_allclose(constraints.deserialize(constraints.serialize(ours))(x), expected, rtol=1e-5)
+
+
+def test_docstrings_of_activations():
+    for name in NAMES:
+        assert inspect.getdoc(activations.get(name)), name
