@@ -177,7 +177,7 @@ class Scheduler:
                 self._backward(node)
         seen: dict[Tensor, int] = {}
         for index, step in enumerate(self.steps):
-            for view in [*step.dx, *(step.y if step.direction == "add" else ())]:
+            for view in [*step.dx, *(step.y if step.direction in ("add", "copy") else ())]:
                 if view is not None and isinstance(view.home, ParameterGradient):
                     seen[view.home.tensor] = index
         for tensor, index in sorted(seen.items(), key=lambda item: item[1]):
