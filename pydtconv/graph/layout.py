@@ -128,10 +128,10 @@ class Layout:
     # -- result ----------------------------------------------------------------------------------------------------
 
     def view(self, tensor: Tensor) -> View:
-        """The place of a tensor; parameters and constants are their own homes."""
-        if tensor.variable is not None or tensor.constant is not None:
-            return View(tensor, tensor.spec)
+        """The place of a tensor; parameters and constants are their own homes and those of their views."""
         root, channel = self._root(tensor)
+        if root.variable is not None or root.constant is not None:
+            return View(root, tensor.spec)
         if root not in self.roots:
             kind = "activation" if root.node is not None else "input"
             self.roots[root] = Storage(root.name, kind, root.spec.nbytes)

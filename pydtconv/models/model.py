@@ -5,23 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydtconv import tree
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.models.network import Network, cut_at
-
-try:
-    from pydtconv.trainers import Trainer
-except ModuleNotFoundError:
-
-    class Trainer:  # type: ignore[no-redef]
-        """A model that cannot be trained."""
-
-
-if TYPE_CHECKING:
-    pass
+from pydtconv.trainers import Trainer
 
 
 class Model(Trainer, Layer):
