@@ -12,7 +12,7 @@ from typing import Any
 
 from pydtconv.utils.suggest import did_you_mean
 
-FAMILIES = ("mlp", "mnist_convnet")
+FAMILIES = ("densenet", "googlenet", "mlp", "mnist_convnet", "resnet", "vgg")
 
 
 def _builders() -> dict[str, Callable[..., Any]]:

@@ -1,0 +1,48 @@
+"""DenseNets with bottlenecks and compression (G. Huang et al., "Densely Connected Convolutional Networks", CVPR 2017).
+
+Images below 64 pixels get a plain 3x3 convolution as stem.  As a script it trains DenseNet121 on CIFAR-10.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydtconv import Input, Model, layers
+from pydtconv.applications.blocks import batch_norm, classifier, conv, stem
+from pydtconv.applications.script import train_on_cifar10
+
+__all__ = ["DenseNet121", "DenseNet169"]
+
+
+def DenseNet121(input_shape: tuple[int, int, int] = (224, 224, 3), classes: int = 1000, growth: int = 32) -> Any:
+    """6, 12, 24, 16 layers.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
+    return _densenet("densenet121", (6, 12, 24, 16), input_shape, classes, growth)
+
+
+def DenseNet169(input_shape: tuple[int, int, int] = (224, 224, 3), classes: int = 1000, growth: int = 32) -> Any:
+    """6, 12, 32, 32 layers.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
+    return _densenet("densenet169", (6, 12, 32, 32), input_shape, classes, growth)
+
+
+def _densenet(
+    name: str, repeats: tuple[int, ...], input_shape: tuple[int, int, int], classes: int, growth: int
+) -> Any:
+    inputs = Input(shape=input_shape)
+    x = conv(inputs, 2 * growth, 3) if input_shape[0] < 64 else stem(inputs)
+    for stage, repeat in enumerate(repeats):
+        for _ in range(repeat):
+            y = conv(_bn_relu(x), 4 * growth, 1)
+            y = conv(_bn_relu(y), growth, 3)
+            x = layers.Concatenate()([x, y])
+        if stage < len(repeats) - 1:
+            x = conv(_bn_relu(x), x.shape[-1] // 2, 1)
+            x = layers.AveragePooling2D(2)(x)
+    return Model(inputs, classifier(_bn_relu(x), classes), name=name)
+
+
+def _bn_relu(x: Any) -> Any:
+    return layers.ReLU()(batch_norm(x))
+
+
+if __name__ == "__main__":
+    train_on_cifar10(DenseNet121)

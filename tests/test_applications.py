@@ -1,0 +1,73 @@
+"""The model zoo: sizes as the papers' networks have them, names, and a step of training for each family."""
+
+import numpy as np
+import pytest
+
+from pydtconv import applications, utils
+
+# trainable parameters for (32, 32, 3) and 10 classes, and for (224, 224, 3) and 1000, counted in the same networks in
+# PyTorch: torchvision's for ImageNet (GoogLeNet with two 3x3 convolutions in the place of each 5x5)
+PARAMETERS = {
+    "vgg16": (15_245_130, 138_357_544),
+    "resnet18": (11_173_962, 11_689_512),
+    "resnet34": (21_282_122, 21_797_672),
+    "densenet121": (6_956_298, 7_978_856),
+    "googlenet": (6_166_250, None),
+}
+
+
+def trainable(model):
+    return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameter_counts(name):
+    small, large = PARAMETERS[name]
+    assert trainable(applications.build(name, input_shape=(32, 32, 3), classes=10)) == small
+
+
+@pytest.mark.parametrize("name", ["resnet18", "densenet121"])
+def test_parameter_counts_for_large_images(name):
+    assert trainable(applications.build(name, input_shape=(224, 224, 3), classes=1000)) == PARAMETERS[name][1]
+
+
+def test_the_convnet_of_keras_first_example():
+    assert trainable(applications.MNISTConvNet()) == 34_826
+
+
+def test_names_in_any_case_and_near_ones():
+    assert "resnet34" in applications.names()
+    assert applications.build("MNIST-ConvNet", input_shape=(28, 28, 1), classes=7).output_shape == (None, 7)
+    assert applications.build("mlp", input_shape=(8, 8, 1), classes=3, hidden=(4,)).count_params() == 65 * 4 + 5 * 3
+    with pytest.raises(ValueError, match=r"no model is called 'resnet43'; did you mean resnet34"):
+        applications.build("resnet43", input_shape=(32, 32, 3), classes=10)
+    with pytest.raises(ValueError, match=r"'zzz'; expected one of .*googlenet"):
+        applications.build("zzz", input_shape=(32, 32, 3), classes=10)
+
+
+def test_every_family_lists_its_builders():
+    assert {name.lower() for name in applications.__all__} - {"build", "names"} == set(applications.names())
+
+
+@pytest.mark.parametrize("name", ["mlp", "mnistconvnet"])
+def test_small_models_learn(name):
+    utils.set_random_seed(1)
+    x = np.random.default_rng(1).random((64, 12, 12, 1), np.float32)
+    y = (x[:, :6].mean((1, 2, 3)) > x[:, 6:].mean((1, 2, 3))).astype(np.int64)
+    model = applications.build(name, input_shape=(12, 12, 1), classes=2)
+    model.compile(optimizer="adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    history = model.fit(x, y, batch_size=16, epochs=30, verbose=0).history
+    assert history["loss"][-1] < 0.7 * history["loss"][0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet18", "vgg11", "googlenet", "densenet121"])
+def test_a_step_of_training_lowers_the_loss(name):
+    utils.set_random_seed(1)
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((4, 32, 32, 3), np.float32), np.arange(4)
+    model = applications.build(name, input_shape=(32, 32, 3), classes=10)
+    model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy")
+    losses = [float(model.train_on_batch(x, y)) for _ in range(4)]
+    assert np.isfinite(losses).all()
+    assert min(losses[1:]) < losses[0]
