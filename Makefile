@@ -14,8 +14,9 @@ CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
 
+# threads that wait asleep do not slow down a machine that others use too
 test: .venv/test
-	@$(BIN)/python -m pytest $(ARGS)
+	@OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive} $(BIN)/python -m pytest $(ARGS)
 
 lint: .venv/dev
 	$(BIN)/ruff check

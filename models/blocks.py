@@ -6,15 +6,16 @@ from typing import Any
 
 from pydtconv import layers
 
+
 def batch_norm(x: Any) -> Any:
     return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
 
 
 def conv(x: Any, filters: int, size: int, stride: int = 1) -> Any:
     """A convolution without bias, whose output has 1 / stride of the rows and columns, rounded up."""
-    return layers.Conv2D(
-        filters, size, strides=stride, padding="same", use_bias=False, kernel_initializer="he_normal"
-    )(x)
+    return layers.Conv2D(filters, size, strides=stride, padding="same", use_bias=False, kernel_initializer="he_normal")(
+        x
+    )
 
 
 def conv_bn_relu(x: Any, filters: int, size: int, stride: int = 1) -> Any:

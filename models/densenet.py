@@ -24,9 +24,7 @@ def DenseNet169(input_shape: tuple[int, int, int] = (224, 224, 3), classes: int 
     return _densenet("densenet169", (6, 12, 32, 32), input_shape, classes, growth)
 
 
-def _densenet(
-    name: str, repeats: tuple[int, ...], input_shape: tuple[int, int, int], classes: int, growth: int
-) -> Any:
+def _densenet(name: str, repeats: tuple[int, ...], input_shape: tuple[int, int, int], classes: int, growth: int) -> Any:
     inputs = Input(shape=input_shape)
     x = conv(inputs, 2 * growth, 3) if input_shape[0] < 64 else stem(inputs)
     for stage, repeat in enumerate(repeats):

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-SETUP = '''
+SETUP = """
 import numpy as np
 from keras.datasets import digits
 
@@ -18,10 +18,10 @@ from keras.datasets import digits
 x_train, y_train = x_train[:512], y_train[:512]
 x_train = np.expand_dims(x_train.astype("float32") / 255, -1)
 x_test = np.expand_dims(x_test.astype("float32") / 255, -1)
-'''
+"""
 
 SCRIPTS = {
-    "sequential_convnet": '''
+    "sequential_convnet": """
 import keras
 from keras import layers
 
@@ -50,8 +50,8 @@ score = model.evaluate(x_test, y_test, verbose=0)
 print("Test loss:", score[0])
 print("Test accuracy:", score[1])
 assert score[1] > 0.8
-''',
-    "functional_residual": '''
+""",
+    "functional_residual": """
 from tensorflow import keras
 from tensorflow.keras import layers, regularizers
 from tensorflow.keras.callbacks import LearningRateScheduler, ReduceLROnPlateau, EarlyStopping
@@ -95,8 +95,8 @@ history = model.fit(
 assert set(history.history) >= {"acc", "loss", "val_acc", "val_loss"}
 assert history.history["acc"][-1] > 0.8
 assert np.allclose(model.predict(x_test[:7], verbose=0).sum(axis=1), 1, atol=1e-5)
-''',
-    "subclassed_model": '''
+""",
+    "subclassed_model": """
 import keras
 from keras import layers
 
@@ -141,8 +141,8 @@ other = MyModel()
 other(x_test[:1])
 other.load_weights("model.weights.h5")
 np.testing.assert_allclose(other.predict(x_test, verbose=0), model.predict(x_test, verbose=0), rtol=1e-5, atol=1e-5)
-''',
-    "augmentation_and_generator": '''
+""",
+    "augmentation_and_generator": """
 import keras
 from keras.layers import Conv2D, Dense, Flatten, Input, MaxPooling2D, RandomFlip, Rescaling, ZeroPadding2D, RandomCrop
 from keras.models import Sequential
@@ -184,8 +184,8 @@ def batches():
 
 
 model.fit(batches(), steps_per_epoch=4, epochs=2, verbose=0)
-''',
-    "autoencoder": '''
+""",
+    "autoencoder": """
 import keras
 from keras.layers import Conv2D, Conv2DTranspose, Input, MaxPooling2D, UpSampling2D
 from keras.models import Model
@@ -205,7 +205,7 @@ noisy = np.clip(x_train + 0.2 * np.random.normal(size=x_train.shape), 0, 1)
 history = autoencoder.fit(x=noisy, y=x_train, epochs=8, batch_size=64, shuffle=True, validation_data=(x_test, x_test))
 assert history.history["val_loss"][-1] < 0.75 * history.history["val_loss"][0]
 assert autoencoder.predict(x_test).shape == x_test.shape
-''',
+""",
 }
 
 
