@@ -58,13 +58,6 @@ static int truth_of(const dtconv_targets *a, int64_t o, int64_t k, int64_t inner
 
 INLINE real clipped(real q, real epsilon) { return q < epsilon ? epsilon : (q > 1 - epsilon ? 1 - epsilon : q); }
 
-INLINE real maximum(const real *x, int64_t k, int64_t stride) {
-    real m = x[0];
-#pragma omp simd reduction(max : m)
-    for (int64_t j = 0; j < k; j++) m = x[j * stride] > m ? x[j * stride] : m;
-    return m;
-}
-
 INLINE real loss_of_scores(const real *x, int64_t k, int64_t stride, const truth *a, real *p) {
     const real m = maximum(x, k, stride);
     real s = 0, loss = 0;

@@ -63,7 +63,7 @@ dtconv_status DT(global_max_pool_forward)(int64_t n, int64_t pixels, int64_t c, 
             for (int64_t i = 1; i < pixels; i++) {
                 const real *xi = first + i * ldx;
                 for (int64_t j = 0; j < width; j++) {
-                    const int take = (xi[j] > best[j]) | ((xi[j] != xi[j]) & (best[j] == best[j]));
+                    const int take = (xi[j] > best[j]) | (xi[j] != xi[j]);
                     best[j] = take ? xi[j] : best[j];
                     where[j] = take ? (int32_t)i : where[j];
                 }

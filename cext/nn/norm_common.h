@@ -109,6 +109,19 @@ INLINE real fast_exp(real v) {
     return v != v ? v : result;
 }
 
+/* Maximum of k >= 1 elements; in lanes, because a maximum in order would not vectorise. */
+INLINE real maximum(const real *x, int64_t k, int64_t stride) {
+    enum { LANES = 16 };
+    real lane[LANES];
+    for (int l = 0; l < LANES; l++) lane[l] = x[0];
+    int64_t j = 0;
+    for (; j + LANES <= k; j += LANES)
+        for (int l = 0; l < LANES; l++) lane[l] = x[(j + l) * stride] > lane[l] ? x[(j + l) * stride] : lane[l];
+    for (; j < k; j++) lane[0] = x[j * stride] > lane[0] ? x[j * stride] : lane[0];
+    for (int l = 1; l < LANES; l++) lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
+    return lane[0];
+}
+
 /* The activation of a fused operator; `code` is a constant wherever this is inlined.  NaN stays NaN. */
 INLINE real activate(int code, real alpha, real v) {
     switch (code) {

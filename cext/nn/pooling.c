@@ -8,7 +8,17 @@
  */
 #include "norm_common.h"
 
-enum { BLOCK = 64 };
+/* Channels whose accumulators stay in registers; SMALL: for the rest that is no whole block. */
+enum { BLOCK = 64, SMALL = 16 };
+
+/* Runs CALL(first, width) over c channels, with a constant width wherever possible. */
+#define FOR_CHANNELS(c, CALL)                                                                    \
+    do {                                                                                         \
+        int64_t first_channel = 0;                                                               \
+        for (; first_channel + BLOCK <= (c); first_channel += BLOCK) CALL(first_channel, BLOCK); \
+        for (; first_channel + SMALL <= (c); first_channel += SMALL) CALL(first_channel, SMALL); \
+        if (first_channel < (c)) CALL(first_channel, (c) - first_channel);                       \
+    } while (0)
 
 #ifdef DTCONV_DOUBLE
 typedef int64_t position; /* as wide as `real`, so that both vectorise together */
@@ -34,6 +44,7 @@ INLINE void max_window(const dtconv_pool *p, const real *x, int64_t ldx, int64_t
     real best[BLOCK];
     position where[BLOCK];
     const position first = (position)(p0 * p->kw + q0);
+#pragma omp simd
     for (int64_t j = 0; j < width; j++) {
         best[j] = x[(p0 * p->iw + q0) * ldx + j];
         where[j] = first;
@@ -42,18 +53,23 @@ INLINE void max_window(const dtconv_pool *p, const real *x, int64_t ldx, int64_t
         for (int64_t tap_w = q0; tap_w < q1; tap_w++) {
             const real *pixel = x + (tap_h * p->iw + tap_w) * ldx;
             const position here = (position)(tap_h * p->kw + tap_w);
+#pragma omp simd
             for (int64_t j = 0; j < width; j++) {
-                const int take = (pixel[j] > best[j]) | ((pixel[j] != pixel[j]) & (best[j] == best[j]));
+                const int take = (pixel[j] > best[j]) | (pixel[j] != pixel[j]);
                 best[j] = take ? pixel[j] : best[j];
                 where[j] = take ? here : where[j];
             }
         }
+#pragma omp simd
     for (int64_t j = 0; j < width; j++) y[j] = best[j];
     if (!argmax) return;
-    if (argmax_bytes == 1)
+    if (argmax_bytes == 1) {
+#pragma omp simd
         for (int64_t j = 0; j < width; j++) ((uint8_t *)argmax)[j] = (uint8_t)where[j];
-    else
+    } else {
+#pragma omp simd
         for (int64_t j = 0; j < width; j++) ((int32_t *)argmax)[j] = (int32_t)where[j];
+    }
 }
 
 dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const real *x, int64_t ldx, real *y, int64_t ldy, void *argmax,
@@ -69,13 +85,10 @@ dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const real *x, int64_t 
             inside(left, p->kw, p->iw, &q0, &q1);
             const real *window = x + ((b * p->ih + top) * p->iw + left) * ldx;
             char *to = argmax ? (char *)argmax + pixel * p->c * argmax_bytes : NULL;
-            int64_t j = 0;
-            for (; j + BLOCK <= p->c; j += BLOCK)
-                max_window(p, window + j, ldx, p0, p1, q0, q1, BLOCK, y + pixel * ldy + j,
-                           to ? to + j * argmax_bytes : NULL, argmax_bytes);
-            if (j < p->c)
-                max_window(p, window + j, ldx, p0, p1, q0, q1, p->c - j, y + pixel * ldy + j,
-                           to ? to + j * argmax_bytes : NULL, argmax_bytes);
+            real *yp = y + pixel * ldy;
+#define MAXIMUM(j, width) \
+    max_window(p, window + j, ldx, p0, p1, q0, q1, width, yp + j, to ? to + j * argmax_bytes : NULL, argmax_bytes)
+            FOR_CHANNELS(p->c, MAXIMUM);
         }
     }
     return DTCONV_OK;
@@ -99,20 +112,25 @@ INLINE cover cover_of(const dtconv_pool *p, int64_t b, int64_t h, int64_t w) {
 INLINE void max_gather(const dtconv_pool *p, const cover *a, const real *dy, int64_t lddy, const void *argmax,
                        int argmax_bytes, int64_t channel, int64_t width, int accumulate, real *dx) {
     real sum[BLOCK];
+#pragma omp simd
     for (int64_t j = 0; j < width; j++) sum[j] = accumulate ? dx[j] : 0;
     for (int64_t oh = a->i0; oh < a->i1; oh++)
         for (int64_t ow = a->j0; ow < a->j1; ow++) {
             const int64_t pixel = a->first + oh * p->ow + ow, from = pixel * p->c + channel;
-            const int64_t tap = (a->at_h - oh * p->sh) * p->kw + a->at_w - ow * p->sw;
+            const position tap = (position)((a->at_h - oh * p->sh) * p->kw + a->at_w - ow * p->sw);
             const real *g = dy + pixel * lddy + channel;
+            position where[BLOCK]; /* widened first: comparing bytes would keep the sums from vectorising */
             if (argmax_bytes == 1) {
-                const uint8_t *where = (const uint8_t *)argmax + from, wanted = (uint8_t)tap;
-                for (int64_t j = 0; j < width; j++) sum[j] += where[j] == wanted ? g[j] : 0;
+#pragma omp simd
+                for (int64_t j = 0; j < width; j++) where[j] = ((const uint8_t *)argmax)[from + j];
             } else {
-                const int32_t *where = (const int32_t *)argmax + from, wanted = (int32_t)tap;
-                for (int64_t j = 0; j < width; j++) sum[j] += where[j] == wanted ? g[j] : 0;
+#pragma omp simd
+                for (int64_t j = 0; j < width; j++) where[j] = ((const int32_t *)argmax)[from + j];
             }
+#pragma omp simd
+            for (int64_t j = 0; j < width; j++) sum[j] += where[j] == tap ? g[j] : 0;
         }
+#pragma omp simd
     for (int64_t j = 0; j < width; j++) dx[j] = sum[j];
 }
 
@@ -123,10 +141,8 @@ dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const real *dy, int64_
         for (int64_t w = 0; w < p->iw; w++) {
             const cover a = cover_of(p, row / p->ih, row % p->ih, w);
             real *to = dx + (row * p->iw + w) * lddx;
-            int64_t j = 0;
-            for (; j + BLOCK <= p->c; j += BLOCK)
-                max_gather(p, &a, dy, lddy, argmax, argmax_bytes, j, BLOCK, accumulate, to + j);
-            if (j < p->c) max_gather(p, &a, dy, lddy, argmax, argmax_bytes, j, p->c - j, accumulate, to + j);
+#define GATHER_MAXIMUM(j, width) max_gather(p, &a, dy, lddy, argmax, argmax_bytes, j, width, accumulate, to + j)
+            FOR_CHANNELS(p->c, GATHER_MAXIMUM);
         }
     return DTCONV_OK;
 }
@@ -165,10 +181,8 @@ dtconv_status DT(average_pool_forward)(const dtconv_pool *p, const real *x, int6
             const real *window = x + ((b * p->ih + top) * p->iw + left) * ldx;
             const real share = share_of(p, oh, ow, include_pad);
             real *to = y + (row * p->ow + ow) * ldy;
-            int64_t j = 0;
-            for (; j + BLOCK <= p->c; j += BLOCK)
-                average_window(p, window + j, ldx, p0, p1, q0, q1, share, BLOCK, to + j);
-            if (j < p->c) average_window(p, window + j, ldx, p0, p1, q0, q1, share, p->c - j, to + j);
+#define AVERAGE(j, width) average_window(p, window + j, ldx, p0, p1, q0, q1, share, width, to + j)
+            FOR_CHANNELS(p->c, AVERAGE);
         }
     }
     return DTCONV_OK;
@@ -194,10 +208,8 @@ dtconv_status DT(average_pool_backward)(const dtconv_pool *p, const real *dy, in
         for (int64_t w = 0; w < p->iw; w++) {
             const cover a = cover_of(p, row / p->ih, row % p->ih, w);
             real *to = dx + (row * p->iw + w) * lddx;
-            int64_t j = 0;
-            for (; j + BLOCK <= p->c; j += BLOCK)
-                average_gather(p, &a, dy, lddy, include_pad, j, BLOCK, accumulate, to + j);
-            if (j < p->c) average_gather(p, &a, dy, lddy, include_pad, j, p->c - j, accumulate, to + j);
+#define GATHER_AVERAGE(j, width) average_gather(p, &a, dy, lddy, include_pad, j, width, accumulate, to + j)
+            FOR_CHANNELS(p->c, GATHER_AVERAGE);
         }
     return DTCONV_OK;
 }

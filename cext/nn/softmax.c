@@ -11,9 +11,8 @@
 enum { BLOCK = 64 };
 
 static void forward_row(int64_t k, int logarithm, const real *x, real *y) {
-    real m = x[0], s = 0;
-#pragma omp simd reduction(max : m)
-    for (int64_t j = 0; j < k; j++) m = x[j] > m ? x[j] : m;
+    const real m = maximum(x, k, 1);
+    real s = 0;
     if (logarithm) {
 #pragma omp simd reduction(+ : s)
         for (int64_t j = 0; j < k; j++) s += fast_exp(x[j] - m);
