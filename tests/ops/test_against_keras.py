@@ -84,7 +84,7 @@ def test_weighted_reductions(keras, reduction):
 def test_pooling(keras, padding, size, strides):
     close(compute(MaxPool(size, strides, padding), IMAGE), keras.ops.max_pool(IMAGE, size, strides, padding))
     if padding == "same" and strides == (2, 2):
-        return  # uneven padding, which Keras on PyTorch pads explicitly and so counts, unlike its other backends
+        return  # uneven padding, which Keras on PyTorch fills with copies of the border, unlike its other backends
     close(compute(AveragePool(size, strides, padding), IMAGE), keras.ops.average_pool(IMAGE, size, strides, padding))
 
 
