@@ -16,10 +16,10 @@ from pydtconv.ops.strided import adds, same_float
 class NumpyOp(Op):
     """y = forward(*x); dx = backward(dy, *x, y), both on NumPy arrays.
 
-    forward_function: takes the inputs, returns the output.  backward_function: takes the gradient of the output, the
-    inputs and the output, returns the gradient of the input, or a tuple with one for each input (None where it has none);
-    it may be absent where no gradient is wanted.  shape_function: takes the inputs' shapes (the batch may be None),
-    returns the output's; by default that of the first input.  What these functions allocate is theirs.
+    forward_function: takes the inputs, returns the output. backward_function: takes the gradient of the output, the
+    inputs and the output, returns the gradient of the input, or a tuple with one for each input (None where it has
+    none); it may be absent where no gradient is wanted. shape_function: takes the inputs' shapes (the batch may be
+    None), returns the output's; by default that of the first input. What these functions allocate is theirs.
     """
 
     forward_function: Callable[..., Any]

@@ -13,6 +13,7 @@ from pydtconv import config
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Op
+from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.linear import Dense, MatMul
 from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
 from pydtconv.ops.shape import Cast, Concatenate, Pad, Reshape, Slice, Transpose
@@ -490,6 +491,33 @@ def cast(x: Any, dtype: str) -> Any:
     return x if np.dtype(x.dtype) == np.dtype(dtype) else Cast(np.dtype(dtype).name)(x)
 
 
+def sparsemax(x: Any, axis: int = -1) -> Any:
+    """The point of the probability simplex that is nearest to x along an axis (Martins and Astudillo, 2016)."""
+    x = _value(x)
+    rank = len(x.shape)
+    (axis,) = normalize_axes("sparsemax", axis, rank)
+    if axis != rank - 1:
+        return swapaxes(sparsemax(swapaxes(x, axis, -1)), axis, -1)
+    return NumpyOp(_sparsemax_forward, _sparsemax_backward, label="sparsemax")(x)
+
+
+def _sparsemax_forward(x: np.ndarray) -> np.ndarray:
+    """max(x - tau, 0): tau makes the k largest, those that stay positive, sum to 1."""
+    ordered = np.sort(x, axis=-1)[..., ::-1]
+    sums = np.cumsum(ordered, axis=-1)
+    counts = np.arange(1, x.shape[-1] + 1)
+    k = (1 + counts * ordered > sums).sum(-1, keepdims=True)
+    tau = (np.take_along_axis(sums, k - 1, -1) - 1) / k
+    return np.maximum(x - tau, 0).astype(x.dtype)
+
+
+def _sparsemax_backward(dy: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """dy less its mean over the support, there."""
+    support = y > 0
+    mean = np.where(support, dy, 0).sum(-1, keepdims=True) / support.sum(-1, keepdims=True)
+    return np.where(support, dy - mean, 0)
+
+
 # fmt: off
 __all__ = [
     "abs", "absolute", "add", "affine", "amax", "amin", "argmax", "average", "cast", "celu", "clip",
@@ -497,7 +525,7 @@ __all__ = [
     "hard_silu", "hard_swish", "hard_tanh", "leaky_relu", "linear", "log", "log_sigmoid", "matmul", "max",
     "maximum", "mean", "min", "minimum", "mish", "moveaxis", "multiply", "negative", "pad", "power", "ravel",
     "reciprocal", "relu", "relu6", "reshape", "rsqrt", "selu", "sigmoid", "sign", "silu", "slice_along",
-    "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "split", "sqrt", "square",
-    "squareplus", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "swish", "tanh", "tanh_shrink",
-    "threshold", "transpose", "var",
+    "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "sparsemax", "split", "sqrt",
+    "square", "squareplus", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "swish", "tanh",
+    "tanh_shrink", "threshold", "transpose", "var",
 ]

@@ -89,7 +89,7 @@ class Dense(Op):
         x, w = inputs[:2]
         if None in x.shape:
             return 0
-        m, (k, n) = math.prod(x.shape[:-1]), w.shape  # type: ignore[arg-type, misc]
+        m, (k, n) = math.prod(x.shape[:-1]), w.shape  # type: ignore[arg-type]
         assert k is not None
         assert n is not None
         if direction == "forward":

@@ -1,8 +1,7 @@
 """Sums, means and extrema over axes.
 
 Sums are formed in blocks, so that the error does not grow with the length (cext/nn/reduce.c).  Where several
-elements are the
-largest (smallest), they share the gradient.
+elements are the largest (smallest), they share the gradient.
 """
 
 from __future__ import annotations
@@ -182,7 +181,12 @@ class ArgMax(Op):
         return Spec((*shape[:axis], *kept, *shape[axis + 1 :]), "int64")
 
     def forward(self, p: Pass) -> Call:
-        return partial(np.argmax, p.x[0], axis=self.axis, out=p.y[0], keepdims=self.keepdims)
+        x, y = p.x[0], p.y[0]
+
+        def run() -> None:
+            np.argmax(x, axis=self.axis, out=y, keepdims=self.keepdims)
+
+        return run
 
     def backward(self, p: Pass) -> Call:
         return nothing

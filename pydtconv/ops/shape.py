@@ -66,11 +66,11 @@ class Reshape(Op):
             raise ValueError(f"reshape: expected extents of 0 or more and at most one -1, got {self.shape}")
 
     def infer(self, *inputs: Spec) -> Spec:
-        old, new = inputs[0].shape, self.shape
+        old = inputs[0].shape
         if None in old:
             return Spec(self._with_unknown_batch(old), inputs[0].dtype)
         size = inputs[0].size
-        new = tuple(-1 if n is None else n for n in new)
+        new: tuple[int, ...] = tuple(-1 if n is None else n for n in self.shape)
         known = math.prod(n for n in new if n != -1)
         if new.count(-1) == 1 and known and size % known == 0:
             new = tuple(size // known if n == -1 else n for n in new)
@@ -81,7 +81,7 @@ class Reshape(Op):
     def _with_unknown_batch(self, old: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The new shape when the old batch is None: the batch must stay, or be what -1 stands for."""
         known = math.prod(n for n in old if n is not None)
-        rest = math.prod(n for n in self.shape if n not in (None, -1))  # type: ignore[misc]
+        rest = math.prod(n for n in self.shape if n is not None and n != -1)
         if None in self.shape:
             if rest and known % rest == 0 and (-1 in self.shape or known == rest):
                 return tuple(known // rest if n == -1 else n for n in self.shape)

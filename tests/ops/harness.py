@@ -1,8 +1,8 @@
 """One check for every operator: reference, finite differences, slices, accumulation, in place, threads, allocations.
 
 `check_op` binds an operator's passes exactly as a plan does.  Outputs, gradients, saved arrays and workspace lie
-between guard bytes and start as NaN; backward gets only what `Op.retains` names.  The float64 result is compared with a plain
-reference, its gradient with central finite differences, everything else with the float64 result.
+between guard bytes and start as NaN; backward gets only what `Op.retains` names.  The float64 result is compared with a
+plain reference, its gradient with central finite differences, everything else with the float64 result.
 """
 
 from __future__ import annotations

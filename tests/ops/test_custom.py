@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from pydtconv import ops
+from pydtconv.ops import functions
 from pydtconv.ops.base import compute
 from pydtconv.ops.custom import NumpyOp
 from tests.ops.harness import check_op, normal
@@ -28,6 +30,18 @@ def test_several_inputs_and_another_shape():
 def test_an_input_without_a_gradient():
     op = NumpyOp(lambda a, b: a * b, lambda dy, a, b, y: (dy * b, None))
     assert not check_op(op, normal(3), normal(3, seed=2), needs=(True, False)).dx[1]
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_sparsemax(axis):
+    x = normal(4, 5, 6)
+    y = ops.sparsemax(x, axis)
+    np.testing.assert_allclose(y.sum(axis), 1)
+    # the nearest point: moving weight to another coordinate leads away from x
+    slope = np.where(y > 0, y - x, -np.inf).max(axis, keepdims=True)
+    assert (y - x >= slope - 1e-12).all()
+    op = NumpyOp(functions._sparsemax_forward, functions._sparsemax_backward)
+    check_op(op, x)
 
 
 def test_errors():

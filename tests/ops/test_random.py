@@ -1,4 +1,4 @@
-"""Random operators: statistics; equal numbers in backward, on any threads and split of the batch; new ones each step."""
+"""Random operators: statistics; equal numbers in backward, on any threads and split of the batch; new ones by step."""
 
 import numpy as np
 import pytest
