@@ -10,6 +10,8 @@ from pydtconv.optimizers.optimizer import DEFAULTS
 from tests.real_keras import import_keras
 from tests.signatures import arguments
 
+# of Keras on torch, with NumPy 2
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 SHAPES = [(3, 3, 2, 5), (5,), (37, 4), (1,)]
 RATE = 2.0**-5  # exact in float32, in which Keras keeps it
 CASES = {

@@ -1,0 +1,169 @@
+"""Metrics against Keras, over batches, with and without sample weights."""
+
+import numpy as np
+import pytest
+
+from pydtconv import metrics
+from tests.real_keras import import_keras
+from tests.signatures import arguments
+
+# of Keras on torch, with NumPy 2
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+RNG = np.random.default_rng(3)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def one_hot(labels, classes):
+    return np.eye(classes, dtype="float32")[labels]
+
+
+N, K = 37, 7
+LABELS = RNG.integers(0, K, N)
+SCORES = softmax(RNG.normal(size=(N, K))).astype("float32")
+VALUES = RNG.normal(size=(N, K)).astype("float32")
+BINARY = RNG.integers(0, 2, (N, K)).astype("float32")
+PROBABILITIES = RNG.uniform(size=(N, K)).astype("float32")
+COLUMN = RNG.integers(0, 2, (N, 1)).astype("float32")
+SAME = RNG.integers(0, 3, N).astype("float32")
+CASES = {
+    "Accuracy": ({}, SAME, RNG.integers(0, 3, N).astype("float32")),
+    "BinaryAccuracy": ({"threshold": 0.3}, BINARY, PROBABILITIES),
+    "BinaryAccuracy_column": ({}, COLUMN[:, 0], PROBABILITIES[:, :1]),
+    "CategoricalAccuracy": ({}, one_hot(LABELS, K), SCORES),
+    "SparseCategoricalAccuracy": ({}, LABELS, SCORES),
+    "SparseCategoricalAccuracy_column": ({}, LABELS[:, None], SCORES),
+    "TopKCategoricalAccuracy": ({"k": 3}, one_hot(LABELS, K), SCORES),
+    "SparseTopKCategoricalAccuracy": ({"k": 2}, LABELS, SCORES),
+    "MeanSquaredError": ({}, VALUES, PROBABILITIES),
+    "RootMeanSquaredError": ({}, VALUES, PROBABILITIES),
+    "MeanAbsoluteError": ({}, VALUES, PROBABILITIES),
+    "MeanAbsolutePercentageError": ({}, VALUES, PROBABILITIES),
+    "MeanSquaredLogarithmicError": ({}, PROBABILITIES * 3, VALUES),
+    "LogCoshError": ({}, VALUES * 5, PROBABILITIES),
+    "CosineSimilarity": ({}, VALUES, PROBABILITIES),
+    "BinaryCrossentropy": ({"label_smoothing": 0.1}, BINARY, PROBABILITIES),
+    "BinaryCrossentropy_logits": ({"from_logits": True}, BINARY, VALUES * 4),
+    "CategoricalCrossentropy": ({"label_smoothing": 0.2}, one_hot(LABELS, K), SCORES),
+    "CategoricalCrossentropy_logits": ({"from_logits": True}, one_hot(LABELS, K), VALUES),
+    "SparseCategoricalCrossentropy": ({}, LABELS, SCORES),
+    "SparseCategoricalCrossentropy_logits": ({"from_logits": True}, LABELS, VALUES),
+    "KLDivergence": ({}, softmax(VALUES), SCORES),
+    "Poisson": ({}, SAME[:, None] * np.ones((1, K), "float32"), PROBABILITIES),
+    "Hinge": ({}, BINARY, VALUES),
+    "SquaredHinge": ({}, BINARY * 2 - 1, VALUES),
+    "CategoricalHinge": ({}, one_hot(LABELS, K), VALUES),
+    "TruePositives": ({"thresholds": [0.2, 0.7, 0.4]}, BINARY, PROBABILITIES),
+    "TrueNegatives": ({}, BINARY, PROBABILITIES),
+    "FalsePositives": ({"thresholds": 0.6}, BINARY, PROBABILITIES),
+    "FalseNegatives": ({}, BINARY, PROBABILITIES),
+    "Precision": ({"thresholds": [0.1, 0.9]}, BINARY, PROBABILITIES),
+    "Precision_top": ({"top_k": 2, "class_id": 1}, BINARY, PROBABILITIES),
+    "Recall": ({}, BINARY, PROBABILITIES),
+    "Recall_class": ({"class_id": 2}, BINARY, PROBABILITIES),
+    "AUC": ({}, COLUMN, PROBABILITIES[:, :1]),
+    "AUC_pr": ({"curve": "PR", "num_thresholds": 50}, COLUMN, PROBABILITIES[:, :1]),
+    "AUC_pr_major": ({"curve": "PR", "summation_method": "majoring"}, COLUMN, PROBABILITIES[:, :1]),
+    "AUC_thresholds": ({"thresholds": [0.2, 0.5, 0.6], "summation_method": "minoring"}, COLUMN, PROBABILITIES[:, :1]),
+    "AUC_labels": ({"multi_label": True, "label_weights": list(range(1, K + 1))}, BINARY, PROBABILITIES),
+    "F1Score": ({}, one_hot(LABELS, K), SCORES),
+    "F1Score_weighted": ({"average": "weighted", "threshold": 0.2}, BINARY, PROBABILITIES),
+    "FBetaScore": ({"average": "micro", "beta": 2.0}, one_hot(LABELS, K), SCORES),
+}
+UNWEIGHTED = {"AUC_labels"}  # Keras's multi-label AUC takes no weights of this shape
+
+
+def gathered(metric, y_true, y_pred, weights, numpy=np.asarray):
+    """The result over three batches."""
+    for part in slice(0, 10), slice(10, 36), slice(36, None):
+        metric.update_state(y_true[part], y_pred[part], *([] if weights is None else [weights[part]]))
+    return numpy(metric.result())
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_keras_results(name, weighted):
+    keras = import_keras()
+    if weighted and name in UNWEIGHTED:
+        pytest.skip("not with weights")
+    options, y_true, y_pred = CASES[name]
+    kind = name.split("_")[0]
+    weights = RNG.uniform(size=N).astype("float32") if weighted else None
+    ours, theirs = getattr(metrics, kind)(**options), getattr(keras.metrics, kind)(**options)
+    expected = gathered(theirs, y_true, y_pred, weights, keras.ops.convert_to_numpy)
+    np.testing.assert_allclose(gathered(ours, y_true, y_pred, weights), expected, rtol=2e-5, atol=1e-6)
+    ours.reset_state()
+    np.testing.assert_allclose(gathered(ours, y_true, y_pred, weights), expected, rtol=2e-5, atol=1e-6)
+    again = metrics.deserialize(metrics.serialize(ours))
+    np.testing.assert_array_equal(gathered(again, y_true, y_pred, weights), np.asarray(ours.result()))
+    assert again.name == ours.name == theirs.name
+
+
+@pytest.mark.parametrize("kind", sorted({name.split("_")[0] for name in CASES} | {"Mean", "Sum", "MeanMetricWrapper"}))
+def test_arguments_are_keras_arguments(kind):
+    keras = import_keras()
+    assert arguments(getattr(metrics, kind)) == arguments(getattr(keras.metrics, kind))
+
+
+def test_mean_and_sum():
+    mean, total = metrics.Mean(), metrics.Sum()
+    assert mean.result() == 0
+    for metric in mean, total:
+        metric.update_state([1.0, 3.0], sample_weight=[1.0, 0.5])
+        metric.update_state(np.array([[2.0, 4.0]]))
+    assert mean.result() == pytest.approx((1 + 1.5 + 3) / 2.5)
+    assert total.result() == pytest.approx(1 + 1.5 + 6)
+
+
+def test_own_metric_by_subclass_and_function():
+    class Positives(metrics.Metric):
+        def __init__(self, name="positives", **kwargs):
+            super().__init__(name=name, **kwargs)
+            self.count = self.add_weight(shape=(), initializer="zeros", name="count")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.count.assign_add(np.sum(y_pred > 0.5))
+
+        def result(self):
+            return float(self.count)
+
+    metric = Positives()
+    assert metric([0, 1], np.array([0.6, 0.9])) == 2
+    metric.update_state(0, np.array([0.7, 0.1]))
+    assert metric.result() == 3
+    metric.reset_state()
+    assert metric.result() == 0
+
+    def largest(y_true, y_pred):
+        return np.abs(y_true - y_pred).max(-1)
+
+    wrapped = metrics.MeanMetricWrapper(largest)
+    assert wrapped.name == "largest"
+    assert wrapped(np.zeros((2, 2)), np.array([[1.0, 3.0], [2.0, 1.0]])) == 2.5
+
+
+def test_names():
+    assert isinstance(metrics.get("mse"), metrics.MeanSquaredError)
+    assert isinstance(metrics.get("AUC"), metrics.AUC)
+    assert isinstance(metrics.get("sparse_categorical_accuracy"), metrics.SparseCategoricalAccuracy)
+    with pytest.raises(ValueError, match="binary_accuracy"):
+        metrics.get("binary_acuracy")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: metrics.AUC(curve="R"), "curve"),
+        (lambda: metrics.AUC(num_labels=3), "num_labels"),
+        (lambda: metrics.Precision(thresholds=2.0), "thresholds"),
+        (lambda: metrics.F1Score(average="all"), "average"),
+        (lambda: metrics.MeanSquaredError()(np.zeros((2, 3)), np.zeros((2, 4))), "one shape"),
+        (lambda: metrics.Precision()(np.zeros((2, 3)), np.zeros((2, 4))), "one shape"),
+    ],
+)
+def test_wrong_arguments(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
