@@ -10,7 +10,7 @@ import numpy as np
 from pydtconv import config
 from pydtconv.graph.graph import Tensor
 from pydtconv.graph.variable import Variable
-from pydtconv.naming import to_snake_case
+from pydtconv.naming import auto_name
 
 
 class State(Variable):
@@ -37,7 +37,7 @@ class Metric:
     """
 
     def __init__(self, dtype: str | None = None, name: str | None = None) -> None:
-        self.name = name or to_snake_case(type(self).__name__)
+        self.name = name or auto_name(type(self).__name__)
         self._dtype = str(dtype) if dtype is not None else None
         self._states: list[tuple[State, Any]] = []
 

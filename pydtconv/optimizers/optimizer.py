@@ -18,7 +18,7 @@ from pydtconv.graph.variable import Variable
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.utils.lookup import near
-from pydtconv.naming import auto_name, to_snake_case
+from pydtconv.naming import auto_name
 
 Flat = np.ndarray
 Arrays = Mapping[str, np.ndarray]
@@ -90,7 +90,7 @@ class Optimizer:
                 "update(w, dw, slots, learning_rate, weight_decay) on flat arrays instead"
             )
         _check_arguments(kind, values)
-        self.name: str = values.pop("name") or auto_name(to_snake_case(kind))
+        self.name: str = values.pop("name") or auto_name(kind)
         self.weight_decay: float | None
         self.clipnorm: float | None
         self.clipvalue: float | None

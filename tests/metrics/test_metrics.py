@@ -87,6 +87,7 @@ def gathered(metric, y_true, y_pred, weights, numpy=np.asarray):
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_keras_results(name, weighted):
     keras = import_keras()
+    keras.utils.clear_session()
     if weighted and name in UNWEIGHTED:
         pytest.skip("not with weights")
     options, y_true, y_pred = CASES[name]
