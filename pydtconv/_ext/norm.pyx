@@ -1,6 +1,6 @@
 """Bindings of normalization, pooling, softmax and losses (cext/include/dtconv_nn_norm.h).
 
-Images and matrices come as (rows, c) views: rows may lie apart, the elements of a row must not (ops/rows.py sees to it).
+Images and matrices come as (rows, c) views: rows may lie apart, the elements of a row must not (see ops/rows.py).
 """
 
 from libc.stddef cimport size_t
@@ -46,15 +46,18 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_dbatchnorm_moving(int64_t, const double *, const double *, double, double *, double *)
     int dtconv_sbatchnorm_apply(int64_t, int64_t, const float *, int64_t, const float *, const float *, const float *,
                                 dtconv_activation, float, float *, int64_t)
-    int dtconv_dbatchnorm_apply(int64_t, int64_t, const double *, int64_t, const double *, const double *, const double *,
+    int dtconv_dbatchnorm_apply(int64_t, int64_t, const double *, int64_t, const double *, const double *,
+                                const double *,
                                 dtconv_activation, double, double *, int64_t)
     int dtconv_sbatchnorm_backward_sums(int64_t, int64_t, const float *, int64_t, const float *, int64_t, const float *,
                                         int64_t, const float *, const float *, const float *, const float *,
                                         dtconv_activation, float, float *, float *, void *, size_t)
-    int dtconv_dbatchnorm_backward_sums(int64_t, int64_t, const double *, int64_t, const double *, int64_t, const double *,
+    int dtconv_dbatchnorm_backward_sums(int64_t, int64_t, const double *, int64_t, const double *, int64_t,
+                                        const double *,
                                         int64_t, const double *, const double *, const double *, const double *,
                                         dtconv_activation, double, double *, double *, void *, size_t)
-    int dtconv_sbatchnorm_backward_apply(int64_t, int64_t, const float *, int64_t, const float *, int64_t, const float *,
+    int dtconv_sbatchnorm_backward_apply(int64_t, int64_t, const float *, int64_t, const float *, int64_t,
+                                         const float *,
                                          int64_t, const float *, const float *, const float *, const float *,
                                          dtconv_activation, float, const float *, const float *, int64_t, int, float *,
                                          int64_t)
@@ -64,20 +67,27 @@ cdef extern from "dtconv_both.h" nogil:
                                          int64_t, int, double *, int64_t)
 
     size_t dtconv_slayernorm_workspace(int64_t rows, int64_t k)
-    int dtconv_slayernorm_forward(int64_t, int64_t, const float *, int64_t, const float *, const float *, float, float *,
+    int dtconv_slayernorm_forward(int64_t, int64_t, const float *, int64_t, const float *, const float *, float,
+                                  float *,
                                    float *, float *, int64_t)
-    int dtconv_slayernorm_backward(int64_t, int64_t, const float *, int64_t, const float *, const float *, const float *,
-                                    const float *, int64_t, int, float *, int64_t, int, float *, int, float *, void *, size_t)
+    int dtconv_slayernorm_backward(int64_t, int64_t, const float *, int64_t, const float *, const float *,
+                                   const float *,
+                                    const float *, int64_t, int, float *, int64_t, int, float *, int, float *, void *,
+                                    size_t)
     size_t dtconv_dlayernorm_workspace(int64_t rows, int64_t k)
-    int dtconv_dlayernorm_forward(int64_t, int64_t, const double *, int64_t, const double *, const double *, double, double *,
+    int dtconv_dlayernorm_forward(int64_t, int64_t, const double *, int64_t, const double *, const double *, double,
+                                  double *,
                                    double *, double *, int64_t)
-    int dtconv_dlayernorm_backward(int64_t, int64_t, const double *, int64_t, const double *, const double *, const double *,
-                                    const double *, int64_t, int, double *, int64_t, int, double *, int, double *, void *, size_t)
+    int dtconv_dlayernorm_backward(int64_t, int64_t, const double *, int64_t, const double *, const double *,
+                                   const double *,
+                                    const double *, int64_t, int, double *, int64_t, int, double *, int, double *,
+                                    void *, size_t)
 
     int dtconv_smax_pool_forward(const dtconv_pool *, const float *, int64_t, float *, int64_t, void *, int)
     int dtconv_dmax_pool_forward(const dtconv_pool *, const double *, int64_t, double *, int64_t, void *, int)
     int dtconv_smax_pool_backward(const dtconv_pool *, const float *, int64_t, const void *, int, int, float *, int64_t)
-    int dtconv_dmax_pool_backward(const dtconv_pool *, const double *, int64_t, const void *, int, int, double *, int64_t)
+    int dtconv_dmax_pool_backward(const dtconv_pool *, const double *, int64_t, const void *, int, int, double *,
+                                  int64_t)
     int dtconv_saverage_pool_forward(const dtconv_pool *, const float *, int64_t, int, float *, int64_t)
     int dtconv_daverage_pool_forward(const dtconv_pool *, const double *, int64_t, int, double *, int64_t)
     int dtconv_saverage_pool_backward(const dtconv_pool *, const float *, int64_t, int, int, float *, int64_t)
@@ -87,10 +97,13 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_sglobal_average_pool_backward(int64_t, int64_t, int64_t, const float *, int64_t, int, float *, int64_t)
     int dtconv_dglobal_average_pool_backward(int64_t, int64_t, int64_t, const double *, int64_t, int, double *, int64_t)
     int dtconv_sglobal_max_pool_forward(int64_t, int64_t, int64_t, const float *, int64_t, float *, int64_t, int32_t *)
-    int dtconv_dglobal_max_pool_forward(int64_t, int64_t, int64_t, const double *, int64_t, double *, int64_t, int32_t *)
-    int dtconv_sglobal_max_pool_backward(int64_t, int64_t, int64_t, const float *, int64_t, const int32_t *, int, float *,
+    int dtconv_dglobal_max_pool_forward(int64_t, int64_t, int64_t, const double *, int64_t, double *, int64_t,
+                                        int32_t *)
+    int dtconv_sglobal_max_pool_backward(int64_t, int64_t, int64_t, const float *, int64_t, const int32_t *, int,
+                                         float *,
                                          int64_t)
-    int dtconv_dglobal_max_pool_backward(int64_t, int64_t, int64_t, const double *, int64_t, const int32_t *, int, double *,
+    int dtconv_dglobal_max_pool_backward(int64_t, int64_t, int64_t, const double *, int64_t, const int32_t *, int,
+                                         double *,
                                          int64_t)
 
     int dtconv_ssoftmax_forward(int64_t, int64_t, int64_t, int, const float *, int64_t, float *, int64_t)
@@ -178,11 +191,13 @@ def batchnorm_statistics(const real[:, :] x, real[::1] mean, real[::1] variance,
     check(status)
 
 
-def batchnorm_scale(const real[::1] variance, const real[::1] gamma, double epsilon, real[::1] inverse, real[::1] scale):
+def batchnorm_scale(const real[::1] variance, const real[::1] gamma, double epsilon, real[::1] inverse,
+                    real[::1] scale):
     cdef int status
     with nogil:
         if real is float:
-            status = dtconv_sbatchnorm_scale(variance.shape[0], &variance[0], vector(gamma), <float> epsilon, &inverse[0],
+            status = dtconv_sbatchnorm_scale(variance.shape[0], &variance[0], vector(gamma), <float> epsilon,
+                                             &inverse[0],
                                              &scale[0])
         else:
             status = dtconv_dbatchnorm_scale(variance.shape[0], &variance[0], vector(gamma), epsilon, &inverse[0],
@@ -339,9 +354,11 @@ def average_pool_backward(PoolWindow window, const real[:, :] dy, bint include_p
     cdef int status
     with nogil:
         if real is float:
-            status = dtconv_saverage_pool_backward(&window.p, &dy[0, 0], ld(dy), include_pad, accumulate, &dx[0, 0], ld(dx))
+            status = dtconv_saverage_pool_backward(&window.p, &dy[0, 0], ld(dy), include_pad, accumulate, &dx[0, 0],
+                                                   ld(dx))
         else:
-            status = dtconv_daverage_pool_backward(&window.p, &dy[0, 0], ld(dy), include_pad, accumulate, &dx[0, 0], ld(dx))
+            status = dtconv_daverage_pool_backward(&window.p, &dy[0, 0], ld(dy), include_pad, accumulate, &dx[0, 0],
+                                                   ld(dx))
     check(status)
 
 
@@ -412,10 +429,12 @@ def softmax_backward(int64_t outer, int64_t k, int64_t inner, bint logarithm, co
     cdef int status
     with nogil:
         if real is float:
-            status = dtconv_ssoftmax_backward(outer, k, inner, logarithm, &y[0, 0], ld(y), &dy[0, 0], ld(dy), accumulate,
+            status = dtconv_ssoftmax_backward(outer, k, inner, logarithm, &y[0, 0], ld(y), &dy[0, 0], ld(dy),
+                                              accumulate,
                                               &dx[0, 0], ld(dx))
         else:
-            status = dtconv_dsoftmax_backward(outer, k, inner, logarithm, &y[0, 0], ld(y), &dy[0, 0], ld(dy), accumulate,
+            status = dtconv_dsoftmax_backward(outer, k, inner, logarithm, &y[0, 0], ld(y), &dy[0, 0], ld(dy),
+                                              accumulate,
                                               &dx[0, 0], ld(dx))
     check(status)
 
@@ -450,7 +469,8 @@ def cross_entropy_forward(int64_t outer, int64_t k, int64_t inner, int predictio
     cdef int status
     with nogil:
         if real is float:
-            status = dtconv_scross_entropy_forward(outer, k, inner, <dtconv_prediction> prediction, <float> epsilon, &x[0],
+            status = dtconv_scross_entropy_forward(outer, k, inner, <dtconv_prediction> prediction, <float> epsilon,
+                                                   &x[0],
                                                    &targets.a, vector(p), &loss[0])
         else:
             status = dtconv_dcross_entropy_forward(outer, k, inner, <dtconv_prediction> prediction, epsilon, &x[0],
@@ -471,7 +491,8 @@ def cross_entropy_backward(int64_t outer, int64_t k, int64_t inner, int predicti
     check_labels(status)
 
 
-def weighted_mean_forward(int64_t inner, int reduction, const real[::1] values, const real[::1] weights, real[::1] result):
+def weighted_mean_forward(int64_t inner, int reduction, const real[::1] values, const real[::1] weights,
+                          real[::1] result):
     cdef int status
     with nogil:
         if real is float:
@@ -483,7 +504,8 @@ def weighted_mean_forward(int64_t inner, int reduction, const real[::1] values, 
     check(status)
 
 
-def weighted_mean_backward(int64_t inner, int reduction, const real[::1] dresult, const real[::1] weights, bint accumulate,
+def weighted_mean_backward(int64_t inner, int reduction, const real[::1] dresult, const real[::1] weights,
+                           bint accumulate,
                            real[::1] dvalues):
     cdef int status
     with nogil:
@@ -535,7 +557,8 @@ def elementwise_loss_backward(int64_t outer, int64_t k, int64_t inner, int kind,
     cdef int status
     with nogil:
         if real is float:
-            status = dtconv_selementwise_loss_backward(outer, k, inner, <dtconv_loss> kind, <float> a, <float> smoothing,
+            status = dtconv_selementwise_loss_backward(outer, k, inner, <dtconv_loss> kind, <float> a,
+                                                       <float> smoothing,
                                                        &x[0], &t[0], vector(dloss), vector(dp), accumulate, &dx[0])
         else:
             status = dtconv_delementwise_loss_backward(outer, k, inner, <dtconv_loss> kind, a, smoothing, &x[0], &t[0],
