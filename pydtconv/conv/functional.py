@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv._ext import conv as ext
+from pydtconv._ext import ukr
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import choose, supported, workspace_bytes
 
 #: codes of dtconv_activation, by kind
 ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
-_STATUS = {
-    1: "this problem is not supported",
-    2: "the workspace is smaller than workspace_bytes says (threads changed?)",
-    3: "sizes or strides contradict each other",
-    4: "no micro-kernel could be chosen",
-}
 
 
 def pixel_stride(array: np.ndarray, name: str) -> int:
@@ -72,10 +68,8 @@ def _check_output(value: np.ndarray, name: str, inputs: tuple[np.ndarray, ...]) 
 
 
 def run(bound: Callable[..., int], workspace: np.ndarray | None = None) -> None:
-    """Calls a bound pass.  Raises RuntimeError with what its status means."""
-    status = bound(workspace)
-    if status:
-        raise RuntimeError(f"convolution: {_STATUS.get(status, f'status {status}')}")
+    """Calls a bound pass.  Raises RuntimeError with what its status means, or what the choice of a micro-kernel raised."""
+    ukr.check(bound(workspace), "convolution")
 
 
 def bind(
