@@ -120,6 +120,8 @@ class Layer(Weights, Configurable, Operation):
         first = args[0] if args else next((v for v in kwargs.values() if _has_shape(v)), None)
         if self.input_spec is not None and first is not None:
             check_inputs(self, self.input_spec, first)
+        if self._build_shapes is None and first is not None and _has_shape(first):
+            object.__setattr__(self, "_build_shapes", tree.map_structure(_shape_of_any_batch, first))
         if self.built or type(self).build is Layer.build:
             return
         shapes = {
@@ -203,7 +205,7 @@ def _building(build: Callable[..., None]) -> Callable[..., None]:
     def wrapper(self: Layer, *args: Any, **kwargs: Any) -> None:
         with context.building(self.name):
             build(self, *args, **kwargs)
-        if self._build_shapes is None and (args or kwargs):
+        if args or kwargs:
             object.__setattr__(self, "_build_shapes", args[0] if args else next(iter(kwargs.values())))
         self.built = True
 

@@ -25,7 +25,7 @@ class NumpyLayer(Layer):
     - `compute_output_shape(self, input_shape)` gives the output's shape, the input's where it is not defined.
 
     Both passes may take the keyword `training`, and backward the keyword `y`, the output.  A layer called on a list of
-    tensors gets them one after the other in place of x, and gives a gradient for each.  The arrays must not be written to.
+    tensors gets them one after the other in place of x, and gives a gradient for each.  The arrays are read-only.
 
         class Swish(NumpyLayer):
             def build(self, input_shape):
@@ -111,8 +111,8 @@ class NumpyOp(Op):
         expected = self.tensors + self.trained
         if len(gradients) != expected:
             raise ValueError(
-                f"{self._where('backward')}: expected {expected} gradients ({self.tensors} of inputs, {self.trained} of "
-                f"trainable weights), got {len(gradients)}"
+                f"{self._where('backward')}: expected {expected} gradients ({self.tensors} of inputs, {self.trained} "
+                f"of trainable weights), got {len(gradients)}"
             )
         for i, (gradient, target, add) in enumerate(zip(gradients, targets, adds, strict=False)):
             if target is None:

@@ -15,6 +15,7 @@ from pydtconv.models.functional import Functional
 from pydtconv.models.model import Model
 from pydtconv.models.network import Network
 from pydtconv.models.sequential import Sequential
+from pydtconv.naming import to_snake_case
 from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
 
 
@@ -91,6 +92,8 @@ def serialize_operation(operation: Operation) -> dict[str, Any]:
 
 def deserialize_operation(data: dict[str, Any]) -> Any:
     """The reverse of serialize_operation."""
+    if str(data.get("module")).startswith("keras.src.ops"):
+        return _FunctionCall(data["class_name"])
     if data.get("module") != "pydtconv.ops":
         return deserialize_keras_object(
             {key: value for key, value in data.items() if key not in ("name", "inbound_nodes")}
@@ -103,6 +106,28 @@ def deserialize_operation(data: dict[str, Any]) -> Any:
     if op_class is None:
         raise ValueError(f"unknown op {data['class_name']!r} in the model's config")
     return OpCall(op_class(**{key: _as_tuples(deserialize_keras_object(value)) for key, value in config.items()}), name)
+
+
+class _FunctionCall:
+    """A call of one of `keras.ops`, as a file of Keras names it, by our function of that name."""
+
+    def __init__(self, class_name: str) -> None:
+        from pydtconv import ops
+
+        self.name = to_snake_case(class_name)
+        self._function = getattr(ops, self.name, None)
+        self._inbound_nodes: list[_Result] = []
+        if self._function is None:
+            raise ValueError(f"the model uses keras.ops.{self.name}, which pydtconv.ops does not have")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        assert self._function is not None
+        self._inbound_nodes.append(_Result(tree.flatten(self._function(*args, **kwargs))))
+
+
+@dataclasses.dataclass
+class _Result:
+    output_tensors: list[Any]
 
 
 def _as_tuples(value: Any) -> Any:

@@ -45,6 +45,9 @@ class Configurable:
         """An object of this class made of a config."""
         from pydtconv.saving.serialization import deserialize_keras_object
 
+        known = {*inspect.signature(cls.__init__).parameters, *_BASE}
+        # Keras writes arguments that we do not have, too; None is "not used"
+        config = {key: value for key, value in config.items() if value is not None or key in known}
         return cls(**{key: deserialize_keras_object(value) for key, value in config.items()})
 
 

@@ -1,6 +1,5 @@
 """Outputs, gradients and configs of every layer against Keras's own, to the precision of its float32 kernels."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,7 +144,10 @@ def test_layer(case, request):
     xs = [rng.normal(0.5, 1, shape) for shape in case.shapes]
     ours = getattr(layers, case.name)(**case.arguments)
     theirs = getattr(keras.layers, case.name).from_config(ours.get_config())
-    joined: Callable[[list[Any]], Any] = lambda values: values if len(values) > 1 else values[0]
+
+    def joined(values):
+        return values if len(values) > 1 else values[0]
+
     their_xs = [torch.tensor(x, requires_grad=True) for x in xs]
     shape = ours.compute_output_shape(joined([(None, *x.shape[1:]) for x in xs]))
     kwargs = {"training": case.training} if "training" in theirs.call.__code__.co_varnames else {}

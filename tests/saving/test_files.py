@@ -259,3 +259,38 @@ def test_file_is_readable_by_others_as_the_umask_says(tmp_path):
     mask = os.umask(0)
     os.umask(mask)
     assert (tmp_path / "a.weights.h5").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_arithmetic_in_models_of_keras(tmp_path):
+    keras = import_keras()
+    x = keras.Input((3,))
+    y = keras.layers.Dense(3)(x)
+    z = keras.ops.relu(2.0 * y + 1.0) * x - y
+    theirs = keras.Model(x, [keras.layers.Dense(2)(z), z])
+    theirs.save(tmp_path / "a.keras")
+    ours = saving.load_model(tmp_path / "a.keras")
+    a = RNG.normal(size=(4, 3)).astype("float32")
+    for mine, other in zip(ours(a), theirs(a), strict=True):
+        np.testing.assert_allclose(mine, other.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_training_goes_on_as_if_it_had_not_been_saved(optimizer, tmp_path):
+    def data(step):
+        rng = np.random.default_rng(step)
+        return rng.normal(size=(8, 6, 6, 2)), rng.integers(0, 3, 8)
+
+    model = Sequential(
+        [Input((6, 6, 2)), layers.Conv2D(3, 3), layers.BatchNormalization(), layers.Flatten(), layers.Dense(3)]
+    )
+    loss = pydtconv.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(pydtconv.optimizers.get(optimizer), loss, metrics=["accuracy"])
+    for step in range(3):
+        model.train_on_batch(*data(step))
+    model.save(tmp_path / "a.keras")
+    copy = saving.load_model(tmp_path / "a.keras")
+    for step in range(3, 6):
+        model.train_on_batch(*data(step))
+        copy.train_on_batch(*data(step))
+    for a, b in zip(model.get_weights(), copy.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
