@@ -17,7 +17,8 @@ def number(value):
     return value.detach().numpy() if hasattr(value, "detach") else np.asarray(value)
 
 
-@pytest.mark.parametrize("name", NAMES)
+# Keras's sparsemax takes the support of one row for all of them; it is tested with the operators
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "sparsemax"])
 def test_activation(name):
     keras = import_keras()
     theirs = getattr(keras.activations, "exponential" if name == "exp" else name)
