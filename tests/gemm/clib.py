@@ -38,7 +38,7 @@ def matrix(x):
 
 
 def gemm(a, b, c, beta=0, epilogue=None, in_place=False, workspace=None):
-    """c = beta * c + a @ b by dtconv_?gemm; `epilogue(i, m, j, n, block)` gets each finished block.  Returns the status."""
+    """c = beta * c + a @ b in C; `epilogue(i, m, j, n, block)` gets each finished block; returns the status."""
     dtype = a.dtype.name
     function = getattr(LIBRARY, PREFIX[dtype] + "gemm")
     size = getattr(LIBRARY, PREFIX[dtype] + "gemm_workspace")

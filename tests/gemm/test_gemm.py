@@ -99,7 +99,7 @@ def test_empty(shape):
     np.testing.assert_array_equal(gemm(random((m, k)), random((k, n)), c, beta=2), want)
 
 
-@pytest.mark.parametrize("shape", [(700, 65, 600), (20, 1200, 300), (64, 64, 5000), (5, 3, 2000), (1, 999, 77)], ids=str)
+@pytest.mark.parametrize("shape", [(700, 65, 600), (20, 1200, 300), (64, 64, 5000), (5, 3, 999), (1, 999, 77)], ids=str)
 def test_same_bits_on_any_number_of_threads(shape, threads):
     m, n, k = shape
     a, b = random((m, k)), random((k, n))
