@@ -7,7 +7,8 @@ of its architecture and still uses the widest vectors, and the compiler is never
 
 Every file of gemm/, conv/, nn/ and ukr/ is compiled once per precision (see cext/include/dtconv_real.h).
 DTCONV_LEVELS=generic,x86-64-v3 builds fewer levels, DTCONV_JOBS is the number of parallel compilations, and
-DTCONV_CFLAGS are further flags for the library (-Werror).
+DTCONV_CFLAGS are further flags for the library (-Werror).  BLIS_ROOT=<prefix> (or BLIS_ROOT=pkg-config) builds against
+an installed BLIS, whose micro-kernel then goes before all others.
 """
 
 import hashlib
@@ -65,7 +66,31 @@ def levels():
 
 
 def c_flags():
-    return C_FLAGS + shlex.split(os.environ.get("DTCONV_CFLAGS", ""))
+    return C_FLAGS + shlex.split(os.environ.get("DTCONV_CFLAGS", "")) + system_blis()[0]
+
+
+def system_blis():
+    """Flags to compile and to link with the BLIS that BLIS_ROOT names; empty where it is not set."""
+    root = os.environ.get("BLIS_ROOT")
+    if not root:
+        return [], []
+    if root == "pkg-config":
+        command = ["pkg-config", "blis"]
+        found = [subprocess.run([*command, what], capture_output=True, text=True, check=False) for what in
+                 ("--cflags", "--libs")]
+        if any(result.returncode for result in found):
+            raise SystemExit("error: BLIS_ROOT=pkg-config: pkg-config knows no blis")
+        compile_flags, link_flags = (shlex.split(result.stdout) for result in found)
+        headers = [Path(flag[2:]) / "blis.h" for flag in compile_flags if flag.startswith("-I")]
+    else:
+        headers = sorted(Path(root).glob("include/**/blis.h"))
+        libraries = sorted(Path(root).glob(f"lib*/**/libblis.{'dylib' if MACOS else 'so'}"))
+        if not headers or not libraries:
+            raise SystemExit(f"error: BLIS_ROOT={root}: no blis.h in include/ or no libblis in lib/")
+        folder = libraries[0].parent
+        compile_flags, link_flags = [f"-I{headers[0].parent}"], [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lblis"]
+    from_1 = any("bli_cntx_get_ukr_dt" in header.read_text() for header in headers if header.exists())
+    return ["-DDTCONV_SYSTEM_BLIS", *(["-DDTCONV_SYSTEM_BLIS_1"] if from_1 else []), *compile_flags], link_flags
 
 
 def jobs():
@@ -157,6 +182,7 @@ class BuildExt(build_ext):
                 *name,
                 *map(str, sorted(objects.glob("*.o"))),
                 *self.openmp,
+                *system_blis()[1],
                 "-lm",
                 "-o",
                 str(target / LIBRARY),

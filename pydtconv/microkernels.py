@@ -32,6 +32,8 @@ from pydtconv._ext import cpu, ukr
 
 # bits of cext/include/dtconv_cpu.h
 _FEATURES = {"avx2": 1, "fma": 2, "avx512": 4, "neon": 8, "avx": 16, "sse3": 32}
+# a BLIS that the library was built against goes first: whoever sets BLIS_ROOT wants it
+_SYSTEM_RANK = 5
 _ABI_BELOW_1, _ABI_FROM_1 = 1, 2
 
 
@@ -121,6 +123,8 @@ def _abi(library: ctypes.CDLL) -> int:
 @functools.cache
 def _register_blis() -> ctypes.CDLL | None:
     """Enters BLIS's kernels into the C library's tables, once; keeps the library loaded."""
+    for double in (False, True):
+        ukr.register_system(double, _SYSTEM_RANK)
     path = blis_library()
     if path is None:
         return None

@@ -51,6 +51,7 @@ typedef struct DT(ukr_row) {
     DT(ukr_fn) run;
     /* for kernels of other libraries */
     void *foreign;
+    void *context; /* its last argument */
     int abi;       /* DTCONV_ABI_* */
     int exchanged; /* the foreign kernel loads its own A as vectors: call it with operands exchanged */
 } DT(ukr_row);
@@ -62,6 +63,9 @@ const DT(ukr_row) * DT(ukr_get)(int index);
  * Returns its index, or -1 when the table is full or the sizes exceed DTCONV_UKR_MAX_*. */
 int DT(ukr_register)(const char *name, void *foreign, int abi, int mr, int nr, int row_preferred, unsigned features,
                      int rank);
+
+/* Adds the kernel of the BLIS that the library was built against; -1 where it was built without one. */
+int DT(ukr_register_system)(int rank);
 
 /* Puts a kernel in force; NULL: the chooser is asked again at the next use. */
 void DT(ukr_select)(const DT(ukr_row) * row);

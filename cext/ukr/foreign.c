@@ -31,9 +31,9 @@ static void call_full(const DT(ukr_row) * row, const DT(ukr_call) * t, const rea
         data = (auxinfo){.a_next = t->b_next, .b_next = t->a_next, .stride_a = m * t->k, .stride_b = n * t->k};
     }
     if (row->abi == DTCONV_ABI_BLIS_1)
-        ((blis_1)row->foreign)(m, n, t->k, &t->alpha, a, b, beta, c, rs, cs, &data, NULL);
+        ((blis_1)row->foreign)(m, n, t->k, &t->alpha, a, b, beta, c, rs, cs, &data, row->context);
     else
-        ((blis_0)row->foreign)(t->k, &t->alpha, a, b, beta, c, rs, cs, &data, NULL);
+        ((blis_0)row->foreign)(t->k, &t->alpha, a, b, beta, c, rs, cs, &data, row->context);
 }
 
 void DT(ukr_run_foreign)(const DT(ukr_row) * row, const DT(ukr_call) * t) {

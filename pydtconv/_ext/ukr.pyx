@@ -30,6 +30,8 @@ cdef extern from "dtconv_both.h" nogil:
     const dtconv_dukr_row *dtconv_dukr_get(int index)
     int dtconv_sukr_register(const char *, void *, int, int, int, int, unsigned, int)
     int dtconv_dukr_register(const char *, void *, int, int, int, int, unsigned, int)
+    int dtconv_sukr_register_system(int rank)
+    int dtconv_dukr_register_system(int rank)
     void dtconv_sukr_select(const dtconv_sukr_row *)
     void dtconv_dukr_select(const dtconv_dukr_row *)
     void dtconv_sukr_set_chooser(int (*chooser)() noexcept nogil)
@@ -111,6 +113,11 @@ def register(bint double_precision, str name, uintptr_t address, int abi, int mr
     if double_precision:
         return dtconv_dukr_register(text, <void *>address, abi, mr, nr, row_preferred, features, rank)
     return dtconv_sukr_register(text, <void *>address, abi, mr, nr, row_preferred, features, rank)
+
+
+def register_system(bint double_precision, int rank) -> int:
+    """Adds the kernel of the BLIS that the library was built against; -1 where it was built without one."""
+    return dtconv_dukr_register_system(rank) if double_precision else dtconv_sukr_register_system(rank)
 
 
 def select(bint double_precision, int index) -> None:
