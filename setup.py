@@ -88,7 +88,7 @@ def system_blis():
         if not headers or not libraries:
             raise SystemExit(f"error: BLIS_ROOT={root}: no blis.h in include/ or no libblis in lib/")
         folder = libraries[0].parent
-        compile_flags, link_flags = [f"-I{headers[0].parent}"], [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lblis"]
+        compile_flags, link_flags = ["-isystem", str(headers[0].parent)], [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lblis"]
     from_1 = any("bli_cntx_get_ukr_dt" in header.read_text() for header in headers if header.exists())
     return ["-DDTCONV_SYSTEM_BLIS", *(["-DDTCONV_SYSTEM_BLIS_1"] if from_1 else []), *compile_flags], link_flags
 
