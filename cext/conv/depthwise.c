@@ -47,24 +47,35 @@ static range taps_inside(int64_t at, int64_t extent, int64_t taps, int64_t dilat
     return r;
 }
 
-/* `tile` neighbouring output pixels from ow on, of which the taps `across` are inside; x: tap (0, 0) of the first. */
+/* `count` channels from c on, each one's i-th output, of `tile` neighbouring output pixels. */
+static inline __attribute__((always_inline)) void forward_lanes(const dtconv_conv *p, const real *x, const real *w,
+                                                                real *y, range down, range across, int tile, int64_t c,
+                                                                int64_t count, int64_t mult, int64_t i) {
+    vector sum[TILE] = {{0}};
+    const int64_t step = p->sw * p->ldx;
+    for (int64_t kh = down.from; kh < down.to; kh++) {
+        for (int64_t kw = across.from; kw < across.to; kw++) {
+            const real *pixel = x + (kh * p->dil_h * p->iw + kw * p->dil_w) * p->ldx + c;
+            const vector f = load(w + (kh * p->kw + kw) * p->co + c * mult + i, mult, count);
+            for (int t = 0; t < tile; t++) sum[t] += f * load(pixel + t * step, 1, count);
+        }
+    }
+    for (int t = 0; t < tile; t++) store(y + t * p->ldy + c * mult + i, mult, count, sum[t]);
+}
+
+/* `tile` neighbouring output pixels, of which the taps `down` and `across` are inside; x: tap (0, 0) of the first. */
 static inline __attribute__((always_inline)) void forward_tile(const dtconv_conv *p, const real *x, const real *w,
                                                                real *y, range down, range across, int tile) {
     const int64_t mult = p->co / p->ci;
-    for (int64_t c = 0; c < p->ci; c += LANES) {
-        const int64_t count = MIN(LANES, p->ci - c);
-        for (int64_t i = 0; i < mult; i++) {
-            vector sum[TILE] = {{0}};
-            for (int64_t kh = down.from; kh < down.to; kh++) {
-                for (int64_t kw = across.from; kw < across.to; kw++) {
-                    const real *pixel = x + (kh * p->dil_h * p->iw + kw * p->dil_w) * p->ldx + c;
-                    const vector f = load(w + (kh * p->kw + kw) * p->co + c * mult + i, mult, count);
-                    for (int t = 0; t < tile; t++) sum[t] += f * load(pixel + t * p->sw * p->ldx, 1, count);
-                }
-            }
-            for (int t = 0; t < tile; t++) store(y + t * p->ldy + c * mult + i, mult, count, sum[t]);
-        }
+    int64_t c = 0;
+    for (; c + LANES <= p->ci; c += LANES) {
+        if (mult == 1)
+            forward_lanes(p, x, w, y, down, across, tile, c, LANES, 1, 0);
+        else
+            for (int64_t i = 0; i < mult; i++) forward_lanes(p, x, w, y, down, across, tile, c, LANES, mult, i);
     }
+    for (int64_t i = 0; c < p->ci && i < mult; i++)
+        forward_lanes(p, x, w, y, down, across, tile, c, p->ci - c, mult, i);
 }
 
 static void forward_row(const dtconv_conv *p, const DT(conv_args) * a, int64_t n, int64_t oh) {
@@ -141,20 +152,34 @@ dtconv_status DT(conv_depthwise_backward_data)(const dtconv_conv *p, const DT(co
     return DTCONV_OK;
 }
 
+/* dw += x * dy over `count` output pixels, for some channels; x and dy: the first pixel's. */
+static inline __attribute__((always_inline)) void backward_weights_lanes(const dtconv_conv *p, const real *x,
+                                                                         const real *dy, real *dw, int64_t pixels,
+                                                                         int64_t count, int64_t mult) {
+    vector sum[TILE] = {{0}}; /* so that additions need not wait for one another */
+    const int64_t step = p->sw * p->ldx;
+    int64_t ow = 0;
+    for (; ow + TILE <= pixels; ow += TILE)
+        for (int t = 0; t < TILE; t++)
+            sum[t] += load(x + (ow + t) * step, 1, count) * load(dy + (ow + t) * p->ldy, mult, count);
+    for (; ow < pixels; ow++) sum[0] += load(x + ow * step, 1, count) * load(dy + ow * p->ldy, mult, count);
+    store(dw, mult, count, load(dw, mult, count) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
+}
+
 /* dw[kh, kw, :] += x * dy over one row of y. */
 static void backward_weights_tap(const dtconv_conv *p, const real *x, const real *dy, int64_t kw, real *dw) {
     const int64_t mult = p->co / p->ci, left = p->pad_l - kw * p->dil_w;
     const int64_t ow0 = MAX(0, dtconv_ceil_div(left, p->sw)), ow1 = MIN(p->ow, dtconv_ceil_div(p->iw + left, p->sw));
-    for (int64_t c = 0; c < p->ci; c += LANES) {
-        const int64_t count = MIN(LANES, p->ci - c);
-        for (int64_t i = 0; i < mult; i++) {
-            vector sum = load(dw + c * mult + i, mult, count);
-            for (int64_t ow = ow0; ow < ow1; ow++)
-                sum += load(x + (ow * p->sw - left) * p->ldx + c, 1, count) *
-                       load(dy + ow * p->ldy + c * mult + i, mult, count);
-            store(dw + c * mult + i, mult, count, sum);
-        }
-    }
+    if (ow0 >= ow1) return;
+    x += (ow0 * p->sw - left) * p->ldx;
+    dy += ow0 * p->ldy;
+    int64_t c = 0;
+    for (; mult == 1 && c + LANES <= p->ci; c += LANES)
+        backward_weights_lanes(p, x + c, dy + c, dw + c, ow1 - ow0, LANES, 1);
+    for (; c < p->ci; c += LANES)
+        for (int64_t i = 0; i < mult; i++)
+            backward_weights_lanes(p, x + c, dy + c * mult + i, dw + c * mult + i, ow1 - ow0, MIN(LANES, p->ci - c),
+                                   mult);
 }
 
 static void backward_weights_row(const dtconv_conv *p, const DT(conv_args) * a, int64_t n, int64_t oh, real *dw) {

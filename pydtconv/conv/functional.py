@@ -68,7 +68,7 @@ def _check_output(value: np.ndarray, name: str, inputs: tuple[np.ndarray, ...]) 
 
 
 def run(bound: Callable[..., int], workspace: np.ndarray | None = None) -> None:
-    """Calls a bound pass.  Raises RuntimeError with what its status means, or what the choice of a micro-kernel raised."""
+    """Calls a bound pass.  Raises RuntimeError with what its status means, or what choosing a micro-kernel raised."""
     ukr.check(bound(workspace), "convolution")
 
 
