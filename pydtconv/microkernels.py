@@ -34,7 +34,7 @@ from pydtconv._ext import cpu, ukr
 _FEATURES = {"avx2": 1, "fma": 2, "avx512": 4, "neon": 8, "avx": 16, "sse3": 32}
 # a BLIS that the library was built against goes first: whoever sets BLIS_ROOT wants it
 _SYSTEM_RANK = 5
-_ABI_BELOW_1, _ABI_FROM_1 = 1, 2
+_ABI_BELOW_0_9, _ABI_FROM_0_9 = 1, 2
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ def blis_library() -> Path | None:
 
 
 def _abi(library: ctypes.CDLL) -> int:
-    """How kernels of this BLIS are called: the signature changed with version 1.0."""
+    """How kernels of this BLIS are called: the signature changed with version 0.9."""
     try:
         version = library.bli_info_get_version_str
     except AttributeError:
-        return _ABI_BELOW_1
+        return _ABI_BELOW_0_9
     version.restype = ctypes.c_char_p
-    major = re.match(rb"\d+", version() or b"0")
-    return _ABI_FROM_1 if major and int(major.group()) >= 1 else _ABI_BELOW_1
+    found = re.match(rb"(\d+)\.(\d+)", version() or b"")
+    return _ABI_FROM_0_9 if found and (int(found[1]), int(found[2])) >= (0, 9) else _ABI_BELOW_0_9
 
 
 @functools.cache

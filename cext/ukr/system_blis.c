@@ -1,6 +1,6 @@
 /* The kernel that an installed BLIS would use here, when the library is built against one (BLIS_ROOT, see setup.py).
  *
- * Its version, sizes and preferred storage come from BLIS's own header and context, whose choice for this CPU is taken.
+ * BLIS 0.9 or newer: kernels take (m, n, k, ...).  Sizes and preferred storage come from BLIS's own header and context, whose choice for this CPU is taken.
  */
 #ifdef DTCONV_SYSTEM_BLIS
 #include <blis.h>
@@ -25,7 +25,7 @@ int DT(ukr_register_system)(int rank) {
     const int rows = bli_cntx_ukr_prefers_rows_dt(type, BLIS_GEMM_UKR, context), abi = DTCONV_ABI_BLIS_1;
 #else
     void *kernel = (void *)bli_cntx_get_l3_vir_ukr_dt(type, BLIS_GEMM_UKR, context);
-    const int rows = bli_cntx_l3_vir_ukr_prefers_rows_dt(type, BLIS_GEMM_UKR, context), abi = DTCONV_ABI_BLIS_0;
+    const int rows = bli_cntx_l3_vir_ukr_prefers_rows_dt(type, BLIS_GEMM_UKR, context), abi = DTCONV_ABI_BLIS_1;
 #endif
     const int index = DT(ukr_register)("system_blis", kernel, abi, mr, nr, rows, 0, rank);
     if (index >= 0) ((DT(ukr_row) *)DT(ukr_get)(index))->context = context;
