@@ -73,7 +73,7 @@ class Identity(Initializer):
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
         if len(shape) != 2:
             raise ValueError(f"Identity initializer: expected a shape of rank 2, got {tuple(shape)}")
-        return self.gain * np.eye(*shape, dtype=dtype or config.floatx())
+        return self.gain * np.eye(shape[0], shape[1], dtype=dtype or config.floatx())
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain}

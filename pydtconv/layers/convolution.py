@@ -132,7 +132,7 @@ class BaseConv(ConvLayer):
         self._build_bias(self.filters)
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci})
 
-    def _op(self, strides: tuple[int, ...], padding: Any, dilation: tuple[int, ...]) -> Any:
+    def _op(self, strides: Any, padding: Any, dilation: Any) -> Any:
         return ops.Conv(
             strides=strides, padding=padding, dilation=dilation, groups=self.groups, algorithm=self.algorithm
         )

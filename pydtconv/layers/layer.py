@@ -103,10 +103,10 @@ class Layer(Weights, Configurable, Operation):
         if training is None:
             training = context.training()
         if training is None:
-            training = _call_parameters(type(self)).get("training", None)
+            training = _call_defaults(type(self).call).get("training", None)
         if training is None:
             training = graph.training
-        if "training" in _call_parameters(type(self)):
+        if "training" in _call_defaults(type(self).call):
             kwargs["training"] = bool(training)
         with context.calling(self.name, bool(training)), graph.scope(self.name):
             outputs = self.call(*args, **kwargs)
@@ -213,9 +213,9 @@ def _building(build: Callable[..., None]) -> Callable[..., None]:
 
 
 @functools.cache
-def _call_parameters(cls: type[Layer]) -> dict[str, Any]:
-    """Default values of the parameters of cls.call by name."""
-    parameters = inspect.signature(cls.call).parameters
+def _call_defaults(call: Callable[..., Any]) -> dict[str, Any]:
+    """Default values of the parameters of a `call` by name; None where there is none."""
+    parameters = inspect.signature(call).parameters
     return {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
 
 

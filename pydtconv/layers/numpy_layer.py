@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import ops, tree
 from pydtconv.layers.layer import Layer
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
 
 
 class NumpyLayer(Layer):
@@ -56,81 +54,34 @@ class NumpyLayer(Layer):
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         xs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         shapes = [tuple(x.shape) for x in xs]
-        shape = self.compute_output_shape(shapes if isinstance(inputs, (list, tuple)) else shapes[0])
-        trained = len(self._trainable_variables)
-        return NumpyOp(self, tuple(shape), len(xs), trained, bool(training))(*xs, *self._own_variables())
+        shape = tuple(self.compute_output_shape(shapes if isinstance(inputs, (list, tuple)) else shapes[0]))
+        op = ops.NumpyOp(
+            forward_function=functools.partial(self._forward, bool(training)),
+            backward_function=functools.partial(self._backward, bool(training), len(xs)),
+            shape_function=lambda *_: shape,
+            label=f"{type(self).__name__} {self.name!r}",
+            reads_y=_takes(self.backward, "y"),
+        )
+        return op(*xs, *self._own_variables())
 
+    def _forward(self, training: bool, *arrays: np.ndarray) -> Any:
+        kwargs: dict[str, Any] = {"training": training} if _takes(self.forward, "training") else {}
+        return self.forward(*map(_read_only, arrays), **kwargs)
 
-@dataclass(frozen=True)
-class NumpyOp(Op):
-    """forward and backward of a NumpyLayer; inputs are tensors, then the layer's weights."""
-
-    layer: NumpyLayer = field(repr=False)
-    shape: tuple[int | None, ...]
-    tensors: int
-    trained: int
-    training: bool
-
-    dense: ClassVar[bool] = True
-    accumulates: ClassVar[tuple[int, ...]] = tuple(range(64))
-
-    def infer(self, *inputs: Spec) -> Spec:
-        return Spec(self.shape, inputs[0].dtype)
-
-    def retains(self, needs: tuple[bool, ...]) -> Retained:
-        return Retained(x=tuple(range(len(needs))), y=(0,) if _takes(self.layer.backward, "y") else ())
-
-    def forward(self, p: Pass) -> Call:
-        kwargs = {"training": self.training} if _takes(self.layer.forward, "training") else {}
-        return functools.partial(self._forward, [_read_only(x) for x in p.x], p.y[0], kwargs)
-
-    def _forward(self, xs: Sequence[np.ndarray], y: np.ndarray, kwargs: dict[str, Any]) -> None:
-        result = np.asarray(self.layer.forward(*xs, **kwargs))
-        if result.shape != y.shape:
-            raise ValueError(f"{self._where('forward')}: expected an array of shape {y.shape}, got {result.shape}")
-        np.copyto(y, result, casting="same_kind")
-
-    def backward(self, p: Pass) -> Call:
-        kwargs: dict[str, Any] = {"training": self.training} if _takes(self.layer.backward, "training") else {}
-        if _takes(self.layer.backward, "y"):
-            kwargs["y"] = _read_only(p.y[0])
-        xs = [_read_only(x) for x in p.x]
-        adds = [i < len(p.accumulate) and p.accumulate[i] for i in range(len(p.dx))]
-        return functools.partial(self._backward, _read_only(p.dy[0]), xs, p.dx, adds, kwargs)
-
-    def _backward(
-        self,
-        dy: np.ndarray,
-        xs: Sequence[np.ndarray],
-        targets: Sequence[np.ndarray | None],
-        adds: Sequence[bool],
-        kwargs: dict[str, Any],
-    ) -> None:
-        results = self.layer.backward(dy, *xs, **kwargs)
-        gradients = list(results) if isinstance(results, (list, tuple)) else [results]
-        expected = self.tensors + self.trained
+    def _backward(self, training: bool, inputs: int, dy: np.ndarray, *arrays: Any) -> list[Any]:
+        """The gradients of the op's inputs: of tensors and trainable weights; None for the other weights."""
+        kwargs: dict[str, Any] = {"training": training} if _takes(self.backward, "training") else {}
+        if _takes(self.backward, "y"):
+            kwargs["y"] = _read_only(arrays[-1])
+        result = self.backward(_read_only(dy), *map(_read_only, arrays[:-1]), **kwargs)
+        gradients = list(result) if isinstance(result, (list, tuple)) else [result]
+        expected = inputs + len(self._trainable_variables)
         if len(gradients) != expected:
             raise ValueError(
-                f"{self._where('backward')}: expected {expected} gradients ({self.tensors} of inputs, {self.trained} "
-                f"of trainable weights), got {len(gradients)}"
+                f"{type(self).__name__} {self.name!r}: backward: expected {expected} gradients ({inputs} of inputs, "
+                f"{expected - inputs} of trainable weights), got {len(gradients)}"
             )
-        for i, (gradient, target, add) in enumerate(zip(gradients, targets, adds, strict=False)):
-            if target is None:
-                continue
-            if gradient is None:
-                gradient = np.zeros_like(target)
-            gradient = np.asarray(gradient)
-            if gradient.shape != target.shape:
-                raise ValueError(
-                    f"{self._where('backward')}: gradient {i}: expected shape {target.shape}, got {gradient.shape}"
-                )
-            if add:
-                np.add(target, gradient, out=target, casting="same_kind")
-            else:
-                np.copyto(target, gradient, casting="same_kind")
-
-    def _where(self, method: str) -> str:
-        return f"{type(self.layer).__name__} {self.layer.name!r}: {method}"
+        return gradients + [None] * len(self._non_trainable_variables)
 
 
 def _takes(method: Callable[..., Any], name: str) -> bool:

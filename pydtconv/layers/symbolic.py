@@ -124,6 +124,9 @@ class Operation:
         self.name = name
         self._inbound_nodes: list[Node] = []
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
     @property
     def input(self) -> Any:
         """The symbolic input of the only call so far (a list where there are several inputs)."""

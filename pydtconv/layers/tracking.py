@@ -36,7 +36,7 @@ class TrackedList(list[Any]):
     def extend(self, items: Iterable[Any]) -> None:
         super().extend(tracked(item, self._track) for item in items)
 
-    def __iadd__(self, items: Iterable[Any]) -> TrackedList:  # type: ignore[misc,override]
+    def __iadd__(self, items: Iterable[Any]) -> TrackedList:  # type: ignore[misc]
         self.extend(items)
         return self
 

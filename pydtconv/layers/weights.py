@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,10 @@ class Weights:
     name: str
     built: bool
     dtype: str
+    _layers: list[Any]
+    _trainable_variables: list[Variable]
+    _non_trainable_variables: list[Variable]
+    _trainable: bool
 
     def _start_tracking(self, trainable: bool) -> None:
         if not isinstance(trainable, bool):
@@ -81,7 +85,7 @@ class Weights:
         if initializer is None:
             initializer = "glorot_uniform" if np.issubdtype(np.dtype(dtype), np.floating) else "zeros"
         name = name or f"variable_{len(self._own_variables())}"
-        make: Callable[..., Any] = initializers.get(initializer)
+        make = initializers.get(initializer)
         variable = Variable(make, () if shape is None else tuple(shape), dtype, trainable and self._trainable, name)
         variable.path = "/".join([*context.path_of(self.name), name])
         variable.regularizer = regularizers.get(regularizer)

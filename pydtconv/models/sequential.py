@@ -14,6 +14,8 @@ from pydtconv.models.model import Model
 class Sequential(Model):
     """A chain of layers.  It is built at once when it begins with an Input, else by the first data that it sees."""
 
+    _input_layer: InputLayer | None
+
     def __init__(self, layers: Sequence[Any] | None = None, trainable: bool = True, name: str | None = None) -> None:
         super().__init__(name=name)
         object.__setattr__(self, "_input_layer", None)

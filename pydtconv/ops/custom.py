@@ -18,7 +18,8 @@ class NumpyOp(Op):
 
     forward_function: takes the inputs, returns the output. backward_function: takes the gradient of the output, the
     inputs and the output, returns the gradient of the input, or a tuple with one for each input (None where it has
-    none); it may be absent where no gradient is wanted. shape_function: takes the inputs' shapes (the batch may be
+    none); it may be absent where no gradient is wanted. reads_y: whether it needs the output, which is kept for it then
+    (else it gets None). shape_function: takes the inputs' shapes (the batch may be
     None), returns the output's; by default that of the first input. What these functions allocate is theirs.
     """
 
@@ -26,6 +27,7 @@ class NumpyOp(Op):
     backward_function: Callable[..., Any] | None = None
     shape_function: Callable[..., Sequence[int | None]] | None = None
     label: str = "numpy"
+    reads_y: bool = True
 
     dense: ClassVar[bool] = True
 
@@ -41,7 +43,7 @@ class NumpyOp(Op):
         return Spec(tuple(shape), dtype)
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
-        return Retained(x=tuple(range(len(needs))), y=(0,))
+        return Retained(x=tuple(range(len(needs))), y=(0,) if self.reads_y else ())
 
     def forward(self, p: Pass) -> Call:
         x, y = tuple(p.x), p.y[0]

@@ -17,7 +17,7 @@ def number(value):
     return value.detach().numpy() if hasattr(value, "detach") else np.asarray(value)
 
 
-# Keras's sparsemax takes the support of one row for all of them; it is tested with the operators
+# Keras's sparsemax of some rows here sums to 0 and not to 1; ours is tested with the operators
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "sparsemax"])
 def test_activation(name):
     keras = import_keras()

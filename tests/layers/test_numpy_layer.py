@@ -120,7 +120,7 @@ def test_wrong_results_are_named():
     with pytest.raises(ValueError, match="expected 2 gradients"):
         loss_and_gradients(layer, x, x)
     layer.few = False
-    with pytest.raises(ValueError, match=r"gradient 1: expected shape \(1,\), got \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"expected gradient 1 of shape \(1,\), got \(2, 3\)"):
         loss_and_gradients(layer, x, x)
 
 
