@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,14 @@ class TensorBoard(Callback):
         self._writers: dict[str, Any] = {}
         self._step = 0
         self._test_step = 0
+        self._fitting = False
         self._epoch_start: tuple[float, int] = (0.0, 0)
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         self._step = 0
+        self._fitting = True
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
-        import time
-
         self._epoch_start = (time.perf_counter(), self._step)
 
     def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
@@ -68,8 +69,6 @@ class TensorBoard(Callback):
             self._scalars("train", {f"batch_{name}": value for name, value in (logs or {}).items()}, self._step)
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
-        import time
-
         logs = logs or {}
         train = {f"epoch_{name}": value for name, value in logs.items() if not name.startswith("val_")}
         rate = getattr(self.model, "optimizer", None)
@@ -86,12 +85,13 @@ class TensorBoard(Callback):
             self._histograms(epoch)
 
     def on_test_end(self, logs: Logs | None = None) -> None:
-        if not self._writers.get("train"):
+        if not self._fitting:
             self._scalars("validation", {f"evaluation_{k}": v for k, v in (logs or {}).items()}, self._test_step)
             self._test_step += 1
             self._close()
 
     def on_train_end(self, logs: Logs | None = None) -> None:
+        self._fitting = False
         self._close()
 
     def _writer(self, name: str) -> Any:
@@ -125,8 +125,6 @@ class TensorBoard(Callback):
         self._add("train", Summary(value=parts), epoch)
 
     def _add(self, name: str, summary: Any, step: int) -> None:
-        import time
-
         from tensorboard.compat.proto.event_pb2 import Event
 
         self._writer(name).add_event(Event(wall_time=time.time(), step=step, summary=summary))

@@ -1,0 +1,132 @@
+"""Losses against Keras: values and gradients, reductions, sample weights."""
+
+import numpy as np
+import pytest
+
+from pydtconv import losses, ops
+from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
+from pydtconv.ops.base import Spec
+from tests.real_keras import import_keras
+from tests.signatures import arguments
+
+# of Keras on torch, with NumPy 2
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+RNG = np.random.default_rng(3)
+N, K = 9, 5
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+LABELS = RNG.integers(0, K, N)
+ONE_HOT = np.eye(K)[LABELS]
+VALUES = RNG.normal(size=(N, K))
+SCORES = softmax(RNG.normal(size=(N, K)))
+BINARY = RNG.integers(0, 2, (N, K)).astype("float64")
+PROBABILITIES = RNG.uniform(0.05, 0.95, size=(N, K))
+IGNORED = np.where(LABELS == 2, -1, LABELS)
+CASES = {
+    "CategoricalCrossentropy": ({"label_smoothing": 0.1}, ONE_HOT, SCORES),
+    "CategoricalCrossentropy_logits": ({"from_logits": True}, ONE_HOT, VALUES),
+    "SparseCategoricalCrossentropy": ({}, LABELS, SCORES),
+    "SparseCategoricalCrossentropy_logits": ({"from_logits": True}, LABELS, VALUES),
+    "BinaryCrossentropy": ({"label_smoothing": 0.2}, BINARY, PROBABILITIES),
+    "BinaryCrossentropy_logits": ({"from_logits": True}, BINARY, VALUES),
+    "BinaryCrossentropy_column": ({}, BINARY[:, 0], PROBABILITIES[:, :1]),
+    "BinaryFocalCrossentropy": ({"apply_class_balancing": True}, BINARY, PROBABILITIES),
+    "CategoricalFocalCrossentropy": ({}, ONE_HOT, SCORES),
+    "MeanSquaredError": ({}, VALUES, PROBABILITIES),
+    "MeanSquaredError_column": ({}, VALUES[:, 0], PROBABILITIES[:, :1]),
+    "MeanAbsoluteError": ({}, VALUES, PROBABILITIES),
+    "MeanAbsolutePercentageError": ({}, VALUES, PROBABILITIES),
+    "MeanSquaredLogarithmicError": ({}, PROBABILITIES * 3, SCORES),
+    "Huber": ({"delta": 0.7}, VALUES, PROBABILITIES),
+    "LogCosh": ({}, VALUES * 3, PROBABILITIES),
+    "Hinge": ({}, BINARY, VALUES),
+    "SquaredHinge": ({}, BINARY * 2 - 1, VALUES),
+    "CategoricalHinge": ({}, ONE_HOT, VALUES),
+    "KLDivergence": ({}, softmax(VALUES), SCORES),
+    "Poisson": ({}, BINARY * 3, PROBABILITIES),
+    "CosineSimilarity": ({}, VALUES, PROBABILITIES),
+}
+
+
+def ours(loss, y_true, y_pred, weights):
+    """The loss and its gradient, by a plan."""
+    variable = Variable(y_pred, dtype="float64", name="y_pred")
+    graph = Graph(training=True)
+    with graph:
+        t = graph.input("t", Spec(y_true.shape, "int64" if loss.takes_labels else "float64"))
+        w = None if weights is None else graph.input("w", Spec(weights.shape, "float64"))
+        graph.loss = graph.outputs["loss"] = loss(t, ops.multiply(variable, 1.0), w)
+    memory = Memory()
+    executor = Executor(build_plan(graph), memory)
+    value = executor.run({"t": y_true} | ({} if weights is None else {"w": weights}))["loss"]
+    return float(value), memory.store.gradient_of(variable).copy()
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_keras_ones(name, weighted):
+    keras = import_keras()
+    import torch
+
+    options, y_true, y_pred = CASES[name]
+    kind = name.split("_")[0]
+    weights = RNG.uniform(size=N) if weighted else None
+    loss = getattr(losses, kind)(**options)
+    value, gradient = ours(loss, y_true, y_pred, weights)
+    tensor = torch.tensor(y_pred, requires_grad=True)
+    expected = getattr(keras.losses, kind)(**options, dtype="float64")(
+        torch.tensor(y_true), tensor, None if weights is None else torch.tensor(weights)
+    )
+    expected.backward()
+    assert value == pytest.approx(float(expected.detach()), rel=1e-6)
+    np.testing.assert_allclose(gradient, tensor.grad.numpy(), rtol=1e-5, atol=1e-8)
+    assert float(loss(y_true, y_pred, weights)) == pytest.approx(value, rel=1e-9)
+    again = losses.deserialize(losses.serialize(loss))
+    assert float(again(y_true, y_pred, weights)) == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean", "mean_with_sample_weight", "sum_over_batch_size", "none"])
+def test_reductions(reduction):
+    keras = import_keras()
+    weights = RNG.uniform(size=N)
+    own = losses.MeanSquaredError(reduction=reduction)(VALUES, SCORES, weights)
+    theirs = keras.losses.MeanSquaredError(reduction=reduction, dtype="float64")(VALUES, SCORES, weights)
+    np.testing.assert_allclose(own, keras.ops.convert_to_numpy(theirs), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", sorted({name.split("_")[0] for name in CASES} | {"Loss"}))
+def test_arguments_are_keras_arguments(kind):
+    keras = import_keras()
+    assert arguments(getattr(losses, kind)) == arguments(getattr(keras.losses, kind))
+
+
+def test_ignored_class_has_no_loss():
+    loss = losses.SparseCategoricalCrossentropy(ignore_class=-1, reduction="none")
+    values = loss(IGNORED, SCORES)
+    np.testing.assert_allclose(values, np.where(IGNORED < 0, 0, -np.log(SCORES[np.arange(N), LABELS])), rtol=1e-6)
+
+
+def test_weights_of_samples_apply_to_all_their_pixels():
+    y_true, y_pred = RNG.normal(size=(2, N, 4, 3))
+    weights = RNG.uniform(size=N)
+    value = losses.MeanAbsoluteError()(y_true, y_pred, weights)
+    assert float(value) == pytest.approx((np.abs(y_true - y_pred) * weights[:, None, None]).mean())
+    with pytest.raises(ValueError, match="sample_weight"):
+        losses.MeanAbsoluteError()(y_true, y_pred, np.ones(3))
+
+
+def test_names():
+    assert isinstance(losses.get("mse"), losses.MeanSquaredError)
+    assert isinstance(losses.get("BinaryCrossentropy"), losses.BinaryCrossentropy)
+    assert losses.get(None) is None
+    with pytest.raises(ValueError, match="sparse_categorical_crossentropy"):
+        losses.get("sparse_categorical_crossentropi")
+    with pytest.raises(ValueError, match="reduction"):
+        losses.MeanSquaredError(reduction="average")
+    with pytest.raises(ValueError, match="label_smoothing"):
+        losses.CategoricalCrossentropy(label_smoothing=2)

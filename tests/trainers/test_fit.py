@@ -1,0 +1,361 @@
+"""fit, evaluate, predict and the single-batch methods: what they train on, in which order, and what they report."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import layers, losses, metrics, models, ops, optimizers
+from pydtconv.utils import PyDataset, set_random_seed
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(22, 4)).astype("float32")
+Y = RNG.integers(0, 3, 22)
+
+
+def classifier(**compiled):
+    set_random_seed(5)
+    model = models.Sequential([layers.Input((4,)), layers.Dense(5, activation="tanh"), layers.Dense(3)])
+    arguments = {"optimizer": optimizers.SGD(0.1), "loss": losses.SparseCategoricalCrossentropy(from_logits=True)}
+    model.compile(**arguments | compiled)
+    return model
+
+
+def line(**compiled):
+    """y = w * x + b from w = 0, b = 0: steps can be followed by hand."""
+    model = models.Sequential([layers.Input((1,)), layers.Dense(1, kernel_initializer="zeros")])
+    model.compile(**{"optimizer": optimizers.SGD(0.5), "loss": "mse"} | compiled)
+    return model
+
+
+def followed(x, y, batches, weights=None, rate=0.5, w=0.0, b=0.0):
+    """w, b and the losses after plain gradient descent on the mean squared error over these batches."""
+    weights = np.ones(len(x)) if weights is None else weights
+    seen = []
+    for batch in batches:
+        error = w * x[batch] + b - y[batch]
+        seen.append((weights[batch] * error**2).mean())
+        slope = 2 * weights[batch] * error / len(error)
+        w, b = w - rate * (slope * x[batch]).sum(), b - rate * slope.sum()
+    return w, b, np.array(seen)
+
+
+XS = np.linspace(-1, 1, 10)
+YS = 3 * XS + 1
+
+
+def test_partial_batch_is_trained_and_the_loss_is_the_mean_over_samples():
+    model = line()
+    batches = [slice(0, 4), slice(4, 8), slice(8, 10)]
+    history = model.fit(XS[:, None], YS[:, None], batch_size=4, shuffle=False, verbose=0)
+    w, b, seen = followed(XS, YS, batches)
+    np.testing.assert_allclose([v.value.item() for v in model.weights], [w, b], rtol=1e-5)
+    assert history.history["loss"][0] == pytest.approx((seen * [4, 4, 2]).sum() / 10, rel=1e-5)
+
+
+def test_validation_split_takes_the_tail():
+    model = line()
+    history = model.fit(XS[:, None], YS[:, None], batch_size=5, validation_split=0.3, shuffle=False, verbose=0)
+    w, b, _ = followed(XS, YS, [slice(0, 5), slice(5, 7)])
+    expected = ((w * XS[7:] + b - YS[7:]) ** 2).mean()
+    assert history.history["val_loss"][0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_class_and_sample_weights():
+    weights = RNG.uniform(size=10)
+    model = line()
+    model.fit(XS[:, None], YS[:, None], batch_size=5, sample_weight=weights, shuffle=False, verbose=0)
+    w, b, _ = followed(XS, YS, [slice(0, 5), slice(5, 10)], weights)
+    np.testing.assert_allclose([v.value.item() for v in model.weights], [w, b], rtol=1e-5)
+    one, two = classifier(), classifier()
+    table = {0: 1.0, 1: 2.0, 2: 0.5}
+    one.fit(X, Y, class_weight=table, epochs=2, verbose=0)
+    set_random_seed(5)
+    two.set_weights(classifier().get_weights())
+    two.fit(X, Y, sample_weight=np.array([table[int(y)] for y in Y]), epochs=2, verbose=0)
+    for a, b in zip(one.get_weights(), two.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_equal_seeds_give_equal_runs_bit_for_bit():
+    results = []
+    for _ in range(2):
+        model = classifier(optimizer="adam", metrics=["accuracy"])
+        history = model.fit(X, Y, epochs=3, batch_size=8, validation_split=0.2, verbose=0)
+        results.append((history.history, model.get_weights()))
+    assert results[0][0] == results[1][0]
+    for a, b in zip(results[0][1], results[1][1], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_epochs_are_shuffled_differently_and_not_at_all_without_shuffle():
+    seen = []
+
+    class Spy(metrics.Metric):
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            seen.extend(y_true[:, 0].tolist())
+
+        def result(self):
+            return 0.0
+
+    model = line(metrics=[Spy(name="spy")])
+    model.fit(XS[:, None], YS[:, None], batch_size=4, epochs=2, verbose=0)
+    first, second = seen[:10], seen[10:]
+    assert sorted(first) == sorted(second)
+    assert first != second
+    seen.clear()
+    model.fit(XS[:, None], YS[:, None], batch_size=4, shuffle=False, verbose=0)
+    np.testing.assert_allclose(seen, YS, rtol=1e-6)
+
+
+def test_initial_epoch_steps_and_validation_frequency():
+    model = line()
+    history = model.fit(
+        XS[:, None],
+        YS[:, None],
+        batch_size=2,
+        initial_epoch=2,
+        epochs=4,
+        steps_per_epoch=2,
+        validation_data=(XS[:, None], YS[:, None]),
+        validation_freq=2,
+        verbose=0,
+    )
+    assert history.epoch == [2, 3]
+    assert len(history.history["loss"]) == 2
+    assert len(history.history["val_loss"]) == 1
+    assert int(model.optimizer.iterations) == 4
+
+
+def test_generators_data_sets_and_iterables_give_the_same_run():
+    def batches():
+        for start in range(0, 10, 4):
+            yield XS[start : start + 4, None], YS[start : start + 4, None]
+
+    class Data(PyDataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return list(batches())[index]
+
+    class Loader:
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            return batches()
+
+    expected = line()
+    expected.fit(XS[:, None], YS[:, None], batch_size=4, shuffle=False, epochs=2, verbose=0)
+    for data in Data(), Data(workers=2), Loader():
+        model = line()
+        model.fit(data, shuffle=False, epochs=2, verbose=0)
+        for a, b in zip(model.get_weights(), expected.get_weights(), strict=True):
+            np.testing.assert_array_equal(a, b)
+    model = line()
+    history = model.fit(batches(), verbose=0)
+    assert int(model.optimizer.iterations) == 3
+    assert history.history["loss"][0] == pytest.approx(expected.history.history["loss"][0])
+
+
+def test_a_generator_that_ran_dry_warns_and_stops():
+    model = line()
+    with pytest.warns(UserWarning, match="ran out of data"):
+        history = model.fit(((XS[:5, None], YS[:5, None]) for _ in range(3)), steps_per_epoch=2, epochs=4, verbose=0)
+    assert int(model.optimizer.iterations) == 3
+    assert len(history.epoch) == 2
+
+
+def test_evaluate_and_predict():
+    model = classifier(metrics=["accuracy"], weighted_metrics=["accuracy"])
+    scores = model.predict(X, batch_size=6, verbose=0)
+    assert scores.shape == (22, 3)
+    for size in 5, 22:
+        np.testing.assert_allclose(model.predict(X, batch_size=size, verbose=0), scores, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model(X), scores, rtol=1e-5, atol=1e-6)
+    logs = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+    each, hits = -logs[np.arange(22), Y], scores.argmax(-1) == Y
+    weights = RNG.uniform(size=22)
+    results = model.evaluate(X, Y, sample_weight=weights, batch_size=5, verbose=0, return_dict=True)
+    expected = {
+        "loss": (each * weights).mean(),
+        "accuracy": hits.mean(),
+        "weighted_accuracy": (hits * weights).sum() / weights.sum(),
+    }
+    assert results == pytest.approx(expected, rel=1e-4)
+    assert model.metrics_names == ["loss", "accuracy", "weighted_accuracy"]
+    assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(each.mean(), rel=1e-4)
+    before = model.get_weights()
+    model.test_on_batch(X, Y)
+    for a, b in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_single_batches():
+    one, two = classifier(), classifier()
+    loss = one.train_on_batch(X, Y, return_dict=True)["loss"]
+    history = two.fit(X, Y, batch_size=22, shuffle=False, verbose=0)
+    assert loss == history.history["loss"][0]
+    for a, b in zip(one.get_weights(), two.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(one.predict_on_batch(X), two.predict(X, batch_size=22, verbose=0))
+
+
+def test_several_outputs_by_name():
+    x = layers.Input((4,), name="x")
+    y = layers.Dense(6, activation="relu")(x)
+    model = models.Model(x, [layers.Dense(3, name="kind")(y), layers.Dense(1, name="size")(y)])
+    model.compile(
+        "sgd",
+        loss={"kind": losses.SparseCategoricalCrossentropy(from_logits=True), "size": "mse"},
+        loss_weights={"kind": 2.0, "size": 0.5},
+        metrics={"kind": ["accuracy"]},
+    )
+    targets = {"kind": Y, "size": X[:, :1]}
+    results = model.evaluate(X, targets, verbose=0, return_dict=True)
+    assert set(results) == {"loss", "kind_loss", "size_loss", "kind_accuracy"}
+    assert results["loss"] == pytest.approx(2 * results["kind_loss"] + 0.5 * results["size_loss"], rel=1e-5)
+    assert model.evaluate(X, [Y, X[:, :1]], verbose=0, return_dict=True) == pytest.approx(results)
+    model.fit({"x": X}, targets, epochs=2, verbose=0)
+    kind, size = model.predict(X, verbose=0)
+    assert kind.shape == (22, 3)
+    assert size.shape == (22, 1)
+
+
+def test_regularizers_count_in_loss_and_gradient():
+    model = models.Sequential([layers.Input((1,)), layers.Dense(1, use_bias=False, kernel_regularizer="l2")])
+    model.compile(optimizers.SGD(0.5), "mse")
+    model.set_weights([np.array([[2.0]])])
+    zeros = np.zeros((4, 1), "float32")
+    loss = model.train_on_batch(zeros, zeros)
+    assert loss == pytest.approx(0.01 * 4, rel=1e-5)
+    assert model.get_weights()[0].item() == pytest.approx(2 - 0.5 * 2 * 0.01 * 2, rel=1e-5)
+
+
+def test_frozen_layers_stay_and_keep_the_state_of_the_rest():
+    model = classifier(optimizer=optimizers.SGD(0.1, momentum=0.9))
+    model.fit(X, Y, verbose=0)
+    model.layers[0].trainable = False
+    optimizer = model.optimizer
+    momentum = [v.numpy() for v in optimizer.variables[-2:]]
+    model.compile(optimizer, losses.SparseCategoricalCrossentropy(from_logits=True))
+    frozen = model.layers[0].get_weights()
+    optimizer.build(model.trainable_variables)
+    for a, b in zip(momentum, optimizer.variables[-2:], strict=True):
+        np.testing.assert_array_equal(a, b.value)
+    model.fit(X, Y, epochs=2, verbose=0)
+    for a, b in zip(frozen, model.layers[0].get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_two_models_that_share_layers_train_the_same_variables():
+    x = layers.Input((4,))
+    shared = layers.Dense(3, activation="tanh")
+    one = models.Model(x, layers.Dense(1)(shared(x)))
+    two = models.Model(x, layers.Dense(1)(shared(x)))
+    for model in one, two:
+        model.compile(optimizers.SGD(0.1), "mse")
+    for _ in range(2):
+        for model in one, two:
+            before = shared.get_weights()[0]
+            model.train_on_batch(X, X[:, :1])
+            assert not np.array_equal(before, shared.get_weights()[0])
+            np.testing.assert_allclose(one(X), one.predict(X, verbose=0), rtol=1e-4, atol=1e-6)
+
+
+def test_own_loss_function_and_own_total():
+    def distance(y_true, y_pred):
+        return ops.mean(ops.abs(y_true - y_pred), axis=-1)
+
+    one, two = line(loss=distance), line(loss="mae")
+    assert one.evaluate(XS[:, None], YS[:, None], verbose=0) == two.evaluate(XS[:, None], YS[:, None], verbose=0)
+
+    class Doubled(models.Sequential):
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+            return super().compute_loss(x, y, y_pred, sample_weight, training) * 2.0
+
+    model = Doubled([layers.Input((1,)), layers.Dense(1, kernel_initializer="zeros")])
+    model.compile("sgd", "mae")
+    expected = 2 * two.evaluate(XS[:, None], YS[:, None], verbose=0)
+    assert model.evaluate(XS[:, None], YS[:, None], verbose=0) == pytest.approx(expected)
+
+
+def test_loss_scale_and_accumulation():
+    plain, scaled, summed = line(), line(optimizer=optimizers.SGD(0.5, loss_scale_factor=16.0)), line(
+        optimizer=optimizers.SGD(0.5, gradient_accumulation_steps=2)
+    )
+    plain.fit(XS[:, None], YS[:, None], batch_size=10, shuffle=False, verbose=0)
+    scaled.fit(XS[:, None], YS[:, None], batch_size=10, shuffle=False, verbose=0)
+    summed.fit(XS[:, None], YS[:, None], batch_size=5, shuffle=False, verbose=0)
+    for model in scaled, summed:
+        for a, b in zip(plain.get_weights(), model.get_weights(), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_plan():
+    model = classifier()
+    plan = model.plan(16)
+    assert plan.peak_bytes > 0
+    with pytest.raises(pydtconv.graph.MemoryLimitError):
+        model.plan(16, memory_limit=10)
+    fresh = models.Sequential([layers.Input((4,)), layers.Dense(3)])
+    assert fresh.plan(8).peak_bytes > 0
+    with pytest.raises(ValueError, match="batch_size"):
+        model.plan(0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.fit(X, Y[:-1]), "one length"),
+        (lambda m: m.fit(X[:0], Y[:0]), "at least one sample"),
+        (lambda m: m.fit(X[:, :3], Y), r"expected shape \(n, 4\), got \(22, 3\)"),
+        (lambda m: m.fit([X, X], Y), r"expected 1 input"),
+        (lambda m: m.fit(X, Y + 1), "from 0 to 2, got 1 to 3"),
+        (lambda m: m.fit(X, Y - 1), "from 0 to 2, got -1 to 1"),
+        (lambda m: m.fit(X, np.eye(3)[Y]), "categorical_crossentropy"),
+        (lambda m: m.fit(X), "expected targets"),
+        (lambda m: m.fit(X, {"den": Y}), "no output"),
+        (lambda m: m.fit(X, Y, batch_size=0), "batch_size"),
+        (lambda m: m.fit(X, Y, validation_split=1.5), "validation_split"),
+        (lambda m: m.fit(X, Y, steps_per_epoch=0), "steps"),
+        (lambda m: m.fit(X, Y, validation_freq=0), "validation_freq"),
+        (lambda m: m.fit(X, Y, class_weight={0: 1.0}, sample_weight=np.ones(22)), "class_weight"),
+        (lambda m: m.fit(X, Y, sample_weight=np.ones(3)), "one length"),
+        (lambda m: m.fit(np.array(["a"] * 22), Y), "array of numbers"),
+        (lambda m: m.fit(None, Y), "x: expected"),
+        (lambda m: m.fit(iter([]), None), "at least one batch"),
+        (lambda m: m.fit(iter([(X, Y)]), Y), "y: expected None"),
+        (lambda m: m.compile("adm"), "adam"),
+        (lambda m: m.compile(loss="mean_squared_eror"), "mean_squared_error"),
+        (lambda m: m.compile(metrics=["acuracy"]), "accuracy"),
+        (lambda m: m.compile(metrics="accuracy"), "list"),
+        (lambda m: m.compile(run_eagerly=True), "run_eagerly"),
+        (lambda m: m.compile(steps_per_execution=0), "steps_per_execution"),
+    ],
+)
+def test_wrong_data_changes_nothing(call, message):
+    model = classifier()
+    before, optimizer = model.get_weights(), model.optimizer
+    with pytest.raises(ValueError, match=message):
+        call(model)
+    for a, b in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert model.optimizer is optimizer
+
+
+def test_custom_steps_are_refused_by_name():
+    class Own(models.Sequential):
+        def train_step(self, data):
+            return {}
+
+    with pytest.raises(NotImplementedError, match="train_on_batch"):
+        Own([layers.Input((1,)), layers.Dense(1)]).compile("sgd", "mse")
+
+
+def test_not_compiled():
+    model = models.Sequential([layers.Input((4,)), layers.Dense(3)])
+    assert model.predict(X, verbose=0).shape == (22, 3)
+    for method in model.fit, model.evaluate, model.train_on_batch:
+        with pytest.raises(ValueError, match="compile"):
+            method(X, Y)
