@@ -1,0 +1,63 @@
+"""Layers that draw random numbers: their share, shapes, seeds, and nothing at all in inference."""
+
+import numpy as np
+import pytest
+
+from pydtconv import layers
+from pydtconv.utils import set_random_seed
+
+X = np.random.default_rng(0).uniform(1, 2, (200, 6, 6, 4)).astype("float32")
+
+
+def test_dropout_keeps_a_share_and_scales_it():
+    y = layers.Dropout(0.25)(X, training=True)
+    kept = y != 0
+    assert kept.mean() == pytest.approx(0.75, abs=0.02)
+    np.testing.assert_allclose(y[kept], X[kept] / 0.75, rtol=1e-6)
+
+
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_spatial_dropout_drops_whole_channels(data_format):
+    y = layers.SpatialDropout2D(0.5, data_format=data_format)(X, training=True) != 0
+    axes = (1, 2) if data_format == "channels_last" else (2, 3)
+    assert (y.all(axes) == y.any(axes)).all()
+    assert y.mean() == pytest.approx(0.5, abs=0.06)
+
+
+def test_noise():
+    y = layers.GaussianNoise(0.5)(X, training=True) - X
+    assert y.std() == pytest.approx(0.5, rel=0.02)
+    assert abs(y.mean()) < 0.02
+
+
+def test_flip_mirrors_about_half_of_the_images():
+    y = layers.RandomFlip("horizontal")(X, training=True)
+    same = (y == X).all((1, 2, 3))
+    assert same.mean() == pytest.approx(0.5, abs=0.15)
+    np.testing.assert_array_equal(y[~same], X[~same][:, :, ::-1])
+
+
+def test_crop_takes_windows_in_training_and_the_middle_else():
+    layer = layers.RandomCrop(4, 4)
+    assert layer.compute_output_shape((None, 6, 6, 4)) == (None, 4, 4, 4)
+    np.testing.assert_array_equal(layer(X, training=False), X[:, 1:5, 1:5])
+    y = layer(X, training=True)
+    windows = [X[:, i : i + 4, j : j + 4] for i in range(3) for j in range(3)]
+    assert all(any((image == window[n]).all() for window in windows) for n, image in enumerate(y))
+    with pytest.raises(ValueError, match="at least 7 rows"):
+        layers.RandomCrop(7, 4)(X)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: layers.Dropout(0.5), lambda: layers.GaussianNoise(1.0), lambda: layers.RandomFlip()],
+    ids=["Dropout", "GaussianNoise", "RandomFlip"],
+)
+def test_seeds_and_inference(make):
+    def draw():
+        set_random_seed(3)
+        return make()(X, training=True)
+
+    np.testing.assert_array_equal(draw(), draw())
+    assert (make()(X, training=True) != draw()).any()
+    np.testing.assert_array_equal(make()(X, training=False), X)
