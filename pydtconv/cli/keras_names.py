@@ -53,6 +53,7 @@ INSTEAD = {
     "load_model": "Model.load_weights on a model built anew",
     "src": "the public names of keras (keras.src is private to Keras)",
     "wrappers": "a NumPy loop around Model.fit",
+    "random": "numpy.random, keras.utils.set_random_seed, and the layers Dropout, RandomFlip, RandomCrop",
     **dict.fromkeys(
         ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "TimeDistributed", "Embedding", "MultiHeadAttention"),
         "Conv1D, Conv2D or Dense over a window: there are no recurrent, attention or text layers",
@@ -156,11 +157,21 @@ class Finder(MetaPathFinder, Loader):
         name = target_name(spec.name)
         if name is None:
             return Alias(spec.name, None, tensorflow_names.table(spec.name))
-        target = importlib.import_module(name)
-        return Alias(spec.name, target, {"__version__": keras_version()} if name == "pydtconv" else {})
+        return Alias(spec.name, importlib.import_module(name), table(name))
 
     def exec_module(self, module: ModuleType) -> None:
         """An alias has nothing to execute."""
+
+
+def table(name: str) -> dict[str, Any]:
+    """Names of Keras that have a meaning only in a script that takes pydtconv for Keras."""
+    from pydtconv.backend import backend
+
+    return {
+        "pydtconv": {"__version__": keras_version()},
+        # tracebacks are never filtered, so there is nothing to switch off
+        "pydtconv.config": {"backend": backend, "disable_traceback_filtering": lambda: None},
+    }.get(name, {})
 
 
 def keras_version() -> str:

@@ -105,7 +105,7 @@ class ConvBlock(layers.Layer):
     def __init__(self, filters, **kwargs):
         super().__init__(**kwargs)
         self.conv = layers.Conv2D(filters, 3, padding="same", use_bias=False)
-        self.bn = layers.BatchNormalization()
+        self.bn = layers.BatchNormalization(momentum=0.9)
 
     def call(self, x, training=None):
         return keras.activations.relu(self.bn(self.conv(x), training=training))
