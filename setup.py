@@ -76,8 +76,10 @@ def system_blis():
         return [], []
     if root == "pkg-config":
         command = ["pkg-config", "blis"]
-        found = [subprocess.run([*command, what], capture_output=True, text=True, check=False) for what in
-                 ("--cflags", "--libs")]
+        found = [
+            subprocess.run([*command, what], capture_output=True, text=True, check=False)
+            for what in ("--cflags", "--libs")
+        ]
         if any(result.returncode for result in found):
             raise SystemExit("error: BLIS_ROOT=pkg-config: pkg-config knows no blis")
         compile_flags, link_flags = (shlex.split(result.stdout) for result in found)
@@ -88,7 +90,8 @@ def system_blis():
         if not headers or not libraries:
             raise SystemExit(f"error: BLIS_ROOT={root}: no blis.h in include/ or no libblis in lib/")
         folder = libraries[0].parent
-        compile_flags, link_flags = ["-isystem", str(headers[0].parent)], [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lblis"]
+        compile_flags = ["-isystem", str(headers[0].parent)]
+        link_flags = [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lblis"]
     from_1 = any("bli_cntx_get_ukr_dt" in header.read_text() for header in headers if header.exists())
     return ["-DDTCONV_SYSTEM_BLIS", *(["-DDTCONV_SYSTEM_BLIS_1"] if from_1 else []), *compile_flags], link_flags
 

@@ -167,11 +167,12 @@ def table(name: str) -> dict[str, Any]:
     """Names of Keras that have a meaning only in a script that takes pydtconv for Keras."""
     from pydtconv.backend import backend
 
-    return {
-        "pydtconv": {"__version__": keras_version()},
+    if name == "pydtconv":
+        return {"__version__": keras_version()}
+    if name == "pydtconv.config":
         # tracebacks are never filtered, so there is nothing to switch off
-        "pydtconv.config": {"backend": backend, "disable_traceback_filtering": lambda: None},
-    }.get(name, {})
+        return {"backend": backend, "disable_traceback_filtering": lambda: None}
+    return {}
 
 
 def keras_version() -> str:
