@@ -12,8 +12,8 @@ from pydtconv.callbacks.monitor import Monitor, say
 class ModelCheckpoint(Monitor):
     """Writes after each epoch, or after save_freq batches.
 
-    filepath: ends in ".keras", or in ".weights.h5" with save_weights_only; `{epoch}` (counted from 1), `{batch}` and the
-    results' names are filled in, as in "model-{epoch:02d}-{val_loss:.2f}.keras".
+    filepath: ends in ".keras", or in ".weights.h5" with save_weights_only; `{epoch}` (counted from 1), `{batch}` and
+    the results' names are filled in, as in "model-{epoch:02d}-{val_loss:.2f}.keras".
     save_best_only: only when `monitor` got better (than initial_value_threshold, at first).
     """
 

@@ -44,8 +44,8 @@ from pydtconv.losses.regression import (
     poisson,
     squared_hinge,
 )
-from pydtconv.saving.registry import Registry
 from pydtconv.naming import to_snake_case
+from pydtconv.saving.registry import Registry
 
 _CLASSES: tuple[Any, ...] = (
     BinaryCrossentropy,

@@ -149,8 +149,8 @@ class SparseCategoricalCrossentropy(LossFunctionWrapper):
         if y_true.shape[1:] not in (tuple(rest), (*y_pred_shape[1:axis], 1, *y_pred_shape[axis + 1 :])):
             told = ", ".join(["n", *map(str, rest)])
             raise ValueError(
-                f"{self.name}: expected class numbers of shape ({told}), got shape {y_true.shape}; for one-hot labels use "
-                "'categorical_crossentropy'"
+                f"{self.name}: expected class numbers of shape ({told}), got shape {y_true.shape}; "
+                "for one-hot labels use 'categorical_crossentropy'"
             )
         ignored = self._fn_kwargs["ignore_class"]
         labels = y_true if ignored is None else y_true[y_true != ignored]

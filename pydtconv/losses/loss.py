@@ -76,7 +76,7 @@ class LossFunctionWrapper(Loss):
 
 
 def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, Any]:
-    """Lists and arrays as arrays that ops take: floats of the predictions' type; labels stay integers where they are."""
+    """Lists and arrays as arrays that ops take: floats of the predictions' type; labels that are integers stay so."""
     if not hasattr(y_pred, "apply_op"):
         y_pred = np.asarray(y_pred)
         y_pred = np.ascontiguousarray(y_pred, y_pred.dtype if y_pred.dtype.kind == "f" else config.floatx())

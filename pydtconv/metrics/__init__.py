@@ -63,8 +63,8 @@ from pydtconv.metrics.means import (
 )
 from pydtconv.metrics.metric import Metric
 from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, Sum
-from pydtconv.saving.registry import Registry
 from pydtconv.naming import to_snake_case
+from pydtconv.saving.registry import Registry
 
 _CLASSES: tuple[Any, ...] = (
     AUC,

@@ -1,8 +1,8 @@
 """Counts of right and wrong positives and negatives, precision, recall, and the area under a curve of them.
 
-A prediction counts as positive at a threshold when it is greater.  The counts of all thresholds come from one histogram:
-a prediction falls into the bin of how many (sorted) thresholds it exceeds, and the positives at a threshold are the sum
-of the bins above it.
+A prediction counts as positive at a threshold when it is greater.  The counts of all thresholds come from one
+histogram: a prediction falls into the bin of how many (sorted) thresholds it exceeds, and the positives at a threshold
+are the sum of the bins above it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def divide(x: Any, y: Any) -> np.ndarray:
 
 
 class _Confusion(Metric):
-    """Counts for every threshold: true_positives, false_positives, true_negatives, false_negatives (thresholds[, labels])."""
+    """Counts for every threshold: true_positives, false_positives, true_negatives, false_negatives (thresholds)."""
 
     def __init__(self, thresholds: Sequence[float], name: str | None, dtype: str | None) -> None:
         super().__init__(dtype, name)
@@ -288,8 +288,8 @@ class AUC(_Confusion):
 def _interpolated(found: np.ndarray, wrong: np.ndarray, missed: np.ndarray) -> float:
     """The area under precision against recall where found and wrong grow linearly between thresholds.
 
-    With p = found + wrong and slope = d found / d p, precision is (a + slope * p) / p, of which the integral over recall
-    is slope * (d found + a * log(p_1 / p_0)) / (found + missed).
+    With p = found + wrong and slope = d found / d p, precision is (a + slope * p) / p, of which the integral over
+    recall is slope * (d found + a * log(p_1 / p_0)) / (found + missed).
     """
     p = found + wrong
     gain = found[:-1] - found[1:]

@@ -83,7 +83,7 @@ class MeanMetricWrapper(Mean):
     def __init__(
         self, fn: Callable[..., Any], name: str | None = None, dtype: str | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(name or getattr(fn, "__name__", type(fn).__name__), dtype)
+        super().__init__(name or str(getattr(fn, "__name__", type(fn).__name__)), dtype)
         self._fn = fn
         self._fn_kwargs = kwargs
 

@@ -73,12 +73,11 @@ class AdamW(Adam):
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         amsgrad: bool = False,
-        **shared: Unpack[Shared],
+        **shared: Any,
     ) -> None:
         if weight_decay is None:
             raise ValueError("AdamW: expected weight_decay to be a float, got None; Adam is the same without it")
-        shared["weight_decay"] = weight_decay
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, **shared)
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay=weight_decay, **shared)
 
 
 class Nadam(Optimizer):

@@ -15,10 +15,10 @@ import numpy as np
 
 from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.variable import Variable
+from pydtconv.naming import auto_name
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.utils.lookup import near
-from pydtconv.naming import auto_name
 
 Flat = np.ndarray
 Arrays = Mapping[str, np.ndarray]

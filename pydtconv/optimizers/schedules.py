@@ -101,7 +101,7 @@ class PiecewiseConstantDecay(LearningRateSchedule):
 
 
 class PolynomialDecay(LearningRateSchedule):
-    """end + (initial - end) * (1 - step / decay_steps) ** power; constant after decay_steps, or longer cycles where cycle."""
+    """end + (initial - end) * (1 - step / decay_steps) ** power; then constant, or in longer cycles where cycle."""
 
     def __init__(
         self,

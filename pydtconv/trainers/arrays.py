@@ -109,8 +109,8 @@ def class_weights(y: Any, weights: Mapping[int, float]) -> np.ndarray:
 class ArrayData:
     """Batches of batch_size samples (the last one may be smaller), in the order of the arrays or shuffled.
 
-    shuffle: True (samples), "batch" (batches), or False.  Shuffled batches are gathered into the same buffers each time:
-    a batch is valid until the next one.
+    shuffle: True (samples), "batch" (batches), or False.  Shuffled batches are gathered into the same buffers each
+    time: a batch is valid until the next one.
     """
 
     restarts = True
@@ -151,15 +151,19 @@ class ArrayData:
             np.random.default_rng(next_seed()).shuffle(starts[: self.samples // self.batch_size])
         elif self.shuffle:
             order = np.random.default_rng(next_seed()).permutation(self.samples)
-        for start in starts:
+        for start in starts.tolist():
             stop = min(start + self.batch_size, self.samples)
             leaves = self._slices(start, stop) if order is None else self._gathered(order[start:stop])
-            yield Batch(*tree.pack_sequence_as(self._structure, leaves), size=int(stop - start))
+            yield self._packed(leaves, stop - start)
 
     def first(self) -> Batch:
         """The first samples, in the order of the arrays."""
         size = min(self.batch_size, self.samples)
-        return Batch(*tree.pack_sequence_as(self._structure, self._slices(0, size)), size=size)
+        return self._packed(self._slices(0, size), size)
+
+    def _packed(self, leaves: list[Any], size: int) -> Batch:
+        x, y, sample_weight = tree.pack_sequence_as(self._structure, leaves)
+        return Batch(x, y, sample_weight, size)
 
     def _slices(self, start: int, stop: int) -> list[Any]:
         return [None if leaf is None else leaf[start:stop] for leaf in self._leaves]

@@ -79,11 +79,12 @@ class Traced:
         names = getattr(self, kind)
         tensors: list[Tensor | None] = []
         for i, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
-            wanted = value is not None and dtype is not None
-            name = f"{kind}{i}" if wanted else None
-            names.append(name)
-            spec = Spec(tuple(value.shape), dtype) if wanted else None
-            tensors.append(self.graph.input(name, spec) if name is not None and spec is not None else None)
+            if value is None or dtype is None:
+                names.append(None)
+                tensors.append(None)
+            else:
+                names.append(f"{kind}{i}")
+                tensors.append(self.graph.input(names[-1], Spec(tuple(value.shape), dtype)))
         return tensors
 
 
@@ -96,6 +97,7 @@ class Steps:
         self.memory.state.seed = next_seed()
         self._steps: OrderedDict[Any, Step] = OrderedDict()
         self._values: list[tuple[Any, np.ndarray]] = []
+        self._trainable: list[int] | None = None
 
     def forget(self) -> None:
         """Drops all steps and the store, for a model that is compiled anew; variables keep their values."""
@@ -103,10 +105,17 @@ class Steps:
         self.memory.store = None
         self.memory.generation += 1
         self._values = []
+        self._trainable = None
+
+    def check_trainable(self) -> None:
+        """Drops all steps where other variables are to be trained than those that the steps were traced with."""
+        trainable = [id(variable) for variable in self.model.trainable_variables]
+        if self._trainable is not None and trainable != self._trainable:
+            self.forget()
 
     def step(self, kind: str, batch: Batch, targets: Targets | None, memory_limit: int | None = None) -> Step:
         """The step for batches of this shape."""
-        leaves = [leaf for leaf in tree.flatten((batch.x, batch.y, batch.sample_weight))]
+        leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
         shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
         key = (kind, shapes, memory_limit, config.num_threads())
         step = self._steps.get(key)
@@ -115,6 +124,8 @@ class Steps:
             plan = build_plan(traced.graph, memory_limit=memory_limit, slots=self._slots())
             step = self._steps[key] = Step(Executor(plan, self.memory), traced)
             self._note_values()
+            if kind == "train":
+                self._trainable = [id(variable) for variable in self.model.trainable_variables]
             if len(self._steps) > _KEPT:
                 self._steps.popitem(last=False)
         else:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import tree
 from pydtconv.trainers.arrays import ArrayData, Batch, class_weights, count_samples, is_arrays, to_arrays
 from pydtconv.utils.random import next_seed
 
@@ -22,7 +21,7 @@ class StreamData:
     """
 
     def __init__(
-        self, source: Iterable[Any], shuffle: bool | str = False, class_weight: Mapping[int, float] | None = None
+        self, source: Any, shuffle: bool | str = False, class_weight: Mapping[int, float] | None = None
     ) -> None:
         self.source = source
         self.class_weight = class_weight
@@ -49,7 +48,7 @@ class StreamData:
         if self.indexed:
             if self.num_batches == 0:
                 raise ValueError(f"x: expected at least one batch, got an empty {type(self.source).__name__}")
-            return self._batch(self.source[0])  # type: ignore[index]
+            return self._batch(self.source[0])
         if self._first is None:
             self._started = iter(self.source)
             item = next(self._started, None)
@@ -61,9 +60,9 @@ class StreamData:
     def _indexed_items(self) -> Iterator[Any]:
         workers = getattr(self.source, "workers", 1) or 1
         order: Iterable[int] = _counting(self.num_batches)
-        if self.shuffle:
+        if self.shuffle and self.num_batches is not None:
             order = np.random.default_rng(next_seed()).permutation(self.num_batches).tolist()
-        get = self.source.__getitem__  # type: ignore[attr-defined]
+        get = self.source.__getitem__
         if workers <= 1:
             yield from map(get, order)
         else:

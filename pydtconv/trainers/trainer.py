@@ -1,7 +1,7 @@
 """`Trainer`: compile, fit, evaluate and predict; the part of a model that trains it.
 
-A step is traced once for each shape of batch, planned, and run by an executor (see steps.py); its predictions then update
-the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays of the model's store.
+A step is traced once for each shape of batch, planned, and run by an executor (see steps.py).  Its predictions then
+update the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays of the store.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import callbacks as callbacks_module
-from pydtconv import optimizers as optimizers_module
 from pydtconv import ops, tree
+from pydtconv import optimizers as optimizers_module
 from pydtconv.graph import Plan, current_graph
 from pydtconv.metrics import Mean, Metric
 from pydtconv.trainers.arrays import ArrayData, Batch, is_arrays, split_tail, to_arrays
@@ -42,6 +42,8 @@ class Trainer:
     _targets: Targets | None = None
     _compiled_metrics: CompiledMetrics | None = None
     _memory_limit: int | None = None
+    _loss_tracker: Mean
+    _loss_trackers: dict[str, Mean]
 
     def __init__(self) -> None:
         self._set("_loss_tracker", Mean(name="loss"))
@@ -80,13 +82,13 @@ class Trainer:
         auto_scale_loss: without effect on float32 and float64, which need no scaling.
         run_eagerly: only False; a step never runs as Python, layer by layer.
 
-        Which variables are trained is settled here: changes of `trainable` take effect with the next compile.
-        Raises ValueError and TypeError, before anything is changed, for what does not name an optimizer, loss or metric.
+        Layers that are frozen, or thawed, afterwards count from the next fit or train_on_batch on.
+        Raises ValueError and TypeError, before anything is changed, for what names no optimizer, loss or metric.
         """
         _check_overrides(type(self))
         if run_eagerly:
             raise ValueError(
-                "run_eagerly: expected False, got True: a step runs as a plan. To look at values inside, call layers on "
+                "run_eagerly: expected False, got True: a step runs as a plan. To see values inside, call layers on "
                 "arrays (model.layers[0](x)) or make a model of an inner output (Model(model.inputs, layer.output))"
             )
         if jit_compile not in (True, False, "auto"):
@@ -110,7 +112,6 @@ class Trainer:
         self._set("jit_compile", jit_compile)
         self._set("compiled", True)
         self._set("stop_training", False)
-        self._set("_trainable_at_compile", None)
         self._set(
             "_compile_config",
             {
@@ -250,6 +251,8 @@ class Trainer:
         batch = data.first()
         check_inputs(self, batch.x)
         self._steps.check_values()
+        if kind == "train":
+            self._steps.check_trainable()
         targets = None if kind == "predict" else self._targets
         step = self._steps.step(kind, batch, targets, self._memory_limit)
         if targets is not None:
@@ -518,7 +521,7 @@ def _check_overrides(kind: type) -> None:
     for name in ("train_step", "test_step", "predict_step", "make_train_function", "make_test_function"):
         if hasattr(kind, name):
             raise NotImplementedError(
-                f"{kind.__name__}.{name}: custom steps are not supported, a step is planned ahead. Write a custom loss, "
-                "override compute_loss(x, y, y_pred, sample_weight, training) in functions of pydtconv.ops, or loop over "
-                "train_on_batch and test_on_batch"
+                f"{kind.__name__}.{name}: custom steps are not supported, a step is planned ahead. Write a custom "
+                "loss, override compute_loss(x, y, y_pred, sample_weight, training) in functions of pydtconv.ops, or "
+                "loop over train_on_batch and test_on_batch"
             )

@@ -1,4 +1,4 @@
-"""Optimizers: steps against Keras (which rounds some scalars to float32), state, clipping, averaging, accumulation, saving."""
+"""Optimizers: steps against Keras (which rounds some scalars to float32), state, clipping, averaging, saving."""
 
 import numpy as np
 import pytest

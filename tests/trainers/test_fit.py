@@ -248,6 +248,17 @@ def test_frozen_layers_stay_and_keep_the_state_of_the_rest():
         np.testing.assert_array_equal(a, b)
 
 
+def test_layers_frozen_without_compile_stay_from_the_next_fit_on():
+    model = classifier(optimizer=optimizers.SGD(0.1, momentum=0.9))
+    model.fit(X, Y, verbose=0)
+    model.layers[0].trainable = False
+    frozen, rest = model.layers[0].get_weights(), model.layers[1].get_weights()
+    model.fit(X, Y, verbose=0)
+    for a, b in zip(frozen, model.layers[0].get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(rest[0], model.layers[1].get_weights()[0])
+
+
 def test_two_models_that_share_layers_train_the_same_variables():
     x = layers.Input((4,))
     shared = layers.Dense(3, activation="tanh")
@@ -281,8 +292,10 @@ def test_own_loss_function_and_own_total():
 
 
 def test_loss_scale_and_accumulation():
-    plain, scaled, summed = line(), line(optimizer=optimizers.SGD(0.5, loss_scale_factor=16.0)), line(
-        optimizer=optimizers.SGD(0.5, gradient_accumulation_steps=2)
+    plain, scaled, summed = (
+        line(),
+        line(optimizer=optimizers.SGD(0.5, loss_scale_factor=16.0)),
+        line(optimizer=optimizers.SGD(0.5, gradient_accumulation_steps=2)),
     )
     plain.fit(XS[:, None], YS[:, None], batch_size=10, shuffle=False, verbose=0)
     scaled.fit(XS[:, None], YS[:, None], batch_size=10, shuffle=False, verbose=0)
