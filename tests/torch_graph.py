@@ -1,7 +1,7 @@
 """Evaluates a traced graph with PyTorch: every operator by PyTorch's own, gradients by autograd.
 
-The graph must be as traced (before a plan rewrites it), so that fused operators are compared with their parts.  Works in
-float64 or float32 as the graph does.  What it does not know it refuses by name.
+The graph must be as traced (before a plan rewrites it), so that fused operators are compared with their parts.  Works
+in float64 or float32 as the graph does.  What it does not know it refuses by name.
 """
 
 from __future__ import annotations

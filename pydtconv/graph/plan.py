@@ -146,11 +146,12 @@ class Plan:
 def build_plan(graph: Graph, variant: str | None = None, memory_limit: int | None = None, slots: int = 0) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
-    variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed; where
-    the fastest algorithms need more, those with the smallest workspaces are taken instead.  slots: flat arrays of the
-    optimizer, for the prediction only.
+    variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed;
+    where the fastest algorithms need more, those with the smallest workspaces are taken instead.  slots: flat arrays
+    of the optimizer, for the prediction only.
 
-    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan fits.
+    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
+    fits.
     """
     variant = variant_of(variant).name
     if graph.loss is not None and graph.loss.shape != ():

@@ -165,7 +165,7 @@ def _order(node: Node | None) -> tuple[int, ...] | None:
 
 
 def _before_transpose(node: Node, order: tuple[int, ...]) -> Op | None:
-    """The operator that does on untransposed inputs what the node's does on transposed ones; None where there is none."""
+    """The operator that does on untransposed inputs what the node's does on transposed ones, if there is one."""
     if isinstance(node.op, Activation):
         return node.op
     if isinstance(node.op, (Add, Subtract, Multiply, Maximum, Minimum)):

@@ -57,7 +57,7 @@ def dense(size: int, width: int) -> Any:
             new = layers.ReLU()(layers.BatchNormalization()(new))
             new = layers.Conv2D(width, 3, padding="same", use_bias=False)(new)
             x = layers.Concatenate()([x, new])
-        x = layers.AveragePooling2D()(layers.Conv2D(2 * width, 1, use_bias=False)(x))
+        x = layers.AveragePooling2D(2)(layers.Conv2D(2 * width, 1, use_bias=False)(x))
     x = layers.GlobalAveragePooling2D()(x)
     return keras.Model(inputs, layers.Dense(10)(x))
 

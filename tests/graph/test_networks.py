@@ -1,0 +1,58 @@
+"""Whole networks: values and gradients against PyTorch from equal weights, whatever has been fused and placed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.graph.networks import NETWORKS
+
+import pydtconv as keras
+from pydtconv import ops
+from pydtconv.conv import VARIANTS
+from pydtconv.graph import Executor, Graph, Memory, build_plan
+from pydtconv.ops.base import Spec
+
+torch_graph = pytest.importorskip("tests.torch_graph", reason="PyTorch is not installed")
+
+
+def trace(model: keras.Model, name: str, size: int, batch: int) -> Graph:
+    graph = Graph(training=True)
+    with graph:
+        x = graph.input("x", Spec((batch, size, size, 3), keras.config.floatx()))
+        y_true = graph.input("y_true", Spec((batch,), "int32"))
+        y = model(x, training=True)
+        loss = ops.CrossEntropy("sparse", from_logits=name != "plain")(y, y_true)
+        graph.outputs = {"y": y}
+        graph.loss = graph.outputs["loss"] = ops.WeightedMean()(loss)
+    return graph
+
+
+@pytest.mark.parametrize("variant", list(VARIANTS))
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_network_equals_pytorch(name: str, variant: str) -> None:
+    keras.config.set_floatx("float64")
+    keras.utils.set_random_seed(3)
+    model = NETWORKS[name](12, 3)
+    rng = np.random.default_rng(1)
+    inputs = {"x": rng.normal(size=(5, 12, 12, 3)), "y_true": rng.integers(0, 10, 5)}
+    expected, gradients = torch_graph.evaluate(trace(model, name, 12, 5), inputs)
+    memory = Memory()
+    executor = Executor(build_plan(trace(model, name, 12, 5), variant=variant), memory)
+    found = executor.run(inputs)
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=1e-9, atol=1e-11)
+    assert memory.store is not None
+    assert len(memory.store.variables) == len(gradients)
+    for variable in memory.store.variables:
+        gradient = memory.store.gradient_of(variable)
+        np.testing.assert_allclose(gradient, gradients[variable.path], rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_fusion_leaves_no_part_of_a_pattern(name: str) -> None:
+    plan = build_plan(trace(NETWORKS[name](12, 3), name, 12, 2))
+    kinds = [type(node.op).__name__ for node in plan.graph.nodes]
+    assert "Bias" not in kinds
+    assert "Activation" not in kinds
+    assert "Softmax" not in kinds
+    assert not [step for step in plan.steps if step.direction == "copy"]
