@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -49,6 +50,14 @@ class Memory:
         if self.store is None or any(variable not in self.store for variable in variables):
             self.store = ParameterStore(variables, dtype)
             self.generation += 1
+            _return_freed_memory()
+
+
+def _return_freed_memory() -> None:
+    """Gives the variables' former arrays back to the system, which glibc would keep; elsewhere nothing is done."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 class Executor:

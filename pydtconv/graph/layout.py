@@ -17,13 +17,9 @@ from pydtconv.graph.storage import Storage, View
 FOREVER = 1 << 30
 
 
-def is_concatenation(node: Node) -> bool:
-    return bool(getattr(node.op, "concatenates", False))
-
-
 def joins_channels(node: Node) -> bool:
-    """Whether the node concatenates images along their channels."""
-    return is_concatenation(node) and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
+    """Whether the node concatenates images along their channels: the plan does that by placing, not by its op."""
+    return bool(getattr(node.op, "concatenates", False)) and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
 
 
 class Layout:

@@ -16,6 +16,7 @@ from typing import Any
 from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.ops import FUSABLE, Activation, Add, Bias, Maximum, Minimum, Multiply, Op, Subtract
 from pydtconv.ops.losses import CrossEntropy
+from pydtconv.ops.random import Dropout
 from pydtconv.ops.shape import Concatenate, Transpose
 from pydtconv.ops.softmax import Softmax
 
@@ -166,7 +167,7 @@ def _order(node: Node | None) -> tuple[int, ...] | None:
 
 def _before_transpose(node: Node, order: tuple[int, ...]) -> Op | None:
     """The operator that does on untransposed inputs what the node's does on transposed ones, if there is one."""
-    if isinstance(node.op, Activation):
+    if isinstance(node.op, Activation) or (isinstance(node.op, Dropout) and node.op.noise_shape is None):
         return node.op
     if isinstance(node.op, (Add, Subtract, Multiply, Maximum, Minimum)):
         return node.op if len({tensor.spec for tensor in node.inputs}) == 1 else None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.layout import Layout, is_concatenation
+from pydtconv.graph.layout import Layout, joins_channels
 from pydtconv.graph.storage import Storage, View
 from pydtconv.ops.base import Retained, Spec
 
@@ -125,14 +125,15 @@ class Scheduler:
         return i in node.op.passes_dy and tensor in self.needed and tensor.spec == node.outputs[0].spec
 
     def _retained(self, node: Node) -> Retained:
-        if node.op.is_view or is_concatenation(node):
+        if node.op.is_view or joins_channels(node):
             return Retained()
         return node.op.retains(self._needs(node))
 
     def _forward(self, node: Node) -> None:
         if node.op.is_view:
             return
-        if is_concatenation(node) and self._forward_concatenation(node):
+        if joins_channels(node):
+            self._forward_concatenation(node)
             return
         x = tuple(self.layout.view(tensor) for tensor in node.inputs)
         y = tuple(self.layout.view(tensor) for tensor in node.outputs)
@@ -142,23 +143,17 @@ class Scheduler:
         self.saved[node] = saved
         self._append(self._with_workspace(Step("forward", node, x=x, y=y, saved=saved)))
 
-    def _forward_concatenation(self, node: Node) -> bool:
-        """Copies the inputs that do not lie in the output already; False when no input lies there (the op copies)."""
-        whole = self.layout.view(node.outputs[0])
-        slices = self._slices(node, whole)
-        if slices is None:
-            return False
-        views = [self.layout.view(tensor) for tensor in node.inputs]
-        for view, part in zip(views, slices, strict=True):
+    def _forward_concatenation(self, node: Node) -> None:
+        """Copies the inputs that do not lie in the output already."""
+        parts = self._slices(node, self.layout.view(node.outputs[0]))
+        for tensor, part in zip(node.inputs, parts, strict=True):
+            view = self.layout.view(tensor)
             if not view.same_place(part):
                 self._append(Step("copy", node, x=(view,), y=(part,)))
-        return True
 
-    def _slices(self, node: Node, whole: View) -> list[View] | None:
+    def _slices(self, node: Node, whole: View) -> list[View]:
         """The parts of a concatenation's output (or of its gradient) that belong to its inputs."""
-        if node.op.axis not in (-1, 3) or len(whole.spec.shape) != 4:  # type: ignore[attr-defined]
-            return None
-        ld = whole.ld or whole.spec.shape[-1]
+        ld = whole.ld or whole.channels
         parts, channel = [], whole.channel
         for tensor in node.inputs:
             parts.append(View(whole.home, tensor.spec, channel, ld))
@@ -185,7 +180,7 @@ class Scheduler:
             self.gradient_order.append(tensor)
 
     def _backward(self, node: Node) -> None:
-        if node.op.is_view or (is_concatenation(node) and len(node.outputs[0].shape) == 4 and node.op.axis in (-1, 3)):  # type: ignore[attr-defined]
+        if node.op.is_view or joins_channels(node):
             self._backward_alias(node)
             return
         dy = [self.gradients.get(tensor) for tensor in node.outputs]
@@ -240,7 +235,7 @@ class Scheduler:
                 dy = self._copied(node, dy, out)
             parts = [View(dy.home, tensor.spec)]
         else:
-            parts = self._slices(node, dy) or []
+            parts = self._slices(node, dy)
         for tensor, part in zip(node.inputs, parts, strict=True):
             if tensor in self.needed:
                 self._pass_on(node, tensor, part, parts)

@@ -147,6 +147,17 @@ def test_workspace_is_bounded():
     assert binding.workspace_bytes(1 << 20, 64, 576, False) <= binding.workspace_bytes(1 << 22, 64, 576, False)
 
 
+def test_smaller_problems_need_no_more_workspace():
+    from pydtconv._ext import gemm as binding
+
+    rng = np.random.default_rng(4)
+    for _ in range(2000):
+        sizes = np.exp(rng.uniform(0, np.log(20000), 3)).astype(int) + 1
+        smaller = np.maximum(sizes * rng.uniform(0.3, 1, 3), 1).astype(int)
+        double = bool(rng.integers(2))
+        assert binding.workspace_bytes(*smaller, double) <= binding.workspace_bytes(*sizes, double), (sizes, smaller)
+
+
 A, B = random((4, 5)), random((5, 6))
 
 
