@@ -25,13 +25,14 @@ class Variable(Operators):
         dtype: str = "float32",
         trainable: bool = True,
         name: str = "variable",
+        copy: bool = True,
     ) -> None:
-        """initializer: a callable (shape, dtype) -> array, or an array."""
+        """initializer: a callable (shape, dtype) -> array, or an array.  copy: False to keep that array itself."""
         if callable(initializer):
             if shape is None:
                 raise ValueError(f"variable {name!r}: a callable initializer needs a shape")
             initializer = initializer(tuple(shape), dtype=dtype)
-        self.value: np.ndarray = np.array(initializer, dtype=dtype, order="C")
+        self.value: np.ndarray = np.array(initializer, dtype=dtype, order="C", copy=True if copy else None)
         if shape is not None and self.value.shape != tuple(shape):
             raise ValueError(f"variable {name!r}: expected shape {tuple(shape)}, got {self.value.shape}")
         self.name = name

@@ -183,25 +183,35 @@ class Optimizer:
                 _clip_norm(gradients[self._store.slice_of(variable)], self.clipnorm)
 
     # --- variables and their places --------------------------------------------------------------------------------
-    def build(self, variables: Sequence[Variable]) -> None:
-        """Makes the slots of variables that have none yet; those of variables that are gone are dropped."""
+    def build(self, variables: Sequence[Variable], store: Any = None) -> None:
+        """Makes the slots of variables that have none yet; those of variables that are gone are dropped.
+
+        store: the ParameterStore, if there is one already: slots are made in its flat arrays at once.
+        """
         previous = self._slots
         self._variables = list(variables)
         self._slots = {}
         for variable in self._variables:
             kept = previous.get(id(variable))
-            self._slots[id(variable)] = kept if kept is not None else self._make_slots(variable)
+            self._slots[id(variable)] = kept if kept is not None else self._make_slots(variable, store)
         if not self.built:
             self._states = self.make_states()
         self.built = True
         if [*previous] != [*self._slots]:
             self._store = None
 
-    def _make_slots(self, variable: Variable) -> dict[str, Variable]:
+    def _make_slots(self, variable: Variable, store: Any) -> dict[str, Variable]:
         slots = {}
         for name in self.all_slots():
-            start = np.full(variable.shape, self.slot_initial(name), variable.dtype)
-            slots[name] = Variable(start, dtype=variable.dtype, trainable=False, name=f"{variable.name}_{name}")
+            if store is not None and variable in store:
+                start = store.slot(f"{self.name}/{name}")[store.slice_of(variable)].reshape(variable.shape)
+            else:
+                start = np.zeros(variable.shape, variable.dtype)
+            if self.slot_initial(name):
+                start.fill(self.slot_initial(name))
+            slots[name] = Variable(
+                start, dtype=variable.dtype, trainable=False, name=f"{variable.name}_{name}", copy=False
+            )
             slots[name].path = f"{self.name}/{variable.path.replace('/', '_')}_{name}"
         return slots
 
@@ -226,8 +236,9 @@ class Optimizer:
             flat = self._flat[name] = store.slot(f"{self.name}/{name}")
             for variable in store.variables:
                 part, slot = store.slice_of(variable), self._slots[id(variable)][name]
-                flat[part] = slot.value.reshape(-1)
-                slot.value = flat[part].reshape(variable.shape)
+                if slot.value.base is not flat:
+                    flat[part] = slot.value.reshape(-1)
+                    slot.value = flat[part].reshape(variable.shape)
         self._runs = list(self._runs_of(store))
         self._constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
         self._store = store

@@ -262,7 +262,7 @@ class Trainer:
             self._compiled_metrics.build(targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes))
         if kind == "train":
             self._check_trainable()
-            self.optimizer.build(self.trainable_variables)  # type: ignore[attr-defined]
+            self.optimizer.build(self.trainable_variables, self._steps.memory.store)  # type: ignore[attr-defined]
 
     def _check_trainable(self) -> None:
         if not self.trainable_variables:  # type: ignore[attr-defined]
