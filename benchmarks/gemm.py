@@ -42,9 +42,21 @@ def kernel_rows(dtype: str) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for kernel in microkernels.available(dtype):
         rate = microkernels.measure(kernel.name, dtype) if kernel.usable else None
-        rows.append({"kernel": kernel.name, "dtype": dtype, "MR": kernel.mr, "NR": kernel.nr, "MC": kernel.mc,
-                     "KC": kernel.kc, "NC": kernel.nc, "GFLOPS": rate, "share": rate and rate / peak,
-                     "in force": "*" if kernel.name == chosen else "", "remark": kernel.reason})
+        rows.append(
+            {
+                "kernel": kernel.name,
+                "dtype": dtype,
+                "MR": kernel.mr,
+                "NR": kernel.nr,
+                "MC": kernel.mc,
+                "KC": kernel.kc,
+                "NC": kernel.nc,
+                "GFLOPS": rate,
+                "share": rate and rate / peak,
+                "in force": "*" if kernel.name == chosen else "",
+                "remark": kernel.reason,
+            }
+        )
     rows.append({"kernel": "FMA peak", "dtype": dtype, "GFLOPS": peak, "share": 1.0})
     return [{name: row.get(name) for name in rows[0]} for row in rows]
 
@@ -77,8 +89,21 @@ def measure_products(dtype: str, threads: int, shapes: list, seconds: float, cpu
                 side()
                 taken.append(clock() - start)
         rate, peer = (2e-9 * m * n * k / statistics.median(taken) for taken in times)
-        rows.append({"shape": name, "m": m, "n": n, "k": k, "dtype": dtype, "threads": threads, "pydtconv": rate,
-                     "numpy": peer, "ratio": rate / peer, "share of peak": rate / peak, "peak": peak})
+        rows.append(
+            {
+                "shape": name,
+                "m": m,
+                "n": n,
+                "k": k,
+                "dtype": dtype,
+                "threads": threads,
+                "pydtconv": rate,
+                "numpy": peer,
+                "ratio": rate / peer,
+                "share of peak": rate / peak,
+                "peak": peak,
+            }
+        )
     return rows
 
 
@@ -87,8 +112,13 @@ def product_rows(dtype: str, threads: int, shapes: list, seconds: float, cpu_tim
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
         environment[name] = str(threads)
     job = json.dumps([dtype, threads, shapes, seconds, cpu_time])
-    result = subprocess.run([sys.executable, "-m", "benchmarks.gemm", "--job", job], env=environment, text=True,
-                            stdout=subprocess.PIPE, check=True)
+    result = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gemm", "--job", job],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     return json.loads(result.stdout)
 
 
@@ -110,9 +140,14 @@ def main() -> None:
     if options.kernels_only:
         return
     threads = [1] if options.cpu_time else options.threads
-    products = [row for dtype in options.dtypes for count in threads
-                for row in product_rows(dtype, count, SQUARE + (CONVOLUTIONS if dtype == "float32" else []),
-                                        options.seconds, options.cpu_time)]
+    products = [
+        row
+        for dtype in options.dtypes
+        for count in threads
+        for row in product_rows(
+            dtype, count, SQUARE + (CONVOLUTIONS if dtype == "float32" else []), options.seconds, options.cpu_time
+        )
+    ]
     clock = "CPU time" if options.cpu_time else "wall time"
     report.print_table(f"Products, GFLOPS (medians of alternating calls, {clock})", products)
     print(report.write_csv("gemm", products))
@@ -120,9 +155,17 @@ def main() -> None:
         rows = [row for row in products if row["threads"] == count and row["dtype"] == "float32"]
         if rows:
             series = {side: [float(str(row[side])) for row in rows] for side in ("pydtconv", "numpy")}
-            print(report.plot_bars(f"gemm_{count}", f"SGEMM, {count} thread{'s' * (count > 1)}",
-                                   [str(row["shape"]) for row in rows], series, "GFLOPS", float(str(rows[0]["peak"])),
-                                   "FMA peak"))
+            print(
+                report.plot_bars(
+                    f"gemm_{count}",
+                    f"SGEMM, {count} thread{'s' * (count > 1)}",
+                    [str(row["shape"]) for row in rows],
+                    series,
+                    "GFLOPS",
+                    float(str(rows[0]["peak"])),
+                    "FMA peak",
+                )
+            )
 
 
 if __name__ == "__main__":

@@ -95,8 +95,15 @@ def write_csv(name: str, rows: Sequence[Row]) -> Path:
     return path
 
 
-def plot_bars(name: str, title: str, labels: Sequence[str], series: Mapping[str, Sequence[float]], ylabel: str,
-              top: float | None = None, top_label: str = "") -> Path | None:
+def plot_bars(
+    name: str,
+    title: str,
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    ylabel: str,
+    top: float | None = None,
+    top_label: str = "",
+) -> Path | None:
     """Grouped bars into benchmarks/results/<name>.png, with a line at `top` (the peak); None without matplotlib."""
     try:
         import matplotlib

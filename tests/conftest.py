@@ -8,7 +8,6 @@ import pytest
 from pydtconv import config
 from pydtconv.utils import clear_session, set_random_seed
 
-
 # processes that tests start find the package too, installed or not
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")])

@@ -43,8 +43,8 @@ DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_
     s.nc = round_up(ceil_div(n_round, ceil_div(n_round, s.nc)), s.nr);
     const int64_t mc = in_place ? ROWS_IN_PLACE : l2 / 4 / (s.kc * size);
     s.mc = min(max(1, mc / s.mr) * s.mr, round_up(max(m, 1), s.mr));
-    /* Room for the blocks of this problem and of every smaller one: a caller that cuts its last piece shorter gets other
-     * blocks but needs no more than it has asked for. */
+    /* Room for the blocks of this problem and of every smaller one: a caller that cuts its last piece shorter gets
+     * other blocks but needs no more than it has asked for. */
     const int64_t kc_limit = round_up(kc_most * 5 / 4, 8), pieces = ceil_div(max(k, 1), kc_most / 2);
     const int64_t b_limit = max(max(B_WHOLE, l2 * 3 / 4) / size, kc_limit * s.nr);
     s.b_size = (size_t)min((max(k, 1) + 8 * pieces) * n_round, b_limit);

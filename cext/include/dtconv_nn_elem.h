@@ -117,8 +117,8 @@ dtconv_status DT(bilinear_forward)(int64_t n, int64_t ih, int64_t iw, int64_t oh
 dtconv_status DT(bilinear_backward)(int accumulate, int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow,
                                     int64_t c, const real *dy, int64_t lddy, real *dx, int64_t lddx);
 
-/* What random numbers depend on: seed, stream (one for each random node), step, and the index of the element or sample in
- * the global batch.  Nothing else, so they are the same on any number of threads and in forward and backward. */
+/* What random numbers depend on: seed, stream (one for each random node), step, and the index of the element or sample
+ * in the global batch.  Nothing else, so they are the same on any number of threads and in forward and backward. */
 #ifndef DTCONV_RANDOM_KEY
 #define DTCONV_RANDOM_KEY
 typedef struct {
@@ -128,18 +128,20 @@ typedef struct {
 } dtconv_random_key;
 #endif
 
-/* y (+)= x with probability 1 - rate, divided by that, else 0.  x NULL: ones.  Rows of c elements, ldx and ldy apart. */
-dtconv_status DT(dropout)(const dtconv_random_key *key, double rate, int accumulate, int64_t rows, int64_t c, const real *x,
-                          int64_t ldx, real *y, int64_t ldy);
+/* y (+)= x with probability 1 - rate, divided by that, else 0.  x NULL: ones.  Rows of c elements, ldx and ldy apart.
+ */
+dtconv_status DT(dropout)(const dtconv_random_key *key, double rate, int accumulate, int64_t rows, int64_t c,
+                          const real *x, int64_t ldx, real *y, int64_t ldy);
 
 /* y = x + stddev * a standard normal variable. */
 dtconv_status DT(gaussian_noise)(const dtconv_random_key *key, double stddev, int64_t rows, int64_t c, const real *x,
                                  int64_t ldx, real *y, int64_t ldy);
 
-/* Random windows of images: y[s] (oh, ow, c) is a window of x[s] (ih, iw, c) at a random place, mirrored along its columns
- * (flip & 1) and rows (flip & 2) with probability 1/2 each.  backward: dx (+)= dy, put back into the window. */
-dtconv_status DT(random_window_forward)(const dtconv_random_key *key, int flip, int64_t n, int64_t ih, int64_t iw, int64_t oh,
-                                        int64_t ow, int64_t c, const real *x, int64_t ldx, real *y, int64_t ldy);
+/* Random windows of images: y[s] (oh, ow, c) is a window of x[s] (ih, iw, c) at a random place, mirrored along its
+ * columns (flip & 1) and rows (flip & 2) with probability 1/2 each.  backward: dx (+)= dy, put back into the window. */
+dtconv_status DT(random_window_forward)(const dtconv_random_key *key, int flip, int64_t n, int64_t ih, int64_t iw,
+                                        int64_t oh, int64_t ow, int64_t c, const real *x, int64_t ldx, real *y,
+                                        int64_t ldy);
 dtconv_status DT(random_window_backward)(const dtconv_random_key *key, int flip, int accumulate, int64_t n, int64_t ih,
                                          int64_t iw, int64_t oh, int64_t ow, int64_t c, const real *dy, int64_t lddy,
                                          real *dx, int64_t lddx);

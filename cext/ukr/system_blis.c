@@ -1,6 +1,7 @@
 /* The kernel that an installed BLIS would use here, when the library is built against one (BLIS_ROOT, see setup.py).
  *
- * BLIS 0.9 or newer: kernels take (m, n, k, ...).  Sizes and preferred storage come from BLIS's own header and context, whose choice for this CPU is taken.
+ * BLIS 0.9 or newer: kernels take (m, n, k, ...).  Sizes and preferred storage come from BLIS's own header and context,
+ * whose choice for this CPU is taken.
  */
 #ifdef DTCONV_SYSTEM_BLIS
 #include <blis.h>

@@ -38,7 +38,8 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_dconv_bias_forward(int64_t, int64_t, double *, int64_t, const double *, dtconv_activation, double)
     int dtconv_sconv_bias_backward(int64_t, int64_t, const float *, int64_t, float *, int64_t, dtconv_activation, float,
                                    float *, void *, size_t)
-    int dtconv_dconv_bias_backward(int64_t, int64_t, const double *, int64_t, double *, int64_t, dtconv_activation, double,
+    int dtconv_dconv_bias_backward(int64_t, int64_t, const double *, int64_t, double *, int64_t, dtconv_activation,
+                                   double,
                                    double *, void *, size_t)
     size_t dtconv_sconv_bias_backward_workspace(int64_t co)
     size_t dtconv_dconv_bias_backward_workspace(int64_t co)
@@ -47,7 +48,8 @@ cdef extern from "dtconv_both.h" nogil:
 cdef dtconv_conv problem_of(tuple sizes, int64_t ldx, int64_t ldy):
     """sizes: n ih iw ci oh ow co kh kw sh sw dil_h dil_w pad_t pad_l groups."""
     cdef dtconv_conv p
-    (p.n, p.ih, p.iw, p.ci, p.oh, p.ow, p.co, p.kh, p.kw, p.sh, p.sw, p.dil_h, p.dil_w, p.pad_t, p.pad_l, p.groups) = sizes
+    (p.n, p.ih, p.iw, p.ci, p.oh, p.ow, p.co, p.kh, p.kw, p.sh, p.sw, p.dil_h, p.dil_w, p.pad_t, p.pad_l,
+     p.groups) = sizes
     p.ldx, p.ldy = ldx, ldy
     return p
 
@@ -67,7 +69,7 @@ def workspace_bytes(tuple sizes, str algorithm, str direction, bint double_preci
 
 
 cdef class Bound:
-    """One pass of a convolution with its arrays; calling it allocates nothing and returns the status of the C library."""
+    """One pass of a convolution with its arrays; a call allocates nothing and returns the C library's status."""
 
     cdef dtconv_conv problem
     cdef dtconv_sconv_args s
@@ -130,9 +132,11 @@ def bias_forward(real[:, :, :, :] y, int64_t ldy, const real[::1] bias, int acti
         bias_data = &bias[0]
     with nogil:
         if real is float:
-            status = dtconv_sconv_bias_forward(pixels, co, y_data, ldy, bias_data, <dtconv_activation> activation, alpha)
+            status = dtconv_sconv_bias_forward(pixels, co, y_data, ldy, bias_data, <dtconv_activation> activation,
+                                               alpha)
         else:
-            status = dtconv_dconv_bias_forward(pixels, co, y_data, ldy, bias_data, <dtconv_activation> activation, alpha)
+            status = dtconv_dconv_bias_forward(pixels, co, y_data, ldy, bias_data, <dtconv_activation> activation,
+                                               alpha)
     return status
 
 
@@ -141,7 +145,8 @@ def bias_backward_workspace(int64_t co, bint double_precision) -> int:
     return dtconv_dconv_bias_backward_workspace(co) if double_precision else dtconv_sconv_bias_backward_workspace(co)
 
 
-def bias_backward(real[:, :, :, :] dy, int64_t lddy, const real[:, :, :, :] y, int64_t ldy, int activation, double alpha,
+def bias_backward(real[:, :, :, :] dy, int64_t lddy, const real[:, :, :, :] y, int64_t ldy, int activation,
+                  double alpha,
                   real[::1] db, unsigned char[::1] workspace) -> int:
     """dy *= act'(y) in place, db = sum of dy over the pixels; y and db may be None.  Returns the status."""
     cdef int status

@@ -28,7 +28,8 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_dpermute(int, const int64_t *, const double *, double *)
     int dtconv_sbilinear_forward(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const float *, int64_t, float *,
                                  int64_t)
-    int dtconv_dbilinear_forward(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const double *, int64_t, double *,
+    int dtconv_dbilinear_forward(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const double *, int64_t,
+                                 double *,
                                  int64_t)
     int dtconv_sbilinear_backward(int, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const float *, int64_t,
                                   float *, int64_t)
@@ -39,14 +40,16 @@ cdef extern from "dtconv_both.h" nogil:
         uint32_t stream
         uint32_t step
         int64_t first
-    int dtconv_sdropout(const dtconv_random_key *, double, int, int64_t, int64_t, const float *, int64_t, float *, int64_t)
+    int dtconv_sdropout(const dtconv_random_key *, double, int, int64_t, int64_t, const float *, int64_t, float *,
+                        int64_t)
     int dtconv_sgaussian_noise(const dtconv_random_key *, double, int64_t, int64_t, const float *, int64_t, float *,
                                  int64_t)
     int dtconv_srandom_window_forward(const dtconv_random_key *, int, int64_t, int64_t, int64_t, int64_t, int64_t,
                                         int64_t, const float *, int64_t, float *, int64_t)
     int dtconv_srandom_window_backward(const dtconv_random_key *, int, int, int64_t, int64_t, int64_t, int64_t,
                                          int64_t, int64_t, const float *, int64_t, float *, int64_t)
-    int dtconv_ddropout(const dtconv_random_key *, double, int, int64_t, int64_t, const double *, int64_t, double *, int64_t)
+    int dtconv_ddropout(const dtconv_random_key *, double, int, int64_t, int64_t, const double *, int64_t, double *,
+                        int64_t)
     int dtconv_dgaussian_noise(const dtconv_random_key *, double, int64_t, int64_t, const double *, int64_t, double *,
                                  int64_t)
     int dtconv_drandom_window_forward(const dtconv_random_key *, int, int64_t, int64_t, int64_t, int64_t, int64_t,
@@ -178,15 +181,18 @@ def bilinear_forward(const floating[:, :, :, :] x, floating[:, :, :, :] y, int64
     check(status)
 
 
-def bilinear_backward(bint accumulate, const floating[:, :, :, :] dy, floating[:, :, :, :] dx, int64_t lddy, int64_t lddx):
+def bilinear_backward(bint accumulate, const floating[:, :, :, :] dy, floating[:, :, :, :] dx, int64_t lddy,
+                      int64_t lddx):
     """dx (+)= the transpose of `bilinear_forward` applied to dy."""
     cdef int status
     with nogil:
         if floating is float:
-            status = dtconv_sbilinear_backward(accumulate, dx.shape[0], dx.shape[1], dx.shape[2], dy.shape[1], dy.shape[2],
+            status = dtconv_sbilinear_backward(accumulate, dx.shape[0], dx.shape[1], dx.shape[2], dy.shape[1],
+                                               dy.shape[2],
                                                dx.shape[3], &dy[0, 0, 0, 0], lddy, &dx[0, 0, 0, 0], lddx)
         else:
-            status = dtconv_dbilinear_backward(accumulate, dx.shape[0], dx.shape[1], dx.shape[2], dy.shape[1], dy.shape[2],
+            status = dtconv_dbilinear_backward(accumulate, dx.shape[0], dx.shape[1], dx.shape[2], dy.shape[1],
+                                               dy.shape[2],
                                                dx.shape[3], &dy[0, 0, 0, 0], lddy, &dx[0, 0, 0, 0], lddx)
     check(status)
 
@@ -229,10 +235,12 @@ def random_window_forward(uint64_t seed, uint32_t stream, uint32_t step, int64_t
     cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
     with nogil:
         if floating is float:
-            status = dtconv_srandom_window_forward(&key, flip, x.shape[0], x.shape[1], x.shape[2], y.shape[1], y.shape[2],
+            status = dtconv_srandom_window_forward(&key, flip, x.shape[0], x.shape[1], x.shape[2], y.shape[1],
+                                                   y.shape[2],
                                                    x.shape[3], &x[0, 0, 0, 0], ldx, &y[0, 0, 0, 0], ldy)
         else:
-            status = dtconv_drandom_window_forward(&key, flip, x.shape[0], x.shape[1], x.shape[2], y.shape[1], y.shape[2],
+            status = dtconv_drandom_window_forward(&key, flip, x.shape[0], x.shape[1], x.shape[2], y.shape[1],
+                                                   y.shape[2],
                                                    x.shape[3], &x[0, 0, 0, 0], ldx, &y[0, 0, 0, 0], ldy)
     check(status)
 

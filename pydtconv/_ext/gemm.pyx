@@ -65,7 +65,9 @@ def workspace_bytes(int64_t m, int64_t n, int64_t k, bint double_precision) -> i
 
 def gemm(const real[:, :] a, const real[:, :] b, real[:, :] out, double alpha, double beta,
          unsigned char[::1] workspace) -> int:
-    """out = alpha * a @ b + beta * out; a (m, k), b (k, n) with any strides, rows of out contiguous.  Returns the status.
+    """out = alpha * a @ b + beta * out; a (m, k), b (k, n) with any strides, rows of out contiguous.
+
+    Returns the status.
 
     The caller has checked shapes, strides and overlap.
     """

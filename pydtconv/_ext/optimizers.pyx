@@ -1,8 +1,8 @@
 """Update steps of optimizers over flat arrays, in place, and what goes with them: norm, scaling, clipping.
 
 Formulas and bytes per parameter are in cext/include/dtconv_optimizers.h; they are Keras 3's.  Arrays are flat,
-contiguous, of one dtype and length; slots start as zeros.  `step` counts from 1 (Keras's iterations + 1); weight_decay is
-decoupled, 0 for none; lr is the learning rate of this step.
+contiguous, of one dtype and length; slots start as zeros.  `step` counts from 1 (Keras's iterations + 1); weight_decay
+is decoupled, 0 for none; lr is the learning rate of this step.
 """
 
 from cython cimport floating

@@ -70,7 +70,7 @@ cdef int choose_d() noexcept nogil:
 
 
 def set_chooser(chooser) -> None:
-    """`chooser(double_precision)` is called when a kernel is wanted and none is in force; it calls select, or raises."""
+    """`chooser(double_precision)` is called when a kernel is wanted and none is in force: it selects one or raises."""
     global _chooser
     _chooser = chooser
     dtconv_sukr_set_chooser(choose_s)
@@ -89,7 +89,7 @@ def check(int status, where: str) -> None:
 
 
 def table(bint double_precision) -> list:
-    """(name, mr, nr, feature bits, rank, reads A in place, is of another library) of each kernel, in the table's order."""
+    """(name, mr, nr, feature bits, rank, reads A in place, is of another library) of each kernel, in their order."""
     cdef const dtconv_sukr_row *s
     cdef const dtconv_dukr_row *d
     rows = []

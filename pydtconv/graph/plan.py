@@ -198,7 +198,7 @@ def choose_algorithms(graph: Graph, variant: str, smallest: bool) -> dict[Node, 
     for node in graph.nodes:
         if not hasattr(node.op, "algorithms_for"):
             continue
-        op: Any = dataclasses.replace(node.op, variant=variant)  # type: ignore[type-var, call-arg]
+        op: Any = dataclasses.replace(node.op, variant=variant)  # type: ignore[type-var]
         specs = [tensor.spec for tensor in node.inputs]
         chosen[node] = op.algorithms_for(*specs)
         if smallest and variant == "AUTO" and op.algorithm is None:

@@ -104,7 +104,7 @@ def fuse_activation(graph: Graph) -> None:
         alpha = consumer.op.parameters[0]
         if consumer.op.kind == "leaky_relu" and alpha <= 0:  # the sign of x does not follow from y
             continue
-        op = dataclasses.replace(node.op, activation=consumer.op.kind, alpha=alpha)  # type: ignore[type-var, call-arg]
+        op = dataclasses.replace(node.op, activation=consumer.op.kind, alpha=alpha)  # type: ignore[type-var]
         absorb(graph, node, consumer, op, node.inputs)
 
 

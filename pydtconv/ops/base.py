@@ -1,8 +1,9 @@
 """What an operator is: shapes, what it retains, and how its two passes are bound to arrays.
 
-An `Op` is a frozen dataclass whose fields are its attributes (strides, axis, ...).  It knows nothing of graphs: it infers
-output shapes, says which arrays backward reads, and binds a pass to arrays, once, ahead of time.  A bound pass is a
-callable without arguments that allocates nothing; the plan makes one for each node and the executor calls them in turn.
+An `Op` is a frozen dataclass whose fields are its attributes (strides, axis, ...).  It knows nothing of graphs: it
+infers output shapes, says which arrays backward reads, and binds a pass to arrays, once, ahead of time.  A bound pass
+is a callable without arguments that allocates nothing; the plan makes one for each node and the executor calls them
+in turn.
 
 Calling an op applies it: on symbolic tensors it adds a node to their graph, on NumPy arrays it computes at once.
 Parameters are inputs like all others: `Conv(...)(x, kernel, bias)`.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -168,14 +169,18 @@ def scratch(nbytes: int) -> np.ndarray:
     return buffer[start : start + nbytes]
 
 
+def _empty(spec: Spec) -> np.ndarray:
+    return np.empty(cast("tuple[int, ...]", spec.shape), spec.dtype)
+
+
 def compute(op: Op, *inputs: Any, training: bool = False) -> Any:
     """The op's forward on NumPy arrays, without a graph; returns an array or a tuple of them."""
     arrays = [np.asarray(value, order="C") for value in inputs]
     specs = [spec_of(array) for array in arrays]
-    y = [np.empty(spec.shape, spec.dtype) for spec in outputs_of(op, *specs)]
+    y = [_empty(spec) for spec in outputs_of(op, *specs)]
     if op.is_view:
         return arrays[0].reshape(y[0].shape)
-    saved = {key: np.empty(spec.shape, spec.dtype) for key, spec in op.saves(*specs, training=training).items()}
+    saved = {key: _empty(spec) for key, spec in op.saves(*specs, training=training).items()}
     op.forward(
         Pass(x=arrays, y=y, saved=saved, workspace=scratch(op.workspace("forward", *specs)), training=training)
     )()

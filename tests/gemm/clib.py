@@ -25,10 +25,22 @@ class Matrix(ctypes.Structure):
 
 def arguments_type(dtype):
     class Arguments(ctypes.Structure):
-        _fields_ = [("m", I64), ("n", I64), ("k", I64), ("pack_a", ctypes.c_void_p), ("a", ctypes.c_void_p),
-                    ("pack_b", ctypes.c_void_p), ("b", ctypes.c_void_p), ("c", ctypes.c_void_p), ("ldc", I64),
-                    ("beta", REAL[dtype]), ("epilogue", ctypes.c_void_p), ("e", ctypes.c_void_p),
-                    ("a_in_place", ctypes.c_void_p), ("threads", ctypes.c_int)]
+        _fields_ = [
+            ("m", I64),
+            ("n", I64),
+            ("k", I64),
+            ("pack_a", ctypes.c_void_p),
+            ("a", ctypes.c_void_p),
+            ("pack_b", ctypes.c_void_p),
+            ("b", ctypes.c_void_p),
+            ("c", ctypes.c_void_p),
+            ("ldc", I64),
+            ("beta", REAL[dtype]),
+            ("epilogue", ctypes.c_void_p),
+            ("e", ctypes.c_void_p),
+            ("a_in_place", ctypes.c_void_p),
+            ("threads", ctypes.c_int),
+        ]
 
     return Arguments
 
@@ -54,10 +66,21 @@ def gemm(a, b, c, beta=0, epilogue=None, in_place=False, workspace=None):
         epilogue(i, rows, j, columns, np.lib.stride_tricks.as_strided(block, shape, strides))
 
     arguments = arguments_type(dtype)(
-        m, n, k, None if in_place else packers[0], None if in_place else ctypes.addressof(ma), packers[1],
-        ctypes.addressof(mb), c.ctypes.data, c.strides[0] // c.itemsize, beta,
-        ctypes.cast(finished, ctypes.c_void_p) if epilogue else None, None,
-        ctypes.addressof(ma) if in_place else None, 0)
+        m,
+        n,
+        k,
+        None if in_place else packers[0],
+        None if in_place else ctypes.addressof(ma),
+        packers[1],
+        ctypes.addressof(mb),
+        c.ctypes.data,
+        c.strides[0] // c.itemsize,
+        beta,
+        ctypes.cast(finished, ctypes.c_void_p) if epilogue else None,
+        None,
+        ctypes.addressof(ma) if in_place else None,
+        0,
+    )
     nbytes = size(m, n, k) if workspace is None else workspace
     space = np.empty(max(nbytes, 1), np.uint8)
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]

@@ -65,9 +65,19 @@ def test_transposes_scales_orders(dtype, out_order, transpose_a, transpose_b, al
     np.testing.assert_allclose(got, want, rtol=0, atol=30 * TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("view", [
-    lambda x: x[::2, ::3], lambda x: x[::-1], lambda x: x[:, ::-1], lambda x: x.T, lambda x: x[3:, 5:],
-    lambda x: np.broadcast_to(x[:1], x.shape), lambda x: x[:, :1]], ids=str.split("steps up left T slice rows column"))
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[::2, ::3],
+        lambda x: x[::-1],
+        lambda x: x[:, ::-1],
+        lambda x: x.T,
+        lambda x: x[3:, 5:],
+        lambda x: np.broadcast_to(x[:1], x.shape),
+        lambda x: x[:, :1],
+    ],
+    ids=str.split("steps up left T slice rows column"),
+)
 def test_views_are_used_as_they_are(view):
     a = view(random((60, 62)))
     b = view(random((62, 64)))
@@ -161,19 +171,22 @@ def test_smaller_problems_need_no_more_workspace():
 A, B = random((4, 5)), random((5, 6))
 
 
-@pytest.mark.parametrize(("arguments", "kind", "message"), [
-    ((A.tolist(), B), TypeError, "a must be a NumPy array, got list"),
-    ((A.astype(np.int32), B), TypeError, "a must be float32 or float64, got int32"),
-    ((A, B.astype(np.float64)), TypeError, "same dtype, got float32 and float64"),
-    ((A, B[0]), ValueError, r"b must have two dimensions, got shape \(6,\)"),
-    ((A, A), ValueError, r"inner sizes .* got a \(4, 5\) and b \(4, 5\)"),
-    ((A, B, np.zeros((4, 5), np.float32)), ValueError, r"out must have shape \(4, 6\), got \(4, 5\)"),
-    ((A, B, np.zeros((4, 6))), TypeError, "out must be float32 as a and b are, got float64"),
-    ((A, B, [1]), TypeError, "out must be a NumPy array, got list"),
-    ((A, B, None, 1, 1), ValueError, "beta = 1 needs an out"),
-    ((A, B, np.zeros((8, 12), np.float32)[::2, ::2]), ValueError, "rows or columns of out must be contiguous"),
-    ((A, B, np.zeros((4, 6), np.float32)[::-1]), ValueError, "out must"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ((A.tolist(), B), TypeError, "a must be a NumPy array, got list"),
+        ((A.astype(np.int32), B), TypeError, "a must be float32 or float64, got int32"),
+        ((A, B.astype(np.float64)), TypeError, "same dtype, got float32 and float64"),
+        ((A, B[0]), ValueError, r"b must have two dimensions, got shape \(6,\)"),
+        ((A, A), ValueError, r"inner sizes .* got a \(4, 5\) and b \(4, 5\)"),
+        ((A, B, np.zeros((4, 5), np.float32)), ValueError, r"out must have shape \(4, 6\), got \(4, 5\)"),
+        ((A, B, np.zeros((4, 6))), TypeError, "out must be float32 as a and b are, got float64"),
+        ((A, B, [1]), TypeError, "out must be a NumPy array, got list"),
+        ((A, B, None, 1, 1), ValueError, "beta = 1 needs an out"),
+        ((A, B, np.zeros((8, 12), np.float32)[::2, ::2]), ValueError, "rows or columns of out must be contiguous"),
+        ((A, B, np.zeros((4, 6), np.float32)[::-1]), ValueError, "out must"),
+    ],
+)
 def test_errors_name_argument_and_expectation(arguments, kind, message):
     with pytest.raises(kind, match=message):
         gemm(*arguments)

@@ -14,8 +14,13 @@ from pydtconv._ext import cpu
 def run(code, **environment):
     """Runs code in a fresh process, where nothing has been chosen yet."""
     names = {key: value for key, value in os.environ.items() if key != "PYDTCONV_UKR"}
-    return subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(code)], env=names | environment,
-                          capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        env=names | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -96,7 +101,9 @@ ukr.register(False, "idle_4x8", ctypes.cast(kernel, ctypes.c_void_p).value, 1, 4
 
 
 def test_wrong_kernel_is_dropped_with_a_warning():
-    code = WRONG + """
+    code = (
+        WRONG
+        + """
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     assert (gemm(numpy.ones((2, 3), "f"), numpy.ones((3, 2), "f")) == 3).all()
@@ -106,15 +113,19 @@ assert text.startswith("micro-kernel idle_4x8 (float32) is not used: wrong resul
 row, = [row for row in microkernels.available() if row.name == "idle_4x8"]
 assert not row.usable and "wrong results" in row.reason
 """
+    )
     result = run(code)
     assert result.returncode == 0, result.stderr
 
 
 def test_wrong_kernel_cannot_be_forced():
-    code = WRONG + """
+    code = (
+        WRONG
+        + """
 warnings.simplefilter("ignore")
 gemm(numpy.ones((2, 3), "f"), numpy.ones((3, 2), "f"))
 """
+    )
     result = run(code, PYDTCONV_UKR="idle_4x8")
     assert result.returncode != 0
     assert "PYDTCONV_UKR: micro-kernel idle_4x8 cannot be used: wrong results" in result.stderr.splitlines()[-1]

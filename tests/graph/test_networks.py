@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.graph.networks import NETWORKS
 
 import pydtconv as keras
 from pydtconv import ops
 from pydtconv.conv import VARIANTS
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.ops.base import Spec
+from tests.graph.networks import NETWORKS
 
 torch_graph = pytest.importorskip("tests.torch_graph", reason="PyTorch is not installed")
 
