@@ -117,7 +117,7 @@ class Steps:
         """The step for batches of this shape."""
         leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
         shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
-        key = (kind, shapes, memory_limit, config.num_threads())
+        key = (kind, shapes, memory_limit, config.num_threads(), config.conv_variant())
         step = self._steps.get(key)
         if step is None:
             traced = self.trace(kind, batch, targets)
