@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -90,7 +92,7 @@ def test_hooks_see_every_step_and_gradients_as_growing_prefixes() -> None:
     assert memory.store is not None
     assert [memory.store.slice_of(variable) for variable in memory.store.variables] == parts
     assert parts[0].start == 0
-    assert all(a.stop <= b.start for a, b in zip(parts, parts[1:], strict=False))
+    assert all(a.stop <= b.start for a, b in itertools.pairwise(parts))
 
 
 def test_store_moves_variables_and_refuses_others() -> None:
