@@ -21,7 +21,7 @@ test: .venv/test
 lint: .venv/dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/cython-lint $(CYTHON_FILES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint $(CYTHON_FILES)
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/mypy
 

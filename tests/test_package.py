@@ -3,6 +3,7 @@
 import importlib
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -48,15 +49,12 @@ def tree(tmp_path_factory):
     if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True, check=False).returncode:
         pytest.skip("needs a git checkout to know which files are tracked")
     folder = tmp_path_factory.mktemp("tree")
-    archive = folder / "tree.tar"
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     names = [name for name in listed.split("\0") if name and (ROOT / name).exists()]
-    with tarfile.open(archive, "w") as tar:
-        for name in names:
-            tar.add(ROOT / name, name)
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder / "src", filter="data")
-    return folder / "src"
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    return folder
 
 
 def setup_py(folder, *arguments, **environment):

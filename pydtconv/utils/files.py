@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -113,7 +114,10 @@ def _extract(archive: Path, target: Path) -> None:
     try:
         if tarfile.is_tarfile(archive):
             with tarfile.open(archive) as tar:
-                tar.extractall(folder, filter="data")
+                _refuse_members_outside(tar, folder)
+                # Python 3.11.0 to 3.11.3 has no filters; later ones warn when none is given
+                options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                tar.extractall(folder, **options)
         elif zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as members:
                 members.extractall(folder)
@@ -124,3 +128,10 @@ def _extract(archive: Path, target: Path) -> None:
         os.replace(folder, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_members_outside(tar: tarfile.TarFile, folder: Path) -> None:
+    for member in tar:
+        inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
+        if not inside or not (member.isfile() or member.isdir()):
+            raise ValueError(f"get_file: {tar.name!r} holds {member.name!r}, which is no file or folder inside of it")
