@@ -1,0 +1,140 @@
+"""`BatchTrainer`: one step of training, test or prediction on one batch, and the plan of such a step.
+
+A step is traced once for each shape of batch, planned, and run by an executor (see steps.py).  Its predictions then
+update the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays of the store.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pydtconv import tree
+from pydtconv.graph import Plan
+from pydtconv.metrics import Mean
+from pydtconv.trainers.arrays import ArrayData, Batch, to_arrays
+from pydtconv.trainers.checks import check_inputs, check_targets
+from pydtconv.trainers.compilation import Compilable, order_of_results
+from pydtconv.trainers.steps import Results
+from pydtconv.trainers.streams import StreamData
+
+
+class BatchTrainer(Compilable):
+    """A compiled model that is trained batch by batch."""
+
+    _memory_limit: int | None = None
+
+    # --- a step ----------------------------------------------------------------------------------------------------
+    def _train_batch(self, batch: Batch) -> Results:
+        """One training step on the batch: forward, backward, update.
+
+        What is put around training (a reduction of gradients over processes) wraps this method or `_apply_gradients`;
+        the gradients in the store are those of the batch's mean loss, over `batch.size` samples.
+        """
+        results = self._run("train", batch)
+        self._apply_gradients(batch.size)
+        return results
+
+    def _apply_gradients(self, samples: int) -> None:
+        """Lets the optimizer take a step with the gradients in the store, which are of the mean over samples."""
+        store = self._steps.memory.store
+        if store is not None and store.variables:
+            self.optimizer.apply(store)
+
+    def _run(self, kind: str, batch: Batch) -> Results:
+        """One run of the plan for this kind ("train", "test", "predict") and shape of batch."""
+        step = self._steps.step(kind, batch, self._targets, self._memory_limit)
+        if kind == "predict":
+            return step.run(tree.flatten(batch.x))
+        targets = self._targets
+        assert targets is not None
+        return step.run(tree.flatten(batch.x), targets.arrange(batch.y, "y"), targets.weights(batch.sample_weight))
+
+    def _note(self, batch: Batch, results: Results) -> dict[str, Any]:
+        """Updates loss means and metrics with a batch; returns all results so far."""
+        self._loss_tracker.update_state(results.loss, sample_weight=batch.size)
+        if len(results.losses) > 1:
+            for name, loss in results.losses.items():
+                tracker = self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
+                tracker.update_state(loss, sample_weight=batch.size)
+        return self.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
+
+    def _prepare(self, kind: str, data: ArrayData | StreamData) -> None:
+        """Checks data against the model and traces the first step, before anything is changed."""
+        if kind != "predict" and not self.compiled:
+            raise ValueError(f"call compile() before {'fit' if kind == 'train' else 'evaluate'}()")
+        batch = data.first()
+        check_inputs(self, batch.x)
+        self._steps.check_values()
+        if kind == "train":
+            self._steps.check_trainable()
+        targets = None if kind == "predict" else self._targets
+        step = self._steps.step(kind, batch, targets, self._memory_limit)
+        if targets is not None:
+            y = data.y if isinstance(data, ArrayData) else batch.y
+            check_targets(targets, y, step.shapes)
+            assert self._compiled_metrics is not None
+            self._compiled_metrics.build(targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes))
+        if kind == "train":
+            self._check_trainable()
+            self.optimizer.build(self.trainable_variables, self._steps.memory.store)  # type: ignore[attr-defined]
+
+    def _check_trainable(self) -> None:
+        if not self.trainable_variables:  # type: ignore[attr-defined]
+            warnings.warn("the model has no trainable variables: training changes nothing", UserWarning, stacklevel=4)
+
+    # --- single batches --------------------------------------------------------------------------------------------
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Mapping[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """One training step on one batch; returns loss and metrics of this batch as `evaluate` does."""
+        batch = self._single("train", x, y, sample_weight, class_weight)
+        logs = self._note(batch, self._train_batch(batch))
+        return logs if return_dict else values_of(logs)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+        """Loss and metrics of one batch, in test mode."""
+        batch = self._single("test", x, y, sample_weight)
+        logs = self._note(batch, self._run("test", batch))
+        return logs if return_dict else values_of(logs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for one batch, in test mode."""
+        batch = self._single("predict", x)
+        return tree.map_structure(np.array, self._run("predict", batch).predictions)
+
+    def _single(self, kind: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Batch:
+        arrays = to_arrays("x", x)
+        data = ArrayData(arrays, y, sample_weight, len(tree.flatten(arrays)[0]), class_weight=class_weight)
+        self._prepare(kind, data)
+        if kind != "predict":
+            self.reset_metrics()
+        return data.first()
+
+    # --- plan ------------------------------------------------------------------------------------------------------
+    def plan(self, batch_size: int, memory_limit: int | None = None, variant: str | None = None) -> Plan:
+        """The plan of a training step with this batch size: its predicted peak, a table of nodes, a picture of memory.
+
+        memory_limit: bytes that the peak may not exceed.  variant: of the convolutions, None for the one in force.
+        Targets have the shapes that the losses of compile read; a model without a loss is planned with the sum of its
+        outputs' means.
+
+        Raises ValueError for a model whose input shapes are not known, and MemoryLimitError when no plan fits.
+        """
+        if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
+            raise ValueError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
+        return self._steps.plan(int(batch_size), self._targets, memory_limit, variant)
+
+
+def values_of(logs: Mapping[str, Any]) -> Any:
+    """The results in order, a single one by itself."""
+    values = [logs[name] for name in order_of_results(logs)]
+    return values[0] if len(values) == 1 else values
