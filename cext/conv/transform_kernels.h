@@ -1,0 +1,187 @@
+/* The two kernels of the engine, `expand` and `contract`, for matrices that are constants where they are inlined.
+ *
+ * Points come as 0, then pairs (p, -p), then the rest.  In a pair the rows of P differ in the signs of their odd (or
+ * even) elements only, so both need one sum over even and one over odd elements:
+ *
+ *   expand     t[p] = E + O, t[-p] = E - O
+ *   contract   s[j] = sum over pairs of P[p][j] * (t[p] + t[-p]) for even j, (t[p] - t[-p]) for odd j
+ *
+ * All loops are unrolled and zeros and ones of the matrices drop out: the code is that of transforms written by hand.
+ */
+#include <stddef.h>
+
+#include "transform.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+enum { V = TRANSFORM_VECTOR };
+typedef real vec __attribute__((vector_size(TRANSFORM_BYTES)));
+typedef real loose_vec __attribute__((vector_size(TRANSFORM_BYTES), aligned(sizeof(real)), may_alias));
+#ifdef DTCONV_DOUBLE
+typedef int64_t mask __attribute__((vector_size(TRANSFORM_BYTES)));
+#else
+typedef int32_t mask __attribute__((vector_size(TRANSFORM_BYTES)));
+#endif
+
+INLINE vec load(const real *x) { return *(const loose_vec *)x; }
+INLINE void store(real *y, vec x) { *(loose_vec *)y = x; }
+INLINE vec positive(vec x) { return (vec)((mask)x & ~(x < 0)); }
+
+/* sum + c * x, where c is a constant. */
+INLINE vec add(vec sum, int empty, real c, vec x) {
+    if (empty) return c == 1 ? x : c == -1 ? -x : c * x;
+    return c == 1 ? sum + x : c == -1 ? sum - x : sum + c * x;
+}
+
+/* Sum of row[j] * x[j * step] for j = from, from + by, ... < k. */
+INLINE vec dot(const real *row, const vec *x, int from, int by, int k) {
+    vec sum = {0};
+    int empty = 1;
+    UNROLL for (int j = from; j < k; j += by) if (row[j] != 0) {
+        sum = add(sum, empty, row[j], x[j]);
+        empty = 0;
+    }
+    return sum;
+}
+
+/* Pointers to planes are advanced, not computed ahead: as invariants of the loop over channels they would fill the
+ * registers. */
+INLINE real *next(real *planes, int64_t plane) {
+    planes += plane;
+    __asm__("" : "+r"(planes));
+    return planes;
+}
+
+/* One line of k elements to a elements. */
+INLINE real *expand_line(const real *matrix, int a, int k, int pairs, const vec *x, real *to, int64_t plane) {
+    store(to, dot(matrix, x, 0, 1, k));
+    to = next(to, plane);
+    UNROLL for (int p = 1; p < 1 + 2 * pairs; p += 2) {
+        const vec even = dot(matrix + p * k, x, 0, 2, k), odd = dot(matrix + p * k, x, 1, 2, k);
+        store(to, even + odd);
+        store(to + plane, even - odd);
+        to = next(to + plane, plane);
+    }
+    UNROLL for (int p = 1 + 2 * pairs; p < a; p++) {
+        store(to, dot(matrix + p * k, x, 0, 1, k));
+        to = next(to, plane);
+    }
+    return to;
+}
+
+/* One vector of channels: line by line (or pair of lines) of the first side, each at once along the second. */
+INLINE void expand_vector(const real *matrix, int a, int k, int pairs, const real *const *x, int64_t first, real *to,
+                          int64_t plane) {
+    UNROLL for (int p = 0; p < a; p++) {
+        const int paired = p > 0 && p <= 2 * pairs;
+        if (paired && p % 2 == 0) continue;
+        vec plus[TRANSFORM_MAX], minus[TRANSFORM_MAX];
+        UNROLL for (int j = 0; j < k; j++) {
+            vec column[TRANSFORM_MAX];
+            UNROLL for (int i = 0; i < k; i++) if (matrix[p * k + i] != 0) column[i] = load(x[i * k + j] + first);
+            if (paired) {
+                const vec even = dot(matrix + p * k, column, 0, 2, k), odd = dot(matrix + p * k, column, 1, 2, k);
+                plus[j] = even + odd;
+                minus[j] = even - odd;
+            } else {
+                plus[j] = dot(matrix + p * k, column, 0, 1, k);
+            }
+        }
+        to = expand_line(matrix, a, k, pairs, plus, to, plane);
+        if (paired) to = expand_line(matrix, a, k, pairs, minus, to, plane);
+    }
+}
+
+/* One line of a elements to k elements. */
+INLINE void contract_line(const real *matrix, int a, int k, int pairs, const vec *t, vec *s) {
+    vec even[TRANSFORM_MAX], odd[TRANSFORM_MAX];
+    UNROLL for (int p = 1; p < 1 + 2 * pairs; p += 2) {
+        even[p] = t[p] + t[p + 1];
+        odd[p] = t[p] - t[p + 1];
+    }
+    UNROLL for (int j = 0; j < k; j++) {
+        vec sum = {0};
+        int empty = 1;
+        UNROLL for (int p = 0; p < a; p++) {
+            const real c = matrix[p * k + j];
+            const int paired = p > 0 && p <= 2 * pairs;
+            if (c == 0 || (paired && p % 2 == 0)) continue;
+            sum = add(sum, empty, c, !paired ? t[p] : j % 2 ? odd[p] : even[p]);
+            empty = 0;
+        }
+        s[j] = sum;
+    }
+}
+
+/* One vector of channels; the second side first, as planes of one line lie side by side. */
+INLINE void contract_vector(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane,
+                            int64_t first, real *const *y, vec bias, int relu, int accumulate) {
+    const int64_t line = a * plane;
+    vec lines[TRANSFORM_MAX][TRANSFORM_MAX];
+    real *from = (real *)planes;
+    UNROLL for (int j = 0; j < a; j++) {
+        vec column[TRANSFORM_MAX], s[TRANSFORM_MAX];
+        UNROLL for (int i = 0; i < a; i++) column[i] = load(from + i * line);
+        from = next(from, plane);
+        contract_line(matrix, a, k, pairs, column, s);
+        UNROLL for (int i = 0; i < k; i++) lines[i][j] = s[i];
+    }
+    UNROLL for (int i = 0; i < k; i++) {
+        vec s[TRANSFORM_MAX];
+        contract_line(matrix, a, k, pairs, lines[i], s);
+        UNROLL for (int j = 0; j < k; j++) {
+            real *to = y[i * k + j] + first;
+            const vec value = s[j] + (accumulate ? load(to) : bias);
+            store(to, relu ? positive(value) : value);
+        }
+    }
+}
+
+/* Loops over the vectors of a range of channels.  The last one, where it is not whole, goes through a copy. */
+INLINE void expand(const real *matrix, int a, int k, int pairs, const real *const *x, int64_t first, int64_t channels,
+                   real *planes, int64_t plane) {
+    real rest[TRANSFORM_PIXELS][TRANSFORM_VECTOR];
+    const real *copies[TRANSFORM_PIXELS], *const *from = x;
+    for (int64_t c = 0; c < channels; c += V) {
+        int64_t at = first + c;
+        if (c + V > channels) {
+            for (int i = 0; i < k * k; i++) {
+                for (int j = 0; j < V; j++) rest[i][j] = c + j < channels ? x[i][at + j] : 0;
+                copies[i] = rest[i];
+            }
+            from = copies;
+            at = 0;
+        }
+        expand_vector(matrix, a, k, pairs, from, at, planes + c, plane);
+    }
+}
+
+INLINE void contract(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane, int64_t first,
+                     int64_t channels, real *const *y, const real *bias, int relu, int accumulate) {
+    real rest[TRANSFORM_PIXELS][TRANSFORM_VECTOR], last_bias[TRANSFORM_VECTOR];
+    real *copies[TRANSFORM_PIXELS], *const *to = y;
+    for (int64_t c = 0; c < channels; c += V) {
+        const int64_t count = channels - c;
+        int64_t at = first + c;
+        const real *b = bias ? bias + at : NULL;
+        if (count < V) {
+            for (int i = 0; i < k * k; i++) {
+                for (int j = 0; j < V; j++) rest[i][j] = accumulate && j < count ? y[i][at + j] : 0;
+                copies[i] = rest[i];
+            }
+            for (int j = 0; j < V && b; j++) last_bias[j] = j < count ? b[j] : 0;
+            to = copies;
+            b = b ? last_bias : NULL;
+            at = 0;
+        }
+        contract_vector(matrix, a, k, pairs, planes + c, plane, at, to, b ? load(b) : (vec){0}, relu, accumulate);
+        if (count < V)
+            for (int i = 0; i < k * k; i++)
+                for (int j = 0; j < count; j++) y[i][first + c + j] = rest[i][j];
+    }
+}
