@@ -10,6 +10,7 @@ _floatx = "float32"
 _epsilon = 1e-7
 _image_data_format = "channels_last"
 _conv_variant = "AUTO"
+_conv_precision = "fast"
 CONV_VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 
 
@@ -61,6 +62,24 @@ def set_conv_variant(name: str) -> None:
     if name not in CONV_VARIANTS:
         raise ValueError(f"set_conv_variant: expected one of {', '.join(CONV_VARIANTS)}, got {name!r}")
     _conv_variant = name
+
+
+def conv_precision() -> str:
+    """Which algorithms the ranking of convolution takes: "fast", all, or "strict", plain sums of products only."""
+    return _conv_precision
+
+
+def set_conv_precision(precision: str) -> None:
+    """Sets the precision of convolution; raises ValueError for anything but "fast" and "strict".
+
+    "fast" (the default) allows algorithms whose rounding errors are some times larger than those of the plain sum:
+    Winograd's, 1e-6 to 1e-5 of the largest result in float32.  "strict" leaves them out wherever the ranking chooses;
+    an algorithm that a layer asks for by name still runs.
+    """
+    global _conv_precision
+    if precision not in ("fast", "strict"):
+        raise ValueError(f"set_conv_precision: expected 'fast' or 'strict', got {precision!r}")
+    _conv_precision = precision
 
 
 def num_threads() -> int:

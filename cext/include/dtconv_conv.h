@@ -37,7 +37,10 @@ typedef struct {
     X(convgemm_trans, backward_weights) \
     X(depthwise, forward)               \
     X(depthwise, backward_data)         \
-    X(depthwise, backward_weights)
+    X(depthwise, backward_weights)      \
+    X(winograd, forward)                \
+    X(winograd, backward_data)          \
+    X(winograd, backward_weights)
 
 #endif
 

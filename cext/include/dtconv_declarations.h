@@ -4,3 +4,4 @@
 #include "dtconv_nn_elem.h"
 #include "dtconv_nn_norm.h"
 #include "dtconv_conv.h"
+#include "dtconv_winograd.h"

@@ -43,7 +43,8 @@ def pixel_stride(array: np.ndarray, name: str) -> int:
     return step // size
 
 
-def _check_array(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> None:
+def check_array(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> None:
+    """Raises TypeError or ValueError, naming the argument, unless value is an array of that shape and dtype."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{name}: expected a numpy.ndarray, got {type(value).__name__}")
     if value.dtype != dtype:
@@ -54,12 +55,14 @@ def _check_array(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> N
         raise ValueError(f"{name}: expected an aligned array, got one at address {value.ctypes.data}")
 
 
-def _check_dense(value: np.ndarray, name: str) -> None:
+def check_dense(value: np.ndarray, name: str) -> None:
+    """Raises ValueError unless the array is in C order."""
     if not value.flags.c_contiguous:
         raise ValueError(f"{name}: expected an array in C order, got strides {value.strides} for shape {value.shape}")
 
 
-def _check_output(value: np.ndarray, name: str, inputs: tuple[np.ndarray, ...]) -> None:
+def check_output(value: np.ndarray, name: str, inputs: tuple[np.ndarray, ...]) -> None:
+    """Raises ValueError unless the array can be written and shares no memory with an input."""
     if not value.flags.writeable:
         raise ValueError(f"{name}: expected a writable array, got a read-only one")
     for other in inputs:
@@ -99,13 +102,13 @@ def bind(
         direction
     ]
     for value, name, shape in zip((x, w, y), names, (p.x_shape, p.w_shape, p.y_shape), strict=True):
-        _check_array(value, name, shape, p.dtype)
+        check_array(value, name, shape, p.dtype)
     ldx, ldy = pixel_stride(x, names[0]), pixel_stride(y, names[2])
-    _check_dense(w, names[1])
+    check_dense(w, names[1])
     inputs = tuple(value for value, name in zip((x, w, y), names, strict=True) if name != "out")
     if bias is not None:
-        _check_array(bias, "bias", (p.co,), p.dtype)
-        _check_dense(bias, "bias")
+        check_array(bias, "bias", (p.co,), p.dtype)
+        check_dense(bias, "bias")
         inputs += (bias,)
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation: expected one of {', '.join(map(str, ACTIVATIONS))}, got {activation!r}")
@@ -113,7 +116,7 @@ def bind(
         raise ValueError(f"bias and activation: expected none in {direction}, they belong to forward")
     if accumulate and direction != "backward_data":
         raise ValueError(f"accumulate: expected False in {direction}, only backward_data adds to its output")
-    _check_output((x, w, y)[names.index("out")], "out", inputs)
+    check_output((x, w, y)[names.index("out")], "out", inputs)
     bound: Callable[..., int] = ext.bind(
         p.sizes, algorithm, direction, x, w, y, ldx, ldy, bias, ACTIVATIONS[activation], alpha, accumulate, workspace
     )

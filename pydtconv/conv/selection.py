@@ -75,16 +75,18 @@ def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
 
 
 @lru_cache(maxsize=4096)
-def ranking(p: ConvProblem, direction: str) -> tuple[str, ...]:
-    """Names of the algorithms that support p, the fastest by the cost model first."""
+def ranking(p: ConvProblem, direction: str, precision: str = "fast") -> tuple[str, ...]:
+    """Names of the algorithms that support p, the fastest by the cost model first; "strict": only exact sums."""
     check_direction(direction)
     rows = [row for row in TABLE.values() if row.reason(p, direction) is None]
+    if precision == "strict":
+        rows = [row for row in rows if row.rounding == 1]
     return tuple(row.name for row in sorted(rows, key=lambda row: row.seconds(p, direction)))
 
 
 def algorithms(p: ConvProblem, direction: str) -> list[str]:
     """Names of the algorithms that support this pass of p, fastest first by the cost model."""
-    return list(ranking(p, direction))
+    return list(ranking(p, direction, config.conv_precision()))
 
 
 def supported(p: ConvProblem, direction: str, algorithm: str) -> str:
@@ -113,7 +115,7 @@ def choose(
     if explicit not in (None, "auto"):
         return Choice(supported(p, direction, str(explicit)), "asked for")
     fixed = variant_of(variant)
-    first = ranking(p, direction)[0]
+    first = ranking(p, direction, config.conv_precision())[0]
     name = fixed.algorithm(direction)
     if name is None:
         return Choice(first, "ranking by cost model")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydtconv._ext import conv as ext
+from pydtconv._ext import winograd as winograd_ext
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 
 # Of the cost model, in rates of one thread: FMA peak, memory, cache.  Only their ratios matter.
@@ -23,12 +24,15 @@ class Algorithm:
     """One row: the passes it has, when it can be used, and what it is expected to cost.
 
     supports(p): None, or the reason why not.  seconds(p, direction): the cost model's estimate for one thread.
+    rounding: how many times its rounding errors may be those of the sum of products; above 1 it is left out where
+    `config.set_conv_precision("strict")` is in force.
     """
 
     name: str
     directions: tuple[str, ...]
     supports: Callable[[ConvProblem], str | None]
     seconds: Callable[[ConvProblem, str], float]
+    rounding: float = 1.0
 
     def reason(self, p: ConvProblem, direction: str) -> str | None:
         """None where this algorithm can do this pass of p, else why not."""
@@ -55,6 +59,16 @@ def _multiplies_matrices(p: ConvProblem) -> str | None:
 
 def _one_channel_per_group(p: ConvProblem) -> str | None:
     return None if p.groups == p.ci else f"depthwise needs groups == ci, got groups={p.groups} and ci={p.ci}"
+
+
+def _three_by_three(p: ConvProblem) -> str | None:
+    if (p.kh, p.kw) != (3, 3):
+        return f"winograd needs 3x3 filters, got {p.kh}x{p.kw}"
+    if (p.sh, p.sw) != (1, 1):
+        return f"winograd needs strides of 1, got {p.sh}, {p.sw}"
+    if (p.dil_h, p.dil_w) != (1, 1):
+        return f"winograd needs a dilation of 1, got {p.dil_h}, {p.dil_w}"
+    return None if p.groups == 1 else f"winograd needs groups == 1, got {p.groups}"
 
 
 def _itemsize(p: ConvProblem) -> int:
@@ -103,6 +117,17 @@ def _depthwise(p: ConvProblem, direction: str) -> float:
     return 8 * p.flops / FLOPS + (_x_bytes(p) + _y_bytes(p)) / MEMORY
 
 
+def _winograd(p: ConvProblem, direction: str) -> float:
+    """Products of transformed tiles, with a start-up per row of each; tiles, products and filters written and read."""
+    oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
+    m = winograd_ext.tile(oh, ow)
+    tiles, points = p.n * -(-oh // m) * -(-ow // m), (m + 2) ** 2
+    ci, co = -(-p.ci // 16) * 16, -(-p.co // 16) * 16
+    multiplications = points * tiles * (ci + 8) * (co + 8)
+    moved = 2 * points * (tiles * (ci + co) + p.ci * p.co) * _itemsize(p)
+    return 2 * multiplications / FLOPS + moved / CACHE + (_x_bytes(p) + _y_bytes(p)) / MEMORY + 2e-5
+
+
 TABLE: dict[str, Algorithm] = {
     row.name: row
     for row in (
@@ -112,5 +137,6 @@ TABLE: dict[str, Algorithm] = {
         Algorithm("reindex", ("backward_weights",), _multiplies_matrices, _reindex),
         Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, _packing),
         Algorithm("depthwise", DIRECTIONS, _one_channel_per_group, _depthwise),
+        Algorithm("winograd", DIRECTIONS, _three_by_three, _winograd, rounding=10.0),
     )
 }

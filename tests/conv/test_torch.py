@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv.conv import ConvProblem, algorithms
-from tests.conv.cases import RTOL, case_of
+from tests.conv.cases import case_of, tolerance
 
 torch = pytest.importorskip("torch")
 
@@ -36,4 +36,6 @@ def test_against_torch(name):
         assert algorithms(case.p, direction)
         for algorithm in algorithms(case.p, direction):
             got = case.run(algorithm, direction)
-            assert np.abs(got - want).max() <= 2 * RTOL[case.p.dtype] * np.abs(want).max(), f"{algorithm}-{direction}"
+            assert np.abs(got - want).max() <= 2 * tolerance(algorithm, case.p.dtype) * np.abs(want).max(), (
+                f"{algorithm}-{direction}"
+            )

@@ -1,0 +1,246 @@
+/* Winograd's convolution, forward and backward_data: 3 x 3, stride 1.
+ *
+ *   y tile (m x m) = A^T [ sum over c of (G g G^T) * (B^T d B) ] A       * is element by element, a x a points, a = m +
+ * 2
+ *
+ * so for each point e a matrix product over channels, M[e] (tiles x co) = V[e] (tiles x ci) * U[e] (ci x co), with
+ * a * a / (m * m) multiplications where the direct algorithm has 9 (Lavin and Gray, CVPR 2016).  backward_data is the
+ * correlation of dy with the filters turned by 180 degrees, rows and columns exchanged.
+ *
+ * The transformed operands are never all in memory.  One of them is kept and the other made in passing, in L2:
+ *   filters kept   U for all channels; each thread takes a block of tiles at a time: V of the block, then M and y for a
+ *                  few panels of output channels at a time
+ *   tiles kept     V for a large block of tiles; each thread takes a panel of output channels at a time: U of the
+ * panel, then M and y for all tiles of the block.  For few tiles and many channels, where U is larger than the caches
+ * The micro-kernel reads V in place, rows are tiles; U is written as its packed panels.
+ */
+#include "winograd.h"
+
+enum {
+    CHUNK_TILES = 8,
+    CHUNK_ROWS = 32,
+    BLOCK_BYTES = 768 << 10, /* V and M of a thread, filters kept */
+    BLOCK_TILES = 56,        /* at most, filters kept */
+    KEPT_BYTES = 8 << 20,    /* larger U is not kept where ... */
+    KEPT_TILES = 128,        /* ... the tiles, of 6 x 6, are at most 8 blocks of this many */
+    COLUMNS = 64,            /* output channels at a time */
+};
+
+typedef struct {
+    DT(tiling) w;
+    const DT(conv_args) * args;
+    const real *x, *filters;
+    const real *kept; /* U from outside, or NULL */
+    real *y;
+    int keep_tiles;
+    int64_t block, columns; /* tiles and output channels at a time */
+    int64_t ldv, ldm, v_plane, m_plane, u_step, u_plane;
+    int64_t zeros_size, shared_size, own_size, m_size, packed_size; /* elements; own: U or V of a thread */
+    real *zeros, *shared, *threads;
+} pass_state;
+
+static int64_t size_of_thread(const pass_state *s) {
+    return s->own_size + s->m_size + s->packed_size + FILTER_SCRATCH + dtconv_line(s->w.co + TRANSFORM_VECTOR);
+}
+
+/* Sizes of blocks and of the workspace. */
+static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_filters, pass_state *s) {
+    enum { V = TRANSFORM_VECTOR };
+    const dtconv_status status = DT(winograd_tiling)(p, backward_data, &s->w);
+    if (status) return status;
+    const DT(tiling) *w = &s->w;
+    const int64_t nr = w->ukr->nr, mr = w->ukr->mr, panels = dtconv_ceil_div(w->co, nr), size = sizeof(real);
+    s->keep_tiles = !with_filters && w->points * w->ci * panels * nr * size > KEPT_BYTES &&
+                    w->tiles * w->points <= 8 * KEPT_TILES * 36;
+    s->ldv = dtconv_plane_row(w->ci, V);
+    if (s->keep_tiles) {
+        const int64_t most = KEPT_TILES * 36 / w->points;
+        s->block = dtconv_round_to(dtconv_ceil_div(w->tiles, dtconv_ceil_div(w->tiles, most)), mr);
+        s->columns = nr;
+    } else {
+        const int64_t row = w->points * size * s->ldv;
+        s->columns = MIN(panels, MAX(1, COLUMNS / nr)) * nr;
+        s->block = MAX(1, BLOCK_BYTES / (row + w->points * size * s->columns) / mr) * mr;
+        s->block = MIN(s->block, MAX(1, BLOCK_TILES / mr) * mr);
+        s->block = MIN(s->block, dtconv_round_to(dtconv_ceil_div(w->tiles, w->threads), mr));
+    }
+    s->ldm = dtconv_plane_row(s->columns, V);
+    s->u_step = w->ci * nr;
+    s->u_plane = dtconv_plane_step((s->keep_tiles ? s->columns / nr : panels) * s->u_step);
+    s->v_plane = dtconv_plane_step(s->block * s->ldv);
+    s->m_plane = dtconv_plane_step(s->block * s->ldm);
+    const int64_t v_size = dtconv_line(w->points * s->v_plane), u_size = dtconv_line(w->points * s->u_plane);
+    s->zeros_size = dtconv_line(w->ci + V);
+    s->m_size = dtconv_line(w->points * s->m_plane);
+    s->packed_size = w->ukr->in_place ? 0 : dtconv_line(s->block * w->ci);
+    s->shared_size = s->keep_tiles ? v_size : with_filters ? 0 : u_size;
+    s->own_size = s->keep_tiles ? u_size : v_size;
+    return DTCONV_OK;
+}
+
+static size_t bytes_of(const pass_state *s) {
+    return 64 + (size_t)(s->zeros_size + s->shared_size + s->w.threads * size_of_thread(s)) * sizeof(real);
+}
+
+/* V of tiles [first, first + count), from row `row` on. */
+static void transform_tiles(const pass_state *s, int64_t first, int64_t count, real *v, int64_t row) {
+    const real *pixels[2][TRANSFORM_PIXELS];
+    DT(place) at = DT(tile_place)(&s->w, first);
+    DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[0]);
+    for (int64_t i = 0; i < count; i++) {
+        if (i + 1 < count) {
+            DT(tile_next)(&s->w, &at);
+            DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[(i + 1) % 2]);
+            dtconv_prefetch(pixels[(i + 1) % 2], s->w.points, 0, s->w.ci);
+        }
+        s->w.t->input(pixels[i % 2], 0, s->w.ci, v + (row + i) * s->ldv, s->v_plane);
+    }
+}
+
+/* Activations that `contract` does not have, on the pixels of one tile. */
+static void activate(const pass_state *s, int64_t j, int64_t n, real *const *pixels, const real *outside) {
+    const DT(bias_activation) finish = {NULL, s->args->activation, s->args->alpha};
+    for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
+        if (pixels[i] != outside) DT(bias_activation_epilogue)(&finish, 0, 1, j, n, pixels[i] + j, n);
+}
+
+/* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j. */
+static void products(const pass_state *s, int64_t first, int64_t count, int64_t j, int64_t n, const real *v,
+                     const real *u, real *m) {
+    const DT(tiling) *w = &s->w;
+    real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH, *pixels[2][TRANSFORM_PIXELS];
+    for (int64_t e = 0; e < w->points; e++)
+        DT(tile_gemm)(w->ukr, count, n, w->ci, v + e * s->v_plane, s->ldv, 1, u + e * s->u_plane, s->u_step, 0,
+                      m + e * s->m_plane, s->ldm, packed);
+    const dtconv_activation activation = w->turned ? DTCONV_LINEAR : s->args->activation;
+    const DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias,
+                                        .relu = activation == DTCONV_RELU,
+                                        .accumulate = w->turned && s->args->accumulate};
+    DT(place) at = DT(tile_place)(w, first);
+    DT(tile_of_y)(w, s->y, &at, outside, (const real **)pixels[0]);
+    for (int64_t i = 0; i < count; i++) {
+        real **now = pixels[i % 2], **next = pixels[(i + 1) % 2];
+        if (i + 1 < count) {
+            DT(tile_next)(w, &at);
+            DT(tile_of_y)(w, s->y, &at, outside, (const real **)next);
+            dtconv_prefetch((const real **)next, w->t->m * w->t->m, j, n);
+        }
+        w->t->output(m + i * s->ldm, s->m_plane, j, n, now, &finish);
+        if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, j, n, now, outside);
+    }
+}
+
+/* The functions from here to `run` are run by all threads of a team; own: the thread's own memory. */
+static void all_filters(const pass_state *s, real *own, real *u) {
+    const DT(tiling) *w = &s->w;
+    const int64_t nr = w->ukr->nr, panels = dtconv_ceil_div(w->co, nr), cuts = dtconv_ceil_div(w->ci, CHUNK_ROWS);
+    real *scratch = own + s->own_size + s->m_size + s->packed_size;
+#pragma omp for schedule(static)
+    for (int64_t unit = 0; unit < panels * cuts; unit++) {
+        const int64_t j = unit % panels * nr, k = unit / panels * CHUNK_ROWS;
+        DT(transform_filters)(w, s->filters, k, MIN(CHUNK_ROWS, w->ci - k), j, MIN(nr, w->co - j),
+                              u + j / nr * s->u_step + k * nr, s->u_step, s->u_plane, scratch);
+    }
+}
+
+static void run_filters_kept(const pass_state *s, real *own) {
+    const DT(tiling) *w = &s->w;
+    const int64_t nr = w->ukr->nr;
+    real *m = own + s->own_size;
+    if (!s->kept) all_filters(s, own, s->shared);
+    const real *u = s->kept ? s->kept : s->shared;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t block = 0; block < dtconv_ceil_div(w->tiles, s->block); block++) {
+        const int64_t first = block * s->block, count = MIN(s->block, w->tiles - first);
+        transform_tiles(s, first, count, own, 0);
+        for (int64_t j = 0; j < w->co; j += s->columns)
+            products(s, first, count, j, MIN(s->columns, w->co - j), own, u + j / nr * s->u_step, m);
+    }
+}
+
+static void run_tiles_kept(const pass_state *s, real *own) {
+    const DT(tiling) *w = &s->w;
+    real *m = own + s->own_size, *scratch = m + s->m_size + s->packed_size;
+    for (int64_t first = 0; first < w->tiles; first += s->block) {
+        const int64_t count = MIN(s->block, w->tiles - first);
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < count; i += CHUNK_TILES)
+            transform_tiles(s, first + i, MIN(CHUNK_TILES, count - i), s->shared, i);
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t j = 0; j < w->co; j += s->columns) {
+            const int64_t n = MIN(s->columns, w->co - j);
+            DT(transform_filters)(w, s->filters, 0, w->ci, j, n, own, s->u_step, s->u_plane, scratch);
+            products(s, first, count, j, n, s->shared, own, m);
+        }
+    }
+}
+
+/* transformed: where U alone is wanted; else NULL. */
+static dtconv_status run(pass_state *s, real *transformed, void *workspace, size_t bytes) {
+    if (bytes < bytes_of(s)) return DTCONV_WORKSPACE;
+    s->zeros = dtconv_aligned(workspace);
+    s->shared = s->zeros + s->zeros_size;
+    s->threads = s->shared + s->shared_size;
+    memset(s->zeros, 0, (size_t)s->zeros_size * sizeof(real));
+#pragma omp parallel num_threads((int)s->w.threads)
+    {
+        real *own = s->threads + dtconv_thread() * size_of_thread(s);
+        if (transformed)
+            all_filters(s, own, transformed);
+        else if (s->keep_tiles)
+            run_tiles_kept(s, own);
+        else
+            run_filters_kept(s, own);
+    }
+    return DTCONV_OK;
+}
+
+/* A pass, or with `kept` the pass with these filters. */
+static dtconv_status run_pass(const dtconv_conv *p, int backward_data, const DT(conv_args) * a, const real *kept,
+                              void *workspace, size_t bytes) {
+    pass_state s = {.args = a, .filters = a->w, .kept = kept};
+    s.x = backward_data ? a->y : a->x;
+    s.y = backward_data ? a->x : a->y;
+    const dtconv_status status = prepare(p, backward_data, kept != NULL, &s);
+    return status ? status : run(&s, NULL, workspace, bytes);
+}
+
+static size_t workspace_of(const dtconv_conv *p, int backward_data, int with_filters) {
+    pass_state s = {0};
+    return prepare(p, backward_data, with_filters, &s) ? 0 : bytes_of(&s);
+}
+
+size_t DT(conv_winograd_forward_workspace)(const dtconv_conv *p) { return workspace_of(p, 0, 0); }
+
+dtconv_status DT(conv_winograd_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    return run_pass(p, 0, a, NULL, workspace, bytes);
+}
+
+size_t DT(conv_winograd_backward_data_workspace)(const dtconv_conv *p) { return workspace_of(p, 1, 0); }
+
+dtconv_status DT(conv_winograd_backward_data)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
+                                              size_t bytes) {
+    return run_pass(p, 1, a, NULL, workspace, bytes);
+}
+
+size_t DT(winograd_with_filters_workspace)(const dtconv_conv *p, int backward_data) {
+    return workspace_of(p, backward_data, 1);
+}
+
+dtconv_status DT(winograd_with_filters)(const dtconv_conv *p, int backward_data, const DT(conv_args) * a, const real *u,
+                                        void *workspace, size_t bytes) {
+    return u ? run_pass(p, backward_data, a, u, workspace, bytes) : DTCONV_ARGUMENT;
+}
+
+size_t DT(winograd_filters_bytes)(const dtconv_conv *p, int backward_data) {
+    pass_state s = {0};
+    if (prepare(p, backward_data, 1, &s)) return 0;
+    return (size_t)(s.w.points * s.u_plane) * sizeof(real);
+}
+
+dtconv_status DT(winograd_filters)(const dtconv_conv *p, int backward_data, const real *w, real *u, void *workspace,
+                                   size_t bytes) {
+    pass_state s = {.filters = w};
+    const dtconv_status status = prepare(p, backward_data, 1, &s);
+    return status ? status : run(&s, u, workspace, bytes);
+}

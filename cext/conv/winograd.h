@@ -1,0 +1,89 @@
+/* What the passes of Winograd's convolution share: the view of a pass, tiles, transformed filters, products. */
+#ifndef DTCONV_WINOGRAD_INTERNAL_H
+#define DTCONV_WINOGRAD_INTERNAL_H
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "conv_internal.h"
+#include "dtconv_ukr.h"
+#include "dtconv_winograd.h"
+#include "transform.h"
+
+/* A correlation of images with 3 x 3 filters, and its tiles.  forward: x, y as they are; backward_data: x is dy, y is
+ * dx and the filters are turned by 180 degrees and transposed. */
+typedef struct {
+    int64_t n, ih, iw, ci, ldx, oh, ow, co, ldy, pad_t, pad_l;
+    int turned;
+    const DT(transform) * t;
+    const DT(ukr_row) * ukr;
+    int64_t th, tw, tiles; /* tiles of an image, vertically and horizontally; of all images */
+    int64_t points;        /* a * a */
+    int64_t threads;
+} DT(tiling);
+
+/* DTCONV_OK, or why not. */
+dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(tiling) * w);
+
+/* A tile: its image, and its place there. */
+typedef struct {
+    int64_t image, i, j;
+} DT(place);
+DT(place) DT(tile_place)(const DT(tiling) * w, int64_t index);
+void DT(tile_next)(const DT(tiling) * w, DT(place) * at);
+
+/* Pointers to the a x a pixels of x that a tile reads, or to `zeros`. */
+void DT(tile_of_x)(const DT(tiling) * w, const real *x, const DT(place) * at, const real *zeros, const real **pixels);
+/* Pointers to the m x m pixels of y of a tile, or to `outside`. */
+void DT(tile_of_y)(const DT(tiling) * w, const real *y, const DT(place) * at, const real *outside, const real **pixels);
+
+/* Loads channels [first, first + channels) of pixels ahead of their use: the next tile's while this one is transformed,
+ * as the jumps from row to row of an image defeat the processor's own prefetching. */
+static inline void dtconv_prefetch(const real *const *pixels, int64_t count, int64_t first, int64_t channels) {
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixels[i] + first + c);
+}
+
+/* Elements of a row of `channels` in V, M and C: whole vectors, and no large power of two, so that rows which are read
+ * together lie in different cache sets. */
+static inline int64_t dtconv_plane_row(int64_t channels, int64_t vector) {
+    const int64_t row = (channels + vector - 1) / vector * vector;
+    return row >= 128 && row % 64 == 0 ? row + 16 : row;
+}
+
+/* Elements from plane to plane: an odd number of cache lines. */
+static inline int64_t dtconv_plane_step(int64_t elements) {
+    const int64_t line = 64 / (int64_t)sizeof(real);
+    return ((elements + line - 1) / line | 1) * line;
+}
+
+/* C (m x n) = A (m x k) B + beta C on the micro-kernel: B packed, its panels `b_step` apart, A element (i, p) at
+ * a[i * rs + p * cs].  `packed`: room for k * MR elements, used where the micro-kernel wants packed A. */
+void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
+                   const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed);
+
+/* Columns [first, first + channels) of pixels to the planes of packed panels of NR columns, row `row` of each panel;
+ * panels are panel_step apart, planes `plane`. */
+void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
+                       int64_t channels, real *panels, int64_t row, int64_t panel_step, int64_t plane);
+
+/* Transformed filters: rows [k, k + depth), columns [j, j + n) (j a multiple of NR), to rows 0 .. of panels as above.
+ * scratch: FILTER_SCRATCH elements. */
+enum { SQUARE = 16, FILTER_SCRATCH = 9 * SQUARE * SQUARE };
+void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
+                           real *u, int64_t panel_step, int64_t plane, real *scratch);
+
+static inline int64_t dtconv_thread(void) {
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
+static inline int64_t dtconv_round_to(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
+static inline int64_t dtconv_line(int64_t elements) { return dtconv_round_to(elements, 64 / (int64_t)sizeof(real)); }
+static inline real *dtconv_aligned(void *workspace) { return (real *)(((uintptr_t)workspace + 63) / 64 * 64); }
+
+#endif

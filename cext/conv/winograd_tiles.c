@@ -1,0 +1,195 @@
+/* Tiles of Winograd's convolution: choice of their size, the pixels of each, transformed filters, products.
+ *
+ * An image of oh x ow outputs is cut into ceil(oh / m) x ceil(ow / m) tiles of m x m outputs; tile (i, j) reads the a x
+ * a inputs from (i * m - pad_t, j * m - pad_l) on, a = m + 2, zeros outside of the image.  The size is the one with the
+ * fewest multiplications, a * a for each tile.
+ */
+#include "winograd.h"
+
+#include "transpose.h"
+
+/* Of tiles of 5 and 6 a multiplication counts a quarter more: their transforms are longer, and their errors larger. */
+int DT(winograd_tile)(int64_t oh, int64_t ow) {
+    static const struct {
+        int m, weight;
+    } sizes[] = {{4, 4}, {2, 4}, {5, 5}, {6, 5}};
+    int best = 0;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        const int m = sizes[i].m;
+        const int64_t cost = dtconv_ceil_div(oh, m) * dtconv_ceil_div(ow, m) * (m + 2) * (m + 2) * sizes[i].weight;
+        if (cost < least) least = cost, best = m;
+    }
+    return best;
+}
+
+dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(tiling) * w) {
+    if (p->kh != 3 || p->kw != 3 || p->sh != 1 || p->sw != 1 || p->dil_h != 1 || p->dil_w != 1 || p->groups != 1)
+        return DTCONV_UNSUPPORTED;
+    if (backward_data)
+        *w = (DT(tiling)){.n = p->n,
+                          .ih = p->oh,
+                          .iw = p->ow,
+                          .ci = p->co,
+                          .ldx = p->ldy,
+                          .oh = p->ih,
+                          .ow = p->iw,
+                          .co = p->ci,
+                          .ldy = p->ldx,
+                          .pad_t = 2 - p->pad_t,
+                          .pad_l = 2 - p->pad_l,
+                          .turned = 1};
+    else
+        *w = (DT(tiling)){.n = p->n,
+                          .ih = p->ih,
+                          .iw = p->iw,
+                          .ci = p->ci,
+                          .ldx = p->ldx,
+                          .oh = p->oh,
+                          .ow = p->ow,
+                          .co = p->co,
+                          .ldy = p->ldy,
+                          .pad_t = p->pad_t,
+                          .pad_l = p->pad_l};
+    w->t = DT(winograd_transform)(DT(winograd_tile)(w->oh, w->ow));
+    w->ukr = DT(ukr_current)();
+    if (!w->ukr) return DTCONV_KERNEL;
+    w->th = dtconv_ceil_div(w->oh, w->t->m);
+    w->tw = dtconv_ceil_div(w->ow, w->t->m);
+    w->tiles = w->n * w->th * w->tw;
+    w->points = w->t->a * w->t->a;
+    w->threads = dtconv_get_num_threads();
+    return DTCONV_OK;
+}
+
+/* Pixels of the size x size square whose first pixel is (top, left) of an image of h x w pixels at x, or `outside`. */
+static void square(const real *x, int64_t h, int64_t w, int64_t ld, int64_t top, int64_t left, int size,
+                   const real *outside, const real **pixels) {
+    const real *row = x + (top * w + left) * ld;
+    const int64_t i0 = MAX(0, -top), i1 = MIN(size, h - top), j0 = MAX(0, -left), j1 = MIN(size, w - left);
+    for (int i = 0; i < size; i++, row += w * ld, pixels += size) {
+        if (i < i0 || i >= i1) {
+            for (int j = 0; j < size; j++) pixels[j] = outside;
+            continue;
+        }
+        const real *pixel = row;
+        if (j0 == 0 && j1 == size) {
+            for (int j = 0; j < size; j++, pixel += ld) pixels[j] = pixel;
+            continue;
+        }
+        for (int j = 0; j < size; j++, pixel += ld) pixels[j] = j < j0 || j >= j1 ? outside : pixel;
+    }
+}
+
+DT(place) DT(tile_place)(const DT(tiling) * w, int64_t index) {
+    const int64_t strip = index / w->tw;
+    return (DT(place)){strip / w->th, strip % w->th, index % w->tw};
+}
+
+void DT(tile_next)(const DT(tiling) * w, DT(place) * at) {
+    if (++at->j < w->tw) return;
+    at->j = 0;
+    if (++at->i < w->th) return;
+    at->i = 0;
+    at->image++;
+}
+
+void DT(tile_of_x)(const DT(tiling) * w, const real *x, const DT(place) * at, const real *zeros, const real **pixels) {
+    const int m = w->t->m;
+    square(x + at->image * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx, at->i * m - w->pad_t, at->j * m - w->pad_l,
+           w->t->a, zeros, pixels);
+}
+
+void DT(tile_of_y)(const DT(tiling) * w, const real *y, const DT(place) * at, const real *outside,
+                   const real **pixels) {
+    const int m = w->t->m;
+    square(y + at->image * w->oh * w->ow * w->ldy, w->oh, w->ow, w->ldy, at->i * m, at->j * m, m, outside, pixels);
+}
+
+/* Columns [first, first + count) of pixels to `room` columns of planes, filled up with zeros. */
+static void expand_columns(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
+                           int64_t count, int64_t room, real *to, int64_t plane) {
+    enum { V = TRANSFORM_VECTOR };
+    const int64_t filled = dtconv_round_to(MAX(count, 0), V);
+    if (filled <= room) {
+        if (count > 0) expand(x, first, count, to, plane);
+        if (filled < room)
+            for (int64_t e = 0; e < w->points; e++)
+                memset(to + e * plane + filled, 0, (size_t)(room - filled) * sizeof(real));
+        return;
+    }
+    real vector[TRANSFORM_PIXELS * V]; /* panels that are no whole vectors */
+    for (int64_t c = 0; c < room; c += V) {
+        const int64_t some = MIN(V, room - c);
+        memset(vector, 0, sizeof vector);
+        if (c < count) expand(x, first + c, MIN(V, count - c), vector, V);
+        for (int64_t e = 0; e < w->points; e++) memcpy(to + e * plane + c, vector + e * V, (size_t)some * sizeof(real));
+    }
+}
+
+void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
+                       int64_t channels, real *panels, int64_t row, int64_t panel_step, int64_t plane) {
+    const int64_t nr = w->ukr->nr;
+    for (int64_t j = 0; j < channels; j += nr)
+        expand_columns(w, expand, x, first + j, MIN(nr, channels - j), nr, panels + j / nr * panel_step + row * nr,
+                       plane);
+}
+
+/* Columns [j, j + n), at most SQUARE, of turned filters to a panel whose rows are nr long:
+ * w[8 - tap][j .. j + n][k .. k + depth] is transposed, SQUARE rows at a time. */
+static void turned_columns(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
+                           int64_t room, real *u, int64_t nr, int64_t plane, real *scratch) {
+    const real *source[SQUARE], *taps[9];
+    for (int64_t q = 0; q < depth; q += SQUARE) {
+        const int64_t rows = MIN(SQUARE, depth - q);
+        for (int tap = 0; tap < 9 && n > 0; tap++) {
+            for (int64_t r = 0; r < n; r++) source[r] = filters + ((8 - tap) * w->co + j + r) * w->ci + k + q;
+            transpose(source, rows, n, scratch + tap * SQUARE * SQUARE);
+        }
+        for (int64_t r = 0; r < rows; r++) {
+            for (int tap = 0; tap < 9; tap++) taps[tap] = scratch + tap * SQUARE * SQUARE + r * n;
+            expand_columns(w, w->t->filter, taps, 0, n, room, u + (q + r) * nr, plane);
+        }
+    }
+}
+
+void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
+                           real *u, int64_t panel_step, int64_t plane, real *scratch) {
+    const real *taps[9];
+    const int64_t nr = w->ukr->nr;
+    if (!w->turned) {
+        for (int64_t q = 0; q < depth; q++) {
+            for (int tap = 0; tap < 9; tap++) taps[tap] = filters + (tap * w->ci + k + q) * w->co;
+            DT(expand_panels)(w, w->t->filter, taps, j, n, u, q, panel_step, plane);
+        }
+        return;
+    }
+    for (int64_t jr = 0; jr < n; jr += nr, u += panel_step)
+        for (int64_t c = 0; c < nr; c += SQUARE)
+            turned_columns(w, filters, k, depth, j + jr + c, MAX(0, MIN(MIN(SQUARE, nr - c), n - jr - c)),
+                           MIN(SQUARE, nr - c), u + c, nr, plane, scratch);
+}
+
+void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
+                   const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed) {
+    DT(ukr_call) t = {.k = k, .alpha = 1, .beta = beta, .ldc = ldc, .rs_a = rs, .cs_a = cs};
+    const int64_t mr = ukr->mr, nr = ukr->nr;
+    int64_t a_step = mr * rs;
+    if (!ukr->in_place) {
+        const DT(matrix) plain = {a, rs, cs};
+        DT(pack_a_matrix)(&plain, 0, m, 0, k, mr, packed);
+        a = packed, a_step = mr * k, t.rs_a = 1, t.cs_a = mr;
+    }
+    for (int64_t j = 0; j < n; j += nr, b += b_step) {
+        t.b = b;
+        t.n = MIN(nr, n - j);
+        for (int64_t i = 0; i < m; i += mr) {
+            t.m = MIN(mr, m - i);
+            t.a = a + i / mr * a_step;
+            t.a_next = i + mr < m ? t.a + a_step : a;
+            t.b_next = i + mr < m ? b : b + b_step;
+            t.c = c + i * ldc + j;
+            ukr->run(ukr, &t);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+"""Winograd: every size of tile, images smaller than a tile, many channels, precision, filters transformed ahead."""
+
+import numpy as np
+import pytest
+
+from pydtconv import config, microkernels
+from pydtconv._ext import winograd as ext
+from pydtconv.conv import ConvProblem, algorithms, backward_data, choose, explain, forward
+from pydtconv.conv.problem import DIRECTIONS
+from pydtconv.conv.winograd import TransformedFilters
+from tests.conv.cases import case_of, channel_slice, tolerance
+
+
+@pytest.fixture(autouse=True)
+def settings_in_force():
+    before = config.conv_precision(), config.num_threads()
+    yield
+    config.set_conv_precision(before[0])
+    config.set_num_threads(before[1])
+
+
+def check_every_pass(case):
+    for direction in DIRECTIONS:
+        case.check("winograd", direction, case.run("winograd", direction))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("extents", "m"), [((2, 2), 2), ((6, 2), 2), ((4, 4), 4), ((8, 12), 4), ((15, 10), 5), ((18, 6), 6)]
+)
+def test_every_tile(extents, m, dtype):
+    """Images that whole tiles fill, with padding on all sides and on none."""
+    assert ext.tile(*extents) == m
+    for padding in ("same", "valid"):
+        grown = extents if padding == "same" else tuple(extent + 2 for extent in extents)
+        check_every_pass(case_of(ConvProblem(2, *grown, 19, 35, 3, padding=padding, dtype=dtype)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("channels", [(1, 1), (3, 64), (17, 33), (64, 3), (130, 31)])
+def test_channels(channels, dtype):
+    check_every_pass(case_of(ConvProblem(3, 13, 6, *channels, 3, padding=((0, 2), (3, 1)), dtype=dtype)))
+
+
+@pytest.mark.parametrize("extents", [(1, 1), (1, 9), (3, 1), (3, 3)])
+def test_images_smaller_than_a_tile(extents):
+    check_every_pass(case_of(ConvProblem(2, *extents, 8, 9, 3, padding=((1, 2), (2, 3)), dtype="float64")))
+
+
+@pytest.mark.parametrize(("n", "extent", "channels"), [(3, 4, (256, 320)), (40, 4, (256, 288)), (70, 8, (40, 24))])
+def test_many_channels_and_many_tiles(n, extent, channels):
+    """Transformed filters that are not kept, several blocks of tiles, on several threads."""
+    case = case_of(ConvProblem(n, extent, extent, *channels, 3, padding="same"))
+    results = []
+    for threads in (1, 3):
+        config.set_num_threads(threads)
+        for direction in DIRECTIONS:
+            got = case.run("winograd", direction)
+            case.check("winograd", direction, got)
+            results.append(got)
+    for one, three in zip(results[:3], results[3:], strict=True):
+        assert np.array_equal(one, three)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_microkernel(dtype):
+    """Panels of other widths than a vector, kernels that want packed operands."""
+    case = case_of(ConvProblem(2, 9, 7, 21, 37, 3, padding="same", dtype=dtype))
+    try:
+        for kernel in microkernels.available(dtype):
+            if kernel.usable:
+                microkernels.select(kernel.name, dtype)
+                check_every_pass(case)
+    finally:
+        microkernels.select(None, dtype)
+
+
+def test_precision():
+    p = ConvProblem(16, 32, 32, 64, 64, 3, padding="same")
+    for direction in DIRECTIONS:
+        config.set_conv_precision("fast")
+        assert choose(p, direction, variant="AUTO").algorithm == "winograd"
+        config.set_conv_precision("strict")
+        assert "winograd" not in algorithms(p, direction)
+        assert choose(p, direction, variant="AUTO").algorithm != "winograd"
+        assert choose(p, direction, "winograd").algorithm == "winograd"
+    with pytest.raises(ValueError, match="'fast' or 'strict', got 'exact'"):
+        config.set_conv_precision("exact")
+    assert config.conv_precision() == "strict"
+
+
+def test_reasons():
+    sizes = {"n": 1, "ih": 12, "iw": 12, "ci": 4, "co": 4}
+    reasons = {
+        "3x3 filters, got 5x3": {"kernel": (5, 3)},
+        "strides of 1, got 2, 1": {"kernel": 3, "strides": (2, 1)},
+        "dilation of 1, got 1, 2": {"kernel": 3, "dilation": (1, 2)},
+        "groups == 1, got 2": {"kernel": 3, "groups": 2},
+    }
+    for reason, options in reasons.items():
+        assert explain(ConvProblem(**sizes, **options), "forward")["winograd"] == f"winograd needs {reason}".replace(
+            "needs dilation", "needs a dilation"
+        )
+
+
+@pytest.mark.parametrize("channels", [(9, 21), (256, 320)])
+def test_filters_transformed_ahead(channels):
+    case = case_of(ConvProblem(2, 7, 9, *channels, 3, padding=((1, 0), (2, 1))))
+    ahead = TransformedFilters(case.p, "forward", case.w)
+    assert np.array_equal(ahead(case.x, case.b), forward(case.p, case.x, case.w, case.b, algorithm="winograd"))
+    relu = ahead(channel_slice(case.x), activation="relu")
+    want = np.maximum(case.want["forward"] - case.b, 0)
+    assert np.abs(relu - want).max() <= tolerance("winograd", "float32") * want.max()
+    back = TransformedFilters(case.p, "backward_data", case.w)
+    assert np.array_equal(back(case.dy), backward_data(case.p, case.dy, case.w, algorithm="winograd"))
+    with pytest.raises(ValueError, match="w: expected shape"):
+        TransformedFilters(case.p, "forward", case.w[:2])
+    with pytest.raises(ValueError, match="got 'backward_weights'"):
+        TransformedFilters(case.p, "backward_weights", case.w)
+    with pytest.raises(ValueError, match="bias and activation"):
+        back(case.dy, activation="relu")
+    with pytest.raises(ValueError, match="out: expected a writable array"):
+        ahead(case.x, out=np.broadcast_to(case.x[:1, :1, :1, :1], case.p.y_shape))
