@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
-from pydtconv.ops import functions
 from pydtconv.ops.base import compute
 from pydtconv.ops.custom import NumpyOp
+from pydtconv.ops.functions.softmax import _sparsemax_backward, _sparsemax_forward
 from tests.ops.harness import check_op, normal
 
 
@@ -40,7 +40,7 @@ def test_sparsemax(axis):
     # the nearest point: moving weight to another coordinate leads away from x
     slope = np.where(y > 0, y - x, -np.inf).max(axis, keepdims=True)
     assert (y - x >= slope - 1e-12).all()
-    op = NumpyOp(functions._sparsemax_forward, functions._sparsemax_backward)
+    op = NumpyOp(_sparsemax_forward, _sparsemax_backward)
     check_op(op, x)
 
 

@@ -1,25 +1,14 @@
-"""Convolutions under the names and argument orders of `keras.ops`."""
+"""Convolutions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from pydtconv import config
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
+from pydtconv.ops.functions.shape import with_channels_last
 
-
-def _channels_last(function: Callable[[Any], Any], x: Any, data_format: str | None) -> Any:
-    """function on NHWC, for inputs of either format; None is the format set in config."""
-    data_format = data_format or config.image_data_format()
-    if data_format == "channels_last":
-        return function(x)
-    if data_format != "channels_first":
-        raise ValueError(f"data_format: expected 'channels_last' or 'channels_first', got {data_format!r}")
-    from pydtconv.ops import transpose
-
-    return transpose(function(transpose(x, (0, 2, 3, 1))), (0, 3, 1, 2))
+__all__ = ["conv", "conv_transpose", "depthwise_conv"]
 
 
 def conv(
@@ -40,7 +29,7 @@ def conv(
             )
         return Conv(strides, padding, dilation_rate, groups=channels // inner)(x, kernel)
 
-    return _channels_last(apply, inputs, data_format)
+    return with_channels_last(apply, inputs, data_format)
 
 
 def depthwise_conv(
@@ -52,7 +41,7 @@ def depthwise_conv(
     dilation_rate: Any = 1,
 ) -> Any:
     """Convolution of each channel by itself; kernel (kh, kw, channels, multiplier)."""
-    return _channels_last(lambda x: DepthwiseConv(strides, padding, dilation_rate)(x, kernel), inputs, data_format)
+    return with_channels_last(lambda x: DepthwiseConv(strides, padding, dilation_rate)(x, kernel), inputs, data_format)
 
 
 def conv_transpose(
@@ -66,4 +55,4 @@ def conv_transpose(
 ) -> Any:
     """Transposed convolution; kernel (kh, kw, filters, channels)."""
     op = ConvTranspose(strides, padding, dilation_rate, output_padding=output_padding)
-    return _channels_last(lambda x: op(x, kernel), inputs, data_format)
+    return with_channels_last(lambda x: op(x, kernel), inputs, data_format)

@@ -1,0 +1,152 @@
+"""Arithmetic and mathematical functions, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
+from pydtconv.ops.base import Op
+from pydtconv.ops.functions.operands import as_operand, is_scalar, of_one_dtype, unary
+
+# fmt: off
+__all__ = [
+    "abs", "absolute", "add", "affine", "average", "clip", "divide", "exp", "log", "maximum", "minimum", "multiply",
+    "negative", "power", "reciprocal", "rsqrt", "sign", "sqrt", "square", "subtract",
+]
+# fmt: on
+
+
+def _binary(op: Op, x1: Any, x2: Any) -> Any:
+    return op(*of_one_dtype(x1, x2))
+
+
+def affine(x: Any, scale: float, offset: float) -> Any:
+    """scale * x + offset for numbers scale and offset."""
+    return unary("affine", x, float(scale), float(offset))
+
+
+def add(x1: Any, x2: Any) -> Any:
+    """x1 + x2."""
+    if is_scalar(x2) and not is_scalar(x1):
+        return affine(x1, 1, x2)
+    if is_scalar(x1) and not is_scalar(x2):
+        return affine(x2, 1, x1)
+    return _binary(Add(), x1, x2)
+
+
+def subtract(x1: Any, x2: Any) -> Any:
+    """x1 - x2."""
+    if is_scalar(x2) and not is_scalar(x1):
+        return affine(x1, 1, -float(x2))
+    if is_scalar(x1) and not is_scalar(x2):
+        return affine(x2, -1, x1)
+    return _binary(Subtract(), x1, x2)
+
+
+def multiply(x1: Any, x2: Any) -> Any:
+    """x1 * x2."""
+    if is_scalar(x2) and not is_scalar(x1):
+        return affine(x1, x2, 0)
+    if is_scalar(x1) and not is_scalar(x2):
+        return affine(x2, x1, 0)
+    return _binary(Multiply(), x1, x2)
+
+
+def divide(x1: Any, x2: Any) -> Any:
+    """x1 / x2."""
+    if is_scalar(x2) and not is_scalar(x1):
+        return affine(x1, 1 / float(x2), 0)
+    if is_scalar(x1) and not is_scalar(x2):
+        y = reciprocal(x2)
+        return y if x1 == 1 else affine(y, x1, 0)
+    return _binary(Divide(), x1, x2)
+
+
+def power(x1: Any, x2: Any) -> Any:
+    """x1 ** x2."""
+    if is_scalar(x2) and not is_scalar(x1):
+        exponent = float(x2)
+        kind = {1.0: "linear", 2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}.get(exponent)
+        return unary(kind, x1) if kind else unary("power", x1, exponent)
+    if is_scalar(x1) and not is_scalar(x2):
+        return exp(affine(x2, math.log(x1), 0))
+    return _binary(Power(), x1, x2)
+
+
+def maximum(x1: Any, x2: Any) -> Any:
+    """The larger of x1 and x2, element by element."""
+    if is_scalar(x2) and not is_scalar(x1):
+        return clip(x1, x2, math.inf)
+    if is_scalar(x1) and not is_scalar(x2):
+        return clip(x2, x1, math.inf)
+    return _binary(Maximum(), x1, x2)
+
+
+def minimum(x1: Any, x2: Any) -> Any:
+    """The smaller of x1 and x2, element by element."""
+    if is_scalar(x2) and not is_scalar(x1):
+        return clip(x1, -math.inf, x2)
+    if is_scalar(x1) and not is_scalar(x2):
+        return clip(x2, -math.inf, x1)
+    return _binary(Minimum(), x1, x2)
+
+
+def average(xs: Any) -> Any:
+    """The mean of several tensors, element by element."""
+    return Add(average=True)(*(as_operand(x) for x in xs))
+
+
+def negative(x: Any) -> Any:
+    """-x"""
+    return affine(x, -1, 0)
+
+
+def abs(x: Any) -> Any:
+    """The absolute value."""
+    return unary("abs", x)
+
+
+absolute = abs
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1; its gradient is zero."""
+    return unary("sign", x)
+
+
+def square(x: Any) -> Any:
+    """x * x"""
+    return unary("square", x)
+
+
+def sqrt(x: Any) -> Any:
+    """The square root."""
+    return unary("sqrt", x)
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x)"""
+    return unary("power", x, -0.5)
+
+
+def reciprocal(x: Any) -> Any:
+    """1 / x"""
+    return unary("reciprocal", x)
+
+
+def exp(x: Any) -> Any:
+    """The exponential function."""
+    return unary("exponential", x)
+
+
+def log(x: Any) -> Any:
+    """The natural logarithm."""
+    return unary("log", x)
+
+
+def clip(x: Any, x_min: float, x_max: float) -> Any:
+    """min(max(x, x_min), x_max) for numbers x_min and x_max."""
+    if float(x_min) > float(x_max):
+        raise ValueError(f"clip: expected x_min <= x_max, got {x_min} and {x_max}")
+    return unary("clip", x, float(x_min), float(x_max))

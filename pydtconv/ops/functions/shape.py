@@ -1,0 +1,145 @@
+"""Other shapes, orders, pieces and dtypes of the same elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.ops.functions.operands import as_operand, is_symbolic, of_one_dtype
+from pydtconv.ops.reduction import Axes
+from pydtconv.ops.shape import Cast, Concatenate, Pad, Reshape, Slice, Transpose
+from pydtconv.ops.strided import normalize_axes
+
+# fmt: off
+__all__ = [
+    "cast", "concatenate", "expand_dims", "moveaxis", "pad", "ravel", "reshape", "slice_along", "split", "squeeze",
+    "stack", "swapaxes", "transpose",
+]
+# fmt: on
+
+
+def reshape(x: Any, newshape: Any) -> Any:
+    """The same elements in another shape; one extent may be -1."""
+    return Reshape((newshape,) if isinstance(newshape, int) else tuple(newshape))(as_operand(x))
+
+
+def ravel(x: Any) -> Any:
+    """The elements as a vector."""
+    return reshape(x, (-1,))
+
+
+def expand_dims(x: Any, axis: int) -> Any:
+    """x with a new axis of extent 1 at `axis` of the result."""
+    x = as_operand(x)
+    rank = len(x.shape) + 1
+    (axis,) = normalize_axes("expand_dims", axis, rank)
+    return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+def squeeze(x: Any, axis: Axes = None) -> Any:
+    """x without axes of extent 1: the given ones, or all."""
+    x = as_operand(x)
+    axes = normalize_axes("squeeze", axis, len(x.shape)) if axis is not None else ()
+    if axis is not None and any(x.shape[a] != 1 for a in axes):
+        raise ValueError(f"squeeze: expected extents of 1 along {axis}, got shape {tuple(x.shape)}")
+    return reshape(x, tuple(n for d, n in enumerate(x.shape) if not (d in axes or (axis is None and n == 1))))
+
+
+def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
+    """The axes in another order; None reverses them."""
+    return Transpose(None if axes is None else tuple(axes))(as_operand(x))
+
+
+def moveaxis(x: Any, source: Axes, destination: Axes) -> Any:
+    """Axes moved to other positions, the rest in order."""
+    x = as_operand(x)
+    rank = len(x.shape)
+    from_, to = (
+        [a % rank for a in ([axes] if isinstance(axes, int) else axes or ())] for axes in (source, destination)
+    )
+    order = [a for a in range(rank) if a not in from_]
+    for place, axis in sorted(zip(to, from_, strict=True)):
+        order.insert(place, axis)
+    return transpose(x, order)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+    """Two axes exchanged."""
+    x = as_operand(x)
+    order = list(range(len(x.shape)))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return transpose(x, order)
+
+
+def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
+    """Tensors one behind the other along an axis."""
+    xs = of_one_dtype(*xs)
+    return xs[0] if len(xs) == 1 else Concatenate(axis)(*xs)
+
+
+def stack(x: Sequence[Any], axis: int = 0) -> Any:
+    """Tensors along a new axis."""
+    return concatenate([expand_dims(value, axis) for value in of_one_dtype(*x)], axis)
+
+
+def slice_along(x: Any, axis: int, start: int, stop: int | None) -> Any:
+    """x[start:stop] along one axis."""
+    x = as_operand(x)
+    rank = len(x.shape)
+    (axis,) = normalize_axes("slice", axis, rank)
+    starts = tuple(start if d == axis else 0 for d in range(rank))
+    return Slice(starts, tuple(stop if d == axis else None for d in range(rank)))(x)
+
+
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+    """x cut along an axis into equal sections, or at the given indices."""
+    x = as_operand(x)
+    extent = x.shape[axis]
+    if isinstance(indices_or_sections, int):
+        sections = indices_or_sections
+        if sections < 1 or extent % sections:
+            raise ValueError(f"split: expected a divisor of {extent} as the number of sections, got {sections}")
+        cuts = [extent // sections * i for i in range(1, sections)]
+    else:
+        cuts = list(indices_or_sections)
+    return [slice_along(x, axis, a, b) for a, b in zip([0, *cuts], [*cuts, extent], strict=True)]
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> Any:
+    """x with (before, after) elements per axis: constant_values (0), or mirrored ("reflect", "symmetric")."""
+    x = as_operand(x)
+    widths = np.broadcast_to(np.asarray(pad_width, int), (len(x.shape), 2))
+    if not widths.any():
+        return x
+    pairs = tuple((int(a), int(b)) for a, b in widths)
+    return Pad(pairs, mode, float(constant_values or 0))(x)
+
+
+def cast(x: Any, dtype: str) -> Any:
+    """x in another dtype."""
+    x = x if is_symbolic(x) else np.asarray(x)
+    return x if np.dtype(x.dtype) == np.dtype(dtype) else Cast(np.dtype(dtype).name)(x)
+
+
+def with_axis_last(function: Callable[[Any], Any], x: Any, axis: int) -> Any:
+    """function on x with `axis` moved to the end, and back."""
+    rank = len(x.shape)
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis: expected one of {rank} dimensions, got {axis}")
+    axis %= rank
+    if axis == rank - 1:
+        return function(x)
+    there = (*range(axis), *range(axis + 1, rank), axis)
+    back = (*range(axis), rank - 1, *range(axis, rank - 1))
+    return transpose(function(transpose(x, there)), back)
+
+
+def with_channels_last(function: Callable[[Any], Any], x: Any, data_format: str | None) -> Any:
+    """function on images NHWC, for x of either format; None is the format set in config."""
+    data_format = data_format or config.image_data_format()
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(f"data_format: expected 'channels_last' or 'channels_first', got {data_format!r}")
+    return with_axis_last(function, x, -1 if data_format == "channels_last" else 1)
