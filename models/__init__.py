@@ -12,7 +12,7 @@ from typing import Any
 
 from pydtconv.utils.suggest import did_you_mean
 
-FAMILIES = ("densenet", "googlenet", "mlp", "mnist_convnet", "resnet", "vgg")
+FAMILIES = ("alexnet", "densenet", "googlenet", "mlp", "mnist_convnet", "mobilenet", "resnet", "vgg")
 
 
 def _builders() -> dict[str, Callable[..., Any]]:

@@ -8,25 +8,38 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import Input, Model, layers
-from pydtconv.applications.blocks import batch_norm, classifier, conv, stem
+from pydtconv.applications.blocks import SMALL, batch_norm, classifier, conv, stem, with_weights
 from pydtconv.applications.script import train_on_cifar10
 
-__all__ = ["DenseNet121", "DenseNet169"]
+__all__ = ["DenseNet121", "DenseNet169", "DenseNet201"]
+
+Shape = tuple[int, int, int]
 
 
-def DenseNet121(input_shape: tuple[int, int, int] = (224, 224, 3), classes: int = 1000, growth: int = 32) -> Any:
+def DenseNet121(
+    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, growth: int = 32
+) -> Any:
     """6, 12, 24, 16 layers.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return _densenet("densenet121", (6, 12, 24, 16), input_shape, classes, growth)
+    return with_weights(_densenet("densenet121", (6, 12, 24, 16), input_shape, classes, growth), weights)
 
 
-def DenseNet169(input_shape: tuple[int, int, int] = (224, 224, 3), classes: int = 1000, growth: int = 32) -> Any:
+def DenseNet169(
+    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, growth: int = 32
+) -> Any:
     """6, 12, 32, 32 layers.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return _densenet("densenet169", (6, 12, 32, 32), input_shape, classes, growth)
+    return with_weights(_densenet("densenet169", (6, 12, 32, 32), input_shape, classes, growth), weights)
 
 
-def _densenet(name: str, repeats: tuple[int, ...], input_shape: tuple[int, int, int], classes: int, growth: int) -> Any:
+def DenseNet201(
+    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, growth: int = 32
+) -> Any:
+    """6, 12, 48, 32 layers.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
+    return with_weights(_densenet("densenet201", (6, 12, 48, 32), input_shape, classes, growth), weights)
+
+
+def _densenet(name: str, repeats: tuple[int, ...], input_shape: Shape, classes: int, growth: int) -> Any:
     inputs = Input(shape=input_shape)
-    x = conv(inputs, 2 * growth, 3) if input_shape[0] < 64 else stem(inputs)
+    x = conv(inputs, 2 * growth, 3) if input_shape[0] < SMALL else stem(inputs)
     for stage, repeat in enumerate(repeats):
         for _ in range(repeat):
             y = conv(_bn_relu(x), 4 * growth, 1)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydtconv import Sequential, datasets, layers
+from pydtconv.applications.blocks import with_weights
 
 __all__ = ["MLP"]
 
@@ -17,6 +18,7 @@ __all__ = ["MLP"]
 def MLP(
     input_shape: tuple[int, int, int] = (28, 28, 1),
     classes: int = 10,
+    weights: str | None = None,
     hidden: Sequence[int] = (512, 512),
     dropout: float = 0.2,
 ) -> Any:
@@ -29,7 +31,7 @@ def MLP(
         model.add(layers.Dense(units, activation="relu"))
         model.add(layers.Dropout(dropout))
     model.add(layers.Dense(classes, activation="softmax"))
-    return model
+    return with_weights(model, weights)
 
 
 def main(epochs: int = 20) -> None:

@@ -9,16 +9,17 @@ import sys
 from typing import Any
 
 from pydtconv import Sequential, datasets, layers
+from pydtconv.applications.blocks import with_weights
 
 __all__ = ["MNISTConvNet"]
 
 
-def MNISTConvNet(input_shape: tuple[int, int, int] = (28, 28, 1), classes: int = 10) -> Any:
+def MNISTConvNet(input_shape: tuple[int, int, int] = (28, 28, 1), classes: int = 10, weights: str | None = None) -> Any:
     """Convolution 3x3x32, pooling, convolution 3x3x64, pooling, dropout, a dense softmax layer.
 
     input_shape: (height, width, channels), at least 10x10.  Returns a Sequential model, not compiled.
     """
-    return Sequential(
+    model = Sequential(
         [
             layers.Input(shape=input_shape),
             layers.Conv2D(32, kernel_size=(3, 3), activation="relu"),
@@ -31,6 +32,7 @@ def MNISTConvNet(input_shape: tuple[int, int, int] = (28, 28, 1), classes: int =
         ],
         name="mnist_convnet",
     )
+    return with_weights(model, weights)
 
 
 def main(epochs: int = 15) -> None:

@@ -157,6 +157,11 @@ def _concatenate(op: Any, *x: torch.Tensor) -> torch.Tensor:
     return torch.cat(x, op.axis)
 
 
+def _pad(op: Any, x: torch.Tensor) -> torch.Tensor:
+    assert op.mode == "constant"
+    return F.pad(x, [size for sides in reversed(op.padding) for size in sides], value=op.value)
+
+
 def _reshape(op: Any, x: torch.Tensor) -> torch.Tensor:
     return x.reshape(x.shape[0], *[-1 if extent is None else extent for extent in op.shape[1:]])
 

@@ -1,6 +1,7 @@
 """Rewriting of a traced graph: dead nodes go, patterns become fused operators.
 
 Patterns, each a node with a single consumer:
+ - zeros around an image + convolution without padding -> a convolution with padding;
  - convolution or dense + bias -> the same operator with a third input;
  - anything with an `activation` attribute + activation -> the activation as that attribute;
  - softmax or sigmoid + cross-entropy of probabilities -> one stable operator with both results;
@@ -15,9 +16,10 @@ from typing import Any
 
 from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.ops import FUSABLE, Activation, Add, Bias, Maximum, Minimum, Multiply, Op, Subtract
+from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.losses import CrossEntropy
 from pydtconv.ops.random import Dropout
-from pydtconv.ops.shape import Concatenate, Transpose
+from pydtconv.ops.shape import Concatenate, Pad, Transpose
 from pydtconv.ops.softmax import Softmax
 
 
@@ -25,6 +27,7 @@ def rewrite(graph: Graph) -> None:
     """Applies all rewritings to the graph, in place."""
     remove_dead_nodes(graph)
     sink_transposes(graph)
+    fuse_padding(graph)
     fuse_bias(graph)
     fuse_activation(graph)
     fuse_loss(graph)
@@ -78,6 +81,23 @@ def sole_consumer(graph: Graph, node: Node, readers: dict[Tensor, list[Node]]) -
         return None
     found = readers.get(node.outputs[0], [])
     return found[0] if len(found) == 1 else None
+
+
+def fuse_padding(graph: Graph) -> None:
+    """conv(pad(x), w) -> conv(x, w, padding=...) where rows and columns of zeros are added."""
+    readers = consumers(graph)
+    for node in list(graph.nodes):
+        if not isinstance(node.op, Pad) or node.op.mode != "constant" or node.op.value != 0:
+            continue
+        consumer = sole_consumer(graph, node, readers)
+        if consumer is None or not isinstance(consumer.op, (Conv, DepthwiseConv)) or consumer.op.padding != "valid":
+            continue
+        batch, *sides, channels = node.op.padding
+        if len(sides) != 2 or any(batch + channels) or consumer.inputs[0] is not node.outputs[0]:
+            continue
+        consumer.op = dataclasses.replace(consumer.op, padding=tuple(sides))
+        consumer.inputs = (node.inputs[0], *consumer.inputs[1:])
+        graph.nodes.remove(node)
 
 
 def fuse_bias(graph: Graph) -> None:
