@@ -8,15 +8,14 @@ is too large to stand beside the rest, SGEMM is measured on as many of its rows 
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import report
+from benchmarks.timing import Side, medians
 from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem, algorithms, workspace_bytes
 from pydtconv.conv.functional import bind, run
@@ -25,7 +24,6 @@ from pydtconv.gemm import gemm
 
 LAYERS = Path(__file__).with_name("layers.txt")
 MATRIX_BYTES = 256 << 20  # of the matrix that SGEMM multiplies
-Side = Callable[[], Any]
 
 
 def layers(path: Path = LAYERS) -> dict[str, ConvProblem]:
@@ -84,21 +82,6 @@ def torch_side(p: ConvProblem, direction: str, arrays: dict[str, np.ndarray], th
     )
 
 
-def measure(sides: dict[str, Side], seconds: float, cpu_time: bool) -> dict[str, float]:
-    """Median time of a call of each side; the sides take turns for `seconds` in all, three turns at the least."""
-    clock = time.thread_time if cpu_time else time.perf_counter
-    for side in sides.values():
-        side()
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or min(map(len, times.values())) < 3:
-        for name, side in sides.items():
-            start = clock()
-            side()
-            times[name].append(clock() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
 def measure_layer(name: str, p: ConvProblem, options: argparse.Namespace) -> list[dict[str, object]]:
     random = np.random.default_rng(0)
     x, w, y = (random.standard_normal(shape, dtype="float32") for shape in (p.x_shape, p.w_shape, p.y_shape))
@@ -112,7 +95,8 @@ def measure_layer(name: str, p: ConvProblem, options: argparse.Namespace) -> lis
         sides["sgemm"], share = sgemm_side(p, direction)
         if options.peer:
             sides["torch"] = torch_side(p, direction, arrays, options.threads)
-        seconds = measure(sides, options.seconds, options.cpu_time)
+        clock = time.thread_time if options.cpu_time else time.perf_counter
+        seconds = medians(sides, options.seconds, clock, options.threads)
         rate = {side: p.flops / value / 1e9 for side, value in seconds.items()}
         rate["sgemm"] *= share
         for algorithm in names:

@@ -1,8 +1,8 @@
 """Micro-kernels in cache, and products beside NumPy's BLAS: `python -m benchmarks.gemm`.
 
-Both sides are called in turns in one process, and the median of each counts.  NumPy's BLAS reads its number of threads
-(and its kernel, where OPENBLAS_CORETYPE forces one, which is taken out here) at import: each thread count runs in a
-process of its own.  --cpu-time measures the CPU time of one thread, for a machine that others use at the same time.
+Both sides run in turns, each turn in a process of its own, and the median counts.  NumPy's BLAS reads its number of
+threads at import, and its kernel where OPENBLAS_CORETYPE forces one, which is taken out here.  --cpu-time measures the
+CPU time of one thread, for a machine that others use at the same time.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import Any
 
 from benchmarks import report
+from benchmarks.timing import medians
 
+ROUNDS = 3
 SQUARE = [("square 2048", 2048, 2048, 2048)]
 # m = n*oh*ow, n = co, k = kh*kw*ci of layers of ResNet, VGG, DenseNet; the last two are gradients of filters
 CONVOLUTIONS = [
@@ -61,34 +64,46 @@ def kernel_rows(dtype: str) -> list[dict[str, object]]:
     return [{name: row.get(name) for name in rows[0]} for row in rows]
 
 
-def measure_products(dtype: str, threads: int, shapes: list, seconds: float, cpu_time: bool) -> list[dict[str, object]]:
-    """Runs in the process whose environment sets NumPy's threads."""
+def measure_side(side: str, dtype: str, threads: int, shapes: list, seconds: float, cpu_time: bool) -> dict[str, Any]:
+    """Median seconds of each shape for one side, and the peak of this process's threads: runs in a fresh process."""
     import numpy as np
 
     from pydtconv import config, microkernels
     from pydtconv.gemm import gemm
 
     config.set_num_threads(threads)
-    clock = time.thread_time if cpu_time else time.perf_counter
-    peak = microkernels.peak_gflops(dtype, threads)
     rng = np.random.default_rng(0)
+    times = {}
+    for name, m, n, k in shapes:
+        a, b, c = rng.random((m, k), dtype), rng.random((k, n), dtype), np.empty((m, n), dtype)
+        call = functools.partial(gemm, a, b, c) if side == "pydtconv" else functools.partial(np.matmul, a, b, out=c)
+        call()
+        if not np.allclose(c[:: max(m // 8, 1)], np.einsum("ij,jk->ik", a[:: max(m // 8, 1)], b), rtol=1e-3):
+            raise SystemExit(f"error: {name}: {side} is wrong")
+        clock = time.thread_time if cpu_time else time.perf_counter
+        times[name] = medians({side: call}, seconds, clock)[side]
+    return {"times": times, "peak": microkernels.peak_gflops(dtype, threads)}
+
+
+def product_rows(dtype: str, threads: int, shapes: list, seconds: float, cpu_time: bool) -> list[dict[str, object]]:
+    """Both sides in fresh processes that take turns: their thread pools would spin on each other's cores in one."""
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
+        environment[name] = str(threads)
+    found: dict[str, list[dict[str, Any]]] = {"pydtconv": [], "numpy": []}
+    for _ in range(ROUNDS):
+        for side, results in found.items():
+            job = json.dumps([side, dtype, threads, shapes, seconds / ROUNDS / 2, cpu_time])
+            command = [sys.executable, "-m", "benchmarks.gemm", "--job", job]
+            result = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, check=True)
+            results.append(json.loads(result.stdout))
+    peak = max(result["peak"] for result in found["pydtconv"])
     rows = []
     for name, m, n, k in shapes:
-        a, b = rng.random((m, k), dtype), rng.random((k, n), dtype)
-        ours, theirs = np.empty((m, n), dtype), np.empty((m, n), dtype)
-        sides = [functools.partial(gemm, a, b, ours), functools.partial(np.matmul, a, b, out=theirs)]
-        times: list[list[float]] = [[], []]
-        for side in sides:
-            side()
-        if not np.allclose(ours, theirs, rtol=1e-3):
-            raise SystemExit(f"error: {name}: the two sides disagree")
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or len(times[0]) < 5:
-            for side, taken in zip(sides, times, strict=True):
-                start = clock()
-                side()
-                taken.append(clock() - start)
-        rate, peer = (2e-9 * m * n * k / statistics.median(taken) for taken in times)
+        rate = {
+            side: 2e-9 * m * n * k / statistics.median(result["times"][name] for result in results)
+            for side, results in found.items()
+        }
         rows.append(
             {
                 "shape": name,
@@ -97,29 +112,13 @@ def measure_products(dtype: str, threads: int, shapes: list, seconds: float, cpu
                 "k": k,
                 "dtype": dtype,
                 "threads": threads,
-                "pydtconv": rate,
-                "numpy": peer,
-                "ratio": rate / peer,
-                "share of peak": rate / peak,
+                **rate,
+                "ratio": rate["pydtconv"] / rate["numpy"],
+                "share of peak": rate["pydtconv"] / peak,
                 "peak": peak,
             }
         )
     return rows
-
-
-def product_rows(dtype: str, threads: int, shapes: list, seconds: float, cpu_time: bool) -> list[dict[str, object]]:
-    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
-        environment[name] = str(threads)
-    job = json.dumps([dtype, threads, shapes, seconds, cpu_time])
-    result = subprocess.run(
-        [sys.executable, "-m", "benchmarks.gemm", "--job", job],
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return json.loads(result.stdout)
 
 
 def main() -> None:
@@ -132,7 +131,7 @@ def main() -> None:
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
-        print(json.dumps(measure_products(*json.loads(options.job))))
+        print(json.dumps(measure_side(*json.loads(options.job))))
         return
     kernels = [row for dtype in options.dtypes for row in kernel_rows(dtype)]
     report.print_table("Micro-kernels in cache, one core", kernels)
@@ -149,7 +148,7 @@ def main() -> None:
         )
     ]
     clock = "CPU time" if options.cpu_time else "wall time"
-    report.print_table(f"Products, GFLOPS (medians of alternating calls, {clock})", products)
+    report.print_table(f"Products, GFLOPS (medians of rounds of both sides in turn, {clock})", products)
     print(report.write_csv("gemm", products))
     for count in threads:
         rows = [row for row in products if row["threads"] == count and row["dtype"] == "float32"]
