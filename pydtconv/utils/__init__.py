@@ -2,6 +2,7 @@
 
 from pydtconv.utils.dataset import PyDataset, Sequence, split_dataset
 from pydtconv.utils.files import get_file
+from pydtconv.utils.image_folder import image_dataset_from_directory
 from pydtconv.utils.numerical import normalize, to_categorical
 from pydtconv.utils.plotting import plot_learning_curve
 from pydtconv.utils.progress import Progbar
@@ -14,6 +15,7 @@ __all__ = [
     "Sequence",
     "clear_session",
     "get_file",
+    "image_dataset_from_directory",
     "normalize",
     "plot_learning_curve",
     "set_random_seed",

@@ -1,0 +1,235 @@
+"""Batches of images from a folder, decoded by Pillow (the `images` extra) in background threads."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.utils.dataset import PyDataset
+from pydtconv.utils.random import next_seed
+
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
+MODES = {"rgb": ("RGB", 3), "rgba": ("RGBA", 4), "grayscale": ("L", 1)}
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+LABEL_MODES = ("int", "categorical", "binary", None)
+
+
+def image_dataset_from_directory(
+    directory: str | os.PathLike[str],
+    labels: str | Sequence[int] | None = "inferred",
+    label_mode: str | None = "int",
+    class_names: Sequence[str] | None = None,
+    color_mode: str = "rgb",
+    batch_size: int = 32,
+    image_size: tuple[int, int] = (256, 256),
+    shuffle: bool = True,
+    seed: int | None = None,
+    validation_split: float | None = None,
+    subset: str | None = None,
+    interpolation: str = "bilinear",
+    follow_links: bool = False,
+    crop_to_aspect_ratio: bool = False,
+    verbose: bool = True,
+    on_error: str = "raise",
+    workers: int = 2,
+) -> ImageFolder:
+    """The images below a folder with one folder for each class, in batches, with the arguments of Keras's function.
+
+    labels: "inferred" (from the folders), one integer for each file in the order of their paths, or None.
+    label_mode: "int", "categorical" (one-hot), "binary" (0 or 1, float) or None (images without labels).
+    subset: "training" or "validation", of a validation_split from 0 to 1; both need the same seed.
+    crop_to_aspect_ratio: cut off what would be distorted, instead of stretching the image.
+    on_error: "raise" a ValueError that names the bad file, or "skip" it: a warning names it and its batch is smaller.
+    workers: threads that decode; they are at most four batches ahead.
+
+    Raises ValueError for arguments and folders that do not fit and ImportError where Pillow is missing.
+    """
+    _pillow()
+    root = Path(directory)
+    if not root.is_dir():
+        raise ValueError(f"directory: expected a folder, got {str(directory)!r}")
+    _one_of("color_mode", color_mode, tuple(MODES))
+    _one_of("interpolation", interpolation, INTERPOLATIONS)
+    _one_of("label_mode", label_mode, LABEL_MODES)
+    _one_of("on_error", on_error, ("raise", "skip"))
+    if (validation_split is None) != (subset is None):
+        raise ValueError(f"expected validation_split and subset or neither, got {validation_split!r} and {subset!r}")
+    if subset is not None:
+        _one_of("subset", subset, ("training", "validation"))
+        if not 0 < validation_split < 1:  # type: ignore[operator]
+            raise ValueError(f"validation_split: expected a number between 0 and 1, got {validation_split!r}")
+        if shuffle and seed is None:
+            raise ValueError("seed: expected a number, so that both subsets are of one shuffling; got None")
+    files, numbers, names = _listed(root, labels, class_names, follow_links)
+    if label_mode == "binary" and len(names) != 2:
+        raise ValueError(f"label_mode='binary': expected two classes, got {len(names)}: {', '.join(names)}")
+    order = np.arange(len(files))
+    if shuffle and subset is not None:
+        np.random.default_rng(seed).shuffle(order)
+    if subset is not None:
+        at = len(files) - int(len(files) * validation_split)  # type: ignore[operator]
+        order = order[:at] if subset == "training" else order[at:]
+        if not len(order):
+            raise ValueError(f"validation_split={validation_split!r} leaves no file for the {subset} of {len(files)}")
+    if verbose:
+        used = f", using {len(order)} for {subset}" if subset else ""
+        print(f"Found {len(files)} files belonging to {len(names)} classes{used}.")
+    return ImageFolder(
+        [files[i] for i in order],
+        None if label_mode is None or numbers is None else numbers[order],
+        names,
+        label_mode,
+        color_mode,
+        batch_size,
+        image_size,
+        shuffle,
+        seed,
+        interpolation,
+        crop_to_aspect_ratio,
+        on_error,
+        workers,
+    )
+
+
+class ImageFolder(PyDataset):
+    """Batches (x, y) of files: x float32 (n, height, width, channels) from 0 to 255, y by label_mode.
+
+    class_names: names by number.  file_paths: the files.  With shuffle, each epoch has an order of its own.
+    """
+
+    def __init__(
+        self,
+        file_paths: list[Path],
+        numbers: np.ndarray | None,
+        class_names: list[str],
+        label_mode: str | None,
+        color_mode: str,
+        batch_size: int,
+        image_size: tuple[int, int],
+        shuffle: bool,
+        seed: int | None,
+        interpolation: str,
+        crop: bool,
+        on_error: str,
+        workers: int,
+    ) -> None:
+        if len(image_size) != 2 or min(image_size) < 1:
+            raise ValueError(f"image_size: expected (height, width), got {image_size!r}")
+        for name, value in (("batch_size", batch_size), ("workers", workers)):
+            if value < 1:
+                raise ValueError(f"{name}: expected an integer of 1 or more, got {value!r}")
+        super().__init__(workers=workers, max_queue_size=4)
+        self.file_paths, self.class_names = [str(path) for path in file_paths], class_names
+        self.image_size, self.batch_size = (int(image_size[0]), int(image_size[1])), batch_size
+        self._numbers, self._label_mode, self._color_mode = numbers, label_mode, color_mode
+        self._interpolation, self._crop, self._on_error = interpolation, crop, on_error
+        self._order = np.arange(len(file_paths))
+        self._random = np.random.default_rng(next_seed() if seed is None else seed) if shuffle else None
+        self.on_epoch_end()
+
+    def __len__(self) -> int:
+        return -(-len(self._order) // self.batch_size)
+
+    def on_epoch_end(self) -> None:
+        """Shuffles for the next epoch."""
+        if self._random is not None:
+            self._order = self._random.permutation(len(self._order))
+
+    def __getitem__(self, index: int) -> Any:
+        """One batch.  Raises ValueError that names a bad file, or all of them where none of a batch could be read."""
+        chosen = self._order[index * self.batch_size : (index + 1) * self.batch_size]
+        mode, channels = MODES[self._color_mode]
+        x = np.empty((len(chosen), *self.image_size, channels), np.float32)
+        kept: list[int] = []
+        for number in chosen:
+            try:
+                x[len(kept)] = self._decoded(self.file_paths[number], mode).reshape(x.shape[1:])
+            except ValueError as error:
+                if self._on_error == "raise":
+                    raise
+                warnings.warn(f"skipped {error}", UserWarning, stacklevel=2)
+                continue
+            kept.append(int(number))
+        if not kept:
+            raise ValueError(f"no image of batch {index} could be read, the first is {self.file_paths[chosen[0]]}")
+        x = x[: len(kept)]
+        if config.image_data_format() == "channels_first":
+            x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+        return (x,) if self._numbers is None else (x, self._targets(self._numbers[kept]))
+
+    def _targets(self, numbers: np.ndarray) -> np.ndarray:
+        if self._label_mode == "categorical":
+            return np.eye(len(self.class_names), dtype=np.float32)[numbers]
+        return numbers.astype(np.float32)[:, None] if self._label_mode == "binary" else numbers.astype(np.int32)
+
+    def _decoded(self, path: str, mode: str) -> np.ndarray:
+        """(height, width[, channels]) uint8.  Raises ValueError that names the file and where reading stopped."""
+        image_module = _pillow()
+        height, width = self.image_size
+        with open(path, "rb") as file:
+            try:
+                with image_module.open(file) as image:
+                    image.draft(mode, (width, height))
+                    pixels = image.convert(mode)
+            except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as error:
+                size = os.path.getsize(path)
+                raise ValueError(
+                    f"{path}: no image that can be decoded, stopped near offset {file.tell()} of {size}: {error}"
+                ) from error
+        box = None
+        if self._crop:
+            scale = min(pixels.width / width, pixels.height / height)
+            left, top = (pixels.width - width * scale) / 2, (pixels.height - height * scale) / 2
+            box = (left, top, left + width * scale, top + height * scale)
+        resampling = getattr(image_module.Resampling, self._interpolation.upper())
+        return np.asarray(pixels.resize((width, height), resampling, box))
+
+
+def _listed(
+    root: Path, labels: Any, class_names: Sequence[str] | None, follow_links: bool
+) -> tuple[list[Path], np.ndarray | None, list[str]]:
+    """Files in the order of their paths, their class numbers, and the names of the classes."""
+    inferred = isinstance(labels, str)
+    if inferred and labels != "inferred":
+        raise ValueError(f"labels: expected 'inferred', a list of integers or None, got {labels!r}")
+    if not inferred:
+        files = _images(root, follow_links)
+        if labels is None:
+            return files, None, []
+        numbers = np.asarray(labels, np.int64)
+        if len(numbers) != len(files):
+            raise ValueError(f"labels: expected {len(files)} numbers, one for each image, got {len(numbers)}")
+        return files, numbers, [str(number) for number in range(int(numbers.max()) + 1)]
+    found = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if class_names is not None and set(class_names) != set(found):
+        raise ValueError(f"class_names: expected the folders of {root} ({', '.join(found)}), got {list(class_names)}")
+    names = list(class_names or found)
+    by_class = [_images(root / name, follow_links) for name in names]
+    files = [path for part in by_class for path in part]
+    if not files:
+        raise ValueError(f"{root}: expected one folder for each class with images in it, found none")
+    return files, np.repeat(np.arange(len(names)), [len(part) for part in by_class]), names
+
+
+def _images(folder: Path, follow_links: bool) -> list[Path]:
+    walk = os.walk(folder, followlinks=follow_links)
+    return sorted(Path(at, name) for at, _, files in walk for name in files if name.lower().endswith(SUFFIXES))
+
+
+def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("image_dataset_from_directory needs Pillow: pip install 'pydtconv[images]'") from error
+    return Image

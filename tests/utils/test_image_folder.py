@@ -1,0 +1,105 @@
+"""Images from folders: labels, batches, bad files, training."""
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import layers
+from pydtconv.utils import image_dataset_from_directory
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Five dark JPEGs in a/, six bright ones in b/."""
+    for name, count, level in (("a", 5, 40), ("b", 6, 200)):
+        (tmp_path / name).mkdir()
+        for i in range(count):
+            Image.new("RGB", (20 + i, 16), (level, level, level + i)).save(tmp_path / name / f"{i}.jpg")
+    return tmp_path
+
+
+def read(folder, **options):
+    return image_dataset_from_directory(folder, **{"image_size": (8, 12), "batch_size": 4, "verbose": False, **options})
+
+
+def test_batches_in_order(folder):
+    data = read(folder, shuffle=False)
+    assert data.class_names == ["a", "b"]
+    batches = list(data)
+    assert [len(x) for x, _ in batches] == [4, 4, 3]
+    assert np.concatenate([y for _, y in batches]).tolist() == [0] * 5 + [1] * 6
+    x = np.concatenate([x for x, _ in batches])
+    assert x.shape == (11, 8, 12, 3)
+    assert x.dtype == np.float32
+    np.testing.assert_allclose(x[:5, ..., 0], 40, atol=2)
+    np.testing.assert_allclose(x[5:, ..., 0], 200, atol=2)
+
+
+def test_labels_follow_shuffled_images(folder):
+    data = read(folder, seed=3)
+    orders = []
+    for _ in range(2):
+        batches = list(data)
+        orders.append(np.concatenate([y for _, y in batches]).tolist())
+        for x, y in batches:
+            assert ((x.mean((1, 2, 3)) > 100) == y).all()
+        data.on_epoch_end()
+    assert orders[0] != orders[1]
+    assert sum(orders[0]) == 6
+
+
+def test_kinds_of_labels_and_colours(folder):
+    x, y = read(folder, label_mode="categorical", color_mode="grayscale", shuffle=False)[0]
+    assert x.shape == (4, 8, 12, 1)
+    assert y.tolist() == [[1, 0]] * 4
+    assert read(folder, label_mode="binary", shuffle=False)[2][1].tolist() == [[1.0]] * 3
+    assert len(read(folder, label_mode=None)[0]) == 1
+
+
+def test_subsets_share_nothing_and_leave_nothing_out(folder):
+    parts = [read(folder, seed=1, validation_split=0.3, subset=name).file_paths for name in ("training", "validation")]
+    assert (len(parts[0]), len(parts[1])) == (8, 3)
+    assert len({*parts[0], *parts[1]}) == 11
+    with pytest.raises(ValueError, match="seed: expected a number"):
+        read(folder, validation_split=0.3, subset="training")
+
+
+def test_a_bad_file_is_named_with_the_offset_or_skipped(folder):
+    bad = folder / "b" / "2.jpg"
+    bad.write_bytes(bad.read_bytes()[:200])
+    with pytest.raises(ValueError, match=r"b/2\.jpg: no image that can be decoded, stopped near offset \d+ of 200"):
+        list(read(folder, shuffle=False))
+    with pytest.warns(UserWarning, match=r"skipped .*b/2\.jpg"):
+        batches = list(read(folder, shuffle=False, on_error="skip"))
+    assert sum(len(x) for x, _ in batches) == sum(len(y) for _, y in batches) == 10
+
+
+def test_wrong_arguments_are_named(folder, tmp_path):
+    with pytest.raises(ValueError, match="directory: expected a folder"):
+        read(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"color_mode: expected one of 'rgb', .* got 'bgr'"):
+        read(folder, color_mode="bgr")
+    with pytest.raises(ValueError, match="class_names: expected the folders"):
+        read(folder, class_names=["a", "c"])
+    with pytest.raises(ValueError, match="labels: expected 11 numbers"):
+        read(folder, labels=[1, 2])
+
+
+def test_a_model_trains_on_a_folder(folder):
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [keras.Input((8, 12, 3)), layers.Rescaling(1 / 255), layers.Flatten(), layers.Dense(2, activation="softmax")]
+    )
+    model.compile(keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.fit(read(folder, seed=1), epochs=60, verbose=0)
+    assert model.evaluate(read(folder, seed=1), verbose=0)[1] == 1.0
+
+
+def test_real_photographs(data_folder):
+    if not (data_folder / "ants_bees").is_dir():
+        pytest.skip("needs ants_bees/ in PYDTCONV_DATA")
+    data = read(data_folder / "ants_bees" / "train", image_size=(64, 64), crop_to_aspect_ratio=True, seed=1)
+    assert data.class_names == ["ants", "bees"]
+    assert data[0][0].std() > 20
