@@ -15,13 +15,15 @@ from types import ModuleType
 
 from pydtconv.cli.parser import Parser
 
-COMMANDS = ("demo", "run", "doctor")
+COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "doctor")
 
 _DESCRIPTION = """\
 Trains convolutional networks on CPUs, from Keras-style scripts.
 
   pydtconv demo               watch a CNN learn handwritten digits; nothing is downloaded
   pydtconv run script.py      run a Keras script as it is: `keras` and `tensorflow.keras` are pydtconv in it
+  pydtconv train              train a network of the zoo: --model resnet34 --dataset cifar10
+  pydtconv plan               see what a training step runs and how much memory it takes
   pydtconv doctor             see what pydtconv found on this machine, and how fast it is
 """
 _ENVIRONMENT = """\

@@ -1,0 +1,121 @@
+"""Training of whole networks with each variant of the convolutions: `python -m benchmarks.variants`.
+
+Each network, image size and variant runs in a process of its own on random images; samples/s is the median over the
+iterations after the first, peak memory what the process's resident memory has grown by since a tiny network
+was trained, which loads libraries and starts threads.  Linux only.
+CSV and pictures go to benchmarks/results/, each figure also relative to BASE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import report
+
+NETWORKS = ("vgg16", "resnet34", "densenet121", "googlenet")
+CLASSES = {32: 10, 224: 1000}
+VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
+_MIB = 1 << 20
+
+
+def resident(field: str) -> float:
+    """VmRSS or VmHWM of this process in MiB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    raise KeyError(field)
+
+
+def prepared(network: str, size: int) -> Any:
+    import pydtconv as keras
+
+    model = keras.applications.build(network, input_shape=(size, size, 3), classes=CLASSES.get(size, 10))
+    model.compile(keras.optimizers.SGD(0.001, momentum=0.9), "sparse_categorical_crossentropy")
+    return model
+
+
+def measure(network: str, size: int, variant: str, batch: int, iterations: int) -> dict[str, float]:
+    """Trains in this process; samples/s, MiB that were measured and MiB that the plan has predicted."""
+    import pydtconv as keras
+
+    keras.config.set_conv_variant(variant)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((batch, size, size, 3), np.float32)
+    y = rng.integers(0, CLASSES.get(size, 10), batch)
+    prepared("resnet20", 8).train_on_batch(x[:2, :8, :8].copy(), y[:2] % 10)  # libraries and threads are there
+    keras.utils.clear_session()
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    model = prepared(network, size)
+    seconds = []
+    for _ in range(iterations + 1):
+        start = time.perf_counter()
+        model.train_on_batch(x, y)
+        seconds.append(time.perf_counter() - start)
+    return {
+        "samples/s": batch / statistics.median(seconds[1:]),
+        "peak MiB": resident("VmHWM") - before,
+        "predicted MiB": model.plan(batch).peak_bytes / _MIB,
+    }
+
+
+def in_own_process(network: str, size: int, variant: str, batch: int, iterations: int) -> dict[str, float]:
+    words = [network, str(size), variant, str(batch), str(iterations)]
+    command = [sys.executable, "-m", "benchmarks.variants", "--one", *words]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise SystemExit(f"{' '.join(words)}: status {result.returncode}\n{result.stderr[-2000:]}")
+    found: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
+    return found
+
+
+def rows_of(options: argparse.Namespace) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for size in options.sizes:
+        for network in options.networks:
+            base: dict[str, float] = {}
+            for variant in options.variants:
+                found = in_own_process(network, size, variant, options.batch, options.iterations)
+                base = base or found
+                rows.append({
+                    "network": network, "size": size, "variant": variant, "batch": options.batch, **found,
+                    "speed to first": found["samples/s"] / base["samples/s"],
+                    "memory to first": found["peak MiB"] / base["peak MiB"],
+                })  # fmt: skip
+                print(f"{network} {size} {variant}: {found['samples/s']:.1f} samples/s, {found['peak MiB']:.0f} MiB")
+    return rows
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--one"]:
+        network, size, variant, batch, iterations = sys.argv[2:]
+        print(json.dumps(measure(network, int(size), variant, int(batch), int(iterations))))
+        return
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.variants", description=__doc__)
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[32, 224], help="rows and columns of an image")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=VARIANTS, help="the first is compared with")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--iterations", type=int, default=60, help="timed steps of training")
+    options = parser.parse_args()
+    rows = rows_of(options)
+    report.print_table("training of whole networks", rows)
+    print(report.write_csv("variants", rows))
+    labels = [f"{network} {size}" for size in options.sizes for network in options.networks]
+    for column, name in (("speed to first", "throughput"), ("memory to first", "memory")):
+        series = {v: [float(str(row[column])) for row in rows if row["variant"] == v] for v in options.variants}
+        title = f"{name} of training, batch {options.batch}, relative to {options.variants[0]}"
+        print(report.plot_bars(f"variants_{name}", title, labels, series, f"{name} / {options.variants[0]}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""Measures loss and accuracy of trained weights on the test part of a data set.
+
+pydtconv evaluate --model resnet20 --dataset cifar10 --weights resnet20.weights.h5
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydtconv.cli import CommandError, networks
+from pydtconv.cli.parser import Parser
+
+SUMMARY = "measure trained weights on test data"
+
+
+def add_arguments(parser: Parser) -> None:
+    networks.add_model(parser)
+    networks.add_data(parser)
+
+
+def run(args: Any) -> int:
+    if args.weights is None:
+        raise CommandError("--weights: expected the file that `pydtconv train` has written")
+    _, test, shape, classes = networks.load(args, training=False)
+    model = networks.scaled(networks.build(args, shape, classes), shape)
+    model.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    if args.data:
+        loss, accuracy = model.evaluate(test)
+    else:
+        loss, accuracy = model.evaluate(test[0], networks.labels(test[1]), batch_size=args.batch_size)
+    print(f"test loss {loss:.4f}, test accuracy {accuracy:.4f}")
+    return 0

@@ -1,0 +1,113 @@
+"""What train, evaluate, summary and plan share: the options of model and data, and what they stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydtconv.cli import CommandError
+from pydtconv.cli.parser import Parser
+from pydtconv.utils.suggest import did_you_mean
+
+_MIB = 1 << 20
+Shape = tuple[int, int, int]
+
+
+def add_model(parser: Parser) -> None:
+    parser.add_argument("--model", required=True, help="a network of the zoo, such as resnet34 or vgg16bn")
+    parser.add_argument("--weights", help="a .weights.h5 file to start from")
+    parser.add_argument("--variant", help="convolutions: BASE, RDX, CGT, CGT+PM, CGT+DG or AUTO (default)")
+
+
+def add_shape(parser: Parser) -> None:
+    parser.add_argument("--image-size", type=int, default=32, help="rows and columns of an image (default: 32)")
+    parser.add_argument("--channels", type=int, default=3, help="channels of an image (default: 3)")
+    parser.add_argument("--classes", type=int, default=10, help="number of classes (default: 10)")
+
+
+def add_data(parser: Parser) -> None:
+    parser.add_argument("--dataset", default="cifar10", help="a data set (default: cifar10); not with --data")
+    parser.add_argument("--data", help="a folder of images with train/ and val/, each with one folder for a class")
+    parser.add_argument("--image-size", type=int, default=224, help="rows and columns for --data (default: 224)")
+    parser.add_argument("--classes", type=int, help="number of classes (default: that of the data)")
+    parser.add_argument("--batch-size", type=int, default=64, help="images in a step (default: 64)")
+    parser.add_argument("--samples", type=int, help="use only the first ones of a data set's parts")
+    parser.add_argument("--skip-bad-files", action="store_true", help="name files of --data that are bad, and go on")
+
+
+def build(args: Any, input_shape: Shape, classes: int) -> Any:
+    """The model with its variant in force.  Raises CommandError for names and sizes that do not fit."""
+    from pydtconv import applications, config
+    from pydtconv.conv import VARIANTS
+
+    if args.variant is not None:
+        if args.variant.upper() not in VARIANTS:
+            hint = did_you_mean(args.variant, VARIANTS) or f"; expected one of {', '.join(VARIANTS)}"
+            raise CommandError(f"--variant: unknown variant {args.variant!r}{hint}")
+        config.set_conv_variant(args.variant.upper())
+    try:
+        return applications.build(args.model, input_shape=input_shape, classes=classes, weights=args.weights)
+    except (ValueError, OSError) as error:
+        raise CommandError(str(error)) from None
+
+
+def load(args: Any, training: bool) -> tuple[Any, Any, Shape, int]:
+    """(training data or None, test data, input shape, classes): pairs of arrays, or folders of images.
+
+    Raises CommandError for what is not there.
+    """
+    try:
+        return _folders(args, training) if args.data else _arrays(args)
+    except (ValueError, OSError, ImportError) as error:
+        raise CommandError(str(error)) from None
+
+
+def limit(args: Any) -> int | None:
+    """--memory-limit in bytes."""
+    return None if args.memory_limit is None else int(args.memory_limit * _MIB)
+
+
+def _folders(args: Any, training: bool) -> tuple[Any, Any, Shape, int]:
+    from pydtconv.utils import image_dataset_from_directory
+
+    size = (args.image_size, args.image_size)
+    options = {"image_size": size, "batch_size": args.batch_size, "crop_to_aspect_ratio": True}
+    options["on_error"] = "skip" if args.skip_bad_files else "raise"
+    train = image_dataset_from_directory(Path(args.data) / "train", **options) if training else None
+    test = image_dataset_from_directory(Path(args.data) / "val", shuffle=False, **options)
+    return train, test, (*size, 3), args.classes or len(test.class_names)
+
+
+def _arrays(args: Any) -> tuple[Any, Any, Shape, int]:
+    from pydtconv import datasets
+
+    if args.dataset not in datasets.__all__:
+        hint = did_you_mean(args.dataset, datasets.__all__) or f"; expected one of {', '.join(datasets.__all__)}"
+        raise CommandError(f"--dataset: unknown data set {args.dataset!r}{hint}")
+    (x_train, y_train), (x_test, y_test) = getattr(datasets, args.dataset).load_data()
+    if args.samples:
+        x_train, y_train, x_test, y_test = (part[: args.samples] for part in (x_train, y_train, x_test, y_test))
+    classes = args.classes or int(max(y_train.max(), y_test.max())) + 1
+    x_train, x_test = (x if x.ndim == 4 else x[..., None] for x in (x_train, x_test))
+    return (x_train, y_train), (x_test, y_test), x_train.shape[1:], classes
+
+
+def scaled(model: Any, input_shape: Shape, flip: bool = False, shift: bool = False) -> Any:
+    """The model behind what takes images of 0 to 255 to -2 to 2 and, in training, mirrors and shifts them."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    inputs = keras.Input(shape=input_shape)
+    x = layers.Rescaling(1 / 64, offset=-2.0)(inputs)
+    if flip:
+        x = layers.RandomFlip("horizontal")(x)
+    if shift:
+        rows = max(input_shape[0] // 8, 1)
+        x = layers.RandomCrop(input_shape[0], input_shape[1])(layers.ZeroPadding2D(rows)(x))
+    return keras.Model(inputs, model(x), name=model.name)
+
+
+def labels(data: Any) -> np.ndarray:
+    return np.asarray(data).reshape(-1)

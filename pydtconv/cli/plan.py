@@ -1,0 +1,34 @@
+"""Shows the plan of a training step: operators, algorithms of convolutions, bytes, and the predicted peak of memory.
+
+pydtconv plan --model resnet34 --batch-size 64 --variant CGT --picture memory.png
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydtconv.cli import CommandError, networks
+from pydtconv.cli.parser import Parser
+
+SUMMARY = "show what a training step of a network runs, and its memory"
+
+
+def add_arguments(parser: Parser) -> None:
+    networks.add_model(parser)
+    networks.add_shape(parser)
+    parser.add_argument("--batch-size", type=int, default=64, help="images in a step (default: 64)")
+    parser.add_argument("--memory-limit", type=float, help="MiB that a step may take")
+    parser.add_argument("--picture", help="draw memory over the step into this file")
+
+
+def run(args: Any) -> int:
+    model = networks.build(args, (args.image_size, args.image_size, args.channels), args.classes)
+    model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy")
+    try:
+        plan = model.plan(args.batch_size, memory_limit=networks.limit(args))
+        print(plan)
+        if args.picture:
+            print(f"picture: {plan.plot(args.picture)}")
+    except (ValueError, MemoryError, ImportError) as error:
+        raise CommandError(str(error)) from None
+    return 0

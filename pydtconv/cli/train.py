@@ -1,0 +1,74 @@
+"""Trains a network of the zoo, writes its weights, and draws the learning curve.
+
+  pydtconv train --model resnet20 --dataset cifar10 --epochs 3 --augment
+  pydtconv train --model resnet34 --data photos --epochs 10 --variant CGT --memory-limit 4000
+
+The learning rate falls to zero along a cosine.  Weights and curve are named after the model unless --output says else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydtconv.cli import CommandError, networks
+from pydtconv.cli.parser import Parser
+
+SUMMARY = "train a network of the zoo on a data set or a folder of images"
+OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adam", "adamw", "nadam")
+
+
+def add_arguments(parser: Parser) -> None:
+    networks.add_model(parser)
+    networks.add_data(parser)
+    parser.add_argument("--epochs", type=int, default=10, help="passes over the training data (default: 10)")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="momentum", help="default: momentum (SGD, Nesterov)")
+    parser.add_argument("--learning-rate", type=float, help="at the start (default: 0.05, or 0.001 for adaptive ones)")
+    parser.add_argument("--weight-decay", type=float, default=5e-4, help="default: 5e-4")
+    parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
+    parser.add_argument("--memory-limit", type=float, help="MiB that a step may take")
+    parser.add_argument("--seed", type=int, default=1, help="equal seeds give equal runs (default: 1)")
+    parser.add_argument("--output", help="name of the files that are written, without suffix (default: the model's)")
+
+
+def run(args: Any) -> int:
+    from pydtconv import utils
+
+    utils.set_random_seed(args.seed)
+    train, test, shape, classes = networks.load(args, training=True)
+    network = networks.build(args, shape, classes)
+    model = networks.scaled(network, shape, flip=args.augment, shift=args.augment)
+    steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
+    model.compile(optimizer(args, steps * args.epochs), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    options = {"epochs": args.epochs, "memory_limit": networks.limit(args)}
+    try:
+        if args.data:
+            history = model.fit(train, validation_data=test, **options)
+        else:
+            test = (test[0], networks.labels(test[1]))
+            history = model.fit(
+                train[0], networks.labels(train[1]), batch_size=args.batch_size, validation_data=test, **options
+            )
+    except (ValueError, MemoryError) as error:
+        raise CommandError(str(error)) from None
+    name = args.output or network.name
+    network.save_weights(f"{name}.weights.h5")
+    print(f"test accuracy {history.history['val_accuracy'][-1]:.2%}")
+    print(f"weights: {name}.weights.h5")
+    try:
+        print(f"learning curve: {utils.plot_learning_curve(history, f'{name}.png', title=network.name)}")
+    except ImportError as error:
+        print(f"no learning curve: {error}")
+    return 0
+
+
+def optimizer(args: Any, steps: int) -> Any:
+    """The optimizer that is named, with a learning rate that falls to zero within so many steps."""
+    from pydtconv import optimizers
+
+    adaptive = args.optimizer not in ("sgd", "momentum")
+    start = args.learning_rate or (0.001 if adaptive else 0.05)
+    rate = optimizers.schedules.CosineDecay(start, max(steps, 1))
+    if args.optimizer == "momentum":
+        return optimizers.SGD(rate, momentum=0.9, nesterov=True, weight_decay=args.weight_decay)
+    classes = {"sgd": "SGD", "rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW", "nadam": "Nadam"}
+    return getattr(optimizers, classes[args.optimizer])(rate, weight_decay=args.weight_decay)

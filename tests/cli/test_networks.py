@@ -1,0 +1,70 @@
+"""train, evaluate, summary and plan on the smallest networks and data."""
+
+import pytest
+
+from pydtconv import config
+from pydtconv.cli import main
+
+
+@pytest.fixture(autouse=True)
+def variant():
+    before = config.conv_variant()
+    yield
+    config.set_conv_variant(before)
+
+
+def test_train_writes_weights_and_curve_and_evaluate_reads_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    data = ["--model", "mlp", "--dataset", "digits", "--samples", "200"]
+    assert main(["train", *data, "--epochs", "2", "--augment", "--output", "out"]) == 0
+    text = capsys.readouterr().out
+    accuracy = float(text.split("test accuracy ")[1].split("%")[0]) / 100
+    assert (tmp_path / "out.weights.h5").exists()
+    assert (tmp_path / "out.png").read_bytes()[1:4] == b"PNG"
+    assert main(["evaluate", *data, "--weights", "out.weights.h5"]) == 0
+    found = float(capsys.readouterr().out.rsplit("test accuracy ", 1)[1])
+    assert found == pytest.approx(accuracy, abs=1e-3)
+
+
+def test_train_on_a_folder_of_images(tmp_path, monkeypatch, capsys):
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for part in ("train", "val"):
+        for name, level in (("dark", 20), ("light", 230)):
+            (tmp_path / part / name).mkdir(parents=True)
+            for i in range(4):
+                image.new("RGB", (9, 9), (level + i,) * 3).save(tmp_path / part / name / f"{i}.jpg")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["train", "--model", "mlp", "--data", str(tmp_path), "--image-size", "8", "--epochs", "1"]
+    assert main([*arguments, "--batch-size", "4"]) == 0
+    assert "belonging to 2 classes" in capsys.readouterr().out
+
+
+def test_summary_and_plan(tmp_path, capsys):
+    model = ["--model", "resnet20", "--image-size", "16", "--classes", "3"]
+    assert main(["summary", *model]) == 0
+    assert "resnet20" in capsys.readouterr().out
+    picture = tmp_path / "plan.png"
+    assert main(["plan", *model, "--batch-size", "2", "--variant", "cgt", "--picture", str(picture)]) == 0
+    text = capsys.readouterr().out
+    assert "convgemm" in text
+    assert "predicted peak" in text
+    assert picture.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["summary", "--model", "resnet33"], "no model is called 'resnet33'; did you mean resnet"),
+        (["plan", "--model", "mlp", "--variant", "CTG"], "unknown variant 'CTG'; did you mean CGT"),
+        (["train", "--model", "mlp", "--dataset", "cifar11"], "unknown data set 'cifar11'; did you mean cifar10"),
+        (["train", "--model", "mlp", "--data", "nowhere"], "directory: expected a folder"),
+        (["plan", "--model", "mlp", "--memory-limit", "1"], "memory_limit: expected at least"),
+        (["evaluate", "--model", "mlp"], "--weights: expected the file"),
+    ],
+    ids=["model", "variant", "dataset", "folder", "limit", "weights"],
+)
+def test_what_is_wrong_is_one_line(arguments, message, capsys):
+    assert main(arguments) == 2
+    text = capsys.readouterr().err
+    assert message in text
+    assert text.count("\n") == 1
