@@ -1,4 +1,4 @@
-"""Python's arithmetic on symbolic tensors: `a + b`, `2 * a`, `-a`, ... as operators of the graph."""
+"""Python's arithmetic on symbolic tensors: `a + b`, `2 * a`, `-a`, `a[:, 1:]`, ... as operators of the graph."""
 
 from __future__ import annotations
 
@@ -65,3 +65,8 @@ class Operators:
         from pydtconv.ops import matmul
 
         return matmul(self, other)
+
+    def __getitem__(self, key: Any) -> Any:
+        from pydtconv.ops import get_item
+
+        return get_item(self, key)

@@ -133,6 +133,15 @@ def test_arithmetic_on_symbolic_tensors():
     np.testing.assert_allclose(model(a), (2 * a + 1) / 4 - a**2 + (1 - a) * -a, rtol=1e-5, atol=1e-6)
 
 
+def test_slices_of_symbolic_tensors():
+    x = Input((6, 4))
+    model = Model(x, x[:, 1:4, -1] + x[:, 0, None, 2])
+    a = np.random.default_rng(0).normal(size=(5, 6, 4)).astype("float32")
+    np.testing.assert_array_equal(model(a), a[:, 1:4, -1] + a[:, 0, None, 2])
+    with pytest.raises(ValueError, match="axis 0, whose extent is not known"):
+        x[:2]
+
+
 def test_symbolic_tensors_have_no_values():
     x = Input((3,))
     with pytest.raises(TypeError, match="no value"):

@@ -109,6 +109,45 @@ def test_functions():
     np.testing.assert_array_equal(ops.pad(x, 1), np.pad(x, 1))
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.s_[1],
+        np.s_[:, 1:3],
+        np.s_[..., -2:],
+        np.s_[1:, ..., 0],
+        np.s_[:, None, -1],
+        np.s_[None, ..., None],
+        np.s_[0, :2, 3],
+        np.s_[0, 1, 2],
+        np.s_[:, :-1, ...],
+        np.s_[...],
+    ],
+    ids=str,
+)
+def test_index(key):
+    x = normal(2, 3, 4)
+    np.testing.assert_array_equal(ops.get_item(x, key), x[key])
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "message"),
+    [
+        (np.s_[:, 3], IndexError, "expected -3 to 2 along axis 1, got 3"),
+        (np.s_[0, 0, 0, 0], IndexError, "at most 3"),
+        (np.s_[..., ...], IndexError, "one ..."),
+        (np.s_[::2], TypeError, "step 2 along axis 0"),
+        ([0, 1], TypeError, "expected integers"),
+        (True, TypeError, "expected integers"),
+        (np.s_[2:], ValueError, "nothing is left"),
+    ],
+    ids=str,
+)
+def test_wrong_index(key, error, message):
+    with pytest.raises(error, match=message):
+        ops.get_item(normal(2, 3, 4), key)
+
+
 def test_errors():
     with pytest.raises(ValueError, match=r"expected a shape of 6 elements as \(2, 3\) has, got \(4, -1\)"):
         ops.reshape(normal(2, 3), (4, -1))

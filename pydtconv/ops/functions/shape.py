@@ -15,8 +15,8 @@ from pydtconv.ops.strided import normalize_axes
 
 # fmt: off
 __all__ = [
-    "cast", "concatenate", "expand_dims", "moveaxis", "pad", "ravel", "reshape", "slice_along", "split", "squeeze",
-    "stack", "swapaxes", "transpose",
+    "cast", "concatenate", "expand_dims", "get_item", "moveaxis", "pad", "ravel", "reshape", "slice_along", "split",
+    "squeeze", "stack", "swapaxes", "transpose",
 ]
 # fmt: on
 
@@ -92,6 +92,65 @@ def slice_along(x: Any, axis: int, start: int, stop: int | None) -> Any:
     (axis,) = normalize_axes("slice", axis, rank)
     starts = tuple(start if d == axis else 0 for d in range(rank))
     return Slice(starts, tuple(stop if d == axis else None for d in range(rank)))(x)
+
+
+def get_item(x: Any, key: Any) -> Any:
+    """x[key] as NumPy reads it, for integers, slices of step 1, `...` and None.
+
+    Raises TypeError for other keys, IndexError for what lies outside x, and ValueError for a part of an axis whose
+    extent is not known.
+    """
+    x = as_operand(x)
+    starts, stops, shape = [], [], []
+    extents = enumerate(x.shape)
+    for part in _complete(key, len(x.shape)):
+        if part is None:
+            shape.append(1)
+            continue
+        axis, extent = next(extents)
+        start, stop = _bounds(part, axis, extent)
+        starts.append(start)
+        stops.append(stop)
+        if isinstance(part, slice):
+            shape.append(-1 if extent is None else (extent if stop is None else stop) - start)
+    if any(starts) or any(stop is not None for stop in stops):
+        x = Slice(tuple(starts), tuple(stops))(x)
+    return x if len(shape) == len(x.shape) and None not in _parts(key) else reshape(x, shape)
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _complete(key: Any, rank: int) -> tuple[Any, ...]:
+    """The parts of a key, with whole slices where it leaves axes out."""
+    parts = _parts(key)
+    for part in parts:
+        known = isinstance(part, (int, np.integer, slice)) and not isinstance(part, bool)
+        if not known and part is not None and part is not Ellipsis:
+            raise TypeError(f"index: expected integers, slices, ... or None, got {part!r}")
+    missing = rank - len([part for part in parts if part is not None and part is not Ellipsis])
+    if missing < 0 or parts.count(Ellipsis) > 1:
+        raise IndexError(f"index: expected at most {rank} parts and one ..., got {key!r}")
+    at = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
+    return (*parts[:at], *[slice(None)] * missing, *parts[at + 1 :])
+
+
+def _bounds(part: Any, axis: int, extent: int | None) -> tuple[int, int | None]:
+    """First element and end, None where that is the axis's, of one part of a key."""
+    if isinstance(part, slice) and part.step not in (None, 1):
+        raise TypeError(f"index: expected slices of step 1, got step {part.step} along axis {axis}")
+    if extent is None:
+        if not isinstance(part, slice) or part.start not in (None, 0) or part.stop is not None:
+            raise ValueError(f"index: expected all of axis {axis}, whose extent is not known, got {part!r}")
+        return 0, None
+    if isinstance(part, slice):
+        start, stop, _ = part.indices(extent)
+        return start, None if stop == extent else stop
+    if not -extent <= part < extent:
+        raise IndexError(f"index: expected {-extent} to {extent - 1} along axis {axis}, got {part}")
+    start = int(part) % extent
+    return start, start + 1
 
 
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
