@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from pydtconv import __version__
 from pydtconv.cli.parser import Parser
 
 COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "doctor")
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     args = parser.parse_args(argv)
     if args.version:
-        print(f"pydtconv {version()}")
+        print(f"pydtconv {__version__}")
         return 0
     if args.command is None:
         parser.print_help()
@@ -65,17 +66,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(f"pydtconv {args.command}: {error}", file=sys.stderr)
         return 2
-
-
-def version() -> str:
-    """The installed version."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("pydtconv")
-    except PackageNotFoundError:
-        return "unknown (not installed)"
 
 
 def _module(name: str) -> ModuleType:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config, microkernels
+from pydtconv import __version__, config, microkernels
 from pydtconv._ext import available_levels, cpu, runtime
 from pydtconv.cli.parser import Parser
 
@@ -44,9 +44,7 @@ def run(args: Any) -> int:
 
 def report(measure: bool = True) -> Iterator[Line]:
     """The lines of the report, as (label, text)."""
-    from pydtconv.cli import version
-
-    yield "pydtconv", f"{version()}, Python {platform.python_version()}, NumPy {np.__version__}"
+    yield "pydtconv", f"{__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     yield "CPU", f"{cpu_name()}, {len(usable_cores())} cores for this process"
     yield "features", " ".join(sorted(cpu.features())) or "none that kernels ask for"
     yield "library", f"{runtime.level()} (usable: {', '.join(available_levels())})"

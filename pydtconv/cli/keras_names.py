@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from pydtconv import __version__
 from pydtconv.utils.suggest import nearest
 
 #: public modules of keras that are pydtconv's of the same name, as far as they are there
@@ -177,9 +178,7 @@ def table(name: str) -> dict[str, Any]:
 
 def keras_version() -> str:
     """The version of Keras whose interface this is, with ours behind."""
-    from pydtconv.cli import version
-
-    return f"3.0.0+pydtconv.{version().split(' ')[0]}"
+    return f"3.0.0+pydtconv.{__version__}"
 
 
 def install() -> None:

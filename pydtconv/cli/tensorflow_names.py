@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import __version__
 from pydtconv.utils.random import next_seed, set_random_seed
 
 #: functions of tensorflow that are functions of pydtconv.ops: tensorflow's name (without `tf.`) -> ours
@@ -60,10 +61,8 @@ def _from_ops(names: dict[str, str]) -> dict[str, Any]:
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.cli import version
-
     return {
-        "__version__": f"2.16.0+pydtconv.{version().split(' ')[0]}",
+        "__version__": f"2.16.0+pydtconv.{__version__}",
         "cast": lambda x, dtype: np.asarray(x).astype(dtype),
         "constant": lambda value, dtype=None, shape=None: np.asarray(value, dtype).reshape(shape or np.shape(value)),
         "convert_to_tensor": lambda value, dtype=None: np.asarray(value, dtype),
