@@ -40,7 +40,7 @@ def commit() -> str:
         command = ["git", "-C", str(Path(__file__).parent), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", "../cext", "../pydtconv")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results", "../cext", "../pydtconv")
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
 
 
