@@ -27,11 +27,10 @@ def available_levels() -> list[str]:
 
 
 def _load_with_short_waits(path: Path) -> None:
-    """Loads the library such that its waiting threads spin for about 50 microseconds before they sleep.
+    """Loads the library such that its waiting threads spin for 20000 rounds before they sleep.
 
-    GNU's OpenMP reads its settings once, when it is loaded.  Its own default is to spin for milliseconds, which gains
-    nothing between the kernels of a step and costs a multiple of the time on a machine that others use, too.  What the
-    user has set counts; other libraries and child processes see nothing of it.
+    GNU's OpenMP reads its settings once, when it is loaded.  Its own default is to spin for 300000 rounds or more, on
+    cores that others may want.  What the user has set counts; other libraries and child processes see nothing of it.
     """
     if "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
         ctypes.CDLL(str(path))
