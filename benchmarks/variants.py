@@ -15,14 +15,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks import report
+from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled
 
-NETWORKS = ("vgg16", "resnet34", "densenet121", "googlenet")
-CLASSES = {32: 10, 224: 1000}
 VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 _MIB = 1 << 20
 
@@ -35,41 +33,33 @@ def resident(field: str) -> float:
     raise KeyError(field)
 
 
-def prepared(network: str, size: int) -> Any:
-    import pydtconv as keras
-
-    model = keras.applications.build(network, input_shape=(size, size, 3), classes=CLASSES.get(size, 10))
-    model.compile(keras.optimizers.SGD(0.001, momentum=0.9), "sparse_categorical_crossentropy")
-    return model
-
-
-def measure(network: str, size: int, variant: str, batch: int, iterations: int) -> dict[str, float]:
+def measure(case: Case, variant: str, iterations: int) -> dict[str, float]:
     """Trains in this process; samples/s, MiB that were measured and MiB that the plan has predicted."""
     import pydtconv as keras
 
     keras.config.set_conv_variant(variant)
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((batch, size, size, 3), np.float32)
-    y = rng.integers(0, CLASSES.get(size, 10), batch)
-    prepared("resnet20", 8).train_on_batch(x[:2, :8, :8].copy(), y[:2] % 10)  # libraries and threads are there
+    x = rng.standard_normal((case.batch, case.size, case.size, 3), np.float32)
+    y = rng.integers(0, case.classes, case.batch)
+    compiled(Case("resnet20", 8, 2)).train_on_batch(x[:2, :8, :8].copy(), y[:2] % 10)  # libraries and threads are there
     keras.utils.clear_session()
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    model = prepared(network, size)
+    model = compiled(case)
     seconds = []
     for _ in range(iterations + 1):
         start = time.perf_counter()
         model.train_on_batch(x, y)
         seconds.append(time.perf_counter() - start)
     return {
-        "samples/s": batch / statistics.median(seconds[1:]),
+        "samples/s": case.batch / statistics.median(seconds[1:]),
         "peak MiB": resident("VmHWM") - before,
-        "predicted MiB": model.plan(batch).peak_bytes / _MIB,
+        "predicted MiB": model.plan(case.batch).peak_bytes / _MIB,
     }
 
 
-def in_own_process(network: str, size: int, variant: str, batch: int, iterations: int) -> dict[str, float]:
-    words = [network, str(size), variant, str(batch), str(iterations)]
+def in_own_process(case: Case, variant: str, iterations: int) -> dict[str, float]:
+    words = [*map(str, case), variant, str(iterations)]
     command = [sys.executable, "-m", "benchmarks.variants", "--one", *words]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
@@ -80,40 +70,39 @@ def in_own_process(network: str, size: int, variant: str, batch: int, iterations
 
 def rows_of(options: argparse.Namespace) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for size in options.sizes:
-        for network in options.networks:
-            base: dict[str, float] = {}
-            for variant in options.variants:
-                found = in_own_process(network, size, variant, options.batch, options.iterations)
-                base = base or found
-                rows.append({
-                    "network": network, "size": size, "variant": variant, "batch": options.batch, **found,
-                    "speed to first": found["samples/s"] / base["samples/s"],
-                    "memory to first": found["peak MiB"] / base["peak MiB"],
-                })  # fmt: skip
-                print(f"{network} {size} {variant}: {found['samples/s']:.1f} samples/s, {found['peak MiB']:.0f} MiB")
+    for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
+        base: dict[str, float] = {}
+        for variant in options.variants:
+            found = in_own_process(case, variant, options.iterations)
+            base = base or found
+            rows.append({
+                "network": case.network, "size": case.size, "variant": variant, "batch": case.batch, **found,
+                "speed to first": found["samples/s"] / base["samples/s"],
+                "memory to first": found["peak MiB"] / base["peak MiB"],
+            })  # fmt: skip
+            print(f"{case} {variant}: {found['samples/s']:.1f} samples/s, {found['peak MiB']:.0f} MiB", flush=True)
     return rows
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
-        network, size, variant, batch, iterations = sys.argv[2:]
-        print(json.dumps(measure(network, int(size), variant, int(batch), int(iterations))))
+        network, size, batch, variant, iterations = sys.argv[2:]
+        print(json.dumps(measure(Case(network, int(size), int(batch)), variant, int(iterations))))
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.variants", description=__doc__)
     parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[32, 224], help="rows and columns of an image")
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=VARIANTS, help="the first is compared with")
-    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
     parser.add_argument("--iterations", type=int, default=60, help="timed steps of training")
     options = parser.parse_args()
     rows = rows_of(options)
     report.print_table("training of whole networks", rows)
     print(report.write_csv("variants", rows))
-    labels = [f"{network} {size}" for size in options.sizes for network in options.networks]
+    labels = [f"{case.network} {case.size}" for case in cases(tuple(options.networks), tuple(options.sizes))]
     for column, name in (("speed to first", "throughput"), ("memory to first", "memory")):
         series = {v: [float(str(row[column])) for row in rows if row["variant"] == v] for v in options.variants}
-        title = f"{name} of training, batch {options.batch}, relative to {options.variants[0]}"
+        title = f"{name} of training relative to {options.variants[0]}"
         print(report.plot_bars(f"variants_{name}", title, labels, series, f"{name} / {options.variants[0]}"))
 
 

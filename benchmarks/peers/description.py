@@ -1,0 +1,36 @@
+"""A network of ours as plain data, from which a peer builds the same one without loading pydtconv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """The layers of a functional or sequential model with one output, in order, as JSON can hold them.
+
+    Each has its class ("kind"), name, config and the names of the layers whose outputs it reads ("inputs"), and
+    "input_shape" where the layer notes it.
+    """
+    layers: list[dict[str, Any]] = []
+    for layer in model.get_config()["layers"]:
+        name = layer["config"]["name"]
+        chain = [layers[-1]["name"]] if layers else []  # a sequential model notes no sources
+        layers.append({
+            "kind": layer["class_name"],
+            "name": name,
+            "config": layer["config"],
+            "inputs": _sources(layer["inbound_nodes"]) if "inbound_nodes" in layer else chain,
+            "input_shape": layer.get("build_config", {}).get("input_shape"),
+        })  # fmt: skip
+    return {"name": model.name, "layers": layers, "output": layers[-1]["name"]}
+
+
+def _sources(value: Any) -> list[str]:
+    """Names of the layers behind the tensors somewhere in a layer's inbound nodes."""
+    if isinstance(value, dict):
+        if value.get("class_name") == "__keras_tensor__":
+            return [value["config"]["keras_history"][0]]
+        return [name for item in value.values() for name in _sources(item)]
+    if isinstance(value, list):
+        return [name for item in value for name in _sources(item)]
+    return []

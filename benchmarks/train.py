@@ -1,0 +1,164 @@
+"""Training of whole networks beside PyTorch: `python -m benchmarks.train --peer torch`.
+
+Both sides train the same network on random images by SGD with momentum in float32, in fresh processes that take turns,
+on the same number of threads.  PyTorch runs in the fastest of its modes (channels_last, nchw, compile), found by a
+trial of each.  images/s is of the median step over all rounds; the memory is the peak of a whole process, code and
+libraries included.  A CSV file and pictures go to benchmarks/results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled, flops
+from benchmarks.peers.description import describe
+
+MODES = ("channels_last", "nchw", "compile")
+Result = dict[str, Any]
+
+
+def ours(case: Case, steps: int) -> Result:
+    """Trains with pydtconv in this process."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((case.batch, case.size, case.size, 3), np.float32)
+    y = rng.integers(0, case.classes, case.batch)
+    model = compiled(case)
+    seconds = []
+    for _ in range(steps + 1):
+        start = time.perf_counter()
+        model.train_on_batch(x, y)
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": seconds[1:], "peak MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def in_own_process(module: str, words: list[object], threads: int) -> Result:
+    """The JSON line that a module prints.  The libraries choose their own kernels: none is forced on them."""
+    env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
+    env |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+    command = [sys.executable, "-m", module, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
+    found: Result = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+class Sides:
+    """Both sides of one case."""
+
+    def __init__(self, case: Case, options: argparse.Namespace, folder: Path) -> None:
+        self.case, self.steps, self.threads = case, options.steps, options.threads
+        model = compiled(case)
+        self.flops = flops(model)
+        self.file = folder / f"{case.network}_{case.size}.json"
+        self.file.write_text(json.dumps(describe(model)))
+        self.mode = options.modes[0]
+
+    def run_ours(self) -> Result:
+        return in_own_process("benchmarks.train", ["--one", *self.case, self.steps], self.threads)
+
+    def run_peer(self, mode: str, steps: int) -> Result:
+        words = [self.file, self.case.size, self.case.batch, mode, steps]
+        return in_own_process("benchmarks.peers.torch_train", words, self.threads)
+
+    def choose_mode(self, modes: list[str]) -> None:
+        """Takes the mode whose best of a few steps is the fastest."""
+        if len(modes) > 1:
+            best = {mode: min(self.run_peer(mode, 3)["seconds"]) for mode in modes}
+            self.mode = min(best, key=best.__getitem__)
+
+    def row(self, rounds: int, peer: bool) -> dict[str, object]:
+        mine, theirs = [], []
+        for _ in range(rounds):
+            mine.append(self.run_ours())
+            if peer:
+                theirs.append(self.run_peer(self.mode, self.steps))
+        rate, memory = self._figures(mine)
+        row: dict[str, object] = {
+            "network": self.case.network, "images": self.case.size, "batch": self.case.batch, "images/s": rate,
+        }  # fmt: skip
+        if peer:
+            peer_rate, peer_memory = self._figures(theirs)
+            row |= {"PyTorch images/s": peer_rate, "speed ratio": rate / peer_rate, "MiB": memory}
+            row |= {"PyTorch MiB": peer_memory, "memory ratio": memory / peer_memory, "PyTorch mode": self.mode}
+        else:
+            row["MiB"] = memory
+        return row | {"GFLOPS": rate * self.flops / 1e9}
+
+    def _figures(self, results: list[Result]) -> tuple[float, float]:
+        """Images per second of the median step, and the median of the peaks."""
+        step = statistics.median(second for result in results for second in result["seconds"])
+        return self.case.batch / step, statistics.median(result["peak MiB"] for result in results)
+
+
+def summary(rows: list[dict[str, object]]) -> dict[str, float]:
+    """Geometric means and the worst of the ratios."""
+    speed = [float(str(row["speed ratio"])) for row in rows]
+    memory = [float(str(row["memory ratio"])) for row in rows]
+    return {
+        "speed, geometric mean": statistics.geometric_mean(speed),
+        "speed, worst": min(speed),
+        "memory, geometric mean": statistics.geometric_mean(memory),
+        "memory, worst": max(memory),
+    }
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.train", description=__doc__)
+    parser.add_argument("--peer", choices=("torch",), help="measure PyTorch too")
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
+    parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
+    parser.add_argument("--steps", type=int, default=5, help="timed steps of a process")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES), help="of PyTorch that are tried")
+    parser.add_argument("--name", default="train", help="of the files in benchmarks/results/")
+    return parser.parse_args()
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--one"]:
+        network, size, batch, steps = sys.argv[2:]
+        print(json.dumps(ours(Case(network, int(size), int(batch)), int(steps))))
+        return
+    options = parse()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
+            sides = Sides(case, options, Path(folder))
+            if options.peer:
+                sides.choose_mode(options.modes)
+            rows.append(sides.row(options.rounds, bool(options.peer)))
+            print(", ".join(f"{key} {report.cell(value)}" for key, value in rows[-1].items()), flush=True)
+    report.print_table("training of whole networks", rows)
+    print(report.write_csv(options.name, rows))
+    if options.peer:
+        for key, value in summary(rows).items():
+            print(f"{key}: {value:.2f}")
+        draw(options.name, rows)
+
+
+def draw(name: str, rows: list[dict[str, object]]) -> None:
+    labels = [f"{row['network']} {row['images']}" for row in rows]
+    speed = [float(str(row["speed ratio"])) for row in rows]
+    memory = [float(str(row["memory ratio"])) for row in rows]
+    series = {"images/s": speed, "peak memory": memory}
+    print(report.plot_bars(name, "training, relative to PyTorch", labels, series, "pydtconv / PyTorch"))
+
+
+if __name__ == "__main__":
+    main()
