@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
+from benchmarks import memory, report
 from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled, flops
 from benchmarks.peers.description import describe
 
@@ -41,7 +40,7 @@ def ours(case: Case, steps: int) -> Result:
         start = time.perf_counter()
         model.train_on_batch(x, y)
         seconds.append(time.perf_counter() - start)
-    return {"seconds": seconds[1:], "peak MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    return {"seconds": seconds[1:], "peak MiB": memory.peak()}
 
 
 def in_own_process(module: str, words: list[object], threads: int) -> Result:

@@ -19,18 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import report
+from benchmarks.memory import resident
 from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled
 
 VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 _MIB = 1 << 20
-
-
-def resident(field: str) -> float:
-    """VmRSS or VmHWM of this process in MiB."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) / 1024
-    raise KeyError(field)
 
 
 def measure(case: Case, variant: str, iterations: int) -> dict[str, float]:

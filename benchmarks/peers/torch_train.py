@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import time
 from pathlib import Path
 
 import torch
 
+from benchmarks import memory
 from benchmarks.peers.torch_networks import Network
 
 MODES = ("channels_last", "nchw", "compile")
@@ -43,8 +43,7 @@ def train(path: str, size: int, batch: int, mode: str, steps: int) -> dict[str, 
         loss(model(x), y).backward()
         optimizer.step()
         seconds.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"peer": f"PyTorch {torch.__version__}", "seconds": seconds[1:], "peak MiB": peak}
+    return {"peer": f"PyTorch {torch.__version__}", "seconds": seconds[1:], "peak MiB": memory.peak()}
 
 
 if __name__ == "__main__":
