@@ -29,12 +29,16 @@ class Hooks(Protocol):
 
 
 class Memory:
-    """What the plans of one model share: the arena, the parameter store, the state of random operators."""
+    """What the plans of one model share: the arena, the parameter store, the state of random operators, watchers.
+
+    hooks: called by every plan, before those of an executor.
+    """
 
     def __init__(self) -> None:
         self.arena = np.empty(0, np.uint8)
         self.store: ParameterStore | None = None
         self.state = RunState()
+        self.hooks: list[Hooks] = []
         self.generation = 0
 
     def reserve(self, nbytes: int) -> None:
@@ -61,7 +65,7 @@ def _return_freed_memory() -> None:
 
 
 class Executor:
-    """A plan bound to memory."""
+    """A plan bound to memory.  hooks: called while this plan runs."""
 
     def __init__(self, plan: Plan, memory: Memory) -> None:
         self.plan = plan
@@ -89,11 +93,12 @@ class Executor:
         self._check(inputs)
         for name, value in inputs.items():
             np.copyto(self._inputs[name], value, casting="unsafe")
-        if self.hooks is None:
+        hooks = [*self.memory.hooks, *(() if self.hooks is None else (self.hooks,))]
+        if hooks:
+            self._run_with_hooks(hooks)
+        else:
             for call in self._calls:
                 call()
-        else:
-            self._run_with_hooks(self.hooks)
         if self.plan.graph.training:
             self.state.step += 1
         return self._outputs
@@ -107,16 +112,19 @@ class Executor:
             if np.shape(value) != self._inputs[name].shape:
                 raise ValueError(f"input {name!r}: expected shape {self._inputs[name].shape}, got {np.shape(value)}")
 
-    def _run_with_hooks(self, hooks: Hooks) -> None:
+    def _run_with_hooks(self, hooks: Sequence[Hooks]) -> None:
         store = self.memory.store
         for index, (call, step) in enumerate(zip(self._calls, self.plan.steps, strict=True)):
-            hooks.before(index, step)
+            for hook in hooks:
+                hook.before(index, step)
             call()
-            hooks.after(index, step)
+            for hook in reversed(hooks):
+                hook.after(index, step)
             if store is not None:
                 for tensor in step.ready:
                     assert tensor.variable is not None
-                    hooks.gradient_ready(store.slice_of(tensor.variable))
+                    for hook in hooks:
+                        hook.gradient_ready(store.slice_of(tensor.variable))
 
     # -- binding ---------------------------------------------------------------------------------------------------
 

@@ -49,17 +49,30 @@ class Retained:
     y: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Arithmetic of a part of a pass.
+
+    flops: multiplications and additions of the direct method.  multiplications: the fewest of any method known.
+    """
+
+    flops: int
+    multiplications: int
+
+
 @dataclass
 class RunState:
     """What changes from one execution to the next; bound passes read it when they run.
 
     seed: of all random operators of the model; step: executions so far, the same in forward and backward of one step;
     sample_offset: index in the global batch of this process's first sample (0 without distribution).
+    part_done: called with the name of a part by passes that consist of several, when the part is done (see `in_parts`).
     """
 
     seed: int = 0
     step: int = 0
     sample_offset: int = 0
+    part_done: Callable[[str], None] | None = None
 
 
 @dataclass
@@ -136,6 +149,13 @@ class Op:
         """Bytes of scratch memory of a pass; direction is "forward" or "backward"."""
         return 0
 
+    def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
+        """Arithmetic of each part of a pass, by the names of `in_parts`; nothing where moving bytes is what it costs.
+
+        direction is "forward" or "backward".
+        """
+        return {}
+
     def forward(self, p: Pass) -> Call:
         """Binds the forward pass."""
         raise NotImplementedError
@@ -150,6 +170,23 @@ class Op:
             if hasattr(value, "apply_op"):
                 return value.apply_op(self, inputs)
         return compute(self, *inputs)
+
+
+def in_parts(calls: Mapping[str, Call], state: RunState) -> Call:
+    """One call of several in order, which tells `state.part_done` after each one its name.
+
+    Names: "forward", "forward_bias", "backward_bias" (with the activation's slope), "backward_data",
+    "backward_weights".
+    """
+    parts = list(calls.items())
+
+    def run() -> None:
+        for name, call in parts:
+            call()
+            if state.part_done is not None:
+                state.part_done(name)
+
+    return run
 
 
 def outputs_of(op: Op, *specs: Spec) -> tuple[Spec, ...]:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pydtconv._ext import conv as ext
+from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.functional import ACTIVATIONS, bind, pixel_stride, run, scratch
 from pydtconv.conv.problem import ConvProblem, pair
 from pydtconv.conv.selection import Choice, choose, variant_of, workspace_bytes
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
+from pydtconv.ops.base import Call, Cost, Op, Pass, Retained, Spec, in_parts
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
 
@@ -115,6 +117,12 @@ class ConvBase(Op):
             need = max(need, ext.bias_backward_workspace(inputs[2].size, x.dtype == "float64"))
         return need
 
+    def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
+        p = self.problem(*inputs[:2])
+        roles = ("forward",) if direction == "forward" else ("backward_data", "backward_weights")
+        names = self.passes[:1] if direction == "forward" else self.passes[1:]
+        return {role: Cost(p.flops, fewest_multiplications(p, name)) for role, name in zip(roles, names, strict=True)}
+
     # -- passes ----------------------------------------------------------------------------------------------------
 
     def _filters(self, p: ConvProblem, w: np.ndarray) -> np.ndarray:
@@ -135,7 +143,7 @@ class ConvBase(Op):
             activation=self.activation,
             alpha=self.alpha,
         )
-        return in_order([call], p.workspace, workspace_bytes(problem, "forward", name))
+        return in_order({"forward": call}, p, workspace_bytes(problem, "forward", name))
 
     def backward(self, p: Pass) -> Call:
         dy, dx, dw = p.dy[0], p.dx[0], p.dx[1]
@@ -143,24 +151,23 @@ class ConvBase(Op):
         if dw is not None:
             problem = self._problem_of(p.x[0], dw)
             name = self._algorithm(problem, "backward_weights")
-            calls.append(bind(problem, "backward_weights", name, p.x[0], self._filters(problem, dw), dy))
+            filters = self._filters(problem, dw)
+            calls["backward_weights"] = bind(problem, "backward_weights", name, p.x[0], filters, dy)
             need = max(need, workspace_bytes(problem, "backward_weights", name))
         if dx is not None:
             problem = self._problem_of(dx, p.x[1])
             name = self._algorithm(problem, "backward_data")
-            calls.append(
-                bind(
-                    problem,
-                    "backward_data",
-                    name,
-                    dx,
-                    self._filters(problem, p.x[1]),
-                    dy,
-                    accumulate=bool(p.accumulate and p.accumulate[0]),
-                )
+            calls["backward_data"] = bind(
+                problem,
+                "backward_data",
+                name,
+                dx,
+                self._filters(problem, p.x[1]),
+                dy,
+                accumulate=bool(p.accumulate and p.accumulate[0]),
             )
             need = max(need, workspace_bytes(problem, "backward_data", name))
-        return in_order(calls, p.workspace, need)
+        return in_order(calls, p, need)
 
     def _problem_of(self, x: np.ndarray, w: np.ndarray) -> ConvProblem:
         return self.problem(Spec(x.shape, x.dtype.name), Spec(w.shape, w.dtype.name))
@@ -169,12 +176,12 @@ class ConvBase(Op):
         algorithm = dict(self.algorithm) if isinstance(self.algorithm, tuple) else self.algorithm
         return choose(problem, direction, algorithm, self.variant).algorithm
 
-    def _finish_backward(self, p: Pass, dy: np.ndarray) -> tuple[list[Callable[..., int]], int]:
+    def _finish_backward(self, p: Pass, dy: np.ndarray) -> tuple[dict[str, Callable[..., int]], int]:
         """What turns dy into that of the bare convolution and writes db, and the workspace it needs."""
         db = p.dx[2] if len(p.dx) > 2 else None
         code, alpha = ACTIVATIONS[self.activation], self.alpha
         if not code and db is None:
-            return [], 0
+            return {}, 0
         y = p.y[0] if code else None
         ldy, lddy = 0 if y is None else pixel_stride(y, "y"), pixel_stride(dy, "dy")
 
@@ -182,22 +189,20 @@ class ConvBase(Op):
             status: int = ext.bias_backward(dy, lddy, y, ldy, code, alpha, db, workspace)
             return status
 
-        return [finish], 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype == np.float64)
+        need = 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype == np.float64)
+        return {"backward_bias": finish}, need
 
 
-def in_order(calls: list[Callable[..., int]], workspace: np.ndarray | None, need: int) -> Call:
-    """One call of several passes that share the workspace; where none was placed, each call has its own."""
-
-    def placed() -> None:
-        for call in calls:
-            run(call, workspace)
+def in_order(calls: Mapping[str, Callable[..., int]], p: Pass, need: int) -> Call:
+    """One call of several parts that share p's workspace; where none was placed, each call has its own."""
+    if need == 0 or (p.workspace is not None and p.workspace.size >= need):
+        return in_parts({name: partial(run, call, p.workspace) for name, call in calls.items()}, p.run)
 
     def transient() -> None:
         mine = scratch(need)
-        for call in calls:
-            run(call, mine)
+        in_parts({name: partial(run, call, mine) for name, call in calls.items()}, p.run)()
 
-    return placed if need == 0 or (workspace is not None and workspace.size >= need) else transient
+    return transient
 
 
 def sizes_of(op: Op, spec: Spec, what: str) -> tuple[int, int, int, int]:

@@ -77,11 +77,11 @@ class ConvTranspose(ConvBase):
         problem = self._problem_of(p.x[0], p.x[1])
         name = self._algorithm(problem, "backward_data")
         y, bias = p.y[0], p.x[2] if len(p.x) > 2 else None
-        calls: list[Callable[..., int]] = [bind(problem, "backward_data", name, y, p.x[1], p.x[0])]
+        calls: dict[str, Callable[..., int]] = {"forward": bind(problem, "backward_data", name, y, p.x[1], p.x[0])}
         code, alpha, ldy = ACTIVATIONS[self.activation], self.alpha, pixel_stride(y, "y")
         if code or bias is not None:
-            calls.append(lambda workspace: ext.bias_forward(y, ldy, bias, code, alpha))
-        return in_order(calls, p.workspace, workspace_bytes(problem, "backward_data", name))
+            calls["forward_bias"] = lambda workspace: ext.bias_forward(y, ldy, bias, code, alpha)
+        return in_order(calls, p, workspace_bytes(problem, "backward_data", name))
 
     def backward(self, p: Pass) -> Call:
         dy, dx, dw = p.dy[0], p.dx[0], p.dx[1]
@@ -89,11 +89,11 @@ class ConvTranspose(ConvBase):
         if dw is not None:
             problem = self._problem_of(p.x[0], dw)
             name = self._algorithm(problem, "backward_weights")
-            calls.append(bind(problem, "backward_weights", name, dy, dw, p.x[0]))
+            calls["backward_weights"] = bind(problem, "backward_weights", name, dy, dw, p.x[0])
             need = max(need, workspace_bytes(problem, "backward_weights", name))
         if dx is not None:
             problem = self._problem_of(dx, p.x[1])
             name = self._algorithm(problem, "forward")
-            calls.append(bind(problem, "forward", name, dy, p.x[1], dx))
+            calls["backward_data"] = bind(problem, "forward", name, dy, p.x[1], dx)
             need = max(need, workspace_bytes(problem, "forward", name))
-        return in_order(calls, p.workspace, need)
+        return in_order(calls, p, need)

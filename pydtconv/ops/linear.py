@@ -18,7 +18,7 @@ from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in
 from pydtconv._ext import elem, ukr
 from pydtconv._ext import gemm as gemm_ext
 from pydtconv.ops.activation import activation_code, bind_unary, bind_unary_backward, parameters
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
+from pydtconv.ops.base import Call, Cost, Op, Pass, Retained, Spec, in_parts
 from pydtconv.ops.rows import rows_of
 from pydtconv.ops.strided import (
     adds,
@@ -98,6 +98,12 @@ class Dense(Op):
             gemm_bytes(m, k, n, x.dtype), gemm_bytes(k, n, m, x.dtype), reduction_workspace((m, n), (0,), x.dtype)
         )
 
+    def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
+        x, w = inputs[:2]
+        products = x.size * (w.shape[1] or 0)
+        parts = ("forward",) if direction == "forward" else ("backward_data", "backward_weights")
+        return dict.fromkeys(parts, Cost(2 * products, products))
+
     def forward(self, p: Pass) -> Call:
         y = rows_of(p.y[0])
         calls = [bind_gemm(rows_of(p.x[0]), p.x[1], y, p.workspace)]
@@ -121,17 +127,20 @@ class Dense(Op):
 
     def backward(self, p: Pass) -> Call:
         dy = rows_of(p.dy[0])
-        calls: list[Call] = []
+        bias: list[Call] = []
+        parts: dict[str, Call] = {}
         if self.activation and dy.size:
             params = parameters(self.activation, self.alpha, None, None)
-            calls.append(bind_unary_backward(self.activation, params, rows_of(p.y[0]), dy, dy))
-        if p.dx[0] is not None:
-            calls.append(bind_gemm(dy, p.x[1].T, rows_of(p.dx[0]), p.workspace, adds(p, 0)))
-        if p.dx[1] is not None:
-            calls.append(bind_gemm(rows_of(p.x[0]).T, dy, p.dx[1], p.workspace, adds(p, 1)))
+            bias.append(bind_unary_backward(self.activation, params, rows_of(p.y[0]), dy, dy))
         if len(p.dx) > 2 and p.dx[2] is not None:
-            calls.append(bind_reduce("sum", (0,), dy, p.dx[2].reshape(1, -1), p.workspace, accumulate=adds(p, 2)))
-        return sequence(calls)
+            bias.append(bind_reduce("sum", (0,), dy, p.dx[2].reshape(1, -1), p.workspace, accumulate=adds(p, 2)))
+        if bias:
+            parts["backward_bias"] = sequence(bias)
+        if p.dx[0] is not None:
+            parts["backward_data"] = bind_gemm(dy, p.x[1].T, rows_of(p.dx[0]), p.workspace, adds(p, 0))
+        if p.dx[1] is not None:
+            parts["backward_weights"] = bind_gemm(rows_of(p.x[0]).T, dy, p.dx[1], p.workspace, adds(p, 1))
+        return in_parts(parts, p.run)
 
 
 @dataclass(frozen=True)
@@ -158,6 +167,11 @@ class MatMul(Op):
         if direction == "forward":
             return gemm_bytes(m, n, k, inputs[0].dtype)
         return max(gemm_bytes(m, k, n, inputs[0].dtype), gemm_bytes(k, n, m, inputs[0].dtype))
+
+    def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
+        products = self.infer(*inputs).size * (inputs[0].shape[-1] or 0)
+        count = 1 if direction == "forward" else 2
+        return {direction: Cost(2 * count * products, count * products)}
 
     def forward(self, p: Pass) -> Call:
         a, b = (_repeat(x, p.y[0].shape[:-2]) for x in p.x)

@@ -95,6 +95,27 @@ def test_hooks_see_every_step_and_gradients_as_growing_prefixes() -> None:
     assert all(a.stop <= b.start for a, b in itertools.pairwise(parts))
 
 
+def test_hooks_of_the_memory_see_every_plan_and_passes_announce_their_parts() -> None:
+    memory, model = Memory(), NETWORKS["plain"](16, 4)
+    batches = [np.zeros((n, 16, 16, 3)) for n in (4, 2)]
+    executors = [Executor(build_plan(trace(model, "plain", 16, len(x))), memory) for x in batches]
+    recorder, parts = Recorder(), []
+    memory.hooks.append(recorder)
+    memory.state.part_done = parts.append
+    for executor, x in zip(executors, batches, strict=True):
+        executor.run({"x": x, "y_true": np.arange(len(x))})
+    count = sum(len(executor.plan.steps) for executor in executors)
+    assert sum(kind == "before" for kind, _ in recorder.events) == count
+    convolutions = [node for executor in executors for node in executor.plan.algorithms]
+    dense = 2 * 2
+    assert parts.count("forward") == len(convolutions)
+    assert parts.count("backward_weights") == len(convolutions) + dense
+    assert parts.count("backward_data") == len(convolutions) + dense - 2  # none for the images
+    memory.hooks.clear()
+    executors[0].run({"x": batches[0], "y_true": np.arange(4)})
+    assert sum(kind == "before" for kind, _ in recorder.events) == count
+
+
 def test_store_moves_variables_and_refuses_others() -> None:
     a, b = Variable(np.arange(3.0), name="a", dtype="float64"), Variable(np.ones((2, 2)), name="b", dtype="float64")
     store = ParameterStore([a, b], "float64")

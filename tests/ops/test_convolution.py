@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pydtconv import config, ops
-from pydtconv.ops.base import Pass, Retained, Spec
+from pydtconv.ops.base import Cost, Pass, Retained, Spec
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
 from tests.ops.harness import check_op, normal
@@ -211,3 +211,15 @@ def test_attributes_are_checked():
         Conv(activation="gelu")
     with pytest.raises(ValueError, match="strides"):
         Conv(strides=0)
+
+
+def test_cost_of_each_part_by_its_role():
+    x, w = Spec((2, 8, 8, 3)), Spec((3, 3, 3, 5))
+    direct, winograd = 2 * 64 * 27 * 5, 2 * 4 * 36 * 3 * 5
+    assert Conv(padding="same").cost("forward", x, w) == {"forward": Cost(2 * direct, winograd)}
+    both = dict.fromkeys(("backward_data", "backward_weights"), Cost(2 * direct, winograd))
+    assert Conv(padding="same").cost("backward", x, w) == both
+    # y of 10 x 10 pixels is what the convolution behind it reads, x what it writes
+    found = ConvTranspose().cost("backward", x, Spec((3, 3, 5, 3)))
+    assert found == dict.fromkeys(("backward_data", "backward_weights"), Cost(2 * direct, winograd))
+    assert ConvTranspose().cost("forward", x, Spec((3, 3, 5, 3)))["forward"].flops == 2 * direct

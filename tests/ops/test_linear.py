@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
+from pydtconv.ops.base import Cost, Spec
 from pydtconv.ops.linear import Dense, MatMul
 from tests.ops.harness import check_op, normal
 from tests.reference.elementwise import ACTIVATIONS
@@ -66,3 +67,10 @@ def test_errors():
         Dense()(normal(2, 4), normal(4, 5), normal(4))
     with pytest.raises(ValueError, match=r"expected shapes \(\.\.\., m, k\) and \(\.\.\., k, n\)"):
         MatMul()(normal(2, 2, 3), normal(2, 4, 5))
+
+
+def test_costs_are_those_of_the_products():
+    x, w = Spec((2, 3, 4)), Spec((4, 5))
+    assert Dense().cost("forward", x, w) == {"forward": Cost(2 * 120, 120)}
+    assert Dense().cost("backward", x, w) == dict.fromkeys(("backward_data", "backward_weights"), Cost(240, 120))
+    assert MatMul().cost("backward", Spec((7, 2, 4)), w) == {"backward": Cost(4 * 280, 2 * 280)}

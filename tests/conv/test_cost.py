@@ -1,0 +1,37 @@
+"""The fewest multiplications of a convolution, against counts by hand."""
+
+import pytest
+
+from pydtconv.conv import ConvProblem
+from pydtconv.conv.cost import fewest_multiplications
+from pydtconv.conv.problem import DIRECTIONS
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(
+    ("sizes", "kernel", "strides", "products"),
+    [
+        ((2, 8, 8, 3, 5), 3, 1, 2 * 4 * 36 * 3 * 5),  # four tiles of F(4x4, 3x3)
+        ((2, 2, 2, 3, 5), 3, 1, 2 * 16 * 3 * 5),  # the direct method has 4 taps inside for each of 4 outputs
+        ((1, 4, 4, 2, 2), 5, 1, 1 * 4 * 36 * 2 * 2),  # four tiles of F(2x2, 5x5)
+        ((1, 4, 4, 2, 7), 1, 1, 16 * 2 * 7),
+        ((1, 4, 4, 2, 7), 3, 2, 5 * 5 * 2 * 7),  # taps 0 1 2 and 2 3 of rows 0 1 2 3
+    ],
+    ids=["f43", "padding", "f25", "1x1", "stride2"],
+)
+def test_fewest_multiplications(sizes, kernel, strides, products, direction):
+    p = ConvProblem(*sizes, kernel, strides, "same")
+    assert fewest_multiplications(p, direction) == products
+
+
+def test_groups_and_dimensions_by_themselves():
+    # rows: one tap each; columns: two tiles of F(4, 3), six products each, for the written extent of each pass
+    p = ConvProblem(1, 3, 10, 4, 8, (1, 3), 1, "valid", groups=2)
+    assert fewest_multiplications(p, "forward") == 3 * 12 * 2 * 8
+    # ten columns of dx: 3 tiles of F(4, 3) or 5 of F(2, 3), so 18, and 24 taps by the direct method
+    assert fewest_multiplications(p, "backward_data") == 3 * 18 * 2 * 8
+
+
+def test_dilation_is_direct():
+    p = ConvProblem(1, 7, 7, 1, 1, 3, 1, "valid", dilation=2)
+    assert fewest_multiplications(p, "forward") == 9 * 9
