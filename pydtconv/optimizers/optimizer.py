@@ -57,7 +57,8 @@ class Optimizer:
     """Base of all optimizers.
 
     A subclass names its state in `slot_names` and writes `update`.  `apply(store)` takes a step: it reads
-    `store.gradients` and changes `store.parameters`; the gradients may be changed too (by clipping).
+    `store.gradients` and changes `store.parameters`; the gradients may be changed too (by clipping).  Where gradients
+    arrive one after the other, a step is `begin`, `apply_part` for each slice of the flat arrays, and `end`.
 
     learning_rate: a float, a `LearningRateSchedule`, or a callable without arguments.
     weight_decay: the share of each variable, times the learning rate, taken away before its update.
@@ -113,6 +114,8 @@ class Optimizer:
         self._flat: dict[str, np.ndarray] = {}
         self._runs: list[tuple[slice, bool]] = []
         self._constrained: list[Variable] = []
+        self._updates = True
+        self._rate = 0.0
         self.built = False
 
     # --- what subclasses write -------------------------------------------------------------------------------------
@@ -134,53 +137,73 @@ class Optimizer:
     # --- the step --------------------------------------------------------------------------------------------------
     def apply(self, store: Any) -> None:
         """One step over all variables of the store."""
+        self.begin(store)
+        self.apply_part(slice(0, store.parameters.size))
+        self.end()
+
+    @property
+    def works_in_parts(self) -> bool:
+        """Whether `apply_part` may be called for some variables while the gradients of others are not there yet."""
+        return not self.global_clipnorm
+
+    def begin(self, store: Any) -> None:
+        """Starts a step: `apply_part` follows for slices that together are all of the store, then `end`."""
         if self._store is not store:
             self._bind(store)
-        gradients = store.gradients
+        accumulated = self.gradient_accumulation_steps
+        self._updates = not accumulated or (int(self._steps) + 1) % accumulated == 0
+        if self._updates:
+            self.begin_step()
+        self._rate = float(self._current_learning_rate())
+
+    def apply_part(self, part: slice) -> None:
+        """The step for one slice of the flat arrays, which holds whole variables."""
+        parameters, gradients = self._store.parameters[part], self._store.gradients[part]
         if self.loss_scale_factor:
             kernels.scale(gradients, 1.0 / self.loss_scale_factor)
         if self.gradient_accumulation_steps:
-            self._accumulate(store.parameters, gradients)
-        else:
-            self._update(store.parameters, gradients)
+            total = self._flat["gradient_accumulator"][part]
+            kernels.add_scaled(gradients, 1.0, total)
+            if self._updates:
+                np.divide(total, self.gradient_accumulation_steps, out=gradients)
+                total.fill(0)
+        if self._updates:
+            self._clip(gradients, part)
+            self._update(part)
         if self.use_ema:
-            self._average(store.parameters)
+            self._average(parameters, part)
+
+    def end(self) -> None:
+        """Ends a step."""
         self._steps.value[...] += 1
         for variable in self._constrained:
             variable.assign(variable.constraint(variable.value))
 
-    def _update(self, parameters: np.ndarray, gradients: np.ndarray) -> None:
-        self._clip(gradients)
-        self.begin_step()
-        rate = float(self._current_learning_rate())
+    def _update(self, part: slice) -> None:
         decay = float(self.weight_decay or 0.0)
-        for part, decays in self._runs:
-            slots = {name: self._flat[name][part] for name in self.slot_names}
-            self.update(parameters[part], gradients[part], slots, rate, decay if decays else 0.0)
+        for run, decays in self._runs:
+            both = slice(max(run.start, part.start), min(run.stop, part.stop))
+            if both.start < both.stop:
+                slots = {name: self._flat[name][both] for name in self.slot_names}
+                parameters, gradients = self._store.parameters[both], self._store.gradients[both]
+                self.update(parameters, gradients, slots, self._rate, decay if decays else 0.0)
 
-    def _accumulate(self, parameters: np.ndarray, gradients: np.ndarray) -> None:
-        steps = int(self.gradient_accumulation_steps or 1)
-        total = self._flat["gradient_accumulator"]
-        kernels.add_scaled(gradients, 1.0, total)
-        if (int(self._steps) + 1) % steps == 0:
-            np.divide(total, steps, out=gradients)
-            self._update(parameters, gradients)
-            total.fill(0)
-
-    def _average(self, parameters: np.ndarray) -> None:
-        average, steps = self._flat["average"], int(self.iterations)
+    def _average(self, parameters: np.ndarray, part: slice) -> None:
+        average, steps = self._flat["average"][part], int(self.iterations)
         kernels.moving_average(parameters, self.ema_momentum if steps else 0.0, average)
         if self.ema_overwrite_frequency and (steps + 1) % self.ema_overwrite_frequency == 0:
             parameters[...] = average
 
-    def _clip(self, gradients: np.ndarray) -> None:
+    def _clip(self, gradients: np.ndarray, part: slice) -> None:
         if self.clipvalue:
             kernels.clip(gradients, self.clipvalue)
         elif self.global_clipnorm:
             _clip_norm(gradients, self.global_clipnorm)
         elif self.clipnorm:
             for variable in self._store.variables:
-                _clip_norm(gradients[self._store.slice_of(variable)], self.clipnorm)
+                own = self._store.slice_of(variable)
+                if part.start <= own.start < part.stop:
+                    _clip_norm(self._store.gradients[own], self.clipnorm)
 
     # --- variables and their places --------------------------------------------------------------------------------
     def build(self, variables: Sequence[Variable], store: Any = None) -> None:

@@ -1,0 +1,51 @@
+"""A step in parts, as gradients arrive, is the same as a step over everything at once."""
+
+import numpy as np
+import pytest
+
+from pydtconv import optimizers
+from pydtconv.graph.store import ParameterStore
+from pydtconv.graph.variable import Variable
+
+OPTIONS = [
+    {},
+    {"clipnorm": 0.5},
+    {"clipvalue": 0.1},
+    {"weight_decay": 0.1},
+    {"use_ema": True, "ema_overwrite_frequency": 2},
+    {"gradient_accumulation_steps": 2},
+    {"loss_scale_factor": 8.0},
+]
+NAMES = ("SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop")
+
+
+def trained(optimizer, in_parts):
+    rng = np.random.default_rng(3)
+    variables = [Variable(rng.normal(size=shape), name=f"v{i}") for i, shape in enumerate([(3, 5), (40,), (2, 2, 7)])]
+    store = ParameterStore(variables)
+    optimizer.build(variables, store)
+    optimizer.exclude_from_weight_decay(var_list=[variables[1]])
+    for _ in range(5):
+        for variable in variables:
+            store.gradient_of(variable)[...] = rng.normal(size=variable.shape)
+        if in_parts:
+            optimizer.begin(store)
+            stops = [store.slice_of(variable).start for variable in variables[1:]]
+            for start, stop in zip([0, *stops], [*stops, store.size], strict=True):
+                optimizer.apply_part(slice(start, stop))
+            optimizer.end()
+        else:
+            optimizer.apply(store)
+    return store.parameters
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ",".join(options) or "plain")
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_equal_the_whole(name, options):
+    whole, parts = (trained(getattr(optimizers, name)(**options), in_parts) for in_parts in (False, True))
+    np.testing.assert_array_equal(whole, parts)
+
+
+def test_a_norm_over_everything_needs_everything():
+    assert optimizers.SGD(clipnorm=1.0).works_in_parts
+    assert not optimizers.SGD(global_clipnorm=1.0).works_in_parts
