@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import pydtconv
-from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights, write_whole
+from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
 from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
+from pydtconv.utils.whole_file import write_whole
 
 #: the version of the format, which other readers look at
 _FORMAT_VERSION = "3.0.0"
@@ -44,7 +45,7 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
             archive.writestr("config.json", json.dumps(config))
             archive.writestr(WEIGHTS_IN_ARCHIVE, weights.getvalue())
 
-    write_whole(path, write)
+    write_whole(path, write, weights.getbuffer().nbytes)
 
 
 def load_model(

@@ -6,13 +6,10 @@ A file is written beside its place and moved there when it is whole.  Reading ch
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -20,6 +17,7 @@ import numpy as np
 from pydtconv.graph.variable import Variable
 from pydtconv.layers.layer import Layer
 from pydtconv.models.object_paths import walk
+from pydtconv.utils.whole_file import write_whole
 
 WEIGHTS_IN_ARCHIVE = "model.weights.h5"
 
@@ -32,7 +30,7 @@ def save_weights(model: Any, filepath: str | Path, overwrite: bool = True) -> No
     _check_built(model, "save_weights")
     if path.exists() and not overwrite:
         raise FileExistsError(f"save_weights: {path} exists, and overwrite=False")
-    write_whole(path, lambda file: write_weights(model, file))
+    write_whole(path, lambda file: write_weights(model, file), weights_bytes(model))
 
 
 def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) -> None:
@@ -46,8 +44,12 @@ def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) 
         raise FileNotFoundError(f"load_weights: there is no file {path}")
     _check_built(model, "load_weights")
     if path.suffix == ".keras":
-        with zipfile.ZipFile(path) as archive:
-            read_weights(model, io.BytesIO(archive.read(WEIGHTS_IN_ARCHIVE)), str(path), skip_mismatch)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                weights = archive.read(WEIGHTS_IN_ARCHIVE)
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise OSError(f"{path} is no whole '.keras' file: {error}") from error
+        read_weights(model, io.BytesIO(weights), str(path), skip_mismatch)
     elif path.name.endswith(".h5"):
         read_weights(model, path, str(path), skip_mismatch)
     else:
@@ -72,9 +74,20 @@ def write_weights(model: Layer, file: Any) -> None:
                 group[key] = value
 
 
+def weights_bytes(model: Any) -> int:
+    """Bytes of all arrays that `write_weights` writes."""
+    optimizer = getattr(model, "optimizer", None)
+    variables = [*model.variables, *([] if optimizer is None else optimizer.variables)]
+    return sum(variable.value.nbytes for variable in variables)
+
+
 def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False) -> None:
     """Reads from a path or a file object; name is the one that errors show."""
-    with h5py.File(file, "r") as h5:
+    try:
+        h5 = h5py.File(file, "r")
+    except OSError as error:
+        raise OSError(f"{name} is no whole file of weights: {error}") from error
+    with h5:
         found: list[tuple[Variable, np.ndarray]] = []
         problems: list[str] = []
         for path, layer in walk(model):
@@ -131,21 +144,3 @@ def _check_built(model: Any, what: str) -> None:
             f"{what}: the model {model.name!r} is not built yet (layers {', '.join(unbuilt[:5])}): call it on data or "
             "use build(input_shape) first"
         )
-
-
-def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Writes a file so that path holds either what it held or all that `write` wrote."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w+b") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

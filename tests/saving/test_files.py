@@ -199,6 +199,19 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["a.weights.h5"]
 
 
+@pytest.mark.parametrize("name", ["a.weights.h5", "a.keras"])
+@pytest.mark.parametrize("keep", [0.0, 0.5, 0.9])
+def test_a_torn_file_is_named_and_changes_nothing(name, keep, tmp_path):
+    model = Sequential([Input((8, 8, 3)), layers.Conv2D(4, 1)])
+    (model.save if name == "a.keras" else model.save_weights)(tmp_path / name)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: int(keep * len(whole))])
+    before = model.get_weights()
+    with pytest.raises(OSError, match=name):
+        model.load_weights(tmp_path / name)
+    assert all(np.array_equal(*pair) for pair in zip(before, model.get_weights(), strict=True))
+
+
 @saving.register_keras_serializable(package="tests")
 class Twice(layers.Layer):
     def __init__(self, times=2.0, **kwargs):

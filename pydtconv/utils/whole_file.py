@@ -1,0 +1,71 @@
+"""Files that are there whole or not at all, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+#: reasons that lie with the disk and may pass, not with the name of the file
+DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | None = None) -> None:
+    """Writes a file so that path holds either what it held or all that `write` wrote.
+
+    The file grows under another name in the same folder, is forced to the disk, renamed, and the folder is forced to
+    the disk too.  size: bytes that are expected, for the error.
+    Raises OSError, with the errno of the cause, that names the file and its size; nothing of it is left then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as error:
+        told = _told(error, path, temporary, size)
+        os.unlink(temporary)
+        raise told from error
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    _sync_folder(path.parent)
+
+
+def temporary_prefix(path: Path) -> str:
+    """What the names of unfinished files for path start with; a killed process may leave one behind."""
+    return f".{path.name}.part-"
+
+
+def _told(error: OSError, path: Path, temporary: str, size: int | None) -> OSError:
+    written = os.path.getsize(temporary)
+    needs = f"{_mib(size)} to be written" if size is not None else "its size is not known"
+    free = shutil.disk_usage(path.parent).free
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    text = f"{reason}: {needs}, stopped after {_mib(written)}, {_mib(free)} free; what was there before is untouched"
+    return OSError(error.errno or errno.EIO, text, str(path))
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems without such a thing
+            raise
+    finally:
+        os.close(descriptor)

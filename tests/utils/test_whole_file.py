@@ -1,0 +1,86 @@
+"""Files that are whole or not there: full disks, exceptions, killed processes."""
+
+import errno
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pydtconv.utils.whole_file import temporary_prefix, write_whole
+from tests.disks import file_size_limit, run_on_small_disk
+
+
+def test_content_and_mode(tmp_path):
+    path = tmp_path / "new" / "file"
+    write_whole(path, lambda file: file.write(b"first"))
+    write_whole(path, lambda file: file.write(b"second"))
+    assert path.read_bytes() == b"second"
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
+
+
+def test_a_full_disk_names_file_and_sizes_and_keeps_what_was_there(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    with file_size_limit(1 << 20), pytest.raises(OSError, match=r"3\.0 MiB to be written, stopped after 1\.0 MiB") as e:
+        write_whole(path, lambda file: [file.write(bytes(1 << 18)) for _ in range(12)], 3 << 20)
+    assert e.value.errno == errno.EFBIG
+    assert e.value.filename == str(path)
+    assert path.read_bytes() == b"before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_exception_keeps_what_was_there(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+
+    def fail(file):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(path, fail)
+    assert path.read_bytes() == b"before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_killed_process_keeps_what_was_there(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom pydtconv.utils.whole_file import write_whole\n"
+        "def write(file):\n    file.write(b'half')\n    file.flush()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_whole(Path(sys.argv[1]), write)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script, str(path)], timeout=120)
+    assert run.returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"before"
+    (left,) = (entry.name for entry in tmp_path.iterdir() if entry != path)
+    assert left.startswith(temporary_prefix(path))
+
+
+def test_weights_on_a_full_disk(tmp_path):
+    script = """
+import sys
+from pathlib import Path
+import pydtconv
+from pydtconv import layers
+model = pydtconv.Sequential([layers.Input((64,)), layers.Dense(64)])
+large = pydtconv.Sequential([layers.Input((512,)), layers.Dense(512)])
+folder = Path(sys.argv[1])
+model.save_weights(folder / "a.weights.h5")
+model.save(folder / "a.keras")
+before = {path.name: path.read_bytes() for path in folder.iterdir()}
+for write, name in (large.save_weights, "a.weights.h5"), (large.save, "a.keras"):
+    try:
+        write(folder / name)
+    except OSError as error:
+        print(error)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+"""
+    run = run_on_small_disk(script, tmp_path, 200, str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    first, second = run.stdout.splitlines()
+    assert "No space left on device: 1.0 MiB to be written" in first
+    assert first.endswith("a.weights.h5'")
+    assert second.endswith("a.keras'")
