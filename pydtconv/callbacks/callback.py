@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,10 @@ class Callback:
     logs: results by name so far; a callback may read them (epochs' logs go on to the next callback as it leaves them).
     """
 
+    #: attributes that change in training, for checkpoints to keep
+    state_names: tuple[str, ...] = ()
+    #: whether it is called after all others that are not
+    runs_last = False
     params: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
     _model: Any = None
 
@@ -79,6 +83,18 @@ class Callback:
     def on_predict_end(self, logs: Logs | None = None) -> None:
         """After predict."""
 
+    def release(self) -> None:
+        """When fit is left, by an exception too: gives back files, signal handlers and the like."""
+
+    def get_state(self) -> dict[str, Any]:
+        """What a checkpoint keeps of the callback, as plain data and arrays: the attributes of `state_names`."""
+        return {name: getattr(self, name) for name in self.state_names}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Puts back what `get_state` gave: after `on_train_begin`, and within an epoch after `on_epoch_begin` again."""
+        for name in self.state_names:
+            setattr(self, name, state[name])
+
 
 class CallbackList(Callback):
     """Calls several callbacks in order; for a method that none of them defines it does nothing."""
@@ -101,6 +117,7 @@ class CallbackList(Callback):
         if add_history and history is None:
             history = History()
             self.callbacks.append(history)
+        self.callbacks.sort(key=lambda callback: callback.runs_last)
         self._history = history
         self._callers: dict[str, list[Any]] = {}
         self.set_params(params)
@@ -114,6 +131,7 @@ class CallbackList(Callback):
 
     def append(self, callback: Callback) -> None:
         self.callbacks.append(callback)
+        self.callbacks.sort(key=lambda callback: callback.runs_last)
         self._callers = {}
 
     def set_params(self, params: dict[str, Any]) -> None:
@@ -180,6 +198,9 @@ class CallbackList(Callback):
 
     def on_predict_end(self, logs: Logs | None = None) -> None:
         self._call("on_predict_end", {} if logs is None else logs)
+
+    def release(self) -> None:
+        self._call("release")
 
 
 def _flat(callbacks: Any) -> list[Callback]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydtconv.callbacks.callback import Logs
 from pydtconv.callbacks.monitor import Monitor, say
+from pydtconv.utils.whole_file import training_goes_on
 
 
 class ModelCheckpoint(Monitor):
@@ -15,7 +16,10 @@ class ModelCheckpoint(Monitor):
     filepath: ends in ".keras", or in ".weights.h5" with save_weights_only; `{epoch}` (counted from 1), `{batch}` and
     the results' names are filled in, as in "model-{epoch:02d}-{val_loss:.2f}.keras".
     save_best_only: only when `monitor` got better (than initial_value_threshold, at first).
+    A file is written whole or not at all.  When the disk is full, a warning says so and training goes on.
     """
+
+    state_names = ("best", "_epoch", "_batches", "_last_batch")
 
     def __init__(
         self,
@@ -78,11 +82,9 @@ class ModelCheckpoint(Monitor):
             self.best = value
         else:
             say(self.verbose, f"\nEpoch {epoch + 1}: saving model to {path}")
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        if self.save_weights_only:
-            self.model.save_weights(path, overwrite=True)
-        else:
-            self.model.save(path, overwrite=True)
+        save = self.model.save_weights if self.save_weights_only else self.model.save
+        with training_goes_on("ModelCheckpoint"):
+            save(path, overwrite=True)
 
     def _path(self, epoch: int, batch: int | None, logs: dict[str, Any]) -> str:
         names = {"epoch": epoch + 1, **({} if batch is None else {"batch": batch + 1}), **logs}

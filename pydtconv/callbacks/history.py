@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from pydtconv.callbacks.callback import Callback, Logs
 
 class History(Callback):
     """`history`: the results of each epoch by name; `epoch`: the epochs' numbers.  fit adds one and returns it."""
+
+    state_names = ("history", "epoch")
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +52,20 @@ class CSVLogger(Callback):
                 row = next(csv.reader(file, delimiter=self.separator), None)
             if row and row[0] == "epoch":
                 self._header, self._keys = False, row[1:]
-        self._file = self.filename.open("a" if self.append else "w", newline="")
+
+    def get_state(self) -> dict[str, Any]:
+        return {"keys": self._keys, "header": self._header, "size": None if self._file is None else self._file.tell()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on behind the rows that were there; those of epochs that are trained again are taken away."""
+        size = state["size"]
+        if size is None or not self.filename.exists() or self.filename.stat().st_size < size:
+            return
+        self._close()
+        self._keys, self._header = state["keys"], state["header"]
+        self._file = self.filename.open("r+", newline="")
+        self._file.seek(size)
+        self._file.truncate()
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         logs = logs or {}
@@ -59,6 +74,8 @@ class CSVLogger(Callback):
             # epochs without validation may come first: the columns of the others are kept free
             if self.params.get("validation") and not any(key.startswith("val_") for key in self._keys):
                 self._keys += [f"val_{key}" for key in self._keys]
+        if self._file is None:
+            self._file = self.filename.open("a" if self.append else "w", newline="")
         writer = csv.writer(self._file, delimiter=self.separator, lineterminator="\n")
         if self._header:
             writer.writerow(["epoch", *self._keys])
@@ -67,6 +84,12 @@ class CSVLogger(Callback):
         self._file.flush()
 
     def on_train_end(self, logs: Logs | None = None) -> None:
+        self._close()
+
+    def release(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None

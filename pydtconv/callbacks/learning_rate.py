@@ -46,6 +46,8 @@ class ReduceLROnPlateau(Monitor):
     cooldown: epochs after a reduction that do not count.  min_lr: the rate goes no lower.
     """
 
+    state_names = ("best", "wait", "cooldown_counter")
+
     def __init__(
         self,
         monitor: str = "val_loss",

@@ -11,6 +11,8 @@ from pydtconv.utils.progress import Progbar
 class ProgbarLogger(Callback):
     """A bar over each epoch's steps with the results so far, by `utils.Progbar`; validation within fit shows none."""
 
+    state_names = ("target",)
+
     def __init__(self) -> None:
         super().__init__()
         self._bar: Progbar | None = None

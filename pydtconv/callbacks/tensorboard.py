@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ class TensorBoard(Callback):
     write_graph, write_images, profile_batch, embeddings_freq and embeddings_metadata of Keras's are not there: only
     their values for "nothing" are accepted (write_graph also True, its default, which writes no graph).
     """
+
+    state_names = ("_step", "_test_step")
 
     def __init__(
         self,
@@ -59,6 +62,10 @@ class TensorBoard(Callback):
     def on_train_begin(self, logs: Logs | None = None) -> None:
         self._step = 0
         self._fitting = True
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        super().set_state(state)
+        self._epoch_start = (time.perf_counter(), self._step)
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         self._epoch_start = (time.perf_counter(), self._step)

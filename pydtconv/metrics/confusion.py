@@ -7,7 +7,7 @@ are the sum of the bins above it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ def divide(x: Any, y: Any) -> np.ndarray:
 
 class _Confusion(Metric):
     """Counts for every threshold: true_positives, false_positives, true_negatives, false_negatives (thresholds)."""
+
+    state_names = ("true_positives", "false_positives", "true_negatives", "false_negatives")
 
     def __init__(self, thresholds: Sequence[float], name: str | None, dtype: str | None) -> None:
         super().__init__(dtype, name)
@@ -242,9 +244,21 @@ class AUC(_Confusion):
             expected = f"(n, {self.num_labels or 'labels'})"
             raise ValueError(f"metric {self.name!r}: expected y_pred of shape {expected}, got {scores.shape}")
         if not self._labels:
-            self._labels = [_Confusion(self.thresholds, self.name, self._dtype) for _ in range(scores.shape[-1])]
+            self._labels = self._counters(scores.shape[-1])
         for i, label in enumerate(self._labels):
             label._count(labels[:, i], scores[:, i], weights[:, i])
+
+    def _counters(self, count: int) -> list[_Confusion]:
+        return [_Confusion(self.thresholds, self.name, self._dtype) for _ in range(count)]
+
+    def get_state(self) -> dict[str, Any]:
+        return super().get_state() | {"labels": [label.get_state() for label in self._labels]}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        super().set_state(state)
+        self._labels = self._counters(len(state["labels"]))
+        for label, kept in zip(self._labels, state["labels"], strict=True):
+            label.set_state(kept)
 
     def result(self) -> float:
         if not self.multi_label:

@@ -17,6 +17,8 @@ class FBetaScore(Metric):
     y_true, y_pred: (n, classes).  threshold: above it a prediction is positive; None takes the largest of a sample.
     """
 
+    state_names = ("_counts",)
+
     def __init__(
         self,
         average: str | None = None,

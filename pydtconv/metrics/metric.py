@@ -33,8 +33,11 @@ class Metric:
     """A figure that is gathered over batches.
 
     Subclasses write `update_state(y_true, y_pred, sample_weight=None)` on arrays and `result()`; state that
-    `reset_state` sets back comes from `add_variable`.
+    `reset_state` sets back comes from `add_variable`, or is named in `state_names`.
     """
+
+    #: attributes besides the variables that are gathered, for checkpoints to keep
+    state_names: tuple[str, ...] = ()
 
     def __init__(self, dtype: str | None = None, name: str | None = None) -> None:
         self.name = name or auto_name(type(self).__name__)
@@ -82,6 +85,18 @@ class Metric:
         """Sets the state back to its start."""
         for state, start in self._states:
             state.assign(start)
+
+    def get_state(self) -> dict[str, Any]:
+        """What a checkpoint keeps, as plain data and arrays."""
+        gathered = {name: getattr(self, name) for name in self.state_names}
+        return {"variables": [variable.value for variable in self.variables], **gathered}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Puts back what `get_state` gave."""
+        for variable, value in zip(self.variables, state["variables"], strict=True):
+            variable.assign(value)
+        for name in self.state_names:
+            setattr(self, name, state[name])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Updates the state and returns the result."""

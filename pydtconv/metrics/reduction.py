@@ -31,6 +31,8 @@ def per_sample(
 class _Reduction(Metric):
     """State of Mean and Sum: the sum of all values, the sum of all weights, as double-precision numbers."""
 
+    state_names = ("total", "count")
+
     def __init__(self, name: str | None = None, dtype: str | None = None) -> None:
         super().__init__(dtype, name)
         self.total = 0.0

@@ -142,19 +142,49 @@ class ArrayData:
         self._structure = (self.x, self.y, self.sample_weight)
         self._leaves = tree.flatten(self._structure)
         self._buffers: list[np.ndarray | None] = []
+        self._order: np.ndarray | None = None
 
     def epoch(self) -> Iterator[Batch]:
         """The batches of one epoch; each call shuffles anew."""
-        starts = np.arange(0, self.samples, self.batch_size)
-        order = None
+        self._order = self._drawn_order()
+        return self._batches(0)
+
+    def _drawn_order(self) -> np.ndarray | None:
+        """The samples' order, or that of the batches' first samples where those are shuffled; None as they lie."""
         if self.shuffle == "batch":
+            starts = np.arange(0, self.samples, self.batch_size)
             np.random.default_rng(next_seed()).shuffle(starts[: self.samples // self.batch_size])
-        elif self.shuffle:
-            order = np.random.default_rng(next_seed()).permutation(self.samples)
-        for start in starts.tolist():
+            return starts
+        return np.random.default_rng(next_seed()).permutation(self.samples) if self.shuffle else None
+
+    def _batches(self, skip: int) -> Iterator[Batch]:
+        order = self._order
+        starts: Any = range(0, self.samples, self.batch_size)
+        if self.shuffle == "batch" and order is not None:
+            starts, order = order.tolist(), None
+        for start in starts[skip:]:
             stop = min(start + self.batch_size, self.samples)
             leaves = self._slices(start, stop) if order is None else self._gathered(order[start:stop])
             yield self._packed(leaves, stop - start)
+
+    def get_state(self, going: bool) -> dict[str, Any]:
+        """What a checkpoint keeps, with the order of the epoch that is going on, where one is."""
+        state = {"samples": self.samples, "batch_size": self.batch_size, "shuffle": self.shuffle}
+        return state | {"order": self._order} if going else state
+
+    def set_state(self, state: Mapping[str, Any], going: bool) -> None:
+        """Puts back what `get_state` gave.  Raises ValueError where an epoch going on was of other batches."""
+        for name in ("samples", "batch_size", "shuffle") if going else ():
+            if state.get(name) != getattr(self, name):
+                raise ValueError(
+                    f"{name}: expected {state.get(name)!r}, as in the epoch that is to be gone on with, got "
+                    f"{getattr(self, name)!r}"
+                )
+        self._order = state["order"] if going else None
+
+    def rest(self, taken: int) -> Iterator[Batch]:
+        """The batches of an epoch going on after those that were taken; its state was set before."""
+        return self._batches(taken)
 
     def first(self) -> Batch:
         """The first samples, in the order of the arrays."""

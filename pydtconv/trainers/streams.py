@@ -6,11 +6,13 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from pydtconv.trainers.arrays import ArrayData, Batch, class_weights, count_samples, is_arrays, to_arrays
+from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.random import next_seed
 
 
@@ -31,17 +33,61 @@ class StreamData:
         self.shuffle = bool(shuffle) and self.indexed and self.num_batches is not None
         self._started: Iterator[Any] | None = None
         self._first: Batch | None = None
+        self._order: np.ndarray | None = None
 
     def epoch(self) -> Iterator[Batch]:
-        """The batches of one epoch."""
+        """The batches of one epoch; each call shuffles anew, where there is an order to shuffle."""
+        self._order = None
+        if self.shuffle and self.num_batches is not None:
+            self._order = np.random.default_rng(next_seed()).permutation(self.num_batches)
+        return self._batches(0)
+
+    def _batches(self, skip: int) -> Iterator[Batch]:
         first, started = self._first, self._started
         self._first = self._started = None
-        if first is not None:
+        if first is not None and skip == 0:
             yield first
         if started is None:
-            started = self._indexed_items() if self.indexed else iter(self.source)
+            started = self._indexed_items(skip) if self.indexed else islice(iter(self.source), skip, None)
+        elif skip:
+            started = islice(started, skip - 1, None)
         for item in started:
             yield self._batch(item)
+
+    def get_state(self, going: bool) -> dict[str, Any]:
+        """What a checkpoint keeps: the source's own state, and the order of the epoch that is going on."""
+        get = getattr(self.source, "get_state", None)
+        state = {"batches": self.num_batches, "source": get() if callable(get) else None}
+        return state | {"order": self._order} if going else state
+
+    def set_state(self, state: Mapping[str, Any], going: bool) -> None:
+        """Puts back what `get_state` gave.  Raises ValueError where an epoch going on was of other batches."""
+        if going and state.get("batches") != self.num_batches:
+            raise ValueError(
+                f"batches of an epoch: expected {state.get('batches')}, as in the epoch that is to be gone on with, "
+                f"got {self.num_batches}"
+            )
+        self._order = state["order"] if going else None
+        if state.get("source") is not None and callable(getattr(self.source, "set_state", None)):
+            self.source.set_state(state["source"])
+
+    def rest(self, taken: int) -> Iterator[Batch]:
+        """The batches of an epoch going on after those that were taken; its state was set before.
+
+        Warns where they may be others than those that the epoch would have had.
+        """
+        name = type(self.source).__name__
+        if not self.restarts:
+            told = f"a {name} cannot be set to a position: training goes on with the batches that it gives next"
+            warnings.warn(told, UserWarning, stacklevel=2)
+            return self._batches(0)
+        if not self.indexed and not isinstance(self.source, (list, tuple)):
+            told = f"a {name} cannot be set to a position: its first {taken} batches are read again and left out"
+            warnings.warn(told, UserWarning, stacklevel=2)
+        elif self.indexed and not callable(getattr(self.source, "set_state", None)) and _reorders(self.source):
+            told = f"{name} changes between epochs and has no get_state() and set_state(state): its batches may differ"
+            warnings.warn(told, UserWarning, stacklevel=2)
+        return self._batches(taken)
 
     def first(self) -> Batch:
         """The first batch; the coming epoch starts with it.  Raises ValueError where there is none."""
@@ -57,11 +103,10 @@ class StreamData:
             self._first = self._batch(item)
         return self._first
 
-    def _indexed_items(self) -> Iterator[Any]:
+    def _indexed_items(self, skip: int) -> Iterator[Any]:
         workers = getattr(self.source, "workers", 1) or 1
-        order: Iterable[int] = _counting(self.num_batches)
-        if self.shuffle and self.num_batches is not None:
-            order = np.random.default_rng(next_seed()).permutation(self.num_batches).tolist()
+        indices: Iterable[int] = _counting(self.num_batches) if self._order is None else self._order.tolist()
+        order = islice(indices, skip, None)
         get = self.source.__getitem__
         if workers <= 1:
             yield from map(get, order)
@@ -91,6 +136,12 @@ def _call(source: Any, name: str) -> None:
     method = getattr(source, name, None)
     if callable(method):
         method()
+
+
+def _reorders(source: Any) -> bool:
+    """Whether a data set does something of its own between epochs."""
+    names = ("on_epoch_begin", "on_epoch_end")
+    return any(getattr(type(source), name, None) not in (None, getattr(PyDataset, name)) for name in names)
 
 
 def _length(source: Any) -> int | None:
@@ -155,6 +206,7 @@ class Epochs:
     """Runs through data epoch by epoch, each of `steps` batches where that is given, else of all of them.
 
     Epochs with `steps` go on where the last one stopped.  Where data ends within an epoch, a warning says so.
+    done: batches of this epoch that were given, 0 between epochs.  seen: batches of the longest epoch so far.
     """
 
     def __init__(self, data: ArrayData | StreamData, steps: int | None) -> None:
@@ -162,9 +214,12 @@ class Epochs:
             raise ValueError(f"steps: expected an integer of 1 or more, got {steps!r}")
         self.data = data
         self.steps = steps
+        self.done = 0
         self.seen: int | None = None
         self.ran_dry = False
+        self._taken = 0
         self._going: Iterator[Batch] | None = None
+        self._resumed: Mapping[str, Any] | None = None
 
     @property
     def num_batches(self) -> int | None:
@@ -173,24 +228,53 @@ class Epochs:
 
     def __iter__(self) -> Iterator[tuple[int, Batch]]:
         self.data.on_epoch_begin()
-        if self._going is None or self.steps is None:
-            self._going = self.data.epoch()
-        done = 0
-        while self.steps is None or done < self.steps:
-            batch = next(self._going, None)
-            if batch is None and done == 0 and self.steps is not None and self.data.restarts:
-                self._going = self.data.epoch()
-                batch = next(self._going, None)
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None:
+            self.data.set_state(resumed["data"], going=True)
+        else:
+            self.done = 0
+            if self._going is None or self.steps is None:
+                self._begin()
+        while self.steps is None or self.done < self.steps:
+            batch = next(self._going, None) if self._going is not None else None
+            if batch is None and self.done == 0 and self.steps is not None and self.data.restarts:
+                batch = next(self._begin(), None)
             if batch is None:
                 self._going = None
-                if self.steps is not None or done == 0:
-                    self.ran_dry = done == 0 or not self.data.restarts
+                if self.steps is not None or self.done == 0:
+                    self.ran_dry = self.done == 0 or not self.data.restarts
                     self._warn()
                 break
-            yield done, batch
-            done += 1
-            self.seen = max(done, self.seen or 0)
+            self.done += 1
+            self._taken += 1
+            self.seen = max(self.done, self.seen or 0)
+            yield self.done - 1, batch
         self.data.on_epoch_end()
+
+    def _begin(self) -> Iterator[Batch]:
+        self._going, self._taken = self.data.epoch(), 0
+        return self._going
+
+    def get_state(self) -> dict[str, Any]:
+        """What a checkpoint keeps: the position in the epoch and in the data, and the data's order."""
+        going = self._going is not None and (self.done > 0 or self.steps is not None)
+        return {
+            "steps": self.steps,
+            "done": self.done,
+            "taken": self._taken if going else None,
+            "seen": self.seen,
+            "data": self.data.get_state(going),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what `get_state` gave.  Raises ValueError where an epoch going on was of other batches."""
+        going = state["taken"] is not None
+        if state["done"] and state["steps"] != self.steps:
+            raise ValueError(f"steps of an epoch: expected {state['steps']}, as in the epoch begun, got {self.steps}")
+        self.data.set_state(state["data"], going)
+        self.done, self.seen, self._taken = state["done"], state["seen"], state["taken"] or 0
+        self._going = self.data.rest(self._taken) if going else None
+        self._resumed = state if self.done and going else None
 
     def _warn(self) -> None:
         warnings.warn(

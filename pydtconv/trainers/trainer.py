@@ -13,6 +13,7 @@ import numpy as np
 from pydtconv import callbacks as callbacks_module
 from pydtconv.trainers.arrays import ArrayData, is_arrays, split_tail
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
+from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
 from pydtconv.trainers.streams import Epochs, groups, make_data
 
@@ -24,6 +25,8 @@ class Trainer(BatchTrainer):
     stop_evaluating = False
     stop_predicting = False
     history: Any = None
+    #: where fit stands, while it runs
+    position: Any = None
 
     # --- fit -------------------------------------------------------------------------------------------------------
     def fit(
@@ -83,24 +86,38 @@ class Trainer(BatchTrainer):
             validation=validation is not None,
         )
         self._set("stop_training", False)
-        logs: dict[str, Any] = {}
-        listeners.on_train_begin()
-        for epoch in range(initial_epoch, epochs):
-            logs = self._fit_epoch(epoch, epochs_of, listeners)
-            if validation is not None and should_validate(epoch, validation_freq):
-                results = self._evaluate(validation, listeners)
-                logs.update({f"val_{name}": value for name, value in results.items()})
-            listeners.on_epoch_end(epoch, logs)
-            if self.stop_training or epochs_of.ran_dry:
-                break
-        if epochs > initial_epoch:
-            self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
-        listeners.on_train_end(logs)
+        self._set("position", Position(initial_epoch, epochs_of, validation))
+        try:
+            listeners.on_train_begin()
+            logs = self._fit_epochs(epochs, validation_freq, listeners)
+            if epochs > initial_epoch:
+                self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
+            listeners.on_train_end(logs)
+        finally:
+            listeners.release()
+            self._set("position", None)
         return self.history
 
-    def _fit_epoch(self, epoch: int, batches: Epochs, listeners: Any) -> dict[str, Any]:
-        self.reset_metrics()
-        listeners.on_epoch_begin(epoch)
+    def _fit_epochs(self, epochs: int, validation_freq: int | Sequence[int], listeners: Any) -> dict[str, Any]:
+        """Trains from the position on up to this number of epochs; returns the last one's results."""
+        position = self.position
+        logs: dict[str, Any] = {}
+        while position.epoch < epochs and not position.finished:
+            epoch = position.epoch
+            self.reset_metrics()
+            listeners.on_epoch_begin(epoch)
+            if position.results is None:
+                position.trained(self._fit_epoch(position.batches, listeners))
+            logs = dict(position.results)
+            if position.validation is not None and should_validate(epoch, validation_freq):
+                results = self._evaluate(position.validation, listeners)
+                logs.update({f"val_{name}": value for name, value in results.items()})
+            position.next_epoch()
+            listeners.on_epoch_end(epoch, logs)
+            position.finished = self.stop_training or position.batches.ran_dry
+        return logs
+
+    def _fit_epoch(self, batches: Epochs, listeners: Any) -> dict[str, Any]:
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_train_batch_begin(first)
             logs: dict[str, Any] = {}

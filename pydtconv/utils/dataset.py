@@ -14,7 +14,8 @@ class PyDataset:
     """Base of data sets that make their batches one by one.
 
     A subclass defines `__len__` (number of batches) and `__getitem__(index)`, which returns `(x, y)` or
-    `(x, y, sample_weight)`, and may define `on_epoch_begin` and `on_epoch_end`, for example to shuffle.
+    `(x, y, sample_weight)`, and may define `on_epoch_begin` and `on_epoch_end`, for example to shuffle; then also
+    `get_state()`, of plain data and arrays, and `set_state(state)`, for checkpoints to keep the order.
     workers: threads that call `__getitem__` ahead of training (1: none, batches are made when they are wanted).
     max_queue_size: batches that may wait.  use_multiprocessing: only False is supported.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,20 @@ class ImageFolder(PyDataset):
         """Shuffles for the next epoch."""
         if self._random is not None:
             self._order = self._random.permutation(len(self._order))
+
+    def get_state(self) -> dict[str, Any]:
+        """What a checkpoint keeps: the order of this epoch and the generator of those to come."""
+        return {"order": self._order, "random": None if self._random is None else self._random.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Puts back what `get_state` gave.  Raises ValueError where it is of another number of files."""
+        if len(state["order"]) != len(self._order):
+            raise ValueError(f"expected {len(state['order'])} images, as there were, got {len(self._order)}")
+        if (state["random"] is None) != (self._random is None):
+            raise ValueError(f"shuffle: expected {self._random is None}, as it was, got {self._random is not None}")
+        self._order = np.asarray(state["order"])
+        if self._random is not None:
+            self._random.bit_generator.state = state["random"]
 
     def __getitem__(self, index: int) -> Any:
         """One batch.  Raises ValueError that names a bad file, or all of them where none of a batch could be read."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random as python_random
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -26,3 +28,19 @@ def set_random_seed(seed: int) -> None:
 def next_seed() -> int:
     """A seed, from 0 to 2**32 - 1, for one initializer, random layer or shuffle: another one with each call."""
     return _seeds.getrandbits(32)
+
+
+def get_state() -> dict[str, Any]:
+    """The states of all that `set_random_seed` seeds."""
+    return {
+        "python": python_random.getstate(),
+        "numpy": np.random.get_state(legacy=False),  # noqa: NPY002
+        "seeds": _seeds.getstate(),
+    }
+
+
+def set_state(state: Mapping[str, Any]) -> None:
+    """Puts back what `get_state` gave."""
+    python_random.setstate(state["python"])
+    np.random.set_state(state["numpy"])  # noqa: NPY002
+    _seeds.setstate(state["seeds"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -40,6 +42,20 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | No
         os.unlink(temporary)
         raise
     _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def training_goes_on(who: str) -> Iterator[None]:
+    """Turns the error of a full or failing disk into a warning: hours of training are worth more than one file.
+
+    Other errors, such as of a folder that may not be written to, are for the user to mend and pass through.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        warnings.warn(f"{who}: NOT WRITTEN, training goes on: {error}", UserWarning, stacklevel=3)
 
 
 def temporary_prefix(path: Path) -> str:

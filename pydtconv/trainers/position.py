@@ -1,0 +1,61 @@
+"""Where fit stands: what a checkpoint keeps of the loops, and where a restored run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydtconv.trainers.streams import Epochs
+
+
+class Position:
+    """epoch: the running one, or the next one between two; finished: no epoch is to come, however many were wanted.
+
+    results: of the training steps of the running epoch once all are done, while its validation runs; else None.
+    """
+
+    def __init__(self, epoch: int, batches: Epochs, validation: Epochs | None) -> None:
+        self.epoch = epoch
+        self.finished = False
+        self.results: dict[str, Any] | None = None
+        self.batches = batches
+        self.validation = validation
+        self._before_validation: dict[str, Any] | None = None
+
+    @property
+    def steps(self) -> int:
+        """Training steps done in the running epoch; 0 between epochs and in validation."""
+        return self.batches.done
+
+    def trained(self, results: dict[str, Any]) -> None:
+        """The training steps of the running epoch are done, with these results."""
+        self.results = results
+        self.batches.done = 0
+        self._before_validation = None if self.validation is None else self.validation.get_state()
+
+    def next_epoch(self) -> None:
+        """The running epoch is done."""
+        self.epoch += 1
+        self.results = None
+
+    def get_state(self, finished: bool) -> dict[str, Any]:
+        """Plain data and arrays.  Within validation, of which nothing is kept, the state before it."""
+        within = self.results is not None
+        validation = None if self.validation is None else self.validation.get_state()
+        return {
+            "epoch": self.epoch,
+            "finished": finished,
+            "results": self.results,
+            "batches": self.batches.get_state(),
+            "validation": self._before_validation if within else validation,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what `get_state` gave.
+
+        Raises ValueError, before anything is changed, where the epoch going on was of other batches.
+        """
+        self.batches.set_state(state["batches"])
+        if self.validation is not None and state["validation"] is not None:
+            self.validation.set_state(state["validation"])
+        self.epoch, self.finished, self.results = state["epoch"], state["finished"], state["results"]
