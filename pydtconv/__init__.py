@@ -40,6 +40,7 @@ _MODULES = (
     "models",
     "ops",
     "optimizers",
+    "profiling",
     "regularizers",
     "saving",
     "tree",

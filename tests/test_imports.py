@@ -18,7 +18,7 @@ LEVELS = [
     {"saving"},
     {"initializers", "regularizers", "constraints", "activations"},
     {"layers"},
-    {"losses", "metrics", "optimizers", "callbacks", "trainers"},
+    {"losses", "metrics", "optimizers", "callbacks", "trainers", "profiling"},
     {"models", "datasets", "backend"},
     {"applications"},
     {"cli", "__main__"},

@@ -22,6 +22,7 @@ import numpy as np
 from pydtconv import __version__, config, microkernels
 from pydtconv._ext import available_levels, cpu, runtime
 from pydtconv.cli.parser import Parser
+from pydtconv.utils.machine import cpu_name
 
 SUMMARY = "show CPU, micro-kernels and their GFLOPS, threads, BLIS, MPI and data sets"
 
@@ -55,15 +56,6 @@ def report(measure: bool = True) -> Iterator[Line]:
     yield "OpenMP", ", ".join(openmp_runtimes()) or "none"
     yield "MPI", _mpi()
     yield from _data()
-
-
-def cpu_name() -> str:
-    """The CPU as it calls itself."""
-    try:
-        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        match = None
-    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 def usable_cores() -> set[int]:

@@ -26,12 +26,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--weight-decay", type=float, default=5e-4, help="default: 5e-4")
     parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
     parser.add_argument("--memory-limit", type=float, help="MiB that a step may take")
+    parser.add_argument("--profile", metavar="FILE", help="time some steps; write their time line (Chrome's JSON) here")
     parser.add_argument("--seed", type=int, default=1, help="equal seeds give equal runs (default: 1)")
     parser.add_argument("--output", help="name of the files that are written, without suffix (default: the model's)")
 
 
 def run(args: Any) -> int:
-    from pydtconv import utils
+    from pydtconv import profiling, utils
 
     utils.set_random_seed(args.seed)
     train, test, shape, classes = networks.load(args, training=True)
@@ -39,7 +40,8 @@ def run(args: Any) -> int:
     model = networks.scaled(network, shape, flip=args.augment, shift=args.augment)
     steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
     model.compile(optimizer(args, steps * args.epochs), "sparse_categorical_crossentropy", metrics=["accuracy"])
-    options = {"epochs": args.epochs, "memory_limit": networks.limit(args)}
+    profiler = profiling.Profiler() if args.profile else None
+    options = {"epochs": args.epochs, "memory_limit": networks.limit(args), "callbacks": [profiler] if profiler else []}
     try:
         if args.data:
             history = model.fit(train, validation_data=test, **options)
@@ -58,7 +60,18 @@ def run(args: Any) -> int:
         print(f"learning curve: {utils.plot_learning_curve(history, f'{name}.png', title=network.name)}")
     except ImportError as error:
         print(f"no learning curve: {error}")
+    if profiler is not None:
+        write_profile(profiler, args.profile)
     return 0
+
+
+def write_profile(profiler: Any, path: str) -> None:
+    """Prints what was found and writes the time line.  Raises CommandError where no step was recorded."""
+    try:
+        print(profiler.profile)
+        print(f"time line: {profiler.write(path)}")
+    except (ValueError, OSError) as error:
+        raise CommandError(f"--profile: {error}") from None
 
 
 def optimizer(args: Any, steps: int) -> Any:

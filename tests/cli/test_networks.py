@@ -4,6 +4,7 @@ import pytest
 
 from pydtconv import config
 from pydtconv.cli import main
+from pydtconv.profiling import Profile
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +25,17 @@ def test_train_writes_weights_and_curve_and_evaluate_reads_them(tmp_path, monkey
     assert main(["evaluate", *data, "--weights", "out.weights.h5"]) == 0
     found = float(capsys.readouterr().out.rsplit("test accuracy ", 1)[1])
     assert found == pytest.approx(accuracy, abs=1e-3)
+
+
+def test_train_writes_a_profile(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "--model", "mlp", "--dataset", "digits", "--samples", "200", "--epochs", "2"]
+    assert main([*words, "--profile", "step.json"]) == 0
+    assert "backward_weights" in capsys.readouterr().out
+    assert Profile.load(tmp_path / "step.json").batch_size == 64
+    assert main([*words, "--batch-size", "200", "--profile", "step.json"]) == 2
+    assert "--profile: Profiler: no step was recorded" in capsys.readouterr().err
+    assert (tmp_path / "mlp.weights.h5").exists()
 
 
 def test_train_on_a_folder_of_images(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,274 @@
+"""`Profiler`: records training steps by the hooks of the plan and the seams of the trainer."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydtconv import config
+from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.graph.schedule import Step
+from pydtconv.ops.base import Spec
+from pydtconv.profiling.profile import Profile, Timing
+from pydtconv.profiling.trace import HOST, Trace
+from pydtconv.profiling.work import bytes_of, cost_of
+from pydtconv.utils.machine import cpu_name
+
+_now = time.perf_counter_ns
+Part = tuple[int, str]  # index of the plan's step, part of its pass
+
+
+@dataclass
+class _Record:
+    """One training step: spans (start, stop) of the parts and of what runs outside of the plan, in nanoseconds."""
+
+    batch_size: int
+    start: int
+    stop: int = 0
+    steps: dict[int, Step] = field(default_factory=dict)
+    parts: dict[Part, tuple[int, int]] = field(default_factory=dict)
+    outside: list[tuple[str, int, int]] = field(default_factory=list)
+    gradients: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+
+class Profiler(Callback):
+    """Records where the time of training steps goes; a callback of `fit`, or a context around `train_on_batch`.
+
+      profiler = Profiler()
+      model.fit(x, y, callbacks=[profiler])         or         with Profiler(model) as profiler: ...
+      print(profiler.profile)
+      profiler.write("step.json")
+
+    steps: training steps that are recorded; later ones run as without it.  skip: first steps of each batch size that
+    are not recorded.  rank: the number under which the time line shows this process.
+    """
+
+    def __init__(self, model: Any = None, *, steps: int = 10, skip: int = 2, rank: int = 0) -> None:
+        for name, value, least in (("steps", steps, 1), ("skip", skip, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"Profiler: {name}: expected an integer of {least} or more, got {value!r}")
+        self.steps, self.skip = steps, skip
+        self.trace = Trace(rank)
+        self._profiled: Any = None
+        self._memory: Any = None
+        self._replaced: list[str] = []
+        self._records: list[_Record] = []
+        self._seen: Counter[int] = Counter()
+        self._record: _Record | None = None
+        self._started = self._part_started = self._index = 0
+        self._given = model
+
+    # --- where it is put -------------------------------------------------------------------------------------------
+    def __enter__(self) -> Profiler:
+        if self._given is None:
+            raise ValueError("Profiler: expected a model: with Profiler(model) as profiler")
+        self._attach(self._given)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._detach()
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        self._attach(self.model)
+
+    def on_train_end(self, logs: Logs | None = None) -> None:
+        self._detach()
+
+    def _attach(self, model: Any) -> None:
+        self._detach()
+        self._profiled = model
+        self._memory = model._steps.memory
+        self._memory.hooks.append(self)
+        self._memory.state.part_done = self._part_done
+        for name, wrap in (
+            ("_train_batch", self._around_step),
+            ("_apply_gradients", self._around("optimizer")),
+            ("_note", self._around_metrics),
+        ):
+            object.__setattr__(model, name, wrap(getattr(model, name)))
+            self._replaced.append(name)
+
+    def _detach(self) -> None:
+        if self._profiled is None:
+            return
+        self._memory.hooks.remove(self)
+        self._memory.state.part_done = None
+        for name in self._replaced:
+            object.__delattr__(self._profiled, name)
+        self._replaced = []
+        self._profiled = self._record = None
+
+    # --- what it is told -------------------------------------------------------------------------------------------
+    def _around_step(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def train_batch(batch: Any) -> Any:
+            self._record = _Record(batch.size, _now())
+            return call(batch)
+
+        return train_batch
+
+    def _around(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
+            def timed(*arguments: Any) -> Any:
+                start = _now()
+                result = call(*arguments)
+                if self._record is not None:
+                    self._record.outside.append((name, start, _now()))
+                return result
+
+            return timed
+
+        return wrap
+
+    def _around_metrics(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        timed = self._around("metrics")(call)
+
+        def note(*arguments: Any) -> Any:
+            result = timed(*arguments)
+            self._finish()
+            return result
+
+        return note
+
+    def before(self, index: int, step: Step) -> None:
+        self._index = index
+        self._started = self._part_started = _now()
+
+    def _part_done(self, name: str) -> None:
+        now = _now()
+        if self._record is not None:
+            self._record.parts[self._index, name] = (self._part_started, now)
+        self._part_started = now
+
+    def after(self, index: int, step: Step) -> None:
+        now = _now()
+        if self._record is not None:
+            self._record.steps[index] = step
+            if self._part_started == self._started:  # no part was announced
+                self._record.parts[index, step.direction] = (self._started, now)
+
+    def gradient_ready(self, part: slice) -> None:
+        if self._record is not None:
+            self._record.gradients.setdefault(self._index, []).append((part.start, part.stop))
+
+    def _finish(self) -> None:
+        record, self._record = self._record, None
+        if record is None or not record.parts:
+            return
+        record.stop = _now()
+        spans = list(record.parts.values())
+        record.outside.append(("inputs", record.start, spans[0][0]))
+        following = [start for _, start, _ in record.outside if start >= spans[-1][1]]
+        record.outside.append(("results", spans[-1][1], min(following, default=record.stop)))
+        self._seen[record.batch_size] += 1
+        if self._seen[record.batch_size] > self.skip:
+            self._records.append(record)
+            self._draw(record)
+        if len(self._records) == self.steps:
+            self._detach()
+
+    def _draw(self, record: _Record) -> None:
+        for (index, part), (start, stop) in record.parts.items():
+            step = record.steps[index]
+            self.trace.add(f"{step.node.name} {part}", start, stop, kind=step.node.op.name, index=index)
+        for name, start, stop in record.outside:
+            self.trace.add(name, start, stop, HOST)
+
+    # --- what it found ---------------------------------------------------------------------------------------------
+    @property
+    def profile(self) -> Profile:
+        """Medians over the steps of the batch size that was recorded most often.  Raises ValueError without any."""
+        if not self._records:
+            raise ValueError(f"Profiler: no step was recorded: expected more than {self.skip} training steps")
+        size = Counter(record.batch_size for record in self._records).most_common(1)[0][0]
+        records = [record for record in self._records if record.batch_size == size]
+        model = self._given if self._given is not None else self.model
+        store, first = model._steps.memory.store, records[-1]
+        timings = [_timing(key, records) for key in first.parts]
+        seconds = statistics.median(record.stop - record.start for record in records) * 1e-9
+        outside = _outside(records)
+        slots = len(model.optimizer.all_slots())
+        moved = 0 if store is None else store.parameters.nbytes * (3 + 2 * slots)
+        timings += [
+            Timing(-1, name, name, "outside", value, bytes=moved if name == "optimizer" else 0)
+            for name, value in outside.items()
+        ]
+        return Profile(
+            model=model.name,
+            batch_size=size,
+            threads=config.num_threads(),
+            dtype="float32" if store is None else store.dtype,
+            variant=config.conv_variant(),
+            cpu=cpu_name(),
+            samples=len(records),
+            seconds=seconds,
+            gradient_elements=0 if store is None else store.size,
+            timings=timings,
+        )
+
+    def write(self, path: str | Path) -> Path:
+        """Writes the time line of all recorded steps, with the profile in it, as JSON; returns the path."""
+        self.trace.profile = self.profile.to_dict()
+        return self.trace.write(path)
+
+
+def _outside(records: list[_Record]) -> dict[str, float]:
+    """Median seconds outside of the plan by name; "between" is what the executor needs between parts."""
+    names = dict.fromkeys(name for record in records for name, _, _ in record.outside)
+    found = {
+        name: _median([sum(b - a for other, a, b in record.outside if other == name) for record in records])
+        for name in names
+    }
+    gaps = []
+    for record in records:
+        known = [*record.parts.values(), *((start, stop) for _, start, stop in record.outside)]
+        gaps.append(record.stop - record.start - sum(stop - start for start, stop in known))
+    return {**found, "between": _median(gaps)}
+
+
+def _median(nanoseconds: list[int]) -> float:
+    return max(statistics.median(nanoseconds), 0) * 1e-9
+
+
+def _timing(key: Part, records: list[_Record]) -> Timing:
+    index, part = key
+    last = records[-1]
+    step = last.steps[index]
+    spans = [record.parts[key] for record in records if key in record.parts]
+    parts = [name for other, name in last.parts if other == index]
+    cost = cost_of(step, part)
+    return Timing(
+        index=index,
+        node=step.node.name,
+        kind=step.node.op.name,
+        direction=part,
+        seconds=_median([stop - start for start, stop in spans]),
+        shape=_shape(step),
+        algorithm=_algorithm(step, part),
+        flops=cost.flops,
+        multiplications=cost.multiplications,
+        bytes=bytes_of(step, part),
+        gradients=tuple(last.gradients.get(index, ())) if part == parts[-1] else (),
+    )
+
+
+def _shape(step: Step) -> str:
+    """Input, filters where there are any, and output."""
+    specs: list[Spec] = [tensor.spec for tensor in step.node.inputs[:1]]
+    specs += [tensor.spec for tensor in step.node.inputs[1:2] if len(tensor.shape) > 1 and tensor.variable is not None]
+    texts = ["x".join(map(str, spec.shape)) for spec in specs]
+    return f"{' * '.join(texts)} -> {'x'.join(map(str, step.node.outputs[0].shape)) or '1'}"
+
+
+def _algorithm(step: Step, part: str) -> str:
+    """The algorithm of a part of a convolution, "" for others."""
+    op: Any = step.node.op
+    roles = ("forward", "backward_data", "backward_weights")
+    if part not in roles or not hasattr(op, "algorithms_for"):
+        return ""
+    names: dict[str, str] = op.algorithms_for(*(tensor.spec for tensor in step.node.inputs))
+    return names[op.passes[roles.index(part)]]

@@ -1,0 +1,52 @@
+"""What a part of a step of a plan has to do at least: arithmetic, and bytes from and to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydtconv.graph.schedule import Step
+from pydtconv.graph.storage import View
+from pydtconv.ops.base import Cost
+
+_NOTHING = Cost(0, 0)
+
+
+def cost_of(step: Step, part: str) -> Cost:
+    """Arithmetic of a part; "copy" and "add" and what only moves bytes have none."""
+    if step.direction not in ("forward", "backward"):
+        return _NOTHING
+    specs = [tensor.spec for tensor in step.node.inputs]
+    return step.node.op.cost(step.direction, *specs).get(part, _NOTHING)
+
+
+def bytes_of(step: Step, part: str) -> int:
+    """Bytes that a part reads and writes: each of its arrays once, what it only adds to or changes twice.
+
+    Workspaces are left out, since another algorithm needs others.
+    """
+    x, y, dy, dx = step.x, step.y, step.dy, step.dx
+    if step.direction == "copy":
+        return _total(x, y)
+    if step.direction == "add":
+        return _total(x, y, y)
+    if part == "forward_bias":
+        return _total(y, y, x[2:])
+    if step.direction == "forward":
+        return _total(x, y, step.saved.values())
+    if part == "backward_bias":
+        slope = any(view is not None for view in y)  # dy is multiplied by the activation's slope, in place
+        return _total(y, dy, dy if slope else (), dx[2:])
+    if part == "backward_data":
+        return _total(x[1:2], dy, dx[:1], _added(step, 0))
+    if part == "backward_weights":
+        return _total(x[:1], dy, dx[1:2], _added(step, 1))
+    return _total(x, y, dy, step.saved.values(), dx, *(_added(step, i) for i in range(len(dx))))
+
+
+def _added(step: Step, i: int) -> Sequence[View | None]:
+    """dx[i] where it is read too."""
+    return step.dx[i : i + 1] if i < len(step.accumulate) and step.accumulate[i] else ()
+
+
+def _total(*groups: Iterable[View | None]) -> int:
+    return sum(view.spec.nbytes for group in groups for view in group if view is not None)

@@ -1,0 +1,127 @@
+"""What a Profiler records of training, and that it leaves nothing behind."""
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import layers
+from pydtconv.profiling import Profile, Profiler
+
+
+def small_model():
+    model = keras.Sequential([
+        keras.Input((8, 8, 3)),
+        layers.Conv2D(4, 3, activation="relu"),
+        layers.BatchNormalization(),
+        layers.Flatten(),
+        layers.Dense(5),
+    ])  # fmt: skip
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), "mse")
+    return model
+
+
+def data(n):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, 8, 8, 3)).astype("float32"), rng.normal(size=(n, 5)).astype("float32")
+
+
+def test_a_context_records_steps_in_order_and_accounts_for_all_of_their_time():
+    model = small_model()
+    with Profiler(model, steps=3, skip=1) as profiler:
+        for _ in range(6):
+            model.train_on_batch(*data(16))
+    profile = profiler.profile
+    assert (profile.batch_size, profile.samples, profile.variant) == (16, 3, keras.config.conv_variant())
+    inside = [timing for timing in profile.timings if timing.index >= 0]
+    assert [timing.index for timing in inside] == sorted(timing.index for timing in inside)
+    kinds = [(timing.kind, timing.direction) for timing in inside]
+    forward, backward = kinds.index(("conv", "forward")), kinds.index(("conv", "backward_weights"))
+    assert kinds[backward - 1] == ("conv", "backward_bias")
+    assert forward < kinds.index(("dense", "backward_data")) < backward
+    outside = {timing.node: timing for timing in profile.timings if timing.index < 0}
+    assert set(outside) == {"optimizer", "metrics", "inputs", "results", "between"}
+    total = sum(timing.seconds for timing in profile.timings)
+    assert total == pytest.approx(profile.seconds, rel=0.5)
+    assert all(timing.seconds >= 0 for timing in profile.timings)
+    store = model._steps.memory.store
+    assert outside["optimizer"].bytes == store.parameters.nbytes * 5
+    ready = [part for timing in profile.timings for part in timing.gradients]
+    assert ready == [(part.start, part.stop) for part in map(store.slice_of, store.variables)]
+
+
+def test_fit_takes_it_as_a_callback_and_the_most_frequent_batch_counts():
+    model = small_model()
+    profiler = Profiler(steps=20, skip=1)
+    model.fit(*data(44), batch_size=16, epochs=4, verbose=0, callbacks=[profiler])
+    assert profiler.profile.batch_size == 16
+    assert profiler.profile.samples == 4 * 2 - 1
+
+
+def test_the_same_numbers_are_trained_and_nothing_stays_behind():
+    results = []
+    for profiled in (False, True):
+        keras.utils.set_random_seed(7)
+        model = small_model()
+        before = set(vars(model))
+        callbacks = [Profiler(steps=2, skip=0)] if profiled else []
+        model.fit(*data(32), batch_size=8, verbose=0, callbacks=callbacks)
+        memory = model._steps.memory
+        assert not memory.hooks
+        assert memory.state.part_done is None
+        assert not {"_train_batch", "_apply_gradients", "_note"} & (set(vars(model)) - before)
+        results.append(model.get_weights())
+    for plain, watched in zip(*results, strict=True):
+        np.testing.assert_array_equal(plain, watched)
+
+
+def test_evaluation_within_training_is_not_recorded():
+    model = small_model()
+    profiler = Profiler(steps=50, skip=0)
+    model.fit(*data(16), batch_size=16, epochs=3, verbose=0, validation_data=data(16), callbacks=[profiler])
+    profile = profiler.profile
+    assert profile.samples == 3
+    assert sum(timing.kind == "conv" and timing.direction == "forward" for timing in profile.timings) == 1
+
+
+def test_table_and_file(tmp_path):
+    model = small_model()
+    with Profiler(model, steps=2, skip=0, rank=3) as profiler:
+        for _ in range(2):
+            model.train_on_batch(*data(4))
+    text = str(profiler.profile)
+    assert "backward_weights" in text
+    assert "convgemm" in text
+    path = profiler.write(tmp_path / "deep" / "step.json")
+    assert Profile.load(path) == profiler.profile
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        ("[", "step.json: expected a file written by a profiler"),
+        ('{"traceEvents": []}', "it holds no profile"),
+        (
+            '{"profile": {"format": "other", "version": 1}}',
+            "expected format 'pydtconv profile', version 1, got 'other'",
+        ),
+        ('{"profile": {"format": "pydtconv profile", "version": 99}}', "got 'pydtconv profile', version 99"),
+        ('{"profile": {"format": "pydtconv profile", "version": 1}}', "timings"),
+    ],
+    ids=["torn", "other", "format", "version", "fields"],
+)
+def test_other_files_are_refused(contents, message, tmp_path):
+    path = tmp_path / "step.json"
+    path.write_text(contents)
+    with pytest.raises(ValueError, match=message):
+        Profile.load(path)
+
+
+def test_misuse_is_told():
+    with pytest.raises(ValueError, match="steps: expected an integer of 1 or more, got 0"):
+        Profiler(steps=0)
+    with pytest.raises(ValueError, match="skip: expected an integer of 0 or more, got -1"):
+        Profiler(skip=-1)
+    with pytest.raises(ValueError, match="expected a model"), Profiler():
+        pass
+    with pytest.raises(ValueError, match="no step was recorded"):
+        _ = Profiler(small_model()).profile
