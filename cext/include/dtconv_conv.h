@@ -40,7 +40,10 @@ typedef struct {
     X(depthwise, backward_weights)      \
     X(winograd, forward)                \
     X(winograd, backward_data)          \
-    X(winograd, backward_weights)
+    X(winograd, backward_weights)       \
+    X(direct, forward)                  \
+    X(direct, backward_data)            \
+    X(direct, backward_weights)
 
 #endif
 

@@ -242,5 +242,6 @@ def test_every_row_has_c_code():
 
 def test_ranking_prefers_less_work():
     p = ConvProblem(8, 32, 32, 64, 64, 3, 2, padding="same")
-    assert [algorithms(p, d)[0] for d in ("forward", "backward_weights")] == ["convgemm", "convgemm_trans"]
+    assert [algorithms(p, d)[0] for d in ("forward", "backward_data")] == ["direct", "direct"]
+    assert algorithms(ConvProblem(8, 32, 32, 64, 64, 3, padding="same"), "forward")[0] == "winograd"
     assert algorithms(ConvProblem(8, 32, 32, 64, 64, 3, groups=64), "forward") == ["depthwise"]

@@ -1,0 +1,128 @@
+/* The micro-kernel of the direct convolution: a tile of MR x NR sums in registers.
+ *
+ * Unlike GEMM's it reads rows of A through pointers of their own, so that any pixels of an image make a tile, and sums
+ * over segments, so that all taps are added before C is written.  One function for each number of rows and of vectors:
+ * tiles are cut into equal heights, and none of them computes rows or vectors that nobody wants.
+ */
+#include "direct.h"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
+
+enum { MR = DIRECT_MR, NV = DIRECT_NV, V = DIRECT_V };
+
+typedef real vec __attribute__((vector_size(DIRECT_BYTES)));
+typedef real loose_vec __attribute__((vector_size(DIRECT_BYTES), aligned(sizeof(real)), may_alias));
+#ifdef DTCONV_DOUBLE
+typedef int64_t mask __attribute__((vector_size(DIRECT_BYTES)));
+#else
+typedef int32_t mask __attribute__((vector_size(DIRECT_BYTES)));
+#endif
+
+INLINE vec positive(vec x) { return (vec)((mask)x & ~(x < 0)); }
+
+/* The first `count` elements of a vector in memory. */
+#if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
+INLINE vec load(const real *x, int64_t count) { return _mm512_maskz_loadu_pd((__mmask8)((1u << count) - 1), x); }
+INLINE void store(real *x, int64_t count, vec v) { _mm512_mask_storeu_pd(x, (__mmask8)((1u << count) - 1), v); }
+#elif defined(__AVX512F__)
+INLINE vec load(const real *x, int64_t count) { return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), x); }
+INLINE void store(real *x, int64_t count, vec v) { _mm512_mask_storeu_ps(x, (__mmask16)((1u << count) - 1), v); }
+#else
+INLINE vec load(const real *x, int64_t count) {
+    if (count == V) return *(const loose_vec *)x;
+    vec v = {0};
+    for (int64_t j = 0; j < count; j++) v[j] = x[j];
+    return v;
+}
+INLINE void store(real *x, int64_t count, vec v) {
+    if (count == V)
+        *(loose_vec *)x = v;
+    else
+        for (int64_t j = 0; j < count; j++) x[j] = v[j];
+}
+#endif
+
+/* rows, vectors: constants where it is inlined; last: elements of the last vector. */
+INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last, const real *b, const real *bias,
+                 int64_t column) {
+    vec sum[MR][NV];
+    const real *a[MR];
+    const int add = t->add, relu = t->relu;
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+        real *c = t->c[i] + column;
+        a[i] = t->a[i];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            const int64_t count = v == vectors - 1 ? last : V;
+            if (add) {
+                sum[i][v] = load(c + v * V, count);
+            } else {
+                sum[i][v] = bias ? load(bias + v * V, count) : (vec){0};
+                __builtin_prefetch(c + v * V, 1);
+            }
+        }
+    }
+    const int64_t a_step = t->a_step, b_step = t->b_step;
+    const dtconv_segment *end = t->segments + t->segment_count;
+    for (const dtconv_segment *s = t->segments; s < end; s++) {
+        int64_t p = s->a;
+        const real *row = b + s->b;
+        for (int64_t k = s->count; k > 0; k--, p += a_step, row += b_step) {
+            vec bv[NV];
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++) bv[v] = *(const loose_vec *)(row + v * V);
+#pragma GCC unroll 16
+            for (int i = 0; i < rows; i++) {
+                const real ai = a[i][p];
+#pragma GCC unroll 4
+                for (int v = 0; v < vectors; v++) sum[i][v] += ai * bv[v];
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+        real *c = t->c[i] + column;
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            store(c + v * V, v == vectors - 1 ? last : V, relu ? positive(sum[i][v]) : sum[i][v]);
+    }
+}
+
+typedef void (*tile_fn)(const DT(direct_tile) * t, int64_t last, const real *b, const real *bias, int64_t column);
+
+#define TILE(rows, vectors)                                                                                         \
+    NOINLINE void tile_##rows##_##vectors(const DT(direct_tile) * t, int64_t last, const real *b, const real *bias, \
+                                          int64_t column) {                                                         \
+        tile(rows, vectors, t, last, b, bias, column);                                                              \
+    }
+#define TILES(rows) TILE(rows, 1) TILE(rows, 2)
+#define NAMES(rows) {tile_##rows##_1, tile_##rows##_2},
+
+#define UP_TO_4(X) X(1) X(2) X(3) X(4)
+#define UP_TO_6(X) UP_TO_4(X) X(5) X(6)
+#define UP_TO_8(X) UP_TO_6(X) X(7) X(8)
+#define UP_TO_14(X) UP_TO_8(X) X(9) X(10) X(11) X(12) X(13) X(14)
+#if defined(__AVX512F__)
+#define EACH_HEIGHT UP_TO_14
+#elif defined(__AVX2__)
+#define EACH_HEIGHT UP_TO_6
+#elif defined(__aarch64__)
+#define EACH_HEIGHT UP_TO_8
+#else
+#define EACH_HEIGHT UP_TO_4
+#endif
+
+EACH_HEIGHT(TILES)
+static const tile_fn tiles[MR][NV] = {EACH_HEIGHT(NAMES)};
+
+void DT(direct_run_tile)(const DT(direct_tile) * t, int64_t m, int64_t n, const real *b, const real *bias,
+                         int64_t column) {
+    const int64_t vectors = (n + V - 1) / V;
+    tiles[m - 1][vectors - 1](t, n - (vectors - 1) * V, b, bias, column);
+}

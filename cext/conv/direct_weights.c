@@ -1,0 +1,260 @@
+/* Direct convolution, backward_weights: the micro-kernel's tile is a piece of dw, and its sum runs over pixels.
+ *
+ *   dw[tap, ci, co] = sum over pixels of x[pixel * stride - pad + tap * dilation, ci] * dy[pixel, co]
+ *
+ * x is read in place, for each tap over the pixels where it meets an existing one; the innermost loop runs along the
+ * longest axis (a row, a column, or the images of a batch where these are tiny).  Pixels are taken in chunks, of which
+ * a panel of NR channels of dy is copied to L1 and meets all rows of dw before the next one.  Where a few input
+ * channels would leave the tile half empty, the chunk's x is copied, too, with its padding: rows of a tile can then be
+ * of different taps.
+ *
+ * For many threads and small dw the chunks are cut into slices with sums of their own, which are added in order.
+ * Chunks and slices depend on the problem alone, and so do results.
+ */
+#include "direct.h"
+
+enum {
+    CHUNK_PIXELS = 224,
+    CHUNK_BYTES = 512 << 10, /* of x */
+    SUMS_BYTES = 4 << 20,    /* of all slices */
+    SLICES = 16,
+    TILES = 512, /* wanted in all slices together */
+    UNITS = 4,   /* wanted for each thread where there are slices */
+};
+
+/* Images of x as they are, or the copy of a chunk. */
+typedef struct {
+    const real *x;
+    int64_t ih, iw, ld, pad_t, pad_l;
+} source;
+
+typedef struct {
+    const dtconv_conv *p;
+    const DT(conv_args) * args;
+    int64_t n, oh, ow;             /* of dy; flattened for pointwise convolutions */
+    int64_t ci, co, taps, depth;   /* of a group; depth: rows of dw */
+    int64_t rows, images, cuts;    /* of a chunk; chunks of an image */
+    int64_t chunks, slices, parts; /* parts: units of work in a slice, which divide its tiles */
+    int copies;                    /* whether x is copied */
+    int64_t groups_of_rows;        /* taps, or 1 where a tile's rows may be of several taps */
+    int64_t height, pieces;        /* rows of dw of such a group, and tiles */
+    int64_t panels, tiles;         /* tiles of dw across, and in all */
+    source whole, copy;            /* copy.x: NULL */
+    size_t sums, copied, panel, segments;
+    real *result; /* of slice 0 */
+} pass_state;
+
+typedef struct {
+    int64_t image, images, row, rows;
+} chunk;
+
+/* A thread's own memory. */
+typedef struct {
+    real *copy, *panel;
+    dtconv_segment *segments;
+} scratch;
+
+static void cut_pixels(pass_state *s) {
+    const int64_t image = s->oh * s->ow, x_pixel = s->ci * (int64_t)sizeof(real) * s->p->sh * s->p->sw;
+    const int64_t pixels = MAX(64, MIN(CHUNK_PIXELS, CHUNK_BYTES / x_pixel));
+    s->cuts = image > pixels ? dtconv_ceil_div(s->oh, MAX(1, pixels / s->ow)) : 1;
+    s->rows = dtconv_ceil_div(s->oh, s->cuts);
+    s->cuts = dtconv_ceil_div(s->oh, s->rows);
+    s->images = s->cuts > 1 ? 1 : dtconv_ceil_div(s->n, dtconv_ceil_div(s->n * image, pixels));
+    s->chunks = dtconv_ceil_div(s->n, s->images) * s->cuts;
+}
+
+static void cut_filters(pass_state *s) {
+    const dtconv_conv *p = s->p;
+    const int64_t filled = dtconv_ceil_div(s->ci, DIRECT_MR) * DIRECT_MR;
+    s->copy.ih = (s->rows - 1) * p->sh + (p->kh - 1) * p->dil_h + 1;
+    s->copy.iw = (s->ow - 1) * p->sw + (p->kw - 1) * p->dil_w + 1;
+    s->copy.ld = s->ci;
+    s->copies =
+        s->taps > 1 && s->ci * 5 <= filled * 3 && s->copy.ih * s->copy.iw <= 4 * s->rows * s->ow * p->sh * p->sw;
+    s->groups_of_rows = s->copies ? 1 : s->taps;
+    s->height = s->copies ? s->depth : s->ci;
+    s->pieces = dtconv_ceil_div(s->height, DIRECT_MR);
+    s->panels = dtconv_ceil_div(s->co, DIRECT_NR);
+    s->tiles = p->groups * s->panels * s->groups_of_rows * s->pieces;
+}
+
+static pass_state prepare(const dtconv_conv *p) {
+    pass_state s = {.p = p, .n = p->n, .oh = p->oh, .ow = p->ow, .taps = p->kh * p->kw};
+    s.whole = (source){NULL, p->ih, p->iw, p->ldx, p->pad_t, p->pad_l};
+    if (dtconv_is_pointwise(p)) {
+        s.whole.ih = s.oh = dtconv_rows(p);
+        s.n = s.whole.iw = s.ow = 1;
+    }
+    s.ci = p->ci / p->groups, s.co = p->co / p->groups;
+    s.depth = s.taps * s.ci;
+    cut_pixels(&s);
+    cut_filters(&s);
+    const int64_t dw = s.depth * p->co * (int64_t)sizeof(real), threads = dtconv_get_num_threads();
+    const int64_t most = MIN(MIN(SLICES, SUMS_BYTES / dw), MIN(s.chunks, dtconv_ceil_div(TILES, s.tiles)));
+    for (s.slices = 1; s.slices * 2 <= most;) s.slices *= 2;
+    s.parts = MIN(s.tiles, s.slices == 1 ? threads : dtconv_ceil_div(UNITS * threads, s.slices));
+    s.sums = s.slices == 1 ? 0 : dtconv_round((size_t)(s.slices * dw));
+    s.copied = s.copies ? dtconv_round((size_t)(s.images * s.copy.ih * s.copy.iw * s.ci) * sizeof(real)) : 0;
+    s.panel = dtconv_round((size_t)(s.images * s.rows * s.ow * DIRECT_NR) * sizeof(real));
+    s.segments = dtconv_round((size_t)(s.images * s.rows) * sizeof(dtconv_segment));
+    return s;
+}
+
+static size_t bytes_of(const pass_state *s) {
+    return 64 + s->sums + (size_t)dtconv_get_num_threads() * (s->copied + s->panel + s->segments);
+}
+
+/* Rows of the chunk's x with zeros where there is none. */
+static void copy_x(const pass_state *s, const chunk *at, int64_t group, real *copy) {
+    const source *x = &s->whole, *c = &s->copy;
+    const int64_t first = at->row * s->p->sh - x->pad_t, size = s->ci * (int64_t)sizeof(real);
+    const int64_t left = MIN(x->pad_l, c->iw), right = MAX(left, MIN(c->iw, x->iw + x->pad_l));
+    for (int64_t image = at->image; image < at->image + at->images; image++)
+        for (int64_t row = first; row < first + c->ih; row++, copy += c->iw * s->ci) {
+            if (row < 0 || row >= x->ih) {
+                memset(copy, 0, (size_t)(c->iw * size));
+                continue;
+            }
+            memset(copy, 0, (size_t)(left * size));
+            const real *from = x->x + (image * x->ih + row) * x->iw * x->ld + group * s->ci;
+            for (int64_t col = left; col < right; col++)
+                for (int64_t i = 0; i < s->ci; i++) copy[col * s->ci + i] = from[(col - left) * x->ld + i];
+            memset(copy + right * s->ci, 0, (size_t)((c->iw - right) * size));
+        }
+}
+
+/* Channels [j, j + n) of the chunk's dy, filled up to NR. */
+static void copy_panel(const pass_state *s, const chunk *at, int64_t j, int64_t n, real *panel) {
+    const int64_t ld = s->p->ldy, pixels = at->images * at->rows * s->ow;
+    const real *dy = s->args->y + (at->image * s->oh + at->row) * s->ow * ld + j;
+    for (int64_t i = 0; i < pixels; i++, dy += ld, panel += DIRECT_NR) {
+        if (n == DIRECT_NR) {
+            memcpy(panel, dy, DIRECT_NR * sizeof(real));
+        } else {
+            for (int64_t k = 0; k < n; k++) panel[k] = dy[k];
+            for (int64_t k = n; k < DIRECT_NR; k++) panel[k] = 0;
+        }
+    }
+}
+
+/* First and number of the outputs in [from, end) for which output * stride + offset is in [0, extent). */
+static int64_t existing(int64_t from, int64_t end, int64_t stride, int64_t offset, int64_t extent, int64_t *first) {
+    *first = MAX(from, dtconv_ceil_div(-offset, stride));
+    return MAX(0, MIN(end, dtconv_ceil_div(extent - offset, stride)) - *first);
+}
+
+/* The pixels of a chunk where a tap meets x, as segments along the longest axis; x of the tile's first one goes to
+ * *x.  Panel rows are NR apart. */
+static void make_segments(const pass_state *s, const chunk *at, const source *from, int64_t tap, DT(direct_tile) * t,
+                          dtconv_segment *segments, const real **x) {
+    const dtconv_conv *p = s->p;
+    const int64_t down = tap / p->kw * p->dil_h - from->pad_t, right = tap % p->kw * p->dil_w - from->pad_l;
+    int64_t row, col, count[3] = {at->images};
+    count[1] = existing(at->row, at->row + at->rows, p->sh, down, from->ih, &row);
+    count[2] = existing(0, s->ow, p->sw, right, from->iw, &col);
+    t->segment_count = 0;
+    if (!count[1] || !count[2]) return;
+    const int64_t a[3] = {from->ih * from->iw * from->ld, p->sh * from->iw * from->ld, p->sw * from->ld};
+    const int64_t b[3] = {at->rows * s->ow * DIRECT_NR, s->ow * DIRECT_NR, DIRECT_NR};
+    const int inner = count[2] >= MAX(count[0], count[1]) ? 2 : count[1] >= count[0] ? 1 : 0;
+    const int i = inner == 0, j = inner == 2 ? 1 : 2;
+    *x = from->x + ((at->image * from->ih + row * p->sh + down) * from->iw + col * p->sw + right) * from->ld;
+    const int64_t start = (row - at->row) * b[1] + col * b[2];
+    for (int64_t k = 0; k < count[i]; k++)
+        for (int64_t l = 0; l < count[j]; l++)
+            segments[t->segment_count++] =
+                (dtconv_segment){k * a[i] + l * a[j], start + k * b[i] + l * b[j], count[inner]};
+    t->a_step = a[inner], t->b_step = b[inner];
+}
+
+/* Rows of A for a tile whose first row of dw is `first`: channels of one tap, or of the taps of the copy. */
+static void set_rows(const pass_state *s, const real *x, int64_t first, int64_t rows, DT(direct_tile) * t) {
+    const dtconv_conv *p = s->p;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t row = first + r, tap = s->copies ? row / s->ci : 0;
+        const int64_t pixel = tap / p->kw * p->dil_h * s->copy.iw + tap % p->kw * p->dil_w;
+        t->a[r] = x + pixel * s->ci + (s->copies ? row % s->ci : row);
+    }
+}
+
+/* Adds the chunk to tiles [first, last) of a slice's result. */
+static void run_chunk(const pass_state *s, chunk at, int64_t first, int64_t last, real *result, int add,
+                      const scratch *own) {
+    DT(direct_tile) t = {.segments = own->segments, .add = add};
+    source from = s->copies ? s->copy : s->whole;
+    const real *x = NULL;
+    int64_t group = -1, panel = -1, tap = -1;
+    chunk in = at;
+    for (int64_t tile = first; tile < last; tile++) {
+        const int64_t piece = tile % s->pieces, across = tile / s->pieces / s->groups_of_rows;
+        const int64_t j = across % s->panels * DIRECT_NR, n = MIN(DIRECT_NR, s->co - j);
+        if (across / s->panels != group) {
+            group = across / s->panels;
+            if (s->copies) copy_x(s, &at, group, own->copy), in.image = 0, in.row = 0;
+            from.x = s->copies ? own->copy : s->whole.x + group * s->ci;
+        }
+        if (across != panel) {
+            panel = across, tap = -1;
+            copy_panel(s, &at, group * s->co + j, n, own->panel);
+        }
+        if (tile / s->pieces % s->groups_of_rows != tap) {
+            tap = tile / s->pieces % s->groups_of_rows;
+            make_segments(s, &in, &from, tap, &t, own->segments, &x);
+        }
+        if (add && !t.segment_count) continue;
+        const int64_t row = s->height * piece / s->pieces, rows = s->height * (piece + 1) / s->pieces - row;
+        if (t.segment_count) set_rows(s, x, row, rows, &t);
+        for (int64_t r = 0; r < rows; r++) t.c[r] = result + (tap * s->height + row + r) * s->p->co + group * s->co;
+        DT(direct_run_tile)(&t, rows, n, own->panel, NULL, j);
+    }
+}
+
+static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
+    const int64_t slice = unit / s->parts, part = unit % s->parts;
+    const int64_t first = s->tiles * part / s->parts, last = s->tiles * (part + 1) / s->parts;
+    const int64_t begin = s->chunks * slice / s->slices, end = s->chunks * (slice + 1) / s->slices;
+    real *result = s->result + slice * s->depth * s->p->co;
+    for (int64_t c = begin; c < end; c++) {
+        chunk at = {.image = c / s->cuts * s->images, .row = c % s->cuts * s->rows};
+        at.images = MIN(s->images, s->n - at.image);
+        at.rows = MIN(s->rows, s->oh - at.row);
+        run_chunk(s, at, first, last, result, c > begin, own);
+    }
+}
+
+/* Run by all threads of a team. */
+static void add_slices(const pass_state *s, real *dw) {
+    const int64_t size = s->depth * s->p->co;
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < size; i++) {
+        real sum = s->result[i];
+        for (int64_t slice = 1; slice < s->slices; slice++) sum += s->result[slice * size + i];
+        dw[i] = sum;
+    }
+}
+
+size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
+    const pass_state s = prepare(p);
+    return bytes_of(&s);
+}
+
+dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
+                                               size_t bytes) {
+    pass_state s = prepare(p);
+    if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
+    char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
+    s.args = a;
+    s.whole.x = a->x;
+    s.result = s.slices == 1 ? a->w : (real *)memory;
+    memory += s.sums;
+#pragma omp parallel num_threads(dtconv_get_num_threads())
+    {
+        char *mine = memory + (size_t)dtconv_thread_id() * (s.copied + s.panel + s.segments);
+        const scratch own = {(real *)mine, (real *)(mine + s.copied), (dtconv_segment *)(mine + s.copied + s.panel)};
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t unit = 0; unit < s.slices * s.parts; unit++) run_unit(&s, unit, &own);
+        if (s.slices > 1) add_slices(&s, a->w);
+    }
+    return DTCONV_OK;
+}
