@@ -1,8 +1,9 @@
 """The four networks of the papers at 32x32 against PyTorch: equal weights, batches and SGD steps.
 
-PyTorch evaluates the graph as it was traced, operator by operator, with gradients by autograd.  In float64: in float32
-a ReLU whose input rounds to the other side of zero moves gradients by a percent, whoever has computed them,
-and ten steps of a network with normalization over four images make that a percent of the loss.
+PyTorch evaluates the graph as it was traced, operator by operator, with gradients by autograd.  The comparison of
+gradients is one of float64.  In float32 a ReLU whose input rounds to the other side of zero changes a whole
+slope: where one of 10,000 does, the gradient is off by the root of that, a percent, whoever has computed it.  There,
+ours has to be about as near to float64's as PyTorch's is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from pydtconv.ops.base import Spec
 
 torch_graph = pytest.importorskip("tests.torch_graph", reason="PyTorch is not installed")
 
-STEPS, BATCH, RATE = 10, 4, 0.01
+STEPS, BATCH = 10, 4
+#: of SGD; in float32 small, so that roundings do not grow from step to step
+RATES = {"float64": 0.01, "float32": 1e-4}
 NETWORKS = {"vgg16": {"dropout": 0}, "resnet34": {}, "densenet121": {}, "googlenet": {}}
 
 
@@ -42,28 +45,29 @@ def batch_of(rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(NETWORKS))
-def test_losses_of_ten_steps_equal_pytorch(name: str) -> None:
-    keras.config.set_floatx("float64")
+@pytest.mark.parametrize("dtype", list(RATES))
+def test_losses_of_ten_steps_equal_pytorch(dtype: str, name: str) -> None:
+    keras.config.set_floatx(dtype)
+    rate = RATES[dtype]
     rng = np.random.default_rng(7)
     model, twin = build(name), build(name)
     graph = trace(twin)
-    model.compile(keras.optimizers.SGD(RATE), "sparse_categorical_crossentropy")
+    model.compile(keras.optimizers.SGD(rate), "sparse_categorical_crossentropy")
     for step in range(STEPS):
         batch = batch_of(rng)
         expected, gradients = torch_graph.evaluate(graph, batch)
         for variable in twin.trainable_variables:
-            variable.value -= RATE * gradients[variable.path]
+            variable.value -= rate * gradients[variable.path]
         model.reset_metrics()
         loss = float(model.train_on_batch(batch["x"], batch["y"]))
         assert loss == pytest.approx(float(expected["loss"]), rel=1e-3), f"step {step}"
 
 
-def gradient_errors(name: str) -> dict[str, float]:
-    """By variable: the distance of the first gradient from PyTorch's, relative to its length.
+Gradients = list[np.ndarray]
 
-    Where a gradient is nearly zero, as of a convolution before a normalization, it is relative to a thousandth of the
-    mean length.
-    """
+
+def first_gradients(name: str) -> tuple[Gradients, Gradients]:
+    """Ours and PyTorch's, by trainable variable."""
     model, twin = build(name), build(name)
     batch = batch_of(np.random.default_rng(7))
     _, expected = torch_graph.evaluate(trace(twin), batch)
@@ -71,25 +75,28 @@ def gradient_errors(name: str) -> dict[str, float]:
     Executor(build_plan(trace(model)), memory).run(batch)
     assert memory.store is not None
     assert len(memory.store.variables) == len(expected) == len(model.trainable_variables)
-    floor = 1e-3 * np.mean([np.linalg.norm(gradient) for gradient in expected.values()])
-    errors = {}
-    for ours, theirs in zip(model.trainable_variables, twin.trainable_variables, strict=True):
-        difference = memory.store.gradient_of(ours) - expected[theirs.path]
-        errors[ours.path] = float(np.linalg.norm(difference) / max(np.linalg.norm(expected[theirs.path]), floor))
-    return errors
+    ours = [memory.store.gradient_of(variable).astype("float64") for variable in model.trainable_variables]
+    return ours, [expected[variable.path].astype("float64") for variable in twin.trainable_variables]
+
+
+def worst_error(ours: Gradients, expected: Gradients) -> float:
+    """The largest distance of a variable's gradient from the expected one, relative to its length.
+
+    Where a gradient is nearly zero, as of a convolution before a normalization, it is relative to a thousandth of the
+    mean length.
+    """
+    floor = 1e-3 * np.mean([np.linalg.norm(gradient) for gradient in expected])
+    pairs = zip(ours, expected, strict=True)
+    return float(max(np.linalg.norm(a - b) / max(np.linalg.norm(b), floor) for a, b in pairs))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(NETWORKS))
 def test_first_gradients_equal_pytorch(name: str) -> None:
     keras.config.set_floatx("float64")
-    errors = gradient_errors(name)
-    worst = max(errors, key=errors.__getitem__)
-    assert errors[worst] < 1e-9, f"{worst}: {errors[worst]:.2e}"
-
-
-@pytest.mark.slow
-def test_first_gradients_equal_pytorch_in_float32() -> None:
-    errors = gradient_errors("vgg16")
-    worst = max(errors, key=errors.__getitem__)
-    assert errors[worst] < 1e-4, f"{worst}: {errors[worst]:.2e}"
+    exact, reference = first_gradients(name)
+    assert worst_error(exact, reference) < 1e-9
+    keras.config.set_floatx("float32")
+    ours, theirs = first_gradients(name)
+    allowed = 1e-4 if name == "vgg16" else 4 * worst_error(theirs, reference)
+    assert worst_error(ours, reference) < allowed
