@@ -4,6 +4,7 @@ Patterns, each a node with a single consumer:
  - zeros around an image + convolution without padding -> a convolution with padding;
  - convolution or dense + bias -> the same operator with a third input;
  - anything with an `activation` attribute + activation -> the activation as that attribute;
+ - ReLU + maximum pooling -> pooling + ReLU, when gradients are wanted: the larger of the two results is not kept then;
  - softmax or sigmoid + cross-entropy of probabilities -> one stable operator with both results;
  - transpose + transpose -> one, or nothing where they cancel; before that, transposes sink below element-wise
    operators, so that those of a channels_first model meet.
@@ -18,6 +19,7 @@ from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.ops import FUSABLE, Activation, Add, Bias, Maximum, Minimum, Multiply, Op, Subtract
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.losses import CrossEntropy
+from pydtconv.ops.pooling import MaxPool
 from pydtconv.ops.random import Dropout
 from pydtconv.ops.shape import Concatenate, Pad, Transpose
 from pydtconv.ops.softmax import Softmax
@@ -30,6 +32,8 @@ def rewrite(graph: Graph) -> None:
     fuse_padding(graph)
     fuse_bias(graph)
     fuse_activation(graph)
+    if graph.loss is not None:
+        pool_before_relu(graph)
     fuse_loss(graph)
 
 
@@ -126,6 +130,31 @@ def fuse_activation(graph: Graph) -> None:
             continue
         op = dataclasses.replace(node.op, activation=consumer.op.kind, alpha=alpha)  # type: ignore[type-var]
         absorb(graph, node, consumer, op, node.inputs)
+
+
+def pool_before_relu(graph: Graph) -> None:
+    """pool(relu(...)) -> relu(pool(...)) where backward reads relu's result: then it reads that of the pooling instead.
+
+    Values and gradients are the same: the largest of a window has the largest ReLU, and where several have it because
+    ReLU cuts them off, no gradient passes.
+    """
+    readers = consumers(graph)
+    for node in list(graph.nodes):
+        kind = node.op.kind if isinstance(node.op, Activation) else getattr(node.op, "activation", None)
+        if kind not in ("relu", "relu6") or not node.op.retains((True,) * len(node.inputs)).y:
+            continue
+        pool = sole_consumer(graph, node, readers)
+        if pool is None or not isinstance(pool.op, MaxPool):
+            continue
+        if isinstance(node.op, Activation):
+            before = node.inputs[0]
+            graph.nodes.remove(node)
+        else:
+            node.op = dataclasses.replace(node.op, activation=None)  # type: ignore[type-var]
+            before = node.outputs[0]
+        first = Node(graph, pool.op, (before,), pool.scope)
+        graph.nodes.insert(graph.nodes.index(pool), first)
+        pool.op, pool.inputs = Activation(kind), first.outputs
 
 
 def fuse_loss(graph: Graph) -> None:
