@@ -143,7 +143,7 @@ class Executor:
         if step.direction == "add":
             total = self._only(step.y)
             return functools.partial(np.add, total, self._only(step.x), total)
-        bind = step.node.op.forward if step.direction == "forward" else step.node.op.backward
+        bind = getattr(step.node.op, step.direction)
         make = functools.partial(
             Pass,
             x=self._arrays(step.x),

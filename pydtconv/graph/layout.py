@@ -38,7 +38,7 @@ class Layout:
         self.parent: dict[Tensor, tuple[Tensor, int | None]] = {}  # first channel where the child is a slice
         self.roots: dict[Tensor, Storage] = {}
         self.members: dict[Tensor, list[Tensor]] = {}
-        self._dense = self._tensors_that_must_be_dense()
+        self.dense = self._tensors_that_must_be_dense()
         self._share_views()
         for node in graph.nodes:
             if joins_channels(node):
@@ -84,7 +84,7 @@ class Layout:
         whole = node.outputs[0]
         channel = 0
         for tensor in node.inputs:
-            free = self._is_ours(tensor) and tensor not in self.parent and tensor not in self._dense
+            free = self._is_ours(tensor) and tensor not in self.parent and tensor not in self.dense
             root, _ = self._root(whole)
             if free and root is not tensor and len(tensor.shape) == 4:
                 self._link(tensor, whole, channel)
@@ -103,10 +103,10 @@ class Layout:
                 continue
             if node.inputs.count(tensor) > 1 or not self._nobody_reads_after(index, tensor, out):
                 continue
-            dense = out in self._dense and self.view(tensor).is_slice
+            dense = out in self.dense and self.view(tensor).is_slice
             if out not in self.parent and out not in self.members and not dense:
                 self._link(out, tensor)
-            elif tensor not in self.parent and tensor not in self.members and tensor not in self._dense:
+            elif tensor not in self.parent and tensor not in self.members and tensor not in self.dense:
                 self._link(tensor, out)
             else:
                 continue

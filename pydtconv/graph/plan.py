@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,9 +94,15 @@ class Plan:
         alive = [storage for storage in self.storages if storage.first <= step <= storage.last]
         return sorted(alive, key=lambda storage: -storage.nbytes)
 
+    @property
+    def recomputed(self) -> set[Node]:
+        """Nodes whose output backward computes again instead of finding it stored."""
+        return {step.node for step in self.steps if step.direction == "recompute"}
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row a node: name, op, output shape, algorithm by pass, bytes of output, saved arrays and workspaces."""
         seen: dict[Node, dict[str, Any]] = {}
+        recomputed = self.recomputed
         for step in self.steps:
             node = step.node
             if node not in seen:
@@ -105,10 +111,13 @@ class Plan:
                     "op": node.op.name,
                     "output": node.outputs[0].shape,
                     "algorithms": self.algorithms.get(node, {}),
+                    "recomputed": node in recomputed,
                     "output_bytes": sum(tensor.spec.nbytes for tensor in node.outputs),
-                    "saved_bytes": sum(view.spec.nbytes for view in step.saved.values()),
+                    "saved_bytes": 0,
                     "workspace_bytes": 0,
                 }
+            saved = sum(view.spec.nbytes for view in step.saved.values())
+            seen[node]["saved_bytes"] = max(seen[node]["saved_bytes"], saved)
             workspace = step.transient_bytes or (step.workspace.spec.nbytes if step.workspace else 0)
             seen[node]["workspace_bytes"] = max(seen[node]["workspace_bytes"], workspace)
         yield from seen.values()
@@ -121,7 +130,8 @@ class Plan:
             out, saved, work = (value / MIB for value in figures)
             shape = "x".join(map(str, row["output"])) or "scalar"
             names = f"{row['node'][:40]:40} {row['op'][:18]:18} {shape[:22]:22} {algorithm[:30]:30}"
-            lines.append(f"{names} {out:9.2f} {saved:8.2f} {work:8.2f}")
+            again = " recomputed" if row["recomputed"] else ""
+            lines.append(f"{names} {out:9.2f} {saved:8.2f} {work:8.2f}{again}")
         parts = {
             "variables": self.parameter_bytes,
             "gradients": self.gradient_bytes,
@@ -143,12 +153,19 @@ class Plan:
         return plot_memory(self, Path(path))
 
 
-def build_plan(graph: Graph, variant: str | None = None, memory_limit: int | None = None, slots: int = 0) -> Plan:
+def build_plan(
+    graph: Graph,
+    variant: str | None = None,
+    memory_limit: int | None = None,
+    slots: int = 0,
+    recompute: Collection[Tensor] | None = None,
+) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
     variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed;
     where the fastest algorithms need more, those with the smallest workspaces are taken instead.  slots: flat arrays
-    of the optimizer, for the prediction only.
+    of the optimizer, for the prediction only.  recompute: tensors that backward computes again where it can, None for
+    those that one sweep over memory brings back from what is kept anyway.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
     fits.
@@ -158,20 +175,20 @@ def build_plan(graph: Graph, variant: str | None = None, memory_limit: int | Non
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
     rewrite(graph)
     traced = {node: node.op for node in graph.nodes}
-    plan = _schedule(graph, variant, slots, smallest=False)
+    plan = _schedule(graph, variant, slots, False, recompute)
     if memory_limit is None or plan.peak_bytes <= memory_limit:
         return plan
     for node, op in traced.items():
         node.op = op
-    small = _schedule(graph, variant, slots, smallest=True)
+    small = _schedule(graph, variant, slots, True, recompute)
     if small.peak_bytes > memory_limit:
         raise MemoryLimitError(memory_limit, min(plan.peak_bytes, small.peak_bytes))
     return small
 
 
-def _schedule(graph: Graph, variant: str, slots: int, smallest: bool) -> Plan:
+def _schedule(graph: Graph, variant: str, slots: int, smallest: bool, marks: Collection[Tensor] | None) -> Plan:
     algorithms = choose_algorithms(graph, variant, smallest)
-    scheduler = Scheduler(graph)
+    scheduler = Scheduler(graph, marks)
     scheduler.run()
     storages = list(scheduler.storages)
     ends = [*graph.inputs.values(), *graph.outputs.values()]

@@ -12,6 +12,7 @@ MIB = 1 << 20
 COLORS = {
     "input": "#9aa5b1",
     "activation": "#3a7ca5",
+    "recomputed": "#8d6cab",
     "saved": "#81b29a",
     "gradient": "#e07a5f",
     "workspace": "#f2cc8f",

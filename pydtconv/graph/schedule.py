@@ -8,11 +8,13 @@ memory that another living gradient shares would be changed, it is copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.graph.layout import Layout, joins_channels
+from pydtconv.graph.recompute import Replays, cheap_marks
 from pydtconv.graph.storage import Storage, View
 from pydtconv.ops.base import Retained, Spec
 
@@ -21,7 +23,7 @@ from pydtconv.ops.base import Retained, Spec
 class Step:
     """One call of the executor.
 
-    direction: "forward" or "backward" (a pass of the node), "copy" (y = x) or "add" (y += x).
+    direction: "forward", "backward" or "recompute" (a pass of the node), "copy" (y = x) or "add" (y += x).
     transient_bytes: workspace that is allocated when the step runs, for operators whose workspace is not placed.
     ready: variables whose gradient is complete after this step.
     """
@@ -75,17 +77,21 @@ def _differentiable(node: Node) -> list[Tensor]:
 class Scheduler:
     """Lays out the steps of a graph.  After `run`: steps, storages, gradient_order."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, marks: Collection[Tensor] | None = None) -> None:
+        """marks: tensors that backward recomputes if it can, None for those that are cheap to."""
         self.graph = graph
         self.needed = needs_gradient(graph)
         self.differentiated = [node for node in graph.nodes if self._runs_backward(node)]
         self.retained = {node: self._retained(node) for node in self.differentiated}
-        kept = [
+        readers = Counter(
             tensor
             for node, retained in self.retained.items()
-            for tensor in [*(node.inputs[i] for i in retained.x), *(node.outputs[i] for i in retained.y)]
-        ]
-        self.layout = Layout(graph, kept)
+            for tensor in {*(node.inputs[i] for i in retained.x), *(node.outputs[i] for i in retained.y)}
+        )
+        if marks is None:
+            marks = cheap_marks(graph, readers)
+        self.replays = Replays(graph, marks, readers)
+        self.layout = Layout(graph, self.replays.kept)
         self.steps: list[Step] = []
         self.storages: dict[Storage, None] = {}
         self.saved: dict[Node, dict[str, View]] = {}
@@ -139,19 +145,20 @@ class Scheduler:
         y = tuple(self.layout.view(tensor) for tensor in node.outputs)
         specs = [tensor.spec for tensor in node.inputs]
         saves = node.op.saves(*specs, training=self.graph.training)
-        saved = {key: self._new(f"{node.name}.{key}", "saved", spec) for key, spec in saves.items()}
+        late = self.replays.late_saves(node)
+        saved = {key: self._saved(node, key, spec) for key, spec in saves.items() if key not in late}
         self.saved[node] = saved
-        self._append(self._with_workspace(Step("forward", node, x=x, y=y, saved=saved)))
+        self._append(self._with_workspace(Step("forward", node, x=x, y=y, saved=dict(saved))))
 
     def _forward_concatenation(self, node: Node) -> None:
         """Copies the inputs that do not lie in the output already."""
-        parts = self._slices(node, self.layout.view(node.outputs[0]))
+        parts = self.slices(node, self.layout.view(node.outputs[0]))
         for tensor, part in zip(node.inputs, parts, strict=True):
             view = self.layout.view(tensor)
             if not view.same_place(part):
                 self._append(Step("copy", node, x=(view,), y=(part,)))
 
-    def _slices(self, node: Node, whole: View) -> list[View]:
+    def slices(self, node: Node, whole: View) -> list[View]:
         """The parts of a concatenation's output (or of its gradient) that belong to its inputs."""
         ld = whole.ld or whole.channels
         parts, channel = [], whole.channel
@@ -211,10 +218,12 @@ class Scheduler:
                 added.append((i, part))
         if any(view is not None for view in dx) or node.op.overwrites_dy:
             retained = self.retained[node]
-            x = tuple(self.layout.view(t) if i in retained.x else None for i, t in enumerate(node.inputs))
-            y = tuple(self.layout.view(t) if i in retained.y else None for i, t in enumerate(node.outputs))
+            x = tuple(self._kept(t) if i in retained.x else None for i, t in enumerate(node.inputs))
+            y = tuple(self._kept(t) if i in retained.y else None for i, t in enumerate(node.outputs))
+            if self.replays.late_saves(node):
+                self._kept(node.outputs[0])
             step = Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=tuple(accumulate))
-            step.saved = self.saved[node]
+            step.saved = dict(self.saved[node])
             self._append(self._with_workspace(step))
         for i in passed:
             assert dy[0] is not None
@@ -235,7 +244,7 @@ class Scheduler:
                 dy = self._copied(node, dy, out)
             parts = [View(dy.home, tensor.spec)]
         else:
-            parts = self._slices(node, dy)
+            parts = self.slices(node, dy)
         for tensor, part in zip(node.inputs, parts, strict=True):
             if tensor in self.needed:
                 self._pass_on(node, tensor, part, parts)
@@ -295,7 +304,32 @@ class Scheduler:
         self._append(Step("copy", node, x=(view,), y=(copy,)))
         return copy
 
+    # -- recomputation ---------------------------------------------------------------------------------------------
+
+    def _kept(self, tensor: Tensor) -> View:
+        """The place in which backward finds a tensor of forward."""
+        return self.replays.view(tensor, self)
+
+    def transient(self, tensor: Tensor) -> View:
+        """Memory for a tensor that is computed again."""
+        return self._new(f"{tensor.name} again", "recomputed", tensor.spec)
+
+    def replay(self, node: Node, x: tuple[View | None, ...], y: View) -> None:
+        """Lays out the step that computes the output of a node again."""
+        specs = [tensor.spec for tensor in node.inputs]
+        late = self.replays.late_saves(node)
+        saves = node.op.saves(*specs, training=self.graph.training)
+        self.saved[node].update({key: self._saved(node, key, saves[key]) for key in late if key in saves})
+        step = Step("recompute", node, x=x, y=(y,), saved=dict(self.saved[node]))
+        self._append(self._with_workspace(step))
+
+    def copy(self, node: Node, x: View, y: View) -> None:
+        self._append(Step("copy", node, x=(x,), y=(y,)))
+
     # -- memory ----------------------------------------------------------------------------------------------------
+
+    def _saved(self, node: Node, key: str, spec: Spec) -> View:
+        return self._new(f"{node.name}.{key}", "saved", spec)
 
     def _new(self, name: str, kind: str, spec: Spec) -> View:
         return View(Storage(name, kind, spec.nbytes), spec)
@@ -303,7 +337,8 @@ class Scheduler:
     def _with_workspace(self, step: Step) -> Step:
         """Places the workspace of a step, or notes its size where the operator wants it at call time."""
         node = step.node
-        nbytes = node.op.workspace(step.direction, *(tensor.spec for tensor in node.inputs))
+        direction = "backward" if step.direction == "backward" else "forward"
+        nbytes = node.op.workspace(direction, *(tensor.spec for tensor in node.inputs))
         if nbytes and not getattr(node.op, "persistent", True):
             step.transient_bytes = nbytes
         elif nbytes:

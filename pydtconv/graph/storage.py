@@ -20,7 +20,7 @@ ALIGNMENT = 64
 
 @dataclass(eq=False)
 class Storage:
-    """A piece of memory: kind is "input", "activation", "saved", "gradient" or "workspace".
+    """A piece of memory: kind is "input", "activation", "recomputed", "saved", "gradient" or "workspace".
 
     first, last: the steps at which it is first written and last used.  offset: bytes into the arena, once placed.
     """

@@ -125,6 +125,12 @@ class Op:
     is_view: ClassVar[bool] = False
     #: True when every input must be dense (no channel slices); the plan copies where needed
     dense: ClassVar[bool] = False
+    #: False where forward may not run a second time in a step (it has effects of its own); see `recompute`
+    replayable: ClassVar[bool] = True
+    #: inputs that `recompute` reads; None: all
+    replay_inputs: ClassVar[tuple[int, ...] | None] = None
+    #: arrays of `saves` that `recompute` writes: where the output is recomputed, forward may find them absent
+    replay_saves: ClassVar[tuple[str, ...]] = ()
     #: inputs that must be dense even where others need not (filters)
     dense_inputs: ClassVar[tuple[int, ...]] = ()
 
@@ -146,7 +152,7 @@ class Op:
         return {}
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
-        """Bytes of scratch memory of a pass; direction is "forward" or "backward"."""
+        """Bytes of scratch memory of a pass; direction is "forward" (also of `recompute`) or "backward"."""
         return 0
 
     def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
@@ -163,6 +169,13 @@ class Op:
     def backward(self, p: Pass) -> Call:
         """Binds the backward pass: writes every p.dx that is not None (parameters' gradients are among them)."""
         raise NotImplementedError
+
+    def recompute(self, p: Pass) -> Call:
+        """Binds what writes the output once more, before backward, from `replay_inputs` and the saved arrays.
+
+        The result has the bits of forward's.  State is not touched again.
+        """
+        return self.forward(p)
 
     def __call__(self, *inputs: Any) -> Any:
         """Applies the op: adds a node to the inputs' graph, or computes at once when all inputs are arrays."""

@@ -30,6 +30,7 @@ class NumpyOp(Op):
     reads_y: bool = True
 
     dense: ClassVar[bool] = True
+    replayable: ClassVar[bool] = False  # its functions may draw numbers or count
 
     @property
     def name(self) -> str:

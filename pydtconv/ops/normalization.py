@@ -133,6 +133,21 @@ class BatchNorm(Op):
 
         return train if p.training and not self.frozen else infer
 
+    @property
+    def replay_inputs(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (0, 1 + self.scale) if self.center else (0,)
+
+    def recompute(self, p: Pass) -> Call:
+        """y once more, from the statistics that forward has saved; the moving ones stay as they are."""
+        x, y = rows_of(p.x[0]), rows_of(p.y[0])
+        beta = p.x[1 + self.scale] if self.center else None
+        mean, scale, code = p.saved["mean"], p.saved["scale"], ACTIVATION_CODES[self.activation]
+
+        def run() -> None:
+            norm.batchnorm_apply(x, mean, scale, beta, code, self.alpha, y)
+
+        return run
+
     def backward(self, p: Pass) -> Call:
         x, y, dy, dx = rows_of(p.x[0]), rows_of(p.y[0]), rows_of(p.dy[0]), rows_of(p.dx[0])
         beta = p.x[1 + self.scale] if self.center else None

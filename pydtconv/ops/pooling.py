@@ -84,6 +84,8 @@ class MaxPool(_WindowPool):
     (four where a window has more than 256 pixels), and neither x nor y.  Of equal maxima the first gets the gradient.
     """
 
+    replay_saves = ("argmax",)
+
     @property
     def _argmax_bytes(self) -> int:
         return 1 if self.pool_size[0] * self.pool_size[1] <= 256 else 4
@@ -186,6 +188,8 @@ class GlobalAveragePool(_GlobalPool):
 @dataclass(frozen=True)
 class GlobalMaxPool(_GlobalPool):
     """y = maximum over everything between the batch and the channels; training keeps its place (int32), not x."""
+
+    replay_saves = ("argmax",)
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         return {"argmax": Spec((inputs[0].shape[0], inputs[0].shape[-1]), "int32")} if training else {}

@@ -159,6 +159,32 @@ class Runner:
                 assert same(mine, original), f"forward changed input {i}"
         return [y.copy() for y in self.y]
 
+    def recompute(self) -> None:
+        """The output once more, from `replay_inputs` and the saved arrays but `replay_saves`: forward's bits."""
+        op, options = self.op, self.options
+        read = range(len(self.x)) if op.replay_inputs is None else op.replay_inputs
+        before = {"x": [x.copy() for x in self.x], **{key: [value.copy()] for key, value in self.saved.items()}}
+        for key in op.replay_saves:
+            if key in self.saved:
+                self.saved[key].fill(3)
+        y = self.new("y again", self.out_specs[0])
+        bound = op.recompute(
+            Pass(
+                x=[x if i in read else None for i, x in enumerate(self.x)],
+                y=[y],
+                saved=self.saved,
+                workspace=self.scratch("forward"),
+                training=options.training,
+                run=options.run,
+                stream=7,
+            )
+        )
+        self.call(bound, "recompute", lambda: None)
+        assert same(y, self.y[0]), "recompute has other bits than forward"
+        after = {"x": self.x, **{key: [value] for key, value in self.saved.items()}}
+        for key, arrays in before.items():
+            assert all(same(a, b) for a, b in zip(after[key], arrays, strict=True)), f"recompute changed {key}"
+
     def backward(self, dys: Sequence[np.ndarray], start: Sequence[np.ndarray] | None = None) -> list[np.ndarray | None]:
         op, options = self.op, self.options
         dy = [self.new(f"dy[{i}]", spec_of(cast(d, options.dtype)), fill=d) for i, d in enumerate(dys)]
@@ -247,6 +273,8 @@ def run_op(
     try:
         runner = Runner(op, arrays, needs, options)
         y = runner.forward()
+        if op.replayable and len(y) == 1 and options.training and options.inplace is None:
+            runner.recompute()
         dx = runner.backward(dys, start) if any(needs) else [None] * len(arrays)
     finally:
         config.set_num_threads(before)
