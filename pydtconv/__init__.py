@@ -43,6 +43,7 @@ _MODULES = (
     "profiling",
     "regularizers",
     "saving",
+    "simulation",
     "tree",
     "utils",
 )

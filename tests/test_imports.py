@@ -19,7 +19,7 @@ LEVELS = [
     {"initializers", "regularizers", "constraints", "activations"},
     {"layers"},
     {"losses", "metrics", "optimizers", "callbacks", "trainers", "profiling"},
-    {"models", "datasets", "backend"},
+    {"models", "datasets", "backend", "simulation"},
     {"applications"},
     {"cli", "__main__"},
 ]

@@ -16,7 +16,7 @@ from types import ModuleType
 from pydtconv import __version__
 from pydtconv.cli.parser import Parser
 
-COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "doctor")
+COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "simulate", "doctor")
 
 _DESCRIPTION = """\
 Trains convolutional networks on CPUs, from Keras-style scripts.
@@ -25,6 +25,7 @@ Trains convolutional networks on CPUs, from Keras-style scripts.
   pydtconv run script.py      run a Keras script as it is: `keras` and `tensorflow.keras` are pydtconv in it
   pydtconv train              train a network of the zoo: --model resnet34 --dataset cifar10
   pydtconv plan               see what a training step runs and how much memory it takes
+  pydtconv simulate           predict how training scales over many ranks and a network between them
   pydtconv doctor             see what pydtconv found on this machine, and how fast it is
 """
 _ENVIRONMENT = """\

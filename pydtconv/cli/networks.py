@@ -15,8 +15,8 @@ _MIB = 1 << 20
 Shape = tuple[int, int, int]
 
 
-def add_model(parser: Parser) -> None:
-    parser.add_argument("--model", required=True, help="a network of the zoo, such as resnet34 or vgg16bn")
+def add_model(parser: Parser, required: bool = True) -> None:
+    parser.add_argument("--model", required=required, help="a network of the zoo, such as resnet34 or vgg16bn")
     parser.add_argument("--weights", help="a .weights.h5 file to start from")
     parser.add_argument("--variant", help="convolutions: BASE, RDX, CGT, CGT+PM, CGT+DG or AUTO (default)")
 

@@ -1,0 +1,188 @@
+"""Predicts how data-parallel training scales, from the timings of one rank's step and the network between ranks.
+
+  pydtconv simulate --model resnet34 --ranks 1,2,4,...,1024 --network 100Gbps:1.5us --batch-per-rank 64
+  pydtconv simulate --profile step.json --ranks 1,2,4,8 --network 1Gbps:100us
+
+The step is profiled here at several batch sizes, or read from files that `pydtconv train --profile` wrote; then
+the threads of that run are those of a rank.  Buckets of gradients are reduced one after the other while backward goes
+on, or after it (blocking).  A table and a picture are made of weak scaling (images per rank) and strong scaling (images
+of all).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydtconv.cli import CommandError, networks
+from pydtconv.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from pydtconv.profiling import Profile
+    from pydtconv.simulation import Prediction, Workload
+
+SUMMARY = "predict the scaling of data-parallel training over many ranks"
+
+
+def add_arguments(parser: Parser) -> None:
+    networks.add_model(parser, required=False)
+    networks.add_shape(parser)
+    parser.add_argument("--profile", nargs="+", metavar="FILE", help="profiles to read, instead of --model")
+    parser.add_argument("--ranks", default="1,2,4,...,64", help="numbers of ranks (default: 1,2,4,...,64)")
+    parser.add_argument("--network", default="100Gbps:1.5us", help="bandwidth:latency (default: 100Gbps:1.5us)")
+    parser.add_argument("--batch-per-rank", type=int, default=64, help="images of a rank, weak scaling (default: 64)")
+    parser.add_argument(
+        "--batch", type=int, help="images of all ranks, strong scaling (default: 16 times those of one)"
+    )
+    parser.add_argument("--bucket-size", type=float, default=4.0, help="MiB of a bucket of gradients (default: 4)")
+    parser.add_argument("--algorithm", default="best", help="ring, recursive_doubling, rabenseifner or best (default)")
+    parser.add_argument("--threads", type=int, help="threads of a rank (default: as everywhere)")
+    parser.add_argument("--steps", type=int, default=5, help="steps that are profiled at each batch size (default: 5)")
+    parser.add_argument("--picture", help="the picture's file (default: the model's name with _scaling.png)")
+
+
+def run(args: Any) -> int:
+    from pydtconv.simulation import ALGORITHMS, Network, Workload, strong_scaling, weak_scaling
+    from pydtconv.simulation.plot import plot_scaling
+
+    try:
+        check(args)
+        ranks, network = parse_ranks(args.ranks), Network.parse(args.network)
+        workload = Workload(profiles(args))
+        bucket_bytes = int(args.bucket_size * 2**20)
+        batch = args.batch or 16 * args.batch_per_rank
+        algorithms = list(dict.fromkeys([args.algorithm, *(name for name in ALGORITHMS if name != "best")]))
+        found: dict[str, list[Prediction]] = {}
+        for title, scaling, images in (
+            (f"weak scaling, {args.batch_per_rank} images a rank", weak_scaling, args.batch_per_rank),
+            (f"strong scaling, {batch} images in all", strong_scaling, batch),
+        ):
+            parts = [scaling(workload, ranks, images, network, name, bucket_bytes) for name in algorithms]
+            found[title] = [prediction for part in parts for prediction in part]
+    except (ValueError, OSError) as error:
+        raise CommandError(str(error)) from None
+    title = f"{workload.model}, {args.network}, buckets of {args.bucket_size:g} MiB, {described(workload)}"
+    print(title)
+    for name, predictions in found.items():
+        print(f"\n{name}")
+        print("\n".join(table(predictions)))
+    try:
+        print(f"\npicture: {plot_scaling(found, args.picture or f'{workload.model}_scaling.png', title)}")
+    except ImportError as error:
+        print(f"\nno picture: {error}")
+    except OSError as error:
+        raise CommandError(f"--picture: {error}") from None
+    return 0
+
+
+def parse_ranks(text: str) -> list[int]:
+    """The numbers of "1,2,4,...,64": the dots go on with the ratio of the numbers before them, else the difference.
+
+    Raises ValueError for what is no such list of growing numbers.
+    """
+    wrong = ValueError(f"--ranks: expected growing numbers such as 1,2,4,...,64 or 1,2,3, got {text!r}")
+    words = [word.strip() for word in text.split(",")]
+    if words.count("...") > 1 or not all(word == "..." or re.fullmatch(r"[1-9]\d*", word) for word in words):
+        raise wrong
+    numbers: list[int] = []
+    if "..." in words:
+        at = words.index("...")
+        before, after = ([int(word) for word in part] for part in (words[:at], words[at + 1 :]))
+        if len(before) < 2 or len(after) < 1:
+            raise wrong
+        previous, last = before[-2:]
+        if last <= previous:
+            raise wrong
+        numbers = before
+        while numbers[-1] < after[0]:
+            grows = last % previous == 0
+            numbers.append(numbers[-1] * (last // previous) if grows else numbers[-1] + last - previous)
+        if numbers.pop() != after[0]:
+            raise wrong
+        numbers += after
+    else:
+        numbers = [int(word) for word in words]
+    if any(b <= a for a, b in itertools.pairwise(numbers)):
+        raise wrong
+    return numbers
+
+
+def check(args: Any) -> None:
+    """Raises ValueError for options that do not fit."""
+    from pydtconv.simulation import ALGORITHMS
+    from pydtconv.utils.suggest import did_you_mean
+
+    if (args.model is None) == (args.profile is None):
+        raise ValueError("expected --model or --profile, one of them")
+    for name in ("batch_per_rank", "batch", "steps", "threads"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise ValueError(f"--{name.replace('_', '-')}: expected 1 or more, got {value}")
+    if not args.bucket_size > 0:
+        raise ValueError(f"--bucket-size: expected MiB above 0, got {args.bucket_size}")
+    if args.algorithm not in ALGORITHMS:
+        hint = did_you_mean(args.algorithm, ALGORITHMS) or f"; expected one of {', '.join(ALGORITHMS)}"
+        raise ValueError(f"--algorithm: unknown algorithm {args.algorithm!r}{hint}")
+
+
+def profiles(args: Any) -> list[Profile]:
+    """Those of the files, or of this machine: at the images of a rank, an eighth of them, and one."""
+    from pydtconv import config
+    from pydtconv.profiling import Profile
+
+    if args.profile:
+        return [Profile.load(path) for path in args.profile]
+    if args.threads is not None:
+        config.set_num_threads(args.threads)
+    sizes = sorted({1, max(args.batch_per_rank // 8, 1), args.batch_per_rank})
+    model = networks.build(args, (args.image_size, args.image_size, args.channels), args.classes)
+    return [measured(model, args, size) for size in sizes]
+
+
+def measured(model: Any, args: Any, images: int) -> Profile:
+    """A training step with SGD and momentum on random images."""
+    import numpy as np
+
+    from pydtconv import optimizers
+    from pydtconv.profiling import Profiler
+
+    if not model.compiled:
+        model.compile(optimizers.SGD(0.001, momentum=0.9), "sparse_categorical_crossentropy")
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((images, args.image_size, args.image_size, args.channels), np.float32)
+    y = rng.integers(0, args.classes, images)
+    with Profiler(model, steps=args.steps, skip=1) as profiler:
+        for _ in range(args.steps + 1):
+            model.train_on_batch(x, y)
+    return profiler.profile
+
+
+def described(workload: Workload) -> str:
+    """Where the timings come from."""
+    first = workload.profiles[0]
+    sizes = ", ".join(str(profile.batch_size) for profile in workload.profiles)
+    return f"timings at {sizes} images on {first.threads} threads of {first.cpu}"
+
+
+def table(predictions: Sequence[Prediction]) -> list[str]:
+    """Lines of a table: the first algorithm in full, of the others the overlapped step."""
+    names = list(dict.fromkeys(p.algorithm for p in predictions))
+    head = f"{'ranks':>6} {'images':>7} {'compute':>10} {'all-reduce':>11} {'hidden':>7} {'overlapped':>11}"
+    head += f" {'images/s':>10} {'efficiency':>10} {'blocking':>11} {'efficiency':>10}"
+    lines = [head + (f"   overlapped by {', '.join(names[1:])}" if names[1:] else "")]
+    steps = {(p.ranks, p.algorithm): p for p in predictions}
+    for p in (p for p in predictions if p.algorithm == names[0]):
+        hidden = "" if p.hidden is None else f"{p.hidden:.0%}"
+        others = "".join(f" {_ms(steps[p.ranks, name].overlapped):>11}" for name in names[1:])
+        lines.append(
+            f"{p.ranks:6} {p.images:7} {_ms(p.compute):>10} {_ms(p.communication):>11} {hidden:>7} "
+            f"{_ms(p.overlapped):>11} {p.images_per_second:10.1f} {p.efficiency:10.1%} {_ms(p.blocking):>11} "
+            f"{p.blocking_efficiency:10.1%}  {others}"
+        )
+    return lines
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.2f} ms"

@@ -1,0 +1,22 @@
+"""Data-parallel training on machines that are not there: scaling predicted from the timings of one rank.
+
+Nothing here needs MPI.  `predict` puts a profile's step, a network and an all-reduce together; `Network.parse` reads
+"100Gbps:1.5us".  What it leaves out: what communication costs the ranks' own cores and memory, other users of the
+network, ranks that are slower than others, reading of data.
+"""
+
+from pydtconv.simulation.collectives import ALGORITHMS, allreduce
+from pydtconv.simulation.network import Network
+from pydtconv.simulation.scaling import Prediction, predict, strong_scaling, weak_scaling
+from pydtconv.simulation.workload import Workload
+
+__all__ = [
+    "ALGORITHMS",
+    "Network",
+    "Prediction",
+    "Workload",
+    "allreduce",
+    "predict",
+    "strong_scaling",
+    "weak_scaling",
+]

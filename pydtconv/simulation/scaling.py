@@ -1,0 +1,105 @@
+"""The step of P ranks: backward, reductions beside it or behind it, and the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydtconv.simulation.collectives import allreduce
+from pydtconv.simulation.network import Network
+from pydtconv.simulation.workload import Work, Workload
+
+BUCKET_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A step of several ranks, in seconds.
+
+    images: of all ranks.  compute: the step of the rank with most images, alone.  communication: all reductions
+    together.  overlapped, blocking: the whole step.  efficiency, blocking_efficiency: images/s over P times one rank's.
+    """
+
+    ranks: int
+    algorithm: str
+    images: int
+    compute: float
+    communication: float
+    overlapped: float
+    blocking: float
+    efficiency: float = 1.0
+    blocking_efficiency: float = 1.0
+
+    @property
+    def images_per_second(self) -> float:
+        return self.images / self.overlapped
+
+    @property
+    def hidden(self) -> float | None:
+        """The portion of communication that overlap hides; None where there is none."""
+        if not self.communication:
+            return None
+        return max(1 - (self.overlapped - self.compute) / self.communication, 0.0)
+
+
+def overlapped(work: Work, costs: Sequence[float]) -> float:
+    """Seconds of a step whose buckets are reduced one after the other, each from when it is ready.
+
+    After backward the optimizer takes its step over each bucket in turn as soon as that has arrived.
+    """
+    free, arrivals = 0.0, []
+    for bucket, cost in zip(work.buckets, costs, strict=True):
+        free = max(free, bucket.ready) + cost
+        arrivals.append(free)
+    now = work.backward_end
+    for bucket, arrival in zip(work.buckets, arrivals, strict=True):
+        now = max(now, arrival) + work.optimizer * bucket.share
+    return now + work.after
+
+
+def blocking(work: Work, costs: Sequence[float]) -> float:
+    """Seconds of a step that reduces its buckets when backward is over."""
+    return work.seconds + sum(costs)
+
+
+def predict(
+    workload: Workload,
+    ranks: int,
+    images: int,
+    network: Network,
+    algorithm: str = "best",
+    bucket_bytes: int = BUCKET_BYTES,
+) -> Prediction:
+    """The step of so many ranks with so many images in all, shared as evenly as can be; the fullest rank counts."""
+    if images < 1:
+        raise ValueError(f"images: expected 1 or more, got {images}")
+    work = workload.work(-(-images // ranks), bucket_bytes)
+    costs = [allreduce(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
+    return Prediction(
+        ranks, algorithm, images, work.seconds, sum(costs), overlapped(work, costs), blocking(work, costs)
+    )
+
+
+def weak_scaling(
+    workload: Workload, ranks: Sequence[int], batch_per_rank: int, network: Network, algorithm: str, bucket_bytes: int
+) -> list[Prediction]:
+    """Predictions with batch_per_rank images on each rank."""
+    one = predict(workload, 1, batch_per_rank, network)
+    found = [predict(workload, p, p * batch_per_rank, network, algorithm, bucket_bytes) for p in ranks]
+    return [_with_efficiency(prediction, one) for prediction in found]
+
+
+def strong_scaling(
+    workload: Workload, ranks: Sequence[int], batch: int, network: Network, algorithm: str, bucket_bytes: int
+) -> list[Prediction]:
+    """Predictions with `batch` images on all ranks together."""
+    one = predict(workload, 1, batch, network)
+    found = [predict(workload, p, batch, network, algorithm, bucket_bytes) for p in ranks]
+    return [_with_efficiency(prediction, one) for prediction in found]
+
+
+def _with_efficiency(prediction: Prediction, one: Prediction) -> Prediction:
+    alone = one.images / one.overlapped * prediction.ranks
+    rates = (prediction.images / prediction.overlapped, prediction.images / prediction.blocking)
+    values = {**vars(prediction), "efficiency": rates[0] / alone, "blocking_efficiency": rates[1] / alone}
+    return Prediction(**values)

@@ -1,0 +1,116 @@
+"""What one rank computes in a step: when each gradient is ready, and what comes before and after."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pydtconv.profiling.profile import Profile, Timing
+
+#: outside of the plan, before it and after it; "optimizer" stands by itself
+_BEFORE, _AFTER = ("inputs",), ("results", "metrics")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Gradients that are reduced together.  ready: seconds after the step's start; share: of all elements."""
+
+    ready: float
+    nbytes: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """One step of one rank, in seconds: when backward is over, what the optimizer and the rest after it take."""
+
+    buckets: tuple[Bucket, ...]
+    backward_end: float
+    optimizer: float
+    after: float
+
+    @property
+    def seconds(self) -> float:
+        """The step without communication."""
+        return self.backward_end + self.optimizer + self.after
+
+
+class Workload:
+    """A model's step at any number of images, from profiles of one or several batch sizes.
+
+    Between two batch sizes each part's time is interpolated linearly, beyond them continued along the nearest two; with
+    one profile it is proportional to the images, which small batches are not.  Raises ValueError where the profiles
+    are not of the same step.
+    """
+
+    def __init__(self, profiles: Sequence[Profile]) -> None:
+        self.profiles = sorted(profiles, key=lambda profile: profile.batch_size)
+        if not self.profiles:
+            raise ValueError("profiles: expected one or more, got none")
+        first = self.profiles[0]
+        for one, other in itertools.pairwise(self.profiles):
+            if other.batch_size == one.batch_size:
+                raise ValueError(f"profiles: expected different batch sizes, got {one.batch_size} twice")
+            if _parts(other) != _parts(first) or other.dtype != first.dtype:
+                raise ValueError(
+                    f"profiles: expected the steps of one model, got {first.model} ({len(first.timings)} parts, "
+                    f"{first.dtype}) and {other.model} ({len(other.timings)} parts, {other.dtype})"
+                )
+        if not first.gradient_elements:
+            raise ValueError(f"profiles: expected steps with gradients, {first.model} has none")
+        self.model = first.model
+        self._sizes = [profile.batch_size for profile in self.profiles]
+        self._seconds = np.array([[timing.seconds for timing in profile.timings] for profile in self.profiles])
+
+    def _at(self, images: int) -> np.ndarray:
+        """Seconds of each part for so many images."""
+        sizes, seconds = self._sizes, self._seconds
+        if len(sizes) == 1:
+            return np.asarray(seconds[0] * (images / sizes[0]))
+        i = min(max(bisect.bisect_left(sizes, images), 1), len(sizes) - 1)
+        slope = (seconds[i] - seconds[i - 1]) / (sizes[i] - sizes[i - 1])
+        return np.maximum(seconds[i - 1] + slope * (images - sizes[i - 1]), 0)
+
+    def work(self, images: int, bucket_bytes: int) -> Work:
+        """The step with so many images, its gradients cut into buckets of neighbours of at most bucket_bytes.
+
+        A single variable that is larger is a bucket of its own.  What does not depend on the images (the optimizer,
+        the metrics' start) is taken from the nearest profile.
+        """
+        timings, seconds = self.profiles[0].timings, self._at(images)
+        nearest = min(self.profiles, key=lambda profile: abs(profile.batch_size - images))
+        fixed = {timing.node: timing.seconds for timing in nearest.timings if timing.index < 0}
+        parts = [(timing, float(t)) for timing, t in zip(timings, seconds, strict=True) if timing.index >= 0]
+        between = fixed.get("between", 0.0) / len(parts)
+        now = sum(fixed.get(name, 0.0) for name in _BEFORE)
+        ready: list[tuple[int, float]] = []
+        for timing, t in parts:
+            now += t + between
+            ready += [(start, now) for start, _ in timing.gradients]
+        after = sum(fixed.get(name, 0.0) for name in _AFTER)
+        buckets = tuple(self._buckets(sorted(ready), bucket_bytes))
+        return Work(buckets, now, fixed.get("optimizer", 0.0), after)
+
+    def _buckets(self, ready: list[tuple[int, float]], bucket_bytes: int) -> list[Bucket]:
+        whole, itemsize = self.profiles[0].gradient_elements, np.dtype(self.profiles[0].dtype).itemsize
+        limit = max(bucket_bytes // itemsize, 1)
+        starts = [start for start, _ in ready] + [whole]
+        found, first = [], 0
+        for i in range(1, len(starts)):
+            if i == len(starts) - 1 or starts[i + 1] - starts[first] > limit:
+                elements = starts[i] - starts[first]
+                moment = max(moment for _, moment in ready[first:i])
+                found.append(Bucket(moment, elements * itemsize, elements / whole))
+                first = i
+        return found
+
+
+def _parts(profile: Profile) -> list[tuple[str, str, object]]:
+    def key(timing: Timing) -> tuple[str, str, object]:
+        return timing.kind, timing.direction, timing.gradients
+
+    return [key(timing) for timing in profile.timings]

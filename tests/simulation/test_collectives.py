@@ -1,0 +1,66 @@
+"""Costs of the all-reduces and the network they run on, against counts by hand."""
+
+import pytest
+
+from pydtconv.simulation import ALGORITHMS, Network, allreduce
+
+NETWORK = Network(alpha=10.0, beta=2.0, gamma=1.0)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "ranks", "seconds"),
+    [
+        # two ranks: one exchange of all 8 bytes, or of 4 bytes there and 4 back
+        ("recursive_doubling", 2, 10 + 8 * 2 + 8 * 1),
+        ("rabenseifner", 2, 2 * 10 + 8 * 2 + 4 * 1),
+        ("ring", 2, 2 * 10 + 8 * 2 + 4 * 1),
+        # four: two rounds; 4 + 2 bytes there, 2 + 4 back; three rounds of 2 bytes, twice
+        ("recursive_doubling", 4, 2 * (10 + 8 * 2 + 8 * 1)),
+        ("rabenseifner", 4, 4 * 10 + 12 * 2 + 6 * 1),
+        ("ring", 4, 6 * 10 + 12 * 2 + 6 * 1),
+        # three: the third hands its bytes to a partner, two go on, and it gets the result
+        ("recursive_doubling", 3, (10 + 16 + 8) + (10 + 16 + 8) + (10 + 16)),
+        ("rabenseifner", 3, (10 + 16 + 8) + (20 + 16 + 4) + (10 + 16)),
+        ("ring", 3, 4 * 10 + 2 * (16 / 3) * 2 + (16 / 3) * 1),
+        ("best", 2, 10 + 8 * 2 + 8 * 1),
+        ("best", 4, 68),
+    ],
+)
+def test_costs(algorithm, ranks, seconds):
+    assert allreduce(8, ranks, NETWORK, algorithm) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_one_rank_and_a_perfect_network_cost_nothing(algorithm):
+    assert allreduce(1e9, 1, NETWORK, algorithm) == 0
+    assert allreduce(1e9, 7, Network(0, 0, 0), algorithm) == 0
+
+
+def test_misuse_is_told():
+    with pytest.raises(ValueError, match=r"expected one of best, ring, .*, got 'tree'"):
+        allreduce(8, 2, NETWORK, "tree")
+    with pytest.raises(ValueError, match="ranks: expected 1 or more, got 0"):
+        allreduce(8, 0, NETWORK)
+
+
+@pytest.mark.parametrize(
+    ("text", "alpha", "beta", "gamma"),
+    [
+        ("100Gbps:1.5us", 1.5e-6, 8e-11, 1e-10),
+        ("12.5GB/s:1500ns", 1.5e-6, 8e-11, 1e-10),
+        ("1Gbps:100us", 1e-4, 8e-9, 1e-10),
+        ("100Mbps:0.1ms:4GB/s", 1e-4, 8e-8, 2.5e-10),
+        (" 8bps:1s ", 1.0, 1.0, 1e-10),
+    ],
+)
+def test_networks_are_read(text, alpha, beta, gamma):
+    network = Network.parse(text)
+    assert (network.alpha, network.beta, network.gamma) == pytest.approx((alpha, beta, gamma))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "100Gbps", "100G:1us", "Gbps:1us", "100Gbps:1.5", "-1Gbps:1us", "0Gbps:1us", "fast:1us"]
+)
+def test_what_is_no_network_is_refused(text):
+    with pytest.raises(ValueError, match=r"network: expected BANDWIDTH:LATENCY such as 100Gbps:1.5us.*got '"):
+        Network.parse(text)
