@@ -18,7 +18,7 @@ LEVELS = [
     {"saving"},
     {"initializers", "regularizers", "constraints", "activations"},
     {"layers"},
-    {"losses", "metrics", "optimizers", "callbacks", "trainers", "profiling"},
+    {"losses", "metrics", "optimizers", "callbacks", "checkpoints", "trainers", "profiling"},
     {"models", "datasets", "backend", "simulation"},
     {"applications"},
     {"cli", "__main__"},

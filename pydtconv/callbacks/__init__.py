@@ -1,5 +1,6 @@
 """Callbacks with the names and arguments of `keras.callbacks`."""
 
+from pydtconv.callbacks.backup import BackupAndRestore
 from pydtconv.callbacks.callback import Callback, CallbackList
 from pydtconv.callbacks.checkpoint import ModelCheckpoint
 from pydtconv.callbacks.early_stopping import EarlyStopping
@@ -10,6 +11,7 @@ from pydtconv.callbacks.simple import LambdaCallback, TerminateOnNaN
 from pydtconv.callbacks.tensorboard import TensorBoard
 
 __all__ = [
+    "BackupAndRestore",
     "CSVLogger",
     "Callback",
     "CallbackList",

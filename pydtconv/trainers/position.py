@@ -10,12 +10,14 @@ from pydtconv.trainers.streams import Epochs
 
 class Position:
     """epoch: the running one, or the next one between two; finished: no epoch is to come, however many were wanted.
+    callbacks: all that fit calls.
 
     results: of the training steps of the running epoch once all are done, while its validation runs; else None.
     """
 
-    def __init__(self, epoch: int, batches: Epochs, validation: Epochs | None) -> None:
+    def __init__(self, epoch: int, batches: Epochs, validation: Epochs | None, callbacks: list[Any]) -> None:
         self.epoch = epoch
+        self.callbacks = callbacks
         self.finished = False
         self.results: dict[str, Any] | None = None
         self.batches = batches
@@ -37,6 +39,8 @@ class Position:
         """The running epoch is done."""
         self.epoch += 1
         self.results = None
+        if self.validation is not None:
+            self.validation.done = 0
 
     def get_state(self, finished: bool) -> dict[str, Any]:
         """Plain data and arrays.  Within validation, of which nothing is kept, the state before it."""

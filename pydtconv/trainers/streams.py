@@ -81,7 +81,7 @@ class StreamData:
             told = f"a {name} cannot be set to a position: training goes on with the batches that it gives next"
             warnings.warn(told, UserWarning, stacklevel=2)
             return self._batches(0)
-        if not self.indexed and not isinstance(self.source, (list, tuple)):
+        if not self.indexed:
             told = f"a {name} cannot be set to a position: its first {taken} batches are read again and left out"
             warnings.warn(told, UserWarning, stacklevel=2)
         elif self.indexed and not callable(getattr(self.source, "set_state", None)) and _reorders(self.source):

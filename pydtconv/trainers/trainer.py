@@ -86,7 +86,7 @@ class Trainer(BatchTrainer):
             validation=validation is not None,
         )
         self._set("stop_training", False)
-        self._set("position", Position(initial_epoch, epochs_of, validation))
+        self._set("position", Position(initial_epoch, epochs_of, validation, listeners.callbacks))
         try:
             listeners.on_train_begin()
             logs = self._fit_epochs(epochs, validation_freq, listeners)

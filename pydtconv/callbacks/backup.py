@@ -1,0 +1,137 @@
+"""Checkpoints of all of training, from which it goes on where it was broken off."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.callbacks.monitor import say
+from pydtconv.checkpoints import Checkpoints, restore_training, training_state
+from pydtconv.checkpoints.interrupts import Interrupts
+from pydtconv.utils.whole_file import training_goes_on
+
+
+class BackupAndRestore(Callback):
+    """Writes checkpoints into a folder; fit goes on from the newest one there, as if it had never been broken off.
+
+    backup_dir: a folder for this training alone, or a `checkpoints.Checkpoints` (which says how many files are kept).
+    save_freq: "epoch", a number of batches, or False for interrupts only.  double_checkpoint: keep the one before, too.
+    delete_checkpoint: take the checkpoints away when training has reached its end.
+
+    A checkpoint holds weights, the optimizer's state, the position within the epoch with the order of the data, random
+    states, metrics, callbacks and history: on equal threads the run that goes on has the bits of one that was not
+    broken off.  It is written after all other callbacks were called.  Damaged ones are passed over with a warning.
+    When the disk is full a warning says so, training goes on, and what was written before stays.  Nothing is written
+    where the loss is not finite.
+
+    On Ctrl-C or SIGTERM the step is finished, a checkpoint is written, and fit ends with KeyboardInterrupt or the exit
+    status 143; a second one ends at once.
+    """
+
+    runs_last = True
+
+    def __init__(
+        self,
+        backup_dir: str | Path | Checkpoints,
+        save_freq: str | int = "epoch",
+        double_checkpoint: bool = False,
+        delete_checkpoint: bool = True,
+    ) -> None:
+        super().__init__()
+        if not backup_dir:
+            raise ValueError(f"BackupAndRestore: expected backup_dir to be the name of a folder, got {backup_dir!r}")
+        if save_freq != "epoch" and save_freq is not False and not _is_count(save_freq):
+            raise ValueError(f"BackupAndRestore: expected save_freq 'epoch' or a number of batches, got {save_freq!r}")
+        if not isinstance(backup_dir, Checkpoints):
+            backup_dir = Checkpoints(backup_dir, keep=2 if double_checkpoint else 1)
+        self.checkpoints = backup_dir
+        self.backup_dir = str(self.checkpoints.folder)
+        self.save_freq = save_freq
+        self.double_checkpoint = double_checkpoint
+        self.delete_checkpoint = delete_checkpoint
+        self._interrupts = Interrupts()
+        self._state: dict[str, Any] | None = None
+        self._batches = 0
+        self._last_batch = -1
+        self._fitting = False
+
+    #: batches since the last checkpoint by save_freq
+    state_names = ("_batches", "_last_batch")
+
+    # --- going on --------------------------------------------------------------------------------------------------
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        self._batches, self._last_batch, self._fitting = 0, -1, True
+        self.checkpoints.prepare()
+        self._interrupts.hold()
+        path = self.checkpoints.latest(self._restore)
+        if path is None:
+            return
+        position = self.model.position
+        within = f", batch {position.steps}" if position.steps else ""
+        say(self.params.get("verbose"), f"going on with epoch {position.epoch + 1}{within}, from {path}")
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        restore_training(self.model, self._all(), state)
+        # what callbacks do at the beginning of the epoch has been done before the checkpoint
+        position = self.model.position
+        self._state = state if position.steps or position.results is not None else None
+
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
+        self._last_batch = -1
+        if self._state is not None:
+            restore_training(self.model, self._all(), self._state, position=False)
+            self._state = None
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        self._batches += batch - self._last_batch
+        self._last_batch = batch
+        due = _is_count(self.save_freq) and self._batches >= int(self.save_freq)
+        if due:
+            self._batches = 0
+        self._write(due, logs)
+
+    def on_test_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        if self._fitting:
+            self._write(False, None)
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        self._write(self.save_freq == "epoch", logs)
+
+    def _write(self, due: bool, logs: Logs | None) -> None:
+        """Writes a checkpoint where one is due, or where a signal asks for the end, which then comes."""
+        received = self._interrupts.received is not None
+        loss = (logs or {}).get("loss", 0.0)
+        if (due or received) and not np.isfinite(loss):
+            warnings.warn(f"BackupAndRestore: nothing is written: the loss is {loss}", UserWarning, stacklevel=2)
+        elif due or received:
+            finished = bool(self.model.stop_training) and not self.model.position.steps
+            with training_goes_on("BackupAndRestore"):
+                path = self.checkpoints.write(training_state(self.model, self._all(), finished))
+                if received:
+                    print(f"checkpoint: {path}", file=sys.stderr, flush=True)
+        if received:
+            self._interrupts.end()
+
+    def _all(self) -> list[Callback]:
+        return self.model.position.callbacks
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+    def on_train_end(self, logs: Logs | None = None) -> None:
+        if self._interrupts.received is not None:
+            self._interrupts.end()
+        if self.delete_checkpoint:
+            self.checkpoints.delete()
+
+    def release(self) -> None:
+        self._interrupts.release()
+        self._fitting, self._state = False, None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

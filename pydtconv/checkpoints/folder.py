@@ -1,0 +1,94 @@
+"""A folder of checkpoints: numbered, the last ones kept, damaged ones passed over."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
+from pydtconv.utils.whole_file import temporary_prefix
+
+_NAME = re.compile(r"checkpoint-(\d{6,})\.npz")
+_UNFINISHED = temporary_prefix(Path("checkpoint-*.npz"))
+
+
+class Checkpoints:
+    """The checkpoints in a folder of their own, of which the last `keep` stay.
+
+    They are numbered in the order in which they are written.  A new one is whole before an old one goes.
+    """
+
+    def __init__(self, folder: str | Path, keep: int = 1) -> None:
+        if not str(folder):
+            raise ValueError("checkpoints: expected the name of a folder, got an empty one")
+        if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
+            raise ValueError(f"checkpoints: expected keep to be an integer of 1 or more, got {keep!r}")
+        self.folder = Path(folder)
+        self.keep = keep
+        self._refused: set[Path] = set()
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files, the newest one first."""
+        if not self.folder.is_dir():
+            return []
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
+        return sorted(found, key=_number, reverse=True)
+
+    def prepare(self) -> None:
+        """Makes the folder and takes away what killed processes left unfinished.  Raises OSError where it cannot."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for path in self.folder.glob(f"{_UNFINISHED}*"):
+            path.unlink(missing_ok=True)
+
+    def write(self, state: Mapping[str, Any]) -> Path:
+        """Writes one more and takes away those that are too many.  Raises OSError, changing nothing, on a full disk."""
+        import pydtconv
+
+        newest = self.paths[:1]
+        path = self.folder / f"checkpoint-{_number(newest[0]) + 1 if newest else 1:06d}.npz"
+        now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+        write_checkpoint(path, state, {"pydtconv": pydtconv.__version__, "written": now})
+        whole = [other for other in self.paths if other not in self._refused]
+        for old in whole[self.keep :]:
+            old.unlink(missing_ok=True)
+        return path
+
+    def latest(self, use: Callable[[dict[str, Any]], None]) -> Path | None:
+        """Gives the newest state to `use`; where its file is damaged, or `use` raises CheckpointError, the one before.
+
+        A warning says of each that is refused why.  Returns the file in use; None where there are none at all.
+        Raises CheckpointError where all are refused.
+        """
+        reasons = []
+        for path in self.paths:
+            try:
+                use(read_checkpoint(path))
+            except CheckpointError as error:
+                self._refused.add(path)
+                reasons.append(str(error) if str(path) in str(error) else f"{path}: {error}")
+            else:
+                for reason in reasons:
+                    warnings.warn(f"checkpoint refused, the one before is used: {reason}", UserWarning, stacklevel=3)
+                return path
+        if reasons:
+            raise CheckpointError("no checkpoint can be used: " + "; ".join(reasons))
+        return None
+
+    def delete(self) -> None:
+        """Takes all checkpoints away, and the folder where nothing else is in it."""
+        for path in self.paths:
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
+
+def _number(path: Path) -> int:
+    match = _NAME.fullmatch(path.name)
+    assert match is not None
+    return int(match[1])

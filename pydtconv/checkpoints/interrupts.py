@@ -1,0 +1,52 @@
+"""Ctrl-C and termination while training: held back until the step is done, so that a checkpoint can be written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from types import FrameType
+from typing import Any, NoReturn
+
+_TEXT = "\n%s: training ends after this step, with a checkpoint; once more ends it at once\n"
+
+
+class Interrupts:
+    """Notes SIGINT and SIGTERM; a second one ends at once.
+
+    Only in the main thread, and only where the program has no handler of its own.
+    received: the signal's number, None while there was none.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def hold(self) -> None:
+        """From here on signals are noted."""
+        self.received = None
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number, default in (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL):
+            if number not in self._before and signal.getsignal(number) is default:
+                self._before[number] = signal.signal(number, self._note)
+
+    def release(self) -> None:
+        """Puts the former handlers back."""
+        while self._before:
+            signal.signal(*self._before.popitem())
+
+    def end(self) -> NoReturn:
+        """Ends as the signal would have: by KeyboardInterrupt, or with the exit status 143."""
+        number, self.received = self.received, None
+        self.release()
+        if number == signal.SIGTERM:
+            raise SystemExit(128 + number)
+        raise KeyboardInterrupt
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:
+            self.received = number
+            self.end()
+        self.received = number
+        os.write(2, (_TEXT % signal.Signals(number).name).encode())  # print may be what was interrupted

@@ -1,0 +1,150 @@
+"""Everything that training depends on, taken out of a model within `fit` and put back into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv.checkpoints.files import CheckpointError
+from pydtconv.graph.variable import Variable
+from pydtconv.metrics import Mean
+from pydtconv.utils import random
+
+
+class MismatchError(CheckpointError):
+    """A whole checkpoint of another model or another optimizer."""
+
+
+def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False) -> dict[str, Any]:
+    """The state of a model that is being trained, as plain data and arrays (views, valid until the next step).
+
+    weights and other variables, the optimizer's slots, learning rate and iterations, the position in epoch and data
+    with the data's order, states of random numbers, of metrics and of callbacks.
+    """
+    run = model._steps.memory.state
+    return {
+        "position": model.position.get_state(finished),
+        "weights": {f"{path}/{i}": variable.value for path, i, variable in _variables(model)},
+        "optimizer": _optimizer_state(model.optimizer),
+        "random": random.get_state(),
+        "run": {"seed": run.seed, "step": run.step},
+        "layer_seeds": {path: layer.own_seed for path, layer in _seeded(model)},
+        "metrics": _metrics_state(model) if model.position.steps else None,
+        "callbacks": {name: callback.get_state() for name, callback in _named(callbacks)},
+    }
+
+
+def check_state(model: Any, state: Mapping[str, Any]) -> None:
+    """Raises MismatchError, naming expected and found, where the state is of another model or optimizer."""
+    wanted = {f"{path}/{i}": variable for path, i, variable in _variables(model)}
+    _check_arrays(f"model {model.name!r}", wanted, state["weights"])
+    found = state["optimizer"]
+    kind = type(model.optimizer).__name__
+    if found["kind"] != kind:
+        raise MismatchError(f"expected the state of the optimizer {kind}, found that of {found['kind']}")
+    slots = {str(i): variable for i, variable in enumerate(model.optimizer.variables)}
+    _check_arrays(f"optimizer {kind}", slots, found["variables"])
+    if state["metrics"] is not None:
+        losses = len(model._loss_trackers)
+        metrics = [type(m).__name__ for m in model.metrics[: len(model.metrics) - losses]]
+        kinds = state["metrics"]["kinds"]
+        kept = kinds[: len(kinds) - len(state["metrics"]["losses"])]
+        if metrics != kept:
+            raise MismatchError(f"expected the metrics {metrics} within an epoch, found {kept}")
+
+
+def restore_training(model: Any, callbacks: Sequence[Any], state: Mapping[str, Any], position: bool = True) -> None:
+    """Puts a state back into a model within `fit`.
+
+    position: False within an epoch that was begun with it, when what callbacks did at its beginning is put right.
+    Raises MismatchError where it is of another model, and ValueError where an epoch going on was of other batches,
+    before anything is changed.
+    """
+    check_state(model, state)
+    if position:
+        model.position.set_state(state["position"])
+    for path, i, variable in _variables(model):
+        variable.assign(state["weights"][f"{path}/{i}"])
+    for i, variable in enumerate(model.optimizer.variables):
+        variable.assign(state["optimizer"]["variables"][str(i)])
+    run = model._steps.memory.state
+    run.seed, run.step = state["run"]["seed"], state["run"]["step"]
+    _restore_seeds(model, state["layer_seeds"])
+    if state["metrics"] is not None:
+        _restore_metrics(model, state["metrics"])
+    for name, callback in _named(callbacks):
+        if name in state["callbacks"]:
+            callback.set_state(state["callbacks"][name])
+    random.set_state(state["random"])
+
+
+def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
+    """(path of the layer, index, variable) of the model and all layers inside."""
+    from pydtconv.models.object_paths import walk
+
+    for path, layer in walk(model):
+        for i, variable in enumerate(layer._own_variables()):
+            yield path or "model", i, variable
+
+
+def _seeded(model: Any) -> Iterator[tuple[str, Any]]:
+    """(path, layer) of the layers that have drawn a seed for themselves."""
+    from pydtconv.models.object_paths import walk
+
+    for path, layer in walk(model):
+        if getattr(layer, "own_seed", None) is not None and getattr(layer, "seed", 0) is None:
+            yield path, layer
+
+
+def _restore_seeds(model: Any, seeds: Mapping[str, int]) -> None:
+    changed = False
+    for path, layer in _seeded(model):
+        if path in seeds and layer.own_seed != seeds[path]:
+            layer.own_seed = seeds[path]
+            changed = True
+    if changed:
+        model._steps.forget()  # seeds are part of the steps that were traced
+
+
+def _metrics_state(model: Any) -> dict[str, Any]:
+    """Of the metrics within an epoch; between two they are set back anyway."""
+    kinds = [type(metric).__name__ for metric in model.metrics]
+    return {"kinds": kinds, "losses": list(model._loss_trackers), "states": [m.get_state() for m in model.metrics]}
+
+
+def _restore_metrics(model: Any, kept: Mapping[str, Any]) -> None:
+    for name in kept["losses"]:
+        model._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
+    for metric, state in zip(model.metrics, kept["states"], strict=True):
+        metric.set_state(state)
+
+
+def _optimizer_state(optimizer: Any) -> dict[str, Any]:
+    values = {str(i): variable.value for i, variable in enumerate(optimizer.variables)}
+    return {"kind": type(optimizer).__name__, "variables": values}
+
+
+def _named(callbacks: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """(name, callback): the class and the how-manieth of it."""
+    counts: dict[str, int] = {}
+    for callback in callbacks:
+        kind = type(callback).__name__
+        counts[kind] = counts.get(kind, -1) + 1
+        yield f"{kind}/{counts[kind]}", callback
+
+
+def _check_arrays(what: str, wanted: Mapping[str, Variable], found: Mapping[str, np.ndarray]) -> None:
+    if wanted.keys() != found.keys():
+        other = sorted(wanted.keys() ^ found.keys())
+        raise MismatchError(
+            f"{what}: expected {len(wanted)} variables, found {len(found)}, which differ in {', '.join(other[:3])}"
+        )
+    for name, variable in wanted.items():
+        value = found[name]
+        if variable.shape != value.shape or variable.dtype != value.dtype.name:
+            raise MismatchError(
+                f"{what}: {variable.path} ({name}): expected {variable.dtype} {variable.shape}, "
+                f"found {value.dtype} {value.shape}"
+            )

@@ -1,0 +1,371 @@
+"""BackupAndRestore: a run that is broken off and goes on has the bits of one that is not."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import callbacks, layers, metrics, optimizers, utils
+from pydtconv.checkpoints import CheckpointError, Checkpoints
+from tests.disks import file_size_limit
+
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(75, 8, 8, 3)).astype("float32")
+Y = RNG.integers(0, 4, 75)
+EPOCHS, BATCH = 3, 10  # seven whole batches and half of one
+
+
+class Broken(Exception):
+    pass
+
+
+class Break(callbacks.Callback):
+    """Raises before a step, as a crash would."""
+
+    def __init__(self, epoch, batch):
+        self.at, self.epoch = (epoch, batch), 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if (self.epoch, batch) == self.at:
+            raise Broken
+
+
+class Results(callbacks.Callback):
+    """The results of every step, the last time that it was taken."""
+
+    def __init__(self):
+        self.of, self.epoch = {}, 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.of[self.epoch, batch] = dict(logs)
+
+
+def network(optimizer="adam", **compiled):
+    model = pydtconv.Sequential(
+        [
+            layers.Input((8, 8, 3)),
+            layers.RandomFlip("horizontal"),
+            layers.RandomCrop(7, 7),
+            layers.GaussianNoise(0.1),
+            layers.Conv2D(6, 3, kernel_regularizer="l2"),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.Dropout(0.3),
+            layers.Flatten(),
+            layers.Dense(4, activation="softmax"),
+        ]
+    )
+    model.compile(optimizer, "sparse_categorical_crossentropy", **({"metrics": ["accuracy"]} | compiled))
+    return model
+
+
+def state_of(model, history):
+    """Everything that must be equal to the last bit."""
+    values = [variable.value for variable in [*model.variables, *model.optimizer.variables]]
+    return [value.tobytes() for value in values], repr(history.history), history.epoch
+
+
+def fit(model, folder, *others, save_freq=3, data=(X, Y), **arguments):
+    x, y = data
+    batch = {} if y is None else {"batch_size": BATCH}
+    backup = callbacks.BackupAndRestore(folder, save_freq=save_freq)
+    options = {"epochs": EPOCHS, "verbose": 0, "callbacks": [backup, *others], **batch, **arguments}
+    return model.fit(x, y, **options)
+
+
+def check_resumed(folder, make=network, at=(1, 4), others=lambda: [], data=lambda: (X, Y), **arguments):
+    """Trains without a break, and with one at (epoch, batch), the second part from other seeds; compares all."""
+    utils.set_random_seed(1)
+    whole, steps = make(), Results()
+    expected = state_of(whole, fit(whole, folder / "whole", steps, *others(), data=data(), **arguments))
+    assert not (folder / "whole").exists()
+
+    utils.set_random_seed(1)
+    again = Results()
+    with pytest.raises(Broken):
+        fit(make(), folder / "broken", again, *others(), Break(*at), data=data(), **arguments)
+    assert list((folder / "broken").iterdir())
+    utils.set_random_seed(2)
+    resumed = make()
+    found = state_of(resumed, fit(resumed, folder / "broken", again, *others(), data=data(), **arguments))
+    assert found[1:] == expected[1:]
+    assert found[0] == expected[0]
+    assert repr(sorted(again.of.items())) == repr(sorted(steps.of.items()))
+    return resumed
+
+
+OPTIMIZERS = {
+    "sgd": lambda: optimizers.SGD(0.01),
+    "momentum": lambda: optimizers.SGD(0.01, momentum=0.9, nesterov=True, weight_decay=1e-3),
+    "rmsprop": lambda: optimizers.RMSprop(momentum=0.5, centered=True),
+    "adam": lambda: optimizers.Adam(amsgrad=True),
+    "adamw": lambda: optimizers.AdamW(),
+    "adamax": lambda: optimizers.Adamax(),
+    "nadam": lambda: optimizers.Nadam(),
+    "adagrad": lambda: optimizers.Adagrad(),
+    "adadelta": lambda: optimizers.Adadelta(),
+    "ftrl": lambda: optimizers.Ftrl(),
+    "lion": lambda: optimizers.Lion(),
+    "average": lambda: optimizers.SGD(0.01, use_ema=True, ema_overwrite_frequency=5),
+    "accumulation": lambda: optimizers.Adam(gradient_accumulation_steps=3, clipnorm=0.1),
+    "schedule": lambda: optimizers.SGD(optimizers.schedules.CosineDecay(0.05, 20)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer(name, tmp_path):
+    check_resumed(tmp_path, lambda: network(OPTIMIZERS[name]()))
+
+
+def test_every_optimizer_is_among_them():
+    kinds = {type(make()).__name__ for make in OPTIMIZERS.values()}
+    assert kinds == {name for name in optimizers.__all__ if name[0].isupper()} - {"Optimizer"}
+
+
+@pytest.mark.parametrize("save_freq", ["epoch", 1, 5, 8])
+@pytest.mark.parametrize("at", [(1, 0), (1, 1), (1, 7), (2, 7)], ids=str)
+def test_at_any_place(save_freq, at, tmp_path):
+    check_resumed(tmp_path, at=at, save_freq=save_freq, validation_data=(X[:20], Y[:20]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"shuffle": False},
+        {"shuffle": "batch"},
+        {"steps_per_epoch": 4, "at": (1, 2)},
+        {"steps_per_epoch": 2, "at": (2, 1), "save_freq": 1},
+        {"steps_per_epoch": 2, "at": (2, 0), "save_freq": "epoch"},
+        {"class_weight": {0: 2.0, 3: 0.5}},
+        {"validation_split": 0.2, "validation_steps": 1, "validation_batch_size": 4},
+        {"validation_split": 0.2, "validation_freq": 2},
+    ],
+    ids=str,
+)
+def test_arguments_of_fit(arguments, tmp_path):
+    check_resumed(tmp_path, **arguments)
+
+
+def test_steps_per_execution(tmp_path):
+    check_resumed(tmp_path, lambda: network(steps_per_execution=3), at=(1, 6), save_freq=2)
+
+
+def test_metrics_within_an_epoch(tmp_path):
+    def make():
+        inputs = layers.Input((8, 8, 3))
+        x = layers.Dropout(0.2)(layers.GlobalAveragePooling2D()(layers.Conv2D(4, 3)(inputs)))
+        outputs = [layers.Dense(4, "softmax", name="a")(x), layers.Dense(1, "sigmoid", name="b")(x)]
+        model = pydtconv.Model(inputs, outputs)
+        labels = [metrics.AUC(multi_label=True, name="u"), metrics.F1Score(), metrics.Recall(name="r")]
+        signs = [metrics.AUC(name="v"), metrics.Precision([0.3, 0.6], name="p"), metrics.MeanSquaredError()]
+        model.compile("adam", ["categorical_crossentropy", "binary_crossentropy"], metrics=[labels, signs])
+        return model
+
+    targets = [np.eye(4, dtype="float32")[Y], (Y[:, None] > 1).astype("float32")]
+    resumed = check_resumed(tmp_path, make, data=lambda: (X, targets), validation_data=(X, targets))
+    assert len(resumed.metrics) == 9
+
+
+def test_callbacks_go_on(tmp_path):
+    def others():
+        return [
+            callbacks.EarlyStopping("loss", patience=1, min_delta=10, restore_best_weights=True),
+            callbacks.ReduceLROnPlateau("loss", patience=1, min_delta=10, factor=0.5, cooldown=1),
+            callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.9),
+            callbacks.ModelCheckpoint(tmp_path / "best.keras", "loss", save_best_only=True, mode="max"),
+        ]
+
+    for save_freq in "epoch", 3:
+        (folder := tmp_path / str(save_freq)).mkdir()
+        resumed = check_resumed(folder, others=others, save_freq=save_freq, epochs=6, at=(1, 4))
+        assert resumed.history.epoch == [0, 1]  # stopped early
+
+
+def test_training_that_was_stopped_early_is_not_gone_on_with(tmp_path):
+    def run():
+        utils.set_random_seed(1)
+        model = network()
+        backup = callbacks.BackupAndRestore(tmp_path, delete_checkpoint=False)
+        stop = callbacks.EarlyStopping("loss", patience=0, min_delta=10)
+        return model, model.fit(X, Y, epochs=5, verbose=0, callbacks=[backup, stop])
+
+    first, second = run(), run()
+    assert first[1].epoch == second[1].epoch == [0, 1]
+    assert state_of(*first) == state_of(*second)
+
+
+def test_a_finished_training_goes_on_with_more_epochs(tmp_path):
+    def run(epochs, folder, seed):
+        utils.set_random_seed(seed)
+        model = network()
+        backup = callbacks.BackupAndRestore(folder, delete_checkpoint=False)
+        return state_of(model, model.fit(X, Y, epochs=epochs, verbose=0, callbacks=[backup]))
+
+    run(2, tmp_path / "a", 1)
+    assert run(4, tmp_path / "a", 2) == run(4, tmp_path / "b", 1)
+    assert run(4, tmp_path / "a", 3) == run(4, tmp_path / "b", 4)
+
+
+def test_the_csv_file_has_each_epoch_once(tmp_path):
+    log = tmp_path / "log.csv"
+    check_resumed(tmp_path, others=lambda: [callbacks.CSVLogger(log)], at=(2, 1), save_freq=5)
+    assert [line.split(",")[0] for line in log.read_text().splitlines()] == ["epoch", "0", "1", "2"]
+
+
+class Shuffled(utils.PyDataset):
+    """Batches in an order that changes between epochs, as Keras's documentation shows it."""
+
+    def __init__(self, **arguments):
+        super().__init__(**arguments)
+        self.order = np.arange(len(X))
+
+    def __len__(self):
+        return 7
+
+    def __getitem__(self, index):
+        chosen = self.order[index * 10 : index * 10 + 10]
+        return X[chosen], Y[chosen]
+
+    def on_epoch_end(self):
+        np.random.shuffle(self.order)  # noqa: NPY002
+
+
+class Kept(Shuffled):
+    def get_state(self):
+        return {"order": self.order}
+
+    def set_state(self, state):
+        self.order = state["order"].copy()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_data_sets_with_a_state(workers, shuffle, tmp_path):
+    check_resumed(tmp_path, data=lambda: (Kept(workers=workers), None), shuffle=shuffle)
+
+
+def test_folders_of_images(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for i in range(30):
+        (tmp_path / "images" / str(i % 3)).mkdir(parents=True, exist_ok=True)
+        pixels = RNG.integers(0, 255, (9, 9, 3), dtype=np.uint8)
+        image.fromarray(pixels).save(tmp_path / "images" / str(i % 3) / f"{i}.png")
+
+    def data():
+        options = {"image_size": (8, 8), "batch_size": 4, "verbose": False}
+        return utils.image_dataset_from_directory(tmp_path / "images", **options), None
+
+    check_resumed(tmp_path, data=data)
+    check_resumed(tmp_path / "epoch", data=data, save_freq="epoch")
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (lambda: (Shuffled(), None), r"Shuffled changes between epochs and has no get_state"),
+        (lambda: (((X[:10], Y[:10]) for _ in range(100)), None), "a generator cannot be set to a position: training"),
+        (lambda: (Restarting(), None), "a Restarting cannot be set to a position: its first 3 batches are read again"),
+    ],
+    ids=["shuffling", "generator", "iterable"],
+)
+def test_data_without_a_position_is_told_of(data, told, tmp_path):
+    with pytest.raises(Broken):
+        fit(network(), tmp_path, Break(1, 4), data=data(), steps_per_epoch=7, save_freq=10)
+    with pytest.warns(UserWarning, match=told):
+        history = fit(network(), tmp_path, data=data(), steps_per_epoch=7)
+    assert len(history.epoch) == EPOCHS
+
+
+class Restarting:
+    def __iter__(self):
+        return iter([(X[:10], Y[:10])] * 7)
+
+
+def test_another_model_or_optimizer_or_batch_size_is_refused(tmp_path):
+    with pytest.raises(Broken):
+        fit(network(), tmp_path, Break(1, 4))
+    other = pydtconv.Sequential([layers.Input((8, 8, 3)), layers.Flatten(), layers.Dense(4, "softmax")])
+    other.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    before = other.get_weights()
+    with pytest.raises(CheckpointError, match=r"model 'sequential.*': expected 2 variables, found 8"):
+        fit(other, tmp_path)
+    assert all(map(np.array_equal, before, other.get_weights()))
+    with pytest.raises(CheckpointError, match="expected the state of the optimizer SGD, found that of Adam"):
+        fit(network("sgd"), tmp_path)
+    with pytest.raises(CheckpointError, match="expected the metrics"):
+        fit(network(metrics=["mse"]), tmp_path)
+    model = network()
+    before = model.get_weights()
+    with pytest.raises(ValueError, match="batch_size: expected 10, as in the epoch that is to be gone on with, got 15"):
+        fit(model, tmp_path, batch_size=15)
+    assert all(map(np.array_equal, before, model.get_weights()))
+
+
+def test_a_torn_checkpoint_is_passed_over(tmp_path):
+    utils.set_random_seed(1)
+    whole = network()
+    expected = state_of(whole, fit(whole, tmp_path / "whole"))
+    folder = Checkpoints(tmp_path / "kept", keep=3)
+    utils.set_random_seed(1)
+    with pytest.raises(Broken):
+        fit(network(), folder, Break(2, 2))
+    torn = folder.paths[0]
+    torn.write_bytes(torn.read_bytes()[:-100])
+    resumed = network()
+    with pytest.warns(UserWarning, match="checkpoint refused, the one before is used"):
+        history = fit(resumed, folder)
+    assert state_of(resumed, history) == expected
+
+
+def test_a_full_disk_warns_and_training_goes_on(tmp_path):
+    with pytest.raises(Broken):
+        fit(network(), tmp_path / "backup", Break(1, 0), save_freq="epoch")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "backup").iterdir()}
+    left = {}
+
+    class Look(callbacks.Callback):
+        runs_last = True
+
+        def on_epoch_end(self, epoch, logs=None):
+            left.update({path.name: path.read_bytes() for path in (tmp_path / "backup").iterdir()})
+
+    best = callbacks.ModelCheckpoint(tmp_path / "a.weights.h5", save_weights_only=True)
+    with file_size_limit(4096), pytest.warns(UserWarning, match="NOT WRITTEN, training goes on") as warned:
+        history = fit(network(), tmp_path / "backup", best, Look(), save_freq="epoch")
+    assert history.epoch == [0, 1, 2]
+    assert left == before
+    told = [str(warning.message) for warning in warned]
+    assert len(told) == 4
+    assert {text.split(":")[0] for text in told} == {"BackupAndRestore", "ModelCheckpoint"}
+    assert all("File too large" in text and str(tmp_path) in text for text in told)
+    assert not (tmp_path / "a.weights.h5").exists()
+
+
+def test_nothing_is_written_when_the_loss_is_not_finite(tmp_path):
+    with pytest.warns(UserWarning, match="nothing is written: the loss is nan"):
+        fit(network(), tmp_path, data=(X * np.nan, Y), save_freq="epoch")
+    assert not list(tmp_path.glob("*.npz"))
+
+
+def test_files_kept_and_deleted(tmp_path):
+    def kept(folder, **arguments):
+        network().fit(X, Y, epochs=4, verbose=0, callbacks=[callbacks.BackupAndRestore(folder, **arguments)])
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else None
+
+    assert kept(tmp_path / "a") is None
+    assert kept(tmp_path / "b", delete_checkpoint=False) == ["checkpoint-000004.npz"]
+    double = kept(tmp_path / "c", delete_checkpoint=False, double_checkpoint=True)
+    assert double == ["checkpoint-000003.npz", "checkpoint-000004.npz"]
+
+
+@pytest.mark.parametrize("save_freq", ["batch", 0, -1, True, 1.5, None])
+def test_wrong_arguments(save_freq, tmp_path):
+    with pytest.raises(ValueError, match="expected save_freq 'epoch' or a number of batches"):
+        callbacks.BackupAndRestore(tmp_path, save_freq=save_freq)
+    with pytest.raises(ValueError, match="expected backup_dir to be the name of a folder"):
+        callbacks.BackupAndRestore("")
