@@ -61,6 +61,7 @@ class Profiler(Callback):
         self._seen: Counter[int] = Counter()
         self._record: _Record | None = None
         self._started = self._part_started = self._index = 0
+        self._again = False
         self._given = model
 
     # --- where it is put -------------------------------------------------------------------------------------------
@@ -135,13 +136,14 @@ class Profiler(Callback):
         return note
 
     def before(self, index: int, step: Step) -> None:
-        self._index = index
+        self._index, self._again = index, step.direction == "recompute"
         self._started = self._part_started = _now()
 
     def _part_done(self, name: str) -> None:
         now = _now()
         if self._record is not None:
-            self._record.parts[self._index, name] = (self._part_started, now)
+            part = name.replace("forward", "recompute") if self._again else name
+            self._record.parts[self._index, part] = (self._part_started, now)
         self._part_started = now
 
     def after(self, index: int, step: Step) -> None:

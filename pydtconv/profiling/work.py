@@ -13,10 +13,10 @@ _NOTHING = Cost(0, 0)
 
 def cost_of(step: Step, part: str) -> Cost:
     """Arithmetic of a part; "copy" and "add" and what only moves bytes have none."""
-    if step.direction not in ("forward", "backward"):
-        return _NOTHING
     specs = [tensor.spec for tensor in step.node.inputs]
-    return step.node.op.cost(step.direction, *specs).get(part, _NOTHING)
+    if step.direction in ("forward", "recompute"):
+        return step.node.op.cost("forward", *specs).get("forward" if part == "recompute" else part, _NOTHING)
+    return step.node.op.cost("backward", *specs).get(part, _NOTHING) if step.direction == "backward" else _NOTHING
 
 
 def bytes_of(step: Step, part: str) -> int:
@@ -29,9 +29,9 @@ def bytes_of(step: Step, part: str) -> int:
         return _total(x, y)
     if step.direction == "add":
         return _total(x, y, y)
-    if part == "forward_bias":
+    if part in ("forward_bias", "recompute_bias"):
         return _total(y, y, x[2:])
-    if step.direction == "forward":
+    if step.direction in ("forward", "recompute"):
         return _total(x, y, step.saved.values())
     if part == "backward_bias":
         slope = any(view is not None for view in y)  # dy is multiplied by the activation's slope, in place

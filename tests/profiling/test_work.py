@@ -4,7 +4,12 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import layers
+from pydtconv.graph import build_plan
+from pydtconv.graph.rewrite import rewrite
+from pydtconv.profiling import Profiler
 from pydtconv.profiling.work import bytes_of, cost_of
+from tests.graph.networks import NETWORKS
+from tests.graph.test_networks import trace
 
 N, H, CI, CO = 4, 8, 3, 16
 X, Y = 4 * N * H * H * CI, 4 * N * H * H * CO  # bytes of the images, of what a layer computes
@@ -67,8 +72,6 @@ def test_accumulated_gradients_are_read_too():
 
 def test_costs_of_all_parts_of_a_step_are_found():
     """The parts under which passes announce themselves are those for which costs are told."""
-    from pydtconv.profiling import Profiler
-
     inputs = keras.Input((H, H, CI))
     x = layers.Conv2DTranspose(CO, 3, padding="same", activation="relu")(inputs)
     x = layers.DepthwiseConv2D(3, padding="same")(layers.Conv2D(CO, 3)(x))
@@ -89,3 +92,17 @@ def test_costs_of_all_parts_of_a_step_are_found():
             found.setdefault(timing.kind, set()).add(timing.direction)
             assert timing.bytes > 0
     assert found == expected
+
+
+def test_what_backward_computes_again_is_told_apart():
+    graph = trace(NETWORKS["plain"](16, 4), "plain", 16, N)
+    rewrite(graph)
+    marks = [tensor for node in graph.nodes if node.op.name == "conv" for tensor in node.outputs]
+    plan = build_plan(graph, recompute=marks)
+    again = [step for step in plan.steps if step.direction == "recompute" and step.node.op.name == "conv"]
+    assert again
+    for step in again:
+        forward = next(other for other in plan.steps if other.node is step.node and other.direction == "forward")
+        assert bytes_of(step, "recompute") == bytes_of(forward, "forward")
+        assert cost_of(step, "recompute") == cost_of(forward, "forward")
+        assert cost_of(step, "recompute").flops > 0
