@@ -106,4 +106,10 @@ def default_num_threads() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def threads_are_set() -> bool:
+    """Whether the environment or `set_num_threads` says how many threads to use, and not the number of cores."""
+    named = any(os.environ.get(name, "").strip() for name in ("PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"))
+    return named or num_threads() != default_num_threads()
+
+
 set_num_threads(default_num_threads())

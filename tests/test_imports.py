@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 # what a part may import of the package; parts of one row may import each other
 LEVELS = [
     {"_ext"},
-    {"config", "naming", "tree"},
+    {"config", "naming", "tree", "replica"},
     {"utils"},
     {"microkernels", "gemm"},
     {"conv"},
@@ -20,6 +20,7 @@ LEVELS = [
     {"layers"},
     {"losses", "metrics", "optimizers", "callbacks", "checkpoints", "trainers", "profiling"},
     {"models", "datasets", "backend", "simulation"},
+    {"distribution"},
     {"applications"},
     {"cli", "__main__"},
 ]

@@ -19,6 +19,7 @@ class BatchNormalization(Layer):
 
     In training mean and variance are the batch's, and the moving ones become moving * momentum + batch *
     (1 - momentum); otherwise, and when `trainable` is False, they are the moving ones.
+    synchronized: where several processes train the model, the batch is that of all of them, not this process's part.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class BatchNormalization(Layer):
             scale=self.gamma is not None,
             center=self.beta is not None,
             frozen=not (training and self.trainable),
+            synchronized=self.synchronized,
         )
         weights = [w for w in (self.gamma, self.beta, self.moving_mean, self.moving_variance) if w is not None]
         y = op(x, *weights)

@@ -9,7 +9,7 @@ from pydtconv.ops.convolution_transpose import ConvTranspose
 from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.linear import Dense, MatMul
-from pydtconv.ops.loss_sums import L1L2Penalty, WeightedMean, WeightedSum
+from pydtconv.ops.loss_sums import L1L2Penalty, Portion, WeightedMean, WeightedSum
 from pydtconv.ops.losses import CrossEntropy, ElementwiseLoss, SigmoidCrossEntropy, SoftmaxCrossEntropy
 from pydtconv.ops.normalization import BatchNorm
 from pydtconv.ops.pooling import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool

@@ -110,6 +110,40 @@ class L1L2Penalty(Op):
 
 
 @dataclass(frozen=True)
+class Portion(Op):
+    """Scalar -> scalar times this process's portion of the global batch, `RunState.portions[kind]`.
+
+    The mean over the samples of one process becomes its part of the mean over all of them: the parts of all processes
+    sum up to the loss of the global batch, and so do their gradients.
+    """
+
+    kind: str = "samples"
+
+    accumulates = (0,)
+
+    def infer(self, *inputs: Spec) -> Spec:
+        if inputs[0].shape != ():
+            raise ValueError(f"Portion: expected a scalar, got shape {inputs[0].shape}")
+        return inputs[0]
+
+    def forward(self, p: Pass) -> Call:
+        x, y, run = p.x[0], p.y[0], p.run
+
+        def scale() -> None:
+            y[...] = run.portions.get(self.kind, 1.0) * float(x)
+
+        return scale
+
+    def backward(self, p: Pass) -> Call:
+        dy, dx, run, accumulate = p.dy[0], p.dx[0], p.run, adds(p.accumulate, 0)
+
+        def scale() -> None:
+            dx[...] = run.portions.get(self.kind, 1.0) * float(dy) + (float(dx) if accumulate else 0.0)
+
+        return scale
+
+
+@dataclass(frozen=True)
 class WeightedSum(Op):
     """Scalars -> sum of weights[i] * scalar i: the total of losses and penalties.  An empty `weights` means all 1."""
 

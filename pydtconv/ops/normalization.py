@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -37,6 +37,7 @@ class BatchNorm(Op):
     Inputs: x (..., c), gamma (c) if `scale`, beta (c) if `center`, moving_mean (c), moving_variance (c).
     In a training pass, unless `frozen`, mean and biased variance are those of x and the moving ones are updated:
     moving = moving * momentum + batch * (1 - momentum).  Otherwise the moving ones are used.
+    synchronized: the statistics are those of the global batch, by the run's Synchronizer, where there is one.
 
     Passes over memory: training forward reads x twice (statistics, application) and writes y, otherwise x is read once
     and y may take x's place.  Backward reads x and dy twice and writes dx, which may take dy's place; "sigmoid" and
@@ -50,7 +51,7 @@ class BatchNorm(Op):
     scale: bool = True
     center: bool = True
     frozen: bool = False
-    synchronizer: Synchronizer | None = field(default=None, compare=False)
+    synchronized: bool = False
 
     inplace = (0,)
     inplace_backward = (0,)
@@ -115,6 +116,7 @@ class BatchNorm(Op):
         mean, inverse, scale = p.saved["mean"], p.saved["inverse"], p.saved["scale"]
         code = ACTIVATION_CODES[self.activation]
         assert p.workspace is not None
+        run_state = p.run
         (variance,), rest = carve(p.workspace, 1, x.shape[1], x.dtype)
         application = (x, mean, scale, beta, code, self.alpha, y)
 
@@ -125,8 +127,8 @@ class BatchNorm(Op):
 
         def train() -> None:
             norm.batchnorm_statistics(x, mean, variance, rest)
-            if self.synchronizer is not None:
-                self.synchronizer.moments(mean, variance, x.shape[0])
+            if self.synchronized and run_state.synchronizer is not None:
+                run_state.synchronizer.moments(mean, variance, x.shape[0])
             norm.batchnorm_scale(variance, gamma, self.epsilon, inverse, scale)
             norm.batchnorm_moving(mean, variance, self.momentum, moving_mean, moving_variance)
             norm.batchnorm_apply(*application)
@@ -164,7 +166,7 @@ class BatchNorm(Op):
         (sum_dy, sum_dy_xhat), rest = carve(p.workspace, 2, x.shape[1], x.dtype)
         y = None if self.activation in _FROM_INPUT else y
         common = (x, y, dy, mean, inverse, scale, beta, code, self.alpha)
-        rows = x.shape[0]
+        rows, run_state = x.shape[0], p.run
 
         def run() -> None:
             if dgamma is not None or dbeta is not None or not self.frozen:
@@ -176,7 +178,9 @@ class BatchNorm(Op):
             if self.frozen:
                 norm.batchnorm_backward_apply(*common, None, None, rows, accumulate, dx)
                 return
-            count = rows if self.synchronizer is None else self.synchronizer.sums(sum_dy, sum_dy_xhat, rows)
+            count = rows
+            if self.synchronized and run_state.synchronizer is not None:
+                count = run_state.synchronizer.sums(sum_dy, sum_dy_xhat, rows)
             norm.batchnorm_backward_apply(*common, sum_dy, sum_dy_xhat, count, accumulate, dx)
 
         return run

@@ -9,18 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config, tree
+from pydtconv import config, replica, tree
 from pydtconv.utils.random import next_seed
 
 
 @dataclass
 class Batch:
-    """size samples: inputs x, targets y and sample weights, each an array, a nested structure of arrays, or None."""
+    """size samples: inputs x, targets y and sample weights, each an array, a nested structure of arrays, or None.
+
+    Where several processes train, these are one process's share of a batch of `total` samples, from `offset` on.  A
+    share of size 0 holds a sample nevertheless, which stands in so that there is something to run, and does not count.
+    """
 
     x: Any
     y: Any
     sample_weight: Any
     size: int
+    total: int = -1
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.total < 0:
+            self.total = self.size
 
 
 def to_arrays(name: str, data: Any) -> Any:
@@ -163,9 +173,7 @@ class ArrayData:
         if self.shuffle == "batch" and order is not None:
             starts, order = order.tolist(), None
         for start in starts[skip:]:
-            stop = min(start + self.batch_size, self.samples)
-            leaves = self._slices(start, stop) if order is None else self._gathered(order[start:stop])
-            yield self._packed(leaves, stop - start)
+            yield self._share(start, min(start + self.batch_size, self.samples), order)
 
     def get_state(self, going: bool) -> dict[str, Any]:
         """What a checkpoint keeps, with the order of the epoch that is going on, where one is."""
@@ -188,12 +196,15 @@ class ArrayData:
 
     def first(self) -> Batch:
         """The first samples, in the order of the arrays."""
-        size = min(self.batch_size, self.samples)
-        return self._packed(self._slices(0, size), size)
+        return self._share(0, min(self.batch_size, self.samples), None)
 
-    def _packed(self, leaves: list[Any], size: int) -> Batch:
+    def _share(self, start: int, stop: int, order: np.ndarray | None) -> Batch:
+        """This process's share of a batch; only that is read."""
+        share = replica.current().share(stop - start)
+        own = slice(start + share.start, start + share.stop) if share.stop > share.start else slice(start, start + 1)
+        leaves = self._slices(own.start, own.stop) if order is None else self._gathered(order[own])
         x, y, sample_weight = tree.pack_sequence_as(self._structure, leaves)
-        return Batch(x, y, sample_weight, size)
+        return Batch(x, y, sample_weight, share.stop - share.start, stop - start, share.start)
 
     def _slices(self, start: int, stop: int) -> list[Any]:
         return [None if leaf is None else leaf[start:stop] for leaf in self._leaves]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import replica, tree
 from pydtconv.graph import Plan
 from pydtconv.metrics import Mean
 from pydtconv.trainers.arrays import ArrayData, Batch, to_arrays
@@ -29,40 +29,44 @@ class BatchTrainer(Compilable):
 
     # --- a step ----------------------------------------------------------------------------------------------------
     def _train_batch(self, batch: Batch) -> Results:
-        """One training step on the batch: forward, backward, update.
-
-        What is put around training (a reduction of gradients over processes) wraps this method or `_apply_gradients`;
-        the gradients in the store are those of the batch's mean loss, over `batch.size` samples.
-        """
+        """One training step on the batch: forward, backward, update."""
         results = self._run("train", batch)
-        self._apply_gradients(batch.size)
+        self._apply_gradients()
         return results
 
-    def _apply_gradients(self, samples: int) -> None:
-        """Lets the optimizer take a step with the gradients in the store, which are of the mean over samples."""
+    def _apply_gradients(self) -> None:
+        """Lets the optimizer take a step with the gradients in the store."""
         store = self._steps.memory.store
         if store is not None and store.variables:
-            self.optimizer.apply(store)
+            replica.current().apply(self.optimizer, store)
 
     def _run(self, kind: str, batch: Batch) -> Results:
         """One run of the plan for this kind ("train", "test", "predict") and shape of batch."""
         step = self._steps.step(kind, batch, self._targets, self._memory_limit)
-        if kind == "predict":
-            return step.run(tree.flatten(batch.x))
-        targets = self._targets
-        assert targets is not None
-        return step.run(tree.flatten(batch.x), targets.arrange(batch.y, "y"), targets.weights(batch.sample_weight))
+        with replica.current().running(self, kind, batch, step):
+            if kind == "predict":
+                return step.run(tree.flatten(batch.x))
+            targets = self._targets
+            assert targets is not None
+            return step.run(tree.flatten(batch.x), targets.arrange(batch.y, "y"), targets.weights(batch.sample_weight))
+
+    def _predict_batch(self, batch: Batch) -> Any:
+        """The outputs for the whole batch, whose share this process computes."""
+        return replica.current().gathered(self._run("predict", batch).predictions, batch)
 
     def _note(self, batch: Batch, results: Results) -> dict[str, Any]:
         """Updates loss means and metrics with a batch; returns all results so far."""
-        self._loss_tracker.update_state(results.loss, sample_weight=batch.size)
-        if len(results.losses) > 1:
-            for name, loss in results.losses.items():
-                tracker = self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
-                tracker.update_state(loss, sample_weight=batch.size)
-        return self.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
+        return replica.current().note(self, batch, results)
 
-    def _prepare(self, kind: str, data: ArrayData | StreamData) -> None:
+    def track_losses(self, loss: float | None, losses: Mapping[str, float], samples: int) -> None:
+        """Updates the means of the loss and of the outputs' losses with those of a batch."""
+        self._loss_tracker.update_state(loss, sample_weight=samples)
+        if len(losses) > 1:
+            for name, value in losses.items():
+                tracker = self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
+                tracker.update_state(value, sample_weight=samples)
+
+    def _prepare(self, kind: str, data: ArrayData | StreamData, single: bool = False) -> None:
         """Checks data against the model and traces the first step, before anything is changed."""
         if kind != "predict" and not self.compiled:
             raise ValueError(f"call compile() before {'fit' if kind == 'train' else 'evaluate'}()")
@@ -81,6 +85,7 @@ class BatchTrainer(Compilable):
         if kind == "train":
             self._check_trainable()
             self.optimizer.build(self.trainable_variables, self._steps.memory.store)  # type: ignore[attr-defined]
+        replica.current().prepare(self, kind, data, single)
 
     def _check_trainable(self) -> None:
         if not self.trainable_variables:  # type: ignore[attr-defined]
@@ -109,12 +114,12 @@ class BatchTrainer(Compilable):
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, in test mode."""
         batch = self._single("predict", x)
-        return tree.map_structure(np.array, self._run("predict", batch).predictions)
+        return tree.map_structure(np.array, self._predict_batch(batch))
 
     def _single(self, kind: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Batch:
         arrays = to_arrays("x", x)
         data = ArrayData(arrays, y, sample_weight, len(tree.flatten(arrays)[0]), class_weight=class_weight)
-        self._prepare(kind, data)
+        self._prepare(kind, data, single=True)
         if kind != "predict":
             self.reset_metrics()
         return data.first()

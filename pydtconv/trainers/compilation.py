@@ -12,7 +12,7 @@ from pydtconv import optimizers as optimizers_module
 from pydtconv.graph import current_graph
 from pydtconv.metrics import Mean, Metric
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
-from pydtconv.trainers.steps import Steps, losses_of
+from pydtconv.trainers.steps import Steps, losses_of, portion_of
 
 
 class Compilable:
@@ -141,8 +141,8 @@ class Compilable:
         terms = [(tensor, weights[name]) for name, tensor in found.items()]
         for variable in self.trainable_variables:  # type: ignore[attr-defined]
             if variable.regularizer is not None:
-                terms.append((variable.regularizer(variable), None))
-        terms += [(tensor, None) for tensor in getattr(graph, "losses", ())]
+                terms.append((portion_of(variable.regularizer(variable)), None))
+        terms += [(portion_of(tensor), None) for tensor in getattr(graph, "losses", ())]
         if not terms:
             raise ValueError("no loss to compute: give compile a loss, or use add_loss in a layer")
         if len(terms) == 1 and terms[0][1] is None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pydtconv import config, ops, tree
+from pydtconv import config, ops, replica, tree
 from pydtconv.graph import Executor, Graph, Memory, Plan, Tensor, build_plan
 from pydtconv.ops.base import Spec
 from pydtconv.trainers.arrays import Batch
-from pydtconv.trainers.compiled import Targets
+from pydtconv.trainers.compiled import Output, Targets
 from pydtconv.utils.random import next_seed
 
 #: executors that are kept; the one that was not used for longest goes first
 _KEPT = 24
+_whole = False
 
 
 @dataclass
@@ -117,7 +119,7 @@ class Steps:
         """The step for batches of this shape."""
         leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
         shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
-        key = (kind, shapes, memory_limit, config.num_threads(), config.conv_variant())
+        key = (kind, shapes, memory_limit, config.num_threads(), config.conv_variant(), replica.current().size)
         step = self._steps.get(key)
         if step is None:
             traced = self.trace(kind, batch, targets)
@@ -233,13 +235,15 @@ class Steps:
         w = traced.inputs("weights", weights, weight_dtypes)
         found: dict[str, Tensor] = {}
         if overridden:
-            total = self.model.compute_loss(
-                x=x,
-                y=_packed(batch.y, y, targets),
-                y_pred=y_pred,
-                sample_weight=None if batch.sample_weight is None else _packed(batch.sample_weight, w, targets),
-                training=kind == "train",
-            )
+            with _undivided():
+                total = self.model.compute_loss(
+                    x=x,
+                    y=_packed(batch.y, y, targets),
+                    y_pred=y_pred,
+                    sample_weight=None if batch.sample_weight is None else _packed(batch.sample_weight, w, targets),
+                    training=kind == "train",
+                )
+            total = None if total is None else portion_of(total)
         else:
             found = losses_of(targets, y, outputs, w)
             total = self.model.total_loss(targets, found)
@@ -275,10 +279,32 @@ def losses_of(targets: Targets, y: Sequence[Any], y_pred: Sequence[Any], weights
         if y_true is None:
             raise ValueError(f"y: expected targets of output {output.name!r}, which has a loss; got None")
         try:
-            found[output.name] = output.loss(y_true, prediction, weight)
+            found[output.name] = portion_of(output.loss(y_true, prediction, weight), output, weight)
         except ValueError as error:
             raise ValueError(f"loss {output.loss.name!r} of output {output.name!r}: {error}") from error
     return found
+
+
+@contextmanager
+def _undivided() -> Iterator[None]:
+    """While a loss is traced of which only the total is divided among processes."""
+    global _whole
+    _whole = True
+    try:
+        yield
+    finally:
+        _whole = False
+
+
+def portion_of(loss: Tensor, output: Output | None = None, weight: Any = None) -> Tensor:
+    """This process's part of the loss of a batch that several processes share, by what the loss is divided by."""
+    if replica.current().size == 1 or _whole:
+        return loss
+    reduction = getattr(output.loss, "reduction", None) if output else None
+    if reduction == "sum":
+        return loss
+    weighted = reduction == "mean_with_sample_weight" and weight is not None
+    return ops.Portion(f"weights of {output.name}" if output and weighted else "samples")(loss)
 
 
 def _empty(shape: Sequence[int | None], dtype: str) -> np.ndarray:

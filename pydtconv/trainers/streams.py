@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import replica, tree
 from pydtconv.trainers.arrays import ArrayData, Batch, class_weights, count_samples, is_arrays, to_arrays
 from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.random import next_seed
@@ -34,6 +35,7 @@ class StreamData:
         self._started: Iterator[Any] | None = None
         self._first: Batch | None = None
         self._order: np.ndarray | None = None
+        self._stand_in: Any = None
 
     def epoch(self) -> Iterator[Batch]:
         """The batches of one epoch; each call shuffles anew, where there is an order to shuffle."""
@@ -53,6 +55,7 @@ class StreamData:
             started = islice(started, skip - 1, None)
         for item in started:
             yield self._batch(item)
+        yield from self._beside_others()
 
     def get_state(self, going: bool) -> dict[str, Any]:
         """What a checkpoint keeps: the source's own state, and the order of the epoch that is going on."""
@@ -94,7 +97,7 @@ class StreamData:
         if self.indexed:
             if self.num_batches == 0:
                 raise ValueError(f"x: expected at least one batch, got an empty {type(self.source).__name__}")
-            return self._batch(self.source[0])
+            return self._batch(self._item(0))
         if self._first is None:
             self._started = iter(self.source)
             item = next(self._started, None)
@@ -107,7 +110,7 @@ class StreamData:
         workers = getattr(self.source, "workers", 1) or 1
         indices: Iterable[int] = _counting(self.num_batches) if self._order is None else self._order.tolist()
         order = islice(indices, skip, None)
-        get = self.source.__getitem__
+        get = self._item
         if workers <= 1:
             yield from map(get, order)
         else:
@@ -123,13 +126,60 @@ class StreamData:
             if weights is not None:
                 raise ValueError("expected either class_weight or sample weights in the batches, got both")
             weights = class_weights(y, self.class_weight)
-        return Batch(x, y, weights, count_samples(x=x, y=y, sample_weight=weights))
+        return self._share(x, y, weights)
+
+    def _item(self, index: int) -> Any:
+        """A batch by its number; of sources that can, only this process's share is read."""
+        read_share = getattr(self.source, "read_share", None)
+        if read_share is None or not self._reads_shares:
+            return self.source[index]
+        return read_share(index, replica.current().share)
+
+    @property
+    def _reads_shares(self) -> bool:
+        """Whether what the source gives is this process's share already."""
+        here = replica.current()
+        return here.size > 1 and (not here.shards or hasattr(self.source, "read_share"))
+
+    def _share(self, x: Any, y: Any, weights: Any) -> Batch:
+        """This process's share of what the source gave."""
+        here = replica.current()
+        leaves = [leaf for leaf in tree.flatten((x, y, weights)) if leaf is not None]
+        if here.size == 1:
+            return Batch(x, y, weights, count_samples(x=x, y=y, sample_weight=weights))
+        count = len(leaves[0])
+        if self._reads_shares:
+            part, whole = slice(0, count), None
+        else:
+            part, whole = here.share(count_samples(x=x, y=y, sample_weight=weights)), count
+        size = part.stop - part.start
+        offset, total = here.counted(size, whole) or (0, 0)
+        structure = (x, y, weights)
+        cut = tree.map_structure(lambda leaf: None if leaf is None else _cut(leaf, part), structure)
+        self._stand_in = tree.map_structure(lambda leaf: None if leaf is None else leaf[:1].copy(), cut)
+        return Batch(*cut, size, total, offset)
+
+    def _beside_others(self) -> Iterator[Batch]:
+        """Shares without samples, while the data of other processes goes on."""
+        here = replica.current()
+        while here.size > 1:
+            found = here.counted(None, None)
+            if found is None:
+                return
+            yield Batch(*self._stand_in, 0, found[1], found[0])
 
     def on_epoch_begin(self) -> None:
         _call(self.source, "on_epoch_begin")
 
     def on_epoch_end(self) -> None:
         _call(self.source, "on_epoch_end")
+
+
+def _cut(leaf: np.ndarray, part: slice) -> np.ndarray:
+    """The part of an array; where that is empty, one sample that stands in."""
+    if part.stop > part.start:
+        return leaf[part]
+    return leaf[:1] if len(leaf) else np.zeros((1, *leaf.shape[1:]), leaf.dtype)
 
 
 def _call(source: Any, name: str) -> None:

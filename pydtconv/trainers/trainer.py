@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import callbacks as callbacks_module
+from pydtconv import replica
 from pydtconv.trainers.arrays import ArrayData, is_arrays, split_tail
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
 from pydtconv.trainers.position import Position
@@ -79,7 +80,7 @@ class Trainer(BatchTrainer):
             callbacks,
             model=self,
             add_history=True,
-            add_progbar=verbose != 0,
+            add_progbar=verbose != 0 and replica.current().is_main,
             verbose=verbose,
             epochs=epochs,
             steps=epochs_of.num_batches,
@@ -152,7 +153,7 @@ class Trainer(BatchTrainer):
         listeners = callbacks_module.CallbackList.of(
             callbacks,
             model=self,
-            add_progbar=verbose != 0,
+            add_progbar=verbose != 0 and replica.current().is_main,
             verbose=verbose,
             epochs=1,
             steps=batches.num_batches,
@@ -192,7 +193,7 @@ class Trainer(BatchTrainer):
         self._prepare("predict", data)
         batches = Epochs(data, steps)
         listeners = callbacks_module.CallbackList.of(
-            callbacks, model=self, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=batches.num_batches
+            callbacks, model=self, add_progbar=verbose != 0 and replica.current().is_main, verbose=verbose, epochs=1, steps=batches.num_batches
         )
         self._set("stop_predicting", False)
         listeners.on_predict_begin()
@@ -201,7 +202,7 @@ class Trainer(BatchTrainer):
             listeners.on_predict_batch_begin(first)
             outputs = None
             for batch in group:
-                outputs = predictions.add(self._run("predict", batch).predictions, batch.size)
+                outputs = predictions.add(self._predict_batch(batch), batch.total)
             listeners.on_predict_batch_end(last, {"outputs": outputs})
             if self.stop_predicting:
                 break

@@ -1,12 +1,10 @@
 """Batch normalization: values and gradients, moving averages, precision, the seam for several processes."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from pydtconv.ops import BatchNorm, Pass, compute
-from pydtconv.ops.base import Spec, scratch
+from pydtconv.ops.base import RunState, Spec, scratch
 from tests.ops.harness import check_op, normal
 from tests.reference import normalization as reference
 
@@ -139,21 +137,22 @@ def test_synchronized_halves_equal_the_whole():
     x, dy = normal(8, 3, 3, 5, seed=8) + 1, normal(8, 3, 3, 5, seed=9)
     gamma, beta, mean, variance = parameters(5)
 
-    def run(op, x, dy):
+    def run(op, x, dy, state=None):
+        state = state or RunState()
         specs = [Spec(a.shape, "float64") for a in (x, gamma, beta, mean, variance)]
         saved = {key: np.empty(spec.shape) for key, spec in op.saves(*specs, training=True).items()}
         y, dx = np.empty_like(x), [np.empty_like(x), np.empty(5), np.empty(5), None, None]
         arrays = [x, gamma, beta, mean.copy(), variance.copy()]
         work = scratch(max(op.workspace(d, *specs) for d in ("forward", "backward")))
-        op.forward(Pass(x=arrays, y=[y], saved=saved, workspace=work, training=True))()
-        op.backward(Pass(x=arrays, y=[None], dy=[dy], dx=dx, saved=saved, workspace=work, training=True))()
+        op.forward(Pass(x=arrays, y=[y], saved=saved, workspace=work, training=True, run=state))()
+        op.backward(Pass(x=arrays, y=[None], dy=[dy], dx=dx, saved=saved, workspace=work, training=True, run=state))()
         return y, dx, saved
 
     y, dx, saved = run(BatchNorm(), x, dy)
     halves = Halves(x[4:])
     xhat = (x - saved["mean"]) * saved["inverse"]
     halves.sum_dy, halves.sum_dy_xhat = dy[4:].sum((0, 1, 2)), (dy * xhat)[4:].sum((0, 1, 2))
-    y_half, dx_half, _ = run(dataclasses.replace(BatchNorm(), synchronizer=halves), x[:4], dy[:4])
+    y_half, dx_half, _ = run(BatchNorm(synchronized=True), x[:4], dy[:4], RunState(synchronizer=halves))
     np.testing.assert_allclose(y_half, y[:4], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(dx_half[0], dx[0][:4], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(dx_half[1], (dy * xhat)[:4].sum((0, 1, 2)), rtol=1e-10, atol=1e-12)

@@ -1,0 +1,61 @@
+"""Commands under `mpiexec`: all processes train together, one of them writes and prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from pydtconv.cli import CommandError
+from pydtconv.cli.parser import Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    group = parser.add_argument_group("several processes, under mpiexec")
+    group.add_argument(
+        "--no-distribution", action="store_true", help="let each process train by itself instead of all together"
+    )
+    group.add_argument("--bucket-size", type=float, help="MiB of gradients that are reduced together (default: 4)")
+    group.add_argument("--blocking", action="store_true", help="reduce gradients after backward, not during it")
+
+
+def start(args: Any) -> None:
+    """Under mpiexec, puts data parallelism in force and silences all processes but the first.
+
+    Raises CommandError where MPI cannot be used.
+    """
+    from pydtconv.distribution.launch import launched
+
+    size, rank = launched()
+    if size == 1 or args.no_distribution:
+        return
+    from pydtconv import distribution
+
+    try:
+        distribution.initialize()
+        distribution.set_distribution(distribution.DataParallel(**_options(args)))
+    except (distribution.LaunchError, ValueError) as error:
+        if rank:
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends, the first one tells)
+        raise CommandError(str(error)) from None
+    if rank:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
+
+
+def _options(args: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {"overlap": not args.blocking}
+    if args.bucket_size is not None:
+        options["bucket_size"] = args.bucket_size
+    return options
+
+
+def finish(status: int) -> int:
+    """The exit status; where it is an error, all other processes are ended too."""
+    from pydtconv import replica
+
+    if status and replica.current().size > 1:
+        from pydtconv.distribution import failure
+        from pydtconv.distribution.launch import world
+
+        failure.abort(world(), status)
+    return status

@@ -1,0 +1,93 @@
+"""Collective operations that never wait without looking around.
+
+Every operation is non-blocking inside; waiting for it is a loop that lets MPI progress, lets other threads and processes
+run, and hands the time to a `Watch` (see watch.py), which ends everything when it has been too long.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from pydtconv.distribution.watch import Watch
+
+#: rounds of polling before a waiting process goes to sleep between them, and for how long
+_POLLS, _NAP = 2000, 2e-4
+
+
+class Request(Protocol):
+    """What may be waited for; Test lets the communication progress and says whether it is done."""
+
+    def Test(self) -> bool: ...
+
+
+class Communicator:
+    """Collective operations of all processes over a communicator of their own.
+
+    All of them must call the same operations in the same order.  `what` says what an operation is for, in messages.
+    """
+
+    def __init__(self, comm: Any, mpi: Any, watch: Watch) -> None:
+        self.comm = comm.Dup()
+        self.mpi = mpi
+        self.rank: int = comm.rank
+        self.size: int = comm.size
+        self.watch = watch
+
+    def wait(self, request: Request, what: str) -> None:
+        """Waits until the request is done."""
+        self.watch.enter(what)
+        polls = 0
+        while not request.Test():
+            polls += 1
+            if polls < _POLLS:
+                os.sched_yield()
+            else:
+                time.sleep(_NAP)
+            if polls % 64 == 0:
+                self.watch.look()
+        self.watch.leave()
+
+    def sum(self, array: np.ndarray, what: str) -> np.ndarray:
+        """The sum of all processes' arrays, in place."""
+        if array.size:
+            self.wait(self.comm.Iallreduce(self.mpi.IN_PLACE, array), what)
+        return array
+
+    def broadcast(self, array: np.ndarray, what: str, root: int = 0) -> None:
+        """The array of one process, in place."""
+        if array.size:
+            self.wait(self.comm.Ibcast(array, root), what)
+
+    def gather(self, row: Sequence[float] | np.ndarray, what: str) -> np.ndarray:
+        """The rows of all processes, (ranks, n), in their dtype."""
+        own = np.ascontiguousarray(row)
+        rows = np.empty((self.size, *own.shape), own.dtype)
+        self.wait(self.comm.Iallgather(own, rows), what)
+        return rows
+
+    def concatenate(self, array: np.ndarray, what: str) -> np.ndarray:
+        """The arrays of all processes, which agree but for the first axis, one after the other."""
+        array = np.ascontiguousarray(array)
+        lengths = self.gather(np.array([len(array)]), what)[:, 0]
+        inner = int(np.prod(array.shape[1:]))
+        whole = np.empty((int(lengths.sum()), *array.shape[1:]), array.dtype)
+        counts = (lengths * inner).tolist()
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).tolist()
+        kind = self.mpi._typedict[array.dtype.char]
+        self.wait(self.comm.Iallgatherv([array, array.size, kind], [whole, counts, starts, kind]), what)
+        return whole
+
+    def broadcast_object(self, value: Any, what: str, root: int = 0) -> Any:
+        """The value of one process, pickled on the way."""
+        data = np.frombuffer(pickle.dumps(value if self.rank == root else None), np.uint8).copy()
+        size = np.array([data.size])
+        self.broadcast(size, what, root)
+        data = data if self.rank == root else np.empty(int(size[0]), np.uint8)
+        self.broadcast(data, what, root)
+        return pickle.loads(data.tobytes())

@@ -1,0 +1,122 @@
+"""`DataParallel`: every process has the whole model, and computes on a share of every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config, replica
+from pydtconv.distribution import failure
+from pydtconv.distribution.launch import World, launched, world
+from pydtconv.distribution.mesh import DeviceMesh, list_devices
+from pydtconv.distribution.options import Options
+from pydtconv.distribution.worker import Worker
+from pydtconv.utils import random
+
+_distribution: DataParallel | None = None
+
+
+class DataParallel:
+    """Data parallelism over the processes that `mpiexec` started.
+
+    `batch_size` is that of the global batch; each process computes on its share, and gradients, losses and metrics are
+    those of the whole.  device_mesh, devices: all devices, which is the default; each process is one.
+    auto_shard_dataset: False where an iterable of batches gives each process batches of its own, whose sum is the
+    global batch; arrays are always shared out.
+    bucket_size: MiB of gradients that are reduced together.  overlap: False reduces after backward instead of during it.
+    """
+
+    def __init__(
+        self,
+        device_mesh: DeviceMesh | None = None,
+        devices: Any = None,
+        auto_shard_dataset: bool = True,
+        *,
+        bucket_size: float = 4.0,
+        overlap: bool = True,
+    ) -> None:
+        self.options = Options(bool(auto_shard_dataset), bucket_size, bool(overlap))
+        if device_mesh is None:
+            devices = np.array(list_devices() if devices is None else devices)
+            device_mesh = DeviceMesh(devices.shape, ["batch"], devices)
+        if not isinstance(device_mesh, DeviceMesh):
+            raise ValueError(f"device_mesh: expected a DeviceMesh, got {device_mesh!r}")
+        if sorted(device_mesh.devices.ravel()) != sorted(list_devices()):
+            raise ValueError(f"devices: expected all of {list_devices()}, got {device_mesh.devices.ravel().tolist()}")
+        self.device_mesh = device_mesh
+        self.batch_dim_name = device_mesh.axis_names[0]
+
+    @property
+    def auto_shard_dataset(self) -> bool:
+        return self.options.auto_shard_dataset
+
+    @property
+    def num_processes(self) -> int:
+        return self.device_mesh.devices.size
+
+    @property
+    def num_model_replicas(self) -> int:
+        return self.device_mesh.devices.size
+
+    @property
+    def data_shard_id(self) -> int:
+        """The number of this process."""
+        return replica.current().rank
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Puts this distribution in force within a `with` block."""
+        before = distribution()
+        set_distribution(self)
+        try:
+            yield
+        finally:
+            set_distribution(before)
+
+    def __repr__(self) -> str:
+        return f"<DataParallel over {self.num_processes} processes>"
+
+
+def initialize(job_addresses: str | None = None, num_processes: int | None = None, process_id: int | None = None) -> None:
+    """Starts MPI among the processes that `mpiexec` (or `srun`) started.
+
+    Afterwards all draw the same random numbers, each uses its share of the host's cores, and an error in one ends all.
+    Raises ValueError where the arguments, which only the launcher can decide, are not what it decided, and LaunchError
+    where processes were started that cannot find each other.
+    """
+    if job_addresses is not None:
+        raise ValueError("job_addresses: expected None: mpiexec knows the hosts (mpiexec -hosts a,b ... or a host file)")
+    size, rank = (world().size, world().rank) if launched()[0] > 1 else (1, 0)
+    for name, given, found in ("num_processes", num_processes, size), ("process_id", process_id, rank):
+        if given is not None and given != found:
+            raise ValueError(f"{name}: expected {found}, as the launcher has it, got {given}")
+    if size > 1:
+        _begin(world())
+
+
+def _begin(here: World) -> None:
+    failure.install(here)
+    if not config.threads_are_set():
+        config.set_num_threads(here.share_of_cores())
+    random.set_state(here.comm.bcast(random.get_state()))
+
+
+def set_distribution(value: DataParallel | None) -> None:
+    """Puts a distribution in force for all training that follows; None ends it."""
+    global _distribution
+    if value is not None and not isinstance(value, DataParallel):
+        raise ValueError(f"set_distribution: expected a DataParallel or None, got {value!r}")
+    if value is None or value.num_processes == 1:
+        replica.set_current(None)
+    else:
+        initialize()
+        replica.set_current(Worker(world(), value.options))
+    _distribution = value
+
+
+def distribution() -> DataParallel | None:
+    """The distribution in force, or None."""
+    return _distribution

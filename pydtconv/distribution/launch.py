@@ -1,0 +1,91 @@
+"""What started this process: the launcher as its environment tells of it, and MPI as the library sees it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+#: (number of processes, number of this one) in the environments of launchers
+_VARIABLES = (
+    ("PMI_SIZE", "PMI_RANK"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+)
+
+
+def launched() -> tuple[int, int]:
+    """(processes, number of this one) as the launcher told them; (1, 0) where there is none.  MPI is not touched."""
+    for size, rank in _VARIABLES:
+        if os.environ.get(size, "").isdigit():
+            number = os.environ.get(rank, "0")
+            return int(os.environ[size]), int(number) if number.isdigit() else 0
+    return 1, 0
+
+
+class LaunchError(RuntimeError):
+    """Processes were started that cannot find each other."""
+
+
+@dataclass(frozen=True)
+class World:
+    """The processes that were started together.
+
+    hosts: name of each rank's host.  cores: the cores that each rank may run on.  mpi: the module mpi4py.MPI.
+    """
+
+    mpi: Any
+    rank: int
+    size: int
+    hosts: tuple[str, ...]
+    cores: tuple[frozenset[int], ...]
+
+    @property
+    def comm(self) -> Any:
+        return self.mpi.COMM_WORLD
+
+    def neighbours(self, rank: int | None = None) -> list[int]:
+        """The ranks on the host of a rank, this one by default."""
+        host = self.hosts[self.rank if rank is None else rank]
+        return [other for other in range(self.size) if self.hosts[other] == host]
+
+    def share_of_cores(self, rank: int | None = None) -> int:
+        """How many cores a rank has for itself: each core counts by the number of ranks that may run on it."""
+        rank = self.rank if rank is None else rank
+        others = self.neighbours(rank)
+        share = sum(1 / sum(core in self.cores[other] for other in others) for core in self.cores[rank])
+        return max(int(share + 1e-9), 1)
+
+
+@cache
+def world() -> World:
+    """Starts MPI, where this is not done yet, and tells who is there.
+
+    Raises LaunchError where mpi4py is missing, and where the launcher started processes that MPI does not know of.
+    """
+    size, rank = launched()
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise LaunchError(
+            f"{size} processes were started together, but MPI cannot be used: {error}. Install it with "
+            "pip install 'pydtconv[mpi]', or mpi4py beside the cluster's own MPI"
+        ) from error
+    comm = MPI.COMM_WORLD
+    if size > 1 and comm.size == 1:
+        raise LaunchError(
+            f"the launcher started {size} processes, of which this is number {rank}, but {library(MPI)} knows of one "
+            "only: the launcher belongs to another MPI. Start with the mpiexec of that library"
+        )
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    told = comm.allgather((socket.gethostname(), frozenset(cores)))
+    return World(MPI, comm.rank, comm.size, tuple(host for host, _ in told), tuple(cores for _, cores in told))
+
+
+def library(mpi: Any) -> str:
+    """Name and version of the MPI library."""
+    text = mpi.Get_library_version().splitlines()[0]
+    return " ".join(text.split(",")[0].split()[:4]).replace(" Version:", "")

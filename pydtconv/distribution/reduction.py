@@ -1,0 +1,175 @@
+"""The sum of all processes' gradients, bucket by bucket, while backward goes on.
+
+Gradients lie in one flat array in the order in which backward completes them.  A bucket is a slice of it; its reduction
+starts as soon as its last gradient is there, and lets itself be carried on between the nodes of the plan.  The
+optimizer takes its step over a bucket when that has arrived, while later ones are still under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pydtconv.distribution.communicator import Communicator, Request
+from pydtconv.graph.schedule import Step
+from pydtconv.graph.store import ParameterStore
+
+
+class Wire(Protocol):
+    """How the sum of a slice is computed."""
+
+    def start(self, part: np.ndarray) -> Request: ...
+
+
+class PlainWire:
+    """Sums in the gradients' own type, by MPI's all-reduce."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.communicator = communicator
+
+    def start(self, part: np.ndarray) -> Request:
+        return self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, part)
+
+
+@dataclass
+class Bucket:
+    """A slice of the flat array.  names: of its first and its last variable; missing: gradients still to come."""
+
+    part: slice
+    names: tuple[str, str]
+    variables: int
+    missing: int = 0
+    request: Request | None = None
+
+
+def buckets_of(store: ParameterStore, nbytes: int) -> list[Bucket]:
+    """Neighbouring variables, together of at most nbytes, or a single one that is larger."""
+    starts = [store.slice_of(variable).start for variable in store.variables] + [store.size]
+    limit = max(nbytes // store.gradients.itemsize, 1)
+    found: list[Bucket] = []
+    first = 0
+    for i in range(1, len(starts)):
+        if i == len(starts) - 1 or starts[i + 1] - starts[first] > limit:
+            names = (store.variables[first].path, store.variables[i - 1].path)
+            found.append(Bucket(slice(starts[first], starts[i]), names, i - first))
+            first = i
+    return found
+
+
+class Reduction:
+    """The hooks of a training step's plan that reduce its gradients.
+
+    overlap: False starts no bucket before backward is over, and waits for each before the next one.
+    """
+
+    def __init__(
+        self, store: ParameterStore, communicator: Communicator, wire: Wire, bucket_bytes: int, overlap: bool = True
+    ) -> None:
+        self.store = store
+        self.communicator = communicator
+        self.wire = wire
+        self.overlap = overlap
+        self.set_buckets(bucket_bytes)
+        self.step = 0
+        self._counts = True
+        self._started = 0
+
+    def set_buckets(self, nbytes: int) -> None:
+        """Cuts the flat array into buckets of this size."""
+        self.buckets = buckets_of(self.store, nbytes)
+        self._bucket_at: dict[int, Bucket] = {}
+        index = 0
+        for bucket in self.buckets:
+            for variable in self.store.variables[index : index + bucket.variables]:
+                self._bucket_at[self.store.slice_of(variable).start] = bucket
+            index += bucket.variables
+
+    def begin(self, counts: bool) -> None:
+        """Before a step.  counts: False where this process has no samples, and its gradients are zero."""
+        self.step += 1
+        self._counts = counts
+        self._started = self._arrived = 0
+        for bucket in self.buckets:
+            bucket.missing, bucket.request = bucket.variables, None
+
+    # --- hooks of the plan -----------------------------------------------------------------------------------------
+    def before(self, index: int, step: Step) -> None:
+        """Nothing."""
+
+    def after(self, index: int, step: Step) -> None:
+        """Lets the oldest reduction under way progress, and with it all others."""
+        if self._arrived < self._started:
+            request = self.buckets[self._arrived].request
+            if request is not None and request.Test():
+                self._arrived += 1
+
+    def gradient_ready(self, part: slice) -> None:
+        """Starts the buckets that are complete, in their order, which is the same in all processes."""
+        self._bucket_at[part.start].missing -= 1
+        while self.overlap and self._started < len(self.buckets) and not self.buckets[self._started].missing:
+            self._start()
+
+    def _start(self) -> None:
+        bucket = self.buckets[self._started]
+        gradients = self.store.gradients[bucket.part]
+        if not self._counts:
+            gradients.fill(0)
+        bucket.request = self.wire.start(gradients)
+        self._started += 1
+
+    # --- after backward --------------------------------------------------------------------------------------------
+    def arrivals(self) -> Iterator[slice]:
+        """The slices in their order, each when its sum is there."""
+        while self.overlap and self._started < len(self.buckets):
+            self._start()
+        for i, bucket in enumerate(self.buckets):
+            if bucket.request is None:
+                self._start()
+            assert bucket.request is not None
+            self.communicator.wait(bucket.request, self.told(i))
+            bucket.request = None
+            self._arrived = max(self._arrived, i + 1)
+            yield bucket.part
+
+    def told(self, index: int) -> str:
+        """A bucket in words."""
+        first, last = self.buckets[index].names
+        return f"step {self.step}: bucket {index + 1} of {len(self.buckets)} of the gradients ({first} to {last})"
+
+
+class Averages:
+    """Moving statistics, which each process updates with its own samples: their mean, weighted by samples.
+
+    So all processes have the same variables after each step, whoever writes or evaluates them.
+    """
+
+    def __init__(self, variables: list[Any], communicator: Communicator) -> None:
+        self.variables = variables
+        self.communicator = communicator
+        size = sum(variable.value.size for variable in variables)
+        self._flat = np.zeros(size, variables[0].dtype if variables else "float32")
+        self._request: Request | None = None
+
+    def start(self, portion: float) -> None:
+        """After forward.  portion: this process's share of the samples."""
+        at = 0
+        for variable in self.variables:
+            value = variable.value.reshape(-1)
+            self._flat[at : at + value.size] = value * portion if portion else 0
+            at += value.size
+        if at:
+            self._request = self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, self._flat)
+
+    def finish(self) -> None:
+        """Puts the means into the variables."""
+        if self._request is None:
+            return
+        self.communicator.wait(self._request, "the mean of the moving statistics")
+        self._request = None
+        at = 0
+        for variable in self.variables:
+            variable.value[...] = self._flat[at : at + variable.value.size].reshape(variable.shape)
+            at += variable.value.size

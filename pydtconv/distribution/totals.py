@@ -1,0 +1,61 @@
+"""Metrics over the samples of all processes: what each has gained by a batch is summed and added everywhere."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+
+class MetricTotals:
+    """The state of metrics before a batch; all numbers in a metric's state are sums over samples."""
+
+    def __init__(self, metrics: Iterable[Any]) -> None:
+        self.metrics = list(metrics)
+        self._before = [copy.deepcopy(metric.get_state()) for metric in self.metrics]
+        self._after: list[Any] = []
+
+    def gained(self) -> np.ndarray:
+        """What the metrics have gained since, as one flat array in float64."""
+        self._after = [metric.get_state() for metric in self.metrics]
+        parts = [part for a, b in zip(self._after, self._before, strict=True) for part in _gains(a, b)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def set(self, gained: np.ndarray) -> None:
+        """Makes the state what it was before, and these gains."""
+        numbers = iter(gained.tolist())
+        for metric, after, before in zip(self.metrics, self._after, self._before, strict=True):
+            metric.set_state(_sum(after, before, numbers))
+
+
+def _pairs(after: Any, before: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """(key, after, before) of a dict or list; before is None where a metric has made its state with this batch."""
+    if isinstance(after, dict):
+        for key, value in after.items():
+            yield key, value, None if before is None else before.get(key)
+    else:
+        known = before or []
+        for i, value in enumerate(after):
+            yield i, value, known[i] if i < len(known) else None
+
+
+def _gains(after: Any, before: Any) -> Iterator[np.ndarray]:
+    if isinstance(after, (dict, list, tuple)):
+        for _, new, old in _pairs(after, before):
+            yield from _gains(new, old)
+    elif after is not None:
+        yield np.ravel(np.subtract(after, 0 if before is None else before, dtype=np.float64))
+
+
+def _sum(after: Any, before: Any, gained: Iterator[float]) -> Any:
+    if isinstance(after, dict):
+        return {key: _sum(new, old, gained) for key, new, old in _pairs(after, before)}
+    if isinstance(after, (list, tuple)):
+        return [_sum(new, old, gained) for _, new, old in _pairs(after, before)]
+    if after is None:
+        return None
+    start = np.zeros(np.shape(after)) if before is None else np.asarray(before, np.float64)
+    whole = start + np.array([next(gained) for _ in range(start.size)]).reshape(start.shape)
+    return whole.astype(after.dtype) if isinstance(after, np.ndarray) else type(after)(whole)

@@ -1,0 +1,125 @@
+"""Who keeps the others waiting.
+
+A process that waits tells those that ask what it waits for.  One that has waited for too long asks all others; those
+that do not answer, because they are stopped, dead or busy with something else, or that wait for something else, are
+who everybody is waiting for.  They are named, and MPI is told to end all processes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+_ASK, _ANSWER = 1, 2
+#: seconds between two looks, and for which answers are waited for
+_INTERVAL, _GRACE = 0.05, 1.0
+#: seconds of one look at most that count: a process that was stopped itself has not been waiting
+_COUNTED = 1.0
+_TEXT = 120
+
+
+def stall_timeout() -> float:
+    """Seconds after which waiting is an error, `PYDTCONV_STALL_TIMEOUT`, 300 by default; 0 means never."""
+    text = os.environ.get("PYDTCONV_STALL_TIMEOUT", "").strip()
+    try:
+        seconds = float(text or 300)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise ValueError(f"PYDTCONV_STALL_TIMEOUT: expected seconds, 0 or more, got {text!r}")
+    return seconds
+
+
+class Watch:
+    """Measures how long this process has waited, and answers others."""
+
+    def __init__(self, comm: Any, mpi: Any, hosts: tuple[str, ...]) -> None:
+        self.comm = comm.Dup()
+        self.mpi = mpi
+        self.hosts = hosts
+        self.timeout = stall_timeout()
+        self.what = ""
+        self._count = 0
+        self._waited = 0.0
+        self._last = 0.0
+        self._sent: list[Any] = []
+
+    def enter(self, what: str) -> None:
+        """This process begins to wait."""
+        self.what = what
+        self._count += 1
+        self._waited, self._last = 0.0, 0.0
+
+    def leave(self) -> None:
+        """It waits no longer."""
+        self.what = ""
+
+    def look(self) -> None:
+        """Called often while waiting: answers others, and ends everything when it has been too long."""
+        now = time.monotonic()
+        if not self._last:
+            self._last = now
+        if now - self._last < _INTERVAL:
+            return
+        self._waited += min(now - self._last, _COUNTED)
+        self._last = now
+        self._answer()
+        if self.timeout and self._waited > self.timeout:
+            self._find_out()
+
+    def _message(self) -> np.ndarray:
+        text = f"{self._count}\n{self.what}".encode()[:_TEXT]
+        return np.frombuffer(text.ljust(_TEXT), np.uint8)
+
+    def _answer(self) -> None:
+        status = self.mpi.Status()
+        while self.comm.Iprobe(self.mpi.ANY_SOURCE, _ASK, status):
+            self.comm.Recv(np.empty(_TEXT, np.uint8), status.source, _ASK)
+            self._send(status.source, _ANSWER)
+
+    def _send(self, rank: int, tag: int) -> None:
+        buffer = self._message()
+        self._sent = [(request, kept) for request, kept in self._sent if not request.Test()]
+        self._sent.append((self.comm.Isend(buffer, rank, tag), buffer))
+
+    def _find_out(self) -> None:
+        others = [rank for rank in range(self.comm.size) if rank != self.comm.rank]
+        for rank in others:
+            self._send(rank, _ASK)
+        answers: dict[int, tuple[int, str]] = {}
+        end = time.monotonic() + _GRACE
+        status = self.mpi.Status()
+        while time.monotonic() < end and len(answers) < len(others):
+            self._answer()
+            if self.comm.Iprobe(self.mpi.ANY_SOURCE, _ANSWER, status):
+                buffer = np.empty(_TEXT, np.uint8)
+                self.comm.Recv(buffer, status.source, _ANSWER)
+                count, _, what = buffer.tobytes().decode(errors="replace").rstrip().partition("\n")
+                answers[status.source] = (int(count), what)
+            time.sleep(1e-3)
+        self._end(self.verdict({rank: answers.get(rank) for rank in others}))
+
+    def verdict(self, answers: dict[int, tuple[int, str] | None]) -> str:
+        """What is wrong, from what each other process answered: the number of its wait and what it is for."""
+        silent = [f"{rank} on {self.hosts[rank]}" for rank, answer in answers.items() if answer is None]
+        astray = [
+            f"rank {rank} waits for {answer[1]!r} instead"
+            for rank, answer in answers.items()
+            if answer is not None and answer != (self._count, self.what)
+        ]
+        text = f"rank {self.comm.rank} has waited {self._waited:.0f} s in {self.what}"
+        if silent:
+            text += f" for rank {' and rank '.join(silent)}, which does not answer: it is stopped, dead, or too slow"
+        if astray:
+            text += f"; {', '.join(astray)}"
+        if not silent and not astray:
+            text += ", as all others do: the network carries nothing"
+        return text
+
+    def _end(self, text: str) -> None:
+        print(f"pydtconv: {text} (PYDTCONV_STALL_TIMEOUT)", file=sys.stderr, flush=True)
+        self.mpi.COMM_WORLD.Abort(1)

@@ -1,0 +1,196 @@
+"""One of the processes that train a model together: what `pydtconv.replica` is replaced by under MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydtconv import tree
+from pydtconv.distribution import agreement
+from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.launch import World
+from pydtconv.distribution.options import Options
+from pydtconv.distribution.reduction import Averages, PlainWire, Reduction
+from pydtconv.distribution.synchronizer import Synchronizer
+from pydtconv.distribution.totals import MetricTotals
+from pydtconv.distribution.watch import Watch
+from pydtconv.replica import Replica
+from pydtconv.utils import random
+
+
+class Worker(Replica):
+    """A process among `size`.
+
+    Each computes on its share of every batch; the gradients' sum, and with it every update, is the same in all.
+    """
+
+    def __init__(self, world: World, options: Options) -> None:
+        self.world = world
+        self.options = options
+        self.rank, self.size = world.rank, world.size
+        self.shards = options.auto_shard_dataset
+        watch = Watch(world.comm, world.mpi, world.hosts)
+        self.small = Communicator(world.comm, world.mpi, watch)
+        self.large = Communicator(world.comm, world.mpi, watch)
+        self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
+        self._prepared: dict[int, Any] = {}
+        self._reduction: Reduction | None = None
+        self._averages: Averages | None = None
+
+    # --- data ------------------------------------------------------------------------------------------------------
+    def share(self, count: int) -> slice:
+        """Contiguous, in the order of ranks; sizes differ by one at most, and the first ranks have the larger ones."""
+        each, more = divmod(count, self.size)
+        start = self.rank * each + min(self.rank, more)
+        return slice(start, start + each + (self.rank < more))
+
+    def counted(self, size: int | None, whole: int | None) -> tuple[int, int] | None:
+        own = np.array([-1 if size is None else size, -1 if whole is None else whole])
+        sizes, wholes = self.small.gather(own, "the sizes of the shares of a batch").T
+        if (sizes < 0).all():
+            return None
+        if wholes.max() >= 0 and (wholes != wholes[0]).any():
+            told = ", ".join("none" if n < 0 else str(n) for n in wholes)
+            raise RuntimeError(f"the batch: expected the same number of samples from the data of all ranks, got {told}")
+        sizes = np.maximum(sizes, 0)
+        return int(sizes[: self.rank].sum()), int(sizes.sum())
+
+    # --- before ----------------------------------------------------------------------------------------------------
+    def prepare(self, model: Any, kind: str, data: Any, single: bool = False) -> None:
+        steps = model._steps
+        store = steps.memory.store
+        token = (store, model.optimizer)
+        known = self._prepared.get(id(model))
+        fresh = known is None or any(a is not b for a, b in zip(known, token, strict=True))
+        if single and not fresh:
+            return
+        agreement.check(agreement.described(model, kind, data, store, str(self.options)), self.small)
+        if kind == "train" and not single:
+            random.set_state(self.small.broadcast_object(random.get_state(), "the random state"))
+        if kind == "train" or fresh:
+            self._replicate(model)
+            self._prepared = {id(model): token}
+        if kind == "train" and store is not None and (self._reduction is None or self._reduction.store is not store):
+            self._reduction = Reduction(
+                store, self.large, PlainWire(self.large), self.options.bucket_bytes, self.options.overlap
+            )
+
+    def _replicate(self, model: Any) -> None:
+        """Rank 0's variables, optimizer state, and random state of the model."""
+        state, store = model._steps.memory.state, model._steps.memory.store
+        state.seed, state.step = self.small.broadcast_object((state.seed, state.step), "the model's random state")
+        arrays = [variable.value for variable in model.variables]
+        if model.optimizer is not None:
+            arrays += [variable.value for variable in model.optimizer.variables]
+        flat = [] if store is None else [store.parameters, *store.slots.values()]
+        owned = {id(array) for array in flat}
+        for array in [*flat, *(array for array in arrays if id(array.base) not in owned)]:
+            self.small.broadcast(array, "the variables of rank 0")
+
+    # --- a step ----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def running(self, model: Any, kind: str, batch: Any, step: Any) -> Iterator[None]:
+        state = model._steps.memory.state
+        state.sample_offset = batch.offset
+        state.portions = self._portions(model, kind, batch)
+        if kind != "train":
+            yield
+            return
+        state.synchronizer = self.synchronizer
+        self.synchronizer.counts = batch.size > 0
+        reduction = self._reduction
+        assert reduction is not None
+        reduction.begin(batch.size > 0)
+        self._averages = self._averages_of(step)
+        hooks = _StepHooks(reduction, self._averages, step.executor.plan.backward_start, batch.size / batch.total)
+        step.executor.hooks = hooks
+        try:
+            yield
+        finally:
+            step.executor.hooks = None
+
+    def _portions(self, model: Any, kind: str, batch: Any) -> dict[str, float]:
+        """What part of each mean over the global batch is over this process's samples."""
+        portions = {"samples": batch.size / batch.total}
+        targets = model._targets
+        if kind == "predict" or targets is None:
+            return portions
+        weights = targets.weights(batch.sample_weight)
+        names = [
+            (output.name, weight)
+            for output, weight in zip(targets.outputs, weights, strict=True)
+            if weight is not None and getattr(output.loss, "reduction", None) == "mean_with_sample_weight"
+        ]
+        if names:
+            own = np.array([float(weight.sum(dtype=np.float64)) if batch.size else 0.0 for _, weight in names])
+            total = self.small.sum(own.copy(), "the sums of the sample weights")
+            for (name, _), part, whole in zip(names, own, total, strict=True):
+                portions[f"weights of {name}"] = float(part / whole) if whole else 0.0
+        return portions
+
+    def _averages_of(self, step: Any) -> Averages | None:
+        """The variables that the samples of this process alone change in forward."""
+        found = step.__dict__.get("_averages")
+        if found is None:
+            variables = [
+                node.inputs[i].variable
+                for node in step.executor.plan.graph.nodes
+                for i in node.op.updates
+                if not getattr(node.op, "synchronized", False) and node.inputs[i].variable is not None
+            ]
+            found = step._averages = Averages(list(dict.fromkeys(variables)), self.large)
+        return found
+
+    def apply(self, optimizer: Any, store: Any) -> None:
+        reduction = self._reduction
+        assert reduction is not None
+        if optimizer.works_in_parts:
+            optimizer.begin(store)
+            for part in reduction.arrivals():
+                optimizer.apply_part(part)
+            optimizer.end()
+        else:
+            for _ in reduction.arrivals():
+                pass
+            optimizer.apply(store)
+        if self._averages is not None:
+            self._averages.finish()
+
+    # --- results ---------------------------------------------------------------------------------------------------
+    def note(self, model: Any, batch: Any, results: Any) -> dict[str, Any]:
+        totals = MetricTotals(metric for metric in model.metrics if metric is not model._loss_tracker)
+        logs = model.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
+        losses = np.array([results.loss, *results.losses.values()], np.float64)
+        own = np.concatenate([losses, totals.gained()])
+        if not batch.size:
+            own[:] = 0
+        whole = self.small.sum(own, "the sums of loss and metrics")
+        totals.set(whole[losses.size :])
+        by_name = dict(zip(results.losses, whole[1 : losses.size].tolist(), strict=True))
+        model.track_losses(float(whole[0]), by_name, batch.total)
+        return logs | model.get_metrics_result()
+
+    def gathered(self, predictions: Any, batch: Any) -> Any:
+        return tree.map_structure(
+            lambda leaf: self.small.concatenate(leaf[: batch.size], "the predictions of a batch"), predictions
+        )
+
+
+class _StepHooks:
+    """The hooks of one run of a training step."""
+
+    def __init__(self, reduction: Reduction, averages: Averages | None, start: int, portion: float) -> None:
+        self.reduction = reduction
+        self.averages = averages
+        self.start = start
+        self.portion = portion
+        self.after = reduction.after
+        self.gradient_ready = reduction.gradient_ready
+
+    def before(self, index: int, step: Any) -> None:
+        if index == self.start and self.averages is not None:
+            self.averages.start(self.portion)

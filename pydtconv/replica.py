@@ -1,0 +1,81 @@
+"""The seam between training and several processes that train one model together.
+
+Training asks the replica in force (`current()`) which samples are its own, and hands it each step, each result and each
+update.  The one here is alone: everything is its own, and nothing is communicated.  `pydtconv.distribution` puts
+another one in its place; models, layers and callbacks know of nothing else.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+
+class Replica:
+    """A process that trains alone."""
+
+    rank = 0
+    size = 1
+    #: whether sources of data give the batches of all processes, of which each takes its share
+    shards = True
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is the process that writes and prints."""
+        return self.rank == 0
+
+    def share(self, count: int) -> slice:
+        """The part of so many samples that is this process's own; it may be empty."""
+        return slice(0, count)
+
+    def counted(self, size: int | None, whole: int | None) -> tuple[int, int] | None:
+        """(first own sample, samples) of a global batch of which this process holds `size`; None where its data ended.
+
+        whole: samples of the global batch where the source gives that.  Returns None where all data has ended.
+        """
+        return None if size is None else (0, size)
+
+    def prepare(self, model: Any, kind: str, data: Any, single: bool = False) -> None:
+        """Before batches of this kind ("train", "test", "predict") are run; single: before one of a loop of the user's."""
+
+    def running(self, model: Any, kind: str, batch: Any, step: Any) -> AbstractContextManager[None]:
+        """Put around the run of a step on a batch."""
+        return nullcontext()
+
+    def apply(self, optimizer: Any, store: Any) -> None:
+        """The optimizer's step, with the gradients of the whole batch."""
+        optimizer.apply(store)
+
+    def note(self, model: Any, batch: Any, results: Any) -> dict[str, Any]:
+        """Lets a batch's results into losses and metrics; returns all results so far."""
+        model.track_losses(results.loss, results.losses, batch.total)
+        return model.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
+
+    def gathered(self, predictions: Any, batch: Any) -> Any:
+        """The predictions for the whole batch."""
+        return predictions
+
+    def written(self, path: Path) -> bool:
+        """Whether this process writes the file itself; otherwise another one does, and `wait_for` waits for it."""
+        return True
+
+    def done(self, path: Path) -> None:
+        """Says that a file is written."""
+
+    def wait_for(self, path: Path) -> None:
+        """Waits until the file that another process was to write for this one is there."""
+
+
+_current = Replica()
+
+
+def current() -> Replica:
+    """The replica in force."""
+    return _current
+
+
+def set_current(replica: Replica | None) -> None:
+    """Puts a replica in force; None stands for a process that is alone."""
+    global _current
+    _current = Replica() if replica is None else replica
