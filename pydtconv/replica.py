@@ -37,7 +37,7 @@ class Replica:
         return None if size is None else (0, size)
 
     def prepare(self, model: Any, kind: str, data: Any, single: bool = False) -> None:
-        """Before batches of this kind ("train", "test", "predict") are run; single: before one of a loop of the user's."""
+        """Before batches of this kind ("train", "test", "predict") are run; single: before one of a user's loop."""
 
     def running(self, model: Any, kind: str, batch: Any, step: Any) -> AbstractContextManager[None]:
         """Put around the run of a step on a batch."""
@@ -56,12 +56,12 @@ class Replica:
         """The predictions for the whole batch."""
         return predictions
 
-    def written(self, path: Path) -> bool:
-        """Whether this process writes the file itself; otherwise another one does, and `wait_for` waits for it."""
+    def writes(self, path: Path) -> bool:
+        """Whether this process writes the file; otherwise another one does, for which `wait_for` waits."""
         return True
 
     def done(self, path: Path) -> None:
-        """Says that a file is written."""
+        """Says that this process has written the file, or has failed to."""
 
     def wait_for(self, path: Path) -> None:
         """Waits until the file that another process was to write for this one is there."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pydtconv import replica
+
 Logs = dict[str, Any]
 
 
@@ -19,6 +21,8 @@ class Callback:
     state_names: tuple[str, ...] = ()
     #: whether it is called after all others that are not
     runs_last = False
+    #: whether only one of several processes that train together calls it: it prints, or writes files of its own
+    main_only = False
     params: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
     _model: Any = None
 
@@ -148,11 +152,12 @@ class CallbackList(Callback):
 
     def _call(self, name: str, *arguments: Any) -> None:
         if name not in self._callers:
+            here = replica.current()
             older = name.replace("_train", "") if name.startswith("on_train_batch") else name
             self._callers[name] = [
                 getattr(callback, name)
                 for callback in self.callbacks
-                if _defines(callback, name) or _defines(callback, older)
+                if (here.is_main or not callback.main_only) and (_defines(callback, name) or _defines(callback, older))
             ]
         for method in self._callers[name]:
             method(*arguments)

@@ -35,6 +35,8 @@ class History(Callback):
 class CSVLogger(Callback):
     """Writes the results of each epoch as a row of a file; append goes on with a file that is there."""
 
+    main_only = True
+
     def __init__(self, filename: str | Path, separator: str = ",", append: bool = False) -> None:
         super().__init__()
         self.filename = Path(filename)

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from pydtconv import replica
 from pydtconv.callbacks.callback import Callback, Logs
 
 #: parts of names of results that are better the larger they are
@@ -58,5 +59,5 @@ class Monitor(Callback):
 
 
 def say(verbose: Any, text: str) -> None:
-    if verbose:
+    if verbose and replica.current().is_main:
         print(text, flush=True)

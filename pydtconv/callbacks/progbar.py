@@ -13,6 +13,8 @@ class ProgbarLogger(Callback):
 
     state_names = ("target",)
 
+    main_only = True
+
     def __init__(self) -> None:
         super().__init__()
         self._bar: Progbar | None = None

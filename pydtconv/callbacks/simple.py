@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.callbacks.monitor import say
 
 
 class TerminateOnNaN(Callback):
@@ -22,7 +23,7 @@ class TerminateOnNaN(Callback):
         if loss is not None and not np.isfinite(loss):
             if self.raise_error:
                 raise RuntimeError(f"batch {batch}: the loss is {loss}; training ends")
-            print(f"Batch {batch}: Invalid loss, terminating training", flush=True)
+            say(True, f"Batch {batch}: Invalid loss, terminating training")
             self.model.stop_training = True
 
 

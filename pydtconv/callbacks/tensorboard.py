@@ -23,6 +23,8 @@ class TensorBoard(Callback):
 
     state_names = ("_step", "_test_step")
 
+    main_only = True
+
     def __init__(
         self,
         log_dir: str | Path = "logs",

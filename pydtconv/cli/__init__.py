@@ -9,9 +9,9 @@ Each subcommand is a module of this package, named in COMMANDS, with
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from pydtconv import __version__
 from pydtconv.cli.parser import Parser
@@ -62,10 +62,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command is None:
         parser.print_help()
         return 0
+    from pydtconv.cli import processes
+
+    return processes.finish(_run(args))
+
+
+def _run(args: Any) -> int:
     try:
         return int(_module(args.command).run(args))
     except CommandError as error:
-        print(f"pydtconv {args.command}: {error}", file=sys.stderr)
+        from pydtconv.cli import processes
+
+        processes.say_in_turn(f"pydtconv {args.command}: {error}")
         return 2
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import CommandError, networks
+from pydtconv.cli import CommandError, networks, processes
 from pydtconv.cli.parser import Parser
 
 SUMMARY = "measure trained weights on test data"
@@ -16,11 +16,13 @@ SUMMARY = "measure trained weights on test data"
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
     networks.add_data(parser)
+    processes.add_arguments(parser)
 
 
 def run(args: Any) -> int:
     if args.weights is None:
         raise CommandError("--weights: expected the file that `pydtconv train` has written")
+    processes.start(args)
     _, test, shape, classes = networks.load(args, training=False)
     model = networks.scaled(networks.build(args, shape, classes), shape)
     model.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])

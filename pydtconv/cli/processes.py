@@ -49,6 +49,18 @@ def _options(args: Any) -> dict[str, Any]:
     return options
 
 
+def say_in_turn(text: str) -> None:
+    """Prints an error, on each rank a little after the one before, which ends all: one that all have is told once."""
+    from pydtconv import replica
+
+    here = replica.current()
+    if here.size > 1:
+        from pydtconv.distribution.failure import pause
+
+        pause(here.rank)
+    print(text, file=sys.stderr, flush=True)
+
+
 def finish(status: int) -> int:
     """The exit status; where it is an error, all other processes are ended too."""
     from pydtconv import replica

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from pydtconv.cli import CommandError, keras_names
+from pydtconv.cli import CommandError, keras_names, processes
 from pydtconv.cli.parser import Parser
 from pydtconv.utils.suggest import did_you_mean
 
@@ -22,11 +22,13 @@ SUMMARY = "run a Keras script with pydtconv in the place of keras and tensorflow
 
 
 def add_arguments(parser: Parser) -> None:
+    processes.add_arguments(parser)
     parser.add_argument("script", help="the Python file to run")
     parser.add_argument("arguments", nargs="...", metavar="...", help="the script's own arguments")
 
 
 def run(args: object) -> int:
+    processes.start(args)
     return run_script(args.script, args.arguments)  # type: ignore[attr-defined]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import CommandError, networks
+from pydtconv.cli import CommandError, networks, processes
 from pydtconv.cli.parser import Parser
 
 SUMMARY = "train a network of the zoo on a data set or a folder of images"
@@ -29,11 +29,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--profile", metavar="FILE", help="time some steps; write their time line (Chrome's JSON) here")
     parser.add_argument("--seed", type=int, default=1, help="equal seeds give equal runs (default: 1)")
     parser.add_argument("--output", help="name of the files that are written, without suffix (default: the model's)")
+    processes.add_arguments(parser)
 
 
 def run(args: Any) -> int:
-    from pydtconv import profiling, utils
+    from pydtconv import profiling, replica, utils
 
+    processes.start(args)
     utils.set_random_seed(args.seed)
     train, test, shape, classes = networks.load(args, training=True)
     network = networks.build(args, shape, classes)
@@ -56,6 +58,8 @@ def run(args: Any) -> int:
     network.save_weights(f"{name}.weights.h5")
     print(f"test accuracy {history.history['val_accuracy'][-1]:.2%}")
     print(f"weights: {name}.weights.h5")
+    if not replica.current().is_main:
+        return 0
     try:
         print(f"learning curve: {utils.plot_learning_curve(history, f'{name}.png', title=network.name)}")
     except ImportError as error:

@@ -27,7 +27,9 @@ def described(model: Any, kind: str, data: Any, store: ParameterStore | None, op
     for i, variable in enumerate(model.variables):
         lines.append(f"variable {i}: shape {variable.shape}, {variable.dtype}, trainable {variable.trainable}")
     if kind != "predict":
-        lines += [f"optimizer: {type(model.optimizer).__name__} {_settings(model.optimizer)}"] if model.optimizer else []
+        lines += (
+            [f"optimizer: {type(model.optimizer).__name__} {_settings(model.optimizer)}"] if model.optimizer else []
+        )
         lines += [f"loss: {line}" for line in _losses(model)]
     if kind == "train" and store is not None:
         lines += [f"gradient {i}: shape {variable.shape}" for i, variable in enumerate(store.variables)]

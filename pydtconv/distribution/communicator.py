@@ -1,7 +1,7 @@
 """Collective operations that never wait without looking around.
 
-Every operation is non-blocking inside; waiting for it is a loop that lets MPI progress, lets other threads and processes
-run, and hands the time to a `Watch` (see watch.py), which ends everything when it has been too long.
+Every operation is non-blocking inside; waiting for it is a loop that lets MPI progress, lets other threads and
+processes run, and hands the time to a `Watch` (see watch.py), which ends everything when it has been too long.
 """
 
 from __future__ import annotations

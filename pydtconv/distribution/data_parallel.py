@@ -26,7 +26,7 @@ class DataParallel:
     those of the whole.  device_mesh, devices: all devices, which is the default; each process is one.
     auto_shard_dataset: False where an iterable of batches gives each process batches of its own, whose sum is the
     global batch; arrays are always shared out.
-    bucket_size: MiB of gradients that are reduced together.  overlap: False reduces after backward instead of during it.
+    bucket_size: MiB of gradients that are reduced together.  overlap: False reduces them after backward, not during it.
     """
 
     def __init__(
@@ -80,7 +80,9 @@ class DataParallel:
         return f"<DataParallel over {self.num_processes} processes>"
 
 
-def initialize(job_addresses: str | None = None, num_processes: int | None = None, process_id: int | None = None) -> None:
+def initialize(
+    job_addresses: str | None = None, num_processes: int | None = None, process_id: int | None = None
+) -> None:
     """Starts MPI among the processes that `mpiexec` (or `srun`) started.
 
     Afterwards all draw the same random numbers, each uses its share of the host's cores, and an error in one ends all.
@@ -88,7 +90,9 @@ def initialize(job_addresses: str | None = None, num_processes: int | None = Non
     where processes were started that cannot find each other.
     """
     if job_addresses is not None:
-        raise ValueError("job_addresses: expected None: mpiexec knows the hosts (mpiexec -hosts a,b ... or a host file)")
+        raise ValueError(
+            "job_addresses: expected None: mpiexec knows the hosts (mpiexec -hosts a,b ... or a host file)"
+        )
     size, rank = (world().size, world().rank) if launched()[0] > 1 else (1, 0)
     for name, given, found in ("num_processes", num_processes, size), ("process_id", process_id, rank):
         if given is not None and given != found:

@@ -26,12 +26,17 @@ def install(world: World) -> None:
     def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
         if world.mpi.Is_finalized():
             return before(kind, error, trace)
-        time.sleep(min(world.rank * _PAUSE, _LONGEST))
+        pause(world.rank)
         text = "".join(traceback.format_exception(kind, error, trace))
         print(f"pydtconv: rank {world.rank} on {world.hosts[world.rank]} failed\n{text}", file=sys.stderr, flush=True)
         abort(world, 1)
 
     sys.excepthook = report
+
+
+def pause(rank: int) -> None:
+    """Waits a little, so that the ranks before this one, which end all, tell an error first that they have too."""
+    time.sleep(min(rank * _PAUSE, _LONGEST))
 
 
 def abort(world: World, status: int) -> None:

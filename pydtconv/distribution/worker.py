@@ -12,6 +12,7 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.distribution import agreement
 from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.files import Files
 from pydtconv.distribution.launch import World
 from pydtconv.distribution.options import Options
 from pydtconv.distribution.reduction import Averages, PlainWire, Reduction
@@ -37,9 +38,20 @@ class Worker(Replica):
         self.small = Communicator(world.comm, world.mpi, watch)
         self.large = Communicator(world.comm, world.mpi, watch)
         self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
+        self.files = Files(world, watch)
         self._prepared: dict[int, Any] = {}
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
+
+    # --- files -----------------------------------------------------------------------------------------------------
+    def writes(self, path: Path) -> bool:
+        return self.is_main or self.files.expect(path)
+
+    def done(self, path: Path) -> None:
+        self.files.announce(path)
+
+    def wait_for(self, path: Path) -> None:
+        self.files.wait_for(path)
 
     # --- data ------------------------------------------------------------------------------------------------------
     def share(self, count: int) -> slice:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pydtconv
+from pydtconv import replica
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
 from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
 from pydtconv.utils.whole_file import write_whole
@@ -60,6 +61,7 @@ def load_model(
     safe_mode is Keras's: code is never loaded from a file here.
     """
     path = Path(filepath)
+    replica.current().wait_for(path)
     if not path.exists():
         raise FileNotFoundError(f"load_model: there is no file {path}")
     if path.suffix != ".keras" or not zipfile.is_zipfile(path):

@@ -14,6 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from pydtconv import replica
 from pydtconv.graph.variable import Variable
 from pydtconv.layers.layer import Layer
 from pydtconv.models.object_paths import walk
@@ -40,6 +41,7 @@ def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) 
     skip_mismatch, layers that do not fit are left as they are, with a warning.
     """
     path = Path(filepath)
+    replica.current().wait_for(path)
     if not path.exists():
         raise FileNotFoundError(f"load_weights: there is no file {path}")
     _check_built(model, "load_weights")

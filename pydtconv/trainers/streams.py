@@ -157,7 +157,7 @@ class StreamData:
         structure = (x, y, weights)
         cut = tree.map_structure(lambda leaf: None if leaf is None else _cut(leaf, part), structure)
         self._stand_in = tree.map_structure(lambda leaf: None if leaf is None else leaf[:1].copy(), cut)
-        return Batch(*cut, size, total, offset)
+        return Batch(cut[0], cut[1], cut[2], size, total, offset)
 
     def _beside_others(self) -> Iterator[Batch]:
         """Shares without samples, while the data of other processes goes on."""
@@ -166,7 +166,8 @@ class StreamData:
             found = here.counted(None, None)
             if found is None:
                 return
-            yield Batch(*self._stand_in, 0, found[1], found[0])
+            x, y, weights = self._stand_in
+            yield Batch(x, y, weights, 0, total=found[1], offset=found[0])
 
     def on_epoch_begin(self) -> None:
         _call(self.source, "on_epoch_begin")

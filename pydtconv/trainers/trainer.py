@@ -193,7 +193,12 @@ class Trainer(BatchTrainer):
         self._prepare("predict", data)
         batches = Epochs(data, steps)
         listeners = callbacks_module.CallbackList.of(
-            callbacks, model=self, add_progbar=verbose != 0 and replica.current().is_main, verbose=verbose, epochs=1, steps=batches.num_batches
+            callbacks,
+            model=self,
+            add_progbar=verbose != 0 and replica.current().is_main,
+            verbose=verbose,
+            epochs=1,
+            steps=batches.num_batches,
         )
         self._set("stop_predicting", False)
         listeners.on_predict_begin()

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from pydtconv import replica
+
 #: reasons that lie with the disk and may pass, not with the name of the file
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -21,8 +23,19 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | No
 
     The file grows under another name in the same folder, is forced to the disk, renamed, and the folder is forced to
     the disk too.  size: bytes that are expected, for the error.
+    Where several processes train one model, the first one writes.
     Raises OSError, with the errno of the cause, that names the file and its size; nothing of it is left then.
     """
+    here = replica.current()
+    if not here.writes(path):
+        return
+    try:
+        _write(path, write, size)
+    finally:
+        here.done(path)
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], object], size: int | None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
     try:

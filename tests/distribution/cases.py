@@ -1,0 +1,157 @@
+"""Small models with data, in float64: what is trained with one rank and with several."""
+
+import numpy as np
+
+import pydtconv as keras
+from pydtconv import layers, losses, metrics, optimizers
+from pydtconv.utils import PyDataset
+
+SAMPLES, BATCH = 31, 9  # the last batch has 4 samples
+OPTIMIZERS = ("SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop")
+OPTIONS = {
+    "accumulated": {"gradient_accumulation_steps": 2},
+    "global_clipnorm": {"global_clipnorm": 0.1},
+    "clipnorm": {"clipnorm": 0.05},
+    "averaged": {"use_ema": True, "ema_overwrite_frequency": 3},
+    "decayed": {"weight_decay": 0.01},
+    "scaled": {"loss_scale_factor": 16.0},
+}
+
+
+def images(classes=4, samples=SAMPLES):
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(samples, 8, 8, 3)), rng.integers(0, classes, samples)
+
+
+def normalized(x, synchronized=True):
+    return layers.ReLU()(layers.BatchNormalization(momentum=0.8, synchronized=synchronized)(x))
+
+
+def dense():
+    inputs = keras.Input((8, 8, 3))
+    x = layers.Flatten()(inputs)
+    x = layers.Dropout(0.3)(layers.Dense(16, activation="relu", kernel_regularizer="l2")(x))
+    return keras.Model(inputs, layers.Dense(4)(layers.GaussianNoise(0.1)(x)))
+
+
+def convolutional():
+    inputs = keras.Input((8, 8, 3))
+    x = layers.RandomCrop(6, 6)(layers.RandomFlip("horizontal")(inputs))
+    x = layers.MaxPooling2D()(layers.Conv2D(8, 3, activation="relu")(x))
+    return keras.Model(inputs, layers.Dense(4, activation="softmax")(layers.Flatten()(x)))
+
+
+def residual(synchronized=True):
+    inputs = keras.Input((8, 8, 3))
+    x = normalized(layers.Conv2D(6, 3, padding="same", use_bias=False)(inputs), synchronized)
+    x = layers.Add()([x, normalized(layers.Conv2D(6, 3, padding="same")(x), synchronized)])
+    return keras.Model(inputs, layers.Dense(4, activation="softmax")(layers.GlobalAveragePooling2D()(x)))
+
+
+def concatenating():
+    inputs = keras.Input((8, 8, 3))
+    x = layers.Conv2D(4, 3, padding="same")(inputs)
+    for _ in range(2):
+        x = layers.Concatenate()([x, layers.Conv2D(4, 3, padding="same")(normalized(x))])
+    x = layers.SpatialDropout2D(0.2)(x)
+    return keras.Model(inputs, layers.Dense(4, activation="softmax")(layers.GlobalAveragePooling2D()(x)))
+
+
+def separable():
+    inputs = keras.Input((8, 8, 3))
+    x = normalized(layers.SeparableConv2D(8, 3, strides=2)(inputs))
+    x = layers.Flatten()(x)
+    outputs = {
+        "kind": layers.Dense(4, activation="softmax", name="kind")(x),
+        "size": layers.Dense(1, name="size", activity_regularizer="l2")(x),
+    }
+    return keras.Model(inputs, outputs)
+
+
+NETWORKS = (dense, convolutional, residual, concatenating, separable)
+
+
+class Batches(PyDataset):
+    """Global batches of arrays."""
+
+    def __init__(self, *arrays):
+        super().__init__()
+        self.arrays = arrays
+
+    def __len__(self):
+        return -(-len(self.arrays[0]) // BATCH)
+
+    def __getitem__(self, index):
+        return tuple(array[index * BATCH : (index + 1) * BATCH] for array in self.arrays)
+
+
+def trained_dense(x, y):
+    model = dense()
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+    model.compile(optimizers.SGD(0.1, momentum=0.9), loss, metrics=["accuracy"], weighted_metrics=["accuracy"])
+    weights = np.random.default_rng(2).uniform(0, 2, len(x))
+    return model, model.fit(x, y, BATCH, 3, 0, sample_weight=weights, validation_split=0.2)
+
+
+def trained_convolutional(x, y):
+    model = convolutional()
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model, model.fit(x, y, BATCH, 3, 0, class_weight={0: 2.0, 2: 0.5}, validation_data=(x[:7], y[:7]))
+
+
+def trained_residual(x, y):
+    model = residual()
+    rate = optimizers.schedules.CosineDecay(0.01, 12)
+    model.compile(optimizers.RMSprop(rate), "sparse_categorical_crossentropy")
+    return model, model.fit(Batches(x, y), epochs=3, verbose=0, validation_data=Batches(x, y))
+
+
+def trained_concatenating(x, y):
+    model = concatenating()
+    loss = losses.SparseCategoricalCrossentropy(reduction="sum", ignore_class=3)
+    model.compile(optimizers.Nadam(0.01), loss, metrics=[metrics.SparseTopKCategoricalAccuracy(2)])
+
+    def batches():
+        while True:
+            yield from Batches(x, y)
+
+    return model, model.fit(batches(), epochs=3, steps_per_epoch=4, verbose=0)
+
+
+def trained_separable(x, y):
+    model = separable()
+    model.compile(
+        optimizers.AdamW(0.01),
+        loss={"kind": "categorical_crossentropy", "size": "mse"},
+        loss_weights={"kind": 1.0, "size": 0.3},
+        metrics={"kind": [metrics.AUC(multi_label=True), metrics.F1Score(average="macro")], "size": ["mae"]},
+    )
+    targets = {"kind": np.eye(4)[y], "size": y[:, None] * 0.1}
+    return model, model.fit(x, targets, BATCH, 3, 0)
+
+
+def trained_by_hand(x, y):
+    model = dense()
+    model.compile("sgd", losses.SparseCategoricalCrossentropy(from_logits=True))
+    for size in (9, 3, 1, 9):
+        model.train_on_batch(x[:size], y[:size])
+    model.test_on_batch(x[:5], y[:5])
+    return model, None
+
+
+TRAINED = {
+    "dense": trained_dense,
+    "convolutional": trained_convolutional,
+    "residual": trained_residual,
+    "concatenating": trained_concatenating,
+    "separable": trained_separable,
+    "by_hand": trained_by_hand,
+}
+
+
+def trained_with(optimizer, x, y):
+    inputs = keras.Input((8, 8, 3))
+    x1 = layers.Dense(5, activation="tanh")(layers.Flatten()(inputs))
+    model = keras.Model(inputs, layers.Dense(4, activation="softmax")(x1))
+    model.compile(optimizer, "sparse_categorical_crossentropy")
+    return model, model.fit(x, y, BATCH, 2, 0, shuffle=False)

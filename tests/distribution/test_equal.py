@@ -1,0 +1,41 @@
+"""Several ranks give what one rank gives: weights, optimizer's state, results of epochs, predictions."""
+
+import numpy as np
+import pytest
+
+from tests.distribution import cases
+from tests.distribution.ranks import needs_mpi, run_well
+
+pytestmark = needs_mpi
+NAMES = [*cases.TRAINED, *cases.OPTIMIZERS, *cases.OPTIONS]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """Of 1, 2, 3 and 4 ranks: the folder with what each has written."""
+    folders = {}
+    for ranks in (1, 2, 3, 4):
+        folders[ranks] = tmp_path_factory.mktemp(f"ranks{ranks}")
+        run_well(ranks, "train_cases.py", folders[ranks])
+    return folders
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_ranks_equal_one(outcomes, name, ranks):
+    one = np.load(outcomes[1] / f"{name}.0.npz")
+    for rank in range(ranks):
+        several = np.load(outcomes[ranks] / f"{name}.{rank}.npz")
+        assert several.files == one.files
+        for key in one.files:
+            np.testing.assert_allclose(several[key], one[key], rtol=1e-7, atol=1e-9, err_msg=f"rank {rank}: {key}")
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_ranks_have_equal_bits(outcomes, name, ranks):
+    first = np.load(outcomes[ranks] / f"{name}.0.npz")
+    for rank in range(1, ranks):
+        other = np.load(outcomes[ranks] / f"{name}.{rank}.npz")
+        for key in first.files:
+            np.testing.assert_array_equal(other[key], first[key], err_msg=f"rank {rank}: {key}")
