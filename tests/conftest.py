@@ -1,6 +1,7 @@
 """What all tests share: real data, equal seeds, and settings that one test cannot leave to the next."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from pydtconv.utils import clear_session, set_random_seed
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")])
 )
+# what was tuned on this machine is none of the tests' business
+_cache = tempfile.TemporaryDirectory(prefix="pydtconv-tests-")
+os.environ["PYDTCONV_CACHE"] = _cache.name
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,13 @@ def _load_with_short_waits(path: Path) -> None:
         del os.environ["GOMP_SPINCOUNT"]
 
 
+def library() -> Path:
+    """The build of the library that is loaded."""
+    from pydtconv._ext import runtime
+
+    return _FOLDER / runtime.level() / _NAME
+
+
 def _load() -> None:
     """Loads libdtconv; the Cython modules, which ask for it by name, then get this build and not the generic one."""
     try:

@@ -16,7 +16,7 @@ from typing import Any
 from pydtconv import __version__
 from pydtconv.cli.parser import Parser
 
-COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "simulate", "doctor")
+COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "tune", "simulate", "doctor")
 
 _DESCRIPTION = """\
 Trains convolutional networks on CPUs, from Keras-style scripts.
@@ -25,6 +25,7 @@ Trains convolutional networks on CPUs, from Keras-style scripts.
   pydtconv run script.py      run a Keras script as it is: `keras` and `tensorflow.keras` are pydtconv in it
   pydtconv train              train a network of the zoo: --model resnet34 --dataset cifar10
   pydtconv plan               see what a training step runs and how much memory it takes
+  pydtconv tune               find the fastest convolution algorithms for a network on this machine
   pydtconv simulate           predict how training scales over many ranks and a network between them
   pydtconv doctor             see what pydtconv found on this machine, and how fast it is
 """
@@ -34,6 +35,7 @@ environment:
   PYDTCONV_UKR           micro-kernel to use instead of the fastest one (`pydtconv doctor` lists them)
   PYDTCONV_LEVEL         build of the C library: generic, x86-64-v3 or x86-64-v4
   PYDTCONV_DATA          folder with data sets (mnist/, cifar-10-batches-bin/, ...)
+  PYDTCONV_CACHE         folder for what `pydtconv tune` finds (default: ~/.cache/pydtconv)
   KERAS_HOME             cache folder for downloaded data sets (default: ~/.keras)
 
 `pydtconv COMMAND --help` tells more of a command.

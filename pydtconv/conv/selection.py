@@ -1,7 +1,7 @@
-"""Which algorithm a pass runs: the caller's own, the variant's in force, else the first of the ranking.
+"""Which algorithm a pass runs: the caller's own, the variant's in force, the fastest measured, or the ranking's first.
 
 The named variants fix one algorithm per pass (Barrachina, Dolz, San Juan, Quintana-Orti, JPDC 2022, Table 2):
-BASE, RDX, CGT, CGT+PM and CGT+DG; AUTO leaves each pass to the ranking.
+BASE, RDX, CGT, CGT+PM and CGT+DG; AUTO leaves each pass to what `pydtconv tune` has measured, else to the ranking.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pydtconv import config
+from pydtconv.conv import timings
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.table import TABLE
 
@@ -19,7 +20,7 @@ from pydtconv.conv.table import TABLE
 class Variant:
     """A named choice.
 
-    forward, backward_data, backward_weights: names of algorithms, None for the ranking's choice.
+    forward, backward_data, backward_weights: names of algorithms, None for the fastest one.
     persistent: whether workspaces are placed ahead by the plan (the paper's "+PM"), or allocated in each call.
     """
 
@@ -85,8 +86,10 @@ def ranking(p: ConvProblem, direction: str, precision: str = "fast") -> tuple[st
 
 
 def algorithms(p: ConvProblem, direction: str) -> list[str]:
-    """Names of the algorithms that support this pass of p, fastest first by the cost model."""
-    return list(ranking(p, direction, config.conv_precision()))
+    """Names of the algorithms that support this pass of p, fastest first: those measured, then by the cost model."""
+    ranked = ranking(p, direction, config.conv_precision())
+    seconds = timings.measured(p, direction)
+    return sorted(ranked, key=lambda name: seconds.get(name, float("inf")))  # stable: the others keep their order
 
 
 def supported(p: ConvProblem, direction: str, algorithm: str) -> str:
@@ -106,23 +109,24 @@ def supported(p: ConvProblem, direction: str, algorithm: str) -> str:
 def choose(
     p: ConvProblem, direction: str, algorithm: str | Mapping[str, str] | None = None, variant: str | None = None
 ) -> Choice:
-    """The algorithm of a pass and why: an explicit one, the variant's, or the first of the ranking.
+    """The algorithm of a pass and why: an explicit one, the variant's, or the first of `algorithms`.
 
     algorithm: a name, or names by direction; None or "auto" leave the choice open.  variant: None for the one in force.
-    A variant's algorithm that does not support p falls back to the ranking.  Raises ValueError for an explicit one.
+    A variant's algorithm that does not support p falls back to the first.  Raises ValueError for an explicit one.
     """
     explicit = algorithm.get(direction) if isinstance(algorithm, Mapping) else algorithm
     if explicit not in (None, "auto"):
         return Choice(supported(p, direction, str(explicit)), "asked for")
     fixed = variant_of(variant)
-    first = ranking(p, direction, config.conv_precision())[0]
+    first = algorithms(p, direction)[0]
+    why = "fastest measured" if first in timings.measured(p, direction) else "ranking by cost model"
     name = fixed.algorithm(direction)
     if name is None:
-        return Choice(first, "ranking by cost model")
+        return Choice(first, why)
     reason = TABLE[name].reason(p, direction)
     if reason is None:
         return Choice(name, f"variant {fixed.name}")
-    return Choice(first, f"variant {fixed.name} wants {name}, but {reason}; ranking by cost model")
+    return Choice(first, f"variant {fixed.name} wants {name}, but {reason}; {why}")
 
 
 def workspace_bytes(p: ConvProblem, direction: str, algorithm: str) -> int:
