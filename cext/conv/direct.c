@@ -16,48 +16,55 @@
 #include "direct.h"
 
 enum {
-    BLOCK_BYTES = 384 << 10, /* packed panels that are used at a time */
+    BLOCK_BYTES = 576 << 10, /* packed panels that are used at a time */
     CHUNK_BYTES = 384 << 10, /* images that are read in a chunk */
     UNITS = 6,               /* wanted for each thread */
+    SETS_BYTES = 4096,       /* rows at multiples of this fall into the same sets of L1 */
 };
 
 typedef struct {
     dtconv_axis h, w;
-    int64_t n, groups, cr, cw;     /* images; groups; channels of a group that are read and written */
-    int64_t ldr, ldw;              /* distance of pixels */
-    int64_t depth, panels;         /* rows of a panel; panels of a group */
-    int64_t rows, images;          /* of a chunk: rows of one image, or whole images (rows: all of one) */
-    int64_t chunks, block, blocks; /* panels of a block, blocks of a group */
-    size_t packed, segments;       /* bytes */
+    int64_t n, groups, cr, cw;       /* images; groups; channels of a group that are read and written */
+    int64_t ldr, ldw;                /* distance of pixels */
+    int64_t depth, panels;           /* rows of a panel; panels of a group */
+    int64_t rows, images;            /* of a chunk: rows of one image, or whole images (rows: all of one) */
+    int64_t chunks, block, blocks;   /* panels of a block, blocks of a group */
+    size_t packed, segments, copied; /* bytes */
     const DT(conv_args) * args;
     const real *read;
     real *written, *filters;
     int turned;
 } pass_state;
 
-static int64_t divided(int64_t total, int64_t parts) { return dtconv_ceil_div(total, MAX(1, parts)); }
+/* A thread's own memory. */
+typedef struct {
+    dtconv_segment *segments;
+    real *rows;
+} scratch;
 
+/* Chunks of as much as fits into the cache, and at least some units for each thread: by fewer panels in a block where
+ * the borders of chunks would cost, then by smaller chunks. */
 static void cut(pass_state *s) {
-    const int64_t panel = s->depth * DIRECT_NR * (int64_t)sizeof(real), threads = dtconv_get_num_threads();
+    const int64_t panel = s->depth * DIRECT_NR * (int64_t)sizeof(real), units = UNITS * dtconv_get_num_threads();
     const int64_t image = s->h.written * s->w.written, pixels = s->n * image;
-    s->block = MAX(1, MIN(s->panels, BLOCK_BYTES / panel));
-    s->blocks = dtconv_ceil_div(s->panels, s->block);
-    s->block = dtconv_ceil_div(s->panels, s->blocks);
     const int64_t read = s->n * s->h.read * s->w.read * s->cr * (int64_t)sizeof(real);
-    int64_t chunk = divided(pixels, dtconv_ceil_div(read, CHUNK_BYTES));
-    chunk = MIN(chunk, divided(pixels * s->blocks * s->groups, UNITS * threads));
-    chunk = MAX(chunk, 4 * DIRECT_MR);
+    const int64_t chunks = dtconv_ceil_div(read, CHUNK_BYTES);
+    s->blocks = dtconv_ceil_div(s->panels, MAX(1, BLOCK_BYTES / panel));
+    if (s->w.written > 1) s->blocks = MAX(s->blocks, MIN(s->panels, units / (s->groups * chunks)));
+    s->block = dtconv_ceil_div(s->panels, s->blocks);
+    s->blocks = dtconv_ceil_div(s->panels, s->block);
+    int64_t chunk = MIN(dtconv_ceil_div(pixels, chunks), dtconv_ceil_div(pixels * s->blocks * s->groups, units));
+    chunk = dtconv_round_to(MAX(chunk, 4 * DIRECT_MR), DIRECT_MR);
     if (chunk < image) {
-        const int64_t step = s->turned ? s->h.stride : 1;
         s->images = 1;
-        s->rows = dtconv_round_to(dtconv_ceil_div(chunk, s->w.written), step);
-        s->rows = dtconv_round_to(divided(s->h.written, s->h.written / s->rows), step);
-        s->chunks = s->n * dtconv_ceil_div(s->h.written, s->rows);
+        s->rows = dtconv_ceil_div(chunk, s->w.written);
+        if (s->w.written > 1) s->rows = dtconv_ceil_div(s->h.written, MAX(1, s->h.written / s->rows));
     } else {
-        s->images = divided(s->n, s->n / MAX(1, chunk / image));
+        s->images = MIN(s->n, chunk / image);
+        s->images = dtconv_ceil_div(s->n, dtconv_ceil_div(s->n, s->images));
         s->rows = s->h.written;
-        s->chunks = dtconv_ceil_div(s->n, s->images);
     }
+    s->chunks = dtconv_ceil_div(s->n, s->images) * dtconv_ceil_div(s->h.written, s->rows);
 }
 
 static pass_state prepare(const dtconv_conv *p, int backward_data) {
@@ -76,10 +83,15 @@ static pass_state prepare(const dtconv_conv *p, int backward_data) {
     cut(&s);
     s.packed = dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
     s.segments = dtconv_round((size_t)(p->kh * p->kw) * sizeof(dtconv_segment));
+    s.copied = s.h.taps * s.w.taps == 1 || backward_data
+                   ? (size_t)(DIRECT_MR * (dtconv_line(s.cr) * (int64_t)sizeof(real) + 64))
+                   : 0;
     return s;
 }
 
-static size_t bytes_of(const pass_state *s) { return 64 + s->packed + (size_t)dtconv_get_num_threads() * s->segments; }
+static size_t bytes_of(const pass_state *s) {
+    return 64 + s->packed + (size_t)dtconv_get_num_threads() * (s->segments + s->copied);
+}
 
 static const real *panel_of(const pass_state *s, int64_t group, int64_t panel) {
     return s->filters + (group * s->panels + panel) * s->depth * DIRECT_NR;
@@ -114,27 +126,49 @@ static int64_t make_segments(const pass_state *s, const dtconv_axis_class *h, co
     return made;
 }
 
-/* A place among the pixels of a class. */
+/* A walk through the pixels of a class: along rows, or along a column where a row has one pixel only. */
 typedef struct {
-    int64_t image, i, j;
-} place;
+    int64_t outer, inner;              /* pixels of an image */
+    int64_t a_image, a_outer, a_inner; /* elements to the next in what is read */
+    int64_t c_image, c_outer, c_inner; /* and written */
+    int64_t image, i, j;               /* the place */
+    const real *a;
+    real *c;
+} walk;
 
-static void next_rows(const pass_state *s, int64_t group, const dtconv_axis_class *h, const dtconv_axis_class *w,
-                      int64_t count, place *at, DT(direct_tile) * t) {
-    const real *read = s->read + group * s->cr;
-    real *written = s->written + group * s->cw;
+static walk begin_walk(const pass_state *s, int64_t group, int64_t image, const dtconv_axis_class *h,
+                       const dtconv_axis_class *w) {
+    const int64_t row = s->w.read * s->ldr, line = s->w.written * s->ldw;
+    walk k = {.outer = h->count, .inner = w->count, .image = image};
+    k.a_image = s->h.read * row, k.a_outer = h->source_step * row, k.a_inner = w->source_step * s->ldr;
+    k.c_image = s->h.written * line, k.c_outer = h->step * line, k.c_inner = w->step * s->ldw;
+    k.a = s->read + group * s->cr + image * k.a_image + h->source * row + w->source * s->ldr;
+    k.c = s->written + group * s->cw + image * k.c_image + h->first * line + w->first * s->ldw;
+    if (w->count == 1) {
+        k.outer = 1, k.inner = h->count;
+        k.a_inner = k.a_outer, k.c_inner = k.c_outer;
+    }
+    if (!h->taps || !w->taps) k.a = s->read, k.a_image = k.a_outer = k.a_inner = 0;
+    return k;
+}
+
+/* The next `count` pixels as rows of a tile. */
+static void next_rows(walk *k, int64_t count, DT(direct_tile) * t) {
     for (int64_t r = 0; r < count; r++) {
-        const int64_t from = (at->image * s->h.read + h->source + at->i * h->source_step) * s->w.read + w->source +
-                             at->j * w->source_step;
-        const int64_t to =
-            (at->image * s->h.written + h->first + at->i * h->step) * s->w.written + w->first + at->j * w->step;
-        t->a[r] = t->segment_count ? read + from * s->ldr : read;
-        t->c[r] = written + to * s->ldw;
-        if (++at->j < w->count) continue;
-        at->j = 0;
-        if (++at->i < h->count) continue;
-        at->i = 0;
-        at->image++;
+        t->a[r] = k->a;
+        t->c[r] = k->c;
+        if (++k->j < k->inner) {
+            k->a += k->a_inner, k->c += k->c_inner;
+            continue;
+        }
+        k->j = 0;
+        k->a -= (k->inner - 1) * k->a_inner, k->c -= (k->inner - 1) * k->c_inner;
+        if (++k->i < k->outer) {
+            k->a += k->a_outer, k->c += k->c_outer;
+            continue;
+        }
+        k->i = 0;
+        k->a += k->a_image - (k->outer - 1) * k->a_outer, k->c += k->c_image - (k->outer - 1) * k->c_outer;
     }
 }
 
@@ -144,33 +178,58 @@ static void activate(const pass_state *s, const DT(direct_tile) * t, int64_t row
     for (int64_t r = 0; r < rows; r++) DT(bias_activation_epilogue)(&finish, 0, 1, column, n, t->c[r] + column, n);
 }
 
-/* The pixels of a class in `images` images from `image` on, for panels [first, last). */
-static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t last, int64_t image, int64_t images,
-                      const dtconv_axis_class *h, const dtconv_axis_class *w, dtconv_segment *segments) {
-    const dtconv_activation activation = s->turned ? DTCONV_LINEAR : s->args->activation;
-    const real *bias = s->turned || !s->args->bias ? NULL : s->args->bias + group * s->cw;
-    DT(direct_tile)
-    t = {.segments = segments,
-         .segment_count = make_segments(s, h, w, segments),
-         .a_step = 1,
-         .b_step = DIRECT_NR,
-         .add = s->turned && s->args->accumulate,
-         .relu = activation == DTCONV_RELU};
-    if (t.add && !t.segment_count) return;
-    const int64_t pixels = images * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
-    place at = {image, 0, 0};
-    for (int64_t tile = 0; tile < tiles; tile++) {
-        const int64_t rows = pixels * (tile + 1) / tiles - pixels * tile / tiles;
-        next_rows(s, group, h, w, rows, &at, &t);
-        for (int64_t panel = first; panel < last; panel++) {
-            const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
-            DT(direct_run_tile)(&t, rows, n, panel_of(s, group, panel), bias ? bias + j : NULL, j);
-            if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, &t, rows, j, n);
-        }
+/* Copies the rows of a pointwise tile, of `channels` elements, to rows that do not fall into the same sets of L1. */
+static void copy_rows(int64_t rows, int64_t channels, DT(direct_tile) * t, real *copy) {
+    const int64_t ld = dtconv_line(channels) + 64 / (int64_t)sizeof(real);
+    for (int64_t r = 0; r < rows; r++, copy += ld) {
+        memcpy(copy, t->a[r], (size_t)channels * sizeof(real));
+        t->a[r] = copy;
     }
 }
 
-static void run_unit(const pass_state *s, int64_t unit, dtconv_segment *segments) {
+/* Loads part `part` of `parts` of the rows of a pointwise tile ahead of their use. */
+static void prefetch_rows(int64_t rows, int64_t channels, int64_t part, int64_t parts, const DT(direct_tile) * t) {
+    const int64_t line = 64 / (int64_t)sizeof(real);
+    for (int64_t r = rows * part / parts; r < rows * (part + 1) / parts; r++)
+        for (int64_t c = 0; c < channels; c += line) __builtin_prefetch(t->a[r] + c, 0, 2);
+}
+
+/* The pixels of a class in `images` images from `image` on, for panels [first, last). */
+static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t last, int64_t image, int64_t images,
+                      const dtconv_axis_class *h, const dtconv_axis_class *w, const scratch *own) {
+    const dtconv_activation activation = s->turned ? DTCONV_LINEAR : s->args->activation;
+    const real *bias = s->turned || !s->args->bias ? NULL : s->args->bias + group * s->cw;
+    DT(direct_tile) pair[2], *t = pair;
+    pair[0] = (DT(direct_tile)){.segments = own->segments,
+                                .segment_count = make_segments(s, h, w, own->segments),
+                                .a_step = 1,
+                                .b_step = DIRECT_NR,
+                                .add = s->turned && s->args->accumulate,
+                                .relu = activation == DTCONV_RELU};
+    if (t->add && !t->segment_count) return;
+    pair[1] = pair[0];
+    const int64_t pixels = images * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
+    const int pointwise = h->taps * w->taps == 1;
+    walk place = begin_walk(s, group, image, h, w);
+    int64_t done = pixels / tiles, rows = done;
+    const int copies = pointwise && place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0;
+    next_rows(&place, rows, t);
+    for (int64_t tile = 1; tile <= tiles; tile++) {
+        DT(direct_tile) *next = t == pair ? pair + 1 : pair;
+        const int64_t next_count = tile < tiles ? pixels * (tile + 1) / tiles - done : 0;
+        next_rows(&place, next_count, next);
+        if (copies) copy_rows(rows, s->cr, t, own->rows);
+        for (int64_t panel = first; panel < last; panel++) {
+            const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
+            if (pointwise) prefetch_rows(next_count, s->cr, panel - first, last - first, next);
+            DT(direct_run_tile)(t, rows, n, panel_of(s, group, panel), bias ? bias + j : NULL, j);
+            if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, t, rows, j, n);
+        }
+        t = next, rows = next_count, done += next_count;
+    }
+}
+
+static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
     const int64_t block = unit % s->blocks, chunk = unit / s->blocks % s->chunks, group = unit / s->blocks / s->chunks;
     const int64_t first = block * s->block, last = MIN(s->panels, first + s->block);
     const int64_t cuts = dtconv_ceil_div(s->h.written, s->rows);
@@ -178,7 +237,7 @@ static void run_unit(const pass_state *s, int64_t unit, dtconv_segment *segments
     const int64_t row = chunk % cuts * s->rows, end = MIN(s->h.written, row + s->rows);
     for (dtconv_axis_class h = {0}; DT(direct_next_class)(&s->h, row, end, &h);)
         for (dtconv_axis_class w = {0}; DT(direct_next_class)(&s->w, 0, s->w.written, &w);)
-            run_class(s, group, first, last, image, images, &h, &w, segments);
+            run_class(s, group, first, last, image, images, &h, &w, own);
 }
 
 static dtconv_status run(pass_state *s, const DT(conv_args) * a, void *workspace, size_t bytes) {
@@ -187,13 +246,14 @@ static dtconv_status run(pass_state *s, const DT(conv_args) * a, void *workspace
     s->read = s->turned ? a->y : a->x;
     s->written = s->turned ? a->x : a->y;
     s->filters = (real *)(((uintptr_t)workspace + 63) / 64 * 64);
-    char *segments = (char *)s->filters + s->packed;
+    char *memory = (char *)s->filters + s->packed;
 #pragma omp parallel num_threads(dtconv_get_num_threads())
     {
         pack_filters(s);
-        dtconv_segment *own = (dtconv_segment *)(segments + (size_t)dtconv_thread_id() * s->segments);
+        char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied);
+        const scratch own = {(dtconv_segment *)mine, (real *)(mine + s->segments)};
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t unit = 0; unit < s->groups * s->chunks * s->blocks; unit++) run_unit(s, unit, own);
+        for (int64_t unit = 0; unit < s->groups * s->chunks * s->blocks; unit++) run_unit(s, unit, &own);
     }
     return DTCONV_OK;
 }

@@ -12,6 +12,11 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 enum { MR = DIRECT_MR, NV = DIRECT_NV, V = DIRECT_V };
 
@@ -53,12 +58,10 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
     vec sum[MR][NV];
     const real *a[MR];
     const int add = t->add, relu = t->relu;
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) {
+    UNROLL for (int i = 0; i < rows; i++) {
         real *c = t->c[i] + column;
         a[i] = t->a[i];
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) {
+        UNROLL for (int v = 0; v < vectors; v++) {
             const int64_t count = v == vectors - 1 ? last : V;
             if (add) {
                 sum[i][v] = load(c + v * V, count);
@@ -75,21 +78,16 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         const real *row = b + s->b;
         for (int64_t k = s->count; k > 0; k--, p += a_step, row += b_step) {
             vec bv[NV];
-#pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++) bv[v] = *(const loose_vec *)(row + v * V);
-#pragma GCC unroll 16
-            for (int i = 0; i < rows; i++) {
+            UNROLL for (int v = 0; v < vectors; v++) bv[v] = *(const loose_vec *)(row + v * V);
+            UNROLL for (int i = 0; i < rows; i++) {
                 const real ai = a[i][p];
-#pragma GCC unroll 4
-                for (int v = 0; v < vectors; v++) sum[i][v] += ai * bv[v];
+                UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += ai * bv[v];
             }
         }
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) {
+    UNROLL for (int i = 0; i < rows; i++) {
         real *c = t->c[i] + column;
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
+        UNROLL for (int v = 0; v < vectors; v++)
             store(c + v * V, v == vectors - 1 ? last : V, relu ? positive(sum[i][v]) : sum[i][v]);
     }
 }
