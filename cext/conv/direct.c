@@ -187,11 +187,10 @@ static void copy_rows(int64_t rows, int64_t channels, DT(direct_tile) * t, real 
     }
 }
 
-/* Loads part `part` of `parts` of the rows of a pointwise tile ahead of their use. */
-static void prefetch_rows(int64_t rows, int64_t channels, int64_t part, int64_t parts, const DT(direct_tile) * t) {
-    const int64_t line = 64 / (int64_t)sizeof(real);
-    for (int64_t r = rows * part / parts; r < rows * (part + 1) / parts; r++)
-        for (int64_t c = 0; c < channels; c += line) __builtin_prefetch(t->a[r] + c, 0, 2);
+/* Has a tile load the rows of the next one into L2: a line of each in turn. */
+static void look_ahead(DT(direct_tile) * t, const DT(direct_tile) * next, int64_t rows) {
+    for (int64_t r = 0; r < DIRECT_AHEAD; r++) t->ahead[r] = next->a[MIN(r, rows - 1)];
+    t->ahead_step = DIRECT_AHEAD;
 }
 
 /* The pixels of a class in `images` images from `image` on, for panels [first, last). */
@@ -206,6 +205,7 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
                                 .b_step = DIRECT_NR,
                                 .add = s->turned && s->args->accumulate,
                                 .relu = activation == DTCONV_RELU};
+    for (int64_t r = 0; r < DIRECT_AHEAD; r++) t->ahead[r] = s->read;
     if (t->add && !t->segment_count) return;
     pair[1] = pair[0];
     const int64_t pixels = images * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
@@ -218,10 +218,10 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
         DT(direct_tile) *next = t == pair ? pair + 1 : pair;
         const int64_t next_count = tile < tiles ? pixels * (tile + 1) / tiles - done : 0;
         next_rows(&place, next_count, next);
+        if (pointwise) look_ahead(t, next_count ? next : t, next_count ? next_count : rows);
         if (copies) copy_rows(rows, s->cr, t, own->rows);
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
-            if (pointwise) prefetch_rows(next_count, s->cr, panel - first, last - first, next);
             DT(direct_run_tile)(t, rows, n, panel_of(s, group, panel), bias ? bias + j : NULL, j);
             if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, t, rows, j, n);
         }

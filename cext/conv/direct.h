@@ -17,6 +17,7 @@ enum { DIRECT_MR = 8 };
 #define DIRECT_BYTES 16
 enum { DIRECT_MR = 4 };
 #endif
+enum { DIRECT_AHEAD = 16 };
 enum { DIRECT_NV = 2, DIRECT_V = DIRECT_BYTES / sizeof(real), DIRECT_NR = DIRECT_NV * DIRECT_V };
 
 /* Steps of a sum that lie at even distances: the first one in A, counted from each row's pointer, and in B. */
@@ -34,6 +35,9 @@ typedef struct {
     const dtconv_segment *segments;
     int64_t segment_count, a_step, b_step;
     int add, relu;
+    /* loaded into L2 on the way: in step k the line at ahead[k % AHEAD] + k / AHEAD * ahead_step */
+    const real *ahead[DIRECT_AHEAD];
+    int64_t ahead_step;
 } DT(direct_tile);
 
 void DT(direct_run_tile)(const DT(direct_tile) * t, int64_t m, int64_t n, const real *b, const real *bias,

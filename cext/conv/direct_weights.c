@@ -15,7 +15,7 @@
 
 enum {
     CHUNK_PIXELS = 224,
-    CHUNK_BYTES = 512 << 10, /* of x */
+    CHUNK_BYTES = 320 << 10, /* of x */
     SUMS_BYTES = 4 << 20,    /* of all slices */
     SLICES = 16,
     TILES = 512, /* wanted in all slices together */
@@ -93,7 +93,8 @@ static pass_state prepare(const dtconv_conv *p) {
     const int64_t dw = s.depth * p->co * (int64_t)sizeof(real), threads = dtconv_get_num_threads();
     const int64_t most = MIN(MIN(SLICES, SUMS_BYTES / dw), MIN(s.chunks, dtconv_ceil_div(TILES, s.tiles)));
     for (s.slices = 1; s.slices * 2 <= most;) s.slices *= 2;
-    s.parts = MIN(s.tiles, s.slices == 1 ? threads : dtconv_ceil_div(UNITS * threads, s.slices));
+    const int even = s.slices % threads == 0;
+    s.parts = MIN(s.tiles, s.slices == 1 ? threads : even ? 1 : dtconv_ceil_div(UNITS * threads, s.slices));
     s.sums = s.slices == 1 ? 0 : dtconv_round((size_t)(s.slices * dw));
     s.copied = s.copies ? dtconv_round((size_t)(s.images * s.copy.ih * s.copy.iw * s.ci) * sizeof(real)) : 0;
     s.panel = dtconv_round((size_t)(s.images * s.rows * s.ow * DIRECT_NR) * sizeof(real));
@@ -178,9 +179,30 @@ static void set_rows(const pass_state *s, const real *x, int64_t first, int64_t 
     }
 }
 
+/* Has a tile load a part of the next chunk into L2: of each pixel the line of dy, or of x, that its number among the
+ * tiles says. */
+static void look_ahead(const pass_state *s, const chunk *next, int64_t number, int64_t tiles, DT(direct_tile) * t) {
+    const dtconv_conv *p = s->p;
+    const int64_t line = 64 / (int64_t)sizeof(real), pixels = next->images * next->rows * s->ow;
+    const int64_t of_dy = dtconv_ceil_div(p->co, line), of_x = dtconv_ceil_div(p->ci, line);
+    const int64_t step = p->kw < p->sw ? p->sw : 1; /* pixels between are never read */
+    const int64_t x_pixels = next->images * MIN(next->rows * p->sh, s->whole.ih) * s->whole.iw / step;
+    const int64_t sets = of_dy + of_x * dtconv_ceil_div(x_pixels, pixels), set = number * sets / MAX(sets, tiles);
+    const real *from = s->args->y + (next->image * s->oh + next->row) * s->ow * p->ldy + set * line;
+    int64_t ld = p->ldy;
+    if (set >= of_dy) {
+        const int64_t row = MIN(next->row * p->sh, s->whole.ih - 1), part = (set - of_dy) / of_x;
+        ld = p->ldx * step;
+        from = s->whole.x + (next->image * s->whole.ih + row) * s->whole.iw * p->ldx + part * pixels * ld +
+               (set - of_dy) % of_x * line;
+    }
+    for (int64_t i = 0; i < DIRECT_AHEAD; i++) t->ahead[i] = from + i * ld;
+    t->ahead_step = DIRECT_AHEAD * ld;
+}
+
 /* Adds the chunk to tiles [first, last) of a slice's result. */
-static void run_chunk(const pass_state *s, chunk at, int64_t first, int64_t last, real *result, int add,
-                      const scratch *own) {
+static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t first, int64_t last, real *result,
+                      int add, const scratch *own) {
     DT(direct_tile) t = {.segments = own->segments, .add = add};
     source from = s->copies ? s->copy : s->whole;
     const real *x = NULL;
@@ -205,9 +227,17 @@ static void run_chunk(const pass_state *s, chunk at, int64_t first, int64_t last
         if (add && !t.segment_count) continue;
         const int64_t row = s->height * piece / s->pieces, rows = s->height * (piece + 1) / s->pieces - row;
         if (t.segment_count) set_rows(s, x, row, rows, &t);
+        look_ahead(s, next, tile - first, last - first, &t);
         for (int64_t r = 0; r < rows; r++) t.c[r] = result + (tap * s->height + row + r) * s->p->co + group * s->co;
         DT(direct_run_tile)(&t, rows, n, own->panel, NULL, j);
     }
+}
+
+static chunk chunk_of(const pass_state *s, int64_t index) {
+    chunk at = {.image = index / s->cuts * s->images, .row = index % s->cuts * s->rows};
+    at.images = MIN(s->images, s->n - at.image);
+    at.rows = MIN(s->rows, s->oh - at.row);
+    return at;
 }
 
 static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
@@ -215,11 +245,11 @@ static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
     const int64_t first = s->tiles * part / s->parts, last = s->tiles * (part + 1) / s->parts;
     const int64_t begin = s->chunks * slice / s->slices, end = s->chunks * (slice + 1) / s->slices;
     real *result = s->result + slice * s->depth * s->p->co;
+    chunk at = chunk_of(s, begin);
     for (int64_t c = begin; c < end; c++) {
-        chunk at = {.image = c / s->cuts * s->images, .row = c % s->cuts * s->rows};
-        at.images = MIN(s->images, s->n - at.image);
-        at.rows = MIN(s->rows, s->oh - at.row);
-        run_chunk(s, at, first, last, result, c > begin, own);
+        const chunk next = chunk_of(s, MIN(c + 1, end - 1));
+        run_chunk(s, at, &next, first, last, result, c > begin, own);
+        at = next;
     }
 }
 
