@@ -15,7 +15,7 @@
 
 enum {
     CHUNK_PIXELS = 224,
-    CHUNK_BYTES = 320 << 10, /* of x */
+    CHUNK_BYTES = 512 << 10, /* of x */
     SUMS_BYTES = 4 << 20,    /* of all slices */
     SLICES = 16,
     TILES = 512, /* wanted in all slices together */
@@ -55,8 +55,9 @@ typedef struct {
 } scratch;
 
 static void cut_pixels(pass_state *s) {
-    const int64_t image = s->oh * s->ow, x_pixel = s->ci * (int64_t)sizeof(real) * s->p->sh * s->p->sw;
-    const int64_t pixels = MAX(64, MIN(CHUNK_PIXELS, CHUNK_BYTES / x_pixel));
+    const int64_t image = s->oh * s->ow, x_pixels = MIN(s->p->sh, s->p->kh) * MIN(s->p->sw, s->p->kw);
+    const int64_t bytes = (s->ci * x_pixels + s->co) * (int64_t)sizeof(real);
+    const int64_t pixels = MAX(64, MIN(CHUNK_PIXELS, CHUNK_BYTES / bytes));
     s->cuts = image > pixels ? dtconv_ceil_div(s->oh, MAX(1, pixels / s->ow)) : 1;
     s->rows = dtconv_ceil_div(s->oh, s->cuts);
     s->cuts = dtconv_ceil_div(s->oh, s->rows);
