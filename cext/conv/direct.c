@@ -154,21 +154,20 @@ static walk begin_walk(const pass_state *s, int64_t group, int64_t image, const 
 
 /* The next `count` pixels as rows of a tile. */
 static void next_rows(walk *k, int64_t count, DT(direct_tile) * t) {
-    for (int64_t r = 0; r < count; r++) {
-        t->a[r] = k->a;
-        t->c[r] = k->c;
-        if (++k->j < k->inner) {
-            k->a += k->a_inner, k->c += k->c_inner;
-            continue;
-        }
+    for (int64_t r = 0; r < count;) {
+        const int64_t end = MIN(count, r + k->inner - k->j);
+        const real *a = k->a;
+        real *c = k->c;
+        k->j += end - r;
+        for (; r < end; r++, a += k->a_inner, c += k->c_inner) t->a[r] = a, t->c[r] = c;
+        k->a = a, k->c = c;
+        if (k->j < k->inner) return;
         k->j = 0;
-        k->a -= (k->inner - 1) * k->a_inner, k->c -= (k->inner - 1) * k->c_inner;
-        if (++k->i < k->outer) {
-            k->a += k->a_outer, k->c += k->c_outer;
-            continue;
-        }
+        k->a -= k->inner * k->a_inner, k->c -= k->inner * k->c_inner;
+        k->a += k->a_outer, k->c += k->c_outer;
+        if (++k->i < k->outer) continue;
         k->i = 0;
-        k->a += k->a_image - (k->outer - 1) * k->a_outer, k->c += k->c_image - (k->outer - 1) * k->c_outer;
+        k->a += k->a_image - k->outer * k->a_outer, k->c += k->c_image - k->outer * k->c_outer;
     }
 }
 
@@ -187,29 +186,24 @@ static void copy_rows(int64_t rows, int64_t channels, DT(direct_tile) * t, real 
     }
 }
 
-/* Has a tile load the rows of the next one into L2: a line of each in turn. */
-static void look_ahead(DT(direct_tile) * t, const DT(direct_tile) * next, int64_t rows) {
-    for (int64_t r = 0; r < DIRECT_AHEAD; r++) t->ahead[r] = next->a[MIN(r, rows - 1)];
-    t->ahead_step = DIRECT_AHEAD;
-}
-
 /* The pixels of a class in `images` images from `image` on, for panels [first, last). */
 static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t last, int64_t image, int64_t images,
                       const dtconv_axis_class *h, const dtconv_axis_class *w, const scratch *own) {
     const dtconv_activation activation = s->turned ? DTCONV_LINEAR : s->args->activation;
     const real *bias = s->turned || !s->args->bias ? NULL : s->args->bias + group * s->cw;
+    const int pointwise = h->taps * w->taps == 1;
     DT(direct_tile) pair[2], *t = pair;
     pair[0] = (DT(direct_tile)){.segments = own->segments,
                                 .segment_count = make_segments(s, h, w, own->segments),
                                 .a_step = 1,
                                 .b_step = DIRECT_NR,
                                 .add = s->turned && s->args->accumulate,
-                                .relu = activation == DTCONV_RELU};
-    for (int64_t r = 0; r < DIRECT_AHEAD; r++) t->ahead[r] = s->read;
+                                .relu = activation == DTCONV_RELU,
+                                .ahead_step = pointwise ? DIRECT_AHEAD : 0}; /* a line of each row in turn */
+    for (int64_t r = 0; r < DIRECT_AHEAD; r++) t->a[r] = s->read;
     if (t->add && !t->segment_count) return;
     pair[1] = pair[0];
     const int64_t pixels = images * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
-    const int pointwise = h->taps * w->taps == 1;
     walk place = begin_walk(s, group, image, h, w);
     int64_t done = pixels / tiles, rows = done;
     const int copies = pointwise && place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0;
@@ -218,7 +212,7 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
         DT(direct_tile) *next = t == pair ? pair + 1 : pair;
         const int64_t next_count = tile < tiles ? pixels * (tile + 1) / tiles - done : 0;
         next_rows(&place, next_count, next);
-        if (pointwise) look_ahead(t, next_count ? next : t, next_count ? next_count : rows);
+        t->ahead = next->a;
         if (copies) copy_rows(rows, s->cr, t, own->rows);
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);

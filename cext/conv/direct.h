@@ -30,13 +30,13 @@ typedef struct {
  * at c[i]; m <= MR, n <= NR.  start: C itself where `add` is set, else the n elements of `bias`, or 0 where it is NULL.
  * The sum has the same order for every element and any m and n. */
 typedef struct {
-    const real *a[DIRECT_MR];
+    const real *a[DIRECT_AHEAD]; /* m of them count */
     real *c[DIRECT_MR];
     const dtconv_segment *segments;
     int64_t segment_count, a_step, b_step;
     int add, relu;
     /* loaded into L2 on the way: in step k the line at ahead[k % AHEAD] + k / AHEAD * ahead_step */
-    const real *ahead[DIRECT_AHEAD];
+    const real *const *ahead;
     int64_t ahead_step;
 } DT(direct_tile);
 

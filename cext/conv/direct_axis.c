@@ -29,32 +29,31 @@ static dtconv_axis_class unbounded(const dtconv_axis *axis, int64_t i) {
                                .tap_distance = period * axis->dilation / axis->stride};
 }
 
-/* Pixel i with the taps that exist. */
-static dtconv_axis_class bounded(const dtconv_axis *axis, int64_t i) {
+/* Pixel i with the taps that exist, [lo, hi) of its phase, and the pixels up to the next one where these change. */
+static dtconv_axis_class bounded(const dtconv_axis *axis, int64_t i, int64_t end) {
     dtconv_axis_class c = unbounded(axis, i);
-    const int64_t from = MAX(0, dtconv_ceil_div(-c.source, c.tap_distance));
-    const int64_t end = MIN(c.taps, dtconv_ceil_div(axis->read - c.source, c.tap_distance));
-    c.taps = MAX(0, end - from);
-    c.tap = c.taps ? c.tap + from * c.tap_step : 0;
-    c.source = c.taps ? c.source + from * c.tap_distance : 0;
+    const int64_t d = c.tap_distance, step = axis->turned ? axis->stride : 1;
+    const int64_t lo = MIN(c.taps, MAX(0, dtconv_ceil_div(-c.source, d)));
+    const int64_t hi = MIN(c.taps, MAX(0, dtconv_ceil_div(axis->read - c.source, d)));
+    int64_t count = dtconv_ceil_div(end - i, step);
+    if (lo > 0) count = MIN(count, dtconv_ceil_div(-(lo - 1) * d - c.source, c.source_step));
+    if (hi > 0) count = MIN(count, dtconv_ceil_div(axis->read - (hi - 1) * d - c.source, c.source_step));
+    c.first = i, c.step = step, c.count = count;
+    c.taps = MAX(0, hi - lo);
+    c.tap = c.taps ? c.tap + lo * c.tap_step : 0;
+    c.source = c.taps ? c.source + lo * d : 0;
     return c;
 }
 
 int DT(direct_next_class)(const dtconv_axis *axis, int64_t from, int64_t end, dtconv_axis_class *c) {
-    const int64_t step = axis->turned ? axis->stride : 1;
     int64_t i = from;
-    if (c->count) i = c->first + c->count * step;
+    if (c->count) i = c->first + c->count * c->step;
     if (c->count && i >= end) {
-        const int64_t phase = (c->first - from) % step + 1; /* the next one */
-        if (phase == step) return 0;
+        const int64_t phase = (c->first - from) % c->step + 1; /* the next one */
+        if (phase == c->step) return 0;
         i = from + phase;
     }
     if (i >= end) return 0;
-    *c = bounded(axis, i);
-    c->first = i, c->step = step, c->count = 1;
-    for (i += step; i < end; i += step, c->count++) {
-        const dtconv_axis_class next = bounded(axis, i);
-        if (next.tap != c->tap || next.taps != c->taps) break;
-    }
+    *c = bounded(axis, i, end);
     return 1;
 }

@@ -72,6 +72,7 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         }
     }
     const int64_t a_step = t->a_step, b_step = t->b_step;
+    const real *const *ahead = t->ahead;
     const int64_t ahead_step = t->ahead_step;
     uint64_t step = 0;
     const dtconv_segment *end = t->segments + t->segment_count;
@@ -80,7 +81,7 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         const real *row = b + s->b;
         for (int64_t k = s->count; k > 0; k--, p += a_step, row += b_step, step++) {
             vec bv[NV];
-            __builtin_prefetch(t->ahead[step % DIRECT_AHEAD] + step / DIRECT_AHEAD * ahead_step, 0, 2);
+            __builtin_prefetch(ahead[step % DIRECT_AHEAD] + step / DIRECT_AHEAD * ahead_step, 0, 2);
             UNROLL for (int v = 0; v < vectors; v++) bv[v] = *(const loose_vec *)(row + v * V);
             UNROLL for (int i = 0; i < rows; i++) {
                 const real ai = a[i][p];

@@ -182,7 +182,8 @@ static void set_rows(const pass_state *s, const real *x, int64_t first, int64_t 
 
 /* Has a tile load a part of the next chunk into L2: of each pixel the line of dy, or of x, that its number among the
  * tiles says. */
-static void look_ahead(const pass_state *s, const chunk *next, int64_t number, int64_t tiles, DT(direct_tile) * t) {
+static void look_ahead(const pass_state *s, const chunk *next, int64_t number, int64_t tiles, DT(direct_tile) * t,
+                       const real **ahead) {
     const dtconv_conv *p = s->p;
     const int64_t line = 64 / (int64_t)sizeof(real), pixels = next->images * next->rows * s->ow;
     const int64_t of_dy = dtconv_ceil_div(p->co, line), of_x = dtconv_ceil_div(p->ci, line);
@@ -197,7 +198,8 @@ static void look_ahead(const pass_state *s, const chunk *next, int64_t number, i
         from = s->whole.x + (next->image * s->whole.ih + row) * s->whole.iw * p->ldx + part * pixels * ld +
                (set - of_dy) % of_x * line;
     }
-    for (int64_t i = 0; i < DIRECT_AHEAD; i++) t->ahead[i] = from + i * ld;
+    for (int64_t i = 0; i < DIRECT_AHEAD; i++) ahead[i] = from + i * ld;
+    t->ahead = ahead;
     t->ahead_step = DIRECT_AHEAD * ld;
 }
 
@@ -206,7 +208,7 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
                       int add, const scratch *own) {
     DT(direct_tile) t = {.segments = own->segments, .add = add};
     source from = s->copies ? s->copy : s->whole;
-    const real *x = NULL;
+    const real *x = NULL, *ahead[DIRECT_AHEAD];
     int64_t group = -1, panel = -1, tap = -1;
     chunk in = at;
     for (int64_t tile = first; tile < last; tile++) {
@@ -228,7 +230,7 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         if (add && !t.segment_count) continue;
         const int64_t row = s->height * piece / s->pieces, rows = s->height * (piece + 1) / s->pieces - row;
         if (t.segment_count) set_rows(s, x, row, rows, &t);
-        look_ahead(s, next, tile - first, last - first, &t);
+        look_ahead(s, next, tile - first, last - first, &t, ahead);
         for (int64_t r = 0; r < rows; r++) t.c[r] = result + (tap * s->height + row + r) * s->p->co + group * s->co;
         DT(direct_run_tile)(&t, rows, n, own->panel, NULL, j);
     }
