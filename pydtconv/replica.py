@@ -9,16 +9,27 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+
+class Observer(Protocol):
+    """Who is told how long communication took; times are of `time.perf_counter_ns`."""
+
+    def communicated(self, what: str, start: int, stop: int) -> None:
+        """An operation that went on beside others was done, or found to be."""
+
+    def waited(self, what: str, start: int, stop: int) -> None:
+        """This process did nothing but wait."""
 
 
 class Replica:
-    """A process that trains alone."""
+    """A process that trains alone.  observer: told of communication."""
 
     rank = 0
     size = 1
     #: whether sources of data give the batches of all processes, of which each takes its share
     shards = True
+    observer: Observer | None = None
 
     @property
     def is_main(self) -> bool:
@@ -55,6 +66,10 @@ class Replica:
     def gathered(self, predictions: Any, batch: Any) -> Any:
         """The predictions for the whole batch."""
         return predictions
+
+    def collected(self, value: Any, what: str) -> list[Any]:
+        """The values of all processes, by rank; what: for messages."""
+        return [value]
 
     def writes(self, path: Path) -> bool:
         """Whether this process writes the file; otherwise another one does, for which `wait_for` waits."""

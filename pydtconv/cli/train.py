@@ -58,24 +58,28 @@ def run(args: Any) -> int:
     network.save_weights(f"{name}.weights.h5")
     print(f"test accuracy {history.history['val_accuracy'][-1]:.2%}")
     print(f"weights: {name}.weights.h5")
+    if profiler is not None:
+        write_profile(profiler, args.profile)
     if not replica.current().is_main:
         return 0
     try:
         print(f"learning curve: {utils.plot_learning_curve(history, f'{name}.png', title=network.name)}")
     except ImportError as error:
         print(f"no learning curve: {error}")
-    if profiler is not None:
-        write_profile(profiler, args.profile)
     return 0
 
 
 def write_profile(profiler: Any, path: str) -> None:
     """Prints what was found and writes the time line.  Raises CommandError where no step was recorded."""
+    from pydtconv import replica
+
     try:
-        print(profiler.profile)
-        print(f"time line: {profiler.write(path)}")
+        written = profiler.write(path)
     except (ValueError, OSError) as error:
         raise CommandError(f"--profile: {error}") from None
+    if replica.current().is_main:
+        print(profiler.profile)
+        print(f"time line: {written}")
 
 
 def optimizer(args: Any, steps: int) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pydtconv import replica
 from pydtconv.distribution.watch import Watch
 
 #: rounds of polling before a waiting process goes to sleep between them, and for how long
@@ -24,6 +25,23 @@ class Request(Protocol):
     """What may be waited for; Test lets the communication progress and says whether it is done."""
 
     def Test(self) -> bool: ...
+
+
+class _Observed:
+    """A request that tells an observer when it began and when it was found to be done."""
+
+    def __init__(self, request: Request, what: str, observer: replica.Observer) -> None:
+        self.request = request
+        self.what = what
+        self.observer: replica.Observer | None = observer
+        self.start = time.perf_counter_ns()
+
+    def Test(self) -> bool:
+        done = self.request.Test()
+        if done and self.observer is not None:
+            self.observer.communicated(self.what, self.start, time.perf_counter_ns())
+            self.observer = None
+        return done
 
 
 class Communicator:
@@ -42,6 +60,7 @@ class Communicator:
     def wait(self, request: Request, what: str) -> None:
         """Waits until the request is done."""
         self.watch.enter(what)
+        start = time.perf_counter_ns()
         polls = 0
         while not request.Test():
             polls += 1
@@ -52,6 +71,14 @@ class Communicator:
             if polls % 64 == 0:
                 self.watch.look()
         self.watch.leave()
+        observer = replica.current().observer
+        if observer is not None:
+            observer.waited(what, start, time.perf_counter_ns())
+
+    def observed(self, request: Request, what: str) -> Request:
+        """The request, such that an observer of communication, if there is one, is told when it is done."""
+        observer = replica.current().observer
+        return request if observer is None else _Observed(request, what, observer)
 
     def sum(self, array: np.ndarray, what: str) -> np.ndarray:
         """The sum of all processes' arrays, in place."""

@@ -117,7 +117,7 @@ class Reduction:
         gradients = self.store.gradients[bucket.part]
         if not self._counts:
             gradients.fill(0)
-        bucket.request = self.wire.start(gradients)
+        bucket.request = self.communicator.observed(self.wire.start(gradients), self.told(self._started))
         self._started += 1
 
     # --- after backward --------------------------------------------------------------------------------------------
@@ -161,7 +161,8 @@ class Averages:
             self._flat[at : at + value.size] = value * portion if portion else 0
             at += value.size
         if at:
-            self._request = self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, self._flat)
+            request = self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, self._flat)
+            self._request = self.communicator.observed(request, "the mean of the moving statistics")
 
     def finish(self) -> None:
         """Puts the means into the variables."""

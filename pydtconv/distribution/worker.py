@@ -43,6 +43,9 @@ class Worker(Replica):
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
 
+    def collected(self, value: Any, what: str) -> list[Any]:
+        return [self.small.broadcast_object(value, what, root) for root in range(self.size)]
+
     # --- files -----------------------------------------------------------------------------------------------------
     def writes(self, path: Path) -> bool:
         return self.is_main or self.files.expect(path)

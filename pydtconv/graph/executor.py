@@ -31,7 +31,7 @@ class Hooks(Protocol):
 class Memory:
     """What the plans of one model share: the arena, the parameter store, the state of random operators, watchers.
 
-    hooks: called by every plan, before those of an executor.
+    hooks: called by every plan, within those of an executor: after its `before` and before its `after`.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Executor:
         self._check(inputs)
         for name, value in inputs.items():
             np.copyto(self._inputs[name], value, casting="unsafe")
-        hooks = [*self.memory.hooks, *(() if self.hooks is None else (self.hooks,))]
+        hooks = [*(() if self.hooks is None else (self.hooks,)), *self.memory.hooks]
         if hooks:
             self._run_with_hooks(hooks)
         else:

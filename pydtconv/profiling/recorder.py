@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydtconv import config
+from pydtconv import config, replica
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.graph.schedule import Step
-from pydtconv.ops.base import Spec
 from pydtconv.profiling.profile import Profile, Timing
-from pydtconv.profiling.trace import HOST, Trace
-from pydtconv.profiling.work import bytes_of, cost_of
+from pydtconv.profiling.record import Record, median, outside_of, timing_of
+from pydtconv.profiling.trace import COMMUNICATION, HOST, WAIT, Trace
 from pydtconv.utils.machine import cpu_name
 
 _now = time.perf_counter_ns
-Part = tuple[int, str]  # index of the plan's step, part of its pass
-
-
-@dataclass
-class _Record:
-    """One training step: spans (start, stop) of the parts and of what runs outside of the plan, in nanoseconds."""
-
-    batch_size: int
-    start: int
-    stop: int = 0
-    steps: dict[int, Step] = field(default_factory=dict)
-    parts: dict[Part, tuple[int, int]] = field(default_factory=dict)
-    outside: list[tuple[str, int, int]] = field(default_factory=list)
-    gradients: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
 
 class Profiler(Callback):
@@ -45,21 +28,23 @@ class Profiler(Callback):
       profiler.write("step.json")
 
     steps: training steps that are recorded; later ones run as without it.  skip: first steps of each batch size that
-    are not recorded.  rank: the number under which the time line shows this process.
+    are not recorded.
+
+    Where several processes train one model, each has a Profiler, which times its own share of the batches.
     """
 
-    def __init__(self, model: Any = None, *, steps: int = 10, skip: int = 2, rank: int = 0) -> None:
+    def __init__(self, model: Any = None, *, steps: int = 10, skip: int = 2) -> None:
         for name, value, least in (("steps", steps, 1), ("skip", skip, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"Profiler: {name}: expected an integer of {least} or more, got {value!r}")
         self.steps, self.skip = steps, skip
-        self.trace = Trace(rank)
+        self.trace = Trace()
         self._profiled: Any = None
         self._memory: Any = None
         self._replaced: list[str] = []
-        self._records: list[_Record] = []
+        self._records: list[Record] = []
         self._seen: Counter[int] = Counter()
-        self._record: _Record | None = None
+        self._record: Record | None = None
         self._started = self._part_started = self._index = 0
         self._again = False
         self._given = model
@@ -83,6 +68,9 @@ class Profiler(Callback):
     def _attach(self, model: Any) -> None:
         self._detach()
         self._profiled = model
+        self._replica = replica.current()
+        self._replica.observer = self
+        self.trace.rank = self._replica.rank
         self._memory = model._steps.memory
         self._memory.hooks.append(self)
         self._memory.state.part_done = self._part_done
@@ -97,6 +85,7 @@ class Profiler(Callback):
     def _detach(self) -> None:
         if self._profiled is None:
             return
+        self._replica.observer = None
         self._memory.hooks.remove(self)
         self._memory.state.part_done = None
         for name in self._replaced:
@@ -107,7 +96,7 @@ class Profiler(Callback):
     # --- what it is told -------------------------------------------------------------------------------------------
     def _around_step(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def train_batch(batch: Any) -> Any:
-            self._record = _Record(batch.size, _now())
+            self._record = Record(batch.size, _now())
             return call(batch)
 
         return train_batch
@@ -157,6 +146,14 @@ class Profiler(Callback):
         if self._record is not None:
             self._record.gradients.setdefault(self._index, []).append((part.start, part.stop))
 
+    def communicated(self, what: str, start: int, stop: int) -> None:
+        if self._record is not None:
+            self._record.communication.append((what, start, stop))
+
+    def waited(self, what: str, start: int, stop: int) -> None:
+        if self._record is not None:
+            self._record.waits.append((what, start, stop))
+
     def _finish(self) -> None:
         record, self._record = self._record, None
         if record is None or not record.parts:
@@ -173,26 +170,27 @@ class Profiler(Callback):
         if len(self._records) == self.steps:
             self._detach()
 
-    def _draw(self, record: _Record) -> None:
+    def _draw(self, record: Record) -> None:
         for (index, part), (start, stop) in record.parts.items():
             step = record.steps[index]
             self.trace.add(f"{step.node.name} {part}", start, stop, kind=step.node.op.name, index=index)
-        for name, start, stop in record.outside:
-            self.trace.add(name, start, stop, HOST)
+        for track, spans in ((HOST, record.outside), (COMMUNICATION, record.communication), (WAIT, record.waits)):
+            for name, start, stop in spans:
+                self.trace.add(name, start, stop, track)
 
     # --- what it found ---------------------------------------------------------------------------------------------
     @property
     def profile(self) -> Profile:
         """Medians over the steps of the batch size that was recorded most often.  Raises ValueError without any."""
         if not self._records:
-            raise ValueError(f"Profiler: no step was recorded: expected more than {self.skip} training steps")
+            raise ValueError(self._nothing())
         size = Counter(record.batch_size for record in self._records).most_common(1)[0][0]
         records = [record for record in self._records if record.batch_size == size]
         model = self._given if self._given is not None else self.model
         store, first = model._steps.memory.store, records[-1]
-        timings = [_timing(key, records) for key in first.parts]
-        seconds = statistics.median(record.stop - record.start for record in records) * 1e-9
-        outside = _outside(records)
+        timings = [timing_of(key, records) for key in first.parts]
+        seconds = median([record.stop - record.start for record in records])
+        outside = outside_of(records)
         slots = len(model.optimizer.all_slots())
         moved = 0 if store is None else store.parameters.nbytes * (3 + 2 * slots)
         timings += [
@@ -213,64 +211,16 @@ class Profiler(Callback):
         )
 
     def write(self, path: str | Path) -> Path:
-        """Writes the time line of all recorded steps, with the profile in it, as JSON; returns the path."""
-        self.trace.profile = self.profile.to_dict()
-        return self.trace.write(path)
+        """Writes the time line of all recorded steps, with the profile in it, as JSON; returns the path.
 
+        Where several processes train one model all must call it: the first one writes the time lines of all, on their
+        systems' clocks, with its own profile.  Raises ValueError where it has recorded no step, and OSError.
+        """
+        self.trace.profile = self.profile.to_dict() if self._records else None
+        traces: list[Trace] = replica.current().collected(self.trace, "the time lines of all ranks")
+        if traces[0].profile is None:
+            raise ValueError(self._nothing())
+        return Trace.merge(traces).write(path)
 
-def _outside(records: list[_Record]) -> dict[str, float]:
-    """Median seconds outside of the plan by name; "between" is what the executor needs between parts."""
-    names = dict.fromkeys(name for record in records for name, _, _ in record.outside)
-    found = {
-        name: _median([sum(b - a for other, a, b in record.outside if other == name) for record in records])
-        for name in names
-    }
-    gaps = []
-    for record in records:
-        known = [*record.parts.values(), *((start, stop) for _, start, stop in record.outside)]
-        gaps.append(record.stop - record.start - sum(stop - start for start, stop in known))
-    return {**found, "between": _median(gaps)}
-
-
-def _median(nanoseconds: list[int]) -> float:
-    return max(statistics.median(nanoseconds), 0) * 1e-9
-
-
-def _timing(key: Part, records: list[_Record]) -> Timing:
-    index, part = key
-    last = records[-1]
-    step = last.steps[index]
-    spans = [record.parts[key] for record in records if key in record.parts]
-    parts = [name for other, name in last.parts if other == index]
-    cost = cost_of(step, part)
-    return Timing(
-        index=index,
-        node=step.node.name,
-        kind=step.node.op.name,
-        direction=part,
-        seconds=_median([stop - start for start, stop in spans]),
-        shape=_shape(step),
-        algorithm=_algorithm(step, part),
-        flops=cost.flops,
-        multiplications=cost.multiplications,
-        bytes=bytes_of(step, part),
-        gradients=tuple(last.gradients.get(index, ())) if part == parts[-1] else (),
-    )
-
-
-def _shape(step: Step) -> str:
-    """Input, filters where there are any, and output."""
-    specs: list[Spec] = [tensor.spec for tensor in step.node.inputs[:1]]
-    specs += [tensor.spec for tensor in step.node.inputs[1:2] if len(tensor.shape) > 1 and tensor.variable is not None]
-    texts = ["x".join(map(str, spec.shape)) for spec in specs]
-    return f"{' * '.join(texts)} -> {'x'.join(map(str, step.node.outputs[0].shape)) or '1'}"
-
-
-def _algorithm(step: Step, part: str) -> str:
-    """The algorithm of a part of a convolution, "" for others."""
-    op: Any = step.node.op
-    roles = ("forward", "backward_data", "backward_weights")
-    if part not in roles or not hasattr(op, "algorithms_for"):
-        return ""
-    names: dict[str, str] = op.algorithms_for(*(tensor.spec for tensor in step.node.inputs))
-    return names[op.passes[roles.index(part)]]
+    def _nothing(self) -> str:
+        return f"Profiler: no step was recorded: expected more than {self.skip} training steps"

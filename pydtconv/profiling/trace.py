@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydtconv.utils.whole_file import write_whole
+
 COMPUTE, COMMUNICATION, WAIT, HOST = range(4)
 TRACKS = ("compute", "communication", "wait", "host")
 
@@ -56,8 +58,7 @@ class Trace:
         if self.profile is not None:
             contents["profile"] = self.profile
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps(contents))
+        write_whole(target, lambda file: file.write(json.dumps(contents).encode()))
         return target
 
     @classmethod

@@ -1,10 +1,13 @@
 """What a Profiler records of training, and that it leaves nothing behind."""
 
+import json
+import time
+
 import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import layers
+from pydtconv import layers, replica
 from pydtconv.profiling import Profile, Profiler
 
 
@@ -85,7 +88,7 @@ def test_evaluation_within_training_is_not_recorded():
 
 def test_table_and_file(tmp_path):
     model = small_model()
-    with Profiler(model, steps=2, skip=0, rank=3) as profiler:
+    with Profiler(model, steps=2, skip=0) as profiler:
         for _ in range(2):
             model.train_on_batch(*data(4))
     text = str(profiler.profile)
@@ -125,3 +128,35 @@ def test_misuse_is_told():
         pass
     with pytest.raises(ValueError, match="no step was recorded"):
         _ = Profiler(small_model()).profile
+
+
+def test_communication_and_waits_are_told_apart_from_what_goes_on_meanwhile(tmp_path):
+    """A replica that lets one bucket be reduced beside backward, and waits for it within the optimizer's step."""
+
+    class Slow(replica.Replica):
+        rank = 5
+
+        def apply(self, optimizer, store):
+            start = time.perf_counter_ns()
+            time.sleep(0.02)
+            stop = time.perf_counter_ns()
+            self.observer.communicated("bucket 1", start - 1000, stop)
+            self.observer.waited("bucket 1", start, stop)
+            optimizer.apply(store)
+
+    replica.set_current(Slow())
+    try:
+        model = small_model()
+        with Profiler(model, steps=2, skip=0) as profiler:
+            for _ in range(2):
+                model.train_on_batch(*data(4))
+        assert replica.current().observer is None
+        path = profiler.write(tmp_path / "step.json")
+    finally:
+        replica.set_current(None)
+    outside = {timing.node: timing.seconds for timing in profiler.profile.timings if timing.index < 0}
+    assert outside["wait"] >= 0.02
+    assert outside["optimizer"] < profiler.profile.seconds - 0.02
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["name"] == "bucket 1"]
+    assert [event["cat"] for event in events] == ["communication", "wait"] * 2
+    assert {event["pid"] for event in events} == {5}

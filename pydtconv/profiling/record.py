@@ -1,0 +1,105 @@
+"""What is recorded of one training step, and what several records tell together."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydtconv.graph.schedule import Step
+from pydtconv.ops.base import Spec
+from pydtconv.profiling.profile import Timing
+from pydtconv.profiling.work import bytes_of, cost_of
+
+Part = tuple[int, str]  # index of the plan's step, part of its pass
+
+
+@dataclass
+class Record:
+    """One training step: spans (start, stop) of the parts and of what runs outside of the plan, in nanoseconds.
+
+    communication, waits: of several processes.
+    """
+
+    batch_size: int
+    start: int
+    stop: int = 0
+    steps: dict[int, Step] = field(default_factory=dict)
+    parts: dict[Part, tuple[int, int]] = field(default_factory=dict)
+    outside: list[tuple[str, int, int]] = field(default_factory=list)
+    communication: list[tuple[str, int, int]] = field(default_factory=list)
+    waits: list[tuple[str, int, int]] = field(default_factory=list)
+    gradients: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+
+def outside_of(records: list[Record]) -> dict[str, float]:
+    """Median seconds outside of the plan by name; "between" is what the executor needs between parts.
+
+    "wait" is for other processes; the rest is without it.
+    """
+    names = dict.fromkeys(name for record in records for name, _, _ in record.outside)
+    found = {
+        name: median(
+            [
+                sum(b - a - waits_within(record, a, b) for other, a, b in record.outside if other == name)
+                for record in records
+            ]
+        )
+        for name in names
+    }
+    if any(record.waits for record in records):
+        found["wait"] = median([sum(waits_within(record, a, b) for _, a, b in record.outside) for record in records])
+    gaps = []
+    for record in records:
+        known = [*record.parts.values(), *((start, stop) for _, start, stop in record.outside)]
+        gaps.append(record.stop - record.start - sum(stop - start for start, stop in known))
+    return {**found, "between": median(gaps)}
+
+
+def waits_within(record: Record, start: int, stop: int) -> int:
+    """Nanoseconds of waiting within a span."""
+    return sum(b - a for _, a, b in record.waits if start <= a and b <= stop)
+
+
+def median(nanoseconds: list[int]) -> float:
+    return max(statistics.median(nanoseconds), 0) * 1e-9
+
+
+def timing_of(key: Part, records: list[Record]) -> Timing:
+    index, part = key
+    last = records[-1]
+    step = last.steps[index]
+    spans = [record.parts[key] for record in records if key in record.parts]
+    parts = [name for other, name in last.parts if other == index]
+    cost = cost_of(step, part)
+    return Timing(
+        index=index,
+        node=step.node.name,
+        kind=step.node.op.name,
+        direction=part,
+        seconds=median([stop - start for start, stop in spans]),
+        shape=_shape(step),
+        algorithm=_algorithm(step, part),
+        flops=cost.flops,
+        multiplications=cost.multiplications,
+        bytes=bytes_of(step, part),
+        gradients=tuple(last.gradients.get(index, ())) if part == parts[-1] else (),
+    )
+
+
+def _shape(step: Step) -> str:
+    """Input, filters where there are any, and output."""
+    specs: list[Spec] = [tensor.spec for tensor in step.node.inputs[:1]]
+    specs += [tensor.spec for tensor in step.node.inputs[1:2] if len(tensor.shape) > 1 and tensor.variable is not None]
+    texts = ["x".join(map(str, spec.shape)) for spec in specs]
+    return f"{' * '.join(texts)} -> {'x'.join(map(str, step.node.outputs[0].shape)) or '1'}"
+
+
+def _algorithm(step: Step, part: str) -> str:
+    """The algorithm of a part of a convolution, "" for others."""
+    op: Any = step.node.op
+    roles = ("forward", "backward_data", "backward_weights")
+    if part not in roles or not hasattr(op, "algorithms_for"):
+        return ""
+    names: dict[str, str] = op.algorithms_for(*(tensor.spec for tensor in step.node.inputs))
+    return names[op.passes[roles.index(part)]]

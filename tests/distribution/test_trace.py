@@ -1,0 +1,55 @@
+"""The time line of several ranks: computing, communication, waiting, in one file."""
+
+import json
+
+import pytest
+
+from pydtconv.profiling import Profile
+from tests.distribution.ranks import needs_mpi, run, run_well
+
+pytestmark = needs_mpi
+STEPS = 10  # that a profiler records
+
+
+def spans(path):
+    """Spans by (rank, track)."""
+    contents = json.loads(path.read_text())
+    found = {}
+    for event in contents["traceEvents"]:
+        if event["ph"] == "X":
+            found.setdefault((event["pid"], event["cat"]), []).append(event)
+    return found
+
+
+@pytest.mark.parametrize("blocking", [False, True], ids=["overlapped", "blocking"])
+def test_train_writes_the_time_line_of_all_ranks(tmp_path, blocking):
+    words = ["train", "--model", "resnet20", "--dataset", "digits", "--samples", "480", "--epochs", "1"]
+    words += ["--batch-size", "32", "--bucket-size", "0.2", "--output", tmp_path / "out"]
+    words += ["--profile", tmp_path / "step.json", *(["--blocking"] if blocking else [])]
+    done = run_well(2, "-m", "pydtconv", *words)
+    assert done.stdout.count("time line:") == 1
+    found = spans(tmp_path / "step.json")
+    assert set(found) >= {(rank, track) for rank in (0, 1) for track in ("compute", "communication", "wait", "host")}
+    for rank in (0, 1):
+        backwards = [e for e in found[rank, "compute"] if e["name"].endswith("backward_weights")]
+        buckets = [e for e in found[rank, "communication"] if "bucket" in e["name"]]
+        count = int(buckets[0]["name"].split(" of ")[1].split()[0])
+        assert count > 1
+        assert len(buckets) == count * STEPS
+        layers = len({e["name"] for e in backwards})
+        for step in range(STEPS):
+            last = backwards[(step + 1) * layers - 1]
+            first = buckets[step * count]
+            assert (first["ts"] > last["ts"] + last["dur"]) is blocking
+    profile = Profile.load(tmp_path / "step.json")
+    assert profile.batch_size == 16
+    assert "wait" in {timing.node for timing in profile.timings}
+
+
+def test_a_profiler_that_has_recorded_nothing_ends_all_ranks(tmp_path):
+    words = ["train", "--model", "mlp", "--dataset", "digits", "--samples", "64", "--epochs", "1"]
+    words += ["--output", tmp_path / "out", "--profile", tmp_path / "step.json"]
+    done = run(2, "-m", "pydtconv", *words)
+    assert done.returncode
+    assert "no step was recorded" in done.stderr
+    assert not (tmp_path / "step.json").exists()
