@@ -72,8 +72,7 @@ class BackupAndRestore(Callback):
         if path is None:
             return
         position = self.model.position
-        within = f", batch {position.steps}" if position.steps else ""
-        say(self.params.get("verbose"), f"going on with epoch {position.epoch + 1}{within}, from {path}")
+        say(self.params.get("verbose"), f"going on with {position}, from {path}")
 
     def _restore(self, state: dict[str, Any]) -> None:
         restore_training(self.model, self._all(), state)
@@ -110,8 +109,9 @@ class BackupAndRestore(Callback):
         if (due or received) and not np.isfinite(loss):
             warnings.warn(f"BackupAndRestore: nothing is written: the loss is {loss}", UserWarning, stacklevel=2)
         elif due or received:
-            finished = bool(self.model.stop_training) and not self.model.position.steps
-            with training_goes_on("BackupAndRestore"):
+            position = self.model.position
+            finished = bool(self.model.stop_training) and not position.steps
+            with training_goes_on(f"BackupAndRestore, {position}"):
                 path = self.checkpoints.write(training_state(self.model, self._all(), finished))
                 if received:
                     print(f"checkpoint: {path}", file=sys.stderr, flush=True)

@@ -83,7 +83,7 @@ class ModelCheckpoint(Monitor):
         else:
             say(self.verbose, f"\nEpoch {epoch + 1}: saving model to {path}")
         save = self.model.save_weights if self.save_weights_only else self.model.save
-        with training_goes_on("ModelCheckpoint"):
+        with training_goes_on(f"ModelCheckpoint, epoch {epoch + 1}"):
             save(path, overwrite=True)
 
     def _path(self, epoch: int, batch: int | None, logs: dict[str, Any]) -> str:

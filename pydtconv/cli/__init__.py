@@ -76,7 +76,7 @@ def _run(args: Any) -> int:
         from pydtconv.cli import processes
 
         processes.say_in_turn(f"pydtconv {args.command}: {error}")
-        return 2
+        return error.status
 
 
 def _module(name: str) -> ModuleType:
@@ -84,4 +84,8 @@ def _module(name: str) -> ModuleType:
 
 
 class CommandError(Exception):
-    """What the user can mend: shown as one line, without a traceback; the exit status is 2."""
+    """What the user can mend: shown as one line, without a traceback.  status: the exit status."""
+
+    def __init__(self, text: str, status: int = 2) -> None:
+        super().__init__(text)
+        self.status = status

@@ -3,6 +3,11 @@
   pydtconv train --model resnet20 --dataset cifar10 --epochs 3 --augment
   pydtconv train --model resnet34 --data photos --epochs 10 --variant CGT --memory-limit 4000
 
+  pydtconv train --model resnet34 --checkpoint saved --save-every 500 --resume
+
+With --checkpoint everything that training depends on is written; after a crash, a kill or Ctrl-C the same command with
+--resume goes on in the middle of the epoch, with the results of a run that was not broken off.
+
 The learning rate falls to zero along a cosine.  Weights and curve are named after the model unless --output says else.
 """
 
@@ -10,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import CommandError, networks, processes
+from pydtconv.cli import CommandError, checkpointing, networks, processes
 from pydtconv.cli.parser import Parser
 
 SUMMARY = "train a network of the zoo on a data set or a folder of images"
@@ -26,6 +31,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--weight-decay", type=float, default=5e-4, help="default: 5e-4")
     parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
     parser.add_argument("--memory-limit", type=float, help="MiB that a step may take")
+    checkpointing.add_arguments(parser)
     parser.add_argument("--profile", metavar="FILE", help="time some steps; write their time line (Chrome's JSON) here")
     parser.add_argument("--seed", type=int, default=1, help="equal seeds give equal runs (default: 1)")
     parser.add_argument("--output", help="name of the files that are written, without suffix (default: the model's)")
@@ -34,8 +40,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: Any) -> int:
     from pydtconv import profiling, replica, utils
+    from pydtconv.checkpoints import CheckpointError
 
     processes.start(args)
+    backup = checkpointing.callbacks_of(args)
     utils.set_random_seed(args.seed)
     train, test, shape, classes = networks.load(args, training=True)
     network = networks.build(args, shape, classes)
@@ -43,7 +51,8 @@ def run(args: Any) -> int:
     steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
     model.compile(optimizer(args, steps * args.epochs), "sparse_categorical_crossentropy", metrics=["accuracy"])
     profiler = profiling.Profiler() if args.profile else None
-    options = {"epochs": args.epochs, "memory_limit": networks.limit(args), "callbacks": [profiler] if profiler else []}
+    callbacks = [*backup, *([profiler] if profiler else [])]
+    options = {"epochs": args.epochs, "memory_limit": networks.limit(args), "callbacks": callbacks}
     try:
         if args.data:
             history = model.fit(train, validation_data=test, **options)
@@ -52,8 +61,11 @@ def run(args: Any) -> int:
             history = model.fit(
                 train[0], networks.labels(train[1]), batch_size=args.batch_size, validation_data=test, **options
             )
-    except (ValueError, MemoryError) as error:
+    except (ValueError, MemoryError, CheckpointError) as error:
         raise CommandError(str(error)) from None
+    except KeyboardInterrupt:
+        hint = ": the same command with --resume goes on" if backup else ""
+        raise CommandError(f"interrupted{hint}", status=130) from None
     name = args.output or network.name
     network.save_weights(f"{name}.weights.h5")
     print(f"test accuracy {history.history['val_accuracy'][-1]:.2%}")

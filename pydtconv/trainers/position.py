@@ -24,6 +24,10 @@ class Position:
         self.validation = validation
         self._before_validation: dict[str, Any] | None = None
 
+    def __str__(self) -> str:
+        part = "its validation" if self.results is not None else f"step {self.steps + 1}"
+        return f"epoch {self.epoch + 1}, {part}"
+
     @property
     def steps(self) -> int:
         """Training steps done in the running epoch; 0 between epochs and in validation."""

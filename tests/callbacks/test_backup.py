@@ -341,7 +341,7 @@ def test_a_full_disk_warns_and_training_goes_on(tmp_path):
     assert left == before
     told = [str(warning.message) for warning in warned]
     assert len(told) == 4
-    assert {text.split(":")[0] for text in told} == {"BackupAndRestore", "ModelCheckpoint"}
+    assert {text.split(",")[0] for text in told} == {"BackupAndRestore", "ModelCheckpoint"}
     assert all("File too large" in text and str(tmp_path) in text for text in told)
     assert not (tmp_path / "a.weights.h5").exists()
 

@@ -1,0 +1,252 @@
+"""Real processes that are killed, interrupted, or run out of disk while they train, and go on afterwards."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.disks import run_on_small_disk
+
+SCRIPT = Path(__file__).with_name("training.py")
+LIMIT = 120
+
+
+def start(*arguments):
+    command = [sys.executable, SCRIPT, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finished(process):
+    """(exit status, stdout, stderr) of a process that must end by itself."""
+    try:
+        out, error = process.communicate(timeout=LIMIT)
+    finally:
+        process.kill()
+    return process.returncode, out, error
+
+
+def wait_for(process, line):
+    """Reads the process's output up to a line."""
+    for found in process.stdout:
+        if found.strip() == line:
+            return
+    pytest.fail(f"no line {line!r}: {process.stderr.read()}")
+
+
+def stop_at(line, number, *arguments):
+    """The process, sent a signal after it has said the line."""
+    process = start(*arguments)
+    wait_for(process, line)
+    process.send_signal(number)
+    return process
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """160 images in a folder."""
+    image = pytest.importorskip("PIL.Image")
+    root, rng = tmp_path_factory.mktemp("images"), np.random.default_rng(1)
+    for i in range(160):
+        (root / str(i % 4)).mkdir(exist_ok=True)
+        image.fromarray(rng.integers(0, 255, (9, 9, 3), dtype=np.uint8)).save(root / str(i % 4) / f"{i}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Results of trainings that were not broken off, by their data."""
+    folder, known = tmp_path_factory.mktemp("whole"), {}
+
+    def results(data):
+        if data not in known:
+            path = folder / f"{len(known)}.npz"
+            status, _, error = finished(start(folder / f"{len(known)}", path, data))
+            assert status == 0, error
+            known[data] = path
+        return known[data]
+
+    return results
+
+
+def assert_equal_bits(path, other):
+    with np.load(path) as a, np.load(other) as b:
+        assert a.files == b.files
+        for name in a.files:
+            assert a[name].tobytes() == b[name].tobytes(), name
+
+
+@pytest.mark.parametrize("save_freq", ["epoch", "1", "7"])
+@pytest.mark.parametrize("kind", ["arrays", "images"])
+def test_killed_at_random_moments(kind, save_freq, whole, request, tmp_path):
+    data = str(request.getfixturevalue("images")) if kind == "images" else "arrays"
+    arguments = (tmp_path / "saved", tmp_path / "result.npz", data, save_freq)
+    seed = time.time_ns()
+    moment = random.Random(seed)
+    for kill in range(3):
+        process = stop_at(f"step {kill + 1} {moment.randrange(16)}", signal.SIGKILL, *arguments)
+        time.sleep(moment.random() * 0.02)
+        assert finished(process)[0] == -signal.SIGKILL
+    status, out, error = finished(start(*arguments))
+    assert status == 0, error
+    assert "step 0 0" not in out
+    assert (tmp_path / "result.npz").exists(), f"seed {seed}"
+    assert_equal_bits(whole(data), tmp_path / "result.npz")
+
+
+@pytest.mark.parametrize("at", ["step 1 6", "step 1 15", "test 2 0", "test 2 1"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+def test_interrupts_end_with_a_checkpoint(number, at, whole, tmp_path):
+    arguments = (tmp_path / "saved", tmp_path / "result.npz", "arrays")
+    status, out, error = finished(stop_at(at, number, *arguments))
+    assert status == (-signal.SIGINT if number == signal.SIGINT else 143)
+    assert f"{number.name}: training ends after this step, with a checkpoint" in error
+    assert "checkpoint: " in error
+    assert len(out.splitlines()) <= 2  # the rest of that step, the next one at most
+    assert not (tmp_path / "result.npz").exists()
+    status, out, error = finished(start(*arguments))
+    assert status == 0, error
+    assert_equal_bits(whole("arrays"), tmp_path / "result.npz")
+
+
+def test_the_shell_sees_130():
+    """As it does of each process that ends by KeyboardInterrupt."""
+    run = subprocess.run(["sh", "-c", f"{sys.executable} -c 'raise KeyboardInterrupt'; echo $?"], capture_output=True)
+    assert run.stdout.strip() == b"130"
+
+
+def test_a_second_interrupt_ends_at_once(tmp_path):
+    script = f"""
+import sys, time
+sys.path.insert(0, {str(SCRIPT.parent)!r})
+import training
+from pydtconv import callbacks
+class Slow(callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        print("slow", flush=True)
+        time.sleep(100)
+callbacks.EarlyStopping = lambda *arguments, **options: Slow()
+training.main(*sys.argv[1:])
+"""
+    arguments = [str(tmp_path / "saved"), str(tmp_path / "result.npz"), "arrays"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(process, "slow")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    status, _, error = finished(process)
+    assert status == -signal.SIGINT
+    assert time.monotonic() - began < 30
+    assert "checkpoint: " not in error
+    assert not list((tmp_path / "saved").iterdir())
+
+
+def test_handlers_of_the_program_stay_and_come_back(tmp_path):
+    script = f"""
+import signal, sys
+sys.path.insert(0, {str(SCRIPT.parent)!r})
+own = lambda number, frame: None
+signal.signal(signal.SIGTERM, own)
+import training
+training.main(*sys.argv[1:])
+assert signal.getsignal(signal.SIGTERM) is own
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+    arguments = [str(tmp_path / "saved"), str(tmp_path / "result.npz"), "arrays"]
+    run = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=LIMIT)
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_full_disk(whole, tmp_path):
+    """A disk that holds one checkpoint: the next ones fail, training goes on, and the first one stays."""
+    (disk := tmp_path / "disk").mkdir()
+    script = f"""
+import os, shutil, sys
+sys.path.insert(0, {str(SCRIPT.parent)!r})
+import training
+folder, result = sys.argv[1:3]
+from pydtconv import callbacks
+class Fill(callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            with open(folder + "/fill", "wb") as file:
+                file.write(bytes(shutil.disk_usage(folder).free - 8192))
+callbacks.EarlyStopping = lambda *arguments, **options: Fill()
+training.main(folder + "/saved", result, "arrays")
+print(sorted(os.listdir(folder + "/saved")))
+"""
+    run = run_on_small_disk(script, disk, 400, str(disk), str(tmp_path / "result.npz"))
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-1] == "['checkpoint-000001.npz']"
+    assert run.stderr.count("NOT WRITTEN, training goes on: [Errno 28] No space left on device") == 3
+    assert f"{disk}/saved/checkpoint-000002.npz" in run.stderr
+
+
+@pytest.mark.slow
+def test_the_command_goes_on(tmp_path):
+    """`pydtconv train`, killed and interrupted, ends with the weights of a run that was not."""
+    command = [sys.executable, "-m", "pydtconv", "train", "--model", "resnet20", "--dataset", "digits"]
+    command += ["--epochs", "6", "--augment", "--batch-size", "16", "--samples", "240"]
+
+    def run(name, *options):
+        words = [*command, "--output", str(tmp_path / name), *options]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+
+    assert finished(run("whole"))[0] == 0
+    options = ["--checkpoint", "saved", "--save-every", "7", "--keep", "2"]
+    for number, status in (signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130), (signal.SIGTERM, 143):
+        process = run("broken", *options, "--resume")
+        before = newest(tmp_path / "saved")
+        deadline = time.monotonic() + LIMIT
+        while newest(tmp_path / "saved") <= before + 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(number)
+        found, _, error = finished(process)
+        assert found == status, error
+        assert 1 <= len(list((tmp_path / "saved").glob("*.npz"))) <= 3
+    refused = finished(run("broken", *options))
+    assert refused[0] == 2
+    assert "saved holds checkpoints: go on with --resume, or empty it" in refused[2]
+    status, out, error = finished(run("broken", *options, "--resume"))
+    assert status == 0, error
+    assert "going on with epoch" in out
+    import h5py
+
+    with h5py.File(tmp_path / "whole.weights.h5") as a, h5py.File(tmp_path / "broken.weights.h5") as b:
+        names = []
+        a.visit(names.append)
+        for name in names:
+            if isinstance(a[name], h5py.Dataset):
+                assert np.array_equal(a[name], b[name]), name
+
+
+def newest(folder):
+    return max((int(path.stem.split("-")[1]) for path in folder.glob("checkpoint-*.npz")), default=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--resume"], "--resume: expected --checkpoint FOLDER with it"),
+        (["--keep", "3"], "--keep: expected --checkpoint FOLDER with it"),
+        (["--checkpoint", "a", "--keep", "0"], "expected keep to be an integer of 1 or more, got 0"),
+        (["--checkpoint", "a", "--save-every", "0"], "expected save_freq 'epoch' or a number of batches, got 0"),
+        (["--checkpoint", os.devnull], "--checkpoint: "),
+    ],
+    ids=["resume", "keep", "none", "never", "file"],
+)
+def test_options_of_the_command(options, told, tmp_path, monkeypatch, capsys):
+    from pydtconv.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--model", "mlp", "--dataset", "digits", *options]) == 2
+    assert told in capsys.readouterr().err
