@@ -1,6 +1,7 @@
 """Shows what pydtconv found on this machine: CPU, micro-kernels and their speed, threads, BLIS, MPI, OpenMP, data sets.
 
 The speeds are measured now, within a second or two; other work on the machine makes them smaller.
+Under mpiexec it shows the ranks too, with their hosts, cores and threads.
 The exit status is 1 where something should be mended; the last lines then say what.
 """
 
@@ -11,6 +12,8 @@ import os
 import platform
 import re
 import shutil
+import sys
+import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -22,6 +25,7 @@ import numpy as np
 from pydtconv import __version__, config, microkernels
 from pydtconv._ext import available_levels, cpu, runtime
 from pydtconv.cli.parser import Parser
+from pydtconv.distribution.launch import launched
 from pydtconv.utils.machine import cpu_name
 
 SUMMARY = "show CPU, micro-kernels and their GFLOPS, threads, BLIS, MPI and data sets"
@@ -35,12 +39,46 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: Any) -> int:
     """Prints a report; 1 where something should be mended."""
-    for label, text in report(measure=not args.quick):
-        print(f"{label:<14}{text}")
-    problems = list(find_problems())
+    lines, problems, is_main = _ranks()
+    if not is_main:
+        _rest(lines)
+        return 0
+    for label, text in [*report(measure=not args.quick), *lines]:
+        print(f"{label:<14}{text}", flush=True)
+    problems += find_problems()
     for problem in problems:
         print(f"to mend       {problem}")
+    _rest(lines)
     return 1 if problems else 0
+
+
+def _rest(lines: list[Line]) -> None:
+    """Lets the ranks that have nothing to do sleep until the measurements of the first one are over."""
+    if lines:
+        from pydtconv.distribution.launch import world
+
+        request = world().comm.Ibarrier()
+        while not request.Test():
+            time.sleep(0.02)
+
+
+def _ranks() -> tuple[list[Line], list[str], bool]:
+    """Under mpiexec: lines of all ranks, what should be mended of them, and whether this is the one that prints."""
+    from pydtconv.distribution.launch import LaunchError, world
+
+    size, rank = launched()
+    if size == 1:
+        return [], [], True
+    from pydtconv import distribution
+    from pydtconv.distribution import report as ranks
+
+    try:
+        distribution.initialize()
+    except LaunchError as error:
+        return [], [str(error)], rank == 0
+    here = world()
+    found = ranks.placements(here, config.num_threads())
+    return list(ranks.lines(here, found)), list(ranks.problems(found)), here.rank == 0
 
 
 def report(measure: bool = True) -> Iterator[Line]:
@@ -77,7 +115,7 @@ def find_problems() -> Iterator[str]:
     """What should be mended, one line each."""
     if len(openmp_runtimes()) > 1:
         yield f"{len(openmp_runtimes())} OpenMP runtimes in one process compete for the cores"
-    if config.num_threads() > len(usable_cores()):
+    if launched()[0] == 1 and config.num_threads() > len(usable_cores()):
         yield f"{config.num_threads()} threads share {len(usable_cores())} cores: set PYDTCONV_NUM_THREADS"
     if runtime.level() != available_levels()[0]:
         yield f"the library's build {runtime.level()} is forced, {available_levels()[0]} would be faster"
@@ -121,7 +159,10 @@ def _blis() -> str:
 
 
 def _mpi() -> str:
-    launcher = shutil.which("mpiexec") or shutil.which("mpirun")
+    paths = (None, str(Path(sys.executable).parent))
+    launcher = next(
+        filter(None, (shutil.which(name, path=path) for name in ("mpiexec", "mpirun") for path in paths)), None
+    )
     package = importlib.util.find_spec("mpi4py")
     if launcher and package:
         return f"{launcher}, mpi4py {installed_version('mpi4py')}"

@@ -17,6 +17,9 @@ def add_arguments(parser: Parser) -> None:
     )
     group.add_argument("--bucket-size", type=float, help="MiB of gradients that are reduced together (default: 4)")
     group.add_argument("--blocking", action="store_true", help="reduce gradients after backward, not during it")
+    group.add_argument(
+        "--check-gradients", action="store_true", help="end where a gradient is not finite, and name parameter and rank"
+    )
 
 
 def start(args: Any) -> None:
@@ -43,7 +46,7 @@ def start(args: Any) -> None:
 
 
 def _options(args: Any) -> dict[str, Any]:
-    options: dict[str, Any] = {"overlap": not args.blocking}
+    options: dict[str, Any] = {"overlap": not args.blocking, "check_gradients": args.check_gradients}
     if args.bucket_size is not None:
         options["bucket_size"] = args.bucket_size
     return options

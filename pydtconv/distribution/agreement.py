@@ -21,28 +21,29 @@ class DisagreementError(RuntimeError):
 
 def described(model: Any, kind: str, data: Any, store: ParameterStore | None, options: str) -> list[str]:
     """What must be equal in all processes; names of layers and variables may differ."""
-    lines = [f"a run of {kind!r}, {options}"]
+    lines = [f"a run of {kind!r}", options]
     for i, layer in enumerate(getattr(model, "layers", ())):
-        lines.append(f"layer {i}: {type(layer).__name__} {_settings(layer)}")
+        kind_of_layer = type(layer).__name__
+        lines += [f"layer {i}: {kind_of_layer}", *(f"layer {i}: {kind_of_layer} of {s}" for s in _settings(layer))]
     for i, variable in enumerate(model.variables):
         lines.append(f"variable {i}: shape {variable.shape}, {variable.dtype}, trainable {variable.trainable}")
     if kind != "predict":
-        lines += (
-            [f"optimizer: {type(model.optimizer).__name__} {_settings(model.optimizer)}"] if model.optimizer else []
-        )
+        if model.optimizer is not None:
+            name = type(model.optimizer).__name__
+            lines += [f"optimizer: {name}", *(f"optimizer: {name} of {s}" for s in _settings(model.optimizer))]
         lines += [f"loss: {line}" for line in _losses(model)]
     if kind == "train" and store is not None:
         lines += [f"gradient {i}: shape {variable.shape}" for i, variable in enumerate(store.variables)]
     return lines + list(_of_data(data))
 
 
-def _settings(part: Any) -> str:
+def _settings(part: Any) -> list[str]:
     try:
         config = part.get_config()
     except (NotImplementedError, TypeError, ValueError):
-        return ""
+        return []
     plain = {key: value for key, value in config.items() if key != "name" and isinstance(value, _PLAIN)}
-    return ", ".join(f"{key}={value!r}" for key, value in sorted(plain.items()) if "object at 0x" not in repr(value))
+    return [f"{key}={value!r}" for key, value in sorted(plain.items()) if "object at 0x" not in repr(value)]
 
 
 def _losses(model: Any) -> Iterator[str]:

@@ -27,6 +27,8 @@ class DataParallel:
     auto_shard_dataset: False where an iterable of batches gives each process batches of its own, whose sum is the
     global batch; arrays are always shared out.
     bucket_size: MiB of gradients that are reduced together.  overlap: False reduces them after backward, not during it.
+    check_gradients: look at each gradient, and end with a FloatingPointError that names parameter and rank of the first
+    one that is not finite.
     """
 
     def __init__(
@@ -37,8 +39,9 @@ class DataParallel:
         *,
         bucket_size: float = 4.0,
         overlap: bool = True,
+        check_gradients: bool = False,
     ) -> None:
-        self.options = Options(bool(auto_shard_dataset), bucket_size, bool(overlap))
+        self.options = Options(bool(auto_shard_dataset), bucket_size, bool(overlap), bool(check_gradients))
         if device_mesh is None:
             devices = np.array(list_devices() if devices is None else devices)
             device_mesh = DeviceMesh(devices.shape, ["batch"], devices)

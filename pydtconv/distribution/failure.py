@@ -12,6 +12,8 @@ from pydtconv.distribution.launch import World
 
 #: seconds by which a rank's report comes after that of the rank before, so that one error in all is told once
 _PAUSE, _LONGEST = 0.3, 3.0
+#: seconds in which the launcher forwards what was printed, before it ends
+_FORWARDED = 0.2
 _installed = False
 
 
@@ -43,4 +45,5 @@ def abort(world: World, status: int) -> None:
     """Ends all processes with this status."""
     sys.stdout.flush()
     sys.stderr.flush()
+    time.sleep(_FORWARDED)
     world.mpi.COMM_WORLD.Abort(status)

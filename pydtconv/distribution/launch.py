@@ -34,7 +34,7 @@ class LaunchError(RuntimeError):
 class World:
     """The processes that were started together.
 
-    hosts: name of each rank's host.  cores: the cores that each rank may run on.  mpi: the module mpi4py.MPI.
+    mpi: the module mpi4py.MPI.  Of each rank: its host, the cores that it may run on, the number of its process.
     """
 
     mpi: Any
@@ -42,6 +42,7 @@ class World:
     size: int
     hosts: tuple[str, ...]
     cores: tuple[frozenset[int], ...]
+    pids: tuple[int, ...]
 
     @property
     def comm(self) -> Any:
@@ -81,8 +82,8 @@ def world() -> World:
             "only: the launcher belongs to another MPI. Start with the mpiexec of that library"
         )
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    told = comm.allgather((socket.gethostname(), frozenset(cores)))
-    return World(MPI, comm.rank, comm.size, tuple(host for host, _ in told), tuple(cores for _, cores in told))
+    hosts, every, pids = zip(*comm.allgather((socket.gethostname(), frozenset(cores), os.getpid())), strict=True)
+    return World(MPI, comm.rank, comm.size, hosts, every, pids)
 
 
 def library(mpi: Any) -> str:

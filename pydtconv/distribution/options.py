@@ -14,6 +14,7 @@ class Options:
     auto_shard_dataset: bool = True
     bucket_size: float = 4.0
     overlap: bool = True
+    check_gradients: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.bucket_size, bool) or not self.bucket_size > 0:

@@ -63,6 +63,7 @@ class Reduction:
     """The hooks of a training step's plan that reduce its gradients.
 
     overlap: False starts no bucket before backward is over, and waits for each before the next one.
+    check: whether to look for gradients that are not finite.  broken: number of the first variable with one.
     """
 
     def __init__(
@@ -74,8 +75,11 @@ class Reduction:
         self.overlap = overlap
         self.set_buckets(bucket_bytes)
         self.step = 0
+        self.check = False
+        self.broken: int | None = None
         self._counts = True
-        self._started = 0
+        self._started = self._arrived = 0
+        self._number_at = {store.slice_of(variable).start: i for i, variable in enumerate(store.variables)}
 
     def set_buckets(self, nbytes: int) -> None:
         """Cuts the flat array into buckets of this size."""
@@ -90,6 +94,7 @@ class Reduction:
     def begin(self, counts: bool) -> None:
         """Before a step.  counts: False where this process has no samples, and its gradients are zero."""
         self.step += 1
+        self.broken = None
         self._counts = counts
         self._started = self._arrived = 0
         for bucket in self.buckets:
@@ -102,12 +107,16 @@ class Reduction:
     def after(self, index: int, step: Step) -> None:
         """Lets the oldest reduction under way progress, and with it all others."""
         if self._arrived < self._started:
-            request = self.buckets[self._arrived].request
+            request, watch = self.buckets[self._arrived].request, self.communicator.watch
+            watch.what = "the reduction of gradients during backward"
             if request is not None and request.Test():
                 self._arrived += 1
+            watch.leave()
 
     def gradient_ready(self, part: slice) -> None:
         """Starts the buckets that are complete, in their order, which is the same in all processes."""
+        if self.check and self._counts and self.broken is None and not _is_finite(self.store.gradients[part]):
+            self.broken = self._number_at[part.start]
         self._bucket_at[part.start].missing -= 1
         while self.overlap and self._started < len(self.buckets) and not self.buckets[self._started].missing:
             self._start()
@@ -138,6 +147,12 @@ class Reduction:
         """A bucket in words."""
         first, last = self.buckets[index].names
         return f"step {self.step}: bucket {index + 1} of {len(self.buckets)} of the gradients ({first} to {last})"
+
+
+def _is_finite(array: np.ndarray) -> bool:
+    """Whether all elements are; the sum tells in one pass over them, unless it is too large itself."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
 
 
 class Averages:

@@ -3,22 +3,32 @@
 A process that waits tells those that ask what it waits for.  One that has waited for too long asks all others; those
 that do not answer, because they are stopped, dead or busy with something else, or that wait for something else, are
 who everybody is waiting for.  They are named, and MPI is told to end all processes.
+
+A process that dies within MPI may leave shared memory locked, and then MPI does not return in the others.  So a thread
+watches whether it does; it asks nobody, but looks at the processes of this host.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from pydtconv.distribution.failure import abort
+from pydtconv.distribution.launch import World
 
 _ASK, _ANSWER = 1, 2
 #: seconds between two looks, and for which answers are waited for
 _INTERVAL, _GRACE = 0.05, 1.0
 #: seconds of one look at most that count: a process that was stopped itself has not been waiting
 _COUNTED = 1.0
+#: seconds beyond the time-out after which the thread ends the process, which the process had not managed to do itself
+_BEYOND = 4.0
 _TEXT = 120
 
 
@@ -35,31 +45,40 @@ def stall_timeout() -> float:
 
 
 class Watch:
-    """Measures how long this process has waited, and answers others."""
+    """Measures how long this process has waited, and answers others.
 
-    def __init__(self, comm: Any, mpi: Any, hosts: tuple[str, ...]) -> None:
-        self.comm = comm.Dup()
-        self.mpi = mpi
-        self.hosts = hosts
+    what: what it is in MPI for, or empty; ticks: grows with each call that has returned from there.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.comm = world.comm.Dup()
+        self.mpi = world.mpi
+        self.world = world
         self.timeout = stall_timeout()
         self.what = ""
         self._count = 0
         self._waited = 0.0
         self._last = 0.0
         self._sent: list[Any] = []
+        self.ticks = 0
+        if self.timeout:
+            threading.Thread(target=self._guard, name="pydtconv-watch", daemon=True).start()
 
     def enter(self, what: str) -> None:
         """This process begins to wait."""
         self.what = what
         self._count += 1
+        self.ticks += 1
         self._waited, self._last = 0.0, 0.0
 
     def leave(self) -> None:
         """It waits no longer."""
         self.what = ""
+        self.ticks += 1
 
     def look(self) -> None:
         """Called often while waiting: answers others, and ends everything when it has been too long."""
+        self.ticks += 1
         now = time.monotonic()
         if not self._last:
             self._last = now
@@ -105,7 +124,7 @@ class Watch:
 
     def verdict(self, answers: dict[int, tuple[int, str] | None]) -> str:
         """What is wrong, from what each other process answered: the number of its wait and what it is for."""
-        silent = [f"{rank} on {self.hosts[rank]}" for rank, answer in answers.items() if answer is None]
+        silent = [self._told(rank) for rank, answer in answers.items() if answer is None]
         astray = [
             f"rank {rank} waits for {answer[1]!r} instead"
             for rank, answer in answers.items()
@@ -113,13 +132,45 @@ class Watch:
         ]
         text = f"rank {self.comm.rank} has waited {self._waited:.0f} s in {self.what}"
         if silent:
-            text += f" for rank {' and rank '.join(silent)}, which does not answer: it is stopped, dead, or too slow"
+            text += f" for {' and '.join(silent)}"
         if astray:
             text += f"; {', '.join(astray)}"
         if not silent and not astray:
             text += ", as all others do: the network carries nothing"
         return text
 
+    def _told(self, rank: int) -> str:
+        """A rank that does not answer, and what can be seen of it from here."""
+        text = f"rank {rank} on {self.world.hosts[rank]}"
+        state = process_state(self.world.pids[rank]) if rank in self.world.neighbours() else None
+        return f"{text}, which {state or 'does not answer: it is stopped, dead, or too slow'}"
+
+    def _guard(self) -> None:
+        """The thread: ends this process where MPI has not returned for too long."""
+        ticks, stuck, last = -1, 0.0, time.monotonic()
+        while True:
+            time.sleep(_INTERVAL * 4)
+            now = time.monotonic()
+            stuck = stuck + min(now - last, _COUNTED) if self.what and ticks == self.ticks else 0.0
+            ticks, last = self.ticks, now
+            if stuck > self.timeout + _BEYOND:
+                text = f"rank {self.world.rank} has been in MPI for {stuck:.0f} s, in {self.what}"
+                others = [rank for rank in self.world.neighbours() if rank != self.world.rank]
+                gone = [self._told(rank) for rank in others if process_state(self.world.pids[rank])]
+                print(f"pydtconv: {text}{' for ' * bool(gone)}{' and '.join(gone)}", file=sys.stderr, flush=True)
+                os._exit(1)
+
     def _end(self, text: str) -> None:
         print(f"pydtconv: {text} (PYDTCONV_STALL_TIMEOUT)", file=sys.stderr, flush=True)
-        self.mpi.COMM_WORLD.Abort(1)
+        abort(self.world, 1)
+
+
+def process_state(pid: int) -> str | None:
+    """Whether a process of this host "is dead" or "is stopped"; None where it is neither, or that is not known."""
+    if not Path("/proc/self/stat").exists():
+        return None
+    try:
+        letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "is dead"
+    return {"Z": "is dead", "X": "is dead", "T": "is stopped", "t": "is stopped"}.get(letter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +35,7 @@ class Worker(Replica):
         self.options = options
         self.rank, self.size = world.rank, world.size
         self.shards = options.auto_shard_dataset
-        watch = Watch(world.comm, world.mpi, world.hosts)
+        watch = Watch(world)
         self.small = Communicator(world.comm, world.mpi, watch)
         self.large = Communicator(world.comm, world.mpi, watch)
         self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
@@ -42,6 +43,7 @@ class Worker(Replica):
         self._prepared: dict[int, Any] = {}
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
+        self._told_of_loss = False
 
     def collected(self, value: Any, what: str) -> list[Any]:
         return [self.small.broadcast_object(value, what, root) for root in range(self.size)]
@@ -93,6 +95,7 @@ class Worker(Replica):
             self._reduction = Reduction(
                 store, self.large, PlainWire(self.large), self.options.bucket_bytes, self.options.overlap
             )
+            self._reduction.check = self.options.check_gradients
 
     def _replicate(self, model: Any) -> None:
         """Rank 0's variables, optimizer state, and random state of the model."""
@@ -163,6 +166,8 @@ class Worker(Replica):
     def apply(self, optimizer: Any, store: Any) -> None:
         reduction = self._reduction
         assert reduction is not None
+        if reduction.check:
+            self._check_gradients(reduction)
         if optimizer.works_in_parts:
             optimizer.begin(store)
             for part in reduction.arrivals():
@@ -175,6 +180,17 @@ class Worker(Replica):
         if self._averages is not None:
             self._averages.finish()
 
+    def _check_gradients(self, reduction: Reduction) -> None:
+        """Raises FloatingPointError, in all processes, naming variables and ranks where gradients are not finite."""
+        own = np.array([-1 if reduction.broken is None else reduction.broken])
+        numbers = self.small.gather(own, "the check of the gradients")[:, 0].tolist()
+        variables = reduction.store.variables
+        bad = [f"{variables[n].path} on rank {rank}" for rank, n in enumerate(numbers) if n >= 0]
+        if bad:
+            raise FloatingPointError(
+                f"step {reduction.step}: the gradient is not finite, first that of {', '.join(bad)}"
+            )
+
     # --- results ---------------------------------------------------------------------------------------------------
     def note(self, model: Any, batch: Any, results: Any) -> dict[str, Any]:
         totals = MetricTotals(metric for metric in model.metrics if metric is not model._loss_tracker)
@@ -185,9 +201,21 @@ class Worker(Replica):
             own[:] = 0
         whole = self.small.sum(own, "the sums of loss and metrics")
         totals.set(whole[losses.size :])
+        if not np.isfinite(whole[0]):
+            self._tell_of_loss(float(whole[0]), own[0])
         by_name = dict(zip(results.losses, whole[1 : losses.size].tolist(), strict=True))
         model.track_losses(float(whole[0]), by_name, batch.total)
         return logs | model.get_metrics_result()
+
+    def _tell_of_loss(self, whole: float, own: float) -> None:
+        """Warns once, on rank 0, of the ranks whose part of the loss is not finite."""
+        losses = self.small.gather(np.array([own]), "the loss of each rank")[:, 0]
+        bad = " and ".join(f"rank {rank}" for rank in np.flatnonzero(~np.isfinite(losses)))
+        if self.is_main and not self._told_of_loss:
+            told = f"the loss is {whole}; it is not finite on {bad or 'none, but their sum is not'}"
+            advice = "check_gradients=True (--check-gradients) names the parameter"
+            warnings.warn(f"{told}; {advice}", UserWarning, stacklevel=2)
+        self._told_of_loss = True
 
     def gathered(self, predictions: Any, batch: Any) -> Any:
         return tree.map_structure(

@@ -28,17 +28,17 @@ def environment(**more):
     return kept | threads | {key: str(value) for key, value in more.items()}
 
 
-def command(ranks, program, *arguments, options=()):
+def command(ranks, program, *arguments, wrapper=()):
     """The command line that runs a program of this folder, or `-m` and a module, on so many ranks."""
-    python = [sys.executable, *((program,) if program.startswith("-") else (str(HERE / program),))]
-    launch = [LAUNCHER, *options, "-n", str(ranks)] if ranks else []
+    python = [*wrapper, sys.executable, *((program,) if program.startswith("-") else (str(HERE / program),))]
+    launch = [LAUNCHER, "-n", str(ranks)] if ranks else []
     return [*launch, *python, *map(str, arguments)]
 
 
-def run(ranks, program, *arguments, timeout=120, options=(), **env):
+def run(ranks, program, *arguments, timeout=120, wrapper=(), **env):
     """Runs to the end; ranks 0 is without mpiexec.  Fails where it takes longer than the time-out."""
     return subprocess.run(
-        command(ranks, program, *arguments, options=options),
+        command(ranks, program, *arguments, wrapper=wrapper),
         env=environment(**env),
         capture_output=True,
         text=True,

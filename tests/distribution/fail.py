@@ -1,0 +1,59 @@
+"""Goes wrong on one rank, within training: fail.py WHAT RANK."""
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+import pydtconv as keras
+from pydtconv import distribution, layers, replica, utils
+from pydtconv.callbacks import LambdaCallback
+
+
+def model_of(filters):
+    inputs = keras.Input((8, 8, 3))
+    x = layers.Conv2D(filters, 3, activation="relu", name="first")(inputs)
+    model = keras.Model(inputs, layers.Dense(2, name="last")(layers.Flatten()(x)))
+    model.compile("sgd", "mse")
+    return model
+
+
+def main(what, rank):
+    options = {"check_gradients": what == "nan"}
+    distribution.set_distribution(distribution.DataParallel(**options))
+    utils.set_random_seed(1)
+    here = replica.current().rank == int(rank)
+    x, y = np.ones((64, 8, 8, 3), "float32"), np.ones((64, 2), "float32")
+
+    def on_train_batch_end(batch, logs):
+        if not here or batch != 3:
+            return
+        if what == "exception":
+            raise KeyError("on purpose")
+        if what == "exit":
+            sys.exit(3)
+        if what == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if what == "slow":
+            time.sleep(1000)
+
+    if what == "nan":
+        x[20:22] = np.nan  # with 8 samples in a batch and 2 ranks: rank 1's share of the third batch
+    samples = 63 if what == "data" and here else 64
+    model = model_of(5 if what == "model" and here else 4)
+    if what == "astray" and here:
+        model.evaluate(x, y, batch_size=8, verbose=0)
+    try:
+        callbacks = [LambdaCallback(on_train_batch_end=on_train_batch_end)]
+        model.fit(x[:samples], y[:samples], 8, 2, 0, callbacks, shuffle=False)
+    except SystemExit as error:
+        os._exit(error.code)
+    print("not reached", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,35 @@
+"""What `pydtconv doctor` says of ranks, and the launcher that belongs to another MPI."""
+
+from tests.distribution.ranks import needs_mpi, run
+
+pytestmark = needs_mpi
+
+
+def test_ranks_and_threads():
+    done = run(2, "-m", "pydtconv", "doctor", "--quick")
+    assert done.stdout.count("ranks         2 on 1 host") == 1
+    assert done.stdout.count("rank 0: 1 thread on cores") == 1
+    assert done.stdout.count("rank 1: 1 thread on cores") == 1
+
+
+def test_too_many_threads():
+    done = run(2, "-m", "pydtconv", "doctor", "--quick", OMP_NUM_THREADS=1000)
+    assert done.returncode != 0
+    assert "2000 threads of 2 ranks share" in done.stdout
+    assert "PYDTCONV_NUM_THREADS=" in done.stdout
+
+
+def test_launcher_of_another_mpi():
+    first, second = (
+        run(0, "-m", "pydtconv", "doctor", "--quick", OMPI_COMM_WORLD_SIZE=2, OMPI_COMM_WORLD_RANK=rank)
+        for rank in (0, 1)
+    )
+    assert first.returncode == 1
+    assert "the launcher started 2 processes, of which this is number 0, but" in first.stdout
+    assert second.stdout == ""
+
+
+def test_training_under_another_launcher_is_refused():
+    done = run(0, "-m", "pydtconv", "train", "--model", "mlp", OMPI_COMM_WORLD_SIZE=2, OMPI_COMM_WORLD_RANK=0)
+    assert done.returncode == 2
+    assert "pydtconv train: the launcher started 2 processes" in done.stderr

@@ -1,0 +1,68 @@
+"""What goes wrong on one rank ends all of them, soon, and is told once."""
+
+import re
+import time
+
+import pytest
+
+from tests.distribution.ranks import HERE, needs_mpi, run
+
+pytestmark = needs_mpi
+STALL = 2
+
+
+def failed(what, *, ranks=2, rank=1, **options):
+    """The output of a run that goes wrong; it must end with an error, not reach its end, and not take long."""
+    start = time.monotonic()
+    done = run(ranks, "fail.py", what, rank, timeout=60, PYDTCONV_STALL_TIMEOUT=STALL, **options)
+    assert done.returncode != 0
+    assert "not reached" not in done.stdout
+    return done, time.monotonic() - start
+
+
+def test_exception():
+    done, seconds = failed("exception", ranks=3)
+    assert done.stderr.count("Traceback") == 1
+    assert "rank 1 on " in done.stderr
+    assert "KeyError: 'on purpose'" in done.stderr
+    assert seconds < 10
+
+
+@pytest.mark.parametrize(("what", "state"), [("stop", "is stopped"), ("slow", "does not answer")])
+def test_waiting_for_a_rank(what, state):
+    done, _ = failed(what, ranks=3, rank=2)
+    waits = r"rank \d has waited \d+ s in step 5: bucket 1 of 1 of the gradients \(last/kernel to first/bias\)"
+    assert re.search(rf"{waits} for rank 2 on \S+, which {state}", done.stderr)
+
+
+def test_killed_rank():
+    done, seconds = failed("kill")
+    assert "Killed (signal 9)" in done.stdout + done.stderr
+    assert seconds < 10
+
+
+def test_killed_rank_that_the_launcher_does_not_see():
+    done, _ = failed("kill", ranks=3, wrapper=("sh", str(HERE / "wrapped.sh")))
+    assert re.search(r"rank \d has .* s,? in .* for rank 1 on \S+, which is dead", done.stderr)
+
+
+def test_other_model():
+    done, _ = failed("model")
+    assert "rank 1 differs from rank 0" in done.stderr
+    assert "'layer 1: Conv2D of filters=4', got on rank 1 'layer 1: Conv2D of filters=5'" in done.stderr
+    assert done.stderr.count("Traceback") == 1
+
+
+def test_other_data():
+    done, _ = failed("data", ranks=3)
+    assert "expected on all ranks 'data: samples 64', got on rank 1 'data: samples 63'" in done.stderr
+
+
+def test_another_call():
+    done, _ = failed("astray")
+    assert "\"a run of 'train'\", got on rank 1 \"a run of 'test'\"" in done.stderr
+
+
+def test_gradient_that_is_not_finite():
+    done, _ = failed("nan")
+    assert "step 3: the gradient is not finite, first that of last/kernel on rank 1" in done.stderr
