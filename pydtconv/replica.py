@@ -29,6 +29,8 @@ class Replica:
     size = 1
     #: whether sources of data give the batches of all processes, of which each takes its share
     shards = True
+    #: whether it reads the flat array of gradients; otherwise steps may apply each one as soon as it is complete
+    reads_gradients = False
     observer: Observer | None = None
 
     @property

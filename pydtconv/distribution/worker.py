@@ -30,6 +30,8 @@ class Worker(Replica):
     Each computes on its share of every batch; the gradients' sum, and with it every update, is the same in all.
     """
 
+    reads_gradients = True
+
     def __init__(self, world: World, options: Options) -> None:
         self.world = world
         self.options = options

@@ -7,6 +7,7 @@ plan: the result, with its predicted memory.  executor: runs it.  store: paramet
 from pydtconv.graph.executor import Executor, Hooks, Memory, run_once
 from pydtconv.graph.graph import Graph, Node, Tensor, current_graph
 from pydtconv.graph.plan import MemoryLimitError, Plan, build_plan
+from pydtconv.graph.schedule import Updates
 from pydtconv.graph.store import ParameterStore
 from pydtconv.graph.variable import Variable
 
@@ -20,6 +21,7 @@ __all__ = [
     "ParameterStore",
     "Plan",
     "Tensor",
+    "Updates",
     "Variable",
     "build_plan",
     "current_graph",

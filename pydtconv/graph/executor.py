@@ -25,13 +25,28 @@ class Hooks(Protocol):
     def after(self, index: int, step: Step) -> None: ...
 
     def gradient_ready(self, part: slice) -> None:
-        """The gradients in this slice of the store's flat array are complete."""
+        """The gradients of this slice of the store's flat array are complete.
+
+        They lie in `store.gradients`, or where the plan applies them itself are transient and just applied.
+        """
+
+
+class Updater(Protocol):
+    """What applies gradients while backward runs: an optimizer."""
+
+    def begin(self, store: ParameterStore) -> None: ...
+
+    def apply_part(self, part: slice, gradients: np.ndarray | None = None) -> None: ...
+
+    def end(self) -> None: ...
 
 
 class Memory:
     """What the plans of one model share: the arena, the parameter store, the state of random operators, watchers.
 
     hooks: called by every plan, within those of an executor: after its `before` and before its `after`.
+    keeps_gradients: set by whoever reads `store.gradients` after a step, or while it runs: steps that are planned from
+    then on leave the gradients there, and the optimizer comes afterwards.
     """
 
     def __init__(self) -> None:
@@ -39,6 +54,7 @@ class Memory:
         self.store: ParameterStore | None = None
         self.state = RunState()
         self.hooks: list[Hooks] = []
+        self.keeps_gradients = False
         self.generation = 0
 
     def reserve(self, nbytes: int) -> None:
@@ -65,11 +81,18 @@ def _return_freed_memory() -> None:
 
 
 class Executor:
-    """A plan bound to memory.  hooks: called while this plan runs."""
+    """A plan bound to memory.  hooks: called while this plan runs.
 
-    def __init__(self, plan: Plan, memory: Memory) -> None:
+    updater: applies the gradients of a plan with `applies_gradients`.  Where such a run is broken off by an exception,
+    some variables have taken the step, the others and the count of iterations have not.
+    """
+
+    def __init__(self, plan: Plan, memory: Memory, updater: Updater | None = None) -> None:
+        if plan.applies_gradients and updater is None:
+            raise ValueError("updater: expected an optimizer, for the plan applies gradients; got None")
         self.plan = plan
         self.memory = memory
+        self.updater = updater if plan.applies_gradients else None
         self.hooks: Hooks | None = None
         memory.reserve(plan.arena_bytes)
         if plan.gradient_order:
@@ -93,12 +116,16 @@ class Executor:
         self._check(inputs)
         for name, value in inputs.items():
             np.copyto(self._inputs[name], value, casting="unsafe")
+        if self.updater is not None and self.memory.store is not None:
+            self.updater.begin(self.memory.store)
         hooks = [*(() if self.hooks is None else (self.hooks,)), *self.memory.hooks]
         if hooks:
             self._run_with_hooks(hooks)
         else:
             for call in self._calls:
                 call()
+        if self.updater is not None:
+            self.updater.end()
         if self.plan.graph.training:
             self.state.step += 1
         return self._outputs
@@ -143,7 +170,11 @@ class Executor:
         if step.direction == "add":
             total = self._only(step.y)
             return functools.partial(np.add, total, self._only(step.x), total)
+        if step.direction == "update":
+            return self._bound_update(step)
         bind = getattr(step.node.op, step.direction)
+        if step.rows is not None:
+            bind = functools.partial(step.node.op.backward_rows, rows=step.rows)
         make = functools.partial(
             Pass,
             x=self._arrays(step.x),
@@ -159,6 +190,18 @@ class Executor:
         if step.transient_bytes:
             return lambda: bind(make(workspace=scratch(step.transient_bytes)))()
         return bind(make(workspace=None if step.workspace is None else self._array(step.workspace)))
+
+    def _bound_update(self, step: Step) -> Call:
+        (target,) = step.y
+        assert target is not None
+        assert self.memory.store is not None
+        assert self.updater is not None
+        part = self.memory.store.slice_of(target.home.variable)
+        gradient = self._only(step.x).reshape(-1)
+        if step.rows is not None:
+            first = part.start + step.rows.start * (target.spec.size // (target.spec.shape[0] or 1))
+            part = slice(first, first + gradient.size)
+        return functools.partial(self.updater.apply_part, part, gradient)
 
     def _arrays(self, views: Sequence[View | None]) -> list[np.ndarray | None]:
         return [None if view is None else self._array(view) for view in views]

@@ -10,11 +10,14 @@ from typing import Any
 
 from pydtconv.conv.selection import algorithms, variant_of, workspace_bytes
 from pydtconv.graph.graph import Graph, Node, Tensor
+from pydtconv.graph.recompute import base_of
 from pydtconv.graph.rewrite import rewrite
-from pydtconv.graph.schedule import Scheduler, Step
+from pydtconv.graph.schedule import Scheduler, Step, Updates
 from pydtconv.graph.storage import Storage, View, place
 
 MIB = 1 << 20
+#: bytes of gradients from which on they are applied one by one: below, a call for each costs more than it gains
+LARGE_GRADIENTS = 4 << 20
 
 
 class MemoryLimitError(MemoryError):
@@ -34,8 +37,9 @@ class Plan:
 
     steps: calls in order.  storages: pieces of the arena with life times and offsets.  arena_bytes: its size.
     gradient_order: parameters in the order in which backward completes their gradients.
-    slots: flat arrays that the optimizer keeps beside parameters and gradients.  backward_start: the first step of
-    backward.  homes: where inputs and outputs lie.
+    applies_gradients: whether the optimizer applies each gradient as soon as it is complete, so that there is no flat
+    array of gradients.  slots: flat arrays that the optimizer keeps beside parameters and gradients.  backward_start:
+    the first step of backward.  homes: where inputs and outputs lie.
     """
 
     graph: Graph
@@ -45,6 +49,7 @@ class Plan:
     gradient_order: list[Tensor]
     variant: str
     slots: int = 0
+    applies_gradients: bool = False
     backward_start: int = 0
     homes: dict[Tensor, View] = field(default_factory=dict)
     algorithms: dict[Node, dict[str, str]] = field(default_factory=dict)
@@ -55,12 +60,18 @@ class Plan:
         return sum(tensor.spec.nbytes for tensor in self.graph.parameters)
 
     @property
-    def gradient_bytes(self) -> int:
+    def trainable_bytes(self) -> int:
+        """Bytes of the variables that get a gradient."""
         return sum(tensor.spec.nbytes for tensor in self.gradient_order)
 
     @property
+    def gradient_bytes(self) -> int:
+        """Bytes of the flat array of gradients; 0 where they are applied one by one, within the arena."""
+        return 0 if self.applies_gradients else self.trainable_bytes
+
+    @property
     def slot_bytes(self) -> int:
-        return self.slots * self.gradient_bytes
+        return self.slots * self.trainable_bytes
 
     @property
     def transient_bytes(self) -> int:
@@ -159,13 +170,15 @@ def build_plan(
     memory_limit: int | None = None,
     slots: int = 0,
     recompute: Collection[Tensor] | None = None,
+    updates: Updates | None = None,
 ) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
     variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed;
     where the fastest algorithms need more, those with the smallest workspaces are taken instead.  slots: flat arrays
     of the optimizer, for the prediction only.  recompute: tensors that backward computes again where it can, None for
-    those that one sweep over memory brings back from what is kept anyway.
+    those that one sweep over memory brings back from what is kept anyway.  updates: given where the optimizer can apply
+    gradients while backward runs; that is planned where the flat array of gradients would be large.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
     fits.
@@ -174,21 +187,37 @@ def build_plan(
     if graph.loss is not None and graph.loss.shape != ():
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
     rewrite(graph)
+    updates = updates if _gains_by_updates(graph) else None
     traced = {node: node.op for node in graph.nodes}
-    plan = _schedule(graph, variant, slots, False, recompute)
+    plan = _schedule(graph, variant, slots, False, recompute, updates)
     if memory_limit is None or plan.peak_bytes <= memory_limit:
         return plan
     for node, op in traced.items():
         node.op = op
-    small = _schedule(graph, variant, slots, True, recompute)
+    small = _schedule(graph, variant, slots, True, recompute, updates)
     if small.peak_bytes > memory_limit:
         raise MemoryLimitError(memory_limit, min(plan.peak_bytes, small.peak_bytes))
     return small
 
 
-def _schedule(graph: Graph, variant: str, slots: int, smallest: bool, marks: Collection[Tensor] | None) -> Plan:
+def _gains_by_updates(graph: Graph) -> bool:
+    """Whether a flat array of gradients would be large, and no result is a variable, which updates change."""
+    if any(base_of(tensor).variable is not None for tensor in graph.outputs.values()):
+        return False
+    trained = [tensor for tensor in graph.parameters if tensor.variable is not None and tensor.variable.trainable]
+    return sum(tensor.spec.nbytes for tensor in trained) >= LARGE_GRADIENTS
+
+
+def _schedule(
+    graph: Graph,
+    variant: str,
+    slots: int,
+    smallest: bool,
+    marks: Collection[Tensor] | None,
+    updates: Updates | None,
+) -> Plan:
     algorithms = choose_algorithms(graph, variant, smallest)
-    scheduler = Scheduler(graph, marks)
+    scheduler = Scheduler(graph, marks, updates)
     scheduler.run()
     storages = list(scheduler.storages)
     ends = [*graph.inputs.values(), *graph.outputs.values()]
@@ -200,6 +229,7 @@ def _schedule(graph: Graph, variant: str, slots: int, smallest: bool, marks: Col
         gradient_order=scheduler.gradient_order,
         variant=variant,
         slots=slots,
+        applies_gradients=updates is not None and bool(scheduler.gradient_order),
         backward_start=scheduler.backward_start,
         homes={tensor: scheduler.layout.view(tensor) for tensor in ends},
         algorithms=algorithms,

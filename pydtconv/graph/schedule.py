@@ -23,9 +23,11 @@ from pydtconv.ops.base import Retained, Spec
 class Step:
     """One call of the executor.
 
-    direction: "forward", "backward" or "recompute" (a pass of the node), "copy" (y = x) or "add" (y += x).
+    direction: "forward", "backward" or "recompute" (a pass of the node), "copy" (y = x), "add" (y += x) or "update"
+    (the optimizer's, of the variable y by its gradient x).
+    rows: of backward, where it computes only these rows of the one gradient in dx; of update, those of the variable.
     transient_bytes: workspace that is allocated when the step runs, for operators whose workspace is not placed.
-    ready: variables whose gradient is complete after this step.
+    ready: variables whose gradient is complete after this step, or with "update" before it.
     """
 
     direction: str
@@ -39,6 +41,7 @@ class Step:
     workspace: View | None = None
     transient_bytes: int = 0
     ready: tuple[Tensor, ...] = ()
+    rows: slice | None = None
 
     def views(self) -> list[View]:
         every = [*self.x, *self.y, *self.dy, *self.dx, *self.saved.values(), self.workspace]
@@ -50,6 +53,20 @@ class ParameterGradient:
     """Home of the gradient of a variable: its slice of the store's flat array."""
 
     tensor: Tensor
+
+
+@dataclass(frozen=True)
+class Updates:
+    """What an optimizer can do while backward runs: update each variable, and parts of large ones.
+
+    by_rows: whether it may be given the rows of a gradient one after the other.
+    """
+
+    by_rows: bool = True
+
+
+#: bytes of the gradient of a variable that are computed and applied at a time
+ROWS_BYTES = 8 << 20
 
 
 class LossGradient:
@@ -77,9 +94,13 @@ def _differentiable(node: Node) -> list[Tensor]:
 class Scheduler:
     """Lays out the steps of a graph.  After `run`: steps, storages, gradient_order."""
 
-    def __init__(self, graph: Graph, marks: Collection[Tensor] | None = None) -> None:
-        """marks: tensors that backward recomputes if it can, None for those that are cheap to."""
+    def __init__(self, graph: Graph, marks: Collection[Tensor] | None = None, updates: Updates | None = None) -> None:
+        """marks: tensors that backward recomputes if it can, None for those that are cheap to.
+
+        updates: given where "update" steps are wanted; gradients of variables are then transient.
+        """
         self.graph = graph
+        self.updates = updates
         self.needed = needs_gradient(graph)
         self.differentiated = [node for node in graph.nodes if self._runs_backward(node)]
         self.retained = {node: self._retained(node) for node in self.differentiated}
@@ -97,6 +118,7 @@ class Scheduler:
         self.saved: dict[Node, dict[str, View]] = {}
         self.gradients: dict[Tensor, View] = {}
         self.pending: dict[Tensor, View] = {}  # gradients that a backward step has still to read
+        self.of_variables: dict[object, Tensor] = {}  # homes of the gradients of variables
         self.gradient_order: list[Tensor] = []
         self.backward_start = 0
 
@@ -105,6 +127,12 @@ class Scheduler:
             self._forward(node)
         if self.graph.loss is not None:
             self._backward_all()
+            self._finish_gradients()
+        for index, step in enumerate(self.steps):
+            for view in step.views():
+                if isinstance(view.home, Storage):
+                    view.home.touch(index)
+                    self.storages[view.home] = None
         end = len(self.steps)
         for tensor in [*self.graph.inputs.values(), *self.graph.outputs.values()]:
             home = self.layout.view(tensor).home
@@ -177,14 +205,36 @@ class Scheduler:
         for node in reversed(self.differentiated):
             if any(tensor in self.gradients for tensor in node.outputs):
                 self._backward(node)
-        seen: dict[Tensor, int] = {}
+
+    def _finish_gradients(self) -> None:
+        """Notes after which step the gradient of each variable is complete, and lays out the updates."""
+        complete: dict[Tensor, int] = {}
+        last_read: dict[object, int] = {}
         for index, step in enumerate(self.steps):
             for view in [*step.dx, *(step.y if step.direction in ("add", "copy") else ())]:
-                if view is not None and isinstance(view.home, ParameterGradient):
-                    seen[view.home.tensor] = index
-        for tensor, index in sorted(seen.items(), key=lambda item: item[1]):
-            self.steps[index].ready += (tensor,)
-            self.gradient_order.append(tensor)
+                if view is not None and view.home in self.of_variables:
+                    complete[self.of_variables[view.home]] = index
+            complete.update(dict.fromkeys(step.ready, index))  # updated by rows already
+            last_read.update({view.home: index for view in step.x if view is not None})
+        self.gradient_order = sorted(complete, key=complete.__getitem__)
+        if self.updates is None:
+            for tensor in self.gradient_order:
+                self.steps[complete[tensor]].ready += (tensor,)
+            return
+        following: dict[int, list[Tensor]] = {}
+        by_rows = {tensor for step in self.steps for tensor in step.ready}
+        for tensor, index in complete.items():
+            if tensor in by_rows:
+                continue
+            following.setdefault(max(index, last_read.get(tensor, 0)), []).append(tensor)
+        steps = self.steps
+        self.steps = []
+        for index, step in enumerate(steps):
+            self.steps.append(step)
+            self.steps += [self._update(step.node, tensor) for tensor in following.get(index, ())]
+
+    def _update(self, node: Node, tensor: Tensor) -> Step:
+        return Step("update", node, x=(self.gradients[tensor],), y=(View(tensor, tensor.spec),), ready=(tensor,))
 
     def _backward(self, node: Node) -> None:
         if node.op.is_view or joins_channels(node):
@@ -201,12 +251,15 @@ class Scheduler:
         dx: list[View | None] = [None] * len(node.inputs)
         accumulate = [False] * len(node.inputs)
         passed: list[int] = []
+        by_rows: list[int] = []
         added: list[tuple[int, View]] = []
         for i, tensor in enumerate(node.inputs):
             if not needs[i]:
                 continue
             if self._passes_dy(node, i):
                 passed.append(i)
+            elif self._goes_by_rows(node, i):
+                by_rows.append(i)
             elif tensor not in self.gradients:
                 self.gradients[tensor] = dx[i] = self._first_place(node, i, dy, dx)
             elif i in node.op.accumulates and tensor not in node.inputs[:i]:
@@ -217,14 +270,9 @@ class Scheduler:
                 dx[i] = part
                 added.append((i, part))
         if any(view is not None for view in dx) or node.op.overwrites_dy:
-            retained = self.retained[node]
-            x = tuple(self._kept(t) if i in retained.x else None for i, t in enumerate(node.inputs))
-            y = tuple(self._kept(t) if i in retained.y else None for i, t in enumerate(node.outputs))
-            if self.replays.late_saves(node):
-                self._kept(node.outputs[0])
-            step = Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=tuple(accumulate))
-            step.saved = dict(self.saved[node])
-            self._append(self._with_workspace(step))
+            self._append(self._pass(node, dy, dx, tuple(accumulate)))
+        for i in by_rows:
+            self._backward_by_rows(node, i, dy)
         for i in passed:
             assert dy[0] is not None
             self._pass_on(node, node.inputs[i], dy[0], [dy[0]])
@@ -232,6 +280,44 @@ class Scheduler:
             self._own(node, node.inputs[i], [part])
             self._append(Step("add", node, x=(part,), y=(self.gradients[node.inputs[i]],)))
         self._mark_pending(node)
+
+    def _pass(
+        self, node: Node, dy: list[View | None], dx: list[View | None], accumulate: tuple[bool, ...] = ()
+    ) -> Step:
+        """A step of backward with all that it reads."""
+        retained = self.retained[node]
+        x = tuple(self._kept(t) if i in retained.x else None for i, t in enumerate(node.inputs))
+        y = tuple(self._kept(t) if i in retained.y else None for i, t in enumerate(node.outputs))
+        if self.replays.late_saves(node):
+            self._kept(node.outputs[0])
+        step = Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=accumulate)
+        step.saved = dict(self.saved[node])
+        return self._with_workspace(step)
+
+    def _goes_by_rows(self, node: Node, i: int) -> bool:
+        """Whether the gradient of an input is so large that it is computed and applied some rows at a time."""
+        tensor = node.inputs[i]
+        large = i == node.op.splits and tensor.variable is not None and tensor.spec.nbytes >= 2 * ROWS_BYTES
+        by_rows = self.updates is not None and self.updates.by_rows
+        return large and by_rows and self.layout.consumers[tensor] == [node]
+
+    def _backward_by_rows(self, node: Node, i: int, dy: list[View | None]) -> None:
+        """Rows of a gradient, and the update with them, one part after the other."""
+        tensor = node.inputs[i]
+        extent, rest = tensor.spec.shape[0] or 0, tensor.spec.shape[1:]
+        count = max(extent * ROWS_BYTES // tensor.spec.nbytes, 1)
+        for start in range(0, extent, count):
+            rows = slice(start, min(start + count, extent))
+            spec = Spec((rows.stop - rows.start, *rest), tensor.dtype)
+            part = self._new(f"d {tensor.name} rows", "gradient", spec)
+            dx: list[View | None] = [None] * len(node.inputs)
+            dx[i] = part
+            step = self._pass(node, dy, dx)
+            step.rows = rows
+            self._append(step)
+            ready = (tensor,) if rows.stop == extent else ()
+            target = View(tensor, tensor.spec)
+            self._append(Step("update", node, x=(part,), y=(target,), ready=ready, rows=rows))
 
     def _backward_alias(self, node: Node) -> None:
         """A view's gradient is its dy in another shape; a concatenation's are slices of its dy."""
@@ -285,9 +371,13 @@ class Scheduler:
         return self._home_of_gradient(tensor)
 
     def _home_of_gradient(self, tensor: Tensor) -> View:
+        if tensor.variable is None or self.updates is not None:
+            view = self._new(f"d {tensor.name}", "gradient", tensor.spec)
+        else:
+            view = View(ParameterGradient(tensor), tensor.spec)
         if tensor.variable is not None:
-            return View(ParameterGradient(tensor), tensor.spec)
-        return self._new(f"d {tensor.name}", "gradient", tensor.spec)
+            self.of_variables[view.home] = tensor
+        return view
 
     def _shared(self, view: View, excluding: tuple[Tensor, ...]) -> bool:
         """Whether a gradient that is still to be read, other than those of `excluding`, lies in the same memory."""
@@ -346,9 +436,4 @@ class Scheduler:
         return step
 
     def _append(self, step: Step) -> None:
-        index = len(self.steps)
-        for view in step.views():
-            if isinstance(view.home, Storage):
-                view.home.touch(index)
-                self.storages[view.home] = None
         self.steps.append(step)

@@ -20,6 +20,8 @@ class ParameterStore:
     """Flat arrays over trainable variables; moves each variable's value into `parameters`.
 
     variables: in order.  parameters, gradients: 1-D arrays of equal length; gaps between variables are zero.
+    `gradients` is made when it is first asked for: steps that apply each gradient at once (`Plan.applies_gradients`) do
+    without, and leave it as it is.
     """
 
     def __init__(self, variables: Sequence[Variable], dtype: str = "float32") -> None:
@@ -34,7 +36,7 @@ class ParameterStore:
             position += -(-variable.value.size // ALIGNMENT) * ALIGNMENT
         self.size = position
         self.parameters = np.zeros(self.size, dtype)
-        self.gradients = np.zeros(self.size, dtype)
+        self._gradients: np.ndarray | None = None
         self.slots: dict[str, np.ndarray] = {}
         for variable in self.variables:
             view = self.parameters[self.slice_of(variable)].reshape(variable.shape)
@@ -43,6 +45,13 @@ class ParameterStore:
 
     def __contains__(self, variable: Variable) -> bool:
         return id(variable) in self._slices
+
+    @property
+    def gradients(self) -> np.ndarray:
+        """The flat array of all gradients."""
+        if self._gradients is None:
+            self._gradients = np.zeros(self.size, self.dtype)
+        return self._gradients
 
     def slice_of(self, variable: Variable) -> slice:
         """Where the variable lies in each flat array."""

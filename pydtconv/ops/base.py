@@ -135,6 +135,8 @@ class Op:
     replay_inputs: ClassVar[tuple[int, ...] | None] = None
     #: arrays of `saves` that `recompute` writes: where the output is recomputed, forward may find them absent
     replay_saves: ClassVar[tuple[str, ...]] = ()
+    #: input of which `backward_rows` computes some rows of the gradient at a time
+    splits: ClassVar[int | None] = None
     #: inputs that must be dense even where others need not (filters)
     dense_inputs: ClassVar[tuple[int, ...]] = ()
 
@@ -172,6 +174,13 @@ class Op:
 
     def backward(self, p: Pass) -> Call:
         """Binds the backward pass: writes every p.dx that is not None (parameters' gradients are among them)."""
+        raise NotImplementedError
+
+    def backward_rows(self, p: Pass, rows: slice) -> Call:
+        """Binds what writes these rows (along the first axis) of the gradient of input `splits` to its p.dx.
+
+        It runs after `backward`, in which that gradient was not wanted, and reads dy as backward has left it.
+        """
         raise NotImplementedError
 
     def recompute(self, p: Pass) -> Call:

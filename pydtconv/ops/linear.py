@@ -64,6 +64,7 @@ class Dense(Op):
     alpha: float | None = None
 
     accumulates: ClassVar[tuple[int, ...]] = (0, 1, 2)
+    splits: ClassVar[int] = 1
     takes_bias: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -141,6 +142,10 @@ class Dense(Op):
         if p.dx[1] is not None:
             parts["backward_weights"] = bind_gemm(rows_of(p.x[0]).T, dy, p.dx[1], p.workspace, adds(p, 1))
         return in_parts(parts, p.run)
+
+    def backward_rows(self, p: Pass, rows: slice) -> Call:
+        dw = bind_gemm(rows_of(p.x[0])[:, rows].T, rows_of(p.dy[0]), p.dx[1], p.workspace)
+        return in_parts({"backward_weights": dw}, p.run)
 
 
 @dataclass(frozen=True)

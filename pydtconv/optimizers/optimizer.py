@@ -156,9 +156,18 @@ class Optimizer:
             self.begin_step()
         self._rate = float(self._current_learning_rate())
 
-    def apply_part(self, part: slice) -> None:
-        """The step for one slice of the flat arrays, which holds whole variables."""
-        parameters, gradients = self._store.parameters[part], self._store.gradients[part]
+    @property
+    def works_in_rows(self) -> bool:
+        """Whether a part may also be a part of a variable."""
+        return self.works_in_parts and not self.clipnorm
+
+    def apply_part(self, part: slice, gradients: np.ndarray | None = None) -> None:
+        """The step for one slice of the flat arrays, which holds whole variables unless `works_in_rows`.
+
+        gradients: of the slice, 1-D, which may be changed; None for those in the store.
+        """
+        parameters = self._store.parameters[part]
+        gradients = self._store.gradients[part] if gradients is None else gradients
         if self.loss_scale_factor:
             kernels.scale(gradients, 1.0 / self.loss_scale_factor)
         if self.gradient_accumulation_steps:
@@ -169,7 +178,7 @@ class Optimizer:
                 total.fill(0)
         if self._updates:
             self._clip(gradients, part)
-            self._update(part)
+            self._update(part, gradients)
         if self.use_ema:
             self._average(parameters, part)
 
@@ -179,14 +188,14 @@ class Optimizer:
         for variable in self._constrained:
             variable.assign(variable.constraint(variable.value))
 
-    def _update(self, part: slice) -> None:
+    def _update(self, part: slice, gradients: np.ndarray) -> None:
         decay = float(self.weight_decay or 0.0)
         for run, decays in self._runs:
             both = slice(max(run.start, part.start), min(run.stop, part.stop))
             if both.start < both.stop:
                 slots = {name: self._flat[name][both] for name in self.slot_names}
-                parameters, gradients = self._store.parameters[both], self._store.gradients[both]
-                self.update(parameters, gradients, slots, self._rate, decay if decays else 0.0)
+                own = gradients[both.start - part.start : both.stop - part.start]
+                self.update(self._store.parameters[both], own, slots, self._rate, decay if decays else 0.0)
 
     def _average(self, parameters: np.ndarray, part: slice) -> None:
         average, steps = self._flat["average"][part], int(self.iterations)
@@ -203,7 +212,7 @@ class Optimizer:
             for variable in self._store.variables:
                 own = self._store.slice_of(variable)
                 if part.start <= own.start < part.stop:
-                    _clip_norm(self._store.gradients[own], self.clipnorm)
+                    _clip_norm(gradients[own.start - part.start : own.stop - part.start], self.clipnorm)
 
     # --- variables and their places --------------------------------------------------------------------------------
     def build(self, variables: Sequence[Variable], store: Any = None) -> None:

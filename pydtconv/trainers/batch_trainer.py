@@ -29,9 +29,15 @@ class BatchTrainer(Compilable):
 
     # --- a step ----------------------------------------------------------------------------------------------------
     def _train_batch(self, batch: Batch) -> Results:
-        """One training step on the batch: forward, backward, update."""
+        """One training step on the batch: forward, backward, update.
+
+        A large model's gradients are applied in the middle of backward, unless the optimizer needs all at once or
+        somebody reads them (`keeps_gradients` of the memory, `reads_gradients` of the replica).  A step that an exception
+        breaks off there leaves some variables updated, and `optimizer.iterations` as it was.
+        """
         results = self._run("train", batch)
-        self._apply_gradients()
+        if not results.applied:
+            self._apply_gradients()
         return results
 
     def _apply_gradients(self) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops, replica, tree
-from pydtconv.graph import Executor, Graph, Memory, Plan, Tensor, build_plan
+from pydtconv.graph import Executor, Graph, Memory, Plan, Tensor, Updates, build_plan
 from pydtconv.ops.base import Spec
+from pydtconv.optimizers import Optimizer
 from pydtconv.trainers.arrays import Batch
 from pydtconv.trainers.compiled import Output, Targets
 from pydtconv.utils.random import next_seed
@@ -27,12 +28,13 @@ class Results:
     """What a step computed; arrays are views that are valid until the next step of the model.
 
     loss: of the batch, None for "predict".  losses: of each trained output by its name, without its weight.
-    predictions: the outputs, in the model's structure.
+    predictions: the outputs, in the model's structure.  applied: whether the optimizer has taken its step meanwhile.
     """
 
     loss: float | None
     losses: dict[str, float]
     predictions: Any
+    applied: bool = False
 
 
 class Step:
@@ -57,6 +59,7 @@ class Step:
             loss=float(found["loss"]) if "loss" in found else None,
             losses={name: float(found[result]) for name, result in traced.losses.items()},
             predictions=tree.map_structure(found.__getitem__, traced.predictions),
+            applied=self.executor.plan.applies_gradients,
         )
 
 
@@ -119,12 +122,14 @@ class Steps:
         """The step for batches of this shape."""
         leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
         shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
-        key = (kind, shapes, memory_limit, config.num_threads(), config.conv_variant(), replica.current().size)
+        updates = self._updates() if kind == "train" else None
+        key = (kind, shapes, memory_limit, config.num_threads(), config.conv_variant(), replica.current().size, updates)
         step = self._steps.get(key)
         if step is None:
             traced = self.trace(kind, batch, targets)
-            plan = build_plan(traced.graph, memory_limit=memory_limit, slots=self._slots())
-            step = self._steps[key] = Step(Executor(plan, self.memory), traced)
+            plan = build_plan(traced.graph, memory_limit=memory_limit, slots=self._slots(), updates=updates)
+            updater = self.model.optimizer if plan.applies_gradients else None
+            step = self._steps[key] = Step(Executor(plan, self.memory, updater), traced)
             self._note_values()
             if kind == "train":
                 self._trainable = [id(variable) for variable in self.model.trainable_variables]
@@ -133,6 +138,14 @@ class Steps:
         else:
             self._steps.move_to_end(key)
         return step
+
+    def _updates(self) -> Updates | None:
+        """What the optimizer can do while backward runs, None where gradients are to lie in the store afterwards."""
+        optimizer = getattr(self.model, "optimizer", None)
+        read = self.memory.keeps_gradients or replica.current().reads_gradients
+        if optimizer is None or read or type(optimizer).apply is not Optimizer.apply:
+            return None
+        return Updates(by_rows=optimizer.works_in_rows) if optimizer.works_in_parts else None
 
     def _slots(self) -> int:
         optimizer = getattr(self.model, "optimizer", None)
@@ -165,7 +178,9 @@ class Steps:
             batch.y = self._example_targets(predictions, targets)
             targets = Targets(targets.loss, targets.loss_weights)
         graph = self.trace("train", batch, targets).graph
-        return build_plan(graph, variant=variant, memory_limit=memory_limit, slots=self._slots())
+        return build_plan(
+            graph, variant=variant, memory_limit=memory_limit, slots=self._slots(), updates=self._updates()
+        )
 
     def _example(self, batch_size: int) -> Any:
         """Inputs of the model's shapes that take no memory."""
