@@ -32,8 +32,8 @@ class BatchTrainer(Compilable):
         """One training step on the batch: forward, backward, update.
 
         A large model's gradients are applied in the middle of backward, unless the optimizer needs all at once or
-        somebody reads them (`keeps_gradients` of the memory, `reads_gradients` of the replica).  A step that an exception
-        breaks off there leaves some variables updated, and `optimizer.iterations` as it was.
+        somebody reads them (`keeps_gradients` of the memory, `reads_gradients` of the replica).  A step that an
+        exception breaks off there leaves some variables updated, and `optimizer.iterations` as it was.
         """
         results = self._run("train", batch)
         if not results.applied:
