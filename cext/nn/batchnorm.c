@@ -6,49 +6,102 @@
  *   g = dy * act'(y);  dbeta = sum g;  dgamma = sum g * xhat,  xhat = (x - mean) * inverse
  *   dx = scale * (g - dbeta / rows - xhat * dgamma / rows)                    (Ioffe and Szegedy 2015, section 3)
  *
- * Statistics: rows are cut into chunks (norm_common.h) of blocks that fit the cache.  A block's mean is found first and
- * then, while the block is in cache, the sum of squares around it together with the rounding error of that mean; blocks
- * and chunks are merged in double precision (Chan, Golub, LeVeque 1983).  So x is read from memory once and nothing
- * cancels. All z are computed as (x - mean) * scale + beta, not as x * scale + shift: the same work for memory, no
- * cancellation.
+ * Statistics: rows are cut into chunks (norm_common.h) of blocks.  Of a block the sums of deviations from the mean so
+ * far and of their squares are found in one sweep, in order; blocks and chunks are merged in double precision (Chan,
+ * Golub, LeVeque 1983).  So x is read from memory once and nothing cancels.  All z are computed as (x - mean) * scale +
+ * beta, not as x * scale + shift: the same work for memory, no cancellation.
  */
 #include "norm_common.h"
+#include "vectors.h"
+
+/* Vectors of channels whose sums, with what else a row needs, fit the registers. */
+#if VECTOR_BYTES == 64
+enum { SUMMED = 8, GRADIENTS = 4 };
+#else
+enum { SUMMED = 4, GRADIENTS = 2 };
+#endif
+enum {
+    CENTER_ROWS = 16, /* whose mean is the first guess of the mean */
+    BLOCK_ROWS = 256, /* at most, that are summed before sums go on in double precision */
+};
 
 size_t DT(batchnorm_workspace)(int64_t rows, int64_t c) {
     return (size_t)(chunk_count(rows, c) * c) * 2 * sizeof(double);
 }
 
-/* Moments of `rows` x `width` elements that fit the cache, merged into mean and m2 of `before` earlier rows. */
+/* Adds the sums of x - center and of its squares. */
+INLINE void deviations(int vectors, int64_t rows, const real *x, int64_t ldx, const real *center, real *sum,
+                       real *squares) {
+    vec sums[SUMMED], squared[SUMMED], middle[SUMMED];
+    UNROLL for (int v = 0; v < vectors; v++) {
+        middle[v] = load(center + v * V);
+        sums[v] = load(sum + v * V);
+        squared[v] = load(squares + v * V);
+    }
+    for (int64_t i = 0; i < rows; i++, x += ldx) UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const vec d = load(x + v * V) - middle[v];
+        sums[v] += d;
+        squared[v] += d * d;
+    }
+    UNROLL for (int v = 0; v < vectors; v++) {
+        store(sum + v * V, sums[v]);
+        store(squares + v * V, squared[v]);
+    }
+}
+
+/* The same of `width` channels that no whole vector is left for. */
+static void deviations_rest(int64_t rows, int64_t width, const real *x, int64_t ldx, const real *center, real *sum,
+                            real *squares) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width; j++) {
+            const real d = x[i * ldx + j] - center[j];
+            sum[j] += d;
+            squares[j] += d * d;
+        }
+}
+
+/* Adds the sums over `rows` of a strip of channels.  Memory is read strictly in order, which the processor's
+ * prefetching wants: rows that fit the registers are summed there, of wider ones each is added to sums in the first
+ * cache. */
+static void sum_deviations(int64_t rows, int64_t width, const real *x, int64_t ldx, const real *center, real *sum,
+                           real *squares) {
+    if (width == V) {
+        deviations(1, rows, x, ldx, center, sum, squares);
+    } else if (width == 2 * V) {
+        deviations(2, rows, x, ldx, center, sum, squares);
+    } else if (width == 4 * V) {
+        deviations(4, rows, x, ldx, center, sum, squares);
+    } else if (width == SUMMED * V) {
+        deviations(SUMMED, rows, x, ldx, center, sum, squares);
+    } else {
+        for (int64_t i = 0; i < rows; i++, x += ldx) {
+            int64_t j = 0;
+            for (; j + 4 * V <= width; j += 4 * V) deviations(4, 1, x + j, ldx, center + j, sum + j, squares + j);
+            for (; j + V <= width; j += V) deviations(1, 1, x + j, ldx, center + j, sum + j, squares + j);
+            deviations_rest(1, width - j, x + j, ldx, center + j, sum + j, squares + j);
+        }
+    }
+}
+
+/* The mean of the first rows of a block: a value near which the elements are. */
+static void find_center(int64_t rows, int64_t width, const real *x, int64_t ldx, real *center) {
+    for (int64_t j = 0; j < width; j++) center[j] = 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width; j++) center[j] += x[i * ldx + j];
+    for (int64_t j = 0; j < width; j++) center[j] /= (real)rows;
+}
+
+/* Moments of `rows` x `width` elements, merged into mean and m2 of `before` earlier rows.  Deviations are from what the
+ * mean has been so far, so that x is read once; where that is off, its error is small against the deviations. */
 static void merge_block(int64_t rows, int64_t width, const real *x, int64_t ldx, int64_t before, double *mean,
                         double *m2) {
-    real first[STRIP], second[STRIP], center[STRIP];
-    for (int64_t j = 0; j < width; j++) first[j] = second[j] = 0;
-    int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) {
-        const real *x0 = x + i * ldx, *x1 = x0 + ldx, *x2 = x1 + ldx, *x3 = x2 + ldx;
-        for (int64_t j = 0; j < width; j++) first[j] += (x0[j] + x1[j]) + (x2[j] + x3[j]);
-    }
-    for (; i < rows; i++)
-        for (int64_t j = 0; j < width; j++) first[j] += x[i * ldx + j];
-    const real share = (real)1 / (real)rows;
-    for (int64_t j = 0; j < width; j++) {
-        center[j] = first[j] * share;
-        first[j] = 0;
-    }
-    for (i = 0; i + 2 <= rows; i += 2) {
-        const real *x0 = x + i * ldx, *x1 = x0 + ldx;
-        for (int64_t j = 0; j < width; j++) {
-            real d0 = x0[j] - center[j], d1 = x1[j] - center[j];
-            first[j] += d0 + d1;
-            second[j] += d0 * d0 + d1 * d1;
-        }
-    }
-    for (; i < rows; i++)
-        for (int64_t j = 0; j < width; j++) {
-            real d = x[i * ldx + j] - center[j];
-            first[j] += d;
-            second[j] += d * d;
-        }
+    real first[STRIP] = {0}, second[STRIP] = {0}, center[STRIP];
+    if (before == 0)
+        find_center(min_i64(rows, CENTER_ROWS), width, x, ldx, center);
+    else
+        for (int64_t j = 0; j < width; j++) center[j] = (real)mean[j];
+    sum_deviations(rows, width, x, ldx, center, first, second);
     const double all = (double)(before + rows), weight = (double)rows / all, cross = (double)before * weight;
     for (int64_t j = 0; j < width; j++) {
         double error = (double)first[j] / (double)rows;
@@ -62,7 +115,8 @@ dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const real *x, i
                                        void *workspace, size_t bytes) {
     if (rows < 1 || c < 1) return DTCONV_ARGUMENT;
     if (bytes < DT(batchnorm_workspace)(rows, c)) return DTCONV_WORKSPACE;
-    const int64_t step = chunk_rows(rows, c), chunks = chunk_count(rows, c), block = block_rows(c);
+    const int64_t step = chunk_rows(rows, c), chunks = chunk_count(rows, c);
+    const int64_t block = min_i64(block_rows(c), BLOCK_ROWS);
     double *moments = workspace; /* (chunks, 2, c) */
 #pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(rows *c))
     for (int64_t chunk = 0; chunk < chunks; chunk++)
@@ -156,38 +210,80 @@ INLINE real gradient(int code, real alpha, real dy, real x, real y, real mean, r
     return dy * activation_slope(code, alpha, activate(code, alpha, normalized(x, mean, scale, beta)));
 }
 
+/* dy * act'(y) of a vector; y as above. */
+INLINE vec gradient_vector(int code, real alpha, vec dy, vec x, const real *y, vec mean, vec scale, vec beta) {
+    if (code == DTCONV_LINEAR) return dy;
+    if (code == DTCONV_SIGMOID) return dy * (load(y) * (1 - load(y)));
+    if (code == DTCONV_TANH) return dy * (1 - load(y) * load(y));
+    const vec z = (x - mean) * scale + beta;
+    if (code == DTCONV_RELU) return where(z > 0, dy, (vec){0});
+    if (code == DTCONV_RELU6) return where((z > 0) & (z < 6), dy, (vec){0});
+    const vec leaky = where(z < 0, alpha * z, z);
+    return where(leaky > 0, dy, alpha * dy);
+}
+
+/* Adds, of rows [start, end) and `vectors` vectors of channels from j on, the sum of g and that of g * (x - mean). */
+INLINE void gradient_block(int code, int vectors, const gradient_arrays *a, int64_t start, int64_t end, int64_t j,
+                           real *sum, real *sum_x) {
+    vec sums[GRADIENTS], sums_x[GRADIENTS], mean[GRADIENTS], scale[GRADIENTS], beta[GRADIENTS];
+    UNROLL for (int v = 0; v < vectors; v++) {
+        sums[v] = load(sum + v * V);
+        sums_x[v] = load(sum_x + v * V);
+        mean[v] = load(a->mean + j + v * V);
+        scale[v] = load(a->scale + j + v * V);
+        beta[v] = a->beta ? load(a->beta + j + v * V) : (vec){0};
+    }
+    const real *x = a->x + start * a->ldx + j, *dy = a->dy + start * a->lddy + j;
+    const real *y = a->y ? a->y + start * a->ldy + j : x;
+    const int64_t ldy = a->y ? a->ldy : a->ldx;
+    for (int64_t i = start; i < end; i++, x += a->ldx, dy += a->lddy, y += ldy) UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const vec xv = load(x + v * V);
+        const vec g = gradient_vector(code, a->alpha, load(dy + v * V), xv, y + v * V, mean[v], scale[v], beta[v]);
+        sums[v] += g;
+        sums_x[v] += g * (xv - mean[v]);
+    }
+    UNROLL for (int v = 0; v < vectors; v++) {
+        store(sum + v * V, sums[v]);
+        store(sum_x + v * V, sums_x[v]);
+    }
+}
+
+/* The same of `width` channels that no whole vector is left for. */
+INLINE void gradient_rest(int code, int64_t width, const gradient_arrays *a, int64_t start, int64_t end, int64_t j0,
+                          real *sum, real *sum_x) {
+    for (int64_t i = start; i < end; i++) {
+        const real *x = a->x + i * a->ldx + j0, *dy = a->dy + i * a->lddy + j0;
+        const real *y = a->y ? a->y + i * a->ldy + j0 : x;
+        for (int64_t j = 0; j < width; j++) {
+            const real mean = a->mean[j0 + j], beta = a->beta ? a->beta[j0 + j] : 0;
+            const real g = gradient(code, a->alpha, dy[j], x[j], y[j], mean, a->scale[j0 + j], beta);
+            sum[j] += g;
+            sum_x[j] += g * (x[j] - mean);
+        }
+    }
+}
+
 /* Sums over rows [start, end) of a strip of channels: of g to sums, of g * (x - mean) to sums_x. */
 INLINE void sum_rows(int code, const gradient_arrays *a, int64_t start, int64_t end, int64_t j0, int64_t width,
                      double *sums, double *sums_x) {
-    real first[STRIP], second[STRIP], mean[STRIP], scale[STRIP], beta[STRIP];
-    for (int64_t j = 0; j < width; j++) {
-        mean[j] = a->mean[j0 + j];
-        scale[j] = a->scale[j0 + j];
-        beta[j] = a->beta ? a->beta[j0 + j] : 0;
-        sums[j] = sums_x[j] = 0;
-    }
-    for (int64_t block = start; block < end; block += 256) {
-        for (int64_t j = 0; j < width; j++) first[j] = second[j] = 0;
-        const int64_t last = min_i64(end, block + 256);
-        int64_t i = block;
-        for (; i + 2 <= last; i += 2) {
-            const real *x0 = a->x + i * a->ldx + j0, *x1 = x0 + a->ldx, *g0 = a->dy + i * a->lddy + j0,
-                       *g1 = g0 + a->lddy;
-            const real *y0 = a->y ? a->y + i * a->ldy + j0 : x0, *y1 = a->y ? y0 + a->ldy : x1;
-            for (int64_t j = 0; j < width; j++) {
-                real u = gradient(code, a->alpha, g0[j], x0[j], y0[j], mean[j], scale[j], beta[j]);
-                real v = gradient(code, a->alpha, g1[j], x1[j], y1[j], mean[j], scale[j], beta[j]);
-                first[j] += u + v;
-                second[j] += u * (x0[j] - mean[j]) + v * (x1[j] - mean[j]);
-            }
-        }
-        if (i < last) {
-            const real *x0 = a->x + i * a->ldx + j0, *g0 = a->dy + i * a->lddy + j0,
-                       *y0 = a->y ? a->y + i * a->ldy + j0 : x0;
-            for (int64_t j = 0; j < width; j++) {
-                real u = gradient(code, a->alpha, g0[j], x0[j], y0[j], mean[j], scale[j], beta[j]);
-                first[j] += u;
-                second[j] += u * (x0[j] - mean[j]);
+    for (int64_t j = 0; j < width; j++) sums[j] = sums_x[j] = 0;
+    for (int64_t block = start; block < end; block += BLOCK_ROWS) {
+        real first[STRIP] = {0}, second[STRIP] = {0};
+        const int64_t last = min_i64(end, block + BLOCK_ROWS);
+        if (width == V) {
+            gradient_block(code, 1, a, block, last, j0, first, second);
+        } else if (width == 2 * V) {
+            gradient_block(code, 2, a, block, last, j0, first, second);
+        } else if (width == GRADIENTS * V) {
+            gradient_block(code, GRADIENTS, a, block, last, j0, first, second);
+        } else {
+            for (int64_t i = block; i < last; i++) {
+                int64_t j = 0;
+                for (; j + 2 * V <= width; j += 2 * V)
+                    gradient_block(code, 2, a, i, i + 1, j0 + j, first + j, second + j);
+                for (; j + V <= width; j += V) gradient_block(code, 1, a, i, i + 1, j0 + j, first + j, second + j);
+                gradient_rest(code, width - j, a, i, i + 1, j0 + j, first + j, second + j);
             }
         }
         for (int64_t j = 0; j < width; j++) {
