@@ -174,3 +174,21 @@ def test_errors(arrays, message):
 def test_unknown_activation():
     with pytest.raises(ValueError, match="'gelu'"):
         BatchNorm(activation="gelu")(normal(2, 3), *parameters(3))
+
+
+@pytest.mark.parametrize("activation", [None, "relu"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_results_past_the_caches_are_the_same(dtype, activation):
+    """Large results at aligned addresses are written by other instructions than those at odd ones."""
+    shape = (70_000, 64)
+    x = normal(*shape, seed=1).astype(dtype)
+    rest = [value.astype(dtype) for value in parameters(64)]
+    op = BatchNorm(activation=activation, frozen=True)
+    expected = reference.batch_norm(x, *rest[:2], rest[2], rest[3], activation=activation)
+    size = x.nbytes
+    for start in (0, 16):
+        y = scratch(size + 64)[start : start + size].view(dtype).reshape(shape)
+        saved = {key: np.empty(64, dtype) for key in op.saves(Spec(shape, dtype), training=True)}
+        workspace = scratch(op.workspace("forward", Spec(shape, dtype)))
+        op.forward(Pass(x=[x, *rest], y=[y], saved=saved, workspace=workspace, training=True))()
+        np.testing.assert_allclose(y, expected, rtol=2e-5, atol=1e-5)
