@@ -6,8 +6,8 @@
  *   g = dy * act'(y);  dbeta = sum g;  dgamma = sum g * xhat,  xhat = (x - mean) * inverse
  *   dx = scale * (g - dbeta / rows - xhat * dgamma / rows)                    (Ioffe and Szegedy 2015, section 3)
  *
- * All z are computed as (x - mean) * scale +
- * beta, not as x * scale + shift: the same work for memory, no cancellation.
+ * All z are computed as (x - mean) * scale + beta, not as x * scale + shift: the same work for memory, no
+ * cancellation.
  */
 #include "norm_common.h"
 #include "vectors.h"
