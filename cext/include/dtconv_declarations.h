@@ -5,3 +5,4 @@
 #include "dtconv_nn_norm.h"
 #include "dtconv_conv.h"
 #include "dtconv_winograd.h"
+#include "dtconv_wire.h"

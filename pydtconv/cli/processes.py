@@ -15,8 +15,9 @@ def add_arguments(parser: Parser) -> None:
     group.add_argument(
         "--no-distribution", action="store_true", help="let each process train by itself instead of all together"
     )
-    group.add_argument("--bucket-size", type=float, help="MiB of gradients that are reduced together (default: 4)")
+    group.add_argument("--bucket-size", help="MiB of gradients that are reduced together (default: 4), or 'tune'")
     group.add_argument("--blocking", action="store_true", help="reduce gradients after backward, not during it")
+    group.add_argument("--wire", choices=("float32", "bfloat16"), default="float32", help="numbers that are sent")
     group.add_argument(
         "--check-gradients", action="store_true", help="end where a gradient is not finite, and name parameter and rank"
     )
@@ -46,9 +47,13 @@ def start(args: Any) -> None:
 
 
 def _options(args: Any) -> dict[str, Any]:
-    options: dict[str, Any] = {"overlap": not args.blocking, "check_gradients": args.check_gradients}
+    options: dict[str, Any] = {"overlap": not args.blocking, "check_gradients": args.check_gradients, "wire": args.wire}
     if args.bucket_size is not None:
-        options["bucket_size"] = args.bucket_size
+        tune = args.bucket_size == "tune"
+        try:
+            options["bucket_size"] = args.bucket_size if tune else float(args.bucket_size)
+        except ValueError:
+            raise CommandError(f"--bucket-size: expected MiB or 'tune', got {args.bucket_size!r}") from None
     return options
 
 

@@ -28,6 +28,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--epochs", type=int, default=10, help="passes over the training data (default: 10)")
     parser.add_argument("--optimizer", choices=OPTIMIZERS, default="momentum", help="default: momentum (SGD, Nesterov)")
     parser.add_argument("--learning-rate", type=float, help="at the start (default: 0.05, or 0.001 for adaptive ones)")
+    parser.add_argument(
+        "--base-batch-size",
+        type=int,
+        help="size that the learning rate is meant for: it is scaled by --batch-size over it",
+    )
+    parser.add_argument("--warmup-epochs", type=float, help="epochs in which the rate grows to the scaled one")
     parser.add_argument("--weight-decay", type=float, default=5e-4, help="default: 5e-4")
     parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
     parser.add_argument("--memory-limit", type=float, help="MiB that a step may take")
@@ -49,7 +55,7 @@ def run(args: Any) -> int:
     network = networks.build(args, shape, classes)
     model = networks.scaled(network, shape, flip=args.augment, shift=args.augment)
     steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
-    model.compile(optimizer(args, steps * args.epochs), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.compile(optimizer(args, steps), "sparse_categorical_crossentropy", metrics=["accuracy"])
     profiler = profiling.Profiler() if args.profile else None
     callbacks = [*backup, *([profiler] if profiler else [])]
     options = {"epochs": args.epochs, "memory_limit": networks.limit(args), "callbacks": callbacks}
@@ -95,12 +101,23 @@ def write_profile(profiler: Any, path: str) -> None:
 
 
 def optimizer(args: Any, steps: int) -> Any:
-    """The optimizer that is named, with a learning rate that falls to zero within so many steps."""
+    """The optimizer that is named, with a learning rate that falls to zero within the epochs of so many steps."""
     from pydtconv import optimizers
 
     adaptive = args.optimizer not in ("sgd", "momentum")
     start = args.learning_rate or (0.001 if adaptive else 0.05)
-    rate = optimizers.schedules.CosineDecay(start, max(steps, 1))
+    rate: Any = optimizers.schedules.CosineDecay(start, max(steps * args.epochs, 1))
+    if args.warmup_epochs is not None and args.base_batch_size is None:
+        raise CommandError("--warmup-epochs: expected --base-batch-size too, from whose learning rate it grows")
+    if args.base_batch_size is not None:
+        try:
+            factor, warmup = args.batch_size / max(args.base_batch_size, 0), (args.warmup_epochs or 0) * steps
+            rate = optimizers.schedules.LinearScaling(rate, factor, warmup)
+        except (ValueError, ZeroDivisionError):
+            raise CommandError(
+                "--base-batch-size, --warmup-epochs: expected a size of 1 or more and epochs of 0 or more, got "
+                f"{args.base_batch_size} and {args.warmup_epochs}"
+            ) from None
     if args.optimizer == "momentum":
         return optimizers.SGD(rate, momentum=0.9, nesterov=True, weight_decay=args.weight_decay)
     classes = {"sgd": "SGD", "rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW", "nadam": "Nadam"}

@@ -12,7 +12,7 @@ from pydtconv import config, replica
 from pydtconv.distribution import failure
 from pydtconv.distribution.launch import World, launched, world
 from pydtconv.distribution.mesh import DeviceMesh, list_devices
-from pydtconv.distribution.options import Options
+from pydtconv.distribution.options import DEFAULT_BUCKET, Options
 from pydtconv.distribution.worker import Worker
 from pydtconv.utils import random
 
@@ -26,9 +26,12 @@ class DataParallel:
     those of the whole.  device_mesh, devices: all devices, which is the default; each process is one.
     auto_shard_dataset: False where an iterable of batches gives each process batches of its own, whose sum is the
     global batch; arrays are always shared out.
-    bucket_size: MiB of gradients that are reduced together.  overlap: False reduces them after backward, not during it.
+    bucket_size: MiB of gradients that are reduced together, or "tune": the first steps try sizes and keep the fastest;
+    another size may round sums over three or more processes in another way, so runs are equal to the bit only where the
+    size is said.  overlap: False reduces them after backward, not during it.
     check_gradients: look at each gradient, and end with a FloatingPointError that names parameter and rank of the first
     one that is not finite.
+    wire: "bfloat16" halves what is sent; gradients are rounded to 8 bits before and after they are summed in float32.
     """
 
     def __init__(
@@ -37,11 +40,12 @@ class DataParallel:
         devices: Any = None,
         auto_shard_dataset: bool = True,
         *,
-        bucket_size: float = 4.0,
+        bucket_size: float | str = DEFAULT_BUCKET,
         overlap: bool = True,
         check_gradients: bool = False,
+        wire: str = "float32",
     ) -> None:
-        self.options = Options(bool(auto_shard_dataset), bucket_size, bool(overlap), bool(check_gradients))
+        self.options = Options(bool(auto_shard_dataset), bucket_size, bool(overlap), bool(check_gradients), wire)
         if device_mesh is None:
             devices = np.array(list_devices() if devices is None else devices)
             device_mesh = DeviceMesh(devices.shape, ["batch"], devices)

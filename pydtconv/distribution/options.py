@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _MIB = 1 << 20
+#: MiB
+DEFAULT_BUCKET = 4.0
 
 
 @dataclass(frozen=True)
@@ -12,14 +14,19 @@ class Options:
     """See DataParallel."""
 
     auto_shard_dataset: bool = True
-    bucket_size: float = 4.0
+    bucket_size: float | str = DEFAULT_BUCKET
     overlap: bool = True
     check_gradients: bool = False
+    wire: str = "float32"
 
     def __post_init__(self) -> None:
-        if isinstance(self.bucket_size, bool) or not self.bucket_size > 0:
-            raise ValueError(f"bucket_size: expected MiB, a number above 0, got {self.bucket_size!r}")
+        number = isinstance(self.bucket_size, (int, float)) and not isinstance(self.bucket_size, bool)
+        if not (number and self.bucket_size > 0) and self.bucket_size != "tune":  # type: ignore[operator]
+            raise ValueError(f"bucket_size: expected MiB, a number above 0, or 'tune', got {self.bucket_size!r}")
+        if self.wire not in ("float32", "bfloat16"):
+            raise ValueError(f"wire: expected 'float32' or 'bfloat16', got {self.wire!r}")
 
     @property
     def bucket_bytes(self) -> int:
-        return int(self.bucket_size * _MIB)
+        """Of a bucket, at first where it is tuned."""
+        return int((DEFAULT_BUCKET if isinstance(self.bucket_size, str) else self.bucket_size) * _MIB)

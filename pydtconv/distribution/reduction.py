@@ -9,29 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from pydtconv._ext.optimizers import has_nonfinite
 from pydtconv.distribution.communicator import Communicator, Request
+from pydtconv.distribution.wires import Wire
 from pydtconv.graph.schedule import Step
 from pydtconv.graph.store import ParameterStore
-
-
-class Wire(Protocol):
-    """How the sum of a slice is computed."""
-
-    def start(self, part: np.ndarray) -> Request: ...
-
-
-class PlainWire:
-    """Sums in the gradients' own type, by MPI's all-reduce."""
-
-    def __init__(self, communicator: Communicator) -> None:
-        self.communicator = communicator
-
-    def start(self, part: np.ndarray) -> Request:
-        return self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, part)
 
 
 @dataclass
@@ -81,8 +67,8 @@ class Reduction:
         self._started = self._arrived = 0
         self._number_at = {store.slice_of(variable).start: i for i, variable in enumerate(store.variables)}
 
-    def set_buckets(self, nbytes: int) -> None:
-        """Cuts the flat array into buckets of this size."""
+    def set_buckets(self, nbytes: int) -> int:
+        """Cuts the flat array into buckets of this size; returns how many."""
         self.buckets = buckets_of(self.store, nbytes)
         self._bucket_at: dict[int, Bucket] = {}
         index = 0
@@ -90,6 +76,7 @@ class Reduction:
             for variable in self.store.variables[index : index + bucket.variables]:
                 self._bucket_at[self.store.slice_of(variable).start] = bucket
             index += bucket.variables
+        return len(self.buckets)
 
     def begin(self, counts: bool) -> None:
         """Before a step.  counts: False where this process has no samples, and its gradients are zero."""
@@ -105,17 +92,20 @@ class Reduction:
         """Nothing."""
 
     def after(self, index: int, step: Step) -> None:
-        """Lets the oldest reduction under way progress, and with it all others."""
-        if self._arrived < self._started:
-            request, watch = self.buckets[self._arrived].request, self.communicator.watch
-            watch.what = "the reduction of gradients during backward"
-            if request is not None and request.Test():
-                self._arrived += 1
-            watch.leave()
+        """Lets the reductions under way progress."""
+        if self._arrived == self._started:
+            return
+        watch = self.communicator.watch
+        watch.what = "the reduction of gradients during backward"
+        done = True
+        for bucket in self.buckets[self._arrived : self._started]:
+            done = bucket.request is not None and bucket.request.Test() and done
+            self._arrived += done
+        watch.leave()
 
     def gradient_ready(self, part: slice) -> None:
         """Starts the buckets that are complete, in their order, which is the same in all processes."""
-        if self.check and self._counts and self.broken is None and not _is_finite(self.store.gradients[part]):
+        if self.check and self._counts and self.broken is None and has_nonfinite(self.store.gradients[part]):
             self.broken = self._number_at[part.start]
         self._bucket_at[part.start].missing -= 1
         while self.overlap and self._started < len(self.buckets) and not self.buckets[self._started].missing:
@@ -147,12 +137,6 @@ class Reduction:
         """A bucket in words."""
         first, last = self.buckets[index].names
         return f"step {self.step}: bucket {index + 1} of {len(self.buckets)} of the gradients ({first} to {last})"
-
-
-def _is_finite(array: np.ndarray) -> bool:
-    """Whether all elements are; the sum tells in one pass over them, unless it is too large itself."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
 
 
 class Averages:

@@ -16,10 +16,12 @@ from pydtconv.distribution.communicator import Communicator
 from pydtconv.distribution.files import Files
 from pydtconv.distribution.launch import World
 from pydtconv.distribution.options import Options
-from pydtconv.distribution.reduction import Averages, PlainWire, Reduction
+from pydtconv.distribution.reduction import Averages, Reduction
 from pydtconv.distribution.synchronizer import Synchronizer
 from pydtconv.distribution.totals import MetricTotals
+from pydtconv.distribution.tuning import BucketTuning
 from pydtconv.distribution.watch import Watch
+from pydtconv.distribution.wires import Bfloat16Wire, PlainWire, Wire
 from pydtconv.replica import Replica
 from pydtconv.utils import random
 
@@ -45,6 +47,8 @@ class Worker(Replica):
         self._prepared: dict[int, Any] = {}
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
+        self._tuning: BucketTuning | None = None
+        self._total = 0
         self._told_of_loss = False
 
     def collected(self, value: Any, what: str) -> list[Any]:
@@ -94,10 +98,21 @@ class Worker(Replica):
             self._replicate(model)
             self._prepared = {id(model): token}
         if kind == "train" and store is not None and (self._reduction is None or self._reduction.store is not store):
-            self._reduction = Reduction(
-                store, self.large, PlainWire(self.large), self.options.bucket_bytes, self.options.overlap
-            )
-            self._reduction.check = self.options.check_gradients
+            self._reduction = self._new_reduction(store)
+
+    def _new_reduction(self, store: Any) -> Reduction:
+        options = self.options
+        wire: Wire = PlainWire(self.large)
+        if options.wire == "bfloat16":
+            wire = Bfloat16Wire(self.large, Communicator(self.world.comm, self.world.mpi, self.small.watch))
+        reduction = Reduction(store, self.large, wire, options.bucket_bytes, options.overlap)
+        reduction.check = options.check_gradients
+        if options.bucket_size == "tune":
+            self._tuning = BucketTuning(reduction.set_buckets, self._slowest)
+        return reduction
+
+    def _slowest(self, times: np.ndarray) -> np.ndarray:
+        return self.small.gather(times, "the times of all ranks").max(0)
 
     def _replicate(self, model: Any) -> None:
         """Rank 0's variables, optimizer state, and random state of the model."""
@@ -124,6 +139,9 @@ class Worker(Replica):
         self.synchronizer.counts = batch.size > 0
         reduction = self._reduction
         assert reduction is not None
+        self._total = batch.total
+        if self._tuning is not None:
+            self._tuning.begin(batch.total)
         reduction.begin(batch.size > 0)
         self._averages = self._averages_of(step)
         hooks = _StepHooks(reduction, self._averages, step.executor.plan.backward_start, batch.size / batch.total)
@@ -181,6 +199,8 @@ class Worker(Replica):
             optimizer.apply(store)
         if self._averages is not None:
             self._averages.finish()
+        if self._tuning is not None and self._tuning.end(self._total) and self.is_main:
+            print(f"buckets of {self._tuning.chosen} MiB are the fastest", flush=True)
 
     def _check_gradients(self, reduction: Reduction) -> None:
         """Raises FloatingPointError, in all processes, naming variables and ranks where gradients are not finite."""

@@ -209,6 +209,31 @@ class CosineDecayRestarts(LearningRateSchedule):
         return _config(self, "initial_learning_rate", "first_decay_steps", "t_mul", "m_mul", "alpha", "name")
 
 
+class LinearScaling(LearningRateSchedule):
+    """learning_rate * factor, reached linearly from learning_rate within the first warmup_steps.
+
+    For a batch that is `factor` times as large as the one that learning_rate was chosen for; Goyal et al., "Accurate,
+    Large Minibatch SGD" (2017), 2.1 and 2.2.  learning_rate: a number or another schedule.
+    """
+
+    def __init__(self, learning_rate: Any, factor: float, warmup_steps: float = 0, name: str = "LinearScaling") -> None:
+        self.learning_rate = deserialize(learning_rate) if isinstance(learning_rate, Mapping) else learning_rate
+        self.factor = _positive(name, "factor", factor)
+        if not warmup_steps >= 0:
+            raise ValueError(f"{name}: expected warmup_steps to be 0 or more, got {warmup_steps!r}")
+        self.warmup_steps = warmup_steps
+        self.name = name
+
+    def __call__(self, step: Any) -> float:
+        rate = self.learning_rate(step) if callable(self.learning_rate) else self.learning_rate
+        done = min(float(step) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
+        return float(rate) * (1 + (self.factor - 1) * done)
+
+    def get_config(self) -> dict[str, Any]:
+        rate = serialize(self.learning_rate) if callable(self.learning_rate) else self.learning_rate
+        return {"learning_rate": rate} | _config(self, "factor", "warmup_steps", "name")
+
+
 def _positive(name: str, argument: str, value: float) -> float:
     if not value > 0:
         raise ValueError(f"{name}: expected {argument} to be positive, got {value!r}")
@@ -228,6 +253,7 @@ _schedules = {
         PolynomialDecay,
         CosineDecay,
         CosineDecayRestarts,
+        LinearScaling,
     )
 }
 _registry = Registry("learning-rate schedule", _schedules)

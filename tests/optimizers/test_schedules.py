@@ -1,5 +1,6 @@
 """Learning-rate schedules against Keras."""
 
+import numpy as np
 import pytest
 
 from pydtconv.optimizers import schedules
@@ -46,3 +47,13 @@ def test_wrong_arguments():
         schedules.CosineDecay(0.1, 0)
     with pytest.raises(ValueError, match="CosineDecay"):
         schedules.deserialize({"class_name": "CosinDecay", "config": {}})
+
+
+def test_linear_scaling_warms_up_to_the_scaled_rate():
+    schedule = schedules.LinearScaling(schedules.ExponentialDecay(0.1, 10, 0.5), 4.0, warmup_steps=20)
+    np.testing.assert_allclose([schedule(step) for step in (0, 10, 20, 30)], [0.1, 0.05 * 2.5, 0.025 * 4, 0.0125 * 4])
+    copied = schedules.deserialize(schedules.serialize(schedule))
+    assert copied(15) == schedule(15)
+    assert schedules.LinearScaling(0.1, 4.0)(0) == pytest.approx(0.4)
+    with pytest.raises(ValueError, match="expected warmup_steps to be 0 or more, got -1"):
+        schedules.LinearScaling(0.1, 4.0, -1)

@@ -1,0 +1,16 @@
+/* Numbers as they travel between processes: bfloat16, the upper half of a float32 (8 bits of exponent, 8 of precision).
+ *
+ * Rounding is to nearest, ties to even; NaN stays NaN.  No include guard: see dtconv_both.h.
+ */
+#ifndef real
+#include "dtconv_real.h"
+#endif
+
+/* y = bfloat16(x), n numbers. */
+dtconv_status DT(to_bfloat16)(int64_t n, const real *x, uint16_t *y);
+
+/* y = x. */
+dtconv_status DT(from_bfloat16)(int64_t n, const uint16_t *x, real *y);
+
+/* y[i] = bfloat16(sum over p of x[p][i]), x (count, n); sums in float32, in the order of p. */
+dtconv_status DT(sum_bfloat16)(int64_t count, int64_t n, const uint16_t *x, uint16_t *y);

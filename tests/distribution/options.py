@@ -1,0 +1,46 @@
+"""Trains one network on digits with each way of reducing; writes weights and accuracy: options.py FOLDER."""
+
+import sys
+
+import numpy as np
+
+import pydtconv as keras
+from pydtconv import distribution, layers, replica, utils
+from pydtconv.datasets import digits
+
+WAYS = {
+    "plain": {},
+    "again": {},
+    "blocking": {"overlap": False},
+    "bfloat16": {"wire": "bfloat16"},
+    "bfloat16_again": {"wire": "bfloat16"},
+    "bfloat16_blocking": {"wire": "bfloat16", "overlap": False},
+    "tuned": {"bucket_size": "tune"},
+}
+
+
+def trained(options):
+    distribution.set_distribution(distribution.DataParallel(**{"bucket_size": 0.01} | options))
+    utils.set_random_seed(3)
+    (x, y), (x_test, y_test) = digits.load_data()
+    model = keras.Sequential(
+        [
+            keras.Input((8, 8, 1)),
+            layers.Conv2D(16, 3, activation="relu"),
+            layers.Dropout(0.2),
+            layers.Flatten(),
+            layers.Dense(64, activation="relu"),
+            layers.Dense(10, activation="softmax"),
+        ]
+    )
+    model.compile(keras.optimizers.Adam(0.003), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.fit(x[..., None] / 255, y, 50, 5, 0)
+    accuracy = model.evaluate(x_test[..., None] / 255, y_test, verbose=0)[1]
+    return {"accuracy": accuracy, **{f"weight{i}": weight for i, weight in enumerate(model.get_weights())}}
+
+
+if __name__ == "__main__":
+    distribution.initialize()
+    for way, options in WAYS.items():
+        found = trained(options)
+        np.savez(f"{sys.argv[1]}/{way}.{replica.current().rank}.npz", **found)
