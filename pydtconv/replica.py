@@ -31,6 +31,8 @@ class Replica:
     shards = True
     #: whether it reads the flat array of gradients; otherwise steps may apply each one as soon as it is complete
     reads_gradients = False
+    #: the signal that asks to end training, the same in all processes after each step; None without one
+    asked: int | None = None
     observer: Observer | None = None
 
     @property
@@ -82,6 +84,17 @@ class Replica:
 
     def wait_for(self, path: Path) -> None:
         """Waits until the file that another process was to write for this one is there."""
+
+    def broadcast(self, value: Any, what: str) -> Any:
+        """The first process's value; what: what it is for, in messages."""
+        return value
+
+    def meet(self, what: str) -> None:
+        """Waits until all processes have come here; what: what they wait for, in messages."""
+
+    def ask_to_end(self, number: int | None) -> None:
+        """Notes that a signal asks this process to end; `asked` follows when all know of it.  None: forgets it."""
+        self.asked = number
 
 
 _current = Replica()

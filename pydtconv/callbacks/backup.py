@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import replica
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.callbacks.monitor import say
-from pydtconv.checkpoints import Checkpoints, restore_training, training_state
+from pydtconv.checkpoints import CheckpointError, Checkpoints, check_state, restore_training, training_state
 from pydtconv.checkpoints.interrupts import Interrupts
 from pydtconv.utils.whole_file import training_goes_on
 
@@ -31,6 +32,9 @@ class BackupAndRestore(Callback):
 
     On Ctrl-C or SIGTERM the step is finished, a checkpoint is written, and fit ends with KeyboardInterrupt or the exit
     status 143; a second one ends at once.
+
+    Of several processes that train one model the first one writes, and all go on from its newest checkpoint; their
+    number may be another one then, with the same meaning.
     """
 
     runs_last = True
@@ -66,13 +70,27 @@ class BackupAndRestore(Callback):
     # --- going on --------------------------------------------------------------------------------------------------
     def on_train_begin(self, logs: Logs | None = None) -> None:
         self._batches, self._last_batch, self._fitting = 0, -1, True
-        self.checkpoints.prepare()
         self._interrupts.hold()
-        path = self.checkpoints.latest(self._restore)
-        if path is None:
+        path, state = self._found()
+        if state is None:
             return
+        self._restore(state)
         position = self.model.position
         say(self.params.get("verbose"), f"going on with {position}, from {path}")
+
+    def _found(self) -> tuple[Path | None, dict[str, Any] | None]:
+        """The newest checkpoint, in all processes that of the first one.  Raises CheckpointError in all of them."""
+        here, found, error = replica.current(), None, None
+        if here.is_main:
+            self.checkpoints.prepare()
+            try:
+                found = self.checkpoints.latest(lambda state: check_state(self.model, state))
+            except CheckpointError as refused:
+                error = str(refused)
+        found, error = here.broadcast((found, error), "the checkpoint")
+        if error is not None:
+            raise CheckpointError(error)
+        return found or (None, None)
 
     def _restore(self, state: dict[str, Any]) -> None:
         restore_training(self.model, self._all(), state)
@@ -105,18 +123,23 @@ class BackupAndRestore(Callback):
     def _write(self, due: bool, logs: Logs | None) -> None:
         """Writes a checkpoint where one is due, or where a signal asks for the end, which then comes."""
         received = self._interrupts.received is not None
-        loss = (logs or {}).get("loss", 0.0)
-        if (due or received) and not np.isfinite(loss):
-            warnings.warn(f"BackupAndRestore: nothing is written: the loss is {loss}", UserWarning, stacklevel=2)
-        elif due or received:
-            position = self.model.position
-            finished = bool(self.model.stop_training) and not position.steps
-            with training_goes_on(f"BackupAndRestore, {position}"):
-                path = self.checkpoints.write(training_state(self.model, self._all(), finished))
-                if received:
-                    print(f"checkpoint: {path}", file=sys.stderr, flush=True)
+        if (due or received) and replica.current().is_main:
+            loss = (logs or {}).get("loss", 0.0)
+            if np.isfinite(loss):
+                self._write_here(received)
+            else:
+                warnings.warn(f"BackupAndRestore: nothing is written: the loss is {loss}", UserWarning, stacklevel=2)
         if received:
+            replica.current().meet("rank 0 to have written the checkpoint")
             self._interrupts.end()
+
+    def _write_here(self, told: bool) -> None:
+        position = self.model.position
+        finished = bool(self.model.stop_training) and not position.steps
+        with training_goes_on(f"BackupAndRestore, {position}"):
+            path = self.checkpoints.write(training_state(self.model, self._all(), finished))
+            if told:
+                print(f"checkpoint: {path}", file=sys.stderr, flush=True)
 
     def _all(self) -> list[Callback]:
         return self.model.position.callbacks
@@ -125,7 +148,7 @@ class BackupAndRestore(Callback):
     def on_train_end(self, logs: Logs | None = None) -> None:
         if self._interrupts.received is not None:
             self._interrupts.end()
-        if self.delete_checkpoint:
+        if self.delete_checkpoint and replica.current().is_main:
             self.checkpoints.delete()
 
     def release(self) -> None:

@@ -2,12 +2,13 @@
 
 from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
 from pydtconv.checkpoints.folder import Checkpoints
-from pydtconv.checkpoints.state import MismatchError, restore_training, training_state
+from pydtconv.checkpoints.state import MismatchError, check_state, restore_training, training_state
 
 __all__ = [
     "CheckpointError",
     "Checkpoints",
     "MismatchError",
+    "check_state",
     "read_checkpoint",
     "restore_training",
     "training_state",

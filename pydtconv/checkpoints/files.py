@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from pydtconv.utils.whole_file import write_whole
+from pydtconv.utils.whole_file import write_alone
 
 FORMAT, VERSION = "pydtconv checkpoint", 1
 _STATE = "state.json"
@@ -46,7 +46,7 @@ def write_checkpoint(path: str | Path, state: Mapping[str, Any], about: Mapping[
                 with archive.open(f"{name}.npy", "w", force_zip64=array.nbytes > 1 << 31) as member:
                     _write_array(member, array)
 
-    write_whole(Path(path), write, len(text) + sum(array.nbytes + 256 for array in arrays.values()))
+    write_alone(Path(path), write, len(text) + sum(array.nbytes + 256 for array in arrays.values()))
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:

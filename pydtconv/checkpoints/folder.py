@@ -59,23 +59,24 @@ class Checkpoints:
             old.unlink(missing_ok=True)
         return path
 
-    def latest(self, use: Callable[[dict[str, Any]], None]) -> Path | None:
-        """Gives the newest state to `use`; where its file is damaged, or `use` raises CheckpointError, the one before.
+    def latest(self, check: Callable[[dict[str, Any]], object]) -> tuple[Path, dict[str, Any]] | None:
+        """The newest file and its state; where it is damaged, or `check` raises CheckpointError, the one before.
 
-        A warning says of each that is refused why.  Returns the file in use; None where there are none at all.
+        A warning says of each that is refused why.  Returns None where there are none at all.
         Raises CheckpointError where all are refused.
         """
         reasons = []
         for path in self.paths:
             try:
-                use(read_checkpoint(path))
+                state = read_checkpoint(path)
+                check(state)
             except CheckpointError as error:
                 self._refused.add(path)
                 reasons.append(str(error) if str(path) in str(error) else f"{path}: {error}")
             else:
                 for reason in reasons:
                     warnings.warn(f"checkpoint refused, the one before is used: {reason}", UserWarning, stacklevel=3)
-                return path
+                return path, state
         if reasons:
             raise CheckpointError("no checkpoint can be used: " + "; ".join(reasons))
         return None

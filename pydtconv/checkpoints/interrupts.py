@@ -8,6 +8,8 @@ import threading
 from types import FrameType
 from typing import Any, NoReturn
 
+from pydtconv import replica
+
 _TEXT = "\n%s: training ends after this step, with a checkpoint; once more ends it at once\n"
 
 
@@ -15,16 +17,21 @@ class Interrupts:
     """Notes SIGINT and SIGTERM; a second one ends at once.
 
     Only in the main thread, and only where the program has no handler of its own.
-    received: the signal's number, None while there was none.
     """
 
     def __init__(self) -> None:
-        self.received: int | None = None
+        self._noted = False
         self._before: dict[int, Any] = {}
+
+    @property
+    def received(self) -> int | None:
+        """The signal's number, None while there was none; the same in all processes that train together."""
+        return replica.current().asked
 
     def hold(self) -> None:
         """From here on signals are noted."""
-        self.received = None
+        self._noted = False
+        replica.current().ask_to_end(None)
         if threading.current_thread() is not threading.main_thread():
             return
         for number, default in (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL):
@@ -38,15 +45,19 @@ class Interrupts:
 
     def end(self) -> NoReturn:
         """Ends as the signal would have: by KeyboardInterrupt, or with the exit status 143."""
-        number, self.received = self.received, None
+        self._raise(self.received)
+
+    def _raise(self, number: int | None) -> NoReturn:
         self.release()
+        replica.current().ask_to_end(None)
         if number == signal.SIGTERM:
             raise SystemExit(128 + number)
         raise KeyboardInterrupt
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None:
-            self.received = number
-            self.end()
-        self.received = number
-        os.write(2, (_TEXT % signal.Signals(number).name).encode())  # print may be what was interrupted
+        if self._noted:
+            self._raise(number)
+        self._noted = True
+        replica.current().ask_to_end(number)
+        if replica.current().is_main:
+            os.write(2, (_TEXT % signal.Signals(number).name).encode())  # print may be what was interrupted

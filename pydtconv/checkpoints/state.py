@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import replica
 from pydtconv.checkpoints.files import CheckpointError
 from pydtconv.graph.variable import Variable
 from pydtconv.metrics import Mean
@@ -74,8 +75,9 @@ def restore_training(model: Any, callbacks: Sequence[Any], state: Mapping[str, A
     _restore_seeds(model, state["layer_seeds"])
     if state["metrics"] is not None:
         _restore_metrics(model, state["metrics"])
+    here = replica.current()
     for name, callback in _named(callbacks):
-        if name in state["callbacks"]:
+        if name in state["callbacks"] and (here.is_main or not callback.main_only):
             callback.set_state(state["callbacks"][name])
     random.set_state(state["random"])
 

@@ -17,6 +17,7 @@ def add_arguments(parser: Parser) -> None:
 
 def callbacks_of(args: Any) -> list[Any]:
     """The callback that the options ask for, if any.  Raises CommandError where they do not go together."""
+    from pydtconv import replica
     from pydtconv.callbacks import BackupAndRestore
     from pydtconv.checkpoints import Checkpoints
 
@@ -29,6 +30,8 @@ def callbacks_of(args: Any) -> list[Any]:
         checkpoints = Checkpoints(args.checkpoint, keep=3 if args.keep is None else args.keep)
         save_freq = "epoch" if args.save_every is None else args.save_every
         backup = BackupAndRestore(checkpoints, save_freq=save_freq, delete_checkpoint=False)
+        if not replica.current().is_main:
+            return [backup]
         checkpoints.prepare()
     except ValueError as error:
         raise CommandError(f"--keep, --save-every: {error}") from None

@@ -29,6 +29,9 @@ def install(world: World) -> None:
         if world.mpi.Is_finalized():
             return before(kind, error, trace)
         pause(world.rank)
+        if issubclass(kind, KeyboardInterrupt):
+            before(kind, error, trace)
+            abort(world, 130)
         text = "".join(traceback.format_exception(kind, error, trace))
         print(f"pydtconv: rank {world.rank} on {world.hosts[world.rank]} failed\n{text}", file=sys.stderr, flush=True)
         abort(world, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,9 @@ from pydtconv.distribution.watch import Watch
 from pydtconv.distribution.wires import Bfloat16Wire, PlainWire, Wire
 from pydtconv.replica import Replica
 from pydtconv.utils import random
+
+#: the signals that ask to end training
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Worker(Replica):
@@ -50,6 +54,7 @@ class Worker(Replica):
         self._tuning: BucketTuning | None = None
         self._total = 0
         self._told_of_loss = False
+        self._noticed: int | None = None
 
     def collected(self, value: Any, what: str) -> list[Any]:
         return [self.small.broadcast_object(value, what, root) for root in range(self.size)]
@@ -63,6 +68,17 @@ class Worker(Replica):
 
     def wait_for(self, path: Path) -> None:
         self.files.wait_for(path)
+
+    def broadcast(self, value: Any, what: str) -> Any:
+        return self.small.broadcast_object(value, what)
+
+    def meet(self, what: str) -> None:
+        self.small.sum(np.zeros(1), what)
+
+    def ask_to_end(self, number: int | None) -> None:
+        self._noticed = number
+        if number is None:
+            self.asked = None
 
     # --- data ------------------------------------------------------------------------------------------------------
     def share(self, count: int) -> slice:
@@ -218,10 +234,12 @@ class Worker(Replica):
         totals = MetricTotals(metric for metric in model.metrics if metric is not model._loss_tracker)
         logs = model.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
         losses = np.array([results.loss, *results.losses.values()], np.float64)
-        own = np.concatenate([losses, totals.gained()])
+        own = np.concatenate([losses, totals.gained(), np.zeros(len(SIGNALS))])
         if not batch.size:
             own[:] = 0
-        whole = self.small.sum(own, "the sums of loss and metrics")
+        own[-len(SIGNALS) :] = [self._noticed == number for number in SIGNALS]
+        whole, signals = np.split(self.small.sum(own, "the sums of loss and metrics"), [-len(SIGNALS)])
+        self.asked = next((number for number, ranks in zip(SIGNALS, signals, strict=True) if ranks), None)
         totals.set(whole[losses.size :])
         if not np.isfinite(whole[0]):
             self._tell_of_loss(float(whole[0]), own[0])

@@ -23,19 +23,20 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | No
 
     The file grows under another name in the same folder, is forced to the disk, renamed, and the folder is forced to
     the disk too.  size: bytes that are expected, for the error.
-    Where several processes train one model, the first one writes.
+    Where several processes train one model, the first one writes (`write_alone` does so in each).
     Raises OSError, with the errno of the cause, that names the file and its size; nothing of it is left then.
     """
     here = replica.current()
     if not here.writes(path):
         return
     try:
-        _write(path, write, size)
+        write_alone(path, write, size)
     finally:
         here.done(path)
 
 
-def _write(path: Path, write: Callable[[IO[bytes]], object], size: int | None) -> None:
+def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | None = None) -> None:
+    """The same, whatever other processes do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
     try:

@@ -1,0 +1,32 @@
+"""A training on several ranks that is broken off: `resume.py FOLDER RESULT SAVE_FREQ [RANK EPOCH BATCH]`.
+
+Rank RANK kills itself after that step.  Each rank writes RESULT.rank.npz at the end.
+"""
+
+import os
+import signal
+import sys
+from functools import partial
+
+from pydtconv import config, distribution, replica
+from tests.checkpoints import training
+
+
+class Killed(training.Told):
+    """Kills this rank in the midst of training."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch, logs)
+        if [replica.current().rank, self.epoch, batch] == [int(word) for word in sys.argv[4:]]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    distribution.initialize()
+    distribution.set_distribution(distribution.DataParallel())
+    # what any number of ranks computes alike, but for rounding
+    config.set_floatx("float64")
+    training.layers.BatchNormalization = partial(training.layers.BatchNormalization, synchronized=True)
+    training.Told = Killed
+    rank = replica.current().rank
+    training.main(sys.argv[1], f"{sys.argv[2]}.{rank}.npz", "arrays", sys.argv[3])
