@@ -42,15 +42,16 @@ typedef struct {
     real *rows;
 } scratch;
 
-/* Chunks of as much as fits into the cache, and at least some units for each thread: by fewer panels in a block where
- * the borders of chunks would cost, then by smaller chunks. */
+/* Chunks of as much as fits into the cache, and at least some units for each thread: where images are too few for that,
+ * by fewer panels in a block, as borders within an image cost; then by smaller chunks. */
 static void cut(pass_state *s) {
     const int64_t panel = s->depth * DIRECT_NR * (int64_t)sizeof(real), units = UNITS * dtconv_get_num_threads();
     const int64_t image = s->h.written * s->w.written, pixels = s->n * image;
     const int64_t read = s->n * s->h.read * s->w.read * s->cr * (int64_t)sizeof(real);
     const int64_t chunks = dtconv_ceil_div(read, CHUNK_BYTES);
     s->blocks = dtconv_ceil_div(s->panels, MAX(1, BLOCK_BYTES / panel));
-    if (s->w.written > 1) s->blocks = MAX(s->blocks, MIN(s->panels, units / (s->groups * chunks)));
+    if (s->w.written > 1 && s->n * s->blocks * s->groups < units)
+        s->blocks = MAX(s->blocks, MIN(s->panels, units / (s->groups * chunks)));
     s->block = dtconv_ceil_div(s->panels, s->blocks);
     s->blocks = dtconv_ceil_div(s->panels, s->block);
     int64_t chunk = MIN(dtconv_ceil_div(pixels, chunks), dtconv_ceil_div(pixels * s->blocks * s->groups, units));
@@ -186,6 +187,16 @@ static void copy_rows(int64_t rows, int64_t channels, DT(direct_tile) * t, real 
     }
 }
 
+/* Clears `channels` of the pixels of a class that no tap meets. */
+static void clear(walk *place, int64_t pixels, int64_t channel, int64_t channels) {
+    DT(direct_tile) t;
+    for (int64_t done = 0; done < pixels; done += DIRECT_MR) {
+        const int64_t rows = MIN(DIRECT_MR, pixels - done);
+        next_rows(place, rows, &t);
+        for (int64_t r = 0; r < rows; r++) memset(t.c[r] + channel, 0, (size_t)channels * sizeof(real));
+    }
+}
+
 /* The pixels of a class in `images` images from `image` on, for panels [first, last). */
 static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t last, int64_t image, int64_t images,
                       const dtconv_axis_class *h, const dtconv_axis_class *w, const scratch *own) {
@@ -201,10 +212,14 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
                                 .relu = activation == DTCONV_RELU,
                                 .ahead_step = pointwise ? DIRECT_AHEAD : 0}; /* a line of each row in turn */
     for (int64_t r = 0; r < DIRECT_AHEAD; r++) t->a[r] = s->read;
-    if (t->add && !t->segment_count) return;
     pair[1] = pair[0];
     const int64_t pixels = images * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
     walk place = begin_walk(s, group, image, h, w);
+    if (s->turned && !t->segment_count) {
+        const int64_t j = first * DIRECT_NR;
+        if (!t->add) clear(&place, pixels, j, MIN(last * DIRECT_NR, s->cw) - j);
+        return;
+    }
     int64_t done = pixels / tiles, rows = done;
     const int copies = pointwise && place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0;
     next_rows(&place, rows, t);
