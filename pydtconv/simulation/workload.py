@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pydtconv.profiling.profile import Profile, Timing
+from pydtconv.profiling.profile import Profile
 
 #: outside of the plan, before it and after it; "optimizer" stands by itself
 _BEFORE, _AFTER = ("inputs",), ("results", "metrics")
@@ -42,9 +42,10 @@ class Work:
 class Workload:
     """A model's step at any number of images, from profiles of one or several batch sizes.
 
-    Between two batch sizes each part's time is interpolated linearly, beyond them continued along the nearest two; with
-    one profile it is proportional to the images, which small batches are not.  Raises ValueError where the profiles
-    are not of the same step.
+    A step is cut where gradients become ready: plans of different batch sizes may run other parts between these moments.
+    Between two batch sizes the time from one to the next is interpolated linearly, beyond them continued along the
+    nearest two; with one profile it is proportional to the images, which small batches are not.  Raises ValueError where
+    the profiles are not of the same model.
     """
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
@@ -55,19 +56,17 @@ class Workload:
         for one, other in itertools.pairwise(self.profiles):
             if other.batch_size == one.batch_size:
                 raise ValueError(f"profiles: expected different batch sizes, got {one.batch_size} twice")
-            if _parts(other) != _parts(first) or other.dtype != first.dtype:
-                raise ValueError(
-                    f"profiles: expected the steps of one model, got {first.model} ({len(first.timings)} parts, "
-                    f"{first.dtype}) and {other.model} ({len(other.timings)} parts, {other.dtype})"
-                )
+            if _gradients(other) != _gradients(first) or other.dtype != first.dtype:
+                raise ValueError(f"profiles: expected steps of one model, got {_named(first)} and {_named(other)}")
         if not first.gradient_elements:
             raise ValueError(f"profiles: expected steps with gradients, {first.model} has none")
         self.model = first.model
         self._sizes = [profile.batch_size for profile in self.profiles]
-        self._seconds = np.array([[timing.seconds for timing in profile.timings] for profile in self.profiles])
+        self._gradients = _gradients(first)
+        self._seconds = np.array([_stretches(profile) for profile in self.profiles])
 
     def _at(self, images: int) -> np.ndarray:
-        """Seconds of each part for so many images."""
+        """Seconds of each stretch for so many images."""
         sizes, seconds = self._sizes, self._seconds
         if len(sizes) == 1:
             return np.asarray(seconds[0] * (images / sizes[0]))
@@ -81,16 +80,15 @@ class Workload:
         A single variable that is larger is a bucket of its own.  What does not depend on the images (the optimizer,
         the metrics' start) is taken from the nearest profile.
         """
-        timings, seconds = self.profiles[0].timings, self._at(images)
         nearest = min(self.profiles, key=lambda profile: abs(profile.batch_size - images))
         fixed = {timing.node: timing.seconds for timing in nearest.timings if timing.index < 0}
-        parts = [(timing, float(t)) for timing, t in zip(timings, seconds, strict=True) if timing.index >= 0]
-        between = fixed.get("between", 0.0) / len(parts)
+        *stretches, rest = (float(seconds) for seconds in self._at(images))
         now = sum(fixed.get(name, 0.0) for name in _BEFORE)
         ready: list[tuple[int, float]] = []
-        for timing, t in parts:
-            now += t + between
-            ready += [(start, now) for start, _ in timing.gradients]
+        for gradients, seconds in zip(self._gradients, stretches, strict=True):
+            now += seconds
+            ready += [(start, now) for start, _ in gradients]
+        now += rest
         after = sum(fixed.get(name, 0.0) for name in _AFTER)
         buckets = tuple(self._buckets(sorted(ready), bucket_bytes))
         return Work(buckets, now, fixed.get("optimizer", 0.0), after)
@@ -109,8 +107,25 @@ class Workload:
         return found
 
 
-def _parts(profile: Profile) -> list[tuple[str, str, object]]:
-    def key(timing: Timing) -> tuple[str, str, object]:
-        return timing.kind, timing.direction, timing.gradients
+def _gradients(profile: Profile) -> list[tuple[tuple[int, int], ...]]:
+    """What becomes ready in the profile's plan, in order."""
+    return [timing.gradients for timing in profile.timings if timing.gradients]
 
-    return [key(timing) for timing in profile.timings]
+
+def _stretches(profile: Profile) -> list[float]:
+    """Seconds up to each moment at which gradients become ready, from the one before, and from the last to the end.
+
+    The time between the plan's parts is spread over them.
+    """
+    parts = [timing for timing in profile.timings if timing.index >= 0]
+    between = sum(timing.seconds for timing in profile.timings if timing.index < 0 and timing.node == "between")
+    stretches = [0.0]
+    for timing in parts:
+        stretches[-1] += timing.seconds + between / len(parts)
+        if timing.gradients:
+            stretches.append(0.0)
+    return stretches
+
+
+def _named(profile: Profile) -> str:
+    return f"{profile.model} ({profile.gradient_elements} gradients, {profile.dtype})"
