@@ -42,10 +42,10 @@ class Work:
 class Workload:
     """A model's step at any number of images, from profiles of one or several batch sizes.
 
-    A step is cut where gradients become ready: plans of different batch sizes may run other parts between these moments.
-    Between two batch sizes the time from one to the next is interpolated linearly, beyond them continued along the
-    nearest two; with one profile it is proportional to the images, which small batches are not.  Raises ValueError where
-    the profiles are not of the same model.
+    A step is cut where gradients become ready: plans of different batch sizes may run other parts between those
+    moments.  Between two batch sizes the time from one to the next is interpolated linearly, beyond them continued
+    along the nearest two; with one profile it is proportional to the images, which small batches are not.  Raises
+    ValueError where the profiles are not of the same model.
     """
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
