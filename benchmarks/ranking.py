@@ -17,13 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.conv import layers, our_sides
-from pydtconv import config
+from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem
 from pydtconv.conv.estimates import COSTS, Work, seconds
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.table import TABLE
 
 FEWEST, MOST = 10**7, 4 * 10**9  # operations of a random layer
+LONG = 1e-3  # seconds of a pass that counts in full
 Times = dict[str, dict[str, dict[str, float]]]  # by layer, pass and algorithm
 
 
@@ -60,36 +61,44 @@ def measure(p: ConvProblem, turns: int = 4) -> dict[str, dict[str, float]]:
     return found
 
 
-def fit(amounts: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Coefficients of 0 or more: least squares of relative errors, large errors weighing less."""
+def fit(amounts: np.ndarray, times: np.ndarray, known: float) -> np.ndarray:
+    """Coefficients of 0 or more, the first of them `known` or more.
+
+    Least squares of relative errors; large errors weigh less, and so do short times, which are noisy.
+    """
     scale = amounts.max(axis=0)
     rows = amounts / np.where(scale > 0, scale, 1) / times[:, None]
-    weights = np.ones(len(times))
-    used: list[int] = []
+    target = 1 - known * amounts[:, 0] / times
+    start = np.minimum(1, times / LONG)
+    weights, costs = start, np.zeros(rows.shape[1])
     for _ in range(20):
         used = [i for i in range(rows.shape[1]) if scale[i] > 0]
-        while True:
-            solution = np.linalg.lstsq(rows[:, used] * weights[:, None], weights, rcond=None)[0]
+        solution = np.zeros(0)
+        while used:
+            solution = np.linalg.lstsq(rows[:, used] * weights[:, None], target * weights, rcond=None)[0]
             if solution.min() >= 0:
                 break
             del used[int(solution.argmin())]
-        estimates = np.maximum(rows[:, used] @ solution, 1e-3)
-        weights = 1 / np.sqrt(np.abs(np.log(estimates)) + 0.1) / np.maximum(estimates, 0.3)
-    costs = np.zeros(rows.shape[1])
-    costs[used] = solution / scale[used]
+        estimates = np.maximum(rows[:, used] @ solution + 1 - target, 1e-3)
+        weights = start / np.sqrt(np.abs(np.log(estimates)) + 0.1) / np.maximum(estimates, 0.3)
+        costs = np.zeros(rows.shape[1])
+        costs[used] = solution / scale[used]
+    costs[0] += known
     return costs
 
 
-def fitted(problems: dict[str, ConvProblem], times: Times) -> dict[tuple[str, str], Work]:
-    """Costs of every algorithm and pass that was measured."""
+def fitted(problems: dict[str, ConvProblem], times: Times, threads: int) -> dict[tuple[str, str], Work]:
+    """Costs of every algorithm and pass that was measured; what is not saved costs as at the peak or more."""
     found = {}
+    peak = 1e9 * threads * microkernels.peak_gflops("float32")
     for algorithm, row in TABLE.items():
         for direction in row.directions:
             names = [name for name in problems if algorithm in times[name][direction]]
             if names:
                 amounts = np.array([row.work(problems[name], direction) for name in names])
                 measured = np.array([times[name][direction][algorithm] for name in names])
-                found[algorithm, direction] = Work(*(1e12 * fit(amounts, measured)))
+                costs = fit(amounts, measured, 0 if algorithm == "winograd" else 1 / peak)
+                found[algorithm, direction] = Work(*(1e12 * costs))
     return found
 
 
@@ -136,7 +145,7 @@ def main() -> None:
     problems = {name: p for name, p in problems.items() if name in times}
     print(f"{len(problems)} layers; the costs in force")
     report(problems, times, COSTS, options.worst)
-    costs = fitted(problems, times)
+    costs = fitted(problems, times, options.threads)
     print("costs fitted anew")
     report(problems, times, costs, options.worst)
     for (algorithm, direction), cost in costs.items():

@@ -2,8 +2,8 @@
 
 `work_of_...` count, per family of algorithms, what a pass does: floating-point operations with their padding to whole
 vectors, tiles, bytes.  COSTS says what each costs an algorithm: coefficients of 0 or more, fitted to measurements by
-`python -m benchmarks.ranking` (relative errors over a grid of layers, two threads of an AVX-512 CPU).  Only ratios
-matter, and they hold well enough on other CPUs; `pydtconv tune` measures where they do not.
+`python -m benchmarks.ranking` (relative errors over a grid of layers, two threads of an AVX-512 CPU), products that no
+transform saves at the cores' peak or more.  Only ratios matter; `pydtconv tune` measures where they do not hold.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Work(NamedTuple):
     """What a pass does, or what a unit of it costs in picoseconds."""
 
     products: float  # floating-point operations
-    tiles: float  # direct: steps of the micro-kernel's tile or tiles begun; winograd: bytes of transformed tiles
+    tiles: float  # direct: tiles, or operations that rows they lack would do; winograd: bytes of transformed tiles
     matrix: float  # bytes of im2col's matrix, packed or stored
     images: float  # bytes of x and y
     filters: float  # bytes of w, transformed or not
@@ -72,7 +72,7 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
     """Products of the taps that exist, in whole vectors of the channels that lie along them.
 
     In forward and backward_data each tile of 14 pixels and 32 channels costs something by itself; in backward_weights
-    the tile's rows are input channels, or of all taps of a few, and what counts is how well they fill it.
+    the tile's rows are input channels, or of all taps of a few, and what counts are rows that stay empty.
     """
     ci, co, taps = p.ci // p.groups, p.co // p.groups, p.kh * p.kw
     share = _share_of_taps(p.oh, p.kh, p.sh, p.dil_h, p.padding[0][0], p.ih)
@@ -82,7 +82,7 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
     products = 2.0 * p.groups * p.n * p.oh * p.ow * share * taps * down * wide * _itemsize(p) / 4
     if direction == "backward_weights":
         rows = ci if ci > 8 else taps * ci
-        tiles = products * -(-rows // 14) / rows
+        tiles = products * (-(-rows // 14) * 14 - rows) / rows
     else:
         written = p.n * (p.ih * p.iw if direction == "backward_data" else p.oh * p.ow)
         tiles = float(p.groups * -(-written // 14) * -(-across * _itemsize(p) // 128))
@@ -117,19 +117,19 @@ def work_of_depthwise(p: ConvProblem, direction: str) -> Work:
 
 
 COSTS: dict[tuple[str, str], Work] = {
-    ("im2col", "forward"): Work(4.85, 0, 60.8, 7.98, 46.5, 0),
-    ("im2col", "backward_data"): Work(4.89, 0, 27.4, 7.96, 31, 0),
-    ("im2col", "backward_weights"): Work(4.84, 0, 73.4, 38, 0, 4.37e06),
-    ("convgemm", "forward"): Work(4.71, 0, 20.2, 9.42, 44.9, 0),
-    ("deconvgemm", "backward_data"): Work(4.83, 0, 26.6, 8.97, 33.9, 0),
-    ("reindex", "backward_weights"): Work(4.75, 0, 42.6, 107, 84.8, 0),
-    ("convgemm_trans", "backward_weights"): Work(4.95, 0, 28.4, 12.1, 0, 8.3e06),
-    ("direct", "forward"): Work(4.87, 1.36e04, 0, 3, 66.6, 8.19e06),
-    ("direct", "backward_data"): Work(4.99, 3.94e03, 0, 3.78, 71.8, 1.21e07),
-    ("direct", "backward_weights"): Work(4.33, 15.3, 0, 13.8, 40.7, 1.44e07),
-    ("winograd", "forward"): Work(5.37, 0, 0, 0, 41.1, 1.45e07),
-    ("winograd", "backward_data"): Work(5.08, 19.4, 0, 0, 32.2, 3.12e07),
-    ("winograd", "backward_weights"): Work(6.22, 0, 0, 0, 17.2, 1.09e07),
+    ("im2col", "forward"): Work(4.71, 0, 76, 20.5, 52.3, 0),
+    ("im2col", "backward_data"): Work(4.7, 0, 42.9, 30.7, 53, 0),
+    ("im2col", "backward_weights"): Work(4.7, 0, 78, 62.7, 1.95, 0),
+    ("convgemm", "forward"): Work(4.63, 0, 17.9, 24, 55.3, 0),
+    ("deconvgemm", "backward_data"): Work(4.66, 0, 31.1, 32.9, 63.3, 0),
+    ("reindex", "backward_weights"): Work(4.6, 0, 39.4, 132, 132, 0),
+    ("convgemm_trans", "backward_weights"): Work(4.94, 0, 23.1, 23.8, 7.92, 0),
+    ("direct", "forward"): Work(4.67, 2.37e04, 0, 9.48, 115, 0),
+    ("direct", "backward_data"): Work(4.88, 3.32e03, 0, 7.55, 129, 3.7e06),
+    ("direct", "backward_weights"): Work(5.22, 1.38, 0, 23.4, 68.9, 1.44e07),
+    ("winograd", "forward"): Work(5.5, 0, 0, 2.54, 47.4, 0),
+    ("winograd", "backward_data"): Work(4.4, 39.4, 0, 0, 50.3, 0),
+    ("winograd", "backward_weights"): Work(6.53, 0.765, 0, 0, 19, 0),
     ("depthwise", "forward"): Work(40, 0, 0, 30, 0, 1e7),
     ("depthwise", "backward_data"): Work(40, 0, 0, 30, 0, 1e7),
     ("depthwise", "backward_weights"): Work(40, 0, 0, 30, 0, 1e7),
