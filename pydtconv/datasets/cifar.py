@@ -18,6 +18,8 @@ from pydtconv import config
 
 _IMAGE = 3 * 32 * 32
 
+#: images that are turned while they are in the cache
+_BLOCK = 64
 Split = tuple[np.ndarray, np.ndarray]
 
 
@@ -63,11 +65,19 @@ def read_pickle(path: Path, label_key: str = "labels") -> Split:
 
 def assemble(train: Sequence[Split], test: Split) -> tuple[Split, Split]:
     """Joins the parts and gives them Keras's shapes: images in the default image format, labels (n, 1)."""
-    whole = (np.concatenate([x for x, _ in train]), np.concatenate([y for _, y in train]))
-    return _keras_shapes(*whole), _keras_shapes(*test)
+    return _keras_shapes(train), _keras_shapes([test])
 
 
-def _keras_shapes(x: np.ndarray, y: np.ndarray) -> Split:
-    if config.image_data_format() == "channels_last":
-        x = x.transpose(0, 2, 3, 1)
-    return np.ascontiguousarray(x), y.reshape(-1, 1)
+def _keras_shapes(parts: Sequence[Split]) -> Split:
+    y = np.concatenate([y for _, y in parts]).reshape(-1, 1)
+    if config.image_data_format() != "channels_last":
+        return np.concatenate([x for x, _ in parts]), y
+    images = np.empty((len(y), 32, 32, 3), np.uint8)
+    at = 0
+    for x, _ in parts:
+        for first in range(0, len(x), _BLOCK):
+            block = x[first : first + _BLOCK]
+            for channel in range(3):
+                images[at : at + len(block), ..., channel] = block[:, channel]
+            at += len(block)
+    return images, y
