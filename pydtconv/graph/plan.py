@@ -10,6 +10,7 @@ from typing import Any
 
 from pydtconv.conv.selection import algorithms, variant_of, workspace_bytes
 from pydtconv.graph.graph import Graph, Node, Tensor
+from pydtconv.graph.limit import choices, seconds_of
 from pydtconv.graph.recompute import base_of
 from pydtconv.graph.rewrite import rewrite
 from pydtconv.graph.schedule import Scheduler, Step, Updates
@@ -106,6 +107,11 @@ class Plan:
         return sorted(alive, key=lambda storage: -storage.nbytes)
 
     @property
+    def recompute_seconds(self) -> float:
+        """Estimated time of all that is computed again, on one core."""
+        return sum(seconds_of(step.node) for step in self.steps if step.direction == "recompute")
+
+    @property
     def recomputed(self) -> set[Node]:
         """Nodes whose output backward computes again instead of finding it stored."""
         return {step.node for step in self.steps if step.direction == "recompute"}
@@ -175,9 +181,10 @@ def build_plan(
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
     variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed;
-    where the fastest algorithms need more, those with the smallest workspaces are taken instead.  slots: flat arrays
-    of the optimizer, for the prediction only.  recompute: tensors that backward computes again where it can, None for
-    those that one sweep over memory brings back from what is kept anyway.  updates: given where the optimizer can apply
+    where the fastest algorithms need more, those with the smallest workspaces are taken instead, and then ever more
+    tensors recomputed, by the estimated time that it takes.  slots: flat arrays of the optimizer, for the prediction
+    only.  recompute: tensors that backward computes again where it can, None for those that one sweep over memory
+    brings back from what is kept anyway.  updates: given where the optimizer can apply
     gradients while backward runs; that is planned where the flat array of gradients would be large.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
@@ -189,15 +196,21 @@ def build_plan(
     rewrite(graph)
     updates = updates if _gains_by_updates(graph) else None
     traced = {node: node.op for node in graph.nodes}
-    plan = _schedule(graph, variant, slots, False, recompute, updates)
+    options = _Options(graph, variant, slots, updates, choose_algorithms(graph, variant, smallest=False))
+    plan = options.plan(recompute)
     if memory_limit is None or plan.peak_bytes <= memory_limit:
         return plan
     for node, op in traced.items():
         node.op = op
-    small = _schedule(graph, variant, slots, True, recompute, updates)
-    if small.peak_bytes > memory_limit:
-        raise MemoryLimitError(memory_limit, min(plan.peak_bytes, small.peak_bytes))
-    return small
+    options.algorithms = choose_algorithms(graph, variant, smallest=True)
+    smallest = plan.peak_bytes
+    marks = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
+    for choice in marks:
+        plan = options.plan(choice)
+        if plan.peak_bytes <= memory_limit:
+            return plan
+        smallest = min(smallest, plan.peak_bytes)
+    raise MemoryLimitError(memory_limit, smallest)
 
 
 def _gains_by_updates(graph: Graph) -> bool:
@@ -208,32 +221,36 @@ def _gains_by_updates(graph: Graph) -> bool:
     return sum(tensor.spec.nbytes for tensor in trained) >= LARGE_GRADIENTS
 
 
-def _schedule(
-    graph: Graph,
-    variant: str,
-    slots: int,
-    smallest: bool,
-    marks: Collection[Tensor] | None,
-    updates: Updates | None,
-) -> Plan:
-    algorithms = choose_algorithms(graph, variant, smallest)
-    scheduler = Scheduler(graph, marks, updates)
-    scheduler.run()
-    storages = list(scheduler.storages)
-    ends = [*graph.inputs.values(), *graph.outputs.values()]
-    return Plan(
-        graph=graph,
-        steps=scheduler.steps,
-        storages=storages,
-        arena_bytes=place(storages),
-        gradient_order=scheduler.gradient_order,
-        variant=variant,
-        slots=slots,
-        applies_gradients=updates is not None and bool(scheduler.gradient_order),
-        backward_start=scheduler.backward_start,
-        homes={tensor: scheduler.layout.view(tensor) for tensor in ends},
-        algorithms=algorithms,
-    )
+@dataclass
+class _Options:
+    """What the plans of one graph share."""
+
+    graph: Graph
+    variant: str
+    slots: int
+    updates: Updates | None
+    algorithms: dict[Node, dict[str, str]]
+
+    def plan(self, marks: Collection[Tensor] | None) -> Plan:
+        """The plan in which backward recomputes these tensors, None for those that are cheap to."""
+        graph = self.graph
+        scheduler = Scheduler(graph, marks, self.updates)
+        scheduler.run()
+        storages = list(scheduler.storages)
+        ends = [*graph.inputs.values(), *graph.outputs.values()]
+        return Plan(
+            graph=graph,
+            steps=scheduler.steps,
+            storages=storages,
+            arena_bytes=place(storages),
+            gradient_order=scheduler.gradient_order,
+            variant=self.variant,
+            slots=self.slots,
+            applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
+            backward_start=scheduler.backward_start,
+            homes={tensor: scheduler.layout.view(tensor) for tensor in ends},
+            algorithms=self.algorithms,
+        )
 
 
 def choose_algorithms(graph: Graph, variant: str, smallest: bool) -> dict[Node, dict[str, str]]:

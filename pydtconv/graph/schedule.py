@@ -104,14 +104,14 @@ class Scheduler:
         self.needed = needs_gradient(graph)
         self.differentiated = [node for node in graph.nodes if self._runs_backward(node)]
         self.retained = {node: self._retained(node) for node in self.differentiated}
-        readers = Counter(
+        self.readers = Counter(
             tensor
             for node, retained in self.retained.items()
             for tensor in {*(node.inputs[i] for i in retained.x), *(node.outputs[i] for i in retained.y)}
         )
         if marks is None:
-            marks = cheap_marks(graph, readers)
-        self.replays = Replays(graph, marks, readers)
+            marks = cheap_marks(graph, self.readers)
+        self.replays = Replays(graph, marks, self.readers)
         self.layout = Layout(graph, self.replays.kept)
         self.steps: list[Step] = []
         self.storages: dict[Storage, None] = {}

@@ -98,11 +98,10 @@ def place(storages: Sequence[Storage]) -> int:
     for i, storage in enumerate(order):
         size = -(-storage.nbytes // ALIGNMENT) * ALIGNMENT
         alive = np.flatnonzero((first[:i] <= storage.last) & (last[:i] >= storage.first))
-        offset = 0
-        for j in alive[np.argsort(start[alive], kind="stable")]:
-            if start[j] - offset >= size:
-                break
-            offset = max(offset, int(end[j]))
+        alive = alive[np.argsort(start[alive], kind="stable")]
+        used = np.maximum.accumulate(np.concatenate(([0], end[alive])))  # up to each of them, all before it
+        fits = np.flatnonzero(start[alive] - used[:-1] >= size)
+        offset = int(used[fits[0]] if fits.size else used[-1])
         storage.offset = offset
         first[i], last[i], start[i], end[i] = storage.first, storage.last, offset, offset + size
     return int(end.max(initial=0))

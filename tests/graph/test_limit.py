@@ -1,0 +1,99 @@
+"""Memory limits: met where they can be, by smaller workspaces and recomputation, with equal weights after training."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import layers
+from pydtconv.graph import MemoryLimitError
+from tests.graph.networks import NETWORKS
+
+
+def compiled(name: str) -> keras.Model:
+    keras.utils.set_random_seed(5)
+    model = NETWORKS[name](32, 16)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=name != "plain")
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), loss)
+    return model
+
+
+def smallest(model: keras.Model, batch: int, variant: str | None = None) -> int:
+    with pytest.raises(MemoryLimitError, match="the smallest plan") as error:
+        model.plan(batch, memory_limit=1, variant=variant)
+    return error.value.smallest_bytes
+
+
+@pytest.mark.parametrize("variant", ["AUTO", "CGT+PM"])
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_every_limit_from_the_smallest_on_is_met(name: str, variant: str) -> None:
+    model = compiled(name)
+    free = model.plan(16, variant=variant)
+    least = smallest(model, 16, variant)
+    assert least <= free.peak_bytes
+    with pytest.raises(MemoryLimitError, match=str(least)):
+        model.plan(16, memory_limit=least - 1, variant=variant)
+    times = []
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        limit = int(least + share * (free.peak_bytes - least))
+        plan = model.plan(16, memory_limit=limit, variant=variant)
+        assert plan.peak_bytes <= limit
+        times.append(plan.recompute_seconds)
+    assert times == sorted(times, reverse=True)
+    assert model.plan(16, memory_limit=free.peak_bytes, variant=variant).peak_bytes == free.peak_bytes
+
+
+@pytest.mark.parametrize("name", ["residual", "dense"])
+def test_training_within_a_limit_has_the_same_weights(name: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.random((48, 32, 32, 3), np.float32), rng.integers(0, 10, 48)
+    before = keras.config.conv_variant()
+    keras.config.set_conv_variant("CGT+PM")  # whose algorithms no limit changes
+    try:
+        weights = []
+        for limited in (False, True):
+            model = compiled(name)
+            limit = smallest(model, 16) if limited else None
+            if limited:
+                plan = model.plan(16, memory_limit=limit)
+                assert plan.peak_bytes < 0.97 * model.plan(16).peak_bytes
+                assert plan.recompute_seconds > model.plan(16).recompute_seconds
+            model.fit(x, y, batch_size=16, epochs=1, shuffle=False, verbose=0, memory_limit=limit)
+            weights.append([w.numpy() for w in model.weights])
+    finally:
+        keras.config.set_conv_variant(before)
+    for a, b in zip(*weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_convolutions_are_recomputed_and_the_table_says_so() -> None:
+    keras.utils.set_random_seed(5)
+    model = keras.Sequential([keras.Input((32, 32, 3))])
+    for _ in range(12):
+        model.add(layers.Conv2D(16, 3, padding="same", activation="relu"))
+    model.add(layers.GlobalAveragePooling2D())
+    model.compile("sgd", "mse")
+    free = model.plan(16)
+    assert not free.recomputed
+    plan = model.plan(16, memory_limit=int(0.6 * free.peak_bytes))
+    assert {node.op.name for node in plan.recomputed} == {"conv"}
+    assert str(plan).count("recomputed") == len(plan.recomputed)
+    x, y = np.random.default_rng(0).random((16, 32, 32, 3), np.float32), np.zeros((16, 16))
+    initial = model.get_weights()
+    results = []
+    for limit in (None, int(0.6 * free.peak_bytes)):
+        model.set_weights(initial)
+        model.fit(x, y, batch_size=16, epochs=3, verbose=0, memory_limit=limit)
+        results.append(model.get_weights())
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_fit_with_a_limit_that_cannot_be_met_changes_nothing() -> None:
+    model = compiled("plain")
+    before = model.get_weights()
+    with pytest.raises(MemoryLimitError, match="expected at least"):
+        model.fit(np.zeros((16, 32, 32, 3), np.float32), np.zeros(16), batch_size=16, verbose=0, memory_limit=1000)
+    for a, b in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
