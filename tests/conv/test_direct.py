@@ -1,0 +1,79 @@
+"""What is particular to the direct convolution: classes of pixels, rows that are copied, workspace."""
+
+import numpy as np
+import pytest
+
+from pydtconv import config, conv
+from pydtconv.conv import ConvProblem, workspace_bytes
+from pydtconv.conv.problem import DIRECTIONS
+from tests.conv.cases import case_of
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_pixels_that_are_pages_apart(direction, dtype, strides):
+    """Pointwise, with pixels at multiples of 4 KiB: the rows of a tile are copied."""
+    channels = 1024 if dtype == "float32" else 512
+    for ci, co in ((channels, 40), (40, channels)):
+        case = case_of(ConvProblem(2, 5, 7, ci, co, 1, strides, dtype=dtype))
+        case.check("direct", direction, case.run("direct", direction))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"n": 33, "ih": 2, "iw": 2, "kernel": 3, "padding": "same"},
+        {"n": 3, "ih": 3, "iw": 17, "kernel": 7, "padding": ((6, 5), (9, 2))},
+        {
+            "n": 2,
+            "ih": 9,
+            "iw": 4,
+            "kernel": (1, 4),
+            "strides": (3, 2),
+            "dilation": (1, 3),
+            "padding": ((0, 2), (8, 7)),
+        },
+        {"n": 1, "ih": 13, "iw": 13, "kernel": (2, 3), "strides": (4, 4), "dilation": (2, 6), "padding": "same"},
+        {"n": 2, "ih": 7, "iw": 40, "kernel": 5, "strides": (6, 1)},
+    ],
+    ids=["tiny", "mostly_padding", "all_taps_outside", "stride_and_dilation_share_2", "pixels_never_read"],
+)
+def test_classes_of_pixels(direction, sizes):
+    """Pixels with few taps, or none, and phases of strides that no tap meets."""
+    for ci, co in ((5, 19), (18, 33)):
+        case = case_of(ConvProblem(ci=ci, co=co, **sizes))
+        for threads in (1, 3):
+            config.set_num_threads(threads)
+            case.check("direct", direction, case.run("direct", direction))
+
+
+def test_filter_gradients_of_many_chunks_do_not_depend_on_threads():
+    """Slices with sums of their own, x in place and copied."""
+    for ci, co in ((3, 20), (17, 70)):
+        case = case_of(ConvProblem(6, 34, 33, ci, co, 3, padding="same"))
+        results = []
+        for threads in (1, 2, 3, 8):
+            config.set_num_threads(threads)
+            dw = case.run("direct", "backward_weights")
+            case.check("direct", "backward_weights", dw)
+            results.append(dw.tobytes())
+        assert len(set(results)) == 1
+
+
+def test_padding_costs_nothing():
+    """An infinite filter element that falls on padding everywhere is not multiplied: 0 * inf would be NaN."""
+    p = ConvProblem(2, 1, 6, 3, 4, (3, 1), padding="same")
+    x, w = np.ones(p.x_shape, "float32"), np.ones(p.w_shape, "float32")
+    w[0], w[2] = np.inf, np.inf
+    assert (conv.forward(p, x, w, algorithm="direct") == 3).all()
+    assert (conv.backward_data(p, np.ones(p.y_shape, "float32"), w, algorithm="direct") == 4).all()
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_workspace_is_filters_and_little_else(direction):
+    for n, extent in ((4, 32), (64, 32), (4, 128)):
+        p = ConvProblem(n, extent, extent, 64, 96, 3, padding="same")
+        filters = 9 * 64 * 96 * 4
+        assert workspace_bytes(p, direction, "direct") <= 16 * filters + (1 << 20)
