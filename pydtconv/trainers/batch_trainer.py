@@ -136,8 +136,8 @@ class BatchTrainer(Compilable):
 
         memory_limit: bytes that the peak may not exceed: algorithms with smaller workspaces are taken, then ever more
         tensors computed again in backward, the cheapest first.  variant: of the convolutions, None for the one in
-        force.  Targets have the shapes that the losses of compile read; a model without a loss is planned with the sum of its
-        outputs' means.
+        force.  Targets have the shapes that the losses of compile read; a model without a loss is planned with the sum
+        of its outputs' means.
 
         Raises ValueError for a model whose input shapes are not known, and MemoryLimitError when no plan fits.
         """
