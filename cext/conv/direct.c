@@ -84,9 +84,7 @@ static pass_state prepare(const dtconv_conv *p, int backward_data) {
     cut(&s);
     s.packed = dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
     s.segments = dtconv_round((size_t)(p->kh * p->kw) * sizeof(dtconv_segment));
-    s.copied = s.h.taps * s.w.taps == 1 || backward_data
-                   ? (size_t)(DIRECT_MR * (dtconv_line(s.cr) * (int64_t)sizeof(real) + 64))
-                   : 0;
+    s.copied = (size_t)(DIRECT_MR * (dtconv_line(s.cr) * (int64_t)sizeof(real) + 64));
     return s;
 }
 

@@ -5,6 +5,7 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import ConvProblem, workspace_bytes
+from pydtconv.conv.functional import bind, run
 from pydtconv.conv.problem import DIRECTIONS
 from tests.conv.cases import case_of
 
@@ -18,6 +19,18 @@ def test_pixels_that_are_pages_apart(direction, dtype, strides):
     for ci, co in ((channels, 40), (40, channels)):
         case = case_of(ConvProblem(2, 5, 7, ci, co, 1, strides, dtype=dtype))
         case.check("direct", direction, case.run("direct", direction))
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward_data"])
+def test_one_tap_of_many_copies_rows_into_the_workspace(direction):
+    """3x3 filters on images of one pixel meet it with one tap: the same copies, and nothing beyond the workspace."""
+    case = case_of(ConvProblem(20, 1, 1, 1024, 1024, 3, padding="same"))
+    nbytes = workspace_bytes(case.p, direction, "direct")
+    memory = np.full(nbytes + (1 << 17), 0xA5, np.uint8)
+    x, y = (np.zeros_like(a) if d == direction else a for d, a in (("backward_data", case.x), ("forward", case.dy)))
+    run(bind(case.p, direction, "direct", x, case.w, y, workspace=memory[:nbytes]))
+    case.check("direct", direction, y + case.b if direction == "forward" else x)
+    assert (memory[nbytes:] == 0xA5).all()
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
