@@ -11,7 +11,7 @@ from typing import Any
 from pydtconv.distribution.launch import World
 
 #: seconds by which a rank's report comes after that of the rank before, so that one error in all is told once
-_PAUSE, _LONGEST = 0.3, 3.0
+_PAUSE, _LONGEST = 1.0, 4.0
 #: seconds in which the launcher forwards what was printed, before it ends
 _FORWARDED = 0.2
 _installed = False
@@ -31,7 +31,7 @@ def install(world: World) -> None:
         pause(world.rank)
         if issubclass(kind, KeyboardInterrupt):
             before(kind, error, trace)
-            abort(world, 130)
+            return abort(world, 130)
         text = "".join(traceback.format_exception(kind, error, trace))
         print(f"pydtconv: rank {world.rank} on {world.hosts[world.rank]} failed\n{text}", file=sys.stderr, flush=True)
         abort(world, 1)

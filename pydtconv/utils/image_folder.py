@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,20 @@ class ImageFolder(PyDataset):
     def __getitem__(self, index: int) -> Any:
         """One batch.  Raises ValueError that names a bad file, or all of them where none of a batch could be read."""
         chosen = self._order[index * self.batch_size : (index + 1) * self.batch_size]
+        batch = self._read(chosen)
+        if not len(batch[0]):
+            raise ValueError(f"no image of batch {index} could be read, the first is {self.file_paths[chosen[0]]}")
+        return batch
+
+    def read_share(self, index: int, share: Callable[[int], slice]) -> Any:
+        """The part of a batch that `share` says, given the size of the batch; only its files are read.
+
+        It may be empty, as it may where all of its files are bad and left out.
+        """
+        chosen = self._order[index * self.batch_size : (index + 1) * self.batch_size]
+        return self._read(chosen[share(len(chosen))])
+
+    def _read(self, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
         mode, channels = MODES[self._color_mode]
         x = np.empty((len(chosen), *self.image_size, channels), np.float32)
         kept: list[int] = []
@@ -167,11 +181,9 @@ class ImageFolder(PyDataset):
             except ValueError as error:
                 if self._on_error == "raise":
                     raise
-                warnings.warn(f"skipped {error}", UserWarning, stacklevel=2)
+                warnings.warn(f"skipped {error}", UserWarning, stacklevel=3)
                 continue
             kept.append(int(number))
-        if not kept:
-            raise ValueError(f"no image of batch {index} could be read, the first is {self.file_paths[chosen[0]]}")
         x = x[: len(kept)]
         if config.image_data_format() == "channels_first":
             x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
