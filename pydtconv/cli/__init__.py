@@ -36,6 +36,7 @@ environment:
   PYDTCONV_LEVEL         build of the C library: generic, x86-64-v3 or x86-64-v4
   PYDTCONV_DATA          folder with data sets (mnist/, cifar-10-batches-bin/, ...)
   PYDTCONV_CACHE         folder for what `pydtconv tune` finds (default: ~/.cache/pydtconv)
+  PYDTCONV_STALL_TIMEOUT seconds for which ranks wait for another before they end (default: 300; 0: for ever)
   KERAS_HOME             cache folder for downloaded data sets (default: ~/.keras)
 
 `pydtconv COMMAND --help` tells more of a command.
