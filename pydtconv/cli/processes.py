@@ -38,7 +38,7 @@ def start(args: Any) -> None:
     try:
         distribution.initialize()
         distribution.set_distribution(distribution.DataParallel(**_options(args)))
-    except (distribution.LaunchError, ValueError) as error:
+    except (distribution.LaunchError, CommandError, ValueError) as error:
         if rank:
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends, the first one tells)
         raise CommandError(str(error)) from None

@@ -1,0 +1,49 @@
+"""An unmodified Keras script, and the command, under mpiexec: one prints, one writes, all read."""
+
+import pytest
+
+from tests.distribution.ranks import needs_mpi, run, run_well
+
+pytestmark = needs_mpi
+SCRIPT = """
+import keras
+import numpy as np
+
+x, y = np.random.default_rng(0).normal(size=(50, 6)), np.arange(50) % 2
+model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(2, activation="softmax")])
+model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+model.fit(x, y, epochs=2, verbose=2, callbacks=[keras.callbacks.CSVLogger("log.csv")])
+model.save("model.keras")
+again = keras.models.load_model("model.keras")
+assert np.array_equal(again.predict(x, verbose=0), model.predict(x, verbose=0))
+print("loaded")
+"""
+
+
+def test_script(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = run_well(3, "-m", "pydtconv", "run", "--bucket-size", "1", "script.py")
+    assert done.stdout.count("Epoch 2/2") == 1
+    assert done.stdout.count("loaded") == 1
+    assert (tmp_path / "log.csv").read_text().count("\n") == 3
+
+
+def test_script_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text("from pydtconv import replica\nprint(f'size {replica.current().size}')")
+    done = run_well(2, "-m", "pydtconv", "run", "--no-distribution", "script.py")
+    assert done.stdout.count("size 1") == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--bucket-size", "much"], "--bucket-size: expected MiB or 'tune', got 'much'"),
+        (["--warmup-epochs", "2"], "--warmup-epochs: expected --base-batch-size too"),
+    ],
+)
+def test_wrong_options_are_told_once(options, told):
+    done = run(2, "-m", "pydtconv", "train", "--model", "mlp", "--dataset", "digits", *options)
+    assert done.returncode == 2
+    assert done.stderr.count(told) == 1
