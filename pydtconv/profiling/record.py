@@ -65,7 +65,8 @@ def median(nanoseconds: list[int]) -> float:
     return max(statistics.median(nanoseconds), 0) * 1e-9
 
 
-def timing_of(key: Part, records: list[Record]) -> Timing:
+def timing_of(key: Part, records: list[Record], slots: int) -> Timing:
+    """The median of one part; slots: of the optimizer."""
     index, part = key
     last = records[-1]
     step = last.steps[index]
@@ -82,7 +83,7 @@ def timing_of(key: Part, records: list[Record]) -> Timing:
         algorithm=_algorithm(step, part),
         flops=cost.flops,
         multiplications=cost.multiplications,
-        bytes=bytes_of(step, part),
+        bytes=bytes_of(step, part, slots),
         gradients=tuple(last.gradients.get(index, ())) if part == parts[-1] else (),
     )
 

@@ -14,6 +14,7 @@ from pydtconv.graph.schedule import Step
 from pydtconv.profiling.profile import Profile, Timing
 from pydtconv.profiling.record import Record, median, outside_of, timing_of
 from pydtconv.profiling.trace import COMMUNICATION, HOST, WAIT, Trace
+from pydtconv.profiling.work import update_bytes
 from pydtconv.utils.machine import cpu_name
 
 _now = time.perf_counter_ns
@@ -188,11 +189,11 @@ class Profiler(Callback):
         records = [record for record in self._records if record.batch_size == size]
         model = self._given if self._given is not None else self.model
         store, first = model._steps.memory.store, records[-1]
-        timings = [timing_of(key, records) for key in first.parts]
+        slots = len(model.optimizer.all_slots())
+        timings = [timing_of(key, records, slots) for key in first.parts]
         seconds = median([record.stop - record.start for record in records])
         outside = outside_of(records)
-        slots = len(model.optimizer.all_slots())
-        moved = 0 if store is None else store.parameters.nbytes * (3 + 2 * slots)
+        moved = 0 if store is None else update_bytes(store.parameters.nbytes, slots)
         timings += [
             Timing(-1, name, name, "outside", value, bytes=moved if name == "optimizer" else 0)
             for name, value in outside.items()

@@ -16,15 +16,25 @@ def cost_of(step: Step, part: str) -> Cost:
     specs = [tensor.spec for tensor in step.node.inputs]
     if step.direction in ("forward", "recompute"):
         return step.node.op.cost("forward", *specs).get("forward" if part == "recompute" else part, _NOTHING)
-    return step.node.op.cost("backward", *specs).get(part, _NOTHING) if step.direction == "backward" else _NOTHING
+    if step.direction != "backward":
+        return _NOTHING
+    cost, share = step.node.op.cost("backward", *specs).get(part, _NOTHING), _share(step)
+    return Cost(round(cost.flops * share), round(cost.multiplications * share))
 
 
-def bytes_of(step: Step, part: str) -> int:
+def update_bytes(gradient_bytes: int, slots: int) -> int:
+    """What an optimizer with so many slots moves: gradients read, variables and slots read and written."""
+    return gradient_bytes * (3 + 2 * slots)
+
+
+def bytes_of(step: Step, part: str, slots: int = 0) -> int:
     """Bytes that a part reads and writes: each of its arrays once, what it only adds to or changes twice.
 
-    Workspaces are left out, since another algorithm needs others.
+    Workspaces are left out, since another algorithm needs others.  slots: of the optimizer, for "update".
     """
     x, y, dy, dx = step.x, step.y, step.dy, step.dx
+    if step.direction == "update":
+        return update_bytes(_total(x), slots)
     if step.direction == "copy":
         return _total(x, y)
     if step.direction == "add":
@@ -39,8 +49,16 @@ def bytes_of(step: Step, part: str) -> int:
     if part == "backward_data":
         return _total(x[1:2], dy, dx[:1], _added(step, 0))
     if part == "backward_weights":
-        return _total(x[:1], dy, dx[1:2], _added(step, 1))
+        return round(_total(x[:1]) * _share(step)) + _total(dy, dx[1:2], _added(step, 1))
     return _total(x, y, dy, step.saved.values(), dx, *(_added(step, i) for i in range(len(dx))))
+
+
+def _share(step: Step) -> float:
+    """The portion of a gradient's rows that a step of backward computes."""
+    if step.rows is None:
+        return 1.0
+    extent = step.node.inputs[step.node.op.splits or 0].shape[0] or 1
+    return (step.rows.stop - step.rows.start) / extent
 
 
 def _added(step: Step, i: int) -> Sequence[View | None]:

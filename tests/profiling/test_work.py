@@ -4,8 +4,9 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import layers
-from pydtconv.graph import build_plan
+from pydtconv.graph import build_plan, plan, schedule
 from pydtconv.graph.rewrite import rewrite
+from pydtconv.graph.schedule import Updates
 from pydtconv.profiling import Profiler
 from pydtconv.profiling.work import bytes_of, cost_of
 from tests.graph.networks import NETWORKS
@@ -106,3 +107,21 @@ def test_what_backward_computes_again_is_told_apart():
         assert bytes_of(step, "recompute") == bytes_of(forward, "forward")
         assert cost_of(step, "recompute") == cost_of(forward, "forward")
         assert cost_of(step, "recompute").flops > 0
+
+
+def test_gradients_that_are_computed_and_applied_by_rows_are_counted_once(monkeypatch):
+    monkeypatch.setattr(plan, "LARGE_GRADIENTS", 0)
+    monkeypatch.setattr(schedule, "ROWS_BYTES", 4 << 10)
+    graph = trace(NETWORKS["plain"](16, 4), "plain", 16, N)
+    steps = build_plan(graph, updates=Updates()).steps
+    node = next(step.node for step in steps if step.rows is not None)
+    x, w = (tensor.spec for tensor in node.inputs[:2])
+    parts = [step for step in steps if step.node is node and step.direction == "backward" and step.rows is not None]
+    assert len(parts) > 2
+    whole = node.op.cost("backward", x, w)["backward_weights"]
+    assert sum(cost_of(step, "backward_weights").flops for step in parts) == whole.flops
+    moved = sum(bytes_of(step, "backward_weights") for step in parts)
+    assert moved == x.nbytes + w.nbytes + len(parts) * node.outputs[0].spec.nbytes
+    updates = [step for step in steps if step.direction == "update" and step.rows is not None]
+    assert sum(bytes_of(step, "update", slots=1) for step in updates) == 5 * w.nbytes
+    assert cost_of(updates[0], "update").flops == 0
