@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from typing import Any
 from benchmarks import memory, report
 from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled, flops
 from benchmarks.peers.description import describe
+from benchmarks.processes import in_own_process
 
 MODES = ("channels_last", "nchw", "compile")
 Result = dict[str, Any]
@@ -41,18 +41,6 @@ def ours(case: Case, steps: int) -> Result:
         model.train_on_batch(x, y)
         seconds.append(time.perf_counter() - start)
     return {"seconds": seconds[1:], "peak MiB": memory.peak()}
-
-
-def in_own_process(module: str, words: list[object], threads: int) -> Result:
-    """The JSON line that a module prints.  The libraries choose their own kernels: none is forced on them."""
-    env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
-    env |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
-    command = [sys.executable, "-m", module, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
-    found: Result = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 class Sides:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from benchmarks import report
 from benchmarks.memory import resident
 from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled
+from benchmarks.processes import in_own_process
 
 VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 _MIB = 1 << 20
@@ -51,22 +51,12 @@ def measure(case: Case, variant: str, iterations: int) -> dict[str, float]:
     }
 
 
-def in_own_process(case: Case, variant: str, iterations: int) -> dict[str, float]:
-    words = [*map(str, case), variant, str(iterations)]
-    command = [sys.executable, "-m", "benchmarks.variants", "--one", *words]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise SystemExit(f"{' '.join(words)}: status {result.returncode}\n{result.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
-    return found
-
-
 def rows_of(options: argparse.Namespace) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
         base: dict[str, float] = {}
         for variant in options.variants:
-            found = in_own_process(case, variant, options.iterations)
+            found = in_own_process("benchmarks.variants", ["--one", *case, variant, options.iterations])
             base = base or found
             rows.append({
                 "network": case.network, "size": case.size, "variant": variant, "batch": case.batch, **found,

@@ -1,0 +1,26 @@
+"""A measurement in a process of its own, so that its memory and its threads are nobody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+def in_own_process(module: str, words: Sequence[object], threads: int | None = None) -> dict[str, Any]:
+    """The JSON line that `python -m module words` prints last.  threads: of both sides' libraries, None as they choose.
+
+    Libraries choose their own kernels: none is forced on them.  Ends the program where the process fails.
+    """
+    env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
+    if threads is not None:
+        env |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+    command = [sys.executable, "-m", module, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
