@@ -82,5 +82,7 @@ static inline int64_t dtconv_rows(const dtconv_conv *p) { return p->n * p->oh * 
 static inline int64_t dtconv_columns(const dtconv_conv *p) { return p->kh * p->kw * (p->ci / p->groups); }
 static inline size_t dtconv_round(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline int64_t dtconv_ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
+static inline int64_t dtconv_round_to(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
+static inline int64_t dtconv_line(int64_t elements) { return dtconv_round_to(elements, 64 / (int64_t)sizeof(real)); }
 
 #endif

@@ -8,30 +8,22 @@
  * backward_weights sums fixed slices of the rows of y, which are then added in order.
  */
 #include "conv_internal.h"
+#include "dtconv_vector.h"
 
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#elif defined(__AVX2__)
-#define VECTOR_BYTES 32
-#else
-#define VECTOR_BYTES 16
-#endif
-#define LANES ((int64_t)(VECTOR_BYTES / sizeof(real)))
-typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
 enum { TILE = 4, SLICES = 16 };
 
 /* `count` channels that lie `step` apart; the rest of the vector is 0. */
-static inline __attribute__((always_inline)) vector load(const real *src, int64_t step, int64_t count) {
-    vector v = {0};
-    if (step == 1 && count == LANES)
+INLINE vec gather(const real *src, int64_t step, int64_t count) {
+    vec v = {0};
+    if (step == 1 && count == V)
         memcpy(&v, src, sizeof v);
     else
         for (int64_t i = 0; i < count; i++) v[i] = src[i * step];
     return v;
 }
 
-static inline __attribute__((always_inline)) void store(real *dst, int64_t step, int64_t count, vector v) {
-    if (step == 1 && count == LANES)
+INLINE void scatter(real *dst, int64_t step, int64_t count, vec v) {
+    if (step == 1 && count == V)
         memcpy(dst, &v, sizeof v);
     else
         for (int64_t i = 0; i < count; i++) dst[i * step] = v[i];
@@ -48,31 +40,30 @@ static range taps_inside(int64_t at, int64_t extent, int64_t taps, int64_t dilat
 }
 
 /* `count` channels from c on, each one's i-th output, of `tile` neighbouring output pixels. */
-static inline __attribute__((always_inline)) void forward_lanes(const dtconv_conv *p, const real *x, const real *w,
-                                                                real *y, range down, range across, int tile, int64_t c,
-                                                                int64_t count, int64_t mult, int64_t i) {
-    vector sum[TILE] = {{0}};
+INLINE void forward_lanes(const dtconv_conv *p, const real *x, const real *w, real *y, range down, range across,
+                          int tile, int64_t c, int64_t count, int64_t mult, int64_t i) {
+    vec sum[TILE] = {{0}};
     const int64_t step = p->sw * p->ldx;
     for (int64_t kh = down.from; kh < down.to; kh++) {
         for (int64_t kw = across.from; kw < across.to; kw++) {
             const real *pixel = x + (kh * p->dil_h * p->iw + kw * p->dil_w) * p->ldx + c;
-            const vector f = load(w + (kh * p->kw + kw) * p->co + c * mult + i, mult, count);
-            for (int t = 0; t < tile; t++) sum[t] += f * load(pixel + t * step, 1, count);
+            const vec f = gather(w + (kh * p->kw + kw) * p->co + c * mult + i, mult, count);
+            for (int t = 0; t < tile; t++) sum[t] += f * gather(pixel + t * step, 1, count);
         }
     }
-    for (int t = 0; t < tile; t++) store(y + t * p->ldy + c * mult + i, mult, count, sum[t]);
+    for (int t = 0; t < tile; t++) scatter(y + t * p->ldy + c * mult + i, mult, count, sum[t]);
 }
 
 /* `tile` neighbouring output pixels, of which the taps `down` and `across` are inside; x: tap (0, 0) of the first. */
-static inline __attribute__((always_inline)) void forward_tile(const dtconv_conv *p, const real *x, const real *w,
-                                                               real *y, range down, range across, int tile) {
+INLINE void forward_tile(const dtconv_conv *p, const real *x, const real *w, real *y, range down, range across,
+                         int tile) {
     const int64_t mult = p->co / p->ci;
     int64_t c = 0;
-    for (; c + LANES <= p->ci; c += LANES) {
+    for (; c + V <= p->ci; c += V) {
         if (mult == 1)
-            forward_lanes(p, x, w, y, down, across, tile, c, LANES, 1, 0);
+            forward_lanes(p, x, w, y, down, across, tile, c, V, 1, 0);
         else
-            for (int64_t i = 0; i < mult; i++) forward_lanes(p, x, w, y, down, across, tile, c, LANES, mult, i);
+            for (int64_t i = 0; i < mult; i++) forward_lanes(p, x, w, y, down, across, tile, c, V, mult, i);
     }
     for (int64_t i = 0; c < p->ci && i < mult; i++)
         forward_lanes(p, x, w, y, down, across, tile, c, p->ci - c, mult, i);
@@ -153,17 +144,16 @@ dtconv_status DT(conv_depthwise_backward_data)(const dtconv_conv *p, const DT(co
 }
 
 /* dw += x * dy over `count` output pixels, for some channels; x and dy: the first pixel's. */
-static inline __attribute__((always_inline)) void backward_weights_lanes(const dtconv_conv *p, const real *x,
-                                                                         const real *dy, real *dw, int64_t pixels,
-                                                                         int64_t count, int64_t mult) {
-    vector sum[TILE] = {{0}}; /* so that additions need not wait for one another */
+INLINE void backward_weights_lanes(const dtconv_conv *p, const real *x, const real *dy, real *dw, int64_t pixels,
+                                   int64_t count, int64_t mult) {
+    vec sum[TILE] = {{0}}; /* so that additions need not wait for one another */
     const int64_t step = p->sw * p->ldx;
     int64_t ow = 0;
     for (; ow + TILE <= pixels; ow += TILE)
         for (int t = 0; t < TILE; t++)
-            sum[t] += load(x + (ow + t) * step, 1, count) * load(dy + (ow + t) * p->ldy, mult, count);
-    for (; ow < pixels; ow++) sum[0] += load(x + ow * step, 1, count) * load(dy + ow * p->ldy, mult, count);
-    store(dw, mult, count, load(dw, mult, count) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
+            sum[t] += gather(x + (ow + t) * step, 1, count) * gather(dy + (ow + t) * p->ldy, mult, count);
+    for (; ow < pixels; ow++) sum[0] += gather(x + ow * step, 1, count) * gather(dy + ow * p->ldy, mult, count);
+    scatter(dw, mult, count, gather(dw, mult, count) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
 }
 
 /* dw[kh, kw, :] += x * dy over one row of y. */
@@ -174,12 +164,10 @@ static void backward_weights_tap(const dtconv_conv *p, const real *x, const real
     x += (ow0 * p->sw - left) * p->ldx;
     dy += ow0 * p->ldy;
     int64_t c = 0;
-    for (; mult == 1 && c + LANES <= p->ci; c += LANES)
-        backward_weights_lanes(p, x + c, dy + c, dw + c, ow1 - ow0, LANES, 1);
-    for (; c < p->ci; c += LANES)
+    for (; mult == 1 && c + V <= p->ci; c += V) backward_weights_lanes(p, x + c, dy + c, dw + c, ow1 - ow0, V, 1);
+    for (; c < p->ci; c += V)
         for (int64_t i = 0; i < mult; i++)
-            backward_weights_lanes(p, x + c, dy + c * mult + i, dw + c * mult + i, ow1 - ow0, MIN(LANES, p->ci - c),
-                                   mult);
+            backward_weights_lanes(p, x + c, dy + c * mult + i, dw + c * mult + i, ow1 - ow0, MIN(V, p->ci - c), mult);
 }
 
 static void backward_weights_row(const dtconv_conv *p, const DT(conv_args) * a, int64_t n, int64_t oh, real *dw) {

@@ -3,22 +3,19 @@
 #define DTCONV_DIRECT_H
 
 #include "conv_internal.h"
+#include "dtconv_vector.h"
 
 #if defined(__AVX512F__)
-#define DIRECT_BYTES 64
 enum { DIRECT_MR = 14 };
 #elif defined(__AVX2__)
-#define DIRECT_BYTES 32
 enum { DIRECT_MR = 6 };
 #elif defined(__aarch64__)
-#define DIRECT_BYTES 16
 enum { DIRECT_MR = 8 };
 #else
-#define DIRECT_BYTES 16
 enum { DIRECT_MR = 4 };
 #endif
 enum { DIRECT_AHEAD = 16 };
-enum { DIRECT_NV = 2, DIRECT_V = DIRECT_BYTES / sizeof(real), DIRECT_NR = DIRECT_NV * DIRECT_V };
+enum { DIRECT_NV = 2, DIRECT_NR = DIRECT_NV * V };
 
 /* Steps of a sum that lie at even distances: the first one in A, counted from each row's pointer, and in B. */
 typedef struct {
@@ -66,8 +63,5 @@ dtconv_axis DT(direct_axis)(int64_t ih, int64_t oh, int64_t kh, int64_t sh, int6
 
 /* All classes of pixels [from, end), one after the other: begin with {0}; 0 when there is none left. */
 int DT(direct_next_class)(const dtconv_axis *axis, int64_t from, int64_t end, dtconv_axis_class *c);
-
-static inline int64_t dtconv_round_to(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
-static inline int64_t dtconv_line(int64_t elements) { return dtconv_round_to(elements, 64 / (int64_t)sizeof(real)); }
 
 #endif

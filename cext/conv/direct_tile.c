@@ -6,51 +6,7 @@
  */
 #include "direct.h"
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
-#define NOINLINE static __attribute__((noinline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
-enum { MR = DIRECT_MR, NV = DIRECT_NV, V = DIRECT_V };
-
-typedef real vec __attribute__((vector_size(DIRECT_BYTES)));
-typedef real loose_vec __attribute__((vector_size(DIRECT_BYTES), aligned(sizeof(real)), may_alias));
-#ifdef DTCONV_DOUBLE
-typedef int64_t mask __attribute__((vector_size(DIRECT_BYTES)));
-#else
-typedef int32_t mask __attribute__((vector_size(DIRECT_BYTES)));
-#endif
-
-INLINE vec positive(vec x) { return (vec)((mask)x & ~(x < 0)); }
-
-/* The first `count` elements of a vector in memory. */
-#if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
-INLINE vec load(const real *x, int64_t count) { return _mm512_maskz_loadu_pd((__mmask8)((1u << count) - 1), x); }
-INLINE void store(real *x, int64_t count, vec v) { _mm512_mask_storeu_pd(x, (__mmask8)((1u << count) - 1), v); }
-#elif defined(__AVX512F__)
-INLINE vec load(const real *x, int64_t count) { return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), x); }
-INLINE void store(real *x, int64_t count, vec v) { _mm512_mask_storeu_ps(x, (__mmask16)((1u << count) - 1), v); }
-#else
-INLINE vec load(const real *x, int64_t count) {
-    if (count == V) return *(const loose_vec *)x;
-    vec v = {0};
-    for (int64_t j = 0; j < count; j++) v[j] = x[j];
-    return v;
-}
-INLINE void store(real *x, int64_t count, vec v) {
-    if (count == V)
-        *(loose_vec *)x = v;
-    else
-        for (int64_t j = 0; j < count; j++) x[j] = v[j];
-}
-#endif
+enum { MR = DIRECT_MR, NV = DIRECT_NV };
 
 /* rows, vectors: constants where it is inlined; last: elements of the last vector. */
 INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last, const real *b, const real *bias,
@@ -64,9 +20,9 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         UNROLL for (int v = 0; v < vectors; v++) {
             const int64_t count = v == vectors - 1 ? last : V;
             if (add) {
-                sum[i][v] = load(c + v * V, count);
+                sum[i][v] = load_part(c + v * V, count);
             } else {
-                sum[i][v] = bias ? load(bias + v * V, count) : (vec){0};
+                sum[i][v] = bias ? load_part(bias + v * V, count) : (vec){0};
                 __builtin_prefetch(c + v * V, 1);
             }
         }
@@ -82,7 +38,7 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         for (int64_t k = s->count; k > 0; k--, p += a_step, row += b_step, step++) {
             vec bv[NV];
             __builtin_prefetch(ahead[step % DIRECT_AHEAD] + step / DIRECT_AHEAD * ahead_step, 0, 2);
-            UNROLL for (int v = 0; v < vectors; v++) bv[v] = *(const loose_vec *)(row + v * V);
+            UNROLL for (int v = 0; v < vectors; v++) bv[v] = load(row + v * V);
             UNROLL for (int i = 0; i < rows; i++) {
                 const real ai = a[i][p];
                 UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += ai * bv[v];
@@ -92,7 +48,7 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
     UNROLL for (int i = 0; i < rows; i++) {
         real *c = t->c[i] + column;
         UNROLL for (int v = 0; v < vectors; v++)
-            store(c + v * V, v == vectors - 1 ? last : V, relu ? positive(sum[i][v]) : sum[i][v]);
+            store_part(c + v * V, v == vectors - 1 ? last : V, relu ? positive(sum[i][v]) : sum[i][v]);
     }
 }
 

@@ -17,21 +17,12 @@
 #ifndef DTCONV_TRANSFORM_H
 #define DTCONV_TRANSFORM_H
 
-#include "dtconv_real.h"
+#include "dtconv_vector.h"
 
-#if defined(__AVX512F__)
-#define TRANSFORM_BYTES 64
-#elif defined(__AVX__)
-#define TRANSFORM_BYTES 32
-#else
-#define TRANSFORM_BYTES 16
-#endif
-
-/* Channels of a vector.  Rows of planes have room for whole vectors. */
-enum { TRANSFORM_VECTOR = TRANSFORM_BYTES / sizeof(real), TRANSFORM_MAX = 8, TRANSFORM_PIXELS = 64 };
+enum { TRANSFORM_MAX = 8, TRANSFORM_PIXELS = 64 };
 
 /* Channels [first, first + channels) of the pixels x[0 .. k * k) to `planes`, from channel 0 on; the last vector is
- * filled up with zeros. */
+ * filled up with zeros: rows of planes have room for whole vectors. */
 typedef void (*DT(expand_fn))(const real *const *x, int64_t first, int64_t channels, real *planes, int64_t plane);
 
 /* What becomes of the pixels of `contract`. */

@@ -12,26 +12,6 @@
 
 #include "transform.h"
 
-#define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
-
-enum { V = TRANSFORM_VECTOR };
-typedef real vec __attribute__((vector_size(TRANSFORM_BYTES)));
-typedef real loose_vec __attribute__((vector_size(TRANSFORM_BYTES), aligned(sizeof(real)), may_alias));
-#ifdef DTCONV_DOUBLE
-typedef int64_t mask __attribute__((vector_size(TRANSFORM_BYTES)));
-#else
-typedef int32_t mask __attribute__((vector_size(TRANSFORM_BYTES)));
-#endif
-
-INLINE vec load(const real *x) { return *(const loose_vec *)x; }
-INLINE void store(real *y, vec x) { *(loose_vec *)y = x; }
-INLINE vec positive(vec x) { return (vec)((mask)x & ~(x < 0)); }
-
 /* sum + c * x, where c is a constant. */
 INLINE vec add(vec sum, int empty, real c, vec x) {
     if (empty) return c == 1 ? x : c == -1 ? -x : c * x;
@@ -145,7 +125,7 @@ INLINE void contract_vector(const real *matrix, int a, int k, int pairs, const r
 /* Loops over the vectors of a range of channels.  The last one, where it is not whole, goes through a copy. */
 INLINE void expand(const real *matrix, int a, int k, int pairs, const real *const *x, int64_t first, int64_t channels,
                    real *planes, int64_t plane) {
-    real rest[TRANSFORM_PIXELS][TRANSFORM_VECTOR];
+    real rest[TRANSFORM_PIXELS][V];
     const real *copies[TRANSFORM_PIXELS], *const *from = x;
     for (int64_t c = 0; c < channels; c += V) {
         int64_t at = first + c;
@@ -163,7 +143,7 @@ INLINE void expand(const real *matrix, int a, int k, int pairs, const real *cons
 
 INLINE void contract(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane, int64_t first,
                      int64_t channels, real *const *y, const real *bias, int relu, int accumulate) {
-    real rest[TRANSFORM_PIXELS][TRANSFORM_VECTOR], last_bias[TRANSFORM_VECTOR];
+    real rest[TRANSFORM_PIXELS][V], last_bias[V];
     real *copies[TRANSFORM_PIXELS], *const *to = y;
     for (int64_t c = 0; c < channels; c += V) {
         const int64_t count = channels - c;

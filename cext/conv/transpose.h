@@ -7,12 +7,12 @@
 #ifndef DTCONV_TRANSPOSE_H
 #define DTCONV_TRANSPOSE_H
 
+#include "dtconv_inline.h"
 #include "dtconv_real.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* Plain C, for what is left over. */
 INLINE void transpose_rest(const real *const *at, int64_t from, int64_t width, int64_t mr, real *dst) {

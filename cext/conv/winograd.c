@@ -40,12 +40,11 @@ typedef struct {
 } pass_state;
 
 static int64_t size_of_thread(const pass_state *s) {
-    return s->own_size + s->m_size + s->packed_size + FILTER_SCRATCH + dtconv_line(s->w.co + TRANSFORM_VECTOR);
+    return s->own_size + s->m_size + s->packed_size + FILTER_SCRATCH + dtconv_line(s->w.co + V);
 }
 
 /* Sizes of blocks and of the workspace. */
 static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_filters, pass_state *s) {
-    enum { V = TRANSFORM_VECTOR };
     const dtconv_status status = DT(winograd_tiling)(p, backward_data, &s->w);
     if (status) return status;
     const DT(tiling) *w = &s->w;
@@ -184,7 +183,7 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
     memset(s->zeros, 0, (size_t)s->zeros_size * sizeof(real));
 #pragma omp parallel num_threads((int)s->w.threads)
     {
-        real *own = s->threads + dtconv_thread() * size_of_thread(s);
+        real *own = s->threads + dtconv_thread_id() * size_of_thread(s);
         if (transformed)
             all_filters(s, own, transformed);
         else if (s->keep_tiles)

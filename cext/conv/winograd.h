@@ -2,10 +2,6 @@
 #ifndef DTCONV_WINOGRAD_INTERNAL_H
 #define DTCONV_WINOGRAD_INTERNAL_H
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "conv_internal.h"
 #include "dtconv_ukr.h"
 #include "dtconv_winograd.h"
@@ -74,16 +70,6 @@ enum { SQUARE = 16, FILTER_SCRATCH = 9 * SQUARE * SQUARE };
 void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
                            real *u, int64_t panel_step, int64_t plane, real *scratch);
 
-static inline int64_t dtconv_thread(void) {
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
-static inline int64_t dtconv_round_to(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
-static inline int64_t dtconv_line(int64_t elements) { return dtconv_round_to(elements, 64 / (int64_t)sizeof(real)); }
 static inline real *dtconv_aligned(void *workspace) { return (real *)(((uintptr_t)workspace + 63) / 64 * 64); }
 
 #endif

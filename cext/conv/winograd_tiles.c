@@ -109,7 +109,6 @@ void DT(tile_of_y)(const DT(tiling) * w, const real *y, const DT(place) * at, co
 /* Columns [first, first + count) of pixels to `room` columns of planes, filled up with zeros. */
 static void expand_columns(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
                            int64_t count, int64_t room, real *to, int64_t plane) {
-    enum { V = TRANSFORM_VECTOR };
     const int64_t filled = dtconv_round_to(MAX(count, 0), V);
     if (filled <= room) {
         if (count > 0) expand(x, first, count, to, plane);

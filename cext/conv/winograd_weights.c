@@ -30,7 +30,6 @@ typedef struct {
 } pass_state;
 
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
-    enum { V = TRANSFORM_VECTOR };
     const dtconv_status status = DT(winograd_tiling)(p, 0, &s->w);
     if (status) return status;
     const DT(tiling) *w = &s->w;
@@ -87,7 +86,7 @@ static void product(const pass_state *s, int64_t e, int64_t count, int64_t i, in
                     real beta, real *c) {
     DT(tile_gemm)(s->w.ukr, rows, n, count, s->v + e * s->v_plane + i, 1, s->ldv,
                   s->z + e * s->z_plane + j / s->w.ukr->nr * s->z_step, s->z_step, beta, c, s->ldc,
-                  s->packed + dtconv_thread() * s->packed_size);
+                  s->packed + dtconv_thread_id() * s->packed_size);
 }
 
 /* dw[.][i .. i + rows][j .. j + n] from dU, whose element (i, j) is at c. */
@@ -104,7 +103,7 @@ static void transform_back(const pass_state *s, int64_t i, int64_t rows, int64_t
 static void run_one_block(const pass_state *s) {
     const DT(tiling) *w = &s->w;
     const int64_t across = dtconv_ceil_div(w->co, s->columns), down = dtconv_ceil_div(w->ci, s->rows);
-    real *c = s->c + dtconv_thread() * w->points * s->c_plane;
+    real *c = s->c + dtconv_thread_id() * w->points * s->c_plane;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t unit = 0; unit < across * down; unit++) {
         const int64_t j = unit / down * s->columns, n = MIN(s->columns, w->co - j);

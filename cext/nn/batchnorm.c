@@ -9,8 +9,8 @@
  * All z are computed as (x - mean) * scale + beta, not as x * scale + shift: the same work for memory, no
  * cancellation.
  */
+#include "dtconv_vector.h"
 #include "norm_common.h"
-#include "vectors.h"
 
 /* Vectors of channels whose sums, with what else a row needs, fit the registers. */
 enum { GRADIENTS = VECTOR_BYTES == 64 ? 4 : 2 };

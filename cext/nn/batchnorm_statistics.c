@@ -4,8 +4,8 @@
  * their squares are found in one sweep, in order; blocks and chunks are merged in double precision (Chan, Golub,
  * LeVeque 1983).  So x is read from memory once and nothing cancels.
  */
+#include "dtconv_vector.h"
 #include "norm_common.h"
-#include "vectors.h"
 
 /* Vectors of channels whose sums fit the registers. */
 enum { SUMMED = VECTOR_BYTES == 64 ? 8 : 4 };

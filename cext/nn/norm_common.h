@@ -13,10 +13,9 @@
 #include <omp.h>
 #endif
 
+#include "dtconv_inline.h"
 #include "dtconv_real.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
+/* needs `real` */
 #include "dtconv_nn_norm.h"
 
 enum {
