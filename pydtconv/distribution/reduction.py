@@ -16,7 +16,7 @@ import numpy as np
 from pydtconv._ext.optimizers import has_nonfinite
 from pydtconv.distribution.communicator import Communicator, Request
 from pydtconv.distribution.wires import Wire
-from pydtconv.graph.schedule import Step
+from pydtconv.graph.steps import Step
 from pydtconv.graph.store import ParameterStore
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pydtconv.graph.graph import Graph, Tensor
 from pydtconv.graph.plan import Plan, build_plan
-from pydtconv.graph.schedule import LossGradient, ParameterGradient, Step
+from pydtconv.graph.steps import LossGradient, ParameterGradient, Step
 from pydtconv.graph.storage import Storage, View
 from pydtconv.graph.store import ParameterStore
 from pydtconv.ops.base import Call, Pass, RunState, scratch, spec_of

@@ -22,6 +22,16 @@ def joins_channels(node: Node) -> bool:
     return bool(getattr(node.op, "concatenates", False)) and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
 
 
+def parts_of(node: Node, whole: View) -> list[View]:
+    """The parts of a concatenation's output (or of its gradient) that belong to its inputs."""
+    ld = whole.ld or whole.channels
+    parts, channel = [], whole.channel
+    for tensor in node.inputs:
+        parts.append(View(whole.home, tensor.spec, channel, ld))
+        channel += tensor.shape[-1] or 0
+    return parts
+
+
 class Layout:
     """Homes of all forward tensors.  `retained`: tensors that backward reads."""
 

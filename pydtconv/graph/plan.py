@@ -13,7 +13,8 @@ from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.graph.limit import choices, seconds_of
 from pydtconv.graph.recompute import base_of
 from pydtconv.graph.rewrite import rewrite
-from pydtconv.graph.schedule import Scheduler, Step, Updates
+from pydtconv.graph.schedule import Scheduler
+from pydtconv.graph.steps import Step, Updates
 from pydtconv.graph.storage import Storage, View, place
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.layout import joins_channels
+from pydtconv.graph.layout import joins_channels, parts_of
 from pydtconv.graph.storage import View
 from pydtconv.ops.base import Op
 
@@ -150,7 +150,7 @@ class Replays:
     def _join(self, node: Node, whole: View, scheduler: Scheduler) -> None:
         """Computes the inputs of a concatenation again in their places in it, or copies what is there already."""
         self._fresh[node.outputs[0]] = whole
-        for tensor, part in zip(node.inputs, scheduler.slices(node, whole), strict=True):
+        for tensor, part in zip(node.inputs, parts_of(node, whole), strict=True):
             here = tensor in self.needed and tensor not in self._fresh and tensor not in scheduler.layout.dense
             if here:
                 self._replay(tensor, part, scheduler)

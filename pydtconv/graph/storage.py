@@ -90,6 +90,11 @@ class View:
         return np.ndarray(shape, dtype, buffer=arena, offset=offset, strides=strides)  # type: ignore[arg-type]
 
 
+def fresh(name: str, kind: str, spec: Spec) -> View:
+    """A tensor in a storage of its own."""
+    return View(Storage(name, kind, spec.nbytes), spec)
+
+
 def place(storages: Sequence[Storage]) -> int:
     """Gives each storage its offset; returns the size of the arena in bytes."""
     order = sorted(storages, key=lambda storage: (-storage.nbytes, storage.first))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pydtconv.graph.schedule import Step
+from pydtconv.graph.steps import Step
 from pydtconv.graph.storage import View
 from pydtconv.ops.base import Cost
 

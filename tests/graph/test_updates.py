@@ -7,9 +7,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers, optimizers
-from pydtconv.graph import Executor, Memory, ParameterStore, Updates, build_plan
+from pydtconv.graph import Executor, Memory, ParameterStore, Updates, backward, build_plan
 from pydtconv.graph import plan as plan_module
-from pydtconv.graph import schedule as schedule_module
 from tests.graph.test_schedule import random_graph
 from tests.graph.toy import reference
 
@@ -87,7 +86,7 @@ CASES = [(name, {}) for name in NAMES] + [("Adam", options) for options in OPTIO
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=lambda value: value if isinstance(value, str) else str(value))
 def test_vgg16_has_the_bits_of_gradients_applied_at_the_end(name: str, options: dict, monkeypatch) -> None:
-    monkeypatch.setattr(schedule_module, "ROWS_BYTES", 1 << 18)
+    monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 18)
 
     def make():
         return getattr(optimizers, name)(**options)

@@ -4,9 +4,9 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import layers
-from pydtconv.graph import build_plan, plan, schedule
+from pydtconv.graph import backward, build_plan, plan
 from pydtconv.graph.rewrite import rewrite
-from pydtconv.graph.schedule import Updates
+from pydtconv.graph.steps import Updates
 from pydtconv.profiling import Profiler
 from pydtconv.profiling.work import bytes_of, cost_of
 from tests.graph.networks import NETWORKS
@@ -111,7 +111,7 @@ def test_what_backward_computes_again_is_told_apart():
 
 def test_gradients_that_are_computed_and_applied_by_rows_are_counted_once(monkeypatch):
     monkeypatch.setattr(plan, "LARGE_GRADIENTS", 0)
-    monkeypatch.setattr(schedule, "ROWS_BYTES", 4 << 10)
+    monkeypatch.setattr(backward, "ROWS_BYTES", 4 << 10)
     graph = trace(NETWORKS["plain"](16, 4), "plain", 16, N)
     steps = build_plan(graph, updates=Updates()).steps
     node = next(step.node for step in steps if step.rows is not None)
