@@ -11,9 +11,11 @@
  *
  * Filters are packed once per call into panels of NR channels; a block of panels stays in L2 while the pixels of a
  * chunk pass by, tile after tile, and each tile meets all panels of the block while its pixels are in L1.  A unit of
- * work is a chunk (images, or rows of an image) and a block.  Results do not depend on how the work is cut.
+ * work is a chunk (images, or rows of an image) and a block.  Results do not depend on how the work is cut; the moments
+ * of y, which forward gathers on request, are merged from those of the chunks.
  */
 #include "direct.h"
+#include "moments.h"
 
 enum {
     BLOCK_BYTES = 576 << 10, /* packed panels that are used at a time */
@@ -30,6 +32,8 @@ typedef struct {
     int64_t rows, images;            /* of a chunk: rows of one image, or whole images (rows: all of one) */
     int64_t chunks, block, blocks;   /* panels of a block, blocks of a group */
     size_t packed, segments, copied; /* bytes */
+    size_t moments, parts;           /* bytes of a thread's sums of moments, and of those of all chunks */
+    DT(moment_parts) moments_of;     /* the chunks; used where moments are wanted */
     const DT(conv_args) * args;
     const real *read;
     real *written, *filters;
@@ -40,6 +44,7 @@ typedef struct {
 typedef struct {
     dtconv_segment *segments;
     real *rows;
+    DT(moment_sums) * sums; /* NULL: not wanted */
 } scratch;
 
 /* Chunks of as much as fits into the cache, and at least some units for each thread: where images are too few for that,
@@ -85,11 +90,13 @@ static pass_state prepare(const dtconv_conv *p, int backward_data) {
     s.packed = dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
     s.segments = dtconv_round((size_t)(p->kh * p->kw) * sizeof(dtconv_segment));
     s.copied = (size_t)(DIRECT_MR * (dtconv_line(s.cr) * (int64_t)sizeof(real) + 64));
+    s.moments = backward_data ? 0 : DT(moment_sums_bytes)(s.block * DIRECT_NR);
+    s.parts = backward_data ? 0 : DT(moment_parts_bytes)(s.chunks, p->co);
     return s;
 }
 
 static size_t bytes_of(const pass_state *s) {
-    return 64 + s->packed + (size_t)dtconv_get_num_threads() * (s->segments + s->copied);
+    return 64 + s->packed + s->parts + (size_t)dtconv_get_num_threads() * (s->segments + s->copied + s->moments);
 }
 
 static const real *panel_of(const pass_state *s, int64_t group, int64_t panel) {
@@ -231,7 +238,9 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
             DT(direct_run_tile)(t, rows, n, panel_of(s, group, panel), bias ? bias + j : NULL, j);
             if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, t, rows, j, n);
+            if (own->sums) DT(moments_add)(own->sums, rows, t->c, j, j - first * DIRECT_NR, n);
         }
+        if (own->sums) DT(moments_count)(own->sums, rows);
         t = next, rows = next_count, done += next_count;
     }
 }
@@ -242,9 +251,13 @@ static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
     const int64_t cuts = dtconv_ceil_div(s->h.written, s->rows);
     const int64_t image = chunk / cuts * s->images, images = MIN(s->images, s->n - image);
     const int64_t row = chunk % cuts * s->rows, end = MIN(s->h.written, row + s->rows);
+    if (own->sums) DT(moments_begin)(own->sums);
     for (dtconv_axis_class h = {0}; DT(direct_next_class)(&s->h, row, end, &h);)
         for (dtconv_axis_class w = {0}; DT(direct_next_class)(&s->w, 0, s->w.written, &w);)
             run_class(s, group, first, last, image, images, &h, &w, own);
+    const int64_t j = first * DIRECT_NR;
+    if (own->sums)
+        DT(moments_end)(own->sums, &s->moments_of, chunk, group * s->cw + j, MIN(last * DIRECT_NR, s->cw) - j);
 }
 
 static dtconv_status run(pass_state *s, const DT(conv_args) * a, void *workspace, size_t bytes) {
@@ -254,13 +267,18 @@ static dtconv_status run(pass_state *s, const DT(conv_args) * a, void *workspace
     s->written = s->turned ? a->x : a->y;
     s->filters = (real *)(((uintptr_t)workspace + 63) / 64 * 64);
     char *memory = (char *)s->filters + s->packed;
+    const int gathers = !s->turned && a->mean;
+    if (gathers) s->moments_of = DT(moment_parts_on)(memory, s->chunks, s->groups * s->cw);
+    memory += s->parts;
 #pragma omp parallel num_threads(dtconv_get_num_threads())
     {
         pack_filters(s);
-        char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied);
-        const scratch own = {(dtconv_segment *)mine, (real *)(mine + s->segments)};
+        char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied + s->moments);
+        DT(moment_sums) sums = DT(moment_sums_on)(mine + s->segments + s->copied, s->block * DIRECT_NR);
+        const scratch own = {(dtconv_segment *)mine, (real *)(mine + s->segments), gathers ? &sums : NULL};
 #pragma omp for schedule(dynamic, 1)
         for (int64_t unit = 0; unit < s->groups * s->chunks * s->blocks; unit++) run_unit(s, unit, &own);
+        if (gathers) DT(moments_merge)(&s->moments_of, a->mean, a->variance);
     }
     return DTCONV_OK;
 }

@@ -14,6 +14,7 @@
  * panel, then M and y for all tiles of the block.  For few tiles and many channels, where U is larger than the caches
  * The micro-kernel reads V in place, rows are tiles; U is written as its packed panels.
  */
+#include "moments.h"
 #include "winograd.h"
 
 enum {
@@ -37,11 +38,18 @@ typedef struct {
     int64_t ldv, ldm, v_plane, m_plane, u_step, u_plane;
     int64_t zeros_size, shared_size, own_size, m_size, packed_size; /* elements; own: U or V of a thread */
     real *zeros, *shared, *threads;
+    int64_t moments_size, parts_size; /* elements of a thread's sums of moments, and of those of all blocks */
+    int gathers;                      /* whether moments of y are wanted */
+    DT(moment_parts) moments_of;      /* the blocks */
 } pass_state;
 
-static int64_t size_of_thread(const pass_state *s) {
+/* A thread's memory: U or V, M, the tile outside of the image, ... */
+static int64_t size_before_moments(const pass_state *s) {
     return s->own_size + s->m_size + s->packed_size + FILTER_SCRATCH + dtconv_line(s->w.co + V);
 }
+
+/* ... and sums of moments. */
+static int64_t size_of_thread(const pass_state *s) { return size_before_moments(s) + s->moments_size; }
 
 /* Sizes of blocks and of the workspace. */
 static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_filters, pass_state *s) {
@@ -74,11 +82,16 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
     s->packed_size = w->ukr->in_place ? 0 : dtconv_line(s->block * w->ci);
     s->shared_size = s->keep_tiles ? v_size : with_filters ? 0 : u_size;
     s->own_size = s->keep_tiles ? u_size : v_size;
+    if (!backward_data) {
+        s->moments_size = (int64_t)DT(moment_sums_bytes)(s->columns) / size;
+        s->parts_size = (int64_t)DT(moment_parts_bytes)(dtconv_ceil_div(w->tiles, s->block), w->co) / size;
+    }
     return DTCONV_OK;
 }
 
 static size_t bytes_of(const pass_state *s) {
-    return 64 + (size_t)(s->zeros_size + s->shared_size + s->w.threads * size_of_thread(s)) * sizeof(real);
+    return 64 +
+           (size_t)(s->zeros_size + s->shared_size + s->parts_size + s->w.threads * size_of_thread(s)) * sizeof(real);
 }
 
 /* V of tiles [first, first + count), from row `row` on. */
@@ -103,6 +116,17 @@ static void activate(const pass_state *s, int64_t j, int64_t n, real *const *pix
         if (pixels[i] != outside) DT(bias_activation_epilogue)(&finish, 0, 1, j, n, pixels[i] + j, n);
 }
 
+/* Adds channels [j, j + n) of the pixels of one tile. */
+static void gather(const pass_state *s, DT(moment_sums) * sums, int64_t j, int64_t n, real *const *pixels,
+                   const real *outside) {
+    real *inside[TRANSFORM_PIXELS];
+    int64_t count = 0;
+    for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
+        if (pixels[i] != outside) inside[count++] = pixels[i];
+    DT(moments_add)(sums, count, inside, j, 0, n);
+    DT(moments_count)(sums, count);
+}
+
 /* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j. */
 static void products(const pass_state *s, int64_t first, int64_t count, int64_t j, int64_t n, const real *v,
                      const real *u, real *m) {
@@ -115,6 +139,11 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
     const DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias,
                                         .relu = activation == DTCONV_RELU,
                                         .accumulate = w->turned && s->args->accumulate};
+    DT(moment_sums) sums = {0};
+    if (s->gathers) {
+        sums = DT(moment_sums_on)(m - s->own_size + size_before_moments(s), s->columns);
+        DT(moments_begin)(&sums);
+    }
     DT(place) at = DT(tile_place)(w, first);
     DT(tile_of_y)(w, s->y, &at, outside, (const real **)pixels[0]);
     for (int64_t i = 0; i < count; i++) {
@@ -126,7 +155,9 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
         }
         w->t->output(m + i * s->ldm, s->m_plane, j, n, now, &finish);
         if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, j, n, now, outside);
+        if (s->gathers) gather(s, &sums, j, n, now, outside);
     }
+    if (s->gathers) DT(moments_end)(&sums, &s->moments_of, first / s->block, j, n);
 }
 
 /* The functions from here to `run` are run by all threads of a team; own: the thread's own memory. */
@@ -179,7 +210,10 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
     if (bytes < bytes_of(s)) return DTCONV_WORKSPACE;
     s->zeros = dtconv_aligned(workspace);
     s->shared = s->zeros + s->zeros_size;
-    s->threads = s->shared + s->shared_size;
+    s->gathers = !s->w.turned && !transformed && s->args->mean;
+    if (s->gathers)
+        s->moments_of = DT(moment_parts_on)(s->shared + s->shared_size, dtconv_ceil_div(s->w.tiles, s->block), s->w.co);
+    s->threads = s->shared + s->shared_size + s->parts_size;
     memset(s->zeros, 0, (size_t)s->zeros_size * sizeof(real));
 #pragma omp parallel num_threads((int)s->w.threads)
     {
@@ -190,6 +224,7 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
             run_tiles_kept(s, own);
         else
             run_filters_kept(s, own);
+        if (s->gathers) DT(moments_merge)(&s->moments_of, s->args->mean, s->args->variance);
     }
     return DTCONV_OK;
 }

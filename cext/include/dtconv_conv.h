@@ -54,7 +54,8 @@ typedef struct {
     const real *bias;             /* forward: added to y; co elements or NULL */
     dtconv_activation activation; /* forward: applied to y + bias */
     real alpha;
-    int accumulate; /* backward_data: add to dx instead of overwriting it */
+    int accumulate;        /* backward_data: add to dx instead of overwriting it */
+    real *mean, *variance; /* forward, where the algorithm gathers them: of y's channels (co each); NULL: not wanted */
 } DT(conv_args);
 
 typedef dtconv_status (*DT(conv_fn))(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);

@@ -18,6 +18,8 @@ cdef extern from "dtconv_both.h" nogil:
         dtconv_activation activation
         float alpha
         int accumulate
+        float *mean
+        float *variance
     ctypedef struct dtconv_dconv_args:
         double *x
         double *w
@@ -26,6 +28,8 @@ cdef extern from "dtconv_both.h" nogil:
         dtconv_activation activation
         double alpha
         int accumulate
+        double *mean
+        double *variance
     ctypedef struct dtconv_sconv_entry:
         int (*run)(const dtconv_conv *, const dtconv_sconv_args *, void *, size_t) noexcept nogil
         size_t (*workspace)(const dtconv_conv *) noexcept nogil
@@ -99,25 +103,32 @@ cdef class Bound:
 
 def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, const real[:, :, :, :] w,
          const real[:, :, :, :] y, int64_t ldx, int64_t ldy, const real[::1] bias=None, int activation=0,
-         double alpha=0, bint accumulate=False, unsigned char[::1] workspace=None) -> Bound:
+         double alpha=0, bint accumulate=False, real[::1] mean=None, real[::1] variance=None,
+         unsigned char[::1] workspace=None) -> Bound:
     """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels."""
     cdef Bound bound = Bound()
     cdef bytes name = algorithm.encode(), which = direction.encode()
     bound.problem = problem_of(sizes, ldx, ldy)
-    bound.arrays = (x, w, y, bias, workspace)
+    bound.arrays = (x, w, y, bias, mean, variance, workspace)
     if workspace is not None and workspace.shape[0]:
         bound.workspace, bound.nbytes = &workspace[0], workspace.shape[0]
     cdef const real *bias_data = NULL
+    cdef real *mean_data = NULL
+    cdef real *variance_data = NULL
     if bias is not None:
         bias_data = &bias[0]
+    if mean is not None:
+        mean_data, variance_data = &mean[0], &variance[0]
     if real is float:
         bound.s = dtconv_sconv_args(<float *> &x[0, 0, 0, 0], <float *> &w[0, 0, 0, 0], <float *> &y[0, 0, 0, 0],
-                                    bias_data, <dtconv_activation> activation, alpha, accumulate)
+                                    bias_data, <dtconv_activation> activation, alpha, accumulate, mean_data,
+                                    variance_data)
         bound.s_entry = dtconv_sconv_find(name, which)
     else:
         bound.is_double = True
         bound.d = dtconv_dconv_args(<double *> &x[0, 0, 0, 0], <double *> &w[0, 0, 0, 0], <double *> &y[0, 0, 0, 0],
-                                    bias_data, <dtconv_activation> activation, alpha, accumulate)
+                                    bias_data, <dtconv_activation> activation, alpha, accumulate, mean_data,
+                                    variance_data)
         bound.d_entry = dtconv_dconv_find(name, which)
     return bound
 

@@ -12,6 +12,7 @@ from pydtconv._ext import conv as ext
 from pydtconv._ext import ukr
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import choose, supported, workspace_bytes
+from pydtconv.conv.table import TABLE
 
 #: codes of dtconv_activation, by kind
 ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
@@ -87,15 +88,17 @@ def bind(
     activation: str | None = None,
     alpha: float = 0.0,
     accumulate: bool = False,
+    moments: tuple[np.ndarray, np.ndarray] | None = None,
     workspace: np.ndarray | None = None,
 ) -> Callable[..., int]:
     """A pass of p bound to its arrays: a callable that allocates nothing; run it with `run`.
 
     x (n, ih, iw, ci), w (kh, kw, ci // groups, co), y (n, oh, ow, co), or their gradients; the pass's own output among
     them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue
-    of forward.  accumulate: add to dx (backward_data).  workspace: uint8, at least workspace_bytes(...) with the
-    threads set when it runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that
-    does not fit.
+    of forward.  accumulate: add to dx (backward_data).  moments: mean and variance (co,) each of y over all pixels, to
+    be written by a forward whose row of the table says that it gathers them.  workspace: uint8, at least
+    workspace_bytes(...) with the threads set when it runs; None: it is passed in each call.  Raises ValueError or
+    TypeError naming the array that does not fit.
     """
     supported(p, direction, algorithm)
     names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[
@@ -116,9 +119,31 @@ def bind(
         raise ValueError(f"bias and activation: expected none in {direction}, they belong to forward")
     if accumulate and direction != "backward_data":
         raise ValueError(f"accumulate: expected False in {direction}, only backward_data adds to its output")
+    mean, variance = moments or (None, None)
+    if mean is not None and variance is not None:
+        if direction != "forward" or not TABLE[algorithm].gathers:
+            raise ValueError(f"moments: expected none for {direction} of {algorithm}, which does not gather them")
+        for value, name in ((mean, "mean"), (variance, "variance")):
+            check_array(value, name, (p.co,), p.dtype)
+            check_dense(value, name)
+            check_output(value, name, inputs)
     check_output((x, w, y)[names.index("out")], "out", inputs)
     bound: Callable[..., int] = ext.bind(
-        p.sizes, algorithm, direction, x, w, y, ldx, ldy, bias, ACTIVATIONS[activation], alpha, accumulate, workspace
+        p.sizes,
+        algorithm,
+        direction,
+        x,
+        w,
+        y,
+        ldx,
+        ldy,
+        bias,
+        ACTIVATIONS[activation],
+        alpha,
+        accumulate,
+        mean,
+        variance,
+        workspace,
     )
     return bound
 

@@ -19,6 +19,7 @@ class Algorithm:
     """One row: the passes it has, when it can be used, and what it is expected to cost.
 
     supports(p): None, or the reason why not.  work(p, direction): what the cost model counts.
+    gathers: whether forward can gather mean and variance of y on the way out.
     rounding: how many times its rounding errors may be those of the sum of products; above 1 it is left out where
     `config.set_conv_precision("strict")` is in force.
     """
@@ -28,6 +29,7 @@ class Algorithm:
     supports: Callable[[ConvProblem], str | None]
     work: Callable[[ConvProblem, str], estimates.Work]
     rounding: float = 1.0
+    gathers: bool = False
 
     def reason(self, p: ConvProblem, direction: str) -> str | None:
         """None where this algorithm can do this pass of p, else why not."""
@@ -79,7 +81,7 @@ TABLE: dict[str, Algorithm] = {
         Algorithm("reindex", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
         Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
         Algorithm("depthwise", DIRECTIONS, _one_channel_per_group, estimates.work_of_depthwise),
-        Algorithm("direct", DIRECTIONS, _multiplies_matrices, estimates.work_of_direct),
-        Algorithm("winograd", DIRECTIONS, _three_by_three, estimates.work_of_winograd, rounding=10.0),
+        Algorithm("direct", DIRECTIONS, _multiplies_matrices, estimates.work_of_direct, gathers=True),
+        Algorithm("winograd", DIRECTIONS, _three_by_three, estimates.work_of_winograd, rounding=10.0, gathers=True),
     )
 }

@@ -43,7 +43,9 @@ def sources_of(node: Node) -> list[Tensor]:
 def replayable(graph: Graph, tensor: Tensor) -> bool:
     """Whether the tensor can be computed twice in a step."""
     node = tensor.node
-    if node is None or len(node.outputs) != 1 or node.op.is_view or tensor in graph.outputs.values():
+    if node is None or node.op.is_view or tensor in graph.outputs.values():
+        return False
+    if len(node.outputs) - node.op.auxiliary != 1 or tensor is not node.outputs[0]:
         return False
     if joins_channels(node):
         return True

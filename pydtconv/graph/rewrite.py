@@ -5,6 +5,7 @@ Patterns, each a node with a single consumer:
  - convolution or dense + bias -> the same operator with a third input;
  - anything with an `activation` attribute + activation -> the activation as that attribute;
  - ReLU + maximum pooling -> pooling + ReLU, when gradients are wanted: the larger of the two results is not kept then;
+ - batch normalization of what convolutions compute: these gather the statistics (graph/moments.py);
  - softmax or sigmoid + cross-entropy of probabilities -> one stable operator with both results;
  - transpose + transpose -> one, or nothing where they cancel; before that, transposes sink below element-wise
    operators, so that those of a channels_first model meet.
@@ -16,6 +17,7 @@ import dataclasses
 from typing import Any
 
 from pydtconv.graph.graph import Graph, Node, Tensor
+from pydtconv.graph.moments import share_moments
 from pydtconv.ops import FUSABLE, Activation, Add, Bias, Maximum, Minimum, Multiply, Op, Subtract
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.losses import CrossEntropy
@@ -35,6 +37,8 @@ def rewrite(graph: Graph) -> None:
     if graph.loss is not None:
         pool_before_relu(graph)
     fuse_loss(graph)
+    if graph.training:
+        share_moments(graph)
 
 
 def consumers(graph: Graph) -> dict[Tensor, list[Node]]:

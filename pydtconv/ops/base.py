@@ -135,6 +135,8 @@ class Op:
     replay_inputs: ClassVar[tuple[int, ...] | None] = None
     #: arrays of `saves` that `recompute` writes: where the output is recomputed, forward may find them absent
     replay_saves: ClassVar[tuple[str, ...]] = ()
+    #: outputs, the last ones, that nobody differentiates or keeps; `recompute` leaves them out
+    auxiliary: ClassVar[int] = 0
     #: input of which `backward_rows` computes some rows of the gradient at a time
     splits: ClassVar[int | None] = None
     #: inputs that must be dense even where others need not (filters)

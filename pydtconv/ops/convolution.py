@@ -18,7 +18,9 @@ from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.functional import ACTIVATIONS, bind, pixel_stride, run, scratch
 from pydtconv.conv.problem import ConvProblem, pair
 from pydtconv.conv.selection import Choice, choose, variant_of, workspace_bytes
-from pydtconv.ops.base import Call, Cost, Op, Pass, Retained, Spec, in_parts
+from pydtconv.conv.table import TABLE
+from pydtconv.ops.base import Call, Cost, Op, Pass, Retained, Spec, in_parts, spec_of
+from pydtconv.ops.moments import moments_in, moments_spec, statistics, statistics_workspace
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
 
@@ -78,7 +80,7 @@ class ConvBase(Op):
         """The algorithm of each direction of the convolution: forward, backward_data, backward_weights."""
         return {direction: choice.algorithm for direction, choice in self.choices(x, w).items()}
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         x, w = self._check(inputs)
         p = self.problem(x, w)
         return Spec((x.shape[0], *self._output_shape(p)[1:]), x.dtype)
@@ -113,6 +115,8 @@ class ConvBase(Op):
         names = self.algorithms_for(x, w)
         directions = self.passes[:1] if direction == "forward" else self.passes[1:]
         need = max(workspace_bytes(p, which, names[which]) for which in directions)
+        if direction == "forward" and self.auxiliary and not TABLE[names["forward"]].gathers:
+            need = max(need, statistics_workspace(Spec(p.y_shape, p.dtype)))
         if direction == "backward" and len(inputs) == 3:
             need = max(need, ext.bias_backward_workspace(inputs[2].size, x.dtype == "float64"))
         return need
@@ -132,18 +136,27 @@ class ConvBase(Op):
     def forward(self, p: Pass) -> Call:
         problem = self._problem_of(p.x[0], p.x[1])
         name = self._algorithm(problem, "forward")
-        call = bind(
-            problem,
-            "forward",
-            name,
-            p.x[0],
-            self._filters(problem, p.x[1]),
-            p.y[0],
-            bias=p.x[2] if len(p.x) > 2 else None,
-            activation=self.activation,
-            alpha=self.alpha,
-        )
-        return in_order({"forward": call}, p, workspace_bytes(problem, "forward", name))
+        wanted = moments_in(p.y[1]) if len(p.y) > 1 else None
+        gathers = wanted is not None and TABLE[name].gathers
+        calls: dict[str, Callable[..., int]] = {
+            "forward": bind(
+                problem,
+                "forward",
+                name,
+                p.x[0],
+                self._filters(problem, p.x[1]),
+                p.y[0],
+                bias=p.x[2] if len(p.x) > 2 else None,
+                activation=self.activation,
+                alpha=self.alpha,
+                moments=wanted if gathers else None,
+            )
+        }
+        need = workspace_bytes(problem, "forward", name)
+        if wanted is not None and not gathers:
+            calls["forward_moments"] = statistics(p.y[0], *wanted)
+            need = max(need, statistics_workspace(spec_of(p.y[0])))
+        return in_order(calls, p, need)
 
     def backward(self, p: Pass) -> Call:
         dy, dx, dw = p.dy[0], p.dx[0], p.dx[1]
@@ -221,9 +234,23 @@ def no_fit(op: Op, expected: str, got: object) -> ValueError:
 
 @dataclass(frozen=True)
 class Conv(ConvBase):
-    """y = act(conv(x, w) + b); x (n, h, w, ci), w (kh, kw, ci // groups, co), b (co,)."""
+    """y = act(conv(x, w) + b); x (n, h, w, ci), w (kh, kw, ci // groups, co), b (co,).
+
+    moments: also mean and biased variance of y over all pixels, as an output (2, 1, 1, co) that is not differentiated.
+    Where the algorithm can, they are gathered from each block of y while it is in cache.
+    """
 
     groups: int = 1
+    moments: bool = False
+
+    @property
+    def auxiliary(self) -> int:  # type: ignore[override]
+        return int(self.moments)
+
+    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        y = super().infer(*inputs)
+        assert isinstance(y, Spec)
+        return (y, moments_spec(y)) if self.moments else y
 
     def problem(self, x: Spec, w: Spec) -> ConvProblem:
         n, h, width, ci = sizes_of(self, x, "x")

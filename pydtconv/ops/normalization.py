@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv._ext import norm
 from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
+from pydtconv.ops.moments import moments_in, moments_spec
 from pydtconv.ops.rows import adds, carve, carved_bytes, check_float, rows_of
 
 #: codes of `dtconv_activation`
@@ -34,14 +35,15 @@ class Synchronizer(Protocol):
 class BatchNorm(Op):
     """y = act(gamma * (x - mean) / sqrt(variance + epsilon) + beta) over the last axis (Ioffe and Szegedy 2015).
 
-    Inputs: x (..., c), gamma (c) if `scale`, beta (c) if `center`, moving_mean (c), moving_variance (c).
+    Inputs: x (..., c), gamma (c) if `scale`, beta (c) if `center`, moving_mean (c), moving_variance (c), and if `given`
+    the moments of x (2, 1, 1, c) (see ops/moments.py).
     In a training pass, unless `frozen`, mean and biased variance are those of x and the moving ones are updated:
     moving = moving * momentum + batch * (1 - momentum).  Otherwise the moving ones are used.
     synchronized: the statistics are those of the global batch, by the run's Synchronizer, where there is one.
 
-    Passes over memory: training forward reads x twice (statistics, application) and writes y, otherwise x is read once
-    and y may take x's place.  Backward reads x and dy twice and writes dx, which may take dy's place; "sigmoid" and
-    "tanh" read y as well.
+    Passes over memory: training forward reads x twice (for statistics that are not given, to apply them) and writes y,
+    otherwise x is read once and y may take x's place.  Backward reads x and dy twice and writes dx, which may take dy's
+    place; "sigmoid" and "tanh" read y as well.
     """
 
     epsilon: float = 1e-3
@@ -52,6 +54,7 @@ class BatchNorm(Op):
     center: bool = True
     frozen: bool = False
     synchronized: bool = False
+    given: bool = False
 
     inplace = (0,)
     inplace_backward = (0,)
@@ -71,7 +74,7 @@ class BatchNorm(Op):
 
     @property
     def nondifferentiable(self) -> tuple[int, ...]:  # type: ignore[override]
-        return self._state
+        return (*self._state, *[self._state[1] + 1] * self.given)
 
     def infer(self, *inputs: Spec) -> Spec:
         if self.activation not in ACTIVATION_CODES:
@@ -79,13 +82,16 @@ class BatchNorm(Op):
                 f"BatchNorm: expected an activation of {', '.join(map(str, ACTIVATION_CODES))}, got {self.activation!r}"
             )
         wanted = ["x", *["gamma"] * self.scale, *["beta"] * self.center, "moving_mean", "moving_variance"]
+        wanted += ["moments"] * self.given
         if len(inputs) != len(wanted):
             raise ValueError(f"BatchNorm: expected the inputs {', '.join(wanted)}, got {len(inputs)} inputs")
         x = inputs[0]
         if not x.shape:
             raise ValueError("BatchNorm: x must have at least one dimension, got a scalar")
         check_float("BatchNorm", "x", x.dtype)
-        for name, spec in zip(wanted[1:], inputs[1:], strict=True):
+        if self.given and inputs[-1] != moments_spec(x):
+            raise ValueError(f"BatchNorm: expected moments of {moments_spec(x)}, got {inputs[-1]}")
+        for name, spec in list(zip(wanted, inputs, strict=True))[1 : self._state[1] + 1]:
             if spec.shape != x.shape[-1:] or spec.dtype != x.dtype:
                 raise ValueError(
                     f"BatchNorm: {name} must have shape {x.shape[-1:]} and dtype {x.dtype} because x has {x.shape}, "
@@ -118,6 +124,7 @@ class BatchNorm(Op):
         assert p.workspace is not None
         run_state = p.run
         (variance,), rest = carve(p.workspace, 1, x.shape[1], x.dtype)
+        moments = moments_in(p.x[-1]) if self.given else None
         application = (x, mean, scale, beta, code, self.alpha, y)
 
         def infer() -> None:
@@ -126,7 +133,10 @@ class BatchNorm(Op):
             norm.batchnorm_apply(*application)
 
         def train() -> None:
-            norm.batchnorm_statistics(x, mean, variance, rest)
+            if moments is None:
+                norm.batchnorm_statistics(x, mean, variance, rest)
+            else:
+                mean[...], variance[...] = moments
             if self.synchronized and run_state.synchronizer is not None:
                 run_state.synchronizer.moments(mean, variance, x.shape[0])
             norm.batchnorm_scale(variance, gamma, self.epsilon, inverse, scale)

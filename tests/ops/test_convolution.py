@@ -55,6 +55,26 @@ def test_fused_activation(activation):
         )
 
 
+@pytest.mark.parametrize("algorithm", ["direct", "winograd", "im2col", "convgemm"])
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+def test_moments(algorithm, activation):
+    """Gathered on the way out, or by a sweep of their own where the algorithm cannot."""
+
+    def forward(x, w, b):
+        y = reference.forward(x, w, padding=((1, 1), (1, 1)), bias=b)
+        y = {None: y, "relu": np.maximum(y, 0), "tanh": np.tanh(y)}[activation]
+        return y, np.stack([y.mean((0, 1, 2)), y.var((0, 1, 2))]).reshape(2, 1, 1, -1)
+
+    check_op(
+        Conv(1, "same", activation=activation, algorithm={"forward": algorithm}, moments=True),
+        normal(3, 9, 10, 5),
+        normal(3, 3, 5, 35, seed=2),
+        normal(35, seed=3),
+        reference=forward,
+        rtol=1e-4 if algorithm == "winograd" else 2e-5,
+    )
+
+
 def depthwise_reference(x, w):
     return reference.forward(x, w.reshape(*w.shape[:2], 1, -1), (1, 2), SIDES, groups=x.shape[3])
 

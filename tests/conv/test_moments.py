@@ -1,0 +1,74 @@
+"""Mean and variance that forward passes gather from what they write."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from pydtconv import config
+from pydtconv.conv import ConvProblem, workspace_bytes
+from pydtconv.conv.functional import bind, run
+from pydtconv.conv.table import TABLE
+
+GATHERING = [name for name, row in TABLE.items() if row.gathers]
+
+PROBLEMS = [
+    partial(ConvProblem, 3, 9, 9, 5, 7, 3, padding="same"),
+    partial(ConvProblem, 2, 13, 11, 16, 64, 3, padding="same"),
+    partial(ConvProblem, 1, 20, 20, 64, 130, 3),
+    partial(ConvProblem, 40, 4, 4, 256, 512, 3, padding="same"),  # tiles are kept, filters pass by
+    partial(ConvProblem, 5, 56, 56, 8, 24, 3, padding="same"),
+    partial(ConvProblem, 4, 8, 8, 33, 70, 1),
+    partial(ConvProblem, 600, 1, 1, 64, 300, 1),
+    partial(ConvProblem, 2, 23, 23, 3, 50, 7, strides=2, padding="same"),
+    partial(ConvProblem, 2, 10, 10, 8, 12, 3, padding="same", groups=2),
+    partial(ConvProblem, 2, 1, 6, 3, 4, (3, 1), padding="same"),
+    partial(ConvProblem, 1, 3, 3, 4, 5, 3),
+]
+
+
+def gathered(p: ConvProblem, algorithm: str, offset: float):
+    """y, its mean and its variance; the workspace is exactly what was asked for."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(p.x_shape).astype(p.dtype)
+    w = rng.standard_normal(p.w_shape).astype(p.dtype)
+    bias = np.full(p.co, offset, p.dtype)
+    y, mean, variance = (np.full(shape, np.nan, p.dtype) for shape in (p.y_shape, p.co, p.co))
+    nbytes = workspace_bytes(p, "forward", algorithm)
+    memory = np.full(nbytes + 4096, 0xA5, np.uint8)
+    run(bind(p, "forward", algorithm, x, w, y, bias=bias, moments=(mean, variance), workspace=memory[:nbytes]))
+    assert (memory[nbytes:] == 0xA5).all()
+    return y, mean, variance
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("algorithm", GATHERING)
+@pytest.mark.parametrize("make", PROBLEMS)
+def test_moments_are_those_of_what_was_written(make, algorithm, dtype, threads):
+    """Also where the mean is a thousand times the deviation: nothing cancels."""
+    p = make(dtype=dtype)
+    if TABLE[algorithm].reason(p, "forward"):
+        pytest.skip("not this algorithm's")
+    config.set_num_threads(threads)
+    rounding = 1e-4 if dtype == "float32" else 1e-12
+    for offset in (0.0, 1e4):
+        y, mean, variance = gathered(p, algorithm, offset)
+        rows = y.astype("longdouble").reshape(-1, p.co)
+        deviation = rows.std(0).max()
+        assert np.abs(mean - rows.mean(0)).max() <= rounding * deviation + np.finfo(dtype).eps * offset
+        np.testing.assert_allclose(variance, rows.var(0), rtol=rounding, atol=rounding * deviation**2)
+        again = gathered(p, algorithm, offset)
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(again, (y, mean, variance), strict=True))
+
+
+def test_refused_where_they_cannot_be_gathered():
+    p = ConvProblem(1, 4, 4, 2, 3, 3)
+    x, w, y = (np.zeros(shape, "float32") for shape in (p.x_shape, p.w_shape, p.y_shape))
+    moments = np.zeros(3, "float32"), np.zeros(3, "float32")
+    with pytest.raises(ValueError, match="moments: expected none for forward of im2col"):
+        bind(p, "forward", "im2col", x, w, y, moments=moments)
+    with pytest.raises(ValueError, match="moments: expected none for backward_data of direct"):
+        bind(p, "backward_data", "direct", x, w, y, moments=moments)
+    with pytest.raises(ValueError, match=r"variance: expected shape \(3,\), got \(2,\)"):
+        bind(p, "forward", "direct", x, w, y, moments=(moments[0], moments[1][:2]))
