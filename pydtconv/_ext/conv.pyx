@@ -1,35 +1,19 @@
 """Convolution passes bound to arrays."""
 from libc.stdint cimport int64_t
 
+from pydtconv._ext.dtconv_conv cimport (
+    dtconv_activation,
+    dtconv_conv,
+    dtconv_dconv_args,
+    dtconv_sconv_args,
+    problem_of,
+)
+
 ctypedef fused real:
     float
     double
 
 cdef extern from "dtconv_both.h" nogil:
-    ctypedef struct dtconv_conv:
-        int64_t n, ih, iw, ci, oh, ow, co, kh, kw, sh, sw, dil_h, dil_w, pad_t, pad_l, groups, ldx, ldy
-    ctypedef enum dtconv_activation:
-        pass
-    ctypedef struct dtconv_sconv_args:
-        float *x
-        float *w
-        float *y
-        const float *bias
-        dtconv_activation activation
-        float alpha
-        int accumulate
-        float *mean
-        float *variance
-    ctypedef struct dtconv_dconv_args:
-        double *x
-        double *w
-        double *y
-        const double *bias
-        dtconv_activation activation
-        double alpha
-        int accumulate
-        double *mean
-        double *variance
     ctypedef struct dtconv_sconv_entry:
         int (*run)(const dtconv_conv *, const dtconv_sconv_args *, void *, size_t) noexcept nogil
         size_t (*workspace)(const dtconv_conv *) noexcept nogil
@@ -47,15 +31,6 @@ cdef extern from "dtconv_both.h" nogil:
                                    double *, void *, size_t)
     size_t dtconv_sconv_bias_backward_workspace(int64_t co)
     size_t dtconv_dconv_bias_backward_workspace(int64_t co)
-
-
-cdef dtconv_conv problem_of(tuple sizes, int64_t ldx, int64_t ldy):
-    """sizes: n ih iw ci oh ow co kh kw sh sw dil_h dil_w pad_t pad_l groups."""
-    cdef dtconv_conv p
-    (p.n, p.ih, p.iw, p.ci, p.oh, p.ow, p.co, p.kh, p.kw, p.sh, p.sw, p.dil_h, p.dil_w, p.pad_t, p.pad_l,
-     p.groups) = sizes
-    p.ldx, p.ldy = ldx, ldy
-    return p
 
 
 def exists(str algorithm, str direction) -> bool:

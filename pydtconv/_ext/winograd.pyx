@@ -1,31 +1,19 @@
 """Winograd's convolution: size of tiles, filters that are transformed ahead."""
 from libc.stdint cimport int64_t
 
+from pydtconv._ext.dtconv_conv cimport (
+    dtconv_activation,
+    dtconv_conv,
+    dtconv_dconv_args,
+    dtconv_sconv_args,
+    problem_of,
+)
+
 ctypedef fused real:
     float
     double
 
 cdef extern from "dtconv_both.h" nogil:
-    ctypedef struct dtconv_conv:
-        int64_t n, ih, iw, ci, oh, ow, co, kh, kw, sh, sw, dil_h, dil_w, pad_t, pad_l, groups, ldx, ldy
-    ctypedef enum dtconv_activation:
-        pass
-    ctypedef struct dtconv_sconv_args:
-        float *x
-        float *w
-        float *y
-        const float *bias
-        dtconv_activation activation
-        float alpha
-        int accumulate
-    ctypedef struct dtconv_dconv_args:
-        double *x
-        double *w
-        double *y
-        const double *bias
-        dtconv_activation activation
-        double alpha
-        int accumulate
     int dtconv_swinograd_tile(int64_t oh, int64_t ow)
     size_t dtconv_swinograd_filters_bytes(const dtconv_conv *, int)
     size_t dtconv_dwinograd_filters_bytes(const dtconv_conv *, int)
@@ -37,15 +25,6 @@ cdef extern from "dtconv_both.h" nogil:
                                       size_t)
     int dtconv_dwinograd_with_filters(const dtconv_conv *, int, const dtconv_dconv_args *, const double *, void *,
                                       size_t)
-
-
-cdef dtconv_conv problem_of(tuple sizes, int64_t ldx, int64_t ldy):
-    """sizes: n ih iw ci oh ow co kh kw sh sw dil_h dil_w pad_t pad_l groups."""
-    cdef dtconv_conv p
-    p.n, p.ih, p.iw, p.ci, p.oh, p.ow, p.co, p.kh, p.kw = sizes[:9]
-    p.sh, p.sw, p.dil_h, p.dil_w, p.pad_t, p.pad_l, p.groups = sizes[9:]
-    p.ldx, p.ldy = ldx, ldy
-    return p
 
 
 def tile(int64_t oh, int64_t ow) -> int:
@@ -98,10 +77,10 @@ def run(tuple sizes, bint backward_data, const real[:, :, :, :] x, const real[::
     with nogil:
         if real is float:
             s = dtconv_sconv_args(<float *> &x[0, 0, 0, 0], NULL, <float *> &y[0, 0, 0, 0], bias_data,
-                                  <dtconv_activation> activation, alpha, accumulate)
+                                  <dtconv_activation> activation, alpha, accumulate, NULL, NULL)
             status = dtconv_swinograd_with_filters(&p, backward_data, &s, &u[0], &workspace[0], workspace.shape[0])
         else:
             d = dtconv_dconv_args(<double *> &x[0, 0, 0, 0], NULL, <double *> &y[0, 0, 0, 0], bias_data,
-                                  <dtconv_activation> activation, alpha, accumulate)
+                                  <dtconv_activation> activation, alpha, accumulate, NULL, NULL)
             status = dtconv_dwinograd_with_filters(&p, backward_data, &d, &u[0], &workspace[0], workspace.shape[0])
     return status

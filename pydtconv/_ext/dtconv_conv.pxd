@@ -1,0 +1,37 @@
+"""The structures of cext/include/dtconv_conv.h that more than one module hands over."""
+from libc.stdint cimport int64_t
+
+cdef extern from "dtconv_both.h" nogil:
+    ctypedef struct dtconv_conv:
+        int64_t n, ih, iw, ci, oh, ow, co, kh, kw, sh, sw, dil_h, dil_w, pad_t, pad_l, groups, ldx, ldy
+    ctypedef enum dtconv_activation:
+        pass
+    ctypedef struct dtconv_sconv_args:
+        float *x
+        float *w
+        float *y
+        const float *bias
+        dtconv_activation activation
+        float alpha
+        int accumulate
+        float *mean
+        float *variance
+    ctypedef struct dtconv_dconv_args:
+        double *x
+        double *w
+        double *y
+        const double *bias
+        dtconv_activation activation
+        double alpha
+        int accumulate
+        double *mean
+        double *variance
+
+
+cdef inline dtconv_conv problem_of(tuple sizes, int64_t ldx, int64_t ldy):
+    """sizes: n ih iw ci oh ow co kh kw sh sw dil_h dil_w pad_t pad_l groups."""
+    cdef dtconv_conv p
+    p.n, p.ih, p.iw, p.ci, p.oh, p.ow, p.co, p.kh, p.kw = sizes[:9]
+    p.sh, p.sw, p.dil_h, p.dil_w, p.pad_t, p.pad_l, p.groups = sizes[9:]
+    p.ldx, p.ldy = ldx, ldy
+    return p
