@@ -8,6 +8,7 @@ is decoupled, 0 for none; lr is the learning rate of this step.
 from cython cimport floating
 from libc.stdint cimport int64_t
 
+from pydtconv._ext.arrays cimport vector
 from pydtconv._ext.status cimport check
 
 cdef extern from "dtconv_both.h" nogil:
@@ -16,31 +17,31 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_smomentum(int64_t, float *, const float *, float *, double, double, int, double)
     int dtconv_dmomentum(int64_t, double *, const double *, double *, double, double, int, double)
     int dtconv_srmsprop(int64_t, float *, const float *, float *, float *, float *, double, double, double, double,
-        double)
-    int dtconv_drmsprop(int64_t, double *, const double *, double *, double *, double *, double, double, double,
-        double, double)
+                        double)
+    int dtconv_drmsprop(int64_t, double *, const double *, double *, double *, double *, double, double, double, double,
+                        double)
     int dtconv_sadam(int64_t, float *, const float *, float *, float *, float *, double, double, double, double,
-        int64_t, double)
+                     int64_t, double)
     int dtconv_dadam(int64_t, double *, const double *, double *, double *, double *, double, double, double, double,
-        int64_t, double)
+                     int64_t, double)
     int dtconv_snadam(int64_t, float *, const float *, float *, float *, double, double, double, double, int64_t,
-        double, double)
+                      double, double)
     int dtconv_dnadam(int64_t, double *, const double *, double *, double *, double, double, double, double, int64_t,
-        double, double)
+                      double, double)
     int dtconv_sadagrad(int64_t, float *, const float *, float *, double, double, double)
     int dtconv_dadagrad(int64_t, double *, const double *, double *, double, double, double)
     int dtconv_sadadelta(int64_t, float *, const float *, float *, float *, double, double, double, double)
     int dtconv_dadadelta(int64_t, double *, const double *, double *, double *, double, double, double, double)
     int dtconv_sadamax(int64_t, float *, const float *, float *, float *, double, double, double, double, int64_t,
-        double)
+                       double)
     int dtconv_dadamax(int64_t, double *, const double *, double *, double *, double, double, double, double, int64_t,
-        double)
+                       double)
     int dtconv_slion(int64_t, float *, const float *, float *, double, double, double, double)
     int dtconv_dlion(int64_t, double *, const double *, double *, double, double, double, double)
-    int dtconv_sftrl(int64_t, float *, const float *, float *, float *, double, double, double, double, double,
-        double, double)
+    int dtconv_sftrl(int64_t, float *, const float *, float *, float *, double, double, double, double, double, double,
+                     double)
     int dtconv_dftrl(int64_t, double *, const double *, double *, double *, double, double, double, double, double,
-        double, double)
+                     double, double)
     int dtconv_ssquared_norm(int64_t, const float *, double *)
     int dtconv_dsquared_norm(int64_t, const double *, double *)
     int dtconv_sscale(int64_t, float *, double)
@@ -55,29 +56,22 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_dhas_nonfinite(int64_t, const double *, int *)
 
 
-cdef int same_length(int64_t n, str name, int64_t other) except -1:
-    if n != other:
-        raise ValueError(f"{name}: expected {n} elements as params have, got {other}")
+cdef int same_lengths(int64_t n, str first, dict lengths) except -1:
+    for name, length in lengths.items():
+        if length != n:
+            raise ValueError(f"{name}: expected {n} elements, as many as {first}, got {length}")
     return 0
-
-
-cdef inline floating *optional(floating[::1] array) noexcept:
-    return NULL if array is None or array.shape[0] == 0 else &array[0]
 
 
 def sgd(floating[::1] params, const floating[::1] grads, double lr, double weight_decay=0):
     """w -= lr g.  Moves 3 reals per parameter.  (w: params, g: grads)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_ssgd(n, &params[0], &grads[0], lr, weight_decay)
+            check(dtconv_ssgd(n, &params[0], &grads[0], lr, weight_decay))
         else:
-            status = dtconv_dsgd(n, &params[0], &grads[0], lr, weight_decay)
-    check(status)
+            check(dtconv_dsgd(n, &params[0], &grads[0], lr, weight_decay))
 
 
 def momentum(floating[::1] params, const floating[::1] grads, floating[::1] velocity, double lr, double momentum,
@@ -85,17 +79,12 @@ def momentum(floating[::1] params, const floating[::1] grads, floating[::1] velo
     """v = momentum v - lr g; w += v, or with nesterov w += momentum v - lr g.  5 reals.  (w: params, g: grads, v:
     velocity)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "velocity", velocity.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "velocity": velocity.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_smomentum(n, &params[0], &grads[0], &velocity[0], lr, momentum, nesterov, weight_decay)
+            check(dtconv_smomentum(n, &params[0], &grads[0], &velocity[0], lr, momentum, nesterov, weight_decay))
         else:
-            status = dtconv_dmomentum(n, &params[0], &grads[0], &velocity[0], lr, momentum, nesterov, weight_decay)
-    check(status)
+            check(dtconv_dmomentum(n, &params[0], &grads[0], &velocity[0], lr, momentum, nesterov, weight_decay))
 
 
 def rmsprop(floating[::1] params, const floating[::1] grads, floating[::1] velocity, double lr, double rho,
@@ -105,25 +94,16 @@ def rmsprop(floating[::1] params, const floating[::1] grads, floating[::1] veloc
     u = lr g / sqrt(d + epsilon); with momentum (momentums given): m = momentum m + u, w -= m, else w -= u. 5 reals,
     2 more for each of average and velocity.  (w: params, g: grads, v: velocity)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "velocity", velocity.shape[0])
-    if average_grads is not None:
-        same_length(n, "average_grads", average_grads.shape[0])
-    if momentums is not None:
-        same_length(n, "momentums", momentums.shape[0])
-    cdef floating *p_average = optional(average_grads)
-    cdef floating *p_velocity = optional(momentums)
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "velocity": velocity.shape[0],
+                               "average_grads": n if average_grads is None else average_grads.shape[0],
+                               "momentums": n if momentums is None else momentums.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_srmsprop(n, &params[0], &grads[0], &velocity[0], p_average, p_velocity, lr, rho, momentum,
-                                     epsilon, weight_decay)
+            check(dtconv_srmsprop(n, &params[0], &grads[0], &velocity[0], vector(average_grads), vector(momentums), lr,
+                                  rho, momentum, epsilon, weight_decay))
         else:
-            status = dtconv_drmsprop(n, &params[0], &grads[0], &velocity[0], p_average, p_velocity, lr, rho, momentum,
-                                     epsilon, weight_decay)
-    check(status)
+            check(dtconv_drmsprop(n, &params[0], &grads[0], &velocity[0], vector(average_grads), vector(momentums), lr,
+                                  rho, momentum, epsilon, weight_decay))
 
 
 def adam(floating[::1] params, const floating[::1] grads, floating[::1] m, floating[::1] v, double lr, double beta_1,
@@ -132,23 +112,15 @@ def adam(floating[::1] params, const floating[::1] grads, floating[::1] m, float
     -= lr sqrt(1 - beta_2^t) / (1 - beta_1^t) m / (sqrt(v^) + epsilon).  7 reals, 9 with amsgrad.  (w: params, g:
     grads)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "m", m.shape[0])
-    same_length(n, "v", v.shape[0])
-    if v_hat is not None:
-        same_length(n, "v_hat", v_hat.shape[0])
-    cdef floating *p_largest = optional(v_hat)
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "m": m.shape[0], "v": v.shape[0],
+                               "v_hat": n if v_hat is None else v_hat.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_sadam(n, &params[0], &grads[0], &m[0], &v[0], p_largest, lr, beta_1, beta_2, epsilon,
-                                  step, weight_decay)
+            check(dtconv_sadam(n, &params[0], &grads[0], &m[0], &v[0], vector(v_hat), lr, beta_1, beta_2, epsilon, step,
+                               weight_decay))
         else:
-            status = dtconv_dadam(n, &params[0], &grads[0], &m[0], &v[0], p_largest, lr, beta_1, beta_2, epsilon,
-                                  step, weight_decay)
-    check(status)
+            check(dtconv_dadam(n, &params[0], &grads[0], &m[0], &v[0], vector(v_hat), lr, beta_1, beta_2, epsilon, step,
+                               weight_decay))
 
 
 def nadam(floating[::1] params, const floating[::1] grads, floating[::1] m, floating[::1] v, double lr, double beta_1,
@@ -157,37 +129,26 @@ def nadam(floating[::1] params, const floating[::1] grads, floating[::1] m, floa
     included); m^ = u_{t+1} m / (1 - u_product u_{t+1}) + (1 - u_t) g / (1 - u_product); v^ = v / (1 - beta_2^t); w
     -= lr m^ / (sqrt(v^) + epsilon).  7 reals.  (w: params, g: grads)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "m", m.shape[0])
-    same_length(n, "v", v.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "m": m.shape[0], "v": v.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_snadam(n, &params[0], &grads[0], &m[0], &v[0], lr, beta_1, beta_2, epsilon, step,
-                                   u_product, weight_decay)
+            check(dtconv_snadam(n, &params[0], &grads[0], &m[0], &v[0], lr, beta_1, beta_2, epsilon, step, u_product,
+                                weight_decay))
         else:
-            status = dtconv_dnadam(n, &params[0], &grads[0], &m[0], &v[0], lr, beta_1, beta_2, epsilon, step,
-                                   u_product, weight_decay)
-    check(status)
+            check(dtconv_dnadam(n, &params[0], &grads[0], &m[0], &v[0], lr, beta_1, beta_2, epsilon, step, u_product,
+                                weight_decay))
 
 
 def adagrad(floating[::1] params, const floating[::1] grads, floating[::1] accumulator, double lr, double epsilon,
             double weight_decay=0):
     """a += g^2; w -= lr g / sqrt(a + epsilon).  5 reals.  (w: params, g: grads, a: accumulator)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "accumulator", accumulator.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "accumulator": accumulator.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_sadagrad(n, &params[0], &grads[0], &accumulator[0], lr, epsilon, weight_decay)
+            check(dtconv_sadagrad(n, &params[0], &grads[0], &accumulator[0], lr, epsilon, weight_decay))
         else:
-            status = dtconv_dadagrad(n, &params[0], &grads[0], &accumulator[0], lr, epsilon, weight_decay)
-    check(status)
+            check(dtconv_dadagrad(n, &params[0], &grads[0], &accumulator[0], lr, epsilon, weight_decay))
 
 
 def adadelta(floating[::1] params, const floating[::1] grads, floating[::1] accumulated_grads,
@@ -195,58 +156,42 @@ def adadelta(floating[::1] params, const floating[::1] grads, floating[::1] accu
     """a = rho a + (1 - rho) g^2; u = -sqrt(d + epsilon) g / sqrt(a + epsilon); d = rho d + (1 - rho) u^2; w += lr
     u.  7 reals.  (w: params, g: grads, a: accumulated_grads, d: accumulated_deltas)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "accumulated_grads", accumulated_grads.shape[0])
-    same_length(n, "accumulated_deltas", accumulated_deltas.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "accumulated_grads": accumulated_grads.shape[0],
+                               "accumulated_deltas": accumulated_deltas.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_sadadelta(n, &params[0], &grads[0], &accumulated_grads[0], &accumulated_deltas[0], lr,
-                                      rho, epsilon, weight_decay)
+            check(dtconv_sadadelta(n, &params[0], &grads[0], &accumulated_grads[0], &accumulated_deltas[0], lr, rho,
+                                   epsilon, weight_decay))
         else:
-            status = dtconv_dadadelta(n, &params[0], &grads[0], &accumulated_grads[0], &accumulated_deltas[0], lr,
-                                      rho, epsilon, weight_decay)
-    check(status)
+            check(dtconv_dadadelta(n, &params[0], &grads[0], &accumulated_grads[0], &accumulated_deltas[0], lr, rho,
+                                   epsilon, weight_decay))
 
 
-def adamax(floating[::1] params, const floating[::1] grads, floating[::1] m, floating[::1] u, double lr,
-           double beta_1, double beta_2, double epsilon, int64_t step, double weight_decay=0):
+def adamax(floating[::1] params, const floating[::1] grads, floating[::1] m, floating[::1] u, double lr, double beta_1,
+           double beta_2, double epsilon, int64_t step, double weight_decay=0):
     """m += (1 - beta_1)(g - m); u = max(beta_2 u, |g|); w -= lr m / ((1 - beta_1^t)(u + epsilon)).  7 reals.  (w:
     params, g: grads)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "m", m.shape[0])
-    same_length(n, "u", u.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "m": m.shape[0], "u": u.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_sadamax(n, &params[0], &grads[0], &m[0], &u[0], lr, beta_1, beta_2, epsilon, step,
-                                    weight_decay)
+            check(dtconv_sadamax(n, &params[0], &grads[0], &m[0], &u[0], lr, beta_1, beta_2, epsilon, step,
+                                 weight_decay))
         else:
-            status = dtconv_dadamax(n, &params[0], &grads[0], &m[0], &u[0], lr, beta_1, beta_2, epsilon, step,
-                                    weight_decay)
-    check(status)
+            check(dtconv_dadamax(n, &params[0], &grads[0], &m[0], &u[0], lr, beta_1, beta_2, epsilon, step,
+                                 weight_decay))
 
 
 def lion(floating[::1] params, const floating[::1] grads, floating[::1] m, double lr, double beta_1, double beta_2,
          double weight_decay=0):
     """w -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g.  5 reals.  (w: params, g: grads)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "m", m.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "m": m.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_slion(n, &params[0], &grads[0], &m[0], lr, beta_1, beta_2, weight_decay)
+            check(dtconv_slion(n, &params[0], &grads[0], &m[0], lr, beta_1, beta_2, weight_decay))
         else:
-            status = dtconv_dlion(n, &params[0], &grads[0], &m[0], lr, beta_1, beta_2, weight_decay)
-    check(status)
+            check(dtconv_dlion(n, &params[0], &grads[0], &m[0], lr, beta_1, beta_2, weight_decay))
 
 
 def ftrl(floating[::1] params, const floating[::1] grads, floating[::1] accumulator, floating[::1] linear, double lr,
@@ -255,107 +200,77 @@ def ftrl(floating[::1] params, const floating[::1] grads, floating[::1] accumula
     -lr_power: s = (a + g^2)^p; z += g + 2 shrinkage w - (s - a^p) / lr w; a += g^2; w = (clip(z, -l1, l1) - z) / (s
     / lr + 2 (l2 + beta / (2 lr))).  7 reals.  (w: params, g: grads, a: accumulator, z: linear)"""
     cdef int64_t n = params.shape[0]
-    cdef int status
-    same_length(n, "grads", grads.shape[0])
-    same_length(n, "accumulator", accumulator.shape[0])
-    same_length(n, "linear", linear.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "params", {"grads": grads.shape[0], "accumulator": accumulator.shape[0], "linear": linear.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_sftrl(n, &params[0], &grads[0], &accumulator[0], &linear[0], lr, lr_power, l1, l2,
-                                  shrinkage, beta, weight_decay)
+            check(dtconv_sftrl(n, &params[0], &grads[0], &accumulator[0], &linear[0], lr, lr_power, l1, l2, shrinkage,
+                               beta, weight_decay))
         else:
-            status = dtconv_dftrl(n, &params[0], &grads[0], &accumulator[0], &linear[0], lr, lr_power, l1, l2,
-                                  shrinkage, beta, weight_decay)
-    check(status)
+            check(dtconv_dftrl(n, &params[0], &grads[0], &accumulator[0], &linear[0], lr, lr_power, l1, l2, shrinkage,
+                               beta, weight_decay))
 
 
 def squared_norm(const floating[::1] x) -> float:
     """The sum of x^2, summed in an order that depends on n alone.  1 real."""
     cdef int64_t n = x.shape[0]
-    cdef int status
     cdef double result = 0
-    if n == 0:
-        return 0.0
     with nogil:
         if floating is float:
-            status = dtconv_ssquared_norm(n, &x[0], &result)
+            check(dtconv_ssquared_norm(n, &x[0], &result))
         else:
-            status = dtconv_dsquared_norm(n, &x[0], &result)
-    check(status)
+            check(dtconv_dsquared_norm(n, &x[0], &result))
     return result
 
 
 def scale(floating[::1] x, double factor):
     """x *= factor.  2 reals."""
     cdef int64_t n = x.shape[0]
-    cdef int status
-    if n == 0:
-        return
     with nogil:
         if floating is float:
-            status = dtconv_sscale(n, &x[0], factor)
+            check(dtconv_sscale(n, &x[0], factor))
         else:
-            status = dtconv_dscale(n, &x[0], factor)
-    check(status)
+            check(dtconv_dscale(n, &x[0], factor))
 
 
 def clip(floating[::1] x, double limit):
     """x = min(max(x, -limit), limit).  2 reals."""
     cdef int64_t n = x.shape[0]
-    cdef int status
-    if n == 0:
-        return
     with nogil:
         if floating is float:
-            status = dtconv_sclip_values(n, &x[0], limit)
+            check(dtconv_sclip_values(n, &x[0], limit))
         else:
-            status = dtconv_dclip_values(n, &x[0], limit)
-    check(status)
+            check(dtconv_dclip_values(n, &x[0], limit))
 
 
 def add_scaled(const floating[::1] x, double factor, floating[::1] y):
     """y += factor x.  3 reals."""
     cdef int64_t n = x.shape[0]
-    cdef int status
-    same_length(n, "y", y.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "x", {"y": y.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_sadd_scaled(n, &x[0], factor, &y[0])
+            check(dtconv_sadd_scaled(n, &x[0], factor, &y[0]))
         else:
-            status = dtconv_dadd_scaled(n, &x[0], factor, &y[0])
-    check(status)
+            check(dtconv_dadd_scaled(n, &x[0], factor, &y[0]))
 
 
 def moving_average(const floating[::1] x, double momentum, floating[::1] average):
     """average = momentum average + (1 - momentum) x.  3 reals."""
     cdef int64_t n = x.shape[0]
-    cdef int status
-    same_length(n, "average", average.shape[0])
-    if n == 0:
-        return
+    same_lengths(n, "x", {"average": average.shape[0]})
     with nogil:
         if floating is float:
-            status = dtconv_smoving_average(n, &x[0], momentum, &average[0])
+            check(dtconv_smoving_average(n, &x[0], momentum, &average[0]))
         else:
-            status = dtconv_dmoving_average(n, &x[0], momentum, &average[0])
-    check(status)
+            check(dtconv_dmoving_average(n, &x[0], momentum, &average[0]))
 
 
 def has_nonfinite(const floating[::1] x) -> bool:
     """Whether any x is infinite or NaN.  1 real."""
     cdef int64_t n = x.shape[0]
-    cdef int status
     cdef int result = 0
-    if n == 0:
-        return False
     with nogil:
         if floating is float:
-            status = dtconv_shas_nonfinite(n, &x[0], &result)
+            check(dtconv_shas_nonfinite(n, &x[0], &result))
         else:
-            status = dtconv_dhas_nonfinite(n, &x[0], &result)
-    check(status)
+            check(dtconv_dhas_nonfinite(n, &x[0], &result))
     return bool(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydtconv._ext import norm
+from pydtconv._ext import losses as kernels
 from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
 from pydtconv.ops.rows import adds, check_float, fits, flat_of
 
@@ -52,7 +52,7 @@ class WeightedMean(Op):
         code = _REDUCTIONS[self.reduction]
 
         def run() -> None:
-            norm.weighted_mean_forward(inner, code, values, weights, result)
+            kernels.weighted_mean_forward(inner, code, values, weights, result)
 
         return run
 
@@ -63,7 +63,7 @@ class WeightedMean(Op):
         code = _REDUCTIONS[self.reduction]
 
         def run() -> None:
-            norm.weighted_mean_backward(inner, code, dresult, weights, accumulate, dvalues)
+            kernels.weighted_mean_backward(inner, code, dresult, weights, accumulate, dvalues)
 
         return run
 
@@ -96,7 +96,7 @@ class L1L2Penalty(Op):
         w, result = flat_of(p.x[0]), flat_of(p.y[0])
 
         def run() -> None:
-            norm.l1_l2_forward(self.l1, self.l2, w, result)
+            kernels.l1_l2_forward(self.l1, self.l2, w, result)
 
         return run
 
@@ -104,7 +104,7 @@ class L1L2Penalty(Op):
         w, dresult, dw, accumulate = flat_of(p.x[0]), flat_of(p.dy[0]), flat_of(p.dx[0]), adds(p.accumulate, 0)
 
         def run() -> None:
-            norm.l1_l2_backward(self.l1, self.l2, w, dresult, accumulate, dw)
+            kernels.l1_l2_backward(self.l1, self.l2, w, dresult, accumulate, dw)
 
         return run
 

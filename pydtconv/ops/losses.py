@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pydtconv._ext import norm
+from pydtconv._ext import losses as kernels
 from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
 from pydtconv.ops.rows import adds, around, bytes_of, check_axis, check_float, fits, flat_of
 
@@ -91,10 +91,10 @@ class _Targets(Op):
             )
         return Spec(shape, y_pred.dtype)
 
-    def _targets(self, y_true: np.ndarray) -> norm.Targets:
+    def _targets(self, y_true: np.ndarray) -> kernels.Targets:
         sparse = self.kind == "sparse"
         label_type = _LABEL_TYPES[y_true.dtype.name] if sparse else 0
-        return norm.Targets(y_true, bytes_of(y_true), sparse, label_type, self.label_smoothing, self.ignore_class)
+        return kernels.Targets(y_true, bytes_of(y_true), sparse, label_type, self.label_smoothing, self.ignore_class)
 
     def _checked(self, call: Callable[[], None], y_true: np.ndarray, classes: int) -> Call:
         """The call, with an error for a wrong label that says what came."""
@@ -102,7 +102,7 @@ class _Targets(Op):
         def run() -> None:
             try:
                 call()
-            except norm.LabelError:
+            except kernels.LabelError:
                 ignored = "" if self.ignore_class is None else f" (or ignore_class {self.ignore_class})"
                 raise ValueError(
                     f"{self._op}: expected labels from 0 to {classes - 1}{ignored} in y_true, got values from "
@@ -142,7 +142,7 @@ class CrossEntropy(_Targets):
         targets, code = self._targets(p.x[1]), _SCORES if self.from_logits else _PROBABILITIES
 
         def run() -> None:
-            norm.cross_entropy_forward(*sizes, code, self.epsilon, x, targets, None, loss)
+            kernels.cross_entropy_forward(*sizes, code, self.epsilon, x, targets, None, loss)
 
         return self._checked(run, p.x[1], sizes[1])
 
@@ -157,7 +157,7 @@ class CrossEntropy(_Targets):
         targets, code = self._targets(p.x[1]), _SCORES if self.from_logits else _PROBABILITIES
 
         def run() -> None:
-            norm.cross_entropy_backward(*sizes, code, self.epsilon, x, targets, dloss, None, accumulate, dx)
+            kernels.cross_entropy_backward(*sizes, code, self.epsilon, x, targets, dloss, None, accumulate, dx)
 
         return self._checked(run, p.x[1], sizes[1])
 
@@ -186,7 +186,7 @@ class SoftmaxCrossEntropy(_Targets):
         x, q, loss = flat_of(p.x[0]), flat_of(p.y[0]), flat_of(p.y[1])
 
         def run() -> None:
-            norm.cross_entropy_forward(*sizes, _SOFTMAX, self.epsilon, x, targets, q, loss)
+            kernels.cross_entropy_forward(*sizes, _SOFTMAX, self.epsilon, x, targets, q, loss)
 
         return self._checked(run, p.x[1], sizes[1])
 
@@ -196,7 +196,7 @@ class SoftmaxCrossEntropy(_Targets):
         accumulate = adds(p.accumulate, 0)
 
         def run() -> None:
-            norm.cross_entropy_backward(*sizes, _SOFTMAX, self.epsilon, q, targets, dloss, dq, accumulate, dx)
+            kernels.cross_entropy_backward(*sizes, _SOFTMAX, self.epsilon, q, targets, dloss, dq, accumulate, dx)
 
         return self._checked(run, p.x[1], sizes[1])
 
@@ -301,7 +301,7 @@ def _elementwise_forward(
     t = flat_of(y_true)
 
     def run() -> None:
-        norm.elementwise_loss_forward(*sizes, code, parameter, smoothing, x, t, q, loss)
+        kernels.elementwise_loss_forward(*sizes, code, parameter, smoothing, x, t, q, loss)
 
     return run
 
@@ -321,6 +321,6 @@ def _elementwise_backward(
     t = flat_of(y_true)
 
     def run() -> None:
-        norm.elementwise_loss_backward(*sizes, code, parameter, smoothing, x, t, dloss, dq, accumulate, dx)
+        kernels.elementwise_loss_backward(*sizes, code, parameter, smoothing, x, t, dloss, dq, accumulate, dx)
 
     return run

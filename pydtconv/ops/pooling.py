@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydtconv._ext import norm
+from pydtconv._ext import pooling as kernels
 from pydtconv.ops.base import Call, Op, Pass, Spec
 from pydtconv.ops.rows import adds, bytes_of, check_float, rows_of
 
@@ -70,10 +70,10 @@ class _WindowPool(Op):
             raise ValueError(f"{self._kind}: a window of {self.pool_size} does not fit in x of shape {x.shape}")
         return Spec((n, oh, ow, c), x.dtype)
 
-    def _window(self, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> norm.PoolWindow:
+    def _window(self, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> kernels.PoolWindow:
         n, ih, iw, c = x_shape
         (oh, top), (ow, left) = self._extent(ih, 0), self._extent(iw, 1)
-        return norm.PoolWindow(n, ih, iw, c, oh, ow, *self.pool_size, *self._strides, top, left)
+        return kernels.PoolWindow(n, ih, iw, c, oh, ow, *self.pool_size, *self._strides, top, left)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class MaxPool(_WindowPool):
         window, width = self._window(p.x[0].shape, p.y[0].shape), self._argmax_bytes
 
         def run() -> None:
-            norm.max_pool_forward(window, x, y, argmax, width)
+            kernels.max_pool_forward(window, x, y, argmax, width)
 
         return run
 
@@ -111,7 +111,7 @@ class MaxPool(_WindowPool):
         accumulate = adds(p.accumulate, 0)
 
         def run() -> None:
-            norm.max_pool_backward(window, dy, argmax, width, accumulate, dx)
+            kernels.max_pool_backward(window, dy, argmax, width, accumulate, dx)
 
         return run
 
@@ -130,7 +130,7 @@ class AveragePool(_WindowPool):
         window = self._window(p.x[0].shape, p.y[0].shape)
 
         def run() -> None:
-            norm.average_pool_forward(window, x, self.count_include_pad, y)
+            kernels.average_pool_forward(window, x, self.count_include_pad, y)
 
         return run
 
@@ -140,7 +140,7 @@ class AveragePool(_WindowPool):
         accumulate = adds(p.accumulate, 0)
 
         def run() -> None:
-            norm.average_pool_backward(window, dy, self.count_include_pad, accumulate, dx)
+            kernels.average_pool_backward(window, dy, self.count_include_pad, accumulate, dx)
 
         return run
 
@@ -172,7 +172,7 @@ class GlobalAveragePool(_GlobalPool):
         n, x, y = p.x[0].shape[0], rows_of(p.x[0]), rows_of(p.y[0])
 
         def run() -> None:
-            norm.global_average_pool_forward(n, x, y)
+            kernels.global_average_pool_forward(n, x, y)
 
         return run
 
@@ -180,7 +180,7 @@ class GlobalAveragePool(_GlobalPool):
         n, dy, dx, accumulate = p.dx[0].shape[0], rows_of(p.dy[0]), rows_of(p.dx[0]), adds(p.accumulate, 0)
 
         def run() -> None:
-            norm.global_average_pool_backward(n, dy, accumulate, dx)
+            kernels.global_average_pool_backward(n, dy, accumulate, dx)
 
         return run
 
@@ -198,7 +198,7 @@ class GlobalMaxPool(_GlobalPool):
         n, x, y, argmax = p.x[0].shape[0], rows_of(p.x[0]), rows_of(p.y[0]), p.saved.get("argmax")
 
         def run() -> None:
-            norm.global_max_pool_forward(n, x, y, argmax)
+            kernels.global_max_pool_forward(n, x, y, argmax)
 
         return run
 
@@ -207,6 +207,6 @@ class GlobalMaxPool(_GlobalPool):
         accumulate = adds(p.accumulate, 0)
 
         def run() -> None:
-            norm.global_max_pool_backward(n, dy, argmax, accumulate, dx)
+            kernels.global_max_pool_backward(n, dy, argmax, accumulate, dx)
 
         return run

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pydtconv._ext import norm
+from pydtconv._ext import losses as kernels
 from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
 from pydtconv.ops.rows import adds, around, check_axis, check_float, flat_of, rows_of
 
@@ -46,7 +46,7 @@ class Softmax(Op):
         x, y = self._matrix(p.x[0]), self._matrix(p.y[0])
 
         def run() -> None:
-            norm.softmax_forward(*sizes, self._logarithm, x, y)
+            kernels.softmax_forward(*sizes, self._logarithm, x, y)
 
         return run
 
@@ -56,7 +56,7 @@ class Softmax(Op):
         accumulate = adds(p.accumulate, 0)
 
         def run() -> None:
-            norm.softmax_backward(*sizes, self._logarithm, y, dy, accumulate, dx)
+            kernels.softmax_backward(*sizes, self._logarithm, y, dy, accumulate, dx)
 
         return run
 

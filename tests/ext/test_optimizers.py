@@ -133,9 +133,16 @@ def test_has_nonfinite(value, place):
     assert optimizers.has_nonfinite(x) is True
 
 
+def test_no_elements():
+    w = np.zeros(0, "float32")
+    optimizers.adam(w, w, w, w, 0.1, 0.9, 0.99, 1e-7, 1, v_hat=w)
+    assert optimizers.squared_norm(w) == 0
+    assert optimizers.has_nonfinite(w) is False
+
+
 def test_errors():
     w = np.zeros(4, "float32")
-    with pytest.raises(ValueError, match="grads: expected 4 elements as params have, got 5"):
+    with pytest.raises(ValueError, match="grads: expected 4 elements, as many as params, got 5"):
         optimizers.sgd(w, np.zeros(5, "float32"), 0.1)
     with pytest.raises(ValueError, match="v_hat: expected 4 elements"):
         optimizers.adam(w, w, w, w, 0.1, 0.9, 0.99, 1e-7, 1, v_hat=np.zeros(3, "float32"))
