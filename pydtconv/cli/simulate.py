@@ -5,7 +5,9 @@
 
 The step is profiled here at several batch sizes, or read from files that `pydtconv train --profile` wrote; then
 the threads of that run are those of a rank.  Buckets of gradients are reduced one after the other while backward goes
-on, or after it (blocking).  A table and a picture are made of weak scaling (images per rank) and strong scaling (images
+on, or after it (blocking).  NETWORK is bandwidth:latency (default: 100Gbps:1.5us); two more rates may follow: at which
+a rank adds (10GB/s), and at which its cores could send and receive if they did nothing else (by default they have
+nothing to do with it).  A table and a picture are made of weak scaling (images per rank) and strong scaling (images
 of all).
 """
 
@@ -31,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
     networks.add_shape(parser)
     parser.add_argument("--profile", nargs="+", metavar="FILE", help="profiles to read, instead of --model")
     parser.add_argument("--ranks", default="1,2,4,...,64", help="numbers of ranks (default: 1,2,4,...,64)")
-    parser.add_argument("--network", default="100Gbps:1.5us", help="bandwidth:latency (default: 100Gbps:1.5us)")
+    parser.add_argument("--network", default="100Gbps:1.5us", help="bandwidth:latency[:addition[:processing]]")
     parser.add_argument("--batch-per-rank", type=int, default=64, help="images of a rank, weak scaling (default: 64)")
     parser.add_argument(
         "--batch", type=int, help="images of all ranks, strong scaling (default: 16 times those of one)"
@@ -150,6 +152,7 @@ def measured(model: Any, args: Any, images: int) -> Profile:
 
     if not model.compiled:
         model.compile(optimizers.SGD(0.001, momentum=0.9), "sparse_categorical_crossentropy")
+    model._steps.memory.keeps_gradients = True  # as where they are reduced
     rng = np.random.default_rng(0)
     x = rng.standard_normal((images, args.image_size, args.image_size, args.channels), np.float32)
     y = rng.integers(0, args.classes, images)

@@ -1,8 +1,7 @@
 """Data-parallel training on machines that are not there: scaling predicted from the timings of one rank.
 
 Nothing here needs MPI.  `predict` puts a profile's step, a network and an all-reduce together; `Network.parse` reads
-"100Gbps:1.5us".  What it leaves out: what communication costs the ranks' own cores and memory, other users of the
-network, ranks that are slower than others, reading of data.
+"100Gbps:1.5us".  What it leaves out: other users of the network, ranks that are slower than others, reading of data.
 """
 
 from pydtconv.simulation.collectives import ALGORITHMS, allreduce

@@ -21,6 +21,8 @@ from collections.abc import Callable
 
 from pydtconv.simulation.network import Network
 
+Cost = Callable[[float, int, Network], float]
+
 
 def recursive_doubling(nbytes: float, ranks: int, network: Network) -> float:
     rounds, extra = _folded(nbytes, ranks, network)
@@ -39,10 +41,14 @@ def ring(nbytes: float, ranks: int, network: Network) -> float:
 
 
 def best(nbytes: float, ranks: int, network: Network) -> float:
-    return min(cost(nbytes, ranks, network) for cost in (ring, recursive_doubling, rabenseifner))
+    return _best(nbytes, ranks, network)(nbytes, ranks, network)
 
 
-ALGORITHMS: dict[str, Callable[[float, int, Network], float]] = {
+def _best(nbytes: float, ranks: int, network: Network) -> Cost:
+    return min((ring, recursive_doubling, rabenseifner), key=lambda cost: cost(nbytes, ranks, network))
+
+
+ALGORITHMS: dict[str, Cost] = {
     "best": best,
     "ring": ring,
     "recursive_doubling": recursive_doubling,
@@ -57,6 +63,12 @@ def allreduce(nbytes: float, ranks: int, network: Network, algorithm: str = "bes
     if ranks < 1:
         raise ValueError(f"ranks: expected 1 or more, got {ranks}")
     return ALGORITHMS[algorithm](nbytes, ranks, network) if ranks > 1 else 0.0
+
+
+def work_of_cores(nbytes: float, ranks: int, network: Network, algorithm: str = "best") -> float:
+    """Seconds of a rank's cores that sending and receiving take in an all-reduce."""
+    cost = _best(nbytes, ranks, network) if algorithm == "best" else ALGORITHMS[algorithm]
+    return cost(nbytes, ranks, Network(0.0, network.delta, 0.0)) if ranks > 1 else 0.0
 
 
 def _folded(nbytes: float, ranks: int, network: Network) -> tuple[int, float]:

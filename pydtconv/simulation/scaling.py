@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydtconv.simulation.collectives import allreduce
+from pydtconv.simulation.collectives import allreduce, work_of_cores
 from pydtconv.simulation.network import Network
 from pydtconv.simulation.workload import Work, Workload
 
@@ -42,17 +42,48 @@ class Prediction:
         return max(1 - (self.overlapped - self.compute) / self.communication, 0.0)
 
 
-def overlapped(work: Work, costs: Sequence[float]) -> float:
-    """Seconds of a step whose buckets are reduced one after the other, each from when it is ready.
+@dataclass(frozen=True)
+class Timeline:
+    """Reductions beside backward.  arrivals: of the buckets; backward_end: with what reductions take from it.
+
+    beside: seconds of the buckets' costs, alone, that fall into backward.
+    """
+
+    arrivals: tuple[float, ...]
+    backward_end: float
+    beside: float
+
+
+def timeline(work: Work, costs: Sequence[float], loads: Sequence[float] | None = None) -> Timeline:
+    """Buckets that are reduced one after the other, each from when it is ready.
+
+    loads: seconds of the cores in each reduction (none by default).  Beside computing they come on top of its cost, and
+    computing stands still in them; after backward they are within the cost.
+    """
+    clock = computed = beside = 0.0
+    arrivals, over = [], None
+    for bucket, cost, load in zip(work.buckets, costs, loads or [0.0] * len(costs), strict=True):
+        clock += max(bucket.ready - computed, 0.0)
+        computed = max(computed, bucket.ready)
+        left = work.backward_end - computed
+        portion = min(left / cost, 1.0) if cost else 1.0
+        if over is None and portion < 1:
+            over = clock + portion * (cost + load)
+        computed = min(computed + cost, work.backward_end)
+        clock += cost + portion * load
+        beside += portion * cost
+        arrivals.append(clock)
+    return Timeline(tuple(arrivals), clock + work.backward_end - computed if over is None else over, beside)
+
+
+def overlapped(work: Work, costs: Sequence[float], loads: Sequence[float] | None = None) -> float:
+    """Seconds of a step whose buckets are reduced as in `timeline`.
 
     After backward the optimizer takes its step over each bucket in turn as soon as that has arrived.
     """
-    free, arrivals = 0.0, []
-    for bucket, cost in zip(work.buckets, costs, strict=True):
-        free = max(free, bucket.ready) + cost
-        arrivals.append(free)
-    now = work.backward_end
-    for bucket, arrival in zip(work.buckets, arrivals, strict=True):
+    line = timeline(work, costs, loads)
+    now = line.backward_end
+    for bucket, arrival in zip(work.buckets, line.arrivals, strict=True):
         now = max(now, arrival) + work.optimizer * bucket.share
     return now + work.after
 
@@ -75,8 +106,9 @@ def predict(
         raise ValueError(f"images: expected 1 or more, got {images}")
     work = workload.work(-(-images // ranks), bucket_bytes)
     costs = [allreduce(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
+    loads = [work_of_cores(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
     return Prediction(
-        ranks, algorithm, images, work.seconds, sum(costs), overlapped(work, costs), blocking(work, costs)
+        ranks, algorithm, images, work.seconds, sum(costs), overlapped(work, costs, loads), blocking(work, costs)
     )
 
 

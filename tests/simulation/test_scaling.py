@@ -4,7 +4,7 @@ import pytest
 
 from pydtconv.profiling import Profile, Timing
 from pydtconv.simulation import Network, Workload, predict, strong_scaling, weak_scaling
-from pydtconv.simulation.scaling import blocking, overlapped
+from pydtconv.simulation.scaling import blocking, overlapped, timeline
 from pydtconv.simulation.workload import Bucket, Work
 
 
@@ -65,6 +65,30 @@ def test_reductions_go_one_after_the_other_and_nothing_is_hidden_where_all_gradi
     assert overlapped(work, [5.0, 3.0]) == pytest.approx(1 + 5 + 3 + 0.5)  # the second waits for the first until 6
     late = Work((Bucket(2.0, 4, 0.5), Bucket(2.0, 4, 0.5)), 2.0, 0.0, 0.0)
     assert overlapped(late, [5.0, 3.0]) == blocking(late, [5.0, 3.0]) == 10.0
+
+
+def test_the_cores_of_a_rank_work_for_the_network_beside_backward_and_within_the_cost_after_it():
+    work = Work((Bucket(1.0, 4, 0.5), Bucket(7.0, 4, 0.5)), 7.0, 0.0, 0.0)
+    # 4 s of computing beside 4 s of reduction take 4 + 2 s, then 2 s are left; the second bucket falls behind backward
+    line = timeline(work, [4.0, 3.0], [2.0, 1.0])
+    assert line.arrivals == (7.0, 12.0)
+    assert (line.backward_end, line.beside) == (9.0, 4.0)
+    # a reduction of 8 s, 6 of which are beside backward with 3 s of its work
+    line = timeline(work, [8.0, 3.0], [4.0, 1.0])
+    assert line.arrivals == (1.0 + 8.0 + 3.0, 1.0 + 8.0 + 3.0 + 3.0)
+    assert (line.backward_end, line.beside) == (1.0 + 6.0 + 3.0, 6.0)
+    assert overlapped(work, [8.0, 3.0], [4.0, 1.0]) == 15.0
+    assert timeline(work, [0.0, 0.0], [1.0, 0.0]).backward_end == 8.0
+
+
+def test_what_the_network_takes_from_the_cores_is_predicted():
+    busy, idle = (Network(0.5, 0.01, 0.0, delta) for delta in (0.002, 0.0))
+    slower, faster = (
+        predict(Workload([profile()]), 2, 16, network, "recursive_doubling", 240) for network in (busy, idle)
+    )
+    assert slower.blocking == faster.blocking
+    # the first bucket, of 240 bytes, is beside backward
+    assert slower.overlapped - faster.overlapped == pytest.approx(240 * 0.002)
 
 
 def test_infinite_bandwidth_is_compute():
