@@ -1,8 +1,8 @@
 """The sum of all processes' gradients, bucket by bucket, while backward goes on.
 
 Gradients lie in one flat array in the order in which backward completes them.  A bucket is a slice of it; its reduction
-starts as soon as its last gradient is there, and lets itself be carried on between the nodes of the plan.  The
-optimizer takes its step over a bucket when that has arrived, while later ones are still under way.
+starts as soon as its last gradient is there, and is carried on between the nodes of the plan and, by a thread, within
+them.  The optimizer takes its step over a bucket when that has arrived, while later ones are still under way.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from pydtconv._ext.optimizers import has_nonfinite
 from pydtconv.distribution.communicator import Communicator, Request
+from pydtconv.distribution.progress import Progress
 from pydtconv.distribution.wires import Wire
 from pydtconv.graph.steps import Step
 from pydtconv.graph.store import ParameterStore
@@ -59,6 +60,7 @@ class Reduction:
         self.communicator = communicator
         self.wire = wire
         self.overlap = overlap
+        self._progress = Progress(communicator)
         self.set_buckets(bucket_bytes)
         self.step = 0
         self.check = False
@@ -109,6 +111,7 @@ class Reduction:
             self.broken = self._number_at[part.start]
         self._bucket_at[part.start].missing -= 1
         while self.overlap and self._started < len(self.buckets) and not self.buckets[self._started].missing:
+            self._progress.begin()
             self._start()
 
     def _start(self) -> None:
@@ -124,14 +127,21 @@ class Reduction:
         """The slices in their order, each when its sum is there."""
         while self.overlap and self._started < len(self.buckets):
             self._start()
-        for i, bucket in enumerate(self.buckets):
-            if bucket.request is None:
-                self._start()
-            assert bucket.request is not None
-            self.communicator.wait(bucket.request, self.told(i))
-            bucket.request = None
-            self._arrived = max(self._arrived, i + 1)
-            yield bucket.part
+        try:
+            for i, bucket in enumerate(self.buckets):
+                if bucket.request is None:
+                    self._start()
+                assert bucket.request is not None
+                self.communicator.wait(bucket.request, self.told(i))
+                bucket.request = None
+                self._arrived = max(self._arrived, i + 1)
+                yield bucket.part
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Nothing is carried on any more beside what this process does."""
+        self._progress.end()
 
     def told(self, index: int) -> str:
         """A bucket in words."""

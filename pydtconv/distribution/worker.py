@@ -164,6 +164,9 @@ class Worker(Replica):
         step.executor.hooks = hooks
         try:
             yield
+        except BaseException:
+            reduction.stop()
+            raise
         finally:
             step.executor.hooks = None
 
