@@ -11,6 +11,8 @@ _epsilon = 1e-7
 _image_data_format = "channels_last"
 _conv_variant = "AUTO"
 _conv_precision = "fast"
+_conv_workspace_limit: int | None = None
+_conv_tuning = _conv_tuning_spent = 0.0
 CONV_VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 
 
@@ -82,6 +84,68 @@ def set_conv_precision(precision: str) -> None:
     _conv_precision = precision
 
 
+def conv_workspace_limit() -> int | None:
+    """Bytes of scratch memory that algorithms of convolution may need to be chosen; None for any number."""
+    return _conv_workspace_limit
+
+
+def set_conv_workspace_limit(limit: int | None) -> None:
+    """Sets the bytes of scratch memory that a convolution may need.  Raises ValueError for a negative number.
+
+    It counts wherever the choice of an algorithm is open (see `set_conv_variant`); where all need more, the one that
+    needs the least is taken.
+    """
+    global _conv_workspace_limit
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise ValueError(f"set_conv_workspace_limit: expected None or bytes of 0 or more, got {limit!r}")
+    _conv_workspace_limit = limit
+
+
+def conv_tuning() -> float:
+    """Seconds that tuning at first use may take in this process; 0 where it is off."""
+    return _conv_tuning
+
+
+def set_conv_tuning(seconds: float) -> None:
+    """Turns tuning at first use on, for so many seconds of this process in all (True: 60), or off (0 or False).
+
+    Off is the default: a start is never slow, and choices follow what `pydtconv tune` or an earlier run has measured,
+    else the cost model.  Where it is on, the passes of convolutions that have not been decided on this machine are
+    timed before the first step on batches of a shape, those that take the longest first, and the results are kept in
+    the file of `pydtconv tune`.  So a choice is made once for a machine, number of threads and build, whatever time
+    was left for it, and equal runs go on having equal bits.  The environment variable PYDTCONV_TUNE sets the seconds.
+
+    Raises ValueError for what is not a number of 0 or more.
+    """
+    global _conv_tuning, _conv_tuning_spent
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
+        raise ValueError(f"set_conv_tuning: expected seconds of 0 or more, got {seconds!r}")
+    _conv_tuning = 60.0 if seconds is True else float(seconds)
+    _conv_tuning_spent = 0.0
+
+
+def conv_tuning_left() -> float:
+    """The seconds of `set_conv_tuning` that have not been spent."""
+    return max(_conv_tuning - _conv_tuning_spent, 0.0)
+
+
+def spend_conv_tuning(seconds: float) -> None:
+    """Notes that tuning took so long."""
+    global _conv_tuning_spent
+    _conv_tuning_spent += seconds
+
+
+def _tuning_of_the_environment() -> float:
+    text = os.environ.get("PYDTCONV_TUNE", "").strip() or "0"
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f"PYDTCONV_TUNE: expected seconds of 0 or more, got {text!r}")
+    return seconds
+
+
 def num_threads() -> int:
     """Threads that every kernel uses."""
     return runtime.get_num_threads()
@@ -113,3 +177,4 @@ def threads_are_set() -> bool:
 
 
 set_num_threads(default_num_threads())
+set_conv_tuning(_tuning_of_the_environment())

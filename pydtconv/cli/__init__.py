@@ -35,7 +35,8 @@ environment:
   PYDTCONV_UKR           micro-kernel to use instead of the fastest one (`pydtconv doctor` lists them)
   PYDTCONV_LEVEL         build of the C library: generic, x86-64-v3 or x86-64-v4
   PYDTCONV_DATA          folder with data sets (mnist/, cifar-10-batches-bin/, ...)
-  PYDTCONV_CACHE         folder for what `pydtconv tune` finds (default: ~/.cache/pydtconv)
+  PYDTCONV_CACHE         folder for what tuning finds (default: ~/.cache/pydtconv)
+  PYDTCONV_TUNE          seconds that tuning at first use may take, as `pydtconv train --tune` (default: 0, off)
   PYDTCONV_STALL_TIMEOUT seconds for which ranks wait for another before they end (default: 300; 0: for ever)
   KERAS_HOME             cache folder for downloaded data sets (default: ~/.keras)
 

@@ -21,6 +21,22 @@ def add_model(parser: Parser, required: bool = True) -> None:
     parser.add_argument("--variant", help="convolutions: BASE, RDX, CGT, CGT+PM, CGT+DG or AUTO (default)")
 
 
+def add_workspace_limit(parser: Parser) -> None:
+    parser.add_argument(
+        "--workspace-limit", type=float, help="MiB; algorithms of convolution that need more are left out"
+    )
+
+
+def limit_workspace(args: Any) -> None:
+    """Puts --workspace-limit in force.  Raises CommandError for a negative one."""
+    from pydtconv import config
+
+    if args.workspace_limit is not None:
+        if not 0 <= args.workspace_limit < float("inf"):
+            raise CommandError(f"--workspace-limit: expected MiB of 0 or more, got {args.workspace_limit}")
+        config.set_conv_workspace_limit(int(args.workspace_limit * _MIB))
+
+
 def add_shape(parser: Parser) -> None:
     parser.add_argument("--image-size", type=int, default=32, help="rows and columns of an image (default: 32)")
     parser.add_argument("--channels", type=int, default=3, help="channels of an image (default: 3)")

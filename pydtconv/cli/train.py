@@ -37,6 +37,15 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--weight-decay", type=float, default=5e-4, help="default: 5e-4")
     parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
     parser.add_argument("--memory-limit", type=float, help="MiB that a step may take")
+    networks.add_workspace_limit(parser)
+    parser.add_argument(
+        "--tune",
+        metavar="SECONDS",
+        type=float,
+        nargs="?",
+        const=60.0,
+        help="time the convolutions that have not been timed on this machine, before they run (default: 60 seconds)",
+    )
     checkpointing.add_arguments(parser)
     parser.add_argument("--profile", metavar="FILE", help="time some steps; write their time line (Chrome's JSON) here")
     parser.add_argument("--seed", type=int, default=1, help="equal seeds give equal runs (default: 1)")
@@ -45,12 +54,18 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Any) -> int:
-    from pydtconv import profiling, replica, utils
+    from pydtconv import config, profiling, replica, utils
     from pydtconv.checkpoints import CheckpointError
 
     processes.start(args)
     backup = checkpointing.callbacks_of(args)
     utils.set_random_seed(args.seed)
+    networks.limit_workspace(args)
+    if args.tune is not None:
+        try:
+            config.set_conv_tuning(args.tune)
+        except ValueError:
+            raise CommandError(f"--tune: expected seconds of 0 or more, got {args.tune}") from None
     train, test, shape, classes = networks.load(args, training=True)
     network = networks.build(args, shape, classes)
     model = networks.scaled(network, shape, flip=args.augment, shift=args.augment)

@@ -5,12 +5,11 @@
 
 Each pass of each convolution of a training step is timed by all algorithms that can do it, for the number of threads
 that is set.  The results are kept in the folder that PYDTCONV_CACHE names (default: ~/.cache/pydtconv) and used where
-the variant is AUTO.
+the variant is AUTO.  `pydtconv train --tune` does the same for what it needs, before it begins.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from pydtconv.cli import CommandError, networks
@@ -18,10 +17,8 @@ from pydtconv.cli.parser import Parser
 
 if TYPE_CHECKING:
     from pydtconv.conv.tuning import Task, Tuned
-    from pydtconv.graph import Plan
 
 SUMMARY = "find the fastest convolution algorithms for a network on this machine"
-_MIB = 1 << 20
 
 
 def add_arguments(parser: Parser) -> None:
@@ -30,55 +27,33 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--batch-size", type=int, default=64, help="images in a step (default: 64)")
     parser.add_argument("--threads", type=int, help="threads to tune for (default: as everywhere)")
     parser.add_argument("--seconds", type=float, default=60.0, help="time for all of it (default: 60)")
-    parser.add_argument("--workspace-limit", type=float, help="MiB; algorithms that need more are left out")
+    networks.add_workspace_limit(parser)
     parser.add_argument("--again", action="store_true", help="also time what has been timed before")
 
 
 def run(args: Any) -> int:
-    from tqdm import tqdm
-
     from pydtconv import config
     from pydtconv.conv import timings, tuning
+    from pydtconv.graph import passes_of
+    from pydtconv.trainers.first_use import shown
 
     if not args.seconds > 0:
         raise CommandError(f"--seconds: expected a number above 0, got {args.seconds}")
-    if args.workspace_limit is not None and not args.workspace_limit >= 0:
-        raise CommandError(f"--workspace-limit: expected MiB of 0 or more, got {args.workspace_limit}")
+    networks.limit_workspace(args)
     try:
         if args.threads is not None:
             config.set_num_threads(args.threads)
         model = networks.build(args, (args.image_size, args.image_size, args.channels), args.classes)
         model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy")
-        tasks = tasks_of(model.plan(args.batch_size, variant="AUTO"))
-        limit = None if args.workspace_limit is None else int(args.workspace_limit * _MIB)
-        with tqdm(total=len(set(tasks)), desc="tuning", unit="pass", disable=not sys.stderr.isatty()) as bar:
-
-            def progress(done: int, of: int, task: Task) -> None:
-                bar.update(done - bar.n)
-
-            found = tuning.tune(tasks, args.seconds, limit, args.again, progress)
-            bar.update(bar.total - bar.n)
+        plan = model.plan(args.batch_size, variant="AUTO")
+        tasks = passes_of(plan.steps, plan.algorithms)
+        with shown(len(set(tasks)), "tuning") as progress:
+            found = tuning.tune(tasks, args.seconds, config.conv_workspace_limit(), args.again, progress)
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None
     print("\n".join(report(tasks, found)))
     print(f"kept in {timings.path()}")
     return 0
-
-
-def tasks_of(plan: Plan) -> list[Task]:
-    """The passes of convolutions that a plan runs, as often as it does."""
-    tasks: list[Task] = []
-    for step in plan.steps:
-        if step.node not in plan.algorithms or step.direction not in ("forward", "recompute", "backward"):
-            continue
-        op: Any = step.node.op
-        p = op.problem(*(tensor.spec for tensor in step.node.inputs[:2]))
-        y, dx, dw = op.passes
-        if step.direction == "backward":
-            tasks += [(p, name) for name, view in ((dx, step.dx[0]), (dw, step.dx[1])) if view is not None]
-        else:
-            tasks.append((p, y))
-    return tasks
 
 
 def report(tasks: list[Task], found: Tuned) -> list[str]:

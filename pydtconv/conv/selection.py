@@ -86,8 +86,16 @@ def ranking(p: ConvProblem, direction: str, precision: str = "fast") -> tuple[st
 
 
 def algorithms(p: ConvProblem, direction: str) -> list[str]:
-    """Names of the algorithms that support this pass of p, fastest first: those measured, then by the cost model."""
+    """Names of the algorithms that may be chosen for this pass of p: those measured, fastest first, then by the model.
+
+    Of those that support it, within the precision and the workspace limit in force; at least one.
+    """
     ranked = ranking(p, direction, config.conv_precision())
+    limit = config.conv_workspace_limit()
+    if limit is not None:
+        needs = {name: TABLE[name].workspace_bytes(p, direction) for name in ranked}
+        bound = max(limit, min(needs.values()))
+        ranked = tuple(name for name in ranked if needs[name] <= bound)
     seconds = timings.measured(p, direction)
     return sorted(ranked, key=lambda name: seconds.get(name, float("inf")))  # stable: the others keep their order
 

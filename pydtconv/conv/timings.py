@@ -1,16 +1,22 @@
-"""Measured times of convolution algorithms: a JSON file that `pydtconv tune` writes and every later choice reads.
+"""Measured times of convolution algorithms: a JSON file that tuning writes and every later choice reads.
 
 The file is convolutions.json in `own_cache()`.  An entry belongs to one build of the C library, kind of CPU,
 micro-kernel, number of threads, pass, and problem with all its sizes and its dtype; the entries of other builds are
-kept, but for the oldest ones.  A file that cannot be read is ignored with a warning, and replaced by the next tuning.
+kept, but for the oldest ones.  An entry without times says that the pass was decided by the cost model.
+A file that cannot be read is ignored with a warning, and replaced by the next tuning.  Who writes it holds a lock, and
+replaces it as a whole, so that it can be read at any time.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,12 +25,14 @@ from pydtconv import config, microkernels
 from pydtconv._ext import library, ukr
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.utils.machine import cpu_kind, own_cache
-from pydtconv.utils.whole_file import write_whole
+from pydtconv.utils.whole_file import write_alone
 
 FORMAT = "pydtconv convolution timings"
 VERSION = 1
 #: builds of the library whose entries are kept
 KEPT_BUILDS = 4
+#: seconds between two looks at a lock that another process holds
+_NAP = 0.05
 
 Seconds = dict[str, float]  # by algorithm
 Entries = dict[str, Seconds]
@@ -45,21 +53,66 @@ def key(p: ConvProblem, direction: str) -> str:
 
 def measured(p: ConvProblem, direction: str) -> Mapping[str, float]:
     """Seconds by algorithm, as far as they have been measured; read from the file once in a process."""
+    entries = _in_force()
+    return entries.get(key(p, direction), _NONE) if entries else _NONE
+
+
+def decided(p: ConvProblem, direction: str) -> bool:
+    """Whether there is an entry: the pass was measured, or left to the cost model once and for all."""
+    entries = _in_force()
+    return bool(entries) and key(p, direction) in entries
+
+
+def _in_force() -> Entries:
     global _entries
     if _entries is None:
         builds = read()
         _entries = builds.get(build(), {}) if builds else {}
-    return _entries.get(key(p, direction), _NONE) if _entries else _NONE
+    return _entries
+
+
+@contextmanager
+def alone(seconds: float) -> Iterator[None]:
+    """Keeps other processes of this machine from tuning and writing, and reads what they have written before.
+
+    Waits for another one up to so many seconds.  Raises OSError where the folder cannot be written to, and
+    TimeoutError, which is one, where the other one takes longer.
+    """
+    path().parent.mkdir(parents=True, exist_ok=True)
+    with path().with_suffix(".lock").open("a") as file:
+        end = time.monotonic() + seconds
+        while not _locked(file.fileno()):
+            if time.monotonic() >= end:
+                raise TimeoutError(errno.ETIMEDOUT, f"another process has been tuning for {seconds:.1f} s", file.name)
+            time.sleep(_NAP)
+        forget()
+        yield
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):  # file systems without locks
+            raise
+    return True
 
 
 def add(found: Mapping[str, Seconds]) -> Path:
-    """Puts entries by key into the file and in force.  Raises OSError where the file cannot be written."""
+    """Puts entries by key into the file and in force; to be called within `alone`.
+
+    Algorithms that an entry had before and that were not measured anew keep their times.
+    Raises OSError where the file cannot be written.
+    """
     global _entries
     builds = read()
-    mine = builds.pop(build(), {}) | dict(found)
+    mine = builds.pop(build(), {})
+    mine |= {name: mine.get(name, {}) | seconds for name, seconds in found.items()}
     kept = [*builds.items()][-(KEPT_BUILDS - 1) :]
     contents = {"format": FORMAT, "version": VERSION, "builds": dict([*kept, (build(), mine)])}
-    write_whole(path(), lambda file: file.write(json.dumps(contents, indent=1).encode()))
+    write_alone(path(), lambda file: file.write(json.dumps(contents, indent=1).encode()))
     _entries = mine
     return path()
 

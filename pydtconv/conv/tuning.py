@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,10 +13,13 @@ from pydtconv.conv import timings
 from pydtconv.conv.functional import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import ranking, workspace_bytes
+from pydtconv.conv.table import TABLE
 
-#: an algorithm that took this many times as long as the fastest is not timed again
-HOPELESS = 2.0
-ROUNDS = 15
+#: an algorithm that took this many times as long as the fastest is not timed again: at once, and after some turns
+HOPELESS, BEHIND = 2.0, 1.25
+EARLY_TURNS, ROUNDS = 3, 15
+#: seconds of an algorithm after which some turns suffice
+ENOUGH = 0.15
 
 Task = tuple[ConvProblem, str]  # a problem and a pass of it
 Progress = Callable[[int, int, Task], None]
@@ -23,9 +27,13 @@ Progress = Callable[[int, int, Task], None]
 
 @dataclass
 class Tuned:
-    """What tuning found: seconds by algorithm of each task, and the tasks that time did not suffice for."""
+    """What tuning found.
+
+    seconds: by algorithm, of each task.  fresh: how many of them are new.  left: tasks that time did not suffice for.
+    """
 
     seconds: dict[Task, dict[str, float]] = field(default_factory=dict)
+    fresh: int = 0
     left: list[Task] = field(default_factory=list)
 
 
@@ -35,60 +43,111 @@ def tune(
     workspace_limit: int | None = None,
     again: bool = False,
     progress: Progress | None = None,
+    near: float | None = None,
+    final: bool = False,
 ) -> Tuned:
-    """Times all algorithms of each task with the threads now set, and keeps the results (see timings.py).
+    """Times the algorithms of each task with the threads now set, and keeps the results (see timings.py).
 
-    seconds: what all of it may take; the tasks that are left then keep the ranking by cost model.  workspace_limit:
-    bytes; algorithms that need more are not timed, and so not preferred.  again: also tasks that have been timed
-    before.  progress(done, of, task) is called before each task.
+    seconds: what all of it may take, waiting for other processes that tune included; the tasks that by the cost model
+    take the longest, over all their occurrences, come first, and those that are left keep the ranking by cost model.
+    workspace_limit: bytes; algorithms that need more are not timed, and so not preferred.  again: also tasks that have
+    been timed before.  progress(done, of, task) is called before each task.  near: leaves out algorithms that by the
+    cost model take more than so many times the best one's time.  final: tasks that are left are noted as decided, and
+    tasks that have been decided before are passed over, whatever was timed of them.
 
     The ranking of "fast" precision is timed; where "strict" is in force, choices pass over what it leaves out.
     Plans that were made before keep their algorithms.
+    Raises OSError where results cannot be kept: before anything is timed, unless the disk is full.
     """
-    found, end = Tuned(), time.perf_counter() + seconds
-    todo = list(dict.fromkeys(tasks))
-    fresh: dict[str, dict[str, float]] = {}
-    for i, task in enumerate(todo):
-        p, direction = task
-        names = [name for name in ranking(p, direction) if _fits(task, name, workspace_limit)]
-        known = timings.measured(p, direction)
-        if not again and known and set(names) <= set(known):
-            found.seconds[task] = dict(known)
-            continue
-        left = end - time.perf_counter()
+    end = time.perf_counter() + seconds
+    counts = Counter(tasks)
+    with timings.alone(seconds):
+        tuning = _Tuning(end, workspace_limit, near, Tuned())
+        todo = []
+        for task in counts:
+            names, known = tuning.names(task), timings.measured(*task)
+            if timings.decided(*task) if final else not again and known and set(names) <= set(known):
+                tuning.found.seconds[task] = dict(known)
+            else:
+                todo.append(task)
+        todo.sort(key=lambda task: -_estimate(task, counts))
+        try:
+            for i, task in enumerate(todo):
+                tuning.time(task, i, len(todo), progress)
+        finally:
+            fresh: Mapping[str, dict[str, float]] = tuning.fresh
+            if final:
+                fresh = {timings.key(*task): {} for task in [*tuning.found.left, *tuning.without]} | fresh
+            if fresh:
+                timings.add(fresh)
+    return tuning.found
+
+
+@dataclass
+class _Tuning:
+    """What is found, within what limits."""
+
+    end: float
+    workspace_limit: int | None
+    near: float | None
+    found: Tuned
+    fresh: dict[str, dict[str, float]] = field(default_factory=dict)
+    without: list[Task] = field(default_factory=list)  # that no algorithm is to be timed for
+
+    def names(self, task: Task) -> list[str]:
+        """The algorithms to be timed, at least the cost model's first where any fits."""
+        limit, names = self.workspace_limit, list(ranking(*task))
+        if limit is not None:
+            names = [name for name in names if workspace_bytes(*task, name) <= limit]
+        if self.near is not None and names:
+            bound = self.near * TABLE[names[0]].seconds(*task)
+            names = [name for name in names if TABLE[name].seconds(*task) <= bound]
+        return names
+
+    def time(self, task: Task, done: int, of: int, progress: Progress | None) -> None:
+        left = self.end - time.perf_counter()
         if left <= 0:
-            found.left.append(task)
-            continue
+            self.found.left.append(task)
+            return
         if progress is not None:
-            progress(i, len(todo), task)
-        if names:
-            found.seconds[task] = fresh[timings.key(p, direction)] = measure(
-                p, direction, names, left / (len(todo) - i)
-            )
-    if fresh:
-        timings.add(fresh)
-    return found
+            progress(done, of, task)
+        names = self.names(task)
+        if not names:
+            self.without.append(task)
+        else:
+            times = measure(*task, names, left / (of - done))
+            self.found.seconds[task] = self.fresh[timings.key(*task)] = times
+            self.found.fresh += 1
+
+
+def _estimate(task: Task, counts: Mapping[Task, int]) -> float:
+    """Seconds of all occurrences of a task, by the cost model."""
+    return counts[task] * TABLE[ranking(*task)[0]].seconds(*task)
 
 
 def measure(p: ConvProblem, direction: str, names: list[str], seconds: float) -> dict[str, float]:
     """The best time of each algorithm on random arrays; they take turns until `seconds` are over, at least one each."""
-    random = np.random.default_rng(0)
-    x, w, y = (random.standard_normal(shape).astype(p.dtype) for shape in (p.x_shape, p.w_shape, p.y_shape))
+    some = np.random.default_rng(0).standard_normal(1 << 16).astype(p.dtype)
+    x, w, y = (np.resize(some, shape) for shape in (p.x_shape, p.w_shape, p.y_shape))
     workspace = scratch(max(workspace_bytes(p, direction, name) for name in names))
     calls = {name: bind(p, direction, name, x, w, y) for name in names}
-    best: dict[str, float] = {}
+    best, spent = dict.fromkeys(names, np.inf), dict.fromkeys(names, 0.0)
     end = time.perf_counter() + seconds
     for turn in range(ROUNDS):
         for name in names:
-            if turn and (best[name] > HOPELESS * min(best.values()) or time.perf_counter() > end):
+            if turn and (_settled(turn, spent[name], best[name] / min(best.values())) or time.perf_counter() > end):
                 continue
             if not turn:
                 run(calls[name], workspace)  # touches the workspace, wakes the threads
             start = time.perf_counter()
             run(calls[name], workspace)
-            best[name] = min(best.get(name, np.inf), time.perf_counter() - start)
+            took = time.perf_counter() - start
+            best[name], spent[name] = min(best[name], took), spent[name] + took
     return best
 
 
-def _fits(task: Task, name: str, workspace_limit: int | None) -> bool:
-    return workspace_limit is None or workspace_bytes(*task, name) <= workspace_limit
+def _settled(turn: int, spent: float, behind: float) -> bool:
+    """Whether an algorithm that took so many seconds in all, and so many times the best one's time, needs no more."""
+    if turn < EARLY_TURNS:
+        return behind > HOPELESS
+    return behind > BEHIND or spent > ENOUGH

@@ -5,6 +5,7 @@ recompute: which steps run, in which order.  plan: the result, with its predicte
 store: parameters, gradients and slots in flat arrays.
 """
 
+from pydtconv.graph.convolutions import passes_of
 from pydtconv.graph.executor import Executor, Hooks, Memory, run_once
 from pydtconv.graph.graph import Graph, Node, Tensor, current_graph
 from pydtconv.graph.plan import MemoryLimitError, Plan, build_plan
@@ -26,5 +27,6 @@ __all__ = [
     "Variable",
     "build_plan",
     "current_graph",
+    "passes_of",
     "run_once",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydtconv.conv.selection import algorithms, variant_of, workspace_bytes
+from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv.selection import variant_of
+from pydtconv.graph.convolutions import choose_algorithms, left_open, passes_of
 from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.graph.limit import choices, seconds_of
 from pydtconv.graph.recompute import base_of
@@ -20,6 +21,9 @@ from pydtconv.graph.storage import Storage, View, place
 MIB = 1 << 20
 #: bytes of gradients from which on they are applied one by one: below, a call for each costs more than it gains
 LARGE_GRADIENTS = 4 << 20
+
+#: told the passes of convolutions whose algorithm is open, and the bytes of the arena; returns whether to choose anew
+Tune = Callable[[list[tuple[ConvProblem, str]], int], bool]
 
 
 class MemoryLimitError(MemoryError):
@@ -178,6 +182,7 @@ def build_plan(
     slots: int = 0,
     recompute: Collection[Tensor] | None = None,
     updates: Updates | None = None,
+    tune: Tune | None = None,
 ) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
@@ -186,7 +191,8 @@ def build_plan(
     tensors recomputed, by the estimated time that it takes.  slots: flat arrays of the optimizer, for the prediction
     only.  recompute: tensors that backward computes again where it can, None for those that one sweep over memory
     brings back from what is kept anyway.  updates: given where the optimizer can apply
-    gradients while backward runs; that is planned where the flat array of gradients would be large.
+    gradients while backward runs; that is planned where the flat array of gradients would be large.  tune: called
+    where the variant leaves the choice of algorithms open, before it is final.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
     fits.
@@ -199,11 +205,12 @@ def build_plan(
     traced = {node: node.op for node in graph.nodes}
     options = _Options(graph, variant, slots, updates, choose_algorithms(graph, variant, smallest=False))
     plan = options.plan(recompute)
+    if tune is not None and variant == "AUTO" and tune(passes_of(plan.steps, left_open(traced)), plan.arena_bytes):
+        options.choose_anew(traced, smallest=False)
+        plan = options.plan(recompute)
     if memory_limit is None or plan.peak_bytes <= memory_limit:
         return plan
-    for node, op in traced.items():
-        node.op = op
-    options.algorithms = choose_algorithms(graph, variant, smallest=True)
+    options.choose_anew(traced, smallest=True)
     smallest = plan.peak_bytes
     marks = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
     for choice in marks:
@@ -232,6 +239,12 @@ class _Options:
     updates: Updates | None
     algorithms: dict[Node, dict[str, str]]
 
+    def choose_anew(self, traced: dict[Node, Any], smallest: bool) -> None:
+        """Chooses algorithms from the operators as they were traced."""
+        for node, op in traced.items():
+            node.op = op
+        self.algorithms = choose_algorithms(self.graph, self.variant, smallest)
+
     def plan(self, marks: Collection[Tensor] | None) -> Plan:
         """The plan in which backward recomputes these tensors, None for those that are cheap to."""
         graph = self.graph
@@ -252,24 +265,3 @@ class _Options:
             homes={tensor: scheduler.layout.view(tensor) for tensor in ends},
             algorithms=self.algorithms,
         )
-
-
-def choose_algorithms(graph: Graph, variant: str, smallest: bool) -> dict[Node, dict[str, str]]:
-    """Fixes the algorithms of all convolutions, so that what has been planned is what runs; returns them by node.
-
-    smallest: take those with the smallest workspaces where neither the layer nor the variant says which to take.
-    """
-    chosen: dict[Node, dict[str, str]] = {}
-    for node in graph.nodes:
-        if not hasattr(node.op, "algorithms_for"):
-            continue
-        op: Any = dataclasses.replace(node.op, variant=variant)  # type: ignore[type-var]
-        specs = [tensor.spec for tensor in node.inputs]
-        chosen[node] = op.algorithms_for(*specs)
-        if smallest and variant == "AUTO" and op.algorithm is None:
-            p = op.problem(*specs[:2])
-            for direction in chosen[node]:
-                names = algorithms(p, direction)
-                chosen[node][direction] = min(names, key=lambda name: workspace_bytes(p, direction, name))
-        node.op = dataclasses.replace(op, algorithm=chosen[node])
-    return chosen

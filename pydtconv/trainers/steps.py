@@ -14,6 +14,7 @@ from pydtconv import config, ops, replica, tree
 from pydtconv.graph import Executor, Graph, Memory, Plan, Tensor, Updates, build_plan
 from pydtconv.ops.base import Spec
 from pydtconv.optimizers import Optimizer
+from pydtconv.trainers import first_use
 from pydtconv.trainers.arrays import Batch
 from pydtconv.trainers.compiled import Output, Targets
 from pydtconv.utils.random import next_seed
@@ -123,11 +124,19 @@ class Steps:
         leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
         shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
         updates = self._updates() if kind == "train" else None
-        key = (kind, shapes, memory_limit, config.num_threads(), config.conv_variant(), replica.current().size, updates)
+        choice = (
+            config.conv_variant(),
+            config.conv_precision(),
+            config.conv_workspace_limit(),
+            config.conv_tuning() > 0,
+        )
+        key = (kind, shapes, memory_limit, config.num_threads(), choice, replica.current().size, updates)
         step = self._steps.get(key)
         if step is None:
             traced = self.trace(kind, batch, targets)
-            plan = build_plan(traced.graph, memory_limit=memory_limit, slots=self._slots(), updates=updates)
+            plan = build_plan(
+                traced.graph, memory_limit=memory_limit, slots=self._slots(), updates=updates, tune=first_use.hook()
+            )
             updater = self.model.optimizer if plan.applies_gradients else None
             step = self._steps[key] = Step(Executor(plan, self.memory, updater), traced)
             self._note_values()

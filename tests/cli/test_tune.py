@@ -5,8 +5,9 @@ import json
 import pytest
 
 from pydtconv.applications import build
-from pydtconv.cli import main, tune
+from pydtconv.cli import main
 from pydtconv.conv import timings
+from pydtconv.graph import passes_of
 
 WORDS = ["tune", "--model", "resnet20", "--image-size", "8", "--batch-size", "2"]
 
@@ -21,7 +22,8 @@ def cache(tmp_path, monkeypatch):
 
 def test_passes_are_those_of_the_step():
     model = build("resnet20", input_shape=(8, 8, 3), classes=10)
-    tasks = tune.tasks_of(model.plan(2))
+    plan = model.plan(2)
+    tasks = passes_of(plan.steps, plan.algorithms)
     directions = [direction for _, direction in tasks]
     assert directions.count("forward") == directions.count("backward_weights") == 19
     assert directions.count("backward_data") == 18  # none for the images

@@ -1,12 +1,16 @@
 """Tuning: what is timed, kept, read again, and taken."""
 
 import json
+import subprocess
+import sys
+from subprocess import PIPE
 
 import pytest
 
 from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem, algorithms, choose, timings, tuning, workspace_bytes
 from pydtconv.conv.selection import ranking
+from pydtconv.conv.table import TABLE
 
 P = ConvProblem(1, 6, 6, 4, 8, (3, 3), padding="same")
 OTHER = ConvProblem(1, 6, 6, 4, 8, (1, 1))
@@ -22,7 +26,8 @@ def cache(tmp_path, monkeypatch):
 
 
 def keep(p, direction, **seconds):
-    timings.add({timings.key(p, direction): seconds})
+    with timings.alone(1.0):
+        timings.add({timings.key(p, direction): seconds})
 
 
 def test_where_the_file_lies(monkeypatch, tmp_path):
@@ -142,6 +147,101 @@ def test_a_workspace_limit_leaves_algorithms_out():
     assert choose(P, "forward").algorithm in names
 
 
+def test_a_workspace_limit_in_force_counts_for_what_was_measured_and_for_what_was_not():
+    need = {name: workspace_bytes(P, "forward", name) for name in ranking(P, "forward")}
+    large = max(need, key=need.get)
+    keep(P, "forward", **{large: 1e-6})
+    assert choose(P, "forward").algorithm == large
+    try:
+        config.set_conv_workspace_limit(need[large] - 1)
+        assert choose(P, "forward").why == "ranking by cost model"
+        assert need[choose(P, "forward").algorithm] < need[large]
+        config.set_conv_workspace_limit(0)
+        assert need[choose(P, "forward").algorithm] == min(need.values())
+        assert choose(P, "forward", large).algorithm == large
+    finally:
+        config.set_conv_workspace_limit(None)
+    for wrong in (-1, 0.5, True, "1"):
+        with pytest.raises(ValueError, match=r"set_conv_workspace_limit: expected None or bytes of 0 or more, got"):
+            config.set_conv_workspace_limit(wrong)
+
+
+def test_what_takes_the_longest_comes_first_and_the_slow_by_the_model_are_left_out(monkeypatch):
+    timed = []
+
+    def measure(p, direction, names, seconds):
+        timed.append((p, direction))
+        assert TABLE[names[-1]].seconds(p, direction) <= 1.5 * TABLE[names[0]].seconds(p, direction)
+        return dict.fromkeys(names, 1e-3)
+
+    monkeypatch.setattr(tuning, "measure", measure)
+    large = ConvProblem(8, 16, 16, 64, 64, (3, 3), padding="same")
+    tuning.tune([(OTHER, "forward"), *[(P, "forward")] * 2, (large, "forward")], near=1.5)
+    assert [p for p, _ in timed] == [large, P, OTHER]
+
+
+def test_a_final_decision_is_not_made_again(cache):
+    tasks = [(P, "forward"), (OTHER, "forward")]
+    found = tuning.tune(tasks, seconds=0.0, final=True)
+    assert set(found.left) == set(tasks)
+    assert all(timings.decided(*task) for task in tasks)
+    assert choose(P, "forward").why == "ranking by cost model"
+    timings.forget()
+    assert not tuning.tune(tasks, seconds=30.0, final=True).left
+    assert choose(P, "forward").why == "ranking by cost model"
+    tuning.tune(tasks, seconds=30.0)  # asked for
+    assert choose(P, "forward").why == "fastest measured"
+
+
+def test_times_of_other_algorithms_are_kept():
+    keep(P, "forward", im2col=1e-3, convgemm=2e-3)
+    keep(P, "forward", convgemm=5e-4)
+    assert timings.measured(P, "forward") == {"im2col": 1e-3, "convgemm": 5e-4}
+
+
+def test_an_interrupt_keeps_what_was_timed_before_it(monkeypatch):
+    real = tuning.measure
+
+    def measure(p, *rest):
+        if p == OTHER:
+            raise KeyboardInterrupt
+        return real(p, *rest)
+
+    monkeypatch.setattr(tuning, "measure", measure)
+    with pytest.raises(KeyboardInterrupt):
+        tuning.tune([(P, "forward"), (OTHER, "forward")], final=True)
+    timings.forget()
+    assert timings.decided(P, "forward")
+    assert not timings.decided(OTHER, "forward")
+
+
+def test_another_process_that_tunes_is_waited_for_but_not_for_ever(cache):
+    """A real process holds the lock, then one writes an entry."""
+    hold = "import sys; from pydtconv.conv import timings\nwith timings.alone(5): print('held', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=PIPE, stdout=PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(TimeoutError, match=r"another process has been tuning for 0\.2 s"):
+            tuning.tune([(P, "forward")], seconds=0.2)
+        assert not cache.exists()
+        assert choose(P, "forward").why == "ranking by cost model"  # reading needs no lock
+        other.communicate("\n", timeout=60)
+    write = f"""
+from pydtconv.conv import ConvProblem, timings
+with timings.alone(5): timings.add({{{timings.key(P, "forward")!r}: {{"im2col": 1e-9}}}})
+"""
+    subprocess.run([sys.executable, "-c", write], check=True, timeout=60)
+    assert tuning.tune([(P, "forward")], seconds=30.0, final=True).seconds == {(P, "forward"): {"im2col": 1e-9}}
+
+
+def test_processes_that_write_at_the_same_time_lose_nothing(cache):
+    write = "import sys; from pydtconv.conv import timings\nfor i in range(20):\n with timings.alone(60): timings.add("
+    write += "{sys.argv[1] + str(i): {'im2col': 1.0}})"
+    running = [subprocess.Popen([sys.executable, "-c", write, name]) for name in "ab"]
+    assert [process.wait(timeout=120) for process in running] == [0, 0]
+    (entries,) = json.loads(cache.read_text())["builds"].values()
+    assert set(entries) == {f"{name}{i}" for name in "ab" for i in range(20)}
+
+
 def test_tasks_that_time_does_not_suffice_for_are_told(cache):
     found = tuning.tune([(P, "forward"), (OTHER, "forward")], seconds=0.0)
     assert found.left == [(P, "forward"), (OTHER, "forward")]
@@ -150,9 +250,9 @@ def test_tasks_that_time_does_not_suffice_for_are_told(cache):
 
 
 def test_algorithms_take_turns_and_the_hopeless_are_timed_once(monkeypatch):
-    """On a clock that only calls move on: 1 s, 1.5 s and 9 s."""
+    """On a clock that only calls move on: 1 ms, 1.1 ms, 1.5 ms and 9 ms."""
     now, calls = [0.0], []
-    cost = {"im2col": 1.0, "convgemm": 1.5, "winograd": 9.0}
+    cost = {"im2col": 1e-3, "direct": 1.125e-3, "convgemm": 1.5e-3, "winograd": 9e-3}
 
     def run(name, workspace):
         calls.append(name)
@@ -161,9 +261,14 @@ def test_algorithms_take_turns_and_the_hopeless_are_timed_once(monkeypatch):
     monkeypatch.setattr(tuning, "bind", lambda p, direction, name, *arrays: name)
     monkeypatch.setattr(tuning, "run", run)
     monkeypatch.setattr(tuning.time, "perf_counter", lambda: now[0])
-    assert tuning.measure(P, "forward", list(cost), 1000.0) == cost
+    assert tuning.measure(P, "forward", list(cost), 1000.0) == pytest.approx(cost)
     assert calls.count("winograd") == 2  # one to warm up
-    assert calls.count("im2col") == calls.count("convgemm") == 1 + tuning.ROUNDS
+    assert calls.count("convgemm") == 1 + tuning.EARLY_TURNS
+    assert calls.count("im2col") == calls.count("direct") == 1 + tuning.ROUNDS
+    calls.clear()
+    monkeypatch.setattr(tuning, "ENOUGH", 2e-3)
+    tuning.measure(P, "forward", ["im2col"], 1000.0)
+    assert len(calls) == 1 + tuning.EARLY_TURNS
     calls.clear()
     tuning.measure(P, "forward", list(cost), 0.0)
     assert calls == [name for name in cost for _ in range(2)]

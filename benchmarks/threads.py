@@ -1,0 +1,102 @@
+"""Training on several threads beside one: `python -m benchmarks.threads`.
+
+Every network is trained in fresh processes that take turns, on each number of threads.  The ratio is of the best
+process's median step on each.  Parts of a step are named with what they take longer than if they scaled perfectly, the
+worst first.  A CSV file and a picture go to benchmarks/results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from benchmarks import report
+from benchmarks.networks import NETWORKS, SIZES, Case, cases
+from benchmarks.processes import in_own_process
+
+Row = dict[str, object]
+Parts = dict[str, float]  # seconds of operators, passes and algorithms
+
+
+def measure(case: Case, steps: int) -> dict[str, Any]:
+    """Trains some steps in this process: seconds of the median step, and of its parts."""
+    from benchmarks.step import profiled
+
+    profile = profiled(case, steps).profile
+    parts: Parts = {}
+    for timing in profile.timings:
+        name = " ".join(filter(None, (timing.kind, timing.direction, timing.algorithm)))
+        parts[name] = parts.get(name, 0.0) + timing.seconds
+    return {"seconds": profile.seconds, "parts": parts}
+
+
+def compared(case: Case, threads: list[int], rounds: int, steps: int) -> tuple[Row, list[Row]]:
+    """Images/s on each number of threads, and the parts that scale the worst from the first to the last."""
+    found: dict[int, list[dict[str, Any]]] = {number: [] for number in threads}
+    for _ in range(rounds):
+        for number in threads:
+            found[number].append(in_own_process("benchmarks.threads", ["--one", *case, steps], number))
+    best = {number: min(result["seconds"] for result in results) for number, results in found.items()}
+    first, last = threads[0], threads[-1]
+    row: Row = {"network": case.network, "images": case.size, "batch": case.batch}
+    row |= {f"images/s, {number}": case.batch / best[number] for number in threads}
+    row["ratio"] = best[first] / best[last]
+    return row, scaling(*(fastest_parts(found[number]) for number in (first, last)), last / first, best[last])
+
+
+def fastest_parts(results: list[dict[str, Any]]) -> Parts:
+    names = [name for name in results[0]["parts"] if all(name in result["parts"] for result in results)]
+    return {name: min(result["parts"][name] for result in results) for name in names}
+
+
+def scaling(few: Parts, many: Parts, factor: float, step: float) -> list[Row]:
+    """Parts by the share of a step that they take longer than `factor` times as many threads ought to."""
+    rows = [
+        {
+            "part": name,
+            "ratio": few[name] / many[name],
+            "ms": 1e3 * many[name],
+            "lost, % of the step": 100 * (many[name] - few[name] / factor) / step,
+        }
+        for name in many
+        if name in few and many[name] > 0
+    ]
+    return sorted(rows, key=lambda row: -float(str(row["lost, % of the step"])))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
+    parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="default: 1 2")
+    parser.add_argument("--rounds", type=int, default=2, help="processes of each number of threads (default: 2)")
+    parser.add_argument("--steps", type=int, default=3, help="timed steps of a process (default: 3)")
+    parser.add_argument("--top", type=int, default=5, help="parts that are named (default: 5)")
+    parser.add_argument("--name", default="threads", help="of the files in benchmarks/results/")
+    return parser.parse_args()
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--one"]:
+        network, size, batch, steps = sys.argv[2:]
+        print(json.dumps(measure(Case(network, int(size), int(batch)), int(steps))))
+        return
+    options = parse()
+    rows = []
+    for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
+        row, parts = compared(case, options.threads, options.rounds, options.steps)
+        rows.append(row)
+        report.print_table(f"{case}, batch {case.batch}: {float(str(row['ratio'])):.2f} times", parts[: options.top])
+        sys.stdout.flush()
+    report.print_table(f"training on {options.threads} threads", rows)
+    print(report.write_csv(options.name, rows))
+    labels = [f"{row['network']} {row['images']}" for row in rows]
+    series = {f"{options.threads[-1]} threads": [float(str(row["ratio"])) for row in rows]}
+    print(report.plot_bars(options.name, f"speed over {options.threads[0]} thread", labels, series, "times"))
+
+
+if __name__ == "__main__":
+    main()
