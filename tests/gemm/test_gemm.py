@@ -109,6 +109,38 @@ def test_empty(shape):
     np.testing.assert_array_equal(gemm(random((m, k)), random((k, n)), c, beta=2), want)
 
 
+THIN = [
+    *[(m, 1031, 517, False) for m in (1, 2, 3, 7, 8, 9, 13, 16, 17)],  # few rows, with rests of columns and depth
+    *[(m, 1031, 517, True) for m in (1, 2, 3, 7, 8, 9, 13, 16, 17)],
+    (16, 40, 8200, True),  # A does not fit in L2
+    (3, 20000, 30, False),
+    *[(1031, 1100, k, False) for k in (1, 2, 7, 16, 17)],  # small depth
+    (1031, 1100, 7, True),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "n", "k", "transpose_b"), THIN)
+def test_large_matrices_with_thin_ones(m, n, k, transpose_b, dtype, threads):
+    a = random((m, k), dtype)
+    b = random((n, k), dtype) if transpose_b else random((k, n + 3), dtype)[:, :n]
+    right = b.T if transpose_b else b
+    for left in (a, np.asfortranarray(a), random((m, k + 5), dtype)[:, :k]):
+        results = []
+        for count in (1, 2, 3):
+            threads(count)
+            wide = np.full((m, n + 2), np.nan, dtype)
+            results.append(gemm(left, b, wide[:, :n], transpose_b=transpose_b))
+            assert np.isnan(wide[:, n:]).all()
+        assert error(results[0], left, right) < 3 * TOLERANCE[dtype]
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_array_equal(results[0], results[2])
+    c = random((m, n), dtype)
+    want = 0.5 * (a.astype(np.float64) @ right) - 2.0 * c
+    got = gemm(a, b, c.copy(), 0.5, -2.0, transpose_b=transpose_b)
+    np.testing.assert_allclose(got, want, rtol=0, atol=k * TOLERANCE[dtype])
+
+
 @pytest.mark.parametrize("shape", [(700, 65, 600), (20, 1200, 300), (64, 64, 5000), (5, 3, 999), (1, 999, 77)], ids=str)
 def test_same_bits_on_any_number_of_threads(shape, threads):
     m, n, k = shape
