@@ -75,9 +75,9 @@ def tune(
             for i, task in enumerate(todo):
                 tuning.time(task, i, len(todo), progress)
         finally:
-            fresh: Mapping[str, dict[str, float]] = tuning.fresh
+            fresh = dict(tuning.fresh)
             if final:
-                fresh = {timings.key(*task): {} for task in [*tuning.found.left, *tuning.without]} | fresh
+                fresh |= {timings.key(*task): {} for task in [*tuning.found.left, *tuning.without]}
             if fresh:
                 timings.add(fresh)
     return tuning.found
