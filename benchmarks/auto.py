@@ -19,13 +19,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import report
 from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled
-from benchmarks.processes import in_own_process
+from benchmarks.processes import Kept, in_own_process
 from pydtconv import config
 from pydtconv.conv import VARIANTS, ConvProblem, timings
 from pydtconv.conv.problem import DIRECTIONS
@@ -106,7 +108,7 @@ class Network:
 def measure(case: Case, rounds: int, steps: int, seconds: float) -> dict[str, Any]:
     """All figures of a network, in this process; the folder of the cache is one that may be written to."""
     network = Network(case, steps)
-    step = dict.fromkeys(("model", "tuned", "best"), math.inf)
+    step = dict.fromkeys(("model", "tuned"), math.inf)
     network.run({})
     for turn in range(rounds):
         worth = network.candidates() if turn else {task: list(ranking(*task)) for task in network.by_task()}
@@ -124,7 +126,6 @@ def measure(case: Case, rounds: int, steps: int, seconds: float) -> dict[str, An
     first = {task: ranking(*task)[0] for task in tuned}
     choices: dict[str, dict[Task, str]] = {"model": first, "tuned": tuned}
     for _ in range(2):
-        choices["best"] = network.best()
         for name, choice in choices.items():
             step[name] = min(step[name], network.run(choice)[0])
     return figures(network, choices, step, start_up)
@@ -139,8 +140,8 @@ def figures(
     variants = {name: network.sum_of(by_variant(name, choices["model"], sums)) for name in VARIANTS if name != "AUTO"}
     fixed = min(variants, key=variants.__getitem__)
     row: Row = {
-        "step ms": 1e3 * step["model"], "tuned ms": 1e3 * step["tuned"], "best ms": 1e3 * step["best"],
-        "convolutions ms": 1e3 * least, "loss %": 100 * losses["model"] / step["model"],
+        "step ms": 1e3 * step["model"], "tuned ms": 1e3 * step["tuned"],
+        "best convolutions ms": 1e3 * least, "loss %": 100 * losses["model"] / step["model"],
         "tuned loss %": 100 * losses["tuned"] / step["tuned"], "best variant": fixed,
         "its step ms": 1e3 * (step["model"] + variants[fixed] - least - losses["model"]), "first step s": start_up,
     }  # fmt: skip
@@ -170,6 +171,12 @@ def short(p: ConvProblem) -> str:
     return f"{p.n}x{p.ih}x{p.iw}x{p.ci} * {p.kh}x{p.kw}x{p.ci // p.groups}x{p.co}{stride}"
 
 
+def with_own_cache(words: list[Any], threads: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["PYDTCONV_CACHE"] = folder
+        return in_own_process("benchmarks.auto", words, threads)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.auto", description=__doc__)
     parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
@@ -180,6 +187,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=2, help="timed steps of a turn (default: 2)")
     parser.add_argument("--seconds", type=float, default=60.0, help="of tuning at first use (default: 60)")
     parser.add_argument("--worst", type=int, default=8, help="passes of a network that are named (default: 8)")
+    parser.add_argument("--keep", type=Path, help="file of measurements, which are taken from there when it has them")
     parser.add_argument("--name", default="auto", help="of the files in benchmarks/results/")
     return parser.parse_args()
 
@@ -193,11 +201,10 @@ def main() -> None:
     options = parse()
     rows: list[Row] = []
     passes: list[Row] = []
+    kept = Kept(options.keep)
     for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["PYDTCONV_CACHE"] = folder
-            words = ["--one", *case, options.rounds, options.steps, options.seconds]
-            found = in_own_process("benchmarks.auto", words, options.threads)
+        words = ["--one", *case, options.rounds, options.steps, options.seconds]
+        found = kept.get(str(case), partial(with_own_cache, words, options.threads))
         rows.append({"network": case.network, "images": case.size, "batch": case.batch} | found["row"])
         mine = [{"network": case.network, "images": case.size} | row for row in found["passes"]]
         passes += mine

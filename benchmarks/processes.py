@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -24,3 +25,19 @@ def in_own_process(module: str, words: Sequence[object], threads: int | None = N
         raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+class Kept:
+    """Results by name in a JSON file, where one is given: a long benchmark may be measured in pieces."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.results: dict[str, Any] = json.loads(path.read_text()) if path and path.exists() else {}
+
+    def get(self, name: str, measure: Callable[[], Any]) -> Any:
+        """What the file has, else what is measured now."""
+        if name not in self.results:
+            self.results[name] = measure()
+            if self.path:
+                self.path.write_text(json.dumps(self.results))
+        return self.results[name]

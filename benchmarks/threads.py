@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from benchmarks import report
 from benchmarks.networks import NETWORKS, SIZES, Case, cases
-from benchmarks.processes import in_own_process
+from benchmarks.processes import Kept, in_own_process
 
 Row = dict[str, object]
 Parts = dict[str, float]  # seconds of operators, passes and algorithms
@@ -32,12 +34,18 @@ def measure(case: Case, steps: int) -> dict[str, Any]:
     return {"seconds": profile.seconds, "parts": parts}
 
 
-def compared(case: Case, threads: list[int], rounds: int, steps: int) -> tuple[Row, list[Row]]:
-    """Images/s on each number of threads, and the parts that scale the worst from the first to the last."""
-    found: dict[int, list[dict[str, Any]]] = {number: [] for number in threads}
+def in_turns(case: Case, threads: list[int], rounds: int, steps: int) -> list[list[dict[str, Any]]]:
+    """What processes on each number of threads measured."""
+    found: list[list[dict[str, Any]]] = [[] for _ in threads]
     for _ in range(rounds):
-        for number in threads:
-            found[number].append(in_own_process("benchmarks.threads", ["--one", *case, steps], number))
+        for results, number in zip(found, threads, strict=True):
+            results.append(in_own_process("benchmarks.threads", ["--one", *case, steps], number))
+    return found
+
+
+def compared(case: Case, threads: list[int], measured: list[list[dict[str, Any]]]) -> tuple[Row, list[Row]]:
+    """Images/s on each number of threads, and the parts that scale the worst from the first to the last."""
+    found = dict(zip(threads, measured, strict=True))
     best = {number: min(result["seconds"] for result in results) for number, results in found.items()}
     first, last = threads[0], threads[-1]
     row: Row = {"network": case.network, "images": case.size, "batch": case.batch}
@@ -75,6 +83,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=2, help="processes of each number of threads (default: 2)")
     parser.add_argument("--steps", type=int, default=3, help="timed steps of a process (default: 3)")
     parser.add_argument("--top", type=int, default=5, help="parts that are named (default: 5)")
+    parser.add_argument("--keep", type=Path, help="file of measurements, which are taken from there when it has them")
     parser.add_argument("--name", default="threads", help="of the files in benchmarks/results/")
     return parser.parse_args()
 
@@ -85,9 +94,10 @@ def main() -> None:
         print(json.dumps(measure(Case(network, int(size), int(batch)), int(steps))))
         return
     options = parse()
-    rows = []
+    rows, kept = [], Kept(options.keep)
     for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
-        row, parts = compared(case, options.threads, options.rounds, options.steps)
+        measured = kept.get(str(case), partial(in_turns, case, options.threads, options.rounds, options.steps))
+        row, parts = compared(case, options.threads, measured)
         rows.append(row)
         report.print_table(f"{case}, batch {case.batch}: {float(str(row['ratio'])):.2f} times", parts[: options.top])
         sys.stdout.flush()
