@@ -183,11 +183,16 @@ static void activate(const pass_state *s, const DT(direct_tile) * t, int64_t row
     for (int64_t r = 0; r < rows; r++) DT(bias_activation_epilogue)(&finish, 0, 1, column, n, t->c[r] + column, n);
 }
 
-/* Copies the rows of a pointwise tile, of `channels` elements, to rows that do not fall into the same sets of L1. */
-static void copy_rows(int64_t rows, int64_t channels, DT(direct_tile) * t, real *copy) {
+/* Copies the rows of a pointwise tile, of `channels` elements, to rows that do not fall into the same sets of L1;
+ * reading: normalized, or NULL. */
+static void copy_rows(int64_t rows, int64_t channels, const DT(conv_normalization) * reading, DT(direct_tile) * t,
+                      real *copy) {
     const int64_t ld = dtconv_line(channels) + 64 / (int64_t)sizeof(real);
     for (int64_t r = 0; r < rows; r++, copy += ld) {
-        memcpy(copy, t->a[r], (size_t)channels * sizeof(real));
+        if (reading)
+            DT(direct_normalize)(reading, channels, t->a[r], copy);
+        else
+            memcpy(copy, t->a[r], (size_t)channels * sizeof(real));
         t->a[r] = copy;
     }
 }
@@ -226,14 +231,15 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
         return;
     }
     int64_t done = pixels / tiles, rows = done;
-    const int copies = pointwise && place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0;
+    const DT(conv_normalization) *reading = !s->turned && s->args->reading.mean ? &s->args->reading : NULL;
+    const int copies = pointwise && (reading || place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0);
     next_rows(&place, rows, t);
     for (int64_t tile = 1; tile <= tiles; tile++) {
         DT(direct_tile) *next = t == pair ? pair + 1 : pair;
         const int64_t next_count = tile < tiles ? pixels * (tile + 1) / tiles - done : 0;
         next_rows(&place, next_count, next);
         t->ahead = next->a;
-        if (copies) copy_rows(rows, s->cr, t, own->rows);
+        if (copies) copy_rows(rows, s->cr, reading, t, own->rows);
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
             DT(direct_run_tile)(t, rows, n, panel_of(s, group, panel), bias ? bias + j : NULL, j);
@@ -290,6 +296,7 @@ size_t DT(conv_direct_forward_workspace)(const dtconv_conv *p) {
 
 dtconv_status DT(conv_direct_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
     pass_state s = prepare(p, 0);
+    if (a->reading.mean && (!dtconv_is_pointwise(p) || p->groups > 1)) return DTCONV_UNSUPPORTED;
     return run(&s, a, workspace, bytes);
 }
 

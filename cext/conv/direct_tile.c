@@ -84,3 +84,22 @@ void DT(direct_run_tile)(const DT(direct_tile) * t, int64_t m, int64_t n, const 
     const int64_t vectors = (n + V - 1) / V;
     tiles[m - 1][vectors - 1](t, n - (vectors - 1) * V, b, bias, column);
 }
+
+INLINE void normalize(const DT(conv_normalization) * f, int64_t channels, const real *x, real *y, int shifts,
+                      int relu) {
+    for (int64_t j = 0; j < channels; j += V) {
+        const int64_t n = j + V <= channels ? V : channels - j;
+        vec z = (load_part(x + j, n) - load_part(f->mean + j, n)) * load_part(f->scale + j, n);
+        if (shifts) z += load_part(f->beta + j, n);
+        store_part(y + j, n, relu ? positive(z) : z);
+    }
+}
+
+void DT(direct_normalize)(const DT(conv_normalization) * f, int64_t channels, const real *x, real *y) {
+    if (f->beta && f->relu)
+        normalize(f, channels, x, y, 1, 1);
+    else if (f->beta)
+        normalize(f, channels, x, y, 1, 0);
+    else
+        normalize(f, channels, x, y, 0, f->relu);
+}

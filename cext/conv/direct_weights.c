@@ -97,7 +97,8 @@ static pass_state prepare(const dtconv_conv *p) {
     const int even = s.slices % threads == 0;
     s.parts = MIN(s.tiles, s.slices == 1 ? threads : even ? 1 : dtconv_ceil_div(UNITS * threads, s.slices));
     s.sums = s.slices == 1 ? 0 : dtconv_round((size_t)(s.slices * dw));
-    s.copied = s.copies ? dtconv_round((size_t)(s.images * s.copy.ih * s.copy.iw * s.ci) * sizeof(real)) : 0;
+    const int copies = s.copies || dtconv_is_pointwise(p); /* pointwise where x is normalized as it is read */
+    s.copied = copies ? dtconv_round((size_t)(s.images * s.copy.ih * s.copy.iw * s.ci) * sizeof(real)) : 0;
     s.panel = dtconv_round((size_t)(s.images * s.rows * s.ow * DIRECT_NR) * sizeof(real));
     s.segments = dtconv_round((size_t)(s.images * s.rows) * sizeof(dtconv_segment));
     return s;
@@ -124,6 +125,13 @@ static void copy_x(const pass_state *s, const chunk *at, int64_t group, real *co
                 for (int64_t i = 0; i < s->ci; i++) copy[col * s->ci + i] = from[(col - left) * x->ld + i];
             memset(copy + right * s->ci, 0, (size_t)((c->iw - right) * size));
         }
+}
+
+/* Rows of the chunk's x, normalized. */
+static void normalize_x(const pass_state *s, const chunk *at, real *copy) {
+    const real *x = s->whole.x + at->row * s->whole.ld;
+    for (int64_t row = 0; row < at->rows; row++, x += s->whole.ld, copy += s->copy.ld)
+        DT(direct_normalize)(&s->args->reading, s->ci, x, copy);
 }
 
 /* Channels [j, j + n) of the chunk's dy, filled up to NR. */
@@ -216,7 +224,11 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         const int64_t j = across % s->panels * DIRECT_NR, n = MIN(DIRECT_NR, s->co - j);
         if (across / s->panels != group) {
             group = across / s->panels;
-            if (s->copies) copy_x(s, &at, group, own->copy), in.image = 0, in.row = 0;
+            if (s->args->reading.mean)
+                normalize_x(s, &at, own->copy);
+            else if (s->copies)
+                copy_x(s, &at, group, own->copy);
+            if (s->copies) in.image = 0, in.row = 0;
             from.x = s->copies ? own->copy : s->whole.x + group * s->ci;
         }
         if (across != panel) {
@@ -278,6 +290,10 @@ dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(co
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
     s.args = a;
+    if (a->reading.mean) {
+        if (!dtconv_is_pointwise(p) || p->groups > 1) return DTCONV_UNSUPPORTED;
+        s.copies = 1;
+    }
     s.whole.x = a->x;
     s.result = s.slices == 1 ? a->w : (real *)memory;
     memory += s.sums;

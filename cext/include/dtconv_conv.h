@@ -47,6 +47,12 @@ typedef struct {
 
 #endif
 
+/* How x is read: act((x - mean) * scale + beta), each ci elements; mean NULL: as it is; beta NULL: 0. */
+typedef struct {
+    const real *mean, *scale, *beta;
+    int relu;
+} DT(conv_normalization);
+
 /* Arrays of a pass.  forward reads x and w and writes y; backward_data reads y (dy) and w and writes x (dx);
  * backward_weights reads x and y (dy) and writes w (dw). */
 typedef struct {
@@ -54,7 +60,8 @@ typedef struct {
     const real *bias;             /* forward: added to y; co elements or NULL */
     dtconv_activation activation; /* forward: applied to y + bias */
     real alpha;
-    int accumulate;        /* backward_data: add to dx instead of overwriting it */
+    int accumulate;                 /* backward_data: add to dx instead of overwriting it */
+    DT(conv_normalization) reading; /* of x in forward and backward_weights, where the algorithm can */
     real *mean, *variance; /* forward, where the algorithm gathers them: of y's channels (co each); NULL: not wanted */
 } DT(conv_args);
 

@@ -5,7 +5,9 @@ from pydtconv._ext.dtconv_conv cimport (
     dtconv_activation,
     dtconv_conv,
     dtconv_dconv_args,
+    dtconv_dconv_normalization,
     dtconv_sconv_args,
+    dtconv_sconv_normalization,
     problem_of,
 )
 
@@ -76,15 +78,26 @@ cdef class Bound:
         return status
 
 
+cdef const real *vector(const real[:, :, :, :] like, object array):
+    """The elements of a vector of `like`'s type; NULL for None."""
+    if array is None:
+        return NULL
+    cdef const real[::1] view = array
+    return &view[0]
+
+
 def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, const real[:, :, :, :] w,
          const real[:, :, :, :] y, int64_t ldx, int64_t ldy, const real[::1] bias=None, int activation=0,
          double alpha=0, bint accumulate=False, real[::1] mean=None, real[::1] variance=None,
-         unsigned char[::1] workspace=None) -> Bound:
-    """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels."""
+         tuple reading=None, unsigned char[::1] workspace=None) -> Bound:
+    """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels.
+
+    reading: how x is normalized as it is read: mean, scale, beta or None, whether ReLU follows.
+    """
     cdef Bound bound = Bound()
     cdef bytes name = algorithm.encode(), which = direction.encode()
     bound.problem = problem_of(sizes, ldx, ldy)
-    bound.arrays = (x, w, y, bias, mean, variance, workspace)
+    bound.arrays = (x, w, y, bias, mean, variance, reading, workspace)
     if workspace is not None and workspace.shape[0]:
         bound.workspace, bound.nbytes = &workspace[0], workspace.shape[0]
     cdef const real *bias_data = NULL
@@ -94,16 +107,25 @@ def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, co
         bias_data = &bias[0]
     if mean is not None:
         mean_data, variance_data = &mean[0], &variance[0]
+    cdef const real *x_mean = NULL
+    cdef const real *x_scale = NULL
+    cdef const real *x_beta = NULL
+    cdef int x_relu = 0
+    if reading is not None:
+        x_mean, x_scale, x_beta = vector(x, reading[0]), vector(x, reading[1]), vector(x, reading[2])
+        x_relu = reading[3]
     if real is float:
         bound.s = dtconv_sconv_args(<float *> &x[0, 0, 0, 0], <float *> &w[0, 0, 0, 0], <float *> &y[0, 0, 0, 0],
-                                    bias_data, <dtconv_activation> activation, alpha, accumulate, mean_data,
-                                    variance_data)
+                                    bias_data, <dtconv_activation> activation, alpha, accumulate,
+                                    dtconv_sconv_normalization(x_mean, x_scale, x_beta, x_relu),
+                                    mean_data, variance_data)
         bound.s_entry = dtconv_sconv_find(name, which)
     else:
         bound.is_double = True
         bound.d = dtconv_dconv_args(<double *> &x[0, 0, 0, 0], <double *> &w[0, 0, 0, 0], <double *> &y[0, 0, 0, 0],
-                                    bias_data, <dtconv_activation> activation, alpha, accumulate, mean_data,
-                                    variance_data)
+                                    bias_data, <dtconv_activation> activation, alpha, accumulate,
+                                    dtconv_dconv_normalization(x_mean, x_scale, x_beta, x_relu),
+                                    mean_data, variance_data)
         bound.d_entry = dtconv_dconv_find(name, which)
     return bound
 

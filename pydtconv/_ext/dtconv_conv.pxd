@@ -6,6 +6,11 @@ cdef extern from "dtconv_both.h" nogil:
         int64_t n, ih, iw, ci, oh, ow, co, kh, kw, sh, sw, dil_h, dil_w, pad_t, pad_l, groups, ldx, ldy
     ctypedef enum dtconv_activation:
         pass
+    ctypedef struct dtconv_sconv_normalization:
+        const float *mean
+        const float *scale
+        const float *beta
+        int relu
     ctypedef struct dtconv_sconv_args:
         float *x
         float *w
@@ -14,8 +19,14 @@ cdef extern from "dtconv_both.h" nogil:
         dtconv_activation activation
         float alpha
         int accumulate
+        dtconv_sconv_normalization reading
         float *mean
         float *variance
+    ctypedef struct dtconv_dconv_normalization:
+        const double *mean
+        const double *scale
+        const double *beta
+        int relu
     ctypedef struct dtconv_dconv_args:
         double *x
         double *w
@@ -24,6 +35,7 @@ cdef extern from "dtconv_both.h" nogil:
         dtconv_activation activation
         double alpha
         int accumulate
+        dtconv_dconv_normalization reading
         double *mean
         double *variance
 

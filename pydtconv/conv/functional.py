@@ -89,6 +89,7 @@ def bind(
     alpha: float = 0.0,
     accumulate: bool = False,
     moments: tuple[np.ndarray, np.ndarray] | None = None,
+    reading: tuple[np.ndarray, np.ndarray, np.ndarray | None, bool] | None = None,
     workspace: np.ndarray | None = None,
 ) -> Callable[..., int]:
     """A pass of p bound to its arrays: a callable that allocates nothing; run it with `run`.
@@ -96,9 +97,10 @@ def bind(
     x (n, ih, iw, ci), w (kh, kw, ci // groups, co), y (n, oh, ow, co), or their gradients; the pass's own output among
     them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue
     of forward.  accumulate: add to dx (backward_data).  moments: mean and variance (co,) each of y over all pixels, to
-    be written by a forward whose row of the table says that it gathers them.  workspace: uint8, at least
-    workspace_bytes(...) with the threads set when it runs; None: it is passed in each call.  Raises ValueError or
-    TypeError naming the array that does not fit.
+    be written by a forward whose row of the table says that it gathers them.  reading: mean, scale, beta (ci,) each,
+    and whether ReLU follows: x is taken as max((x - mean) * scale + beta, 0), or without the maximum, where the row of
+    the table says that it normalizes.  workspace: uint8, at least workspace_bytes(...) with the threads set when it
+    runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that does not fit.
     """
     supported(p, direction, algorithm)
     names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[
@@ -127,6 +129,15 @@ def bind(
             check_array(value, name, (p.co,), p.dtype)
             check_dense(value, name)
             check_output(value, name, inputs)
+    if reading is not None:
+        if direction == "backward_data" or not TABLE[algorithm].normalizes_in(p):
+            raise ValueError(f"reading: expected none for {direction} of {algorithm}, which cannot normalize x of {p}")
+        vectors = {"mean": reading[0], "scale": reading[1]}
+        if reading[2] is not None:
+            vectors["beta"] = reading[2]
+        for name, vector in vectors.items():
+            check_array(vector, name, (p.ci,), p.dtype)
+            check_dense(vector, name)
     check_output((x, w, y)[names.index("out")], "out", inputs)
     bound: Callable[..., int] = ext.bind(
         p.sizes,
@@ -143,6 +154,7 @@ def bind(
         accumulate,
         mean,
         variance,
+        reading,
         workspace,
     )
     return bound

@@ -113,6 +113,11 @@ class ConvProblem:
             )
 
     @property
+    def is_pointwise(self) -> bool:
+        """1x1, stride 1, no padding: the image is the matrix."""
+        return (self.kh, self.kw, self.sh, self.sw) == (1, 1, 1, 1) and self.padding == ((0, 0), (0, 0))
+
+    @property
     def oh(self) -> int:
         return (self.ih + sum(self.padding[0]) - (self.kh - 1) * self.dil_h - 1) // self.sh + 1
 

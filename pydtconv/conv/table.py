@@ -20,6 +20,7 @@ class Algorithm:
 
     supports(p): None, or the reason why not.  work(p, direction): what the cost model counts.
     gathers: whether forward can gather mean and variance of y on the way out.
+    normalizes: whether forward and backward_weights of a pointwise convolution can normalize x as they read it.
     rounding: how many times its rounding errors may be those of the sum of products; above 1 it is left out where
     `config.set_conv_precision("strict")` is in force.
     """
@@ -30,12 +31,17 @@ class Algorithm:
     work: Callable[[ConvProblem, str], estimates.Work]
     rounding: float = 1.0
     gathers: bool = False
+    normalizes: bool = False
 
     def reason(self, p: ConvProblem, direction: str) -> str | None:
         """None where this algorithm can do this pass of p, else why not."""
         if direction not in self.directions:
             return f"{self.name} has no {direction}, only {' and '.join(self.directions)}"
         return self.supports(p)
+
+    def normalizes_in(self, p: ConvProblem) -> bool:
+        """Whether forward and backward_weights of p can normalize x as they read it."""
+        return self.normalizes and p.is_pointwise and p.groups == 1
 
     def seconds(self, p: ConvProblem, direction: str) -> float:
         """The cost model's estimate; only ratios between algorithms mean something."""
@@ -81,7 +87,7 @@ TABLE: dict[str, Algorithm] = {
         Algorithm("reindex", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
         Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
         Algorithm("depthwise", DIRECTIONS, _one_channel_per_group, estimates.work_of_depthwise),
-        Algorithm("direct", DIRECTIONS, _multiplies_matrices, estimates.work_of_direct, gathers=True),
+        Algorithm("direct", DIRECTIONS, _multiplies_matrices, estimates.work_of_direct, gathers=True, normalizes=True),
         Algorithm("winograd", DIRECTIONS, _three_by_three, estimates.work_of_winograd, rounding=10.0, gathers=True),
     )
 }

@@ -14,7 +14,7 @@ from pydtconv.graph.plan import Plan, build_plan
 from pydtconv.graph.steps import LossGradient, ParameterGradient, Step
 from pydtconv.graph.storage import Storage, View
 from pydtconv.graph.store import ParameterStore
-from pydtconv.ops.base import Call, Pass, RunState, scratch, spec_of
+from pydtconv.ops.base import Call, Pass, Reading, RunState, scratch, spec_of
 
 
 class Hooks(Protocol):
@@ -186,6 +186,7 @@ class Executor:
             training=self.plan.graph.training,
             run=self.state,
             stream=stream,
+            reading=None if step.reading is None else self._reading(step.reading),
         )
         if step.transient_bytes:
             return lambda: bind(make(workspace=scratch(step.transient_bytes)))()
@@ -202,6 +203,10 @@ class Executor:
             first = part.start + step.rows.start * (target.spec.size // (target.spec.shape[0] or 1))
             part = slice(first, first + gradient.size)
         return functools.partial(self.updater.apply_part, part, gradient)
+
+    def _reading(self, where: Reading) -> Reading:
+        beta = None if where.beta is None else self._array(where.beta)
+        return Reading(self._array(where.mean), self._array(where.scale), beta, where.relu)
 
     def _arrays(self, views: Sequence[View | None]) -> list[np.ndarray | None]:
         return [None if view is None else self._array(view) for view in views]

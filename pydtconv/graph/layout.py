@@ -8,7 +8,7 @@ Three ways of sharing, each a child -> parent link that `Layout.view` follows to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.graph.storage import Storage, View
@@ -33,15 +33,19 @@ def parts_of(node: Node, whole: View) -> list[View]:
 
 
 class Layout:
-    """Homes of all forward tensors.  `retained`: tensors that backward reads."""
+    """Homes of all forward tensors.
 
-    def __init__(self, graph: Graph, retained: Iterable[Tensor]) -> None:
+    retained: tensors that backward reads.  virtual: tensors without a home, and what is read in their stead.
+    """
+
+    def __init__(self, graph: Graph, retained: Iterable[Tensor], virtual: Mapping[Tensor, Tensor]) -> None:
         self.graph = graph
+        self.virtual = virtual
         self.last_read: dict[Tensor, int] = {}
         self.consumers: dict[Tensor, list[Node]] = {}
         for index, node in enumerate(graph.nodes):
             for tensor in node.inputs:
-                self.last_read[tensor] = index
+                self.last_read[virtual.get(tensor, tensor)] = index
                 self.consumers.setdefault(tensor, []).append(node)
         for tensor in [*retained, *graph.outputs.values(), *([graph.loss] if graph.loss else [])]:
             self.last_read[tensor] = FOREVER
@@ -101,7 +105,7 @@ class Layout:
             channel += tensor.shape[-1] or 0
 
     def _share_inplace(self, index: int, node: Node) -> None:
-        if node.op.is_view or len(node.outputs) != 1:
+        if node.op.is_view or len(node.outputs) != 1 or node.outputs[0] in self.virtual:
             return
         out = node.outputs[0]
         for i in node.op.inplace:

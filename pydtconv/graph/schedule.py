@@ -13,10 +13,12 @@ from pydtconv.graph.backward import Backward
 from pydtconv.graph.gradients import Needed
 from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.graph.layout import Layout, joins_channels, parts_of
+from pydtconv.graph.reading import find_virtual
 from pydtconv.graph.recompute import Replays, cheap_marks
 from pydtconv.graph.steps import Step, Steps, Updates
 from pydtconv.graph.storage import Storage, View, fresh
-from pydtconv.ops.base import Retained, Spec
+from pydtconv.ops.base import Reading, Retained, Spec
+from pydtconv.ops.normalization import BatchNorm
 
 
 class Scheduler:
@@ -30,16 +32,17 @@ class Scheduler:
         self.graph = graph
         self.updates = updates
         self.needed = Needed(graph)
+        self.virtual = find_virtual(graph) if marks is None else {}
         self.retained = {node: self._retained(node) for node in self.needed.nodes}
         self.readers = Counter(
-            tensor
+            self.virtual.get(tensor, tensor)
             for node, retained in self.retained.items()
             for tensor in {*(node.inputs[i] for i in retained.x), *(node.outputs[i] for i in retained.y)}
         )
         if marks is None:
             marks = cheap_marks(graph, self.readers)
         self.replays = Replays(graph, marks, self.readers)
-        self.layout = Layout(graph, self.replays.kept)
+        self.layout = Layout(graph, self.replays.kept, self.virtual)
         self.steps = Steps()
         self.storages: dict[Storage, None] = {}
         self.saved: dict[Node, dict[str, View]] = {}
@@ -84,11 +87,12 @@ class Scheduler:
         if joins_channels(node):
             self._forward_concatenation(node)
             return
-        x = tuple(self.layout.view(tensor) for tensor in node.inputs)
-        y = tuple(self.layout.view(tensor) for tensor in node.outputs)
+        x = tuple(self.layout.view(self.virtual.get(tensor, tensor)) for tensor in node.inputs)
+        y = tuple(None if tensor in self.virtual else self.layout.view(tensor) for tensor in node.outputs)
         late = self.replays.late_saves(node)
         self.saved[node] = {key: _saved(node, key, spec) for key, spec in self._saves(node).items() if key not in late}
-        self.steps.run(Step("forward", node, x=x, y=y, saved=dict(self.saved[node])))
+        saved = dict(self.saved[node])
+        self.steps.run(Step("forward", node, x=x, y=y, saved=saved, reading=self._reading(node)))
 
     def _forward_concatenation(self, node: Node) -> None:
         """Copies the inputs that do not lie in the output already."""
@@ -103,12 +107,25 @@ class Scheduler:
     ) -> Step:
         """A step of backward with all that it reads."""
         retained = self.retained[node]
-        x = tuple(self._kept(t) if i in retained.x else None for i, t in enumerate(node.inputs))
+        inputs = [self.virtual.get(tensor, tensor) for tensor in node.inputs]
+        x = tuple(self._kept(t) if i in retained.x else None for i, t in enumerate(inputs))
         y = tuple(self._kept(t) if i in retained.y else None for i, t in enumerate(node.outputs))
         if self.replays.late_saves(node):
             self._kept(node.outputs[0])
         saved = dict(self.saved[node])
-        return Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=accumulate, saved=saved)
+        step = Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=accumulate, saved=saved)
+        step.reading = self._reading(node) if 0 in retained.x else None
+        return step
+
+    def _reading(self, node: Node) -> Reading | None:
+        """How a node normalizes its input as it reads it; None where that lies in memory."""
+        source = node.inputs[0].node if node.inputs and node.inputs[0] in self.virtual else None
+        if source is None:
+            return None
+        assert isinstance(source.op, BatchNorm)
+        saved, beta = self.saved[source], source.op.beta_of(source.inputs)
+        where = None if beta is None else self.layout.view(beta)
+        return Reading(saved["mean"], saved["scale"], where, source.op.activation == "relu")
 
     def _saves(self, node: Node) -> dict[str, Spec]:
         return node.op.saves(*(tensor.spec for tensor in node.inputs), training=self.graph.training)

@@ -60,6 +60,19 @@ class Cost:
     multiplications: int
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What an operator makes of an image as it reads it: act((x - mean) * scale + beta), ReLU or nothing.
+
+    mean, scale and beta are vectors of its channels, or in a plan where they lie; beta may be None.
+    """
+
+    mean: Any
+    scale: Any
+    beta: Any
+    relu: bool
+
+
 @dataclass
 class RunState:
     """What changes from one execution to the next; bound passes read it when they run.
@@ -91,6 +104,7 @@ class Pass:
     workspace: at least as many bytes as `Op.workspace` asked for, aligned to 64; its contents are lost between passes.
     training: whether the forward belongs to a training step.
     run: see RunState.  stream: a number of its own for every random node of a graph.
+    reading: what x[0] is, if not what lies there; given only to operators that say so in `normalizes_input`.
 
     Arrays with four dimensions may be channel slices: each pixel's channels are contiguous, pixels are `ld` apart.
     """
@@ -105,6 +119,7 @@ class Pass:
     training: bool = False
     run: RunState = field(default_factory=RunState)
     stream: int = 0
+    reading: Reading | None = None
 
 
 class Op:
@@ -185,6 +200,10 @@ class Op:
         """
         raise NotImplementedError
 
+    def normalizes_input(self, *inputs: Spec) -> bool:
+        """Whether forward and backward can take input 0 through a `Reading`."""
+        return False
+
     def recompute(self, p: Pass) -> Call:
         """Binds what writes the output once more, before backward, from `replay_inputs` and the saved arrays.
 
@@ -203,8 +222,8 @@ class Op:
 def in_parts(calls: Mapping[str, Call], state: RunState) -> Call:
     """One call of several in order, which tells `state.part_done` after each one its name.
 
-    Names: "forward", "forward_bias", "backward_bias" (with the activation's slope), "backward_data",
-    "backward_weights".
+    Names: "forward", "forward_bias", "forward_moments", "backward_bias" (with the activation's slope),
+    "backward_data", "backward_weights".
     """
     parts = list(calls.items())
 

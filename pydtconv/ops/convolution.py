@@ -19,7 +19,7 @@ from pydtconv.conv.functional import ACTIVATIONS, bind, pixel_stride, run, scrat
 from pydtconv.conv.problem import ConvProblem, pair
 from pydtconv.conv.selection import Choice, choose, variant_of, workspace_bytes
 from pydtconv.conv.table import TABLE
-from pydtconv.ops.base import Call, Cost, Op, Pass, Retained, Spec, in_parts, spec_of
+from pydtconv.ops.base import Call, Cost, Op, Pass, Reading, Retained, Spec, in_parts, spec_of
 from pydtconv.ops.moments import moments_in, moments_spec, statistics, statistics_workspace
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
@@ -150,6 +150,7 @@ class ConvBase(Op):
                 activation=self.activation,
                 alpha=self.alpha,
                 moments=wanted if gathers else None,
+                reading=_through(p.reading),
             )
         }
         need = workspace_bytes(problem, "forward", name)
@@ -165,7 +166,9 @@ class ConvBase(Op):
             problem = self._problem_of(p.x[0], dw)
             name = self._algorithm(problem, "backward_weights")
             filters = self._filters(problem, dw)
-            calls["backward_weights"] = bind(problem, "backward_weights", name, p.x[0], filters, dy)
+            calls["backward_weights"] = bind(
+                problem, "backward_weights", name, p.x[0], filters, dy, reading=_through(p.reading)
+            )
             need = max(need, workspace_bytes(problem, "backward_weights", name))
         if dx is not None:
             problem = self._problem_of(dx, p.x[1])
@@ -204,6 +207,10 @@ class ConvBase(Op):
 
         need = 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype == np.float64)
         return {"backward_bias": finish}, need
+
+
+def _through(reading: Reading | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, bool] | None:
+    return None if reading is None else (reading.mean, reading.scale, reading.beta, reading.relu)
 
 
 def in_order(calls: Mapping[str, Callable[..., int]], p: Pass, need: int) -> Call:
@@ -246,6 +253,10 @@ class Conv(ConvBase):
     @property
     def auxiliary(self) -> int:  # type: ignore[override]
         return int(self.moments)
+
+    def normalizes_input(self, *inputs: Spec) -> bool:
+        p, names = self.problem(*inputs[:2]), self.algorithms_for(*inputs)
+        return all(TABLE[names[role]].normalizes_in(p) for role in ("forward", "backward_weights"))
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         y = super().infer(*inputs)

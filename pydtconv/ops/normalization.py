@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from pydtconv.ops.rows import adds, carve, carved_bytes, check_float, rows_of
 ACTIVATION_CODES = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
 #: activations whose derivative is found from x again, so that y need not be kept
 _FROM_INPUT = (None, "linear", "relu", "relu6", "leaky_relu")
+
+
+_T = TypeVar("_T")
 
 
 class Synchronizer(Protocol):
@@ -115,9 +119,10 @@ class BatchNorm(Op):
         return vectors + norm.batchnorm_workspace(x.size // c, c, x.dtype == "float64")
 
     def forward(self, p: Pass) -> Call:
+        """Where p.y[0] is None, only what `saves` names is written: readers compute y by themselves."""
         x, y = rows_of(p.x[0]), rows_of(p.y[0])
         gamma = p.x[1] if self.scale else None
-        beta = p.x[1 + self.scale] if self.center else None
+        beta = self.beta_of(p.x)
         moving_mean, moving_variance = (p.x[i] for i in self._state)
         mean, inverse, scale = p.saved["mean"], p.saved["inverse"], p.saved["scale"]
         code = ACTIVATION_CODES[self.activation]
@@ -141,9 +146,14 @@ class BatchNorm(Op):
                 run_state.synchronizer.moments(mean, variance, x.shape[0])
             norm.batchnorm_scale(variance, gamma, self.epsilon, inverse, scale)
             norm.batchnorm_moving(mean, variance, self.momentum, moving_mean, moving_variance)
-            norm.batchnorm_apply(*application)
+            if y is not None:
+                norm.batchnorm_apply(*application)
 
         return train if p.training and not self.frozen else infer
+
+    def beta_of(self, inputs: Sequence[_T]) -> _T | None:
+        """The one of the inputs that is beta, if there is one."""
+        return inputs[1 + self.scale] if self.center else None
 
     @property
     def replay_inputs(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -152,7 +162,7 @@ class BatchNorm(Op):
     def recompute(self, p: Pass) -> Call:
         """y once more, from the statistics that forward has saved; the moving ones stay as they are."""
         x, y = rows_of(p.x[0]), rows_of(p.y[0])
-        beta = p.x[1 + self.scale] if self.center else None
+        beta = self.beta_of(p.x)
         mean, scale, code = p.saved["mean"], p.saved["scale"], ACTIVATION_CODES[self.activation]
 
         def run() -> None:
@@ -162,7 +172,7 @@ class BatchNorm(Op):
 
     def backward(self, p: Pass) -> Call:
         x, y, dy, dx = rows_of(p.x[0]), rows_of(p.y[0]), rows_of(p.dy[0]), rows_of(p.dx[0])
-        beta = p.x[1 + self.scale] if self.center else None
+        beta = self.beta_of(p.x)
         dgamma = p.dx[1] if self.scale else None
         dbeta = p.dx[1 + self.scale] if self.center else None
         accumulate, add_gamma, add_beta = (

@@ -41,6 +41,8 @@ def bytes_of(step: Step, part: str, slots: int = 0) -> int:
         return _total(x, y, y)
     if part in ("forward_bias", "recompute_bias"):
         return _total(y, y, x[2:])
+    if part == "forward_moments":
+        return _total(y)
     if step.direction in ("forward", "recompute"):
         return _total(x, y, step.saved.values())
     if part == "backward_bias":
