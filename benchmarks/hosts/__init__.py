@@ -4,9 +4,9 @@
   mpiexec runs on a further host, and enters the others where it would use ssh (enter.sh).
 
 A host lives in a process that holds its namespaces and that the system ends with this one, however that ends, and the
-switch likewise; nothing is made outside of the namespaces, so nothing is left.  The switch is a program, since the
-kernel's own delay (netem) is a module that not every machine has.  Needs Linux, root, a C compiler, and the commands
-ip, nsenter, setpriv and unshare.
+switch and the ranks likewise; nothing is made outside of the namespaces, so nothing is left.  The switch is a program,
+since the kernel's own delay (netem) is a module that not every machine has.  Needs Linux, root, a C compiler, and the
+commands ip, nsenter, setpriv and unshare.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from pydtconv.simulation import Network
 
 HERE = Path(__file__).parent
 _NEEDED = ("ip", "nsenter", "setpriv", "unshare")
+#: words before a command that the system is to end with the process that starts it
+_TIED = ("setpriv", "--pdeathsig", "KILL")
 #: lets MPICH use TCP alone
 _TCP = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0", "MPIR_CVAR_NOLOCAL": "1"}
 
@@ -124,8 +126,16 @@ class Hosts:
         mpiexec = shutil.which("mpiexec", path=path)
         if mpiexec is None:
             raise OSError("mpiexec: not found: pip install 'pydtconv[mpi]'")
-        command = [*_entered(launcher.pid), mpiexec, "-launcher", "rsh", "-launcher-exec", str(HERE / "enter.sh")]
-        command += ["-iface", "eth0", "-hosts", ",".join(self.addresses), "-n", str(len(hosts)), sys.executable]
+        command = [
+            *_TIED,
+            *_entered(launcher.pid),
+            mpiexec,
+            "-launcher",
+            "rsh",
+            "-launcher-exec",
+            str(HERE / "enter.sh"),
+        ]
+        command += ["-iface", "eth0", "-hosts", ",".join(self.addresses), "-n", str(len(hosts)), *_TIED, sys.executable]
         pids = {f"HOLDER_{i + 1}": str(host.pid) for i, host in enumerate(hosts)}
         return subprocess.run([*command, *map(str, words)], env={**env, **_TCP, **pids}, text=True, **options)
 
@@ -141,7 +151,7 @@ def _entered(pid: int) -> list[str]:
 def _started(command: Sequence[str]) -> subprocess.Popen[str]:
     """A process that the system ends with this one.  Raises OSError where it does not say "made"."""
     process = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", *command],
+        [*_TIED, *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

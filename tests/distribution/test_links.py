@@ -11,10 +11,16 @@ from benchmarks import hosts
 from pydtconv.simulation import Network
 from tests.distribution.ranks import HERE, environment, needs_mpi, run_well
 
-REASON = hosts.missing()
-pytestmark = [*needs_mpi, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+pytestmark = needs_mpi
 RANKS = 2
 LINK = Network.parse("100Mbps:100us")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _allowed():
+    reason = hosts.missing()
+    if reason:
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")
@@ -87,16 +93,18 @@ def test_hosts_that_cannot_be_made_leave_nothing(monkeypatch):
     assert network.processes == []
 
 
-def test_hosts_end_with_the_program_however_it_ends():
-    code = "import os; from benchmarks.hosts import Hosts; from pydtconv.simulation import Network\n"
-    code += "h = Hosts(1, Network.parse('1Gbps:100us')); h.__enter__()\n"
-    code += "print(*(p.pid for p in h.processes), flush=True); os.kill(os.getpid(), 9)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=HERE.parents[1])
-    pids = done.stdout.split()
-    assert done.returncode == -9
-    assert len(pids) == 3  # the host, the launcher's, the switch
-    for pid in pids:
-        wait_for_the_end(int(pid))
+def test_hosts_and_ranks_end_with_the_program_however_it_ends():
+    code = "from benchmarks.hosts import Hosts; from pydtconv.simulation import Network\n"
+    code += "with Hosts(2, Network.parse('1Gbps:100us')) as h:\n"
+    code += "    print(*(p.pid for p in h.processes), flush=True)\n"
+    code += "    h.run(['-c', 'import os, time; print(os.getpid(), flush=True); time.sleep(100)'])"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=HERE.parents[1]) as main:
+        pids = main.stdout.readline().split()
+        assert len(pids) == 4  # two hosts, that of mpiexec, the switch
+        pids += [main.stdout.readline(), main.stdout.readline()]
+        main.kill()
+        for pid in pids:
+            wait_for_the_end(int(pid))
 
 
 def wait_for_the_end(pid):

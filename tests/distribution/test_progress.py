@@ -7,4 +7,4 @@ pytestmark = needs_mpi
 
 def test_sums_arrive_without_a_call_of_mpi_by_the_ranks():
     done = run_well(2, "progress.py")
-    assert sorted(done.stdout.splitlines()) == ["rank 0: arrived", "rank 1: arrived"]
+    assert done.stdout.count("arrived") == 2
