@@ -70,7 +70,7 @@ def figures(found: dict[str, Any], ranks: int, batch: int, bucket_bytes: int) ->
     return {
         "network": told(network),
         "compute s": step["none"], "blocking s": step["blocking"], "overlapped s": step["overlapped"],
-        "waiting blocking": waiting["blocking"], "overlapped": waiting["overlapped"], "hideable": hideable,
+        "waiting blocking": waiting["blocking"], "waiting overlapped": waiting["overlapped"], "hideable": hideable,
         "hidden %": 100 * (waiting["blocking"] - waiting["overlapped"]) / hideable,
         "saved %": 100 * (step["blocking"] - step["overlapped"]) / hideable,
         "simulated blocking": predicted.blocking, "ratio b": step["blocking"] / predicted.blocking,
