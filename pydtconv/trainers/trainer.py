@@ -150,14 +150,7 @@ class Trainer(BatchTrainer):
         self._set("_memory_limit", None)
         self._prepare("test", data)
         batches = Epochs(data, steps)
-        listeners = callbacks_module.CallbackList.of(
-            callbacks,
-            model=self,
-            add_progbar=verbose != 0 and replica.current().is_main,
-            verbose=verbose,
-            epochs=1,
-            steps=batches.num_batches,
-        )
+        listeners = self._listeners(callbacks, batches, verbose)
         logs = self._evaluate(batches, listeners)
         return logs if return_dict else values_of(logs)
 
@@ -192,14 +185,7 @@ class Trainer(BatchTrainer):
         data = make_data(x, batch_size=batch_size)
         self._prepare("predict", data)
         batches = Epochs(data, steps)
-        listeners = callbacks_module.CallbackList.of(
-            callbacks,
-            model=self,
-            add_progbar=verbose != 0 and replica.current().is_main,
-            verbose=verbose,
-            epochs=1,
-            steps=batches.num_batches,
-        )
+        listeners = self._listeners(callbacks, batches, verbose)
         self._set("stop_predicting", False)
         listeners.on_predict_begin()
         predictions = Predictions(data.samples if isinstance(data, ArrayData) and steps is None else None)
@@ -213,6 +199,17 @@ class Trainer(BatchTrainer):
                 break
         listeners.on_predict_end()
         return predictions.result()
+
+    def _listeners(self, callbacks: Any, batches: Epochs, verbose: str | int) -> Any:
+        """Callbacks of a run over the data once."""
+        return callbacks_module.CallbackList.of(
+            callbacks,
+            model=self,
+            add_progbar=verbose != 0 and replica.current().is_main,
+            verbose=verbose,
+            epochs=1,
+            steps=batches.num_batches,
+        )
 
     # --- subclasses ------------------------------------------------------------------------------------------------
     def overrides(self, name: str) -> bool:
