@@ -3,6 +3,7 @@
  *   x_i = x_i * a + b,  i = 0..11: more chains than latency times ports of any core we know, so that none waits.
  */
 #include "dtconv_cpu.h"
+#include "dtconv_inline.h"
 #include "dtconv_real.h"
 #include "dtconv_ukr.h"
 
@@ -16,7 +17,7 @@ enum { CHAINS = 12, STEPS = 64 };
             for (int j = 0; j < (int)(bytes / sizeof(real)); j++) x[i][j] = (real)i, a[j] = (real)0.5, b[j] = 1; \
         for (int64_t r = 0; r < repeats; r++)                                                                    \
             for (int s = 0; s < STEPS; s++) {                                                                    \
-                _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++) x[i] = x[i] * a + b;                   \
+                UNROLL for (int i = 0; i < CHAINS; i++) x[i] = x[i] * a + b;                                     \
                 __asm__ volatile("" : "+" KEEP(a));                                                              \
             }                                                                                                    \
         static volatile real sink; /* the sums are used, so they are computed */                                 \

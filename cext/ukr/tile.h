@@ -9,11 +9,11 @@
  * broadcasts one element of A per row.  Rows past a full tile are done in pieces of 8, 4, 2 and 1 rows, columns in
  * whole vectors; the sum over k has the same order in all of them.
  */
+#include "dtconv_inline.h"
 #include "dtconv_ukr.h"
 
 #define V ((int)(VBYTES / sizeof(real)))
 #define NR (NV * V)
-#define INLINE static inline __attribute__((always_inline))
 
 typedef real vec __attribute__((vector_size(VBYTES), aligned(sizeof(real)), may_alias));
 typedef real aligned_vec __attribute__((vector_size(VBYTES)));
@@ -38,8 +38,7 @@ TARGET INLINE void store_part(real *x, int count, aligned_vec value) {
 /* C = alpha * acc + beta * C for one row of the tile, whose last vector has `count` elements. */
 TARGET INLINE void store_row(const aligned_vec *acc, int vectors, int add, int part, int count, real alpha, real beta,
                              real *c) {
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
         aligned_vec sum = acc[v] * alpha;
         if (part && v == vectors - 1) {
             if (add) sum += beta * LOAD_PART(c + v * V, count);
@@ -58,8 +57,7 @@ TARGET INLINE void store_rows(aligned_vec (*acc)[NV], int rows, int vectors, int
     const real alpha = t->alpha, beta = t->beta;
     const int64_t ldc = t->ldc;
     real *c = t->c + first * ldc;
-#pragma GCC unroll 32
-    for (int i = 0; i < rows; i++, c += ldc) store_row(acc[i], vectors, add, part, count, alpha, beta, c);
+    UNROLL for (int i = 0; i < rows; i++, c += ldc) store_row(acc[i], vectors, add, part, count, alpha, beta, c);
 }
 
 /* `rows` x `vectors` of the tile, from row `first` on.  The three counts are constants where it is inlined. */
@@ -67,46 +65,34 @@ TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) *
     aligned_vec acc[MR][NV];
     const real *b = t->b;
     const int64_t rs = t->rs_a, cs = t->cs_a;
-#pragma GCC unroll 32
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) acc[i][v] = (aligned_vec){0};
-#pragma GCC unroll 32
-    for (int i = 0; i < rows; i++) {
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++) acc[i][v] = (aligned_vec){0};
+    UNROLL for (int i = 0; i < rows; i++) {
         const real *c = t->c + (first + i) * t->ldc;
-#pragma GCC unroll 8
-        for (int bytes = 0; bytes < vectors * VBYTES; bytes += 64) __builtin_prefetch((const char *)c + bytes, 1);
+        UNROLL for (int bytes = 0; bytes < vectors * VBYTES; bytes += 64)
+            __builtin_prefetch((const char *)c + bytes, 1);
     }
     if (packed) {
         const real *a = t->a + first;
         for (int64_t p = 0; p < t->k; p++, a += cs, b += NR) {
             aligned_vec bv[NV];
-#pragma GCC unroll 8
-            for (int v = 0; v < vectors; v++) bv[v] = *(const vec *)(b + v * V);
-#pragma GCC unroll 32
-            for (int i = 0; i < rows; i++) {
+            UNROLL for (int v = 0; v < vectors; v++) bv[v] = *(const vec *)(b + v * V);
+            UNROLL for (int i = 0; i < rows; i++) {
                 const real ai = a[i];
-#pragma GCC unroll 8
-                for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
+                UNROLL for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
             }
         }
     } else {
         /* one pointer for three rows: the others are reached by index and index * 2 */
         const real *group[(MR + 2) / 3];
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i += 3) group[i / 3] = t->a + (first + i) * rs;
+        UNROLL for (int i = 0; i < rows; i += 3) group[i / 3] = t->a + (first + i) * rs;
         for (int64_t p = 0; p < t->k; p++, b += NR) {
             aligned_vec bv[NV];
-#pragma GCC unroll 8
-            for (int v = 0; v < vectors; v++) bv[v] = *(const vec *)(b + v * V);
-#pragma GCC unroll 32
-            for (int i = 0; i < rows; i++) {
+            UNROLL for (int v = 0; v < vectors; v++) bv[v] = *(const vec *)(b + v * V);
+            UNROLL for (int i = 0; i < rows; i++) {
                 const real ai = group[i / 3][(i % 3) * rs];
-#pragma GCC unroll 8
-                for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
+                UNROLL for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
             }
-#pragma GCC unroll 16
-            for (int i = 0; i < rows; i += 3) group[i / 3]++;
+            UNROLL for (int i = 0; i < rows; i += 3) group[i / 3]++;
         }
     }
     const int part = t->n % V != 0;
@@ -123,56 +109,52 @@ TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) *
     }
 }
 
-/* All rows of the tile, `vectors` wide. */
-TARGET INLINE void rows_of(int vectors, int packed, const DT(ukr_call) * t) {
-    if (t->m == MR) {
-        piece(MR, vectors, packed, t, 0);
-        return;
+/* Each height and width is a function of its own: of larger ones clang leaves the accumulators in memory. */
+typedef void (*piece_fn)(const DT(ukr_call) * t, int64_t first);
+#define PIECE(name, rows, vectors)                                                            \
+    TARGET NOINLINE void packed_##name##_##vectors(const DT(ukr_call) * t, int64_t first) {   \
+        piece(rows, vectors, 1, t, first);                                                    \
+    }                                                                                         \
+    TARGET NOINLINE void in_place_##name##_##vectors(const DT(ukr_call) * t, int64_t first) { \
+        piece(rows, vectors, 0, t, first);                                                    \
     }
-    int64_t i = 0;
-    if (MR > 8)
-        for (; t->m - i >= 8; i += 8) piece(MR > 8 ? 8 : 1, vectors, packed, t, i);
-    if (MR > 4)
-        for (; t->m - i >= 4; i += 4) piece(MR > 4 ? 4 : 1, vectors, packed, t, i);
-    for (; t->m - i >= 2; i += 2) piece(2, vectors, packed, t, i);
-    if (t->m > i) piece(1, vectors, packed, t, i);
-}
+#define PIECES(vectors)                  \
+    PIECE(all, MR, vectors)              \
+    PIECE(8, (MR > 8 ? 8 : MR), vectors) \
+    PIECE(4, (MR > 4 ? 4 : MR), vectors) \
+    PIECE(2, 2, vectors)                 \
+    PIECE(1, 1, vectors)
+#define NAMES(name, vectors) {in_place_##name##_##vectors, packed_##name##_##vectors}
+#define WIDTH(vectors) {NAMES(all, vectors), NAMES(8, vectors), NAMES(4, vectors), NAMES(2, vectors), NAMES(1, vectors)}
 
-#define WIDTH(vectors)                                                                                                \
-    TARGET static __attribute__((noinline)) void packed_##vectors(const DT(ukr_call) * t) { rows_of(vectors, 1, t); } \
-    TARGET static __attribute__((noinline)) void in_place_##vectors(const DT(ukr_call) * t) { rows_of(vectors, 0, t); }
-WIDTH(1)
+PIECES(1)
 #if NV > 1
-WIDTH(2)
+PIECES(2)
 #endif
 #if NV > 2
-WIDTH(3)
+PIECES(3)
 #endif
 
-TARGET static void run(const DT(ukr_row) * row, const DT(ukr_call) * t) {
+enum { HEIGHTS = 5 };
+static const int heights[HEIGHTS] = {MR, 8, 4, 2, 1};
+static const piece_fn pieces[NV][HEIGHTS][2] = {
+    WIDTH(1),
+#if NV > 1
+    WIDTH(2),
+#endif
+#if NV > 2
+    WIDTH(3),
+#endif
+};
+
+/* The tile, in pieces where it is not whole. */
+static void run(const DT(ukr_row) * row, const DT(ukr_call) * t) {
     (void)row;
-    const int64_t vectors = (t->n + V - 1) / V;
     const int packed = t->rs_a == 1;
-#if NV > 2
-    if (vectors == 3) {
-        if (packed)
-            packed_3(t);
-        else
-            in_place_3(t);
-        return;
+    const piece_fn(*of_width)[2] = pieces[(t->n + V - 1) / V - 1];
+    int h = 0;
+    for (int64_t i = 0; i < t->m; i += heights[h]) {
+        while (heights[h] > t->m - i) h++;
+        of_width[h][packed](t, i);
     }
-#endif
-#if NV > 1
-    if (vectors == 2) {
-        if (packed)
-            packed_2(t);
-        else
-            in_place_2(t);
-        return;
-    }
-#endif
-    if (packed)
-        packed_1(t);
-    else
-        in_place_1(t);
 }
