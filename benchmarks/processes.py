@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 
-def in_own_process(module: str, words: Sequence[object], threads: int | None = None) -> dict[str, Any]:
+def in_own_process(
+    module: str, words: Sequence[object], threads: int | None = None, launch: Sequence[str] = ()
+) -> dict[str, Any]:
     """The JSON line that `python -m module words` prints last.  threads: of both sides' libraries, None as they choose.
 
-    Libraries choose their own kernels: none is forced on them.  Ends the program where the process fails.
+    launch: the beginning of a command line that starts several of them, such as mpiexec's.  Libraries choose their own
+    kernels: none is forced on them.  Ends the program where the process fails.
     """
     env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
     if threads is not None:
         env |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
-    command = [sys.executable, "-m", module, *map(str, words)]
+    command = [*launch, sys.executable, "-m", module, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")

@@ -1,0 +1,151 @@
+"""Two ranks of one thread beside one rank of two: `python -m benchmarks.ranks`.
+
+Both train the same network on the same global batch of random images by SGD with momentum in float32, on as many cores,
+in fresh processes that take turns.  images/s is of the median step over all rounds, the ratio that of the ranks over
+the threads.  The rest splits a step of the first rank, in milliseconds: what the plan computes, the optimizer (one
+process applies gradients within backward, which is the same kind of work), waiting for other ranks, and what is left,
+in which communication proceeds.  A CSV file and a picture go to benchmarks/results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import memory, report
+from benchmarks.networks import NETWORKS, Case, cases, compiled
+from benchmarks.processes import in_own_process
+
+Result = dict[str, Any]
+SPLIT = ("compute", "optimizer", "wait", "rest")
+
+
+def measured(case: Case, steps: int, options: dict[str, Any]) -> Result | None:
+    """Trains in this process, one of several where a launcher has started them; None but in the first one."""
+    import numpy as np
+
+    from pydtconv import distribution, replica
+    from pydtconv.profiling import Profiler
+
+    distribution.initialize()
+    distribution.set_distribution(distribution.DataParallel(**options))
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((case.batch, case.size, case.size, 3), np.float32)
+    y = rng.integers(0, case.classes, case.batch)
+    model = compiled(case)
+    seconds = []
+    for _ in range(steps + 2):
+        start = time.perf_counter()
+        model.train_on_batch(x, y)
+        seconds.append(time.perf_counter() - start)
+    peak = memory.peak()
+    with Profiler(model, steps=steps, skip=0) as profiler:
+        for _ in range(steps):
+            model.train_on_batch(x, y)
+    peaks = replica.current().collected(peak, "the memory of all ranks")
+    if not replica.current().is_main:
+        return None
+    return {"seconds": seconds[2:], "MiB": sum(peaks), **split(profiler.profile)}
+
+
+def split(profile: Any) -> dict[str, float]:
+    """Milliseconds of a step's kinds of work."""
+    found = dict.fromkeys(SPLIT, 0.0)
+    for timing in profile.timings:
+        kind = "rest"
+        if timing.node == "wait":
+            kind = "wait"
+        elif timing.direction == "update" or timing.node == "optimizer":
+            kind = "optimizer"
+        elif timing.index >= 0:
+            kind = "compute"
+        found[kind] += 1e3 * timing.seconds
+    return found
+
+
+def run(case: Case, ranks: int, threads: int, options: argparse.Namespace) -> Result:
+    """One measurement in fresh processes."""
+    chosen = {"bucket_size": options.bucket_size, "overlap": not options.blocking, "wire": options.wire}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    words = ["--one", *case, options.steps, json.dumps(given)]
+    launch = [] if ranks == 1 else [launcher(), "-n", str(ranks)]
+    return in_own_process("benchmarks.ranks", words, threads, launch)
+
+
+def launcher() -> str:
+    """The mpiexec that belongs to this interpreter, or the first one on the path."""
+    folders = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    found = shutil.which("mpiexec", path=os.pathsep.join(folders))
+    if found is None:
+        raise SystemExit("mpiexec: not found; pip install 'pydtconv[mpi]' brings one")
+    return found
+
+
+def row(case: Case, options: argparse.Namespace) -> dict[str, object]:
+    sides: dict[str, list[Result]] = {"threads": [], "ranks": []}
+    cores = options.cores
+    for _ in range(options.rounds):
+        sides["threads"].append(run(case, 1, cores, options))
+        sides["ranks"].append(run(case, cores, 1, options))
+    found: dict[str, object] = {"network": case.network, "images": case.size, "batch": case.batch}
+    rates = {}
+    for side, results in sides.items():
+        rates[side] = case.batch / statistics.median(second for result in results for second in result["seconds"])
+    one, many = f"1x{cores}", f"{cores}x1"
+    found |= {f"{one} images/s": rates["threads"], f"{many} images/s": rates["ranks"]}
+    found["ratio"] = rates["ranks"] / rates["threads"]
+    for side, name in (("threads", one), ("ranks", many)):
+        parts = SPLIT if side == "ranks" else ("compute", "optimizer", "rest")
+        found |= {f"{name} {part}": statistics.median(r[part] for r in sides[side]) for part in parts}
+        found[f"{name} MiB"] = statistics.median(r["MiB"] for r in sides[side])
+    return found
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ranks", description=__doc__)
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
+    parser.add_argument("--size", type=int, default=32, help="rows and columns of an image (default: 32)")
+    parser.add_argument("--batch", type=int, help="images of a step of all ranks (default: 64, large images fewer)")
+    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="ranks, threads of one rank")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each side (default: 3)")
+    parser.add_argument("--steps", type=int, default=10, help="timed steps of a process (default: 10)")
+    parser.add_argument("--bucket-size", type=float, help="MiB of a bucket (default: as everywhere)")
+    parser.add_argument("--blocking", action="store_true", help="reduce after backward, not during it")
+    parser.add_argument("--wire", choices=("float32", "bfloat16"), help="numbers in which gradients travel")
+    parser.add_argument("--name", default="ranks", help="of the files in benchmarks/results/")
+    return parser.parse_args()
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--one"]:
+        network, size, batch, steps, given = sys.argv[2:]
+        result = measured(Case(network, int(size), int(batch)), int(steps), json.loads(given))
+        if result is not None:
+            print(json.dumps(result), flush=True)
+        return
+    options = parse()
+    rows = []
+    for case in cases(tuple(options.networks), (options.size,), options.batch):
+        rows.append(row(case, options))
+        print(", ".join(f"{key} {report.cell(value)}" for key, value in rows[-1].items()), flush=True)
+    report.print_table("ranks beside threads", rows)
+    print(report.write_csv(options.name, rows))
+    draw(options.name, rows)
+
+
+def draw(name: str, rows: list[dict[str, object]]) -> None:
+    labels = [f"{row['network']} {row['images']}" for row in rows]
+    ratios = [float(str(row["ratio"])) for row in rows]
+    title = "ranks of one thread, relative to one rank of as many threads"
+    print(report.plot_bars(name, title, labels, {"images/s": ratios}, "ranks / threads", 1.0, "threads"))
+
+
+if __name__ == "__main__":
+    main()
