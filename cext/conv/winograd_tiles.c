@@ -152,14 +152,29 @@ static void turned_columns(const DT(tiling) * w, const real *filters, int64_t k,
     }
 }
 
+/* Some rows of n columns of all taps, side by side.  In the filters, taps are often multiples of a large power of two
+ * apart, so that the nine of a row cannot be in a cache together; and loads that nothing waits for overlap. */
+static void gather_rows(const DT(tiling) * w, const real *from, int64_t rows, int64_t n, real *restrict to) {
+    for (int tap = 0; tap < 9; tap++)
+        for (int64_t r = 0; r < rows; r++, to += n) {
+            const real *row = from + (tap * w->ci + r) * w->co;
+            for (int64_t c = 0; c < n; c++) to[c] = row[c];
+        }
+}
+
 void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
                            real *u, int64_t panel_step, int64_t plane, real *scratch) {
     const real *taps[9];
     const int64_t nr = w->ukr->nr;
     if (!w->turned) {
-        for (int64_t q = 0; q < depth; q++) {
-            for (int tap = 0; tap < 9; tap++) taps[tap] = filters + (tap * w->ci + k + q) * w->co;
-            DT(expand_panels)(w, w->t->filter, taps, j, n, u, q, panel_step, plane);
+        const int64_t most = MAX(1, SQUARE * SQUARE / n);
+        for (int64_t q = 0; q < depth; q += most) {
+            const int64_t rows = MIN(most, depth - q);
+            gather_rows(w, filters + (k + q) * w->co + j, rows, n, scratch);
+            for (int64_t r = 0; r < rows; r++) {
+                for (int tap = 0; tap < 9; tap++) taps[tap] = scratch + (tap * rows + r) * n;
+                DT(expand_panels)(w, w->t->filter, taps, 0, n, u, q + r, panel_step, plane);
+            }
         }
         return;
     }
