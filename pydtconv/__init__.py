@@ -6,7 +6,12 @@ The names are Keras 3's.  They are imported when they are first used, so that `i
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
+
+# the BLAS of NumPy, where that is OpenBLAS and not loaded yet: its threads sleep after a product, where by default they
+# go on spinning for some time on the cores that training has
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "8")
 
 if TYPE_CHECKING:
     from pydtconv.graph.variable import Variable as Variable

@@ -43,6 +43,16 @@ def test_importing_the_package_is_light():
     assert result.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, "8"), ("20", "20")])
+def test_threads_of_openblas_are_told_to_sleep_before_numpy_is_loaded(given, expected):
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_THREAD_TIMEOUT"}
+    if given is not None:
+        environment["OPENBLAS_THREAD_TIMEOUT"] = given
+    code = "import pydtconv, os, sys; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == [expected, "False"]
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     """A copy of the tracked files, so that building leaves nothing in the checkout."""
