@@ -43,4 +43,10 @@ typedef enum {
     DTCONV_TANH = 5,
 } dtconv_activation;
 
+/* Sets a counter that other processes read, after everything that was written before, by all threads of this one. */
+void dtconv_publish(int64_t *counter, int64_t value);
+
+/* The least of counters `stride` apart; what their processes wrote before they set them can then be read. */
+int64_t dtconv_least(int64_t count, int64_t stride, const int64_t *counters);
+
 #endif

@@ -1,4 +1,5 @@
-/* Numbers as they travel between processes: bfloat16, the upper half of a float32 (8 bits of exponent, 8 of precision).
+/* Sums over processes: in memory that they share, or of numbers that have travelled as bfloat16, the upper half of a
+ * float32 (8 bits of exponent, 8 of precision).
  *
  * Rounding is to nearest, ties to even; NaN stays NaN.  No include guard: see dtconv_both.h.
  */
@@ -14,3 +15,6 @@ dtconv_status DT(from_bfloat16)(int64_t n, const uint16_t *x, real *y);
 
 /* y[i] = bfloat16(sum over p of x[p][i]), x (count, n); sums in float32, in the order of p. */
 dtconv_status DT(sum_bfloat16)(int64_t count, int64_t n, const uint16_t *x, uint16_t *y);
+
+/* y[i] = sum over p of x[p * ld + i], p in [0, count); in the order of p.  y may be one of the rows. */
+dtconv_status DT(sum_rows)(int64_t count, int64_t n, const real *x, int64_t ld, real *y);

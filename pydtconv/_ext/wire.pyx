@@ -1,4 +1,4 @@
-"""Numbers as they travel between processes: bfloat16, held in uint16 (see cext/include/dtconv_wire.h)."""
+"""Sums over processes, in shared memory or of bfloat16, which is held in uint16 (see cext/include/dtconv_wire.h)."""
 
 from cython cimport floating
 from libc.stdint cimport int64_t, uint16_t
@@ -11,6 +11,10 @@ cdef extern from "dtconv_both.h" nogil:
     int dtconv_sfrom_bfloat16(int64_t, const uint16_t *, float *)
     int dtconv_dfrom_bfloat16(int64_t, const uint16_t *, double *)
     int dtconv_ssum_bfloat16(int64_t, int64_t, const uint16_t *, uint16_t *)
+    int dtconv_ssum_rows(int64_t, int64_t, const float *, int64_t, float *)
+    int dtconv_dsum_rows(int64_t, int64_t, const double *, int64_t, double *)
+    void dtconv_publish(int64_t *, int64_t)
+    int64_t dtconv_least(int64_t, int64_t, const int64_t *)
 
 
 def to_bfloat16(const floating[::1] x, uint16_t[::1] y):
@@ -56,3 +60,36 @@ def sum_bfloat16(const uint16_t[:, ::1] x, uint16_t[::1] y):
     with nogil:
         status = dtconv_ssum_bfloat16(x.shape[0], n, &x[0, 0], &y[0])
     check(status)
+
+
+def sum_rows(const floating[:, :] x, floating[::1] y):
+    """y = the rows' sum, in their order.  x (count, n), each row contiguous; y may be one of them."""
+    cdef int64_t n = x.shape[1]
+    cdef int status
+    if y.shape[0] != n or x.shape[0] == 0:
+        raise ValueError(f"y: expected {n} elements as the rows of x have, got {y.shape[0]}")
+    if n == 0:
+        return
+    if x.strides[1] != sizeof(floating):
+        raise ValueError(f"x: expected contiguous rows, got a stride of {x.strides[1]} bytes")
+    cdef int64_t ld = x.strides[0] // <int64_t>sizeof(floating)
+    with nogil:
+        if floating is float:
+            status = dtconv_ssum_rows(x.shape[0], n, &x[0, 0], ld, &y[0])
+        else:
+            status = dtconv_dsum_rows(x.shape[0], n, &x[0, 0], ld, &y[0])
+    check(status)
+
+
+def publish(int64_t[:, ::1] counters, int64_t row, int64_t column, int64_t value):
+    """Sets a counter that other processes read, after everything that this one has written before."""
+    if not (0 <= row < counters.shape[0] and 0 <= column < counters.shape[1]):
+        raise IndexError(f"expected a counter of {counters.shape[0]} x {counters.shape[1]}, got [{row}, {column}]")
+    dtconv_publish(&counters[row, column], value)
+
+
+def least(const int64_t[:, ::1] counters, int64_t column) -> int:
+    """The least of a column, (processes, counters); what they had written before they set it can then be read."""
+    if counters.shape[0] == 0 or not 0 <= column < counters.shape[1]:
+        raise IndexError(f"expected a column of {counters.shape[0]} x {counters.shape[1]} counters, got {column}")
+    return dtconv_least(counters.shape[0], counters.shape[1], &counters[0, column])

@@ -17,6 +17,9 @@ def add_arguments(parser: Parser) -> None:
     )
     group.add_argument("--bucket-size", help="MiB of gradients that are reduced together (default: 4), or 'tune'")
     group.add_argument("--blocking", action="store_true", help="reduce gradients after backward, not during it")
+    group.add_argument(
+        "--no-shared-memory", action="store_true", help="send gradients by MPI even where all ranks are on one host"
+    )
     group.add_argument("--wire", choices=("float32", "bfloat16"), default="float32", help="numbers that are sent")
     group.add_argument(
         "--check-gradients", action="store_true", help="end where a gradient is not finite, and name parameter and rank"
@@ -48,6 +51,7 @@ def start(args: Any) -> None:
 
 def _options(args: Any) -> dict[str, Any]:
     options: dict[str, Any] = {"overlap": not args.blocking, "check_gradients": args.check_gradients, "wire": args.wire}
+    options["shared_memory"] = not args.no_shared_memory
     if args.bucket_size is not None:
         tune = args.bucket_size == "tune"
         try:

@@ -32,6 +32,8 @@ class DataParallel:
     check_gradients: look at each gradient, and end with a FloatingPointError that names parameter and rank of the first
     one that is not finite.
     wire: "bfloat16" halves what is sent; gradients are rounded to 8 bits before and after they are summed in float32.
+    shared_memory: where all processes run on one host, they sum gradients there instead of sending them (in float32).
+    False sends them.
     """
 
     def __init__(
@@ -44,8 +46,11 @@ class DataParallel:
         overlap: bool = True,
         check_gradients: bool = False,
         wire: str = "float32",
+        shared_memory: bool = True,
     ) -> None:
-        self.options = Options(bool(auto_shard_dataset), bucket_size, bool(overlap), bool(check_gradients), wire)
+        self.options = Options(
+            bool(auto_shard_dataset), bucket_size, bool(overlap), bool(check_gradients), wire, bool(shared_memory)
+        )
         if device_mesh is None:
             devices = np.array(list_devices() if devices is None else devices)
             device_mesh = DeviceMesh(devices.shape, ["batch"], devices)

@@ -18,6 +18,7 @@ class Options:
     overlap: bool = True
     check_gradients: bool = False
     wire: str = "float32"
+    shared_memory: bool = True
 
     def __post_init__(self) -> None:
         number = isinstance(self.bucket_size, (int, float)) and not isinstance(self.bucket_size, bool)

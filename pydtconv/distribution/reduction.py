@@ -80,14 +80,27 @@ class Reduction:
             index += bucket.variables
         return len(self.buckets)
 
-    def begin(self, counts: bool) -> None:
-        """Before a step.  counts: False where this process has no samples, and its gradients are zero."""
+    def begin(self, counts: bool, in_blocks: bool = False) -> None:
+        """Before a step.  counts: False where this process has no samples, and its gradients are zero.
+
+        in_blocks: whether the sums of the step will be read from `arrivals`, and not be looked for in the store.
+        """
+        self._finish_last(in_blocks)
         self.step += 1
         self.broken = None
         self._counts = counts
         self._started = self._arrived = 0
         for bucket in self.buckets:
             bucket.missing, bucket.request = bucket.variables, None
+
+    def _finish_last(self, in_blocks: bool) -> None:
+        """Waits for what the step before has left: its gradients must not be written over while they are summed."""
+        for i, bucket in enumerate(self.buckets):
+            if bucket.request is not None:
+                self.communicator.wait(bucket.request, self.told(i))
+        free = self.wire.begin(in_blocks)
+        if free is not None and not free.Test():
+            self.communicator.wait(free, f"step {self.step}: the gradients, until all ranks have read them")
 
     # --- hooks of the plan -----------------------------------------------------------------------------------------
     def before(self, index: int, step: Step) -> None:
@@ -111,20 +124,22 @@ class Reduction:
             self.broken = self._number_at[part.start]
         self._bucket_at[part.start].missing -= 1
         while self.overlap and self._started < len(self.buckets) and not self.buckets[self._started].missing:
-            self._progress.begin()
+            if self.wire.sends:
+                self._progress.begin()
             self._start()
 
     def _start(self) -> None:
         bucket = self.buckets[self._started]
-        gradients = self.store.gradients[bucket.part]
+        gradients = self.store.gradients
         if not self._counts:
-            gradients.fill(0)
-        bucket.request = self.communicator.observed(self.wire.start(gradients), self.told(self._started))
+            gradients[bucket.part].fill(0)
+        request = self.wire.start(gradients, bucket.part)
+        bucket.request = self.communicator.observed(request, self.told(self._started))
         self._started += 1
 
     # --- after backward --------------------------------------------------------------------------------------------
-    def arrivals(self) -> Iterator[slice]:
-        """The slices in their order, each when its sum is there."""
+    def arrivals(self) -> Iterator[tuple[slice, np.ndarray | None]]:
+        """Slices in their order, each when its sum is there: with the sum, or None where it lies in the store."""
         while self.overlap and self._started < len(self.buckets):
             self._start()
         try:
@@ -135,7 +150,7 @@ class Reduction:
                 self.communicator.wait(bucket.request, self.told(i))
                 bucket.request = None
                 self._arrived = max(self._arrived, i + 1)
-                yield bucket.part
+                yield from self.wire.blocks(bucket.part)
         finally:
             self.stop()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,23 +11,41 @@ from pydtconv._ext import wire as kernels
 from pydtconv.distribution.communicator import Communicator, Request
 
 
-class Wire(Protocol):
-    """Starts sums, one after the other in the same order in all processes."""
+class Wire:
+    """Starts sums, one after the other in the same order in all processes.
 
-    def start(self, part: np.ndarray) -> Request: ...
+    sends: whether by messages, which must be helped along.
+    """
+
+    sends = True
+
+    def begin(self, in_blocks: bool) -> Request | None:
+        """Before a step.  in_blocks: whether its sums will be read by `blocks` alone.
+
+        Returns what must be done before gradients are written; None for nothing.
+        """
+        return None
+
+    def start(self, gradients: np.ndarray, part: slice) -> Request:
+        """Starts the sum of a slice of the flat array.  When it is done, the sum lies there, or in `blocks`."""
+        raise NotImplementedError
+
+    def blocks(self, part: slice) -> Iterator[tuple[slice, np.ndarray | None]]:
+        """Slices of a slice whose sum is done, each with its sum until the next one; None for that in `gradients`."""
+        yield part, None
 
 
-class PlainWire:
+class PlainWire(Wire):
     """Sums in the gradients' own type, by MPI's all-reduce."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
 
-    def start(self, part: np.ndarray) -> Request:
-        return self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, part)
+    def start(self, gradients: np.ndarray, part: slice) -> Request:
+        return self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, gradients[part])
 
 
-class Bfloat16Wire:
+class Bfloat16Wire(Wire):
     """Half of the bytes: gradients travel as bfloat16, their sums are computed in float32.
 
     Each process receives one chunk of all others, adds, and sends the sum, rounded once more, to all: a reduce-scatter
@@ -39,8 +58,8 @@ class Bfloat16Wire:
         self._buffers: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._last: _Bfloat16Sum | None = None
 
-    def start(self, part: np.ndarray) -> Request:
-        self._last = _Bfloat16Sum(self, part, self._last)
+    def start(self, gradients: np.ndarray, part: slice) -> Request:
+        self._last = _Bfloat16Sum(self, gradients[part], self._last)
         return self._last
 
     def buffers(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from pydtconv.distribution.files import Files
 from pydtconv.distribution.launch import World
 from pydtconv.distribution.options import Options
 from pydtconv.distribution.reduction import Averages, Reduction
+from pydtconv.distribution.shared_memory import SharedRows, shared_rows
+from pydtconv.distribution.shared_wire import SharedWire
 from pydtconv.distribution.synchronizer import Synchronizer
 from pydtconv.distribution.totals import MetricTotals
 from pydtconv.distribution.tuning import BucketTuning
@@ -49,6 +52,7 @@ class Worker(Replica):
         self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
         self.files = Files(world, watch)
         self._prepared: dict[int, Any] = {}
+        self._shared: WeakKeyDictionary[Any, SharedRows | None] = WeakKeyDictionary()
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
         self._tuning: BucketTuning | None = None
@@ -114,18 +118,30 @@ class Worker(Replica):
             self._replicate(model)
             self._prepared = {id(model): token}
         if kind == "train" and store is not None and (self._reduction is None or self._reduction.store is not store):
-            self._reduction = self._new_reduction(store)
+            self._reduction = self._new_reduction(steps.memory)
 
-    def _new_reduction(self, store: Any) -> Reduction:
+    def _new_reduction(self, memory: Any) -> Reduction:
         options = self.options
-        wire: Wire = PlainWire(self.large)
-        if options.wire == "bfloat16":
-            wire = Bfloat16Wire(self.large, Communicator(self.world.comm, self.world.mpi, self.small.watch))
-        reduction = Reduction(store, self.large, wire, options.bucket_bytes, options.overlap)
+        wire = self._wire(memory)
+        reduction = Reduction(memory.store, self.large, wire, options.bucket_bytes, options.overlap)
         reduction.check = options.check_gradients
         if options.bucket_size == "tune":
             self._tuning = BucketTuning(reduction.set_buckets, self._slowest)
         return reduction
+
+    def _wire(self, memory: Any) -> Wire:
+        """How gradients are summed; in shared memory they lie there from now on."""
+        store = memory.store
+        if self.options.wire == "bfloat16":
+            return Bfloat16Wire(self.large, Communicator(self.world.comm, self.world.mpi, self.small.watch))
+        if self.options.shared_memory and store not in self._shared:
+            self._shared[store] = shared_rows(self.small, store.size, store.dtype)
+        shared = self._shared.get(store)
+        if shared is None:
+            return PlainWire(self.large)
+        store.gradients = shared.rows[self.rank]
+        memory.generation += 1
+        return SharedWire(shared, self.rank)
 
     def _slowest(self, times: np.ndarray) -> np.ndarray:
         return self.small.gather(times, "the times of all ranks").max(0)
@@ -158,7 +174,8 @@ class Worker(Replica):
         self._total = batch.total
         if self._tuning is not None:
             self._tuning.begin(batch.total)
-        reduction.begin(batch.size > 0)
+        kept = model._steps.memory.keeps_gradients
+        reduction.begin(batch.size > 0, in_blocks=model.optimizer.works_in_rows and not kept)
         self._averages = self._averages_of(step)
         hooks = _StepHooks(reduction, self._averages, step.executor.plan.backward_start, batch.size / batch.total)
         step.executor.hooks = hooks
@@ -209,8 +226,8 @@ class Worker(Replica):
             self._check_gradients(reduction)
         if optimizer.works_in_parts:
             optimizer.begin(store)
-            for part in reduction.arrivals():
-                optimizer.apply_part(part)
+            for part, total in reduction.arrivals():
+                optimizer.apply_part(part, total)
             optimizer.end()
         else:
             for _ in reduction.arrivals():

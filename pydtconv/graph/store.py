@@ -53,6 +53,13 @@ class ParameterStore:
             self._gradients = np.zeros(self.size, self.dtype)
         return self._gradients
 
+    @gradients.setter
+    def gradients(self, array: np.ndarray) -> None:
+        """Another array for them, 1-D, zeros; steps that write there must be bound anew (`Memory.generation`)."""
+        if array.shape != (self.size,) or array.dtype != self.dtype:
+            raise ValueError(f"gradients: expected {self.size} {self.dtype}, got {array.shape} {array.dtype}")
+        self._gradients = array
+
     def slice_of(self, variable: Variable) -> slice:
         """Where the variable lies in each flat array."""
         try:

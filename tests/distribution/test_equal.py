@@ -12,30 +12,38 @@ NAMES = [*cases.TRAINED, *cases.OPTIMIZERS, *cases.OPTIONS]
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """Of 1, 2, 3 and 4 ranks: the folder with what each has written."""
+    """Of 1, 2, 3 and 4 ranks, and of 2 that send their gradients: the folder with what each has written."""
     folders = {}
-    for ranks in (1, 2, 3, 4):
-        folders[ranks] = tmp_path_factory.mktemp(f"ranks{ranks}")
-        run_well(ranks, "train_cases.py", folders[ranks])
+    for ranks, options in ((1, ()), (2, ()), (3, ()), (4, ()), (2, ("shared_memory=False",))):
+        name = f"{ranks} sending" if options else ranks
+        folders[name] = tmp_path_factory.mktemp(f"ranks{ranks}")
+        run_well(ranks, "train_cases.py", folders[name], *options)
     return folders
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+SEVERAL = [2, 3, 4, "2 sending"]
+
+
+def count(ranks):
+    return ranks if isinstance(ranks, int) else int(ranks.split()[0])
+
+
+@pytest.mark.parametrize("ranks", SEVERAL)
 @pytest.mark.parametrize("name", NAMES)
 def test_ranks_equal_one(outcomes, name, ranks):
     one = np.load(outcomes[1] / f"{name}.0.npz")
-    for rank in range(ranks):
+    for rank in range(count(ranks)):
         several = np.load(outcomes[ranks] / f"{name}.{rank}.npz")
         assert several.files == one.files
         for key in one.files:
             np.testing.assert_allclose(several[key], one[key], rtol=1e-7, atol=1e-9, err_msg=f"rank {rank}: {key}")
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", SEVERAL)
 @pytest.mark.parametrize("name", NAMES)
 def test_ranks_have_equal_bits(outcomes, name, ranks):
     first = np.load(outcomes[ranks] / f"{name}.0.npz")
-    for rank in range(1, ranks):
+    for rank in range(1, count(ranks)):
         other = np.load(outcomes[ranks] / f"{name}.{rank}.npz")
         for key in first.files:
             np.testing.assert_array_equal(other[key], first[key], err_msg=f"rank {rank}: {key}")

@@ -25,7 +25,7 @@ def assert_same(a, b):
 @pytest.mark.mpi
 @needs_mpi[1]
 class TestWays:
-    @pytest.mark.parametrize("way", ["plain", "blocking", "bfloat16", "tuned"])
+    @pytest.mark.parametrize("way", ["plain", "blocking", "sent", "bfloat16", "tuned"])
     def test_ranks_agree(self, ways, way):
         for rank in range(1, RANKS):
             assert_same(ways[0][f"{way}.0"], ways[0][f"{way}.{rank}"])
@@ -35,12 +35,18 @@ class TestWays:
         [
             ("plain", "again"),
             ("plain", "blocking"),
+            ("sent", "sent_again"),
+            ("sent", "sent_blocking"),
             ("bfloat16", "bfloat16_again"),
             ("bfloat16", "bfloat16_blocking"),
         ],
     )
     def test_equal_bits(self, ways, a, b):
         assert_same(ways[0][f"{a}.0"], ways[0][f"{b}.0"])
+
+    def test_sending_differs_by_rounding(self, ways):
+        for key in ("weight0", "weight3"):
+            np.testing.assert_allclose(ways[0]["sent.0"][key], ways[0]["plain.0"][key], rtol=0.02, atol=0.02)
 
     def test_bfloat16_learns_as_well(self, ways):
         plain, narrow = ways[0]["plain.0"], ways[0]["bfloat16.0"]

@@ -1,4 +1,4 @@
-"""bfloat16: every rounding, special values, sums."""
+"""Sums of rows; counters; bfloat16: every rounding, special values, sums."""
 
 import numpy as np
 import pytest
@@ -50,6 +50,32 @@ def test_sum_is_rounded_once(n):
     np.testing.assert_array_equal(found, narrowed(total))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2047, 2049, 70_000])
+@pytest.mark.parametrize("into", [None, 0, 2])
+def test_rows_are_summed_in_their_order(dtype, n, into):
+    rows = np.random.default_rng(0).normal(size=(3, n + 5)).astype(dtype)
+    expected = rows[0, 5:] + rows[1, 5:] + rows[2, 5:]
+    found = np.empty(n, dtype) if into is None else rows[into, 5:]
+    wire.sum_rows(rows[:, 5:], found)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_least_counter():
+    counters = np.zeros((3, 8), np.int64)
+    for row, value in enumerate([7, 5, 6]):
+        wire.publish(counters, row, 2, value)
+    assert wire.least(counters, 2) == 5
+    assert wire.least(counters, 1) == 0
+    np.testing.assert_array_equal(counters[:, 2], [7, 5, 6])
+
+
 def test_lengths_are_checked():
+    with pytest.raises(ValueError, match="expected 4 elements as the rows"):
+        wire.sum_rows(np.zeros((2, 4), "float32"), np.zeros(3, "float32"))
+    with pytest.raises(ValueError, match="expected contiguous rows"):
+        wire.sum_rows(np.zeros((2, 8), "float32")[:, ::2], np.zeros(4, "float32"))
+    with pytest.raises(IndexError):
+        wire.publish(np.zeros((3, 8), np.int64), 3, 0, 1)
     with pytest.raises(ValueError, match="expected 3 elements"):
         wire.to_bfloat16(np.zeros(3, "float32"), np.zeros(2, np.uint16))

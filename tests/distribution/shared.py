@@ -1,0 +1,80 @@
+"""Shared memory among ranks, in parts: shared.py WHAT."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import distribution, layers, replica, utils
+from pydtconv.distribution.shared_memory import shared_rows
+
+
+def rows():
+    """Which rows each rank can have, and whether the others see what it writes."""
+    here = replica.current()
+    found = shared_rows(here.small, 100, "float32")
+    if found is not None:
+        assert not found.rows.any()
+        here.meet("rows of zeros")
+        found.rows[here.rank] = here.rank + 1
+        here.meet("rows")
+        assert (found.rows == np.arange(1, here.size + 1)[:, None]).all()
+        assert not list(Path("/dev/shm").glob("pydtconv-*"))
+    everywhere = here.collected(found is not None, "what was found")
+    print(everywhere if here.is_main else "", flush=True)
+
+
+def model_of(name):
+    utils.set_random_seed(5)
+    inputs = keras.Input((6,), name=name)
+    model = keras.Model(inputs, layers.Dense(3)(layers.Dense(50, activation="relu")(inputs)))
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse")
+    return model
+
+
+def after_an_error():
+    """Steps go on right where a gradient was not finite and the error was caught."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 6)), rng.normal(size=(8, 3))
+    wrong = x.copy()
+    wrong[7] = np.nan
+    broken, model = model_of("broken"), model_of("whole")
+    for step in range(6):
+        if step in (2, 4):
+            with pytest.raises(FloatingPointError, match=f"on rank {replica.current().size - 1}"):
+                broken.train_on_batch(wrong, y)
+        broken.train_on_batch(x, y)
+    for _ in range(6):
+        model.train_on_batch(x, y)
+    for a, b in zip(broken.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    print("equal" if replica.current().is_main else "", flush=True)
+
+
+def turns():
+    """Models that are trained in turns, and one that is alone afterwards, are what they are by themselves."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 6)), rng.normal(size=(8, 3))
+    first, second, third = model_of("first"), model_of("second"), model_of("third")
+    for _ in range(4):
+        first.train_on_batch(x, y)
+        second.train_on_batch(x, y)
+    for _ in range(4):
+        third.train_on_batch(x, y)
+    for a, b, c in zip(first.get_weights(), second.get_weights(), third.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+    distribution.set_distribution(None)
+    for model in (first, third):
+        for _ in range(2):
+            model.train_on_batch(x, y)
+    for a, b in zip(first.get_weights(), third.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    print("equal", flush=True)
+
+
+if __name__ == "__main__":
+    distribution.set_distribution(distribution.DataParallel(check_gradients=True, bucket_size=0.0002))
+    {"rows": rows, "after_an_error": after_an_error, "turns": turns}[sys.argv[1]]()
