@@ -1,6 +1,7 @@
 """What all tests share: real data, equal seeds, and settings that one test cannot leave to the next."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from pydtconv.utils import clear_session, set_random_seed
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")])
 )
+# processes that tests start can be interrupted, also where the tests themselves run in the background
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # what was tuned on this machine is none of the tests' business
 _cache = tempfile.TemporaryDirectory(prefix="pydtconv-tests-")
 os.environ["PYDTCONV_CACHE"] = _cache.name
