@@ -1,11 +1,12 @@
 """A training on several ranks that is broken off: `resume.py FOLDER RESULT SAVE_FREQ [RANK EPOCH BATCH]`.
 
-Rank RANK kills itself after that step.  Each rank writes RESULT.rank.npz at the end.
+Rank RANK kills itself after that step.  All rest for PAUSE seconds after each.  Each rank writes RESULT.rank.npz at the end.
 """
 
 import os
 import signal
 import sys
+import time
 from functools import partial
 
 from pydtconv import config, distribution, replica
@@ -17,6 +18,7 @@ class Killed(training.Told):
 
     def on_train_batch_end(self, batch, logs=None):
         super().on_train_batch_end(batch, logs)
+        time.sleep(float(os.environ.get("PAUSE", 0)))
         if [replica.current().rank, self.epoch, batch] == [int(word) for word in sys.argv[4:]]:
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -54,7 +54,12 @@ def test_other_numbers_of_ranks_go_on(ranks, whole, tmp_path):
 def test_interrupts_of_all_ranks(number, whole, tmp_path):
     words = command(2, "resume.py", tmp_path / "saved", tmp_path / "result", "epoch")
     process = subprocess.Popen(
-        words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        words,
+        env=environment(PAUSE=0.05),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         for line in process.stdout:
