@@ -97,13 +97,16 @@ def test_hosts_and_ranks_end_with_the_program_however_it_ends():
     code = "from benchmarks.hosts import Hosts; from pydtconv.simulation import Network\n"
     code += "with Hosts(2, Network.parse('1Gbps:100us')) as h:\n"
     code += "    print(*(p.pid for p in h.processes), flush=True)\n"
-    code += "    h.run(['-c', 'import os, time; print('', os.getpid(), '', flush=True); time.sleep(100)'])"
+    code += "    h.run(['-c', 'import os, time; print(str(os.getpid()) + chr(32), flush=True); time.sleep(100)'])"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=HERE.parents[1]) as main:
         pids = main.stdout.readline().split()
         assert len(pids) == 4  # two hosts, that of mpiexec, the switch
         # of two ranks, whose lines may come in pieces
-        while len(pids) < 6:
-            pids += main.stdout.readline().split()
+        for line in main.stdout:
+            pids += line.split()
+            if len(pids) >= 6:
+                break
+        assert len(pids) == 6
         main.kill()
         for pid in pids:
             wait_for_the_end(int(pid))
