@@ -3,6 +3,8 @@
 #include "dtconv_gemm.h"
 #include "dtconv_nn_elem.h"
 #include "dtconv_nn_norm.h"
+#include "dtconv_nn_pooling.h"
+#include "dtconv_nn_losses.h"
 #include "dtconv_conv.h"
 #include "dtconv_winograd.h"
 #include "dtconv_wire.h"

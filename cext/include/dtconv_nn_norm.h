@@ -1,9 +1,12 @@
-/* Normalization, pooling, softmax and losses.  No include guard: see dtconv_both.h.
+/* Batch and layer normalization.  No include guard: see dtconv_both.h.
  *
  * `rows` are the pixels of all images (or the samples of a matrix) and `c` their channels; ldx, ldy, ... are the
  * distances between two rows.  An output may lie over an input where its comment says so, element for element.
  * `accumulate`: add to the gradient instead of overwriting it.
  */
+#ifndef real
+#include "dtconv_real.h"
+#endif
 
 /* ---- batch normalization: y = act((x - mean) * scale + beta), scale = gamma / sqrt(variance + epsilon) ----
  *
@@ -66,136 +69,3 @@ dtconv_status DT(layernorm_backward)(int64_t rows, int64_t k, const real *x, int
                                      const real *mean, const real *inverse, const real *dy, int64_t lddy,
                                      int accumulate, real *dx, int64_t lddx, int accumulate_gamma, real *dgamma,
                                      int accumulate_beta, real *dbeta, void *workspace, size_t bytes);
-
-/* ---- pooling over windows of kh x kw pixels ---- */
-
-#ifndef DTCONV_POOL_WINDOW
-#define DTCONV_POOL_WINDOW
-/* x (n, ih, iw, c) -> y (n, oh, ow, c); the window of output (i, j) starts at input (i * sh - top, j * sw - left). */
-typedef struct {
-    int64_t n, ih, iw, c, oh, ow, kh, kw, sh, sw, top, left;
-} dtconv_pool;
-#endif
-
-/* y = maximum over the window's pixels (padding never counts; NaN wins).  argmax (n, oh, ow, c; dense; NULL: not
- * wanted): position i * kw + j in the window of the first maximum, one byte each (argmax_bytes 1, kh * kw <= 256) or
- * int32_t (4). */
-dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const real *x, int64_t ldx, real *y, int64_t ldy, void *argmax,
-                                   int argmax_bytes);
-
-/* dx = each dy at the position it came from.  A gather over the windows that cover a pixel: no two threads write the
- * same. */
-dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const real *dy, int64_t lddy, const void *argmax,
-                                    int argmax_bytes, int accumulate, real *dx, int64_t lddx);
-
-/* y = mean over the window; include_pad: padding counts as zeros, else it does not count. */
-dtconv_status DT(average_pool_forward)(const dtconv_pool *p, const real *x, int64_t ldx, int include_pad, real *y,
-                                       int64_t ldy);
-dtconv_status DT(average_pool_backward)(const dtconv_pool *p, const real *dy, int64_t lddy, int include_pad,
-                                        int accumulate, real *dx, int64_t lddx);
-
-/* y (n, c) = mean or maximum over the `pixels` rows of each sample of x (n, pixels, c).  argmax (n, c; dense): row of
- * the first maximum; NULL: not wanted. */
-dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t c, const real *x, int64_t ldx, real *y,
-                                              int64_t ldy);
-dtconv_status DT(global_average_pool_backward)(int64_t n, int64_t pixels, int64_t c, const real *dy, int64_t lddy,
-                                               int accumulate, real *dx, int64_t lddx);
-dtconv_status DT(global_max_pool_forward)(int64_t n, int64_t pixels, int64_t c, const real *x, int64_t ldx, real *y,
-                                          int64_t ldy, int32_t *argmax);
-dtconv_status DT(global_max_pool_backward)(int64_t n, int64_t pixels, int64_t c, const real *dy, int64_t lddy,
-                                           const int32_t *argmax, int accumulate, real *dx, int64_t lddx);
-
-/* ---- softmax over the middle one of (outer, k, inner) dimensions ----
- * inner == 1: rows lie ld* apart; inner > 1: dense (ld* unused).  y may lie over x, dx over dy. */
-
-/* y = exp(x - max) / sum, or, with `logarithm`, its logarithm; max and sum over k. */
-dtconv_status DT(softmax_forward)(int64_t outer, int64_t k, int64_t inner, int logarithm, const real *x, int64_t ldx,
-                                  real *y, int64_t ldy);
-/* dx = y * (dy - sum(dy * y)); with `logarithm` dx = dy - exp(y) * sum(dy). */
-dtconv_status DT(softmax_backward)(int64_t outer, int64_t k, int64_t inner, int logarithm, const real *y, int64_t ldy,
-                                   const real *dy, int64_t lddy, int accumulate, real *dx, int64_t lddx);
-
-/* ---- cross-entropy over classes: x (outer, k, inner) dense -> loss (outer, inner) ---- */
-
-#ifndef DTCONV_TARGETS
-#define DTCONV_TARGETS
-typedef enum {
-    DTCONV_LABEL_INT32 = 0,
-    DTCONV_LABEL_INT64 = 1,
-    DTCONV_LABEL_FLOAT32 = 2,
-    DTCONV_LABEL_FLOAT64 = 3
-} dtconv_label_type;
-
-/* What x is: class scores, probabilities (brought to sum 1 and clipped to [epsilon, 1 - epsilon] as Keras does), or
- * scores whose softmax is written in forward and read in backward. */
-typedef enum { DTCONV_SCORES = 0, DTCONV_PROBABILITIES = 1, DTCONV_SOFTMAX = 2 } dtconv_prediction;
-
-/* True classes: either t (outer, k, inner), smoothed to t * (1 - smoothing) + smoothing / k, or labels (outer, inner)
- * in [0, k), of which `ignore` (where use_ignore) gives loss 0. */
-typedef struct {
-    const void *t; /* real; NULL: labels */
-    double smoothing;
-    const void *labels;
-    dtconv_label_type label_type;
-    int use_ignore;
-    int64_t ignore;
-} dtconv_targets;
-#endif
-
-/* loss = -sum(t * log(prediction)).  p (outer, k, inner): the softmax, only for DTCONV_SOFTMAX.
- * DTCONV_ARGUMENT, and nothing is written, where a label lies outside [0, k). */
-dtconv_status DT(cross_entropy_forward)(int64_t outer, int64_t k, int64_t inner, dtconv_prediction prediction,
-                                        real epsilon, const real *x, const dtconv_targets *targets, real *p,
-                                        real *loss);
-/* dx from dloss (outer, inner).  DTCONV_SOFTMAX: x is the softmax p, and dp (or NULL) is p's own gradient. */
-dtconv_status DT(cross_entropy_backward)(int64_t outer, int64_t k, int64_t inner, dtconv_prediction prediction,
-                                         real epsilon, const real *x, const dtconv_targets *targets, const real *dloss,
-                                         const real *dp, int accumulate, real *dx);
-
-/* ---- losses that are a mean, or a sum, of a function of two elements: x, t (outer, k, inner) -> loss (outer, inner)
- * ---- */
-
-#ifndef DTCONV_LOSS_KINDS
-#define DTCONV_LOSS_KINDS
-typedef enum {
-    DTCONV_LOSS_SQUARED = 0,       /* (x - t)^2 */
-    DTCONV_LOSS_ABSOLUTE = 1,      /* |x - t| */
-    DTCONV_LOSS_PERCENTAGE = 2,    /* 100 |x - t| / max(|t|, a) */
-    DTCONV_LOSS_LOGARITHMIC = 3,   /* (log(max(x, a) + 1) - log(max(t, a) + 1))^2 */
-    DTCONV_LOSS_HUBER = 4,         /* e^2 / 2 where |e| <= a, else a |e| - a^2 / 2;  e = x - t */
-    DTCONV_LOSS_LOG_COSH = 5,      /* log(cosh(x - t)) */
-    DTCONV_LOSS_HINGE = 6,         /* max(1 - t x, 0); labels that are all 0 or 1 stand for -1 and 1 */
-    DTCONV_LOSS_SQUARED_HINGE = 7, /* max(1 - t x, 0)^2, likewise */
-    DTCONV_LOSS_POISSON = 8,       /* x - t log(x + a) */
-    DTCONV_LOSS_DIVERGENCE = 9,    /* summed: t log(t / x), both clipped to [a, 1] */
-    DTCONV_LOSS_BINARY = 10,       /* -t log(x) - (1 - t) log(1 - x), x clipped to [a, 1 - a]; t smoothed towards 1/2 */
-    DTCONV_LOSS_BINARY_SCORES = 11, /* the same with x -> sigmoid(x), not clipped */
-    DTCONV_LOSS_SIGMOID = 12,       /* the same; forward writes the sigmoid p, backward reads it as x */
-} dtconv_loss;
-#endif
-
-/* a: epsilon or delta, see above; smoothing: of the BINARY kinds.  p: only for DTCONV_LOSS_SIGMOID. */
-dtconv_status DT(elementwise_loss_forward)(int64_t outer, int64_t k, int64_t inner, dtconv_loss kind, real a,
-                                           real smoothing, const real *x, const real *t, real *p, real *loss);
-dtconv_status DT(elementwise_loss_backward)(int64_t outer, int64_t k, int64_t inner, dtconv_loss kind, real a,
-                                            real smoothing, const real *x, const real *t, const real *dloss,
-                                            const real *dp, int accumulate, real *dx);
-
-/* ---- scalars ---- */
-
-#ifndef DTCONV_MEAN
-#define DTCONV_MEAN
-typedef enum { DTCONV_WEIGHTED_SUM = 0, DTCONV_MEAN_OF_VALUES = 1, DTCONV_MEAN_OF_WEIGHTS = 2 } dtconv_mean;
-#endif
-
-/* result (1) = sum(values * weights) / divisor: 1, the number of values, or the sum of the weights (0 gives 0).
- * values (count), weights (count / inner; each for `inner` values; NULL: 1). */
-dtconv_status DT(weighted_mean_forward)(int64_t count, int64_t inner, dtconv_mean reduction, const real *values,
-                                        const real *weights, real *result);
-dtconv_status DT(weighted_mean_backward)(int64_t count, int64_t inner, dtconv_mean reduction, const real *weights,
-                                         const real *dresult, int accumulate, real *dvalues);
-
-/* result (1) = l1 * sum(|w|) + l2 * sum(w^2), and dw = dresult * (l1 * sign(w) + 2 * l2 * w). */
-dtconv_status DT(l1_l2_forward)(int64_t count, real l1, real l2, const real *w, real *result);
-dtconv_status DT(l1_l2_backward)(int64_t count, real l1, real l2, const real *w, const real *dresult, int accumulate,
-                                 real *dw);

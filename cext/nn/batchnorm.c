@@ -9,6 +9,7 @@
  * All z are computed as (x - mean) * scale + beta, not as x * scale + shift: the same work for memory, no
  * cancellation.
  */
+#include "dtconv_nn_norm.h"
 #include "dtconv_vector.h"
 #include "norm_common.h"
 

@@ -4,6 +4,7 @@
  * their squares are found in one sweep, in order; blocks and chunks are merged in double precision (Chan, Golub,
  * LeVeque 1983).  So x is read from memory once and nothing cancels.
  */
+#include "dtconv_nn_norm.h"
 #include "dtconv_vector.h"
 #include "norm_common.h"
 

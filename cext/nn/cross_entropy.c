@@ -8,6 +8,7 @@
  * t is given, smoothed, or one-hot for a label.  Labels are all checked before anything is written.  Nothing is saved
  * for backward: the softmax of scores is computed again, a sample stays in cache.
  */
+#include "dtconv_nn_losses.h"
 #include "norm_common.h"
 
 /* The true distribution of one sample: t[j * stride] * keep + add, or one-hot. */

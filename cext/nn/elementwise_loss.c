@@ -2,9 +2,10 @@
  *
  *   loss[o, i] = share * sum_j f(x[o, j, i], t[o, j, i]);      dx = share * f'(x, t) * dloss
  *
- * dtconv_nn_norm.h gives each f.  Every kind is compiled on its own, with its f and f' inlined.  One pass over x and t;
- * sums are taken in double precision.
+ * dtconv_nn_losses.h gives each f.  Every kind is compiled on its own, with its f and f' inlined.  One pass over x and
+ * t; sums are taken in double precision.
  */
+#include "dtconv_nn_losses.h"
 #include "norm_common.h"
 
 #ifdef DTCONV_DOUBLE

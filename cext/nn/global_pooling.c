@@ -5,6 +5,7 @@
  * Work is cut into samples and strips of channels; a sum is made of blocks of pixels, so that its error does not grow
  * with the image.  One pass over x, or over dx.
  */
+#include "dtconv_nn_pooling.h"
 #include "norm_common.h"
 
 enum { PIXELS = 64 }; /* summed before their sum is added to the total */

@@ -8,6 +8,7 @@
  * it with the rounding error of the mean taken out.  dgamma and dbeta are summed in chunks of rows that depend on the
  * sizes alone, so the result does not depend on the number of threads.
  */
+#include "dtconv_nn_norm.h"
 #include "norm_common.h"
 
 /* Chunks of rows with their own sums: fewer for long rows, so that the workspace stays below 8 MiB where it can. */

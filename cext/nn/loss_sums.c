@@ -5,6 +5,7 @@
  *
  * Sums are taken in double precision over a fixed number of chunks: one pass over memory.
  */
+#include "dtconv_nn_losses.h"
 #include "norm_common.h"
 
 /* Elements of a chunk: a multiple of 1024, so that at most MAX_CHUNKS of them cover `count`. */

@@ -15,8 +15,6 @@
 
 #include "dtconv_inline.h"
 #include "dtconv_real.h"
-/* needs `real` */
-#include "dtconv_nn_norm.h"
 
 enum {
     STRIP = 256,            /* channels that a reduction keeps partial sums of on the stack */

@@ -6,6 +6,7 @@
  * write the same place and sums have a fixed order.  Both work on blocks of channels whose accumulators stay in
  * registers. Maximum pooling keeps the position of the maximum in its window, one byte for each output, instead of x.
  */
+#include "dtconv_nn_pooling.h"
 #include "norm_common.h"
 
 /* Channels whose accumulators stay in registers; SMALL: for the rest that is no whole block. */

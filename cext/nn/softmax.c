@@ -6,6 +6,7 @@
  * inner == 1 is the usual case, a row at a time; otherwise k is walked for a block of `inner` at once, so that both
  * vectorise.  A row stays in cache: memory is read and written once.
  */
+#include "dtconv_nn_losses.h"
 #include "norm_common.h"
 
 enum { BLOCK = 64 };

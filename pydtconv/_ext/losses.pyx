@@ -1,4 +1,4 @@
-"""Bindings of softmax, losses and what they are summed with (cext/include/dtconv_nn_norm.h)."""
+"""Bindings of softmax, losses and what they are summed with (cext/include/dtconv_nn_losses.h)."""
 
 from cython cimport floating
 from libc.stdint cimport int64_t

@@ -1,4 +1,4 @@
-"""Bindings of pooling (cext/include/dtconv_nn_norm.h).
+"""Bindings of pooling (cext/include/dtconv_nn_pooling.h).
 
 Images and matrices come as (rows, c) views: rows may lie apart, the elements of a row must not (see ops/rows.py).
 """
