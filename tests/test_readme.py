@@ -30,6 +30,14 @@ def test_files_that_are_named_exist():
         assert found, name
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/measured.md"])
+def test_links_lead_to_headings_of_files(page):
+    for target, anchor in re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", (ROOT / page).read_text()):
+        file = (ROOT / page).parent / target if target else ROOT / page
+        headings = re.findall(r"^#+ (.*)$", file.read_text(), re.M)
+        assert not anchor or anchor in [re.sub(r"[^\w-]", "", h.lower().replace(" ", "-")) for h in headings], anchor
+
+
 def test_targets_that_are_named_exist():
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^make (\w+)|`make (\w+)|   make (\w+)", README, re.M))
