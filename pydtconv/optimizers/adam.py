@@ -17,7 +17,8 @@ from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.variable import Variable
-from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared
+from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 from pydtconv.optimizers.scalar import Scalar
 
 

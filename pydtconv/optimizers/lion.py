@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
-from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer, Shared
+from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
 
 class Lion(Optimizer):

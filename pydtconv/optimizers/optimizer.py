@@ -1,4 +1,4 @@
-"""What all optimizers share: learning rate, iterations, slots, clipping, weight decay, averaging, accumulation.
+"""What all optimizers share: learning rate, iterations, clipping, weight decay, averaging, accumulation.
 
 The parameters of a model, their gradients and every slot of an optimizer lie in flat arrays of one order (the model's
 `ParameterStore`), so that a step is one call of a kernel over the whole of them.  Only where variables differ (clipping
@@ -9,48 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.variable import Variable
 from pydtconv.naming import auto_name
+from pydtconv.optimizers.arguments import DEFAULTS, Shared, as_learning_rate, check_names, check_values, is_rule
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
-from pydtconv.utils.lookup import near
+from pydtconv.optimizers.slots import Slots
 
 Flat = np.ndarray
 Arrays = Mapping[str, np.ndarray]
-
-
-class Shared(TypedDict, total=False):
-    """Arguments of every optimizer; their defaults are `DEFAULTS`, their meaning is told in `Optimizer`."""
-
-    weight_decay: float | None
-    clipnorm: float | None
-    clipvalue: float | None
-    global_clipnorm: float | None
-    use_ema: bool
-    ema_momentum: float
-    ema_overwrite_frequency: int | None
-    loss_scale_factor: float | None
-    gradient_accumulation_steps: int | None
-    name: str | None
-
-
-DEFAULTS: dict[str, Any] = {
-    "weight_decay": None,
-    "clipnorm": None,
-    "clipvalue": None,
-    "global_clipnorm": None,
-    "use_ema": False,
-    "ema_momentum": 0.99,
-    "ema_overwrite_frequency": None,
-    "loss_scale_factor": None,
-    "gradient_accumulation_steps": None,
-    "name": None,
-}
 
 
 class Optimizer:
@@ -81,16 +53,14 @@ class Optimizer:
         **shared: Unpack[Shared],
     ) -> None:
         kind = type(self).__name__
-        unknown = [name for name in shared if name not in DEFAULTS]
-        if unknown:
-            raise TypeError(f"{kind}: unknown argument {unknown[0]!r}.{near(unknown[0], DEFAULTS)}")
+        check_names(kind, shared)
         values: dict[str, Any] = DEFAULTS | shared
         if hasattr(self, "update_step"):
             raise NotImplementedError(
                 f"{kind} defines update_step(gradient, variable, learning_rate), which is not called here: write "
                 "update(w, dw, slots, learning_rate, weight_decay) on flat arrays instead"
             )
-        _check_arguments(kind, values)
+        check_values(kind, values)
         self.name: str = values.pop("name") or auto_name(kind)
         self.weight_decay: float | None
         self.clipnorm: float | None
@@ -106,12 +76,9 @@ class Optimizer:
         self._excluded: set[int] = set()
         self._excluded_pattern: re.Pattern[str] | None = None
         self._steps = Scalar(0, "int64", "iteration")
-        self._learning_rate = self._as_learning_rate(learning_rate)
-        self._variables: list[Variable] = []
-        self._slots: dict[int, dict[str, Variable]] = {}
+        self._learning_rate = as_learning_rate(kind, learning_rate)
+        self._slots = Slots(self.name)
         self._states: list[Variable] = []
-        self._store: Any = None
-        self._flat: dict[str, np.ndarray] = {}
         self._runs: list[tuple[slice, bool]] = []
         self._constrained: list[Variable] = []
         self._updates = True
@@ -148,7 +115,7 @@ class Optimizer:
 
     def begin(self, store: Any) -> None:
         """Starts a step: `apply_part` follows for slices that together are all of the store, then `end`."""
-        if self._store is not store:
+        if self._slots.store is not store:
             self._bind(store)
         accumulated = self.gradient_accumulation_steps
         self._updates = not accumulated or (int(self._steps) + 1) % accumulated == 0
@@ -166,12 +133,12 @@ class Optimizer:
 
         gradients: of the slice, 1-D, which may be changed; None for those in the store.
         """
-        parameters = self._store.parameters[part]
-        gradients = self._store.gradients[part] if gradients is None else gradients
+        parameters = self._slots.store.parameters[part]
+        gradients = self._slots.store.gradients[part] if gradients is None else gradients
         if self.loss_scale_factor:
             kernels.scale(gradients, 1.0 / self.loss_scale_factor)
         if self.gradient_accumulation_steps:
-            total = self._flat["gradient_accumulator"][part]
+            total = self._slots.flat["gradient_accumulator"][part]
             kernels.add_scaled(gradients, 1.0, total)
             if self._updates:
                 np.divide(total, self.gradient_accumulation_steps, out=gradients)
@@ -193,12 +160,12 @@ class Optimizer:
         for run, decays in self._runs:
             both = slice(max(run.start, part.start), min(run.stop, part.stop))
             if both.start < both.stop:
-                slots = {name: self._flat[name][both] for name in self.slot_names}
+                slots = {name: self._slots.flat[name][both] for name in self.slot_names}
                 own = gradients[both.start - part.start : both.stop - part.start]
-                self.update(self._store.parameters[both], own, slots, self._rate, decay if decays else 0.0)
+                self.update(self._slots.store.parameters[both], own, slots, self._rate, decay if decays else 0.0)
 
     def _average(self, parameters: np.ndarray, part: slice) -> None:
-        average, steps = self._flat["average"][part], int(self.iterations)
+        average, steps = self._slots.flat["average"][part], int(self.iterations)
         kernels.moving_average(parameters, self.ema_momentum if steps else 0.0, average)
         if self.ema_overwrite_frequency and (steps + 1) % self.ema_overwrite_frequency == 0:
             parameters[...] = average
@@ -209,8 +176,8 @@ class Optimizer:
         elif self.global_clipnorm:
             _clip_norm(gradients, self.global_clipnorm)
         elif self.clipnorm:
-            for variable in self._store.variables:
-                own = self._store.slice_of(variable)
+            for variable in self._slots.store.variables:
+                own = self._slots.store.slice_of(variable)
                 if part.start <= own.start < part.stop:
                     _clip_norm(gradients[own.start - part.start : own.stop - part.start], self.clipnorm)
 
@@ -220,32 +187,11 @@ class Optimizer:
 
         store: the ParameterStore, if there is one already: slots are made in its flat arrays at once.
         """
-        previous = self._slots
-        self._variables = list(variables)
-        self._slots = {}
-        for variable in self._variables:
-            kept = previous.get(id(variable))
-            self._slots[id(variable)] = kept if kept is not None else self._make_slots(variable, store)
+        initial = {name: self.slot_initial(name) for name in self.all_slots()}
+        self._slots.build(variables, initial, store)
         if not self.built:
             self._states = self.make_states()
         self.built = True
-        if [*previous] != [*self._slots]:
-            self._store = None
-
-    def _make_slots(self, variable: Variable, store: Any) -> dict[str, Variable]:
-        slots = {}
-        for name in self.all_slots():
-            if store is not None and variable in store:
-                start = store.slot(f"{self.name}/{name}")[store.slice_of(variable)].reshape(variable.shape)
-            else:
-                start = np.zeros(variable.shape, variable.dtype)
-            if self.slot_initial(name):
-                start.fill(self.slot_initial(name))
-            slots[name] = Variable(
-                start, dtype=variable.dtype, trainable=False, name=f"{variable.name}_{name}", copy=False
-            )
-            slots[name].path = f"{self.name}/{variable.path.replace('/', '_')}_{name}"
-        return slots
 
     def make_states(self) -> list[Variable]:
         """Variables of the whole model that the method keeps besides iterations and learning rate."""
@@ -259,31 +205,16 @@ class Optimizer:
 
     def _bind(self, store: Any) -> None:
         """Moves the slots into flat arrays of the store's order."""
-        known = {id(variable) for variable in self._variables}
-        if any(id(variable) not in known for variable in store.variables):
-            extra = [variable for variable in store.variables if id(variable) not in known]
-            self.build([*self._variables, *extra])
-        self._flat = {}
-        for name in self.all_slots():
-            flat = self._flat[name] = store.slot(f"{self.name}/{name}")
-            for variable in store.variables:
-                part, slot = store.slice_of(variable), self._slots[id(variable)][name]
-                if slot.value.base is not flat:
-                    flat[part] = slot.value.reshape(-1)
-                    slot.value = flat[part].reshape(variable.shape)
+        extra = [variable for variable in store.variables if variable not in self._slots]
+        if extra:
+            self.build([*self._slots.variables, *extra])
+        self._slots.bind(store, self.all_slots())
         self._runs = list(self._runs_of(store))
         self._constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
-        self._store = store
 
     def release(self) -> None:
         """Takes the slots out of the flat arrays, for another optimizer to use the store; they keep their values."""
-        if self._store is not None:
-            for slots in self._slots.values():
-                for slot in slots.values():
-                    slot.value = slot.value.copy()
-            for name in self._flat:
-                self._store.slots.pop(f"{self.name}/{name}", None)
-        self._store, self._flat = None, {}
+        self._slots.release()
 
     def _runs_of(self, store: Any) -> Iterator[tuple[slice, bool]]:
         """Slices of neighbours that agree on weight decay, together all of the flat array."""
@@ -305,7 +236,7 @@ class Optimizer:
         """Variables that do not decay: by themselves, or by regular expressions that occur in their names."""
         self._excluded = {id(variable) for variable in var_list or ()}
         self._excluded_pattern = re.compile("|".join(sorted(set(var_names)))) if var_names else None
-        self._store = None
+        self._slots.store = None
 
     def _decays(self, variable: Variable) -> bool:
         if id(variable) in self._excluded:
@@ -315,9 +246,9 @@ class Optimizer:
     def finalize_variable_values(self, var_list: Sequence[Variable] | None = None) -> None:
         """Replaces the variables by their moving averages where use_ema."""
         if self.use_ema:
-            for variable in self._variables if var_list is None else var_list:
-                if id(variable) in self._slots:
-                    variable.assign(self._slots[id(variable)]["average"].value)
+            for variable in self._slots.variables if var_list is None else var_list:
+                if variable in self._slots:
+                    variable.assign(self._slots.of(variable)["average"].value)
 
     # --- learning rate, iterations ---------------------------------------------------------------------------------
     @property
@@ -338,7 +269,7 @@ class Optimizer:
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
-        if isinstance(value, LearningRateSchedule) or (callable(value) and not hasattr(value, "__array__")):
+        if is_rule(value):
             self._learning_rate = value
         elif isinstance(self._learning_rate, LearningRateSchedule):
             raise TypeError(
@@ -348,19 +279,7 @@ class Optimizer:
         elif isinstance(self._learning_rate, Scalar):
             self._learning_rate.assign(value)
         else:
-            self._learning_rate = self._as_learning_rate(float(value))
-
-    def _as_learning_rate(self, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            value = deserialize(value)
-        if isinstance(value, LearningRateSchedule) or (callable(value) and not hasattr(value, "__array__")):
-            return value
-        if isinstance(value, (str, bytes)) or not np.isscalar(value):
-            raise ValueError(
-                f"{type(self).__name__}: expected learning_rate to be a float, a LearningRateSchedule or a callable, "
-                f"got {value!r}"
-            )
-        return Scalar(value, "float64", "learning_rate")
+            self._learning_rate = as_learning_rate(type(self).__name__, float(value))
 
     def _current_learning_rate(self) -> Any:
         if isinstance(self._learning_rate, LearningRateSchedule):
@@ -372,11 +291,9 @@ class Optimizer:
     def variables(self) -> list[Variable]:
         """Iterations, learning rate (where it is a variable), then the slots, variable by variable."""
         rate = [self._learning_rate] if isinstance(self._learning_rate, Scalar) else []
-        slots = []
         together = tuple(name for name in self.slot_names if name not in self.last_slots)
-        for names in ("average",), ("gradient_accumulator",), together, *((name,) for name in self.last_slots):
-            for variable in self._variables:
-                slots += [self._slots[id(variable)][name] for name in names if name in self._slots[id(variable)]]
+        groups = ("average",), ("gradient_accumulator",), together, *((name,) for name in self.last_slots)
+        slots = [slot for names in groups for slot in self._slots.by_variable(names)]
         return [self._steps, *rate, *slots, *self._states]
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
@@ -418,18 +335,6 @@ class Optimizer:
         if isinstance(arguments.get("learning_rate"), Mapping):
             arguments["learning_rate"] = deserialize(arguments["learning_rate"], custom_objects)
         return cls(**arguments)
-
-
-def _check_arguments(kind: str, values: Mapping[str, Any]) -> None:
-    clips = {name: values[name] for name in ("clipnorm", "clipvalue", "global_clipnorm") if values[name] is not None}
-    if len(clips) > 1:
-        raise ValueError(f"{kind}: expected at most one of clipnorm, clipvalue and global_clipnorm, got {clips}")
-    for name, limit in ("gradient_accumulation_steps", 2), ("ema_overwrite_frequency", 1):
-        value = values[name]
-        if value is not None and (not isinstance(value, (int, np.integer)) or value < limit):
-            raise ValueError(f"{kind}: expected {name} to be an integer of {limit} or more, got {value!r}")
-    if not 0 <= values["ema_momentum"] <= 1:
-        raise ValueError(f"{kind}: expected ema_momentum between 0 and 1, got {values['ema_momentum']!r}")
 
 
 def _clip_norm(gradients: np.ndarray, limit: float) -> None:

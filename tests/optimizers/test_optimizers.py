@@ -6,7 +6,7 @@ import pytest
 from pydtconv import optimizers
 from pydtconv.graph.store import ParameterStore
 from pydtconv.graph.variable import Variable
-from pydtconv.optimizers.optimizer import DEFAULTS
+from pydtconv.optimizers.arguments import DEFAULTS
 from tests.real_keras import import_keras
 from tests.signatures import arguments
 
@@ -103,7 +103,7 @@ def test_state_follows_the_variables_to_another_store():
     whole, moved = variables(), variables()
     optimizer, other = optimizers.Adam(0.01), optimizers.Adam(0.01)
     run(optimizer, whole, range(3))
-    run(optimizer, whole, range(3, 6), optimizer._store)
+    run(optimizer, whole, range(3, 6), optimizer._slots.store)
     run(other, moved, range(3))
     run(other, moved, range(3, 6), ParameterStore(moved, "float64"))
     for a, b in zip(whole, moved, strict=True):

@@ -1,0 +1,89 @@
+"""Slots: the arrays that an optimizer keeps for each variable, in flat arrays of the store's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv.graph.variable import Variable
+
+
+class Slots:
+    """The slots of one optimizer, which keep their values when variables move to another store.
+
+    variables: those that have slots, in order.  store: the ParameterStore that the slots are bound to, None where they
+    are to be bound before the next step.  flat: the store's array of each slot by its name.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.variables: list[Variable] = []
+        self.store: Any = None
+        self.flat: dict[str, np.ndarray] = {}
+        self._of: dict[int, dict[str, Variable]] = {}
+
+    def __contains__(self, variable: Variable) -> bool:
+        return id(variable) in self._of
+
+    def of(self, variable: Variable) -> Mapping[str, Variable]:
+        """The slots of a variable by name."""
+        return self._of[id(variable)]
+
+    def by_variable(self, names: Sequence[str]) -> Iterator[Variable]:
+        """The slots of these names, variable by variable; those that there are."""
+        for variable in self.variables:
+            slots = self.of(variable)
+            yield from (slots[name] for name in names if name in slots)
+
+    def build(self, variables: Sequence[Variable], initial: Mapping[str, float], store: Any = None) -> None:
+        """Makes slots with the values of `initial` for variables that have none; those of variables gone are dropped.
+
+        store: the ParameterStore, if there is one already: slots are made in its flat arrays at once.
+        """
+        previous = self._of
+        self.variables = list(variables)
+        self._of = {}
+        for variable in self.variables:
+            kept = previous.get(id(variable))
+            self._of[id(variable)] = kept if kept is not None else self._make(variable, initial, store)
+        if [*previous] != [*self._of]:
+            self.store = None
+
+    def _make(self, variable: Variable, initial: Mapping[str, float], store: Any) -> dict[str, Variable]:
+        slots = {}
+        for name, value in initial.items():
+            if store is not None and variable in store:
+                start = store.slot(f"{self.owner}/{name}")[store.slice_of(variable)].reshape(variable.shape)
+            else:
+                start = np.zeros(variable.shape, variable.dtype)
+            if value:
+                start.fill(value)
+            slots[name] = Variable(
+                start, dtype=variable.dtype, trainable=False, name=f"{variable.name}_{name}", copy=False
+            )
+            slots[name].path = f"{self.owner}/{variable.path.replace('/', '_')}_{name}"
+        return slots
+
+    def bind(self, store: Any, names: Iterable[str]) -> None:
+        """Moves the slots into flat arrays of the store, whose variables all have some."""
+        self.flat = {}
+        for name in names:
+            flat = self.flat[name] = store.slot(f"{self.owner}/{name}")
+            for variable in store.variables:
+                part, slot = store.slice_of(variable), self.of(variable)[name]
+                if slot.value.base is not flat:
+                    flat[part] = slot.value.reshape(-1)
+                    slot.value = flat[part].reshape(variable.shape)
+        self.store = store
+
+    def release(self) -> None:
+        """Takes the slots out of the flat arrays; they keep their values."""
+        if self.store is not None:
+            for slots in self._of.values():
+                for slot in slots.values():
+                    slot.value = slot.value.copy()
+            for name in self.flat:
+                self.store.slots.pop(f"{self.owner}/{name}", None)
+        self.store, self.flat = None, {}
