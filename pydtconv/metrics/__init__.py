@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.metrics import functions
+from pydtconv.metrics.auc import AUC
 from pydtconv.metrics.confusion import (
-    AUC,
     FalseNegatives,
     FalsePositives,
     Precision,
