@@ -1,0 +1,28 @@
+"""`Initializer`: a callable that makes the first values of a weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Shape = Sequence[int]
+
+
+class Initializer:
+    """Base of all initializers."""
+
+    def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
+        """An array of this shape; dtype defaults to config.floatx()."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Initializer:
+        return cls(**config)
+
+    def clone(self) -> Initializer:
+        return type(self).from_config(self.get_config())
