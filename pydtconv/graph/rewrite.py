@@ -20,10 +20,11 @@ from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.graph.moments import share_moments
 from pydtconv.ops import FUSABLE, Activation, Add, Bias, Maximum, Minimum, Multiply, Op, Subtract
 from pydtconv.ops.convolution import Conv, DepthwiseConv
-from pydtconv.ops.losses import CrossEntropy
+from pydtconv.ops.cross_entropy import CrossEntropy
 from pydtconv.ops.pooling import MaxPool
 from pydtconv.ops.random import Dropout
-from pydtconv.ops.shape import Concatenate, Pad, Transpose
+from pydtconv.ops.resize import Pad
+from pydtconv.ops.shape import Concatenate, Transpose
 from pydtconv.ops.softmax import Softmax
 
 

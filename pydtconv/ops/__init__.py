@@ -6,16 +6,18 @@ from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Pow
 from pydtconv.ops.base import Op, Pass, Retained, RunState, Spec, compute
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
+from pydtconv.ops.cross_entropy import CrossEntropy, SigmoidCrossEntropy, SoftmaxCrossEntropy
 from pydtconv.ops.custom import NumpyOp
+from pydtconv.ops.elementwise_loss import ElementwiseLoss
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.linear import Dense, MatMul
 from pydtconv.ops.loss_sums import L1L2Penalty, Portion, WeightedMean, WeightedSum
-from pydtconv.ops.losses import CrossEntropy, ElementwiseLoss, SigmoidCrossEntropy, SoftmaxCrossEntropy
 from pydtconv.ops.normalization import BatchNorm
 from pydtconv.ops.pooling import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool
 from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip
 from pydtconv.ops.reduction import ArgMax, Max, Mean, Min, Sum
-from pydtconv.ops.shape import Cast, Concatenate, Crop, Pad, Reshape, Slice, Transpose, Upsample
+from pydtconv.ops.resize import Crop, Pad, Upsample
+from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
 from pydtconv.ops.softmax import LogSoftmax, Softmax
 
 # functions after the operators: `linear` and `softmax` are files too, and the functions are what is meant

@@ -17,8 +17,9 @@ import numpy as np
 
 from pydtconv._ext import elem
 from pydtconv.ops.base import Call, Op, Pass, Spec
+from pydtconv.ops.resize import pixel_distance
 from pydtconv.ops.rows import rows_of
-from pydtconv.ops.shape import bind_fill, pixel_distance
+from pydtconv.ops.shape import bind_fill
 from pydtconv.ops.strided import BINARY_MULTIPLY, adds, bind_copy, flat, kernel, layout, nothing, same_float, sequence
 
 _MASK64 = (1 << 64) - 1

@@ -7,9 +7,8 @@ import pytest
 
 from pydtconv import ops
 from pydtconv.ops.base import Spec
-from pydtconv.ops.shape import Cast, Concatenate, Crop, Pad, Reshape, Slice, Transpose, Upsample
+from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
 from tests.ops.harness import check_op, normal
-from tests.reference.shape import bilinear, nearest
 
 
 @pytest.mark.parametrize(
@@ -64,29 +63,12 @@ def test_concatenate(axis):
     check_op(Concatenate(axis), *arrays, needs=(True, False, True))
 
 
-def test_slice_and_crop():
+def test_slice():
     x = normal(3, 6, 7, 5)
     check_op(Slice((0, 1, -4, 2), (None, 5, -1, 4)), x, reference=lambda x: x[:, 1:5, -4:-1, 2:4])
     check_op(Slice((1,), (-1,)), normal(5), reference=lambda x: x[1:-1])
-    check_op(Crop(((1, 2), (0, 3))), x, reference=lambda x: x[:, 1:4, :4])
     for mine, theirs in zip(ops.split(x, [1, 4], 2), np.split(x, [1, 4], 2), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-
-
-@pytest.mark.parametrize("mode", ["constant", "reflect", "symmetric"])
-@pytest.mark.parametrize("padding", [((0, 0), (1, 2), (3, 0), (0, 0)), ((1, 0), (2, 2), (1, 3), (1, 2))], ids=str)
-def test_pad(padding, mode):
-    x = normal(2, 3, 4, 5)
-    check_op(Pad(padding, mode), x, reference=lambda x: np.pad(x, padding, mode))
-    if mode == "constant":
-        check_op(Pad(padding, mode, 1.5), x, reference=lambda x: np.pad(x, padding, constant_values=1.5))
-
-
-@pytest.mark.parametrize("size", [(2, 2), (1, 3), (3, 1)], ids=str)
-@pytest.mark.parametrize(("interpolation", "reference"), [("nearest", nearest), ("bilinear", bilinear)])
-def test_upsample(size, interpolation, reference):
-    for shape in [(2, 3, 4, 5), (1, 1, 2, 3), (3, 2, 1, 1), (4, 9, 11, 17)]:
-        check_op(Upsample(size, interpolation), normal(*shape), reference=lambda x: reference(x, size))
 
 
 def test_cast():
@@ -155,11 +137,5 @@ def test_errors():
         ops.concatenate([normal(2, 3), normal(3, 3)], 1)
     with pytest.raises(ValueError, match="expected a permutation of 2 axes"):
         ops.transpose(normal(2, 3), (0, 0))
-    with pytest.raises(ValueError, match="at most 2"):
-        ops.pad(normal(3), 3, "reflect")
-    with pytest.raises(ValueError, match="'nearest' or 'bilinear', got 'bicubic'"):
-        Upsample((2, 2), "bicubic")
     with pytest.raises(ValueError, match="divisor of 3"):
         ops.split(normal(3), 2)
-    with pytest.raises(ValueError, match="nothing is left"):
-        Crop(((2, 2), (0, 0)))(normal(1, 4, 4, 1))

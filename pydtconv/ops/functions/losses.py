@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.ops.cross_entropy import CrossEntropy
 from pydtconv.ops.functions.operands import as_operand
-from pydtconv.ops.losses import CrossEntropy
 
 __all__ = ["categorical_crossentropy", "sparse_categorical_crossentropy"]
 

@@ -1,4 +1,4 @@
-"""Losses per sample: cross-entropies, their fusion with softmax and sigmoid, and the losses of regression.
+"""Cross-entropies of samples, and their fusion with softmax and sigmoid.
 
 The values are Keras's.  Labels may be int32, int64, float32 or float64 (a float is cut to its integer); a label that is
 no class raises ValueError when the loss runs, before anything is written.
@@ -14,24 +14,11 @@ import numpy as np
 
 from pydtconv._ext import losses as kernels
 from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
+from pydtconv.ops.elementwise_loss import BINARY, BINARY_SCORES, SIGMOID, elementwise_backward, elementwise_forward
 from pydtconv.ops.rows import adds, around, bytes_of, check_axis, check_float, fits, flat_of
 
 _SCORES, _PROBABILITIES, _SOFTMAX = 0, 1, 2
 _LABEL_TYPES = {"int32": 0, "int64": 1, "float32": 2, "float64": 3}
-#: codes of `dtconv_loss`
-_ELEMENTWISE = {
-    "mse": 0,
-    "mae": 1,
-    "mape": 2,
-    "msle": 3,
-    "huber": 4,
-    "logcosh": 5,
-    "hinge": 6,
-    "squared_hinge": 7,
-    "poisson": 8,
-    "kl_divergence": 9,
-}
-_BINARY, _BINARY_SCORES, _SIGMOID = 10, 11, 12
 
 
 @dataclass(frozen=True)
@@ -137,8 +124,8 @@ class CrossEntropy(_Targets):
     def forward(self, p: Pass) -> Call:
         sizes, x, loss = around(p.x[0].shape, self.axis), flat_of(p.x[0]), flat_of(p.y[0])
         if self.kind == "binary":
-            code = _BINARY_SCORES if self.from_logits else _BINARY
-            return _elementwise_forward(sizes, code, self.epsilon, self.label_smoothing, x, p.x[1], None, loss)
+            code = BINARY_SCORES if self.from_logits else BINARY
+            return elementwise_forward(sizes, code, self.epsilon, self.label_smoothing, x, p.x[1], None, loss)
         targets, code = self._targets(p.x[1]), _SCORES if self.from_logits else _PROBABILITIES
 
         def run() -> None:
@@ -150,8 +137,8 @@ class CrossEntropy(_Targets):
         sizes, x, accumulate = around(p.x[0].shape, self.axis), flat_of(p.x[0]), adds(p.accumulate, 0)
         dloss, dx = flat_of(p.dy[0]), flat_of(p.dx[0])
         if self.kind == "binary":
-            code = _BINARY_SCORES if self.from_logits else _BINARY
-            return _elementwise_backward(
+            code = BINARY_SCORES if self.from_logits else BINARY
+            return elementwise_backward(
                 sizes, code, self.epsilon, self.label_smoothing, x, p.x[1], dloss, None, accumulate, dx
             )
         targets, code = self._targets(p.x[1]), _SCORES if self.from_logits else _PROBABILITIES
@@ -223,104 +210,11 @@ class SigmoidCrossEntropy(_Targets):
     def forward(self, p: Pass) -> Call:
         sizes = around(p.x[0].shape, self.axis)
         q, loss = flat_of(p.y[0]), flat_of(p.y[1])
-        return _elementwise_forward(
-            sizes, _SIGMOID, self.epsilon, self.label_smoothing, flat_of(p.x[0]), p.x[1], q, loss
-        )
+        return elementwise_forward(sizes, SIGMOID, self.epsilon, self.label_smoothing, flat_of(p.x[0]), p.x[1], q, loss)
 
     def backward(self, p: Pass) -> Call:
         sizes, accumulate = around(p.y[0].shape, self.axis), adds(p.accumulate, 0)
         q, dq, dloss, dx = flat_of(p.y[0]), flat_of(p.dy[0]), flat_of(p.dy[1]), flat_of(p.dx[0])
-        return _elementwise_backward(
-            sizes, _SIGMOID, self.epsilon, self.label_smoothing, q, p.x[1], dloss, dq, accumulate, dx
+        return elementwise_backward(
+            sizes, SIGMOID, self.epsilon, self.label_smoothing, q, p.x[1], dloss, dq, accumulate, dx
         )
-
-
-@dataclass(frozen=True)
-class ElementwiseLoss(Op):
-    """(y_pred, y_true) -> mean over `axis` of a function of two elements; e = y_pred - y_true, as Keras has them.
-
-    "mse" e^2; "mae" |e|; "mape" 100 |e| / max(|y_true|, epsilon); "huber" e^2 / 2 up to |e| = delta, linear beyond;
-    "msle" (log(y_pred + 1) - log(y_true + 1))^2 of values of at least epsilon; "logcosh" log(cosh(e));
-    "hinge" max(1 - y_true * y_pred, 0), labels that are all 0 or 1 standing for -1 and 1; "squared_hinge" its square;
-    "poisson" y_pred - y_true * log(y_pred + epsilon);
-    "kl_divergence" (a sum, not a mean) y_true * log(y_true / y_pred) of values clipped to [epsilon, 1].
-    """
-
-    kind: str = "mse"
-    delta: float = 1.0
-    axis: int = -1
-    epsilon: float = 1e-7
-
-    nondifferentiable = (1,)
-    accumulates = (0,)
-    dense = True
-
-    def __post_init__(self) -> None:
-        if self.kind not in _ELEMENTWISE:
-            raise ValueError(f"ElementwiseLoss: expected a kind of {', '.join(_ELEMENTWISE)}, got {self.kind!r}")
-
-    def infer(self, *inputs: Spec) -> Spec:
-        y_pred, y_true = inputs
-        check_float("ElementwiseLoss", "y_pred", y_pred.dtype)
-        if not fits(y_true.shape, y_pred.shape) or y_true.dtype != y_pred.dtype:
-            raise ValueError(
-                f"ElementwiseLoss: y_true must have y_pred's shape {y_pred.shape} and dtype {y_pred.dtype}, got "
-                f"{y_true.shape} and {y_true.dtype}"
-            )
-        axis = check_axis("ElementwiseLoss", self.axis, len(y_pred.shape))
-        return Spec(y_pred.shape[:axis] + y_pred.shape[axis + 1 :], y_pred.dtype)
-
-    def retains(self, needs: tuple[bool, ...]) -> Retained:
-        return Retained(x=(0, 1))
-
-    @property
-    def _parameter(self) -> float:
-        return self.delta if self.kind == "huber" else self.epsilon
-
-    def forward(self, p: Pass) -> Call:
-        sizes, x, loss = around(p.x[0].shape, self.axis), flat_of(p.x[0]), flat_of(p.y[0])
-        return _elementwise_forward(sizes, _ELEMENTWISE[self.kind], self._parameter, 0.0, x, p.x[1], None, loss)
-
-    def backward(self, p: Pass) -> Call:
-        sizes, x, accumulate = around(p.x[0].shape, self.axis), flat_of(p.x[0]), adds(p.accumulate, 0)
-        dloss, dx = flat_of(p.dy[0]), flat_of(p.dx[0])
-        code = _ELEMENTWISE[self.kind]
-        return _elementwise_backward(sizes, code, self._parameter, 0.0, x, p.x[1], dloss, None, accumulate, dx)
-
-
-def _elementwise_forward(
-    sizes: tuple[int, int, int],
-    code: int,
-    parameter: float,
-    smoothing: float,
-    x: np.ndarray,
-    y_true: np.ndarray,
-    q: np.ndarray | None,
-    loss: np.ndarray,
-) -> Call:
-    t = flat_of(y_true)
-
-    def run() -> None:
-        kernels.elementwise_loss_forward(*sizes, code, parameter, smoothing, x, t, q, loss)
-
-    return run
-
-
-def _elementwise_backward(
-    sizes: tuple[int, int, int],
-    code: int,
-    parameter: float,
-    smoothing: float,
-    x: np.ndarray,
-    y_true: np.ndarray,
-    dloss: np.ndarray | None,
-    dq: np.ndarray | None,
-    accumulate: bool,
-    dx: np.ndarray,
-) -> Call:
-    t = flat_of(y_true)
-
-    def run() -> None:
-        kernels.elementwise_loss_backward(*sizes, code, parameter, smoothing, x, t, dloss, dq, accumulate, dx)
-
-    return run
