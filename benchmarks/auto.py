@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import report
-from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled
+from benchmarks.networks import Case, add_case_arguments, cases, compiled
 from benchmarks.processes import Kept, in_own_process
 from pydtconv import config
 from pydtconv.conv import VARIANTS, ConvProblem, timings
@@ -179,9 +179,7 @@ def with_own_cache(words: list[Any], threads: int) -> dict[str, Any]:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.auto", description=__doc__)
-    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
-    parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
+    add_case_arguments(parser)
     parser.add_argument("--threads", type=int, default=config.num_threads())
     parser.add_argument("--rounds", type=int, default=2, help="turns of all algorithms (default: 2)")
     parser.add_argument("--steps", type=int, default=2, help="timed steps of a turn (default: 2)")
@@ -204,9 +202,9 @@ def main() -> None:
     kept = Kept(options.keep)
     for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
         words = ["--one", *case, options.rounds, options.steps, options.seconds]
-        found = kept.get(str(case), partial(with_own_cache, words, options.threads))
-        rows.append({"network": case.network, "images": case.size, "batch": case.batch} | found["row"])
-        mine = [{"network": case.network, "images": case.size} | row for row in found["passes"]]
+        found, origin = kept.get(str(case), partial(with_own_cache, words, options.threads))
+        rows.append({"network": case.network, "images": case.size, "batch": case.batch} | found["row"] | origin)
+        mine = [{"network": case.network, "images": case.size} | row | origin for row in found["passes"]]
         passes += mine
         worst = sorted(mine, key=lambda row: -max(row["lost %"], row["tuned lost %"]))[: options.worst]
         report.print_table(f"{case}: loss {rows[-1]['loss %']:.1f}%, tuned {rows[-1]['tuned loss %']:.1f}%", worst)
@@ -214,11 +212,8 @@ def main() -> None:
     report.print_table("AUTO against the best algorithm of each pass", rows)
     print(report.write_csv(options.name, rows))
     print(report.write_csv(f"{options.name}_passes", passes))
-    labels = [f"{row['network']} {row['images']}" for row in rows]
-    series = {"cost model": [row["loss %"] for row in rows], "tuned": [row["tuned loss %"] for row in rows]}
-    print(
-        report.plot_bars(options.name, "AUTO's loss to the best algorithm of each pass", labels, series, "% of a step")
-    )
+    title, columns = "AUTO's loss to the best algorithm of each pass", {"cost model": "loss %", "tuned": "tuned loss %"}
+    print(report.plot_networks(options.name, title, rows, columns, "% of a step"))
 
 
 if __name__ == "__main__":

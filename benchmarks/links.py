@@ -23,8 +23,6 @@ A row counts medians over steps, and of all ranks the slowest step, the mean wai
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
 import json
 import statistics
 from pathlib import Path
@@ -52,8 +50,7 @@ def measured(network: str, ranks: int, link: str, batch: int, bucket: float, ste
     found = json.loads(done.stdout.splitlines()[-1])
     row: Row = {"model": network, "ranks": ranks, "link": link, "batch": batch * ranks}
     return row | figures(found, ranks, batch, bucket_bytes) | {
-        "sent MB": 1e-6 * sum(sent) / ranks, "switch ns/byte": 1e9 * seconds / sum(sent), "commit": report.commit(),
-        "time": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M}",
+        "sent MB": 1e-6 * sum(sent) / ranks, "switch ns/byte": 1e9 * seconds / sum(sent), **report.origin(),
     }  # fmt: skip
 
 
@@ -86,21 +83,10 @@ def told(network: Network) -> str:
 
 def merged(rows: list[Row]) -> list[Row]:
     """The rows, and those of the CSV file that they do not replace."""
-    path = report.RESULTS / "links.csv"
-    old: list[Row] = []
-    if path.exists():
-        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-        old = [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(lines)]
+    old = report.read_csv("links")
     new = {tuple(str(row[name]) for name in _KEY) for row in rows}
     kept = [row for row in old if tuple(str(row[name]) for name in _KEY) not in new and row.keys() == rows[0].keys()]
     return sorted(kept + rows, key=lambda row: tuple(str(row[name]) for name in _KEY))
-
-
-def _number(text: str) -> object:
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError:
-        return text
 
 
 def parse() -> argparse.Namespace:
@@ -138,7 +124,7 @@ def main() -> None:
         for name in ("blocking s", "simulated blocking", "overlapped s", "simulated overlapped")
     }
     title = "steps over slow links; 1 is the step without communication"
-    print(report.plot_bars("links", title, labels, series, "times the step without communication"))
+    print(report.plot_bars("links", title, labels, series, "times the step without communication", rows=every))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any, NamedTuple
 
 NETWORKS = ("vgg16", "resnet34", "densenet121", "googlenet")
@@ -34,6 +35,13 @@ def cases(networks: tuple[str, ...] = NETWORKS, sizes: tuple[int, ...] = SIZES, 
         return 8 if network.startswith("vgg") else 16
 
     return [Case(name, size, batch or batch_of(name, size)) for size in sizes for name in networks]
+
+
+def add_case_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that `cases` takes."""
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
+    parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
 
 
 def compiled(case: Case) -> Any:

@@ -45,9 +45,10 @@ def main() -> None:
                 regular = 0.0
                 for size, batch in group:
                     sides = Sides(Case(network, size, batch), options, Path(folder))
-                    row = kept.get(f"{network} {size} {batch}", partial(sides.row, options.rounds, bool(options.peer)))
+                    measure = partial(sides.row, options.rounds, bool(options.peer))
+                    row, origin = kept.get(f"{network} {size} {batch}", measure)
                     regular = regular or row["GFLOPS"]
-                    rows.append(row | {"to regular": row["GFLOPS"] / regular})
+                    rows.append(row | {"to regular": row["GFLOPS"] / regular} | origin)
                     report.print_table("", rows[-1:])
                     sys.stdout.flush()
     report.print_table("small batches and odd sizes", rows)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import report
+
 
 def in_own_process(
     module: str, words: Sequence[object], threads: int | None = None, launch: Sequence[str] = ()
@@ -31,16 +33,21 @@ def in_own_process(
 
 
 class Kept:
-    """Results by name in a JSON file, where one is given: a long benchmark may be measured in pieces."""
+    """Results by name in a JSON file, where one is given: a long benchmark may be measured in pieces.
+
+    Each result is kept with the origin (`report.origin`) of the run that measured it.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.results: dict[str, Any] = json.loads(path.read_text()) if path and path.exists() else {}
+        if any(not isinstance(found, dict) or "origin" not in found for found in self.results.values()):
+            raise SystemExit(f"{path}: expected results that are kept with their origin")
 
-    def get(self, name: str, measure: Callable[[], Any]) -> Any:
-        """What the file has, else what is measured now."""
+    def get(self, name: str, measure: Callable[[], Any]) -> tuple[Any, dict[str, str]]:
+        """What the file has, else what is measured now; and its origin."""
         if name not in self.results:
-            self.results[name] = measure()
+            self.results[name] = {"result": measure(), "origin": report.origin()}
             if self.path:
                 self.path.write_text(json.dumps(self.results))
-        return self.results[name]
+        return self.results[name]["result"], self.results[name]["origin"]

@@ -141,10 +141,8 @@ def main() -> None:
 
 
 def draw(name: str, rows: list[dict[str, object]]) -> None:
-    labels = [f"{row['network']} {row['images']}" for row in rows]
-    ratios = [float(str(row["ratio"])) for row in rows]
     title = "ranks of one thread, relative to one rank of as many threads"
-    print(report.plot_bars(name, title, labels, {"images/s": ratios}, "ranks / threads", 1.0, "threads"))
+    print(report.plot_networks(name, title, rows, {"images/s": "ratio"}, "ranks / threads", 1.0, "threads"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Results of a benchmark: a table on the terminal, a CSV file and a picture in benchmarks/results/.
 
-Every file carries the machine, the date, the commit and the command that made it.
+Every file carries the machine, the date, the commit and the command that made it.  Where rows are of several runs, each
+row has columns of these names, and the head of the file says only what is true of all.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 Row = Mapping[str, object]
+ORIGIN = ("machine", "date", "commit", "command")
 
 
 def machine() -> str:
@@ -45,7 +47,7 @@ def commit() -> str:
 
 
 def origin() -> dict[str, str]:
-    """Where results come from: machine, date, commit, command."""
+    """Where results of this run come from: machine, date, commit, command."""
     module = getattr(sys.modules["__main__"].__spec__, "name", None)
     words = ["python", "-m", module, *sys.argv[1:]] if module else ["python", *sys.argv]
     return {
@@ -56,6 +58,16 @@ def origin() -> dict[str, str]:
     }
 
 
+def shared_origin(rows: Sequence[Row], otherwise: str) -> dict[str, str]:
+    """Where all these rows come from; `otherwise` for what they say differently of themselves."""
+    shared = origin()
+    for key in shared:
+        values = {str(row[key]) for row in rows if key in row}
+        if values:
+            shared[key] = values.pop() if len(values) == 1 else otherwise
+    return shared
+
+
 def cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
@@ -63,10 +75,10 @@ def cell(value: object) -> str:
 
 
 def print_table(title: str, rows: Sequence[Row]) -> None:
-    """Prints rows with aligned columns; numbers to the right."""
+    """Prints rows with aligned columns, without their origin; numbers to the right."""
     if not rows:
         return
-    columns = list(rows[0])
+    columns = [name for name in rows[0] if name not in ORIGIN]
     texts = [[cell(row.get(name)) for name in columns] for row in rows]
     widths = [max(len(name), *(len(text[i]) for text in texts)) for i, name in enumerate(columns)]
     right = [all(isinstance(row.get(name), (int, float)) or row.get(name) is None for row in rows) for name in columns]
@@ -87,12 +99,45 @@ def write_csv(name: str, rows: Sequence[Row]) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.csv"
     with path.open("w", newline="") as file:
-        for key, value in origin().items():
+        for key, value in shared_origin(rows, "see the rows").items():
             file.write(f"# {key}: {value}\n")
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows({key: f"{v:.4g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
     return path
+
+
+def read_csv(name: str) -> list[dict[str, object]]:
+    """The rows of benchmarks/results/<name>.csv, numbers as numbers; none where there is no such file."""
+    path = RESULTS / f"{name}.csv"
+    if not path.exists():
+        return []
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return [
+        {key: text if key in ORIGIN else _number(text) for key, text in row.items()} for row in csv.DictReader(lines)
+    ]
+
+
+def _number(text: str) -> object:
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        return text
+
+
+def plot_networks(
+    name: str,
+    title: str,
+    rows: Sequence[Row],
+    columns: Mapping[str, str],
+    ylabel: str,
+    top: float | None = None,
+    top_label: str = "",
+) -> Path | None:
+    """`plot_bars` of rows of networks and image sizes: bars of each label are the numbers of its column."""
+    labels = [f"{row['network']} {row['images']}" for row in rows]
+    series = {label: [float(str(row[column])) for row in rows] for label, column in columns.items()}
+    return plot_bars(name, title, labels, series, ylabel, top, top_label, rows)
 
 
 def plot_bars(
@@ -103,8 +148,12 @@ def plot_bars(
     ylabel: str,
     top: float | None = None,
     top_label: str = "",
+    rows: Sequence[Row] = (),
 ) -> Path | None:
-    """Grouped bars into benchmarks/results/<name>.png, with a line at `top` (the peak); None without matplotlib."""
+    """Grouped bars into benchmarks/results/<name>.png, with a line at `top` (the peak); None without matplotlib.
+
+    rows: those that are shown, where they may say of themselves where they come from.
+    """
     try:
         import matplotlib
     except ImportError:
@@ -124,8 +173,8 @@ def plot_bars(
     axes.set_ylabel(ylabel)
     axes.set_title(title)
     axes.legend(fontsize=8)
-    said = origin()
-    figure.supxlabel(f"{said['machine']}; {said['date']}; {said['commit']}; {said['command']}", fontsize=6)
+    said = shared_origin(rows, "more in the CSV file")
+    figure.supxlabel("; ".join(dict.fromkeys(said.values())), fontsize=6)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.png"
     figure.savefig(path, dpi=130)

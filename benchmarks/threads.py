@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import report
-from benchmarks.networks import NETWORKS, SIZES, Case, cases
+from benchmarks.networks import Case, add_case_arguments, cases
 from benchmarks.processes import Kept, in_own_process
 
 Row = dict[str, object]
@@ -76,9 +76,7 @@ def scaling(few: Parts, many: Parts, factor: float, step: float) -> list[Row]:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
-    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
-    parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
+    add_case_arguments(parser)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="default: 1 2")
     parser.add_argument("--rounds", type=int, default=2, help="processes of each number of threads (default: 2)")
     parser.add_argument("--steps", type=int, default=3, help="timed steps of a process (default: 3)")
@@ -96,16 +94,15 @@ def main() -> None:
     options = parse()
     rows, kept = [], Kept(options.keep)
     for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
-        measured = kept.get(str(case), partial(in_turns, case, options.threads, options.rounds, options.steps))
+        measured, origin = kept.get(str(case), partial(in_turns, case, options.threads, options.rounds, options.steps))
         row, parts = compared(case, options.threads, measured)
-        rows.append(row)
+        rows.append(row | origin)
         report.print_table(f"{case}, batch {case.batch}: {float(str(row['ratio'])):.2f} times", parts[: options.top])
         sys.stdout.flush()
     report.print_table(f"training on {options.threads} threads", rows)
     print(report.write_csv(options.name, rows))
-    labels = [f"{row['network']} {row['images']}" for row in rows]
-    series = {f"{options.threads[-1]} threads": [float(str(row["ratio"])) for row in rows]}
-    print(report.plot_bars(options.name, f"speed over {options.threads[0]} thread", labels, series, "times"))
+    title, columns = f"speed over {options.threads[0]} thread", {f"{options.threads[-1]} threads": "ratio"}
+    print(report.plot_networks(options.name, title, rows, columns, "times"))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import memory, report
-from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled, flops
+from benchmarks.networks import Case, add_case_arguments, cases, compiled, flops
 from benchmarks.peers.description import describe
 from benchmarks.processes import in_own_process
 
@@ -106,9 +106,7 @@ def summary(rows: list[dict[str, object]]) -> dict[str, float]:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.train", description=__doc__)
     parser.add_argument("--peer", choices=("torch",), help="measure PyTorch too")
-    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
-    parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
+    add_case_arguments(parser)
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
     parser.add_argument("--steps", type=int, default=5, help="timed steps of a process")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -140,11 +138,8 @@ def main() -> None:
 
 
 def draw(name: str, rows: list[dict[str, object]]) -> None:
-    labels = [f"{row['network']} {row['images']}" for row in rows]
-    speed = [float(str(row["speed ratio"])) for row in rows]
-    memory = [float(str(row["memory ratio"])) for row in rows]
-    series = {"images/s": speed, "peak memory": memory}
-    print(report.plot_bars(name, "training, relative to PyTorch", labels, series, "pydtconv / PyTorch"))
+    columns = {"images/s": "speed ratio", "peak memory": "memory ratio"}
+    print(report.plot_networks(name, "training, relative to PyTorch", rows, columns, "pydtconv / PyTorch"))
 
 
 if __name__ == "__main__":

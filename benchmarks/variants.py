@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.memory import resident
-from benchmarks.networks import NETWORKS, SIZES, Case, cases, compiled
+from benchmarks.networks import Case, add_case_arguments, cases, compiled
 from benchmarks.processes import in_own_process
 
 VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
@@ -73,10 +73,8 @@ def main() -> None:
         print(json.dumps(measure(Case(network, int(size), int(batch)), variant, int(iterations))))
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.variants", description=__doc__)
-    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
+    add_case_arguments(parser)
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=VARIANTS, help="the first is compared with")
-    parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
     parser.add_argument("--iterations", type=int, default=60, help="timed steps of training")
     options = parser.parse_args()
     rows = rows_of(options)

@@ -1,0 +1,53 @@
+"""What the files of results say of where they come from."""
+
+import json
+
+import pytest
+
+from benchmarks import links, report
+from benchmarks.processes import Kept
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def head(path):
+    return dict(line[2:].split(": ", 1) for line in path.read_text().splitlines() if line.startswith("# "))
+
+
+def test_a_file_of_one_run_says_where_it_comes_from(results):
+    path = report.write_csv("one", [{"network": "vgg16", "seconds": 0.25}])
+    assert head(path).keys() == set(report.ORIGIN)
+    assert head(path)["commit"] == report.commit()
+    assert report.read_csv("one") == [{"network": "vgg16", "seconds": 0.25}]
+
+
+def test_rows_of_several_runs_say_it_themselves(results):
+    origin = {"machine": "m", "date": "yesterday", "commit": "4e28134", "command": "python -m benchmarks.odd"}
+    rows = [{"seconds": 1.0, **origin}, {"seconds": 2.0, **origin, "commit": "1234567", "date": "today"}]
+    path = report.write_csv("two", rows)
+    assert head(path) == origin | {"commit": "see the rows", "date": "see the rows"}
+    assert report.read_csv("two") == rows
+
+
+def test_kept_results_keep_their_origin(tmp_path, monkeypatch):
+    path = tmp_path / "kept.json"
+    first, origin = Kept(path).get("vgg16", lambda: 1)
+    monkeypatch.setattr(report, "commit", lambda: "later")
+    kept = Kept(path)
+    assert kept.get("vgg16", lambda: 2) == (first, origin)
+    assert kept.get("resnet34", lambda: 2)[1]["commit"] == "later"
+    path.write_text(json.dumps({"vgg16": 1.0}))
+    with pytest.raises(SystemExit, match="with their origin"):
+        Kept(path)
+
+
+def test_rows_of_links_are_merged_with_their_own_origin(results):
+    keys = {"model": "vgg16", "link": "1Gbps:100us", "hidden %": 98.0}
+    old = [keys | {"ranks": ranks} | report.origin() | {"commit": "4e28134"} for ranks in (2, 4)]
+    report.write_csv("links", old)
+    new = old[1] | {"commit": "5e00000", "hidden %": 99.0}
+    assert links.merged([new]) == [old[0], new]
