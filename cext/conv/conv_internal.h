@@ -85,4 +85,11 @@ static inline int64_t dtconv_ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a
 static inline int64_t dtconv_round_to(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
 static inline int64_t dtconv_line(int64_t elements) { return dtconv_round_to(elements, 64 / (int64_t)sizeof(real)); }
 
+/* Loads channels [first, first + channels) of pixels ahead of their use: the jumps from row to row of an image defeat
+ * the processor's own prefetching. */
+static inline void dtconv_prefetch(const real *const *pixels, int64_t count, int64_t first, int64_t channels) {
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixels[i] + first + c);
+}
+
 #endif

@@ -11,11 +11,11 @@
  *
  * Filters are packed once per call into panels of NR channels; a block of panels stays in L2 while the pixels of a
  * chunk pass by, tile after tile, and each tile meets all panels of the block while its pixels are in L1.  A unit of
- * work is a chunk (images, or rows of an image) and a block.  Results do not depend on how the work is cut; the moments
- * of y, which forward gathers on request, are merged from those of the chunks.
+ * work is a chunk (images, or rows of an image) and a block.  Results do not depend on how the work is cut; what is
+ * gathered on request (gather.h) is merged from the parts of the chunks.
  */
 #include "direct.h"
-#include "moments.h"
+#include "gather.h"
 
 enum {
     BLOCK_BYTES = 576 << 10, /* packed panels that are used at a time */
@@ -32,8 +32,8 @@ typedef struct {
     int64_t rows, images;            /* of a chunk: rows of one image, or whole images (rows: all of one) */
     int64_t chunks, block, blocks;   /* panels of a block, blocks of a group */
     size_t packed, segments, copied; /* bytes */
-    size_t moments, parts;           /* bytes of a thread's sums of moments, and of those of all chunks */
-    DT(moment_parts) moments_of;     /* the chunks; used where moments are wanted */
+    size_t sums, parts;              /* bytes of what a thread gathers, and of the parts of all chunks */
+    DT(gather_parts) gathered;       /* used where something is to be gathered */
     const DT(conv_args) * args;
     const real *read;
     real *written, *filters;
@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     dtconv_segment *segments;
     real *rows;
-    DT(moment_sums) * sums; /* NULL: not wanted */
+    DT(gather_sums) * sums; /* NULL: not wanted */
 } scratch;
 
 /* Chunks of as much as fits into the cache, and at least some units for each thread: where images are too few for that,
@@ -90,13 +90,13 @@ static pass_state prepare(const dtconv_conv *p, int backward_data) {
     s.packed = dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
     s.segments = dtconv_round((size_t)(p->kh * p->kw) * sizeof(dtconv_segment));
     s.copied = (size_t)(DIRECT_MR * (dtconv_line(s.cr) * (int64_t)sizeof(real) + 64));
-    s.moments = backward_data ? 0 : DT(moment_sums_bytes)(s.block * DIRECT_NR);
-    s.parts = backward_data ? 0 : DT(moment_parts_bytes)(s.chunks, p->co);
+    s.sums = DT(gather_sums_bytes)(s.block * DIRECT_NR);
+    s.parts = DT(gather_parts_bytes)(s.chunks, s.groups * s.cw);
     return s;
 }
 
 static size_t bytes_of(const pass_state *s) {
-    return 64 + s->packed + s->parts + (size_t)dtconv_get_num_threads() * (s->segments + s->copied + s->moments);
+    return 64 + s->packed + s->parts + (size_t)dtconv_get_num_threads() * (s->segments + s->copied + s->sums);
 }
 
 static const real *panel_of(const pass_state *s, int64_t group, int64_t panel) {
@@ -197,13 +197,46 @@ static void copy_rows(int64_t rows, int64_t channels, const DT(conv_normalizatio
     }
 }
 
-/* Clears `channels` of the pixels of a class that no tap meets. */
-static void clear(walk *place, int64_t pixels, int64_t channel, int64_t channels) {
+/* The pixels of what was normalized that belong to those of a tile; `step`: from pixel to pixel of dx, mostly. */
+static void find_normalized(const pass_state *s, int64_t group, int64_t step, int64_t rows, real *const *pixels,
+                            const real **x) {
+    const DT(conv_slopes) *of = &s->args->slopes;
+    const int64_t x_step = step / s->ldw * of->ldx;
+    for (int64_t r = 0; r < rows; r++) {
+        if (r && pixels[r] - pixels[r - 1] == step)
+            x[r] = x[r - 1] + x_step;
+        else
+            x[r] = of->x + group * s->cw + (pixels[r] - s->written) / s->ldw * of->ldx;
+    }
+}
+
+/* Adds channels [j, j + n) of a tile to what is gathered; first: the first channel of the unit. */
+static void gather(const pass_state *s, const scratch *own, int64_t group, int64_t rows, real *const *pixels,
+                   const real *const *x, int64_t first, int64_t j, int64_t n) {
+    DT(conv_slopes) of = s->args->slopes;
+    if (!s->turned) {
+        DT(moments_add)(own->sums, rows, pixels, j, j - first, n);
+        return;
+    }
+    of.mean += group * s->cw, of.scale += group * s->cw;
+    if (of.beta) of.beta += group * s->cw;
+    DT(slopes_add)(own->sums, &of, rows, pixels, x, j, j - first, n);
+}
+
+/* Channels [first, last) of the pixels of a class that no tap meets. */
+static void pass_over(const pass_state *s, const scratch *own, int64_t group, walk *place, int64_t pixels,
+                      int64_t first, int64_t last) {
     DT(direct_tile) t;
+    const real *x[DIRECT_MR];
     for (int64_t done = 0; done < pixels; done += DIRECT_MR) {
         const int64_t rows = MIN(DIRECT_MR, pixels - done);
         next_rows(place, rows, &t);
-        for (int64_t r = 0; r < rows; r++) memset(t.c[r] + channel, 0, (size_t)channels * sizeof(real));
+        if (!s->args->accumulate)
+            for (int64_t r = 0; r < rows; r++) memset(t.c[r] + first, 0, (size_t)(last - first) * sizeof(real));
+        if (!own->sums) continue;
+        find_normalized(s, group, place->c_inner, rows, t.c, x);
+        gather(s, own, group, rows, t.c, x, first, first, last - first);
+        DT(gather_count)(own->sums, rows);
     }
 }
 
@@ -226,13 +259,14 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
     const int64_t pixels = images * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
     walk place = begin_walk(s, group, image, h, w);
     if (s->turned && !t->segment_count) {
-        const int64_t j = first * DIRECT_NR;
-        if (!t->add) clear(&place, pixels, j, MIN(last * DIRECT_NR, s->cw) - j);
+        pass_over(s, own, group, &place, pixels, first * DIRECT_NR, MIN(last * DIRECT_NR, s->cw));
         return;
     }
     int64_t done = pixels / tiles, rows = done;
     const DT(conv_normalization) *reading = !s->turned && s->args->reading.mean ? &s->args->reading : NULL;
     const int copies = pointwise && (reading || place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0);
+    const real *x[DIRECT_MR];
+    const int slopes = s->turned && own->sums;
     next_rows(&place, rows, t);
     for (int64_t tile = 1; tile <= tiles; tile++) {
         DT(direct_tile) *next = t == pair ? pair + 1 : pair;
@@ -240,13 +274,15 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
         next_rows(&place, next_count, next);
         t->ahead = next->a;
         if (copies) copy_rows(rows, s->cr, reading, t, own->rows);
+        if (slopes) find_normalized(s, group, place.c_inner, rows, t->c, x);
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
+            if (slopes) dtconv_prefetch(x, rows, j, n);
             DT(direct_run_tile)(t, rows, n, panel_of(s, group, panel), bias ? bias + j : NULL, j);
             if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, t, rows, j, n);
-            if (own->sums) DT(moments_add)(own->sums, rows, t->c, j, j - first * DIRECT_NR, n);
+            if (own->sums) gather(s, own, group, rows, t->c, x, first * DIRECT_NR, j, n);
         }
-        if (own->sums) DT(moments_count)(own->sums, rows);
+        if (own->sums) DT(gather_count)(own->sums, rows);
         t = next, rows = next_count, done += next_count;
     }
 }
@@ -257,13 +293,15 @@ static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
     const int64_t cuts = dtconv_ceil_div(s->h.written, s->rows);
     const int64_t image = chunk / cuts * s->images, images = MIN(s->images, s->n - image);
     const int64_t row = chunk % cuts * s->rows, end = MIN(s->h.written, row + s->rows);
-    if (own->sums) DT(moments_begin)(own->sums);
+    if (own->sums) DT(gather_begin)(own->sums);
     for (dtconv_axis_class h = {0}; DT(direct_next_class)(&s->h, row, end, &h);)
         for (dtconv_axis_class w = {0}; DT(direct_next_class)(&s->w, 0, s->w.written, &w);)
             run_class(s, group, first, last, image, images, &h, &w, own);
-    const int64_t j = first * DIRECT_NR;
-    if (own->sums)
-        DT(moments_end)(own->sums, &s->moments_of, chunk, group * s->cw + j, MIN(last * DIRECT_NR, s->cw) - j);
+    const int64_t j = first * DIRECT_NR, n = MIN(last * DIRECT_NR, s->cw) - j;
+    if (own->sums && s->turned)
+        DT(slopes_end)(own->sums, &s->gathered, chunk, group * s->cw + j, n);
+    else if (own->sums)
+        DT(moments_end)(own->sums, &s->gathered, chunk, group * s->cw + j, n);
 }
 
 static dtconv_status run(pass_state *s, const DT(conv_args) * a, void *workspace, size_t bytes) {
@@ -273,18 +311,21 @@ static dtconv_status run(pass_state *s, const DT(conv_args) * a, void *workspace
     s->written = s->turned ? a->x : a->y;
     s->filters = (real *)(((uintptr_t)workspace + 63) / 64 * 64);
     char *memory = (char *)s->filters + s->packed;
-    const int gathers = !s->turned && a->mean;
-    if (gathers) s->moments_of = DT(moment_parts_on)(memory, s->chunks, s->groups * s->cw);
+    const int gathers = s->turned ? a->slopes.sum != NULL : a->mean != NULL;
+    if (gathers) s->gathered = DT(gather_parts_on)(memory, s->chunks, s->groups * s->cw);
     memory += s->parts;
 #pragma omp parallel num_threads(dtconv_get_num_threads())
     {
         pack_filters(s);
-        char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied + s->moments);
-        DT(moment_sums) sums = DT(moment_sums_on)(mine + s->segments + s->copied, s->block * DIRECT_NR);
+        char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied + s->sums);
+        DT(gather_sums) sums = DT(gather_sums_on)(mine + s->segments + s->copied, s->block * DIRECT_NR);
         const scratch own = {(dtconv_segment *)mine, (real *)(mine + s->segments), gathers ? &sums : NULL};
 #pragma omp for schedule(dynamic, 1)
         for (int64_t unit = 0; unit < s->groups * s->chunks * s->blocks; unit++) run_unit(s, unit, &own);
-        if (gathers) DT(moments_merge)(&s->moments_of, a->mean, a->variance);
+        if (gathers && s->turned)
+            DT(slopes_merge)(&s->gathered, a->slopes.sum, a->slopes.sum_x);
+        else if (gathers)
+            DT(moments_merge)(&s->gathered, a->mean, a->variance);
     }
     return DTCONV_OK;
 }

@@ -14,7 +14,7 @@
  * panel, then M and y for all tiles of the block.  For few tiles and many channels, where U is larger than the caches
  * The micro-kernel reads V in place, rows are tiles; U is written as its packed panels.
  */
-#include "moments.h"
+#include "gather.h"
 #include "winograd.h"
 
 enum {
@@ -38,18 +38,18 @@ typedef struct {
     int64_t ldv, ldm, v_plane, m_plane, u_step, u_plane;
     int64_t zeros_size, shared_size, own_size, m_size, packed_size; /* elements; own: U or V of a thread */
     real *zeros, *shared, *threads;
-    int64_t moments_size, parts_size; /* elements of a thread's sums of moments, and of those of all blocks */
-    int gathers;                      /* whether moments of y are wanted */
-    DT(moment_parts) moments_of;      /* the blocks */
+    int64_t sums_size, parts_size; /* elements of what a thread gathers, and of the parts of all blocks */
+    int gathers;                   /* whether something is to be gathered (gather.h) */
+    DT(gather_parts) gathered;
 } pass_state;
 
 /* A thread's memory: U or V, M, the tile outside of the image, ... */
-static int64_t size_before_moments(const pass_state *s) {
+static int64_t size_before_sums(const pass_state *s) {
     return s->own_size + s->m_size + s->packed_size + FILTER_SCRATCH + dtconv_line(s->w.co + V);
 }
 
-/* ... and sums of moments. */
-static int64_t size_of_thread(const pass_state *s) { return size_before_moments(s) + s->moments_size; }
+/* ... and what it gathers. */
+static int64_t size_of_thread(const pass_state *s) { return size_before_sums(s) + s->sums_size; }
 
 /* Sizes of blocks and of the workspace. */
 static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_filters, pass_state *s) {
@@ -82,10 +82,8 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
     s->packed_size = w->ukr->in_place ? 0 : dtconv_line(s->block * w->ci);
     s->shared_size = s->keep_tiles ? v_size : with_filters ? 0 : u_size;
     s->own_size = s->keep_tiles ? u_size : v_size;
-    if (!backward_data) {
-        s->moments_size = (int64_t)DT(moment_sums_bytes)(s->columns) / size;
-        s->parts_size = (int64_t)DT(moment_parts_bytes)(dtconv_ceil_div(w->tiles, s->block), w->co) / size;
-    }
+    s->sums_size = (int64_t)DT(gather_sums_bytes)(s->columns) / size;
+    s->parts_size = (int64_t)DT(gather_parts_bytes)(dtconv_ceil_div(w->tiles, s->block), w->co) / size;
     return DTCONV_OK;
 }
 
@@ -116,15 +114,22 @@ static void activate(const pass_state *s, int64_t j, int64_t n, real *const *pix
         if (pixels[i] != outside) DT(bias_activation_epilogue)(&finish, 0, 1, j, n, pixels[i] + j, n);
 }
 
-/* Adds channels [j, j + n) of the pixels of one tile. */
-static void gather(const pass_state *s, DT(moment_sums) * sums, int64_t j, int64_t n, real *const *pixels,
-                   const real *outside) {
+/* Adds channels [j, j + n) of the pixels of one tile; x: of slopes, the same pixels of what was normalized. */
+static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64_t n, real *const *pixels,
+                   const real *const *x, const real *outside) {
     real *inside[TRANSFORM_PIXELS];
+    const real *x_inside[TRANSFORM_PIXELS];
     int64_t count = 0;
     for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
-        if (pixels[i] != outside) inside[count++] = pixels[i];
-    DT(moments_add)(sums, count, inside, j, 0, n);
-    DT(moments_count)(sums, count);
+        if (pixels[i] != outside) {
+            if (x) x_inside[count] = x[i];
+            inside[count++] = pixels[i];
+        }
+    if (x)
+        DT(slopes_add)(sums, &s->args->slopes, count, inside, x_inside, j, 0, n);
+    else
+        DT(moments_add)(sums, count, inside, j, 0, n);
+    DT(gather_count)(sums, count);
 }
 
 /* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j. */
@@ -132,6 +137,8 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
                      const real *u, real *m) {
     const DT(tiling) *w = &s->w;
     real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH, *pixels[2][TRANSFORM_PIXELS];
+    const real *x[2][TRANSFORM_PIXELS];
+    const int slopes = s->gathers && w->turned;
     for (int64_t e = 0; e < w->points; e++)
         DT(tile_gemm)(w->ukr, count, n, w->ci, v + e * s->v_plane, s->ldv, 1, u + e * s->u_plane, s->u_step, 0,
                       m + e * s->m_plane, s->ldm, packed);
@@ -139,25 +146,33 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
     const DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias,
                                         .relu = activation == DTCONV_RELU,
                                         .accumulate = w->turned && s->args->accumulate};
-    DT(moment_sums) sums = {0};
+    DT(gather_sums) sums = {0};
     if (s->gathers) {
-        sums = DT(moment_sums_on)(m - s->own_size + size_before_moments(s), s->columns);
-        DT(moments_begin)(&sums);
+        sums = DT(gather_sums_on)(m - s->own_size + size_before_sums(s), s->columns);
+        DT(gather_begin)(&sums);
     }
     DT(place) at = DT(tile_place)(w, first);
-    DT(tile_of_y)(w, s->y, &at, outside, (const real **)pixels[0]);
+    DT(tile_of_y)(w, s->y, w->ldy, &at, outside, (const real **)pixels[0]);
+    if (slopes) DT(tile_of_y)(w, s->args->slopes.x, s->args->slopes.ldx, &at, outside, x[0]);
     for (int64_t i = 0; i < count; i++) {
         real **now = pixels[i % 2], **next = pixels[(i + 1) % 2];
         if (i + 1 < count) {
             DT(tile_next)(w, &at);
-            DT(tile_of_y)(w, s->y, &at, outside, (const real **)next);
+            DT(tile_of_y)(w, s->y, w->ldy, &at, outside, (const real **)next);
             dtconv_prefetch((const real **)next, w->t->m * w->t->m, j, n);
+            if (slopes) {
+                DT(tile_of_y)(w, s->args->slopes.x, s->args->slopes.ldx, &at, outside, x[(i + 1) % 2]);
+                dtconv_prefetch(x[(i + 1) % 2], w->t->m * w->t->m, j, n);
+            }
         }
         w->t->output(m + i * s->ldm, s->m_plane, j, n, now, &finish);
         if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, j, n, now, outside);
-        if (s->gathers) gather(s, &sums, j, n, now, outside);
+        if (s->gathers) gather(s, &sums, j, n, now, slopes ? x[i % 2] : NULL, outside);
     }
-    if (s->gathers) DT(moments_end)(&sums, &s->moments_of, first / s->block, j, n);
+    if (slopes)
+        DT(slopes_end)(&sums, &s->gathered, first / s->block, j, n);
+    else if (s->gathers)
+        DT(moments_end)(&sums, &s->gathered, first / s->block, j, n);
 }
 
 /* The functions from here to `run` are run by all threads of a team; own: the thread's own memory. */
@@ -210,9 +225,9 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
     if (bytes < bytes_of(s)) return DTCONV_WORKSPACE;
     s->zeros = dtconv_aligned(workspace);
     s->shared = s->zeros + s->zeros_size;
-    s->gathers = !s->w.turned && !transformed && s->args->mean;
+    s->gathers = !transformed && (s->w.turned ? s->args->slopes.sum != NULL : s->args->mean != NULL);
     if (s->gathers)
-        s->moments_of = DT(moment_parts_on)(s->shared + s->shared_size, dtconv_ceil_div(s->w.tiles, s->block), s->w.co);
+        s->gathered = DT(gather_parts_on)(s->shared + s->shared_size, dtconv_ceil_div(s->w.tiles, s->block), s->w.co);
     s->threads = s->shared + s->shared_size + s->parts_size;
     memset(s->zeros, 0, (size_t)s->zeros_size * sizeof(real));
 #pragma omp parallel num_threads((int)s->w.threads)
@@ -224,7 +239,10 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
             run_tiles_kept(s, own);
         else
             run_filters_kept(s, own);
-        if (s->gathers) DT(moments_merge)(&s->moments_of, s->args->mean, s->args->variance);
+        if (s->gathers && s->w.turned)
+            DT(slopes_merge)(&s->gathered, s->args->slopes.sum, s->args->slopes.sum_x);
+        else if (s->gathers)
+            DT(moments_merge)(&s->gathered, s->args->mean, s->args->variance);
     }
     return DTCONV_OK;
 }

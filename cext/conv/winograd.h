@@ -31,15 +31,9 @@ void DT(tile_next)(const DT(tiling) * w, DT(place) * at);
 
 /* Pointers to the a x a pixels of x that a tile reads, or to `zeros`. */
 void DT(tile_of_x)(const DT(tiling) * w, const real *x, const DT(place) * at, const real *zeros, const real **pixels);
-/* Pointers to the m x m pixels of y of a tile, or to `outside`. */
-void DT(tile_of_y)(const DT(tiling) * w, const real *y, const DT(place) * at, const real *outside, const real **pixels);
-
-/* Loads channels [first, first + channels) of pixels ahead of their use: the next tile's while this one is transformed,
- * as the jumps from row to row of an image defeat the processor's own prefetching. */
-static inline void dtconv_prefetch(const real *const *pixels, int64_t count, int64_t first, int64_t channels) {
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixels[i] + first + c);
-}
+/* Pointers to the m x m pixels of a tile of y, or of an image of its size; ldy: distance of its pixels. */
+void DT(tile_of_y)(const DT(tiling) * w, const real *y, int64_t ldy, const DT(place) * at, const real *outside,
+                   const real **pixels);
 
 /* Elements of a row of `channels` in V, M and C: whole vectors, and no large power of two, so that rows which are read
  * together lie in different cache sets. */

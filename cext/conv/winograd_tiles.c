@@ -100,10 +100,10 @@ void DT(tile_of_x)(const DT(tiling) * w, const real *x, const DT(place) * at, co
            w->t->a, zeros, pixels);
 }
 
-void DT(tile_of_y)(const DT(tiling) * w, const real *y, const DT(place) * at, const real *outside,
+void DT(tile_of_y)(const DT(tiling) * w, const real *y, int64_t ldy, const DT(place) * at, const real *outside,
                    const real **pixels) {
     const int m = w->t->m;
-    square(y + at->image * w->oh * w->ow * w->ldy, w->oh, w->ow, w->ldy, at->i * m, at->j * m, m, outside, pixels);
+    square(y + at->image * w->oh * w->ow * ldy, w->oh, w->ow, ldy, at->i * m, at->j * m, m, outside, pixels);
 }
 
 /* Columns [first, first + count) of pixels to `room` columns of planes, filled up with zeros. */

@@ -66,13 +66,13 @@ static void transform_tiles(const pass_state *s, int64_t first, int64_t count, i
     const real *x[2][TRANSFORM_PIXELS], *dy[2][TRANSFORM_PIXELS];
     DT(place) at = DT(tile_place)(w, first);
     DT(tile_of_x)(w, s->x, &at, s->zeros, x[0]);
-    DT(tile_of_y)(w, s->dy, &at, s->zeros, dy[0]);
+    DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, dy[0]);
     for (int64_t i = 0; i < count; i++) {
         const int64_t next = (i + 1) % 2;
         if (i + 1 < count) {
             DT(tile_next)(w, &at);
             DT(tile_of_x)(w, s->x, &at, s->zeros, x[next]);
-            DT(tile_of_y)(w, s->dy, &at, s->zeros, dy[next]);
+            DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, dy[next]);
             dtconv_prefetch(x[next], w->points, 0, w->ci);
             dtconv_prefetch(dy[next], w->t->m * w->t->m, 0, w->co);
         }

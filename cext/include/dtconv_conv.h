@@ -53,6 +53,18 @@ typedef struct {
     int relu;
 } DT(conv_normalization);
 
+/* What backward of a batch normalization begins with, where dx is the gradient of its output y = act(z),
+ * z = (x - mean) * scale + beta: per channel the sums over all pixels of g = dx * act'(z), to `sum`, and of
+ * g * (x - mean), to `sum_x`.  x has dx's shape, its pixels are ldx apart; vectors have ci elements; sum NULL: not
+ * wanted; beta NULL: 0. */
+typedef struct {
+    const real *x;
+    int64_t ldx;
+    const real *mean, *scale, *beta;
+    int relu; /* the activation, or none */
+    real *sum, *sum_x;
+} DT(conv_slopes);
+
 /* Arrays of a pass.  forward reads x and w and writes y; backward_data reads y (dy) and w and writes x (dx);
  * backward_weights reads x and y (dy) and writes w (dw). */
 typedef struct {
@@ -63,6 +75,7 @@ typedef struct {
     int accumulate;                 /* backward_data: add to dx instead of overwriting it */
     DT(conv_normalization) reading; /* of x in forward and backward_weights, where the algorithm can */
     real *mean, *variance; /* forward, where the algorithm gathers them: of y's channels (co each); NULL: not wanted */
+    DT(conv_slopes) slopes; /* backward_data, where the algorithm can */
 } DT(conv_args);
 
 typedef dtconv_status (*DT(conv_fn))(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);

@@ -6,8 +6,10 @@ from pydtconv._ext.dtconv_conv cimport (
     dtconv_conv,
     dtconv_dconv_args,
     dtconv_dconv_normalization,
+    dtconv_dconv_slopes,
     dtconv_sconv_args,
     dtconv_sconv_normalization,
+    dtconv_sconv_slopes,
     problem_of,
 )
 
@@ -89,15 +91,16 @@ cdef const real *vector(const real[:, :, :, :] like, object array):
 def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, const real[:, :, :, :] w,
          const real[:, :, :, :] y, int64_t ldx, int64_t ldy, const real[::1] bias=None, int activation=0,
          double alpha=0, bint accumulate=False, real[::1] mean=None, real[::1] variance=None,
-         tuple reading=None, unsigned char[::1] workspace=None) -> Bound:
+         tuple reading=None, tuple slopes=None, unsigned char[::1] workspace=None) -> Bound:
     """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels.
 
-    reading: how x is normalized as it is read: mean, scale, beta or None, whether ReLU follows.
+    reading: how x is normalized as it is read: mean, scale, beta or None, whether ReLU follows.  slopes: what was
+    normalized and the elements between its pixels, the same four, and both sums.
     """
     cdef Bound bound = Bound()
     cdef bytes name = algorithm.encode(), which = direction.encode()
     bound.problem = problem_of(sizes, ldx, ldy)
-    bound.arrays = (x, w, y, bias, mean, variance, reading, workspace)
+    bound.arrays = (x, w, y, bias, mean, variance, reading, slopes, workspace)
     if workspace is not None and workspace.shape[0]:
         bound.workspace, bound.nbytes = &workspace[0], workspace.shape[0]
     cdef const real *bias_data = NULL
@@ -114,18 +117,36 @@ def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, co
     if reading is not None:
         x_mean, x_scale, x_beta = vector(x, reading[0]), vector(x, reading[1]), vector(x, reading[2])
         x_relu = reading[3]
+    cdef const real *s_x = NULL
+    cdef const real *s_mean = NULL
+    cdef const real *s_scale = NULL
+    cdef const real *s_beta = NULL
+    cdef const real *s_sum = NULL
+    cdef const real *s_sum_x = NULL
+    cdef int64_t s_ldx = 0
+    cdef int s_relu = 0
+    cdef const real[:, :, :, :] image
+    if slopes is not None:
+        image = slopes[0]
+        s_x, s_ldx, s_relu = &image[0, 0, 0, 0], slopes[1], slopes[5]
+        s_mean, s_scale, s_beta = vector(x, slopes[2]), vector(x, slopes[3]), vector(x, slopes[4])
+        s_sum, s_sum_x = vector(x, slopes[6]), vector(x, slopes[7])
     if real is float:
         bound.s = dtconv_sconv_args(<float *> &x[0, 0, 0, 0], <float *> &w[0, 0, 0, 0], <float *> &y[0, 0, 0, 0],
                                     bias_data, <dtconv_activation> activation, alpha, accumulate,
                                     dtconv_sconv_normalization(x_mean, x_scale, x_beta, x_relu),
-                                    mean_data, variance_data)
+                                    mean_data, variance_data,
+                                    dtconv_sconv_slopes(s_x, s_ldx, s_mean, s_scale, s_beta, s_relu,
+                                                        <float *> s_sum, <float *> s_sum_x))
         bound.s_entry = dtconv_sconv_find(name, which)
     else:
         bound.is_double = True
         bound.d = dtconv_dconv_args(<double *> &x[0, 0, 0, 0], <double *> &w[0, 0, 0, 0], <double *> &y[0, 0, 0, 0],
                                     bias_data, <dtconv_activation> activation, alpha, accumulate,
                                     dtconv_dconv_normalization(x_mean, x_scale, x_beta, x_relu),
-                                    mean_data, variance_data)
+                                    mean_data, variance_data,
+                                    dtconv_dconv_slopes(s_x, s_ldx, s_mean, s_scale, s_beta, s_relu,
+                                                        <double *> s_sum, <double *> s_sum_x))
         bound.d_entry = dtconv_dconv_find(name, which)
     return bound
 

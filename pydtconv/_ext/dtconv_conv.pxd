@@ -11,6 +11,15 @@ cdef extern from "dtconv_both.h" nogil:
         const float *scale
         const float *beta
         int relu
+    ctypedef struct dtconv_sconv_slopes:
+        const float *x
+        int64_t ldx
+        const float *mean
+        const float *scale
+        const float *beta
+        int relu
+        float *sum
+        float *sum_x
     ctypedef struct dtconv_sconv_args:
         float *x
         float *w
@@ -22,11 +31,21 @@ cdef extern from "dtconv_both.h" nogil:
         dtconv_sconv_normalization reading
         float *mean
         float *variance
+        dtconv_sconv_slopes slopes
     ctypedef struct dtconv_dconv_normalization:
         const double *mean
         const double *scale
         const double *beta
         int relu
+    ctypedef struct dtconv_dconv_slopes:
+        const double *x
+        int64_t ldx
+        const double *mean
+        const double *scale
+        const double *beta
+        int relu
+        double *sum
+        double *sum_x
     ctypedef struct dtconv_dconv_args:
         double *x
         double *w
@@ -38,6 +57,7 @@ cdef extern from "dtconv_both.h" nogil:
         dtconv_dconv_normalization reading
         double *mean
         double *variance
+        dtconv_dconv_slopes slopes
 
 
 cdef inline dtconv_conv problem_of(tuple sizes, int64_t ldx, int64_t ldy):

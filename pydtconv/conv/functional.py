@@ -14,6 +14,9 @@ from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import choose, supported, workspace_bytes
 from pydtconv.conv.table import TABLE
 
+#: mean, scale and beta (ci,) of an image, and whether ReLU follows; beta may be None
+Normalization = tuple[np.ndarray, np.ndarray, np.ndarray | None, bool]
+
 #: codes of dtconv_activation, by kind
 ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
 
@@ -89,7 +92,8 @@ def bind(
     alpha: float = 0.0,
     accumulate: bool = False,
     moments: tuple[np.ndarray, np.ndarray] | None = None,
-    reading: tuple[np.ndarray, np.ndarray, np.ndarray | None, bool] | None = None,
+    reading: Normalization | None = None,
+    slopes: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray] | None = None,
     workspace: np.ndarray | None = None,
 ) -> Callable[..., int]:
     """A pass of p bound to its arrays: a callable that allocates nothing; run it with `run`.
@@ -99,7 +103,9 @@ def bind(
     of forward.  accumulate: add to dx (backward_data).  moments: mean and variance (co,) each of y over all pixels, to
     be written by a forward whose row of the table says that it gathers them.  reading: mean, scale, beta (ci,) each,
     and whether ReLU follows: x is taken as max((x - mean) * scale + beta, 0), or without the maximum, where the row of
-    the table says that it normalizes.  workspace: uint8, at least workspace_bytes(...) with the threads set when it
+    the table says that it normalizes.  slopes: an image like dx, its normalization as in `reading` (of which dx is the
+    gradient), and two vectors (ci,) that a backward_data whose row of the table says that it gathers writes: the sums
+    over all pixels of g, that gradient before ReLU, and of g * (image - mean).  workspace: uint8, at least workspace_bytes(...) with the threads set when it
     runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that does not fit.
     """
     supported(p, direction, algorithm)
@@ -132,12 +138,10 @@ def bind(
     if reading is not None:
         if direction == "backward_data" or not TABLE[algorithm].normalizes_in(p):
             raise ValueError(f"reading: expected none for {direction} of {algorithm}, which cannot normalize x of {p}")
-        vectors = {"mean": reading[0], "scale": reading[1]}
-        if reading[2] is not None:
-            vectors["beta"] = reading[2]
-        for name, vector in vectors.items():
-            check_array(vector, name, (p.ci,), p.dtype)
-            check_dense(vector, name)
+        _check_normalization(p, reading)
+    gathered = None
+    if slopes is not None:
+        gathered = _checked_slopes(p, direction, algorithm, slopes, (x, *inputs))
     check_output((x, w, y)[names.index("out")], "out", inputs)
     bound: Callable[..., int] = ext.bind(
         p.sizes,
@@ -155,9 +159,37 @@ def bind(
         mean,
         variance,
         reading,
+        gathered,
         workspace,
     )
     return bound
+
+
+def _check_normalization(p: ConvProblem, normalization: Normalization) -> None:
+    for name, vector in zip(("mean", "scale", "beta"), normalization[:3], strict=True):
+        if vector is not None:
+            check_array(vector, name, (p.ci,), p.dtype)
+            check_dense(vector, name)
+
+
+def _checked_slopes(
+    p: ConvProblem,
+    direction: str,
+    algorithm: str,
+    slopes: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray],
+    others: tuple[np.ndarray, ...],
+) -> tuple[Any, ...]:
+    """`slopes` as the extension takes them: image, elements between its pixels, the normalization, both sums."""
+    if direction != "backward_data" or not TABLE[algorithm].gathers:
+        raise ValueError(f"slopes: expected none for {direction} of {algorithm}, which does not gather them")
+    image, normalization, *sums = slopes
+    check_array(image, "slopes", p.x_shape, p.dtype)
+    _check_normalization(p, normalization)
+    for value in sums:
+        check_array(value, "sums", (p.ci,), p.dtype)
+        check_dense(value, "sums")
+        check_output(value, "sums", (image, *others))
+    return image, pixel_stride(image, "slopes"), *normalization, *sums
 
 
 def scratch(nbytes: int) -> np.ndarray | None:

@@ -14,7 +14,7 @@ from pydtconv.graph.plan import Plan, build_plan
 from pydtconv.graph.steps import LossGradient, ParameterGradient, Step
 from pydtconv.graph.storage import Storage, View
 from pydtconv.graph.store import ParameterStore
-from pydtconv.ops.base import Call, Pass, Reading, RunState, scratch, spec_of
+from pydtconv.ops.base import Call, Pass, Reading, RunState, Slopes, scratch, spec_of
 
 
 class Hooks(Protocol):
@@ -187,6 +187,8 @@ class Executor:
             run=self.state,
             stream=stream,
             reading=None if step.reading is None else self._reading(step.reading),
+            slopes=None if step.slopes is None else self._slopes(step.slopes),
+            sums=None if step.sums is None else self._array(step.sums),
         )
         if step.transient_bytes:
             return lambda: bind(make(workspace=scratch(step.transient_bytes)))()
@@ -207,6 +209,9 @@ class Executor:
     def _reading(self, where: Reading) -> Reading:
         beta = None if where.beta is None else self._array(where.beta)
         return Reading(self._array(where.mean), self._array(where.scale), beta, where.relu)
+
+    def _slopes(self, where: Slopes) -> Slopes:
+        return Slopes(self._array(where.x), self._reading(where.reading), self._array(where.sums))
 
     def _arrays(self, views: Sequence[View | None]) -> list[np.ndarray | None]:
         return [None if view is None else self._array(view) for view in views]

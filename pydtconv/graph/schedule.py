@@ -15,9 +15,11 @@ from pydtconv.graph.graph import Graph, Node, Tensor
 from pydtconv.graph.layout import Layout, joins_channels, parts_of
 from pydtconv.graph.reading import find_virtual
 from pydtconv.graph.recompute import Replays, cheap_marks
+from pydtconv.graph.slopes import find_gathering
 from pydtconv.graph.steps import Step, Steps, Updates
 from pydtconv.graph.storage import Storage, View, fresh
-from pydtconv.ops.base import Reading, Retained, Spec
+from pydtconv.ops.base import Reading, Retained, Slopes, Spec
+from pydtconv.ops.moments import moments_spec
 from pydtconv.ops.normalization import BatchNorm
 
 
@@ -32,6 +34,8 @@ class Scheduler:
         self.graph = graph
         self.updates = updates
         self.needed = Needed(graph)
+        self.gathering = find_gathering(graph, self.needed)
+        self.sums: dict[Node, View] = {}
         self.virtual = find_virtual(graph) if marks is None else {}
         self.retained = {node: self._retained(node) for node in self.needed.nodes}
         self.readers = Counter(
@@ -115,13 +119,25 @@ class Scheduler:
         saved = dict(self.saved[node])
         step = Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=accumulate, saved=saved)
         step.reading = self._reading(node) if 0 in retained.x else None
+        step.slopes = self._slopes(node) if dx[0] is not None else None
+        step.sums = self.sums.get(node)
         return step
 
     def _reading(self, node: Node) -> Reading | None:
         """How a node normalizes its input as it reads it; None where that lies in memory."""
         source = node.inputs[0].node if node.inputs and node.inputs[0] in self.virtual else None
+        return None if source is None else self._normalization(source)
+
+    def _slopes(self, node: Node) -> Slopes | None:
+        """What a node gathers from the gradient of its input, for the batch normalization before it."""
+        source = self.gathering.get(node)
         if source is None:
             return None
+        x = source.inputs[0]
+        self.sums[source] = fresh(f"{source.name}.sums", "saved", moments_spec(x.spec))
+        return Slopes(self._kept(x), self._normalization(source), self.sums[source])
+
+    def _normalization(self, source: Node) -> Reading:
         assert isinstance(source.op, BatchNorm)
         saved, beta = self.saved[source], source.op.beta_of(source.inputs)
         where = None if beta is None else self.layout.view(beta)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pydtconv.graph.graph import Node, Tensor
 from pydtconv.graph.storage import View, fresh
-from pydtconv.ops.base import Reading, Spec
+from pydtconv.ops.base import Reading, Slopes, Spec
 
 
 @dataclass(eq=False)
@@ -18,7 +18,7 @@ class Step:
     rows: of backward, where it computes only these rows of the one gradient in dx; of update, those of the variable.
     transient_bytes: workspace that is allocated when the step runs, for operators whose workspace is not placed.
     ready: variables whose gradient is complete after this step, or with "update" before it.
-    reading: what the operator makes of x[0] as it reads it (see Pass), by views.
+    reading, slopes, sums: of the pass (see Pass), by views.
     """
 
     direction: str
@@ -34,11 +34,16 @@ class Step:
     ready: tuple[Tensor, ...] = ()
     rows: slice | None = None
     reading: Reading | None = None
+    slopes: Slopes | None = None
+    sums: View | None = None
 
     def views(self) -> list[View]:
-        every = [*self.x, *self.y, *self.dy, *self.dx, *self.saved.values(), self.workspace]
-        if self.reading is not None:
-            every += [self.reading.mean, self.reading.scale, self.reading.beta]
+        every = [*self.x, *self.y, *self.dy, *self.dx, *self.saved.values(), self.workspace, self.sums]
+        if self.slopes is not None:
+            every += [self.slopes.x, self.slopes.sums]
+        for reading in (self.reading, None if self.slopes is None else self.slopes.reading):
+            if reading is not None:
+                every += [reading.mean, reading.scale, reading.beta]
         return [view for view in every if view is not None]
 
 

@@ -73,6 +73,19 @@ class Reading:
     relu: bool
 
 
+@dataclass(frozen=True)
+class Slopes:
+    """Sums of batch normalization's backward, found by the operator that completes the gradient of its output.
+
+    x: what is normalized, as `reading` says.  sums (2, 1, 1, c): of g = dy * act'(z), and of g * (x - mean), per
+    channel, z being what the activation is applied to.  Arrays, or in a plan where they lie.
+    """
+
+    x: Any
+    reading: Reading
+    sums: Any
+
+
 @dataclass
 class RunState:
     """What changes from one execution to the next; bound passes read it when they run.
@@ -105,6 +118,8 @@ class Pass:
     training: whether the forward belongs to a training step.
     run: see RunState.  stream: a number of its own for every random node of a graph.
     reading: what x[0] is, if not what lies there; given only to operators that say so in `normalizes_input`.
+    slopes: in backward, sums that the pass gathers from dx[0] as it completes it; given only to operators that say so
+    in `gathers_slopes`.  sums: in backward of a normalization, such sums of dy[0], (2, 1, 1, c); else None.
 
     Arrays with four dimensions may be channel slices: each pixel's channels are contiguous, pixels are `ld` apart.
     """
@@ -120,6 +135,8 @@ class Pass:
     run: RunState = field(default_factory=RunState)
     stream: int = 0
     reading: Reading | None = None
+    slopes: Slopes | None = None
+    sums: Any = None
 
 
 class Op:
@@ -202,6 +219,10 @@ class Op:
 
     def normalizes_input(self, *inputs: Spec) -> bool:
         """Whether forward and backward can take input 0 through a `Reading`."""
+        return False
+
+    def gathers_slopes(self, *inputs: Spec) -> bool:
+        """Whether backward can gather `Slopes` from the gradient of input 0."""
         return False
 
     def recompute(self, p: Pass) -> Call:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pydtconv._ext import conv as ext
 from pydtconv.conv.cost import fewest_multiplications
-from pydtconv.conv.functional import ACTIVATIONS, bind, pixel_stride, run, scratch
+from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind, pixel_stride, run, scratch
 from pydtconv.conv.problem import ConvProblem, pair
 from pydtconv.conv.selection import Choice, choose, variant_of, workspace_bytes
 from pydtconv.conv.table import TABLE
@@ -150,7 +150,7 @@ class ConvBase(Op):
                 activation=self.activation,
                 alpha=self.alpha,
                 moments=wanted if gathers else None,
-                reading=_through(p.reading),
+                reading=None if p.reading is None else _through(p.reading),
             )
         }
         need = workspace_bytes(problem, "forward", name)
@@ -166,9 +166,8 @@ class ConvBase(Op):
             problem = self._problem_of(p.x[0], dw)
             name = self._algorithm(problem, "backward_weights")
             filters = self._filters(problem, dw)
-            calls["backward_weights"] = bind(
-                problem, "backward_weights", name, p.x[0], filters, dy, reading=_through(p.reading)
-            )
+            reading = None if p.reading is None else _through(p.reading)
+            calls["backward_weights"] = bind(problem, "backward_weights", name, p.x[0], filters, dy, reading=reading)
             need = max(need, workspace_bytes(problem, "backward_weights", name))
         if dx is not None:
             problem = self._problem_of(dx, p.x[1])
@@ -181,6 +180,9 @@ class ConvBase(Op):
                 self._filters(problem, p.x[1]),
                 dy,
                 accumulate=bool(p.accumulate and p.accumulate[0]),
+                slopes=None
+                if p.slopes is None
+                else (p.slopes.x, _through(p.slopes.reading), *moments_in(p.slopes.sums)),
             )
             need = max(need, workspace_bytes(problem, "backward_data", name))
         return in_order(calls, p, need)
@@ -209,8 +211,8 @@ class ConvBase(Op):
         return {"backward_bias": finish}, need
 
 
-def _through(reading: Reading | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, bool] | None:
-    return None if reading is None else (reading.mean, reading.scale, reading.beta, reading.relu)
+def _through(reading: Reading) -> Normalization:
+    return reading.mean, reading.scale, reading.beta, reading.relu
 
 
 def in_order(calls: Mapping[str, Callable[..., int]], p: Pass, need: int) -> Call:
@@ -257,6 +259,9 @@ class Conv(ConvBase):
     def normalizes_input(self, *inputs: Spec) -> bool:
         p, names = self.problem(*inputs[:2]), self.algorithms_for(*inputs)
         return all(TABLE[names[role]].normalizes_in(p) for role in ("forward", "backward_weights"))
+
+    def gathers_slopes(self, *inputs: Spec) -> bool:
+        return TABLE[self.algorithms_for(*inputs)["backward_data"]].gathers
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         y = super().infer(*inputs)

@@ -46,8 +46,8 @@ class BatchNorm(Op):
     synchronized: the statistics are those of the global batch, by the run's Synchronizer, where there is one.
 
     Passes over memory: training forward reads x twice (for statistics that are not given, to apply them) and writes y,
-    otherwise x is read once and y may take x's place.  Backward reads x and dy twice and writes dx, which may take dy's
-    place; "sigmoid" and "tanh" read y as well.
+    otherwise x is read once and y may take x's place.  Backward reads x and dy twice (once where the sums that it begins
+    with are given, see ops.base.Slopes) and writes dx, which may take dy's place; "sigmoid" and "tanh" read y as well.
     """
 
     epsilon: float = 1e-3
@@ -188,8 +188,13 @@ class BatchNorm(Op):
         common = (x, y, dy, mean, inverse, scale, beta, code, self.alpha)
         rows, run_state = x.shape[0], p.run
 
+        given = None if p.sums is None else moments_in(p.sums)
+
         def run() -> None:
-            if dgamma is not None or dbeta is not None or not self.frozen:
+            if given is not None:
+                sum_dy[...] = given[0]
+                np.multiply(given[1], inverse, out=sum_dy_xhat)
+            elif dgamma is not None or dbeta is not None or not self.frozen:
                 norm.batchnorm_backward_sums(*common, sum_dy, sum_dy_xhat, rest)
             _put(dgamma, sum_dy_xhat, add_gamma)
             _put(dbeta, sum_dy, add_beta)

@@ -22,6 +22,7 @@ PROBLEMS = [
     partial(ConvProblem, 2, 10, 10, 8, 12, 3, padding="same", groups=2),
     partial(ConvProblem, 2, 1, 6, 3, 4, (3, 1), padding="same"),
     partial(ConvProblem, 1, 3, 3, 4, 5, 3),
+    partial(ConvProblem, 2, 9, 9, 20, 12, 1, strides=2),  # pixels that no tap meets
 ]
 CASES = [
     (make, name)

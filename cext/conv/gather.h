@@ -1,0 +1,64 @@
+/* Sums per channel over the pixels that a pass writes, gathered while these are in the first cache.
+ *
+ *   moments   of y, in forward: mean and variance
+ *   slopes    of dx, in backward_data: the sums that backward of a batch normalization wants whose output's gradient
+ *             dx is (see DT(conv_slopes))
+ *
+ * A thread gathers, one after the other, parts: some pixels of what is written and a range of channels.  Of a part two
+ * sums per channel are found, a few hundred pixels at a time, then in double precision; they go to the part's own
+ * place, and when all are there they are merged in order.  So the result depends on the parts, not on the threads that
+ * took them.  Moments are of deviations from the mean of the part's first pixels, and merged as Chan, Golub and LeVeque
+ * (1983) do: nothing cancels.
+ */
+#ifndef DTCONV_GATHER_H
+#define DTCONV_GATHER_H
+
+#include "conv_internal.h"
+
+/* What all threads share: the parts of a pass. */
+typedef struct {
+    int64_t channels, parts;
+    int64_t *pixels; /* (parts) */
+    double *sums;    /* (parts, 2, channels): mean and sum of squared deviations, or both sums of slopes */
+} DT(gather_parts);
+
+/* A thread's own: the part at hand. */
+typedef struct {
+    int64_t width;           /* channels of a part, at most */
+    int64_t pixels, pending; /* gathered; of them not yet in double precision */
+    real *center;            /* (width), of moments */
+    real *first, *second;    /* (width): of deviations and their squares; of slopes and of slopes times deviations */
+    double *firsts, *seconds;
+} DT(gather_sums);
+
+size_t DT(gather_parts_bytes)(int64_t parts, int64_t channels);
+size_t DT(gather_sums_bytes)(int64_t width);
+
+/* Both on memory aligned to 64. */
+DT(gather_parts) DT(gather_parts_on)(void *memory, int64_t parts, int64_t channels);
+DT(gather_sums) DT(gather_sums_on)(void *memory, int64_t width);
+
+/* Begins a part. */
+void DT(gather_begin)(DT(gather_sums) * s);
+
+/* Adds channels [column, column + n) of the part, which lie at each of `count` pixels from `channel` on; n <= width.
+ * All channels of these pixels are added before `gather_count` says how many pixels they were.  x: of slopes, the same
+ * pixels of what was normalized. */
+void DT(moments_add)(DT(gather_sums) * s, int64_t count, real *const *pixels, int64_t channel, int64_t column,
+                     int64_t n);
+void DT(slopes_add)(DT(gather_sums) * s, const DT(conv_slopes) * of, int64_t count, real *const *pixels,
+                    const real *const *x, int64_t channel, int64_t column, int64_t n);
+void DT(gather_count)(DT(gather_sums) * s, int64_t count);
+
+/* What is pending goes on in double precision; moments_end and slopes_end begin with it. */
+void DT(gather_flush)(DT(gather_sums) * s);
+
+/* Ends a part: its place among the parts, its first channel and their number. */
+void DT(moments_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t part, int64_t channel, int64_t n);
+void DT(slopes_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t part, int64_t channel, int64_t n);
+
+/* The results from all parts; called by all threads of a team, or by one. */
+void DT(moments_merge)(const DT(gather_parts) * parts, real *mean, real *variance);
+void DT(slopes_merge)(const DT(gather_parts) * parts, real *sum, real *sum_x);
+
+#endif
