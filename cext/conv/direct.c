@@ -265,22 +265,28 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
     int64_t done = pixels / tiles, rows = done;
     const DT(conv_normalization) *reading = !s->turned && s->args->reading.mean ? &s->args->reading : NULL;
     const int copies = pointwise && (reading || place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0);
-    const real *x[DIRECT_MR];
     const int slopes = s->turned && own->sums;
+    const real *x[2][DIRECT_AHEAD], *beside[DIRECT_AHEAD];
+    for (int64_t r = 0; r < DIRECT_AHEAD; r++) x[0][r] = x[1][r] = s->read;
     next_rows(&place, rows, t);
+    if (slopes) find_normalized(s, group, place.c_inner, rows, t->c, x[0]);
     for (int64_t tile = 1; tile <= tiles; tile++) {
         DT(direct_tile) *next = t == pair ? pair + 1 : pair;
         const int64_t next_count = tile < tiles ? pixels * (tile + 1) / tiles - done : 0;
         next_rows(&place, next_count, next);
-        t->ahead = next->a;
+        if (slopes) find_normalized(s, group, place.c_inner, next_count, next->c, x[tile % 2]);
         if (copies) copy_rows(rows, s->cr, reading, t, own->rows);
-        if (slopes) find_normalized(s, group, place.c_inner, rows, t->c, x);
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
-            if (slopes) dtconv_prefetch(x, rows, j, n);
+            t->ahead = next->a;
+            if (slopes && pointwise && panel > first) {
+                const int64_t channel = first * DIRECT_NR + (panel - first - 1) * (s->depth / DIRECT_AHEAD) * t->ahead_step;
+                for (int64_t r = 0; r < DIRECT_AHEAD; r++) beside[r] = x[tile % 2][r] + channel;
+                t->ahead = beside;
+            }
             DT(direct_run_tile)(t, rows, n, panel_of(s, group, panel), bias ? bias + j : NULL, j);
             if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, t, rows, j, n);
-            if (own->sums) gather(s, own, group, rows, t->c, x, first * DIRECT_NR, j, n);
+            if (own->sums) gather(s, own, group, rows, t->c, x[(tile - 1) % 2], first * DIRECT_NR, j, n);
         }
         if (own->sums) DT(gather_count)(own->sums, rows);
         t = next, rows = next_count, done += next_count;

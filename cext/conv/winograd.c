@@ -132,6 +132,19 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
     DT(gather_count)(sums, count);
 }
 
+/* Loads channels [j, j + n) of some tiles of an image like y into L2: while products are computed, memory is idle. */
+static void look_ahead(const pass_state *s, const real *image, int64_t ld, int64_t first, int64_t count, int64_t j,
+                       int64_t n, const real *outside) {
+    const real *pixels[TRANSFORM_PIXELS];
+    if (count <= 0) return;
+    DT(place) at = DT(tile_place)(&s->w, first);
+    for (int64_t i = 0; i < count; i++, DT(tile_next)(&s->w, &at)) {
+        DT(tile_of_y)(&s->w, image, ld, &at, outside, pixels);
+        for (int64_t p = 0; p < s->w.t->m * s->w.t->m; p++)
+            for (int64_t c = 0; c < n; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixels[p] + j + c, 0, 2);
+    }
+}
+
 /* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j. */
 static void products(const pass_state *s, int64_t first, int64_t count, int64_t j, int64_t n, const real *v,
                      const real *u, real *m) {
@@ -139,9 +152,13 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
     real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH, *pixels[2][TRANSFORM_PIXELS];
     const real *x[2][TRANSFORM_PIXELS];
     const int slopes = s->gathers && w->turned;
-    for (int64_t e = 0; e < w->points; e++)
+    for (int64_t e = 0; e < w->points; e++) {
+        const int64_t from = count * e / w->points, to = count * (e + 1) / w->points;
+        look_ahead(s, s->y, w->ldy, first + from, to - from, j, n, outside);
+        if (slopes) look_ahead(s, s->args->slopes.x, s->args->slopes.ldx, first + from, to - from, j, n, outside);
         DT(tile_gemm)(w->ukr, count, n, w->ci, v + e * s->v_plane, s->ldv, 1, u + e * s->u_plane, s->u_step, 0,
                       m + e * s->m_plane, s->ldm, packed);
+    }
     const dtconv_activation activation = w->turned ? DTCONV_LINEAR : s->args->activation;
     const DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias,
                                         .relu = activation == DTCONV_RELU,
