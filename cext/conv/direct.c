@@ -266,7 +266,8 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
     const DT(conv_normalization) *reading = !s->turned && s->args->reading.mean ? &s->args->reading : NULL;
     const int copies = pointwise && (reading || place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0);
     const int slopes = s->turned && own->sums;
-    const real *x[2][DIRECT_AHEAD], *beside[DIRECT_AHEAD];
+    const real *x[2][DIRECT_AHEAD]; /* of this tile and the next, loaded while panels but the first are computed */
+    const real *beside[DIRECT_AHEAD];
     for (int64_t r = 0; r < DIRECT_AHEAD; r++) x[0][r] = x[1][r] = s->read;
     next_rows(&place, rows, t);
     if (slopes) find_normalized(s, group, place.c_inner, rows, t->c, x[0]);
@@ -280,8 +281,9 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
             t->ahead = next->a;
             if (slopes && pointwise && panel > first) {
-                const int64_t channel = first * DIRECT_NR + (panel - first - 1) * (s->depth / DIRECT_AHEAD) * t->ahead_step;
-                for (int64_t r = 0; r < DIRECT_AHEAD; r++) beside[r] = x[tile % 2][r] + channel;
+                const int64_t lines = s->depth / DIRECT_AHEAD * (panel - first - 1);
+                for (int64_t r = 0; r < DIRECT_AHEAD; r++)
+                    beside[r] = x[tile % 2][r] + first * DIRECT_NR + lines * t->ahead_step;
                 t->ahead = beside;
             }
             DT(direct_run_tile)(t, rows, n, panel_of(s, group, panel), bias ? bias + j : NULL, j);

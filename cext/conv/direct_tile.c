@@ -45,18 +45,10 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
             }
         }
     }
-    /* whole vectors apart: what is read again soon cannot be forwarded from masked stores */
-    UNROLL for (int i = 0; i < rows; i++) UNROLL
-    for (int v = 0; v < vectors; v++) sum[i][v] = relu ? positive(sum[i][v]) : sum[i][v];
-    if (last == V) {
-        UNROLL for (int i = 0; i < rows; i++) UNROLL
-        for (int v = 0; v < vectors; v++) store(t->c[i] + column + v * V, sum[i][v]);
-    } else {
-        UNROLL for (int i = 0; i < rows; i++) {
-            real *c = t->c[i] + column;
-            UNROLL for (int v = 0; v < vectors - 1; v++) store(c + v * V, sum[i][v]);
-            store_part(c + (vectors - 1) * V, last, sum[i][vectors - 1]);
-        }
+    UNROLL for (int i = 0; i < rows; i++) {
+        real *c = t->c[i] + column;
+        UNROLL for (int v = 0; v < vectors; v++)
+            store_part(c + v * V, v == vectors - 1 ? last : V, relu ? positive(sum[i][v]) : sum[i][v]);
     }
 }
 

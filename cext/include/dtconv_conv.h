@@ -74,7 +74,7 @@ typedef struct {
     real alpha;
     int accumulate;                 /* backward_data: add to dx instead of overwriting it */
     DT(conv_normalization) reading; /* of x in forward and backward_weights, where the algorithm can */
-    real *mean, *variance; /* forward, where the algorithm gathers them: of y's channels (co each); NULL: not wanted */
+    real *mean, *variance;  /* forward, where the algorithm gathers them: of y's channels (co each); NULL: not wanted */
     DT(conv_slopes) slopes; /* backward_data, where the algorithm can */
 } DT(conv_args);
 

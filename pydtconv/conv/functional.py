@@ -103,10 +103,11 @@ def bind(
     of forward.  accumulate: add to dx (backward_data).  moments: mean and variance (co,) each of y over all pixels, to
     be written by a forward whose row of the table says that it gathers them.  reading: mean, scale, beta (ci,) each,
     and whether ReLU follows: x is taken as max((x - mean) * scale + beta, 0), or without the maximum, where the row of
-    the table says that it normalizes.  slopes: an image like dx, its normalization as in `reading` (of which dx is the
-    gradient), and two vectors (ci,) that a backward_data whose row of the table says that it gathers writes: the sums
-    over all pixels of g, that gradient before ReLU, and of g * (image - mean).  workspace: uint8, at least workspace_bytes(...) with the threads set when it
-    runs; None: it is passed in each call.  Raises ValueError or TypeError naming the array that does not fit.
+    the table says that it normalizes.  slopes: an image like dx, its normalization as in `reading` (dx is the gradient
+    of the result), and two vectors (ci,) that a backward_data whose row of the table says that it gathers writes: the
+    sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).  workspace: uint8, at
+    least workspace_bytes(...) with the threads set when it runs; None: it is passed in each call.  Raises ValueError or
+    TypeError naming the array that does not fit.
     """
     supported(p, direction, algorithm)
     names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[

@@ -46,8 +46,9 @@ class BatchNorm(Op):
     synchronized: the statistics are those of the global batch, by the run's Synchronizer, where there is one.
 
     Passes over memory: training forward reads x twice (for statistics that are not given, to apply them) and writes y,
-    otherwise x is read once and y may take x's place.  Backward reads x and dy twice (once where the sums that it begins
-    with are given, see ops.base.Slopes) and writes dx, which may take dy's place; "sigmoid" and "tanh" read y as well.
+    otherwise x is read once and y may take x's place.  Backward reads x and dy twice (once where the sums that it
+    begins with are given, see ops.base.Slopes) and writes dx, which may take dy's place; "sigmoid" and "tanh" read y as
+    well.
     """
 
     epsilon: float = 1e-3
