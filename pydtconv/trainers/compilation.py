@@ -12,7 +12,8 @@ from pydtconv import optimizers as optimizers_module
 from pydtconv.graph import current_graph
 from pydtconv.metrics import Mean, Metric
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
-from pydtconv.trainers.steps import Steps, losses_of, portion_of
+from pydtconv.trainers.steps import Steps
+from pydtconv.trainers.tracing import losses_of, portion_of
 
 
 class Compilable:

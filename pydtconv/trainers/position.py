@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydtconv.trainers.streams import Epochs
+from pydtconv.trainers.epochs import Epochs
 
 
 class Position:
