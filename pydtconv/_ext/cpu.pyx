@@ -1,11 +1,27 @@
 """Features of the running CPU.  The one module that does not link to libdtconv: it is asked which build to load."""
 
 cdef extern from "dtconv_cpu.h" nogil:
+    enum:
+        DTCONV_CPU_AVX2
+        DTCONV_CPU_FMA
+        DTCONV_CPU_AVX512
+        DTCONV_CPU_NEON
+        DTCONV_CPU_AVX
+        DTCONV_CPU_SSE3
     unsigned dtconv_cpu_features()
+
+#: the features that levels and micro-kernels ask for, by name, with their bits
+FEATURES = {
+    "avx2": DTCONV_CPU_AVX2,
+    "fma": DTCONV_CPU_FMA,
+    "avx512": DTCONV_CPU_AVX512,
+    "neon": DTCONV_CPU_NEON,
+    "avx": DTCONV_CPU_AVX,
+    "sse3": DTCONV_CPU_SSE3,
+}
 
 
 def features() -> frozenset:
-    """Names of the features of this CPU that levels and micro-kernels ask for: avx2, fma, avx512, neon, avx, sse3."""
+    """Names of the features of this CPU, of those in `FEATURES`."""
     cdef unsigned bits = dtconv_cpu_features()
-    names = ("avx2", "fma", "avx512", "neon", "avx", "sse3")
-    return frozenset(name for i, name in enumerate(names) if bits >> i & 1)
+    return frozenset(name for name, bit in FEATURES.items() if bits & bit)

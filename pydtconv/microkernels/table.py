@@ -1,0 +1,120 @@
+"""The table of micro-kernels, native and BLIS's, and what is known of each: sizes, features, whether it is right."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from pydtconv._ext import cpu, ukr
+from pydtconv.microkernels import blis
+
+
+@dataclass(frozen=True)
+class MicroKernel:
+    """A micro-kernel of the table.  C's tile is mr x nr; mc, kc and nc are the block sizes of a large product."""
+
+    name: str
+    dtype: str
+    provider: str  # "native", "portable", "blis" (the PyPI package) or "system blis"
+    mr: int
+    nr: int
+    mc: int
+    kc: int
+    nc: int
+    features: tuple[str, ...]  # that it needs of the CPU
+    reads_in_place: bool  # its broadcast operand may be a plain matrix
+    usable: bool
+    reason: str  # why it is not usable; "" where it is
+
+
+_failed: dict[tuple[bool, str], str] = {}
+_passed: set[tuple[bool, str]] = set()
+
+
+def is_double(dtype: object) -> bool:
+    """Which of the two tables; raises ValueError for any other dtype."""
+    name = np.dtype(dtype).name  # type: ignore[call-overload]
+    if name not in ("float32", "float64"):
+        raise ValueError(f"dtype: expected 'float32' or 'float64', got {name!r}")
+    return bool(name == "float64")
+
+
+def rows_of(double: bool) -> list[tuple]:
+    """The C library's table (`ukr.table`) with BLIS's kernels in it."""
+    blis.register()
+    return ukr.table(double)
+
+
+def find(double: bool, wanted: str) -> str | None:
+    """The kernel called `wanted`, or the best of a family ("blis_haswell", "native"); None where only the other
+    precision has such a one.  Raises ValueError for a name that neither has."""
+    rows = {flag: sorted(rows_of(flag), key=lambda row: row[4]) for flag in (double, not double)}
+    for flag in (double, not double):
+        for name in (row[0] for row in rows[flag]):
+            if name == wanted or name.startswith(wanted + "_"):
+                return name if flag == double else None
+    names = sorted({row[0] for both in rows.values() for row in both})
+    near = difflib.get_close_matches(wanted, names, 3, 0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise ValueError(f"no micro-kernel is called {wanted!r}: expected one of {', '.join(names)}{hint}")
+
+
+def available(dtype: str = "float32") -> list[MicroKernel]:
+    """All kernels of a precision, best rank first, usable or not.  Runs the self-test of those this CPU can run."""
+    double = is_double(dtype)
+    kernels = []
+    rows = rows_of(double)
+    for index in sorted(range(len(rows)), key=lambda i: rows[i][4]):
+        name, mr, nr, bits, _, in_place, _ = rows[index]
+        reason = verdict(double, index, name, bits)
+        mc, kc, nc = ukr.sizes(double, index)
+        features = tuple(feature for feature, bit in cpu.FEATURES.items() if bits & bit)
+        kernels.append(
+            MicroKernel(
+                name,
+                "float64" if double else "float32",
+                _provider(name),
+                mr,
+                nr,
+                mc,
+                kc,
+                nc,
+                features,
+                in_place,
+                not reason,
+                reason,
+            )
+        )
+    return kernels
+
+
+def _provider(name: str) -> str:
+    return {"portable": "portable", "native": "native", "system": "system blis"}.get(name.split("_")[0], "blis")
+
+
+def verdict(double: bool, index: int, name: str, bits: int) -> str:
+    """Why a kernel is not usable, or "": features first, then the self-test, which is run once."""
+    missing = _missing(bits)
+    if missing:
+        return f"this CPU lacks {', '.join(missing)}"
+    key = (double, name)
+    if key not in _passed and key not in _failed:
+        error = ukr.self_test(double, index)
+        if error < 1:
+            _passed.add(key)
+        else:
+            _failed[key] = f"wrong results in the self-test (error {error:.3g} times the tolerance)"
+            warnings.warn(
+                f"micro-kernel {name} ({'float64' if double else 'float32'}) is not used: {_failed[key]}",
+                RuntimeWarning,
+                3,
+            )
+    return _failed.get(key, "")
+
+
+def _missing(bits: int) -> list[str]:
+    have = cpu.features()
+    return [name for name, bit in cpu.FEATURES.items() if bits & bit and name not in have]
