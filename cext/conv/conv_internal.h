@@ -46,11 +46,13 @@ void DT(col2im)(const dtconv_conv *p, const real *matrix, int64_t first, int64_t
 /* dx = 0, in parallel. */
 void DT(clear_dx)(const dtconv_conv *p, real *dx);
 
-/* Bias and activation as a GEMM's epilogue. */
+/* Bias, residual and activation as a GEMM's epilogue. */
 typedef struct {
     const real *bias; /* of the GEMM's first column, or NULL */
     dtconv_activation activation;
     real alpha;
+    const real *residual; /* of the GEMM's first row and column, or NULL; not C itself */
+    int64_t ldr;
 } DT(bias_activation);
 void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, real *c,
                                   int64_t ldc);

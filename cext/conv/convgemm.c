@@ -12,8 +12,13 @@ dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, in
                                const void *context, void *workspace, size_t bytes) {
     const int64_t co = p->co / p->groups;
     const DT(matrix) w = {a->w + group * co, p->co, 1}, x = {a->x + group * (p->ci / p->groups), p->ldx, 1};
-    const DT(bias_activation) finish = {a->bias ? a->bias + group * co : NULL, a->activation, a->alpha};
-    const int plain = !a->bias && a->activation == DTCONV_LINEAR;
+    const int in_place = a->residual == a->y; /* then it is in C already */
+    const DT(bias_activation) finish = {.bias = a->bias ? a->bias + group * co : NULL,
+                                        .activation = a->activation,
+                                        .alpha = a->alpha,
+                                        .residual = a->residual && !in_place ? a->residual + group * co : NULL,
+                                        .ldr = a->ldr};
+    const int plain = !a->bias && !finish.residual && a->activation == DTCONV_LINEAR;
     const DT(gemm_args) gemm = {.m = dtconv_rows(p),
                                 .n = co,
                                 .k = dtconv_columns(p),
@@ -23,6 +28,7 @@ dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, in
                                 .b = &w,
                                 .c = a->y + group * co,
                                 .ldc = p->ldy,
+                                .beta = in_place,
                                 .epilogue = plain ? NULL : DT(bias_activation_epilogue),
                                 .e = &finish,
                                 .a_in_place = dtconv_is_pointwise(p) ? &x : NULL};

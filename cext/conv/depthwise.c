@@ -39,8 +39,16 @@ static range taps_inside(int64_t at, int64_t extent, int64_t taps, int64_t dilat
     return r;
 }
 
+/* What becomes of a tile's sums: they go to y, after the residual's pixels, ldr apart, were added; added: NULL for
+ * none. It may be y. */
+typedef struct {
+    real *y;
+    const real *added;
+    int64_t ldr;
+} written;
+
 /* `count` channels from c on, each one's i-th output, of `tile` neighbouring output pixels. */
-INLINE void forward_lanes(const dtconv_conv *p, const real *x, const real *w, real *y, range down, range across,
+INLINE void forward_lanes(const dtconv_conv *p, const real *x, const real *w, written to, range down, range across,
                           int tile, int64_t c, int64_t count, int64_t mult, int64_t i) {
     vec sum[TILE] = {{0}};
     const int64_t step = p->sw * p->ldx;
@@ -51,41 +59,47 @@ INLINE void forward_lanes(const dtconv_conv *p, const real *x, const real *w, re
             for (int t = 0; t < tile; t++) sum[t] += f * gather(pixel + t * step, 1, count);
         }
     }
-    for (int t = 0; t < tile; t++) scatter(y + t * p->ldy + c * mult + i, mult, count, sum[t]);
+    for (int t = 0; t < tile; t++) {
+        if (to.added) sum[t] += gather(to.added + t * to.ldr + c * mult + i, mult, count);
+        scatter(to.y + t * p->ldy + c * mult + i, mult, count, sum[t]);
+    }
 }
 
 /* `tile` neighbouring output pixels, of which the taps `down` and `across` are inside; x: tap (0, 0) of the first. */
-INLINE void forward_tile(const dtconv_conv *p, const real *x, const real *w, real *y, range down, range across,
+INLINE void forward_tile(const dtconv_conv *p, const real *x, const real *w, written to, range down, range across,
                          int tile) {
     const int64_t mult = p->co / p->ci;
     int64_t c = 0;
     for (; c + V <= p->ci; c += V) {
         if (mult == 1)
-            forward_lanes(p, x, w, y, down, across, tile, c, V, 1, 0);
+            forward_lanes(p, x, w, to, down, across, tile, c, V, 1, 0);
         else
-            for (int64_t i = 0; i < mult; i++) forward_lanes(p, x, w, y, down, across, tile, c, V, mult, i);
+            for (int64_t i = 0; i < mult; i++) forward_lanes(p, x, w, to, down, across, tile, c, V, mult, i);
     }
     for (int64_t i = 0; c < p->ci && i < mult; i++)
-        forward_lanes(p, x, w, y, down, across, tile, c, p->ci - c, mult, i);
+        forward_lanes(p, x, w, to, down, across, tile, c, p->ci - c, mult, i);
 }
 
 static void forward_row(const dtconv_conv *p, const DT(conv_args) * a, int64_t n, int64_t oh) {
     const int64_t ih = oh * p->sh - p->pad_t, reach = (p->kw - 1) * p->dil_w;
     const range down = taps_inside(ih, p->ih, p->kh, p->dil_h);
-    real *y = a->y + (n * p->oh + oh) * p->ow * p->ldy;
+    const int64_t pixel = (n * p->oh + oh) * p->ow;
+    real *y = a->y + pixel * p->ldy;
+    written to = {y, a->residual ? a->residual + pixel * a->ldr : NULL, a->ldr};
     for (int64_t ow = 0; ow < p->ow;) {
         const int64_t iw = ow * p->sw - p->pad_l;
         const int tile = ow + TILE <= p->ow && iw >= 0 && iw + (TILE - 1) * p->sw + reach < p->iw ? TILE : 1;
         const range across = taps_inside(iw, p->iw, p->kw, p->dil_w);
         const real *x = a->x + ((n * p->ih + ih) * p->iw + iw) * p->ldx;
         if (tile == TILE)
-            forward_tile(p, x, a->w, y + ow * p->ldy, down, across, TILE);
+            forward_tile(p, x, a->w, to, down, across, TILE);
         else
-            forward_tile(p, x, a->w, y + ow * p->ldy, down, across, 1);
-        ow += tile;
+            forward_tile(p, x, a->w, to, down, across, 1);
+        ow += tile, to.y += tile * p->ldy;
+        if (to.added) to.added += tile * to.ldr;
     }
     if (a->bias || a->activation != DTCONV_LINEAR) {
-        const DT(bias_activation) finish = {a->bias, a->activation, a->alpha};
+        const DT(bias_activation) finish = {.bias = a->bias, .activation = a->activation, .alpha = a->alpha};
         DT(bias_activation_epilogue)(&finish, 0, p->ow, 0, p->co, y, p->ldy);
     }
 }

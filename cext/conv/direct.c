@@ -35,7 +35,8 @@ typedef struct {
     size_t sums, parts;              /* bytes of what a thread gathers, and of the parts of all chunks */
     DT(gather_parts) gathered;       /* used where something is to be gathered */
     const DT(conv_args) * args;
-    const real *read;
+    const real *read, *added; /* added: to what is written; NULL for none */
+    int64_t lda;              /* distance of its pixels */
     real *written, *filters;
     int turned;
 } pass_state;
@@ -136,20 +137,23 @@ static int64_t make_segments(const pass_state *s, const dtconv_axis_class *h, co
 typedef struct {
     int64_t outer, inner;              /* pixels of an image */
     int64_t a_image, a_outer, a_inner; /* elements to the next in what is read */
-    int64_t c_image, c_outer, c_inner; /* and written */
-    int64_t image, i, j;               /* the place */
-    const real *a;
+    int64_t c_image, c_outer, c_inner; /* and pixels in what is written */
+    int64_t i, j;                      /* the place */
+    const real *a, *added;
     real *c;
+    int64_t pixel, ldc, lda; /* from c and added on */
 } walk;
 
 static walk begin_walk(const pass_state *s, int64_t group, int64_t image, const dtconv_axis_class *h,
                        const dtconv_axis_class *w) {
-    const int64_t row = s->w.read * s->ldr, line = s->w.written * s->ldw;
-    walk k = {.outer = h->count, .inner = w->count, .image = image};
+    const int64_t row = s->w.read * s->ldr, line = s->w.written;
+    walk k = {.outer = h->count, .inner = w->count, .ldc = s->ldw, .lda = s->lda};
     k.a_image = s->h.read * row, k.a_outer = h->source_step * row, k.a_inner = w->source_step * s->ldr;
-    k.c_image = s->h.written * line, k.c_outer = h->step * line, k.c_inner = w->step * s->ldw;
+    k.c_image = s->h.written * line, k.c_outer = h->step * line, k.c_inner = w->step;
     k.a = s->read + group * s->cr + image * k.a_image + h->source * row + w->source * s->ldr;
-    k.c = s->written + group * s->cw + image * k.c_image + h->first * line + w->first * s->ldw;
+    k.c = s->written + group * s->cw;
+    k.added = s->added ? s->added + group * s->cw : k.c;
+    k.pixel = image * k.c_image + h->first * line + w->first;
     if (w->count == 1) {
         k.outer = 1, k.inner = h->count;
         k.a_inner = k.a_outer, k.c_inner = k.c_outer;
@@ -163,23 +167,24 @@ static void next_rows(walk *k, int64_t count, DT(direct_tile) * t) {
     for (int64_t r = 0; r < count;) {
         const int64_t end = MIN(count, r + k->inner - k->j);
         const real *a = k->a;
-        real *c = k->c;
+        int64_t pixel = k->pixel;
         k->j += end - r;
-        for (; r < end; r++, a += k->a_inner, c += k->c_inner) t->a[r] = a, t->c[r] = c;
-        k->a = a, k->c = c;
+        for (; r < end; r++, a += k->a_inner, pixel += k->c_inner)
+            t->a[r] = a, t->c[r] = k->c + pixel * k->ldc, t->added[r] = k->added + pixel * k->lda;
+        k->a = a, k->pixel = pixel;
         if (k->j < k->inner) return;
         k->j = 0;
-        k->a -= k->inner * k->a_inner, k->c -= k->inner * k->c_inner;
-        k->a += k->a_outer, k->c += k->c_outer;
+        k->a -= k->inner * k->a_inner, k->pixel -= k->inner * k->c_inner;
+        k->a += k->a_outer, k->pixel += k->c_outer;
         if (++k->i < k->outer) continue;
         k->i = 0;
-        k->a += k->a_image - k->outer * k->a_outer, k->c += k->c_image - k->outer * k->c_outer;
+        k->a += k->a_image - k->outer * k->a_outer, k->pixel += k->c_image - k->outer * k->c_outer;
     }
 }
 
 /* Activations that the micro-kernel does not have. */
 static void activate(const pass_state *s, const DT(direct_tile) * t, int64_t rows, int64_t column, int64_t n) {
-    const DT(bias_activation) finish = {NULL, s->args->activation, s->args->alpha};
+    const DT(bias_activation) finish = {.activation = s->args->activation, .alpha = s->args->alpha};
     for (int64_t r = 0; r < rows; r++) DT(bias_activation_epilogue)(&finish, 0, 1, column, n, t->c[r] + column, n);
 }
 
@@ -197,13 +202,13 @@ static void copy_rows(int64_t rows, int64_t channels, const DT(conv_normalizatio
     }
 }
 
-/* The pixels of what was normalized that belong to those of a tile; `step`: from pixel to pixel of dx, mostly. */
+/* The pixels of what was normalized that belong to those of a tile; `step`: mostly the pixels from one to the next. */
 static void find_normalized(const pass_state *s, int64_t group, int64_t step, int64_t rows, real *const *pixels,
                             const real **x) {
     const DT(conv_slopes) *of = &s->args->slopes;
-    const int64_t x_step = step / s->ldw * of->ldx;
+    const int64_t c_step = step * s->ldw, x_step = step * of->ldx;
     for (int64_t r = 0; r < rows; r++) {
-        if (r && pixels[r] - pixels[r - 1] == step)
+        if (r && pixels[r] - pixels[r - 1] == c_step)
             x[r] = x[r - 1] + x_step;
         else
             x[r] = of->x + group * s->cw + (pixels[r] - s->written) / s->ldw * of->ldx;
@@ -251,7 +256,7 @@ static void run_class(const pass_state *s, int64_t group, int64_t first, int64_t
                                 .segment_count = make_segments(s, h, w, own->segments),
                                 .a_step = 1,
                                 .b_step = DIRECT_NR,
-                                .add = s->turned && s->args->accumulate,
+                                .add = s->added != NULL,
                                 .relu = activation == DTCONV_RELU,
                                 .ahead_step = pointwise ? DIRECT_AHEAD : 0}; /* a line of each row in turn */
     for (int64_t r = 0; r < DIRECT_AHEAD; r++) t->a[r] = s->read;
@@ -317,6 +322,8 @@ static dtconv_status run(pass_state *s, const DT(conv_args) * a, void *workspace
     s->args = a;
     s->read = s->turned ? a->y : a->x;
     s->written = s->turned ? a->x : a->y;
+    s->added = !s->turned ? a->residual : a->accumulate ? a->x : NULL;
+    s->lda = s->turned ? s->ldw : a->ldr;
     s->filters = (real *)(((uintptr_t)workspace + 63) / 64 * 64);
     char *memory = (char *)s->filters + s->packed;
     const int gathers = s->turned ? a->slopes.sum != NULL : a->mean != NULL;

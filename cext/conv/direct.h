@@ -22,13 +22,14 @@ typedef struct {
     int64_t a, b, count;
 } dtconv_segment;
 
-/* C (m x n) = act(start + sum over segments and their steps of A (m) B (n)):
+/* C (m x n) = act(bias + sum over segments and their steps of A (m) B (n) + added):
  * element (i, step) of A at a[i][segment.a + step * a_step], the row of B at b + segment.b + step * b_step, row i of C
- * at c[i]; m <= MR, n <= NR.  start: C itself where `add` is set, else the n elements of `bias`, or 0 where it is NULL.
- * The sum has the same order for every element and any m and n. */
+ * at c[i]; m <= MR, n <= NR.  bias: n elements, or NULL for 0.  added: its row i at added[i], where `add` is set; it
+ * may be C.  The sum has the same order for every element and any m and n. */
 typedef struct {
     const real *a[DIRECT_AHEAD]; /* m of them count */
     real *c[DIRECT_MR];
+    const real *added[DIRECT_MR];
     const dtconv_segment *segments;
     int64_t segment_count, a_step, b_step;
     int add, relu;

@@ -18,13 +18,9 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         real *c = t->c[i] + column;
         a[i] = t->a[i];
         UNROLL for (int v = 0; v < vectors; v++) {
-            const int64_t count = v == vectors - 1 ? last : V;
-            if (add) {
-                sum[i][v] = load_part(c + v * V, count);
-            } else {
-                sum[i][v] = bias ? load_part(bias + v * V, count) : (vec){0};
-                __builtin_prefetch(c + v * V, 1);
-            }
+            sum[i][v] = bias ? load_part(bias + v * V, v == vectors - 1 ? last : V) : (vec){0};
+            __builtin_prefetch(c + v * V, 1);
+            if (add) __builtin_prefetch(t->added[i] + column + v * V);
         }
     }
     const int64_t a_step = t->a_step, b_step = t->b_step;
@@ -47,8 +43,11 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
     }
     UNROLL for (int i = 0; i < rows; i++) {
         real *c = t->c[i] + column;
-        UNROLL for (int v = 0; v < vectors; v++)
-            store_part(c + v * V, v == vectors - 1 ? last : V, relu ? positive(sum[i][v]) : sum[i][v]);
+        UNROLL for (int v = 0; v < vectors; v++) {
+            const int64_t count = v == vectors - 1 ? last : V;
+            if (add) sum[i][v] += load_part(t->added[i] + column + v * V, count);
+            store_part(c + v * V, count, relu ? positive(sum[i][v]) : sum[i][v]);
+        }
     }
 }
 

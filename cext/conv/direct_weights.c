@@ -243,7 +243,8 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         const int64_t row = s->height * piece / s->pieces, rows = s->height * (piece + 1) / s->pieces - row;
         if (t.segment_count) set_rows(s, x, row, rows, &t);
         look_ahead(s, next, tile - first, last - first, &t, ahead);
-        for (int64_t r = 0; r < rows; r++) t.c[r] = result + (tap * s->height + row + r) * s->p->co + group * s->co;
+        for (int64_t r = 0; r < rows; r++)
+            t.added[r] = t.c[r] = result + (tap * s->height + row + r) * s->p->co + group * s->co;
         DT(direct_run_tile)(&t, rows, n, own->panel, NULL, j);
     }
 }

@@ -1,6 +1,6 @@
-/* Bias and activation on the way out of a convolution, and their backward.
+/* Bias, residual and activation on the way out of a convolution, and their backward.
  *
- *   forward    y = act(y + b), on each block of y while it is in cache
+ *   forward    y = act(y + b + r), on each block of y while it is in cache
  *   backward   dy = dy * act'(y), db[c] = sum over pixels of dy[pixel, c], in one sweep
  *
  * All activations here have a derivative that follows from y.  The pixels of backward are cut into at most SLICES parts
@@ -47,10 +47,14 @@ static inline real derivative(real y, dtconv_activation activation, real alpha) 
 }
 
 static inline __attribute__((always_inline)) void activate_rows(const DT(bias_activation) * e, int64_t m, int64_t n,
-                                                                const real *bias, real *c, int64_t ldc,
-                                                                dtconv_activation activation) {
-    for (int64_t i = 0; i < m; i++, c += ldc) {
-        if (bias)
+                                                                const real *bias, const real *added, real *c,
+                                                                int64_t ldc, dtconv_activation activation) {
+    for (int64_t i = 0; i < m; i++, c += ldc, added += e->ldr) {
+        if (bias && e->residual)
+            for (int64_t j = 0; j < n; j++) c[j] = activate(c[j] + bias[j] + added[j], activation, e->alpha);
+        else if (e->residual)
+            for (int64_t j = 0; j < n; j++) c[j] = activate(c[j] + added[j], activation, e->alpha);
+        else if (bias)
             for (int64_t j = 0; j < n; j++) c[j] = activate(c[j] + bias[j], activation, e->alpha);
         else
             for (int64_t j = 0; j < n; j++) c[j] = activate(c[j], activation, e->alpha);
@@ -60,33 +64,32 @@ static inline __attribute__((always_inline)) void activate_rows(const DT(bias_ac
 void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, real *c,
                                   int64_t ldc) {
     const DT(bias_activation) *e = context;
-    const real *bias = e->bias ? e->bias + j : NULL;
-    (void)i;
+    const real *bias = e->bias ? e->bias + j : NULL, *added = e->residual ? e->residual + i * e->ldr + j : c;
     switch (e->activation) { /* a loop of its own for each, so that it is vectorised */
         case DTCONV_LINEAR:
-            activate_rows(e, m, n, bias, c, ldc, DTCONV_LINEAR);
+            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_LINEAR);
             break;
         case DTCONV_RELU:
-            activate_rows(e, m, n, bias, c, ldc, DTCONV_RELU);
+            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_RELU);
             break;
         case DTCONV_RELU6:
-            activate_rows(e, m, n, bias, c, ldc, DTCONV_RELU6);
+            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_RELU6);
             break;
         case DTCONV_LEAKY_RELU:
-            activate_rows(e, m, n, bias, c, ldc, DTCONV_LEAKY_RELU);
+            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_LEAKY_RELU);
             break;
         case DTCONV_SIGMOID:
-            activate_rows(e, m, n, bias, c, ldc, DTCONV_SIGMOID);
+            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_SIGMOID);
             break;
         case DTCONV_TANH:
-            activate_rows(e, m, n, bias, c, ldc, DTCONV_TANH);
+            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_TANH);
             break;
     }
 }
 
 dtconv_status DT(conv_bias_forward)(int64_t pixels, int64_t co, real *y, int64_t ldy, const real *bias,
                                     dtconv_activation activation, real alpha) {
-    const DT(bias_activation) finish = {bias, activation, alpha};
+    const DT(bias_activation) finish = {.bias = bias, .activation = activation, .alpha = alpha};
     if (!bias && activation == DTCONV_LINEAR) return DTCONV_OK;
     const int64_t block = MAX(1, 16384 / co);
 #pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(static)

@@ -7,22 +7,22 @@
         expand(matrix, a, k, pairs, x, first, channels, planes, plane);                                    \
     }
 
-#define CONTRACT(name, matrix, a, k, pairs)                                                              \
-    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *y, \
-                     const DT(contract_finish) * finish) {                                               \
-        if (finish->accumulate)                                                                          \
-            contract(matrix, a, k, pairs, planes, plane, first, channels, y, NULL, 0, 1);                \
-        else if (finish->relu)                                                                           \
-            contract(matrix, a, k, pairs, planes, plane, first, channels, y, finish->bias, 1, 0);        \
-        else                                                                                             \
-            contract(matrix, a, k, pairs, planes, plane, first, channels, y, finish->bias, 0, 0);        \
+#define CONTRACT(name, matrix, a, k, pairs)                                                                  \
+    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *y,     \
+                     const DT(contract_finish) * to) {                                                       \
+        if (to->added)                                                                                       \
+            contract(matrix, a, k, pairs, planes, plane, first, channels, y, to->bias, to->added, to->relu); \
+        else if (to->relu)                                                                                   \
+            contract(matrix, a, k, pairs, planes, plane, first, channels, y, to->bias, NULL, 1);             \
+        else                                                                                                 \
+            contract(matrix, a, k, pairs, planes, plane, first, channels, y, to->bias, NULL, 0);             \
     }
 
 #define CONTRACT_PLAIN(name, matrix, a, k, pairs)                                                        \
     static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *y, \
                      const DT(contract_finish) * finish) {                                               \
         (void)finish;                                                                                    \
-        contract(matrix, a, k, pairs, planes, plane, first, channels, y, NULL, 0, 0);                    \
+        contract(matrix, a, k, pairs, planes, plane, first, channels, y, NULL, NULL, 0);                 \
     }
 
 /* m, a = m + 2; pairs of points (p, -p): in A, and in B^T and G, which have pairs only where no point is alone. */

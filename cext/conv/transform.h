@@ -25,11 +25,11 @@ enum { TRANSFORM_MAX = 8, TRANSFORM_PIXELS = 64 };
  * filled up with zeros: rows of planes have room for whole vectors. */
 typedef void (*DT(expand_fn))(const real *const *x, int64_t first, int64_t channels, real *planes, int64_t plane);
 
-/* What becomes of the pixels of `contract`. */
+/* What becomes of the pixels of `contract`: act(y + bias + added). */
 typedef struct {
-    const real *bias; /* added to each pixel, or NULL */
-    int relu;         /* max(0, y + bias) */
-    int accumulate;   /* add to what is there; without bias and relu */
+    const real *bias;         /* added to each pixel, or NULL */
+    const real *const *added; /* pixels that are added, as many as y has and perhaps the same; or NULL */
+    int relu;
 } DT(contract_finish);
 
 /* The planes to channels [first, first + channels) of the pixels y[0 .. k * k).  dfilter only ever writes: its `finish`

@@ -100,7 +100,7 @@ INLINE void contract_line(const real *matrix, int a, int k, int pairs, const vec
 
 /* One vector of channels; the second side first, as planes of one line lie side by side. */
 INLINE void contract_vector(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane,
-                            int64_t first, real *const *y, vec bias, int relu, int accumulate) {
+                            int64_t first, real *const *y, vec bias, const real *const *added, int relu) {
     const int64_t line = a * plane;
     vec lines[TRANSFORM_MAX][TRANSFORM_MAX];
     real *from = (real *)planes;
@@ -116,7 +116,8 @@ INLINE void contract_vector(const real *matrix, int a, int k, int pairs, const r
         contract_line(matrix, a, k, pairs, lines[i], s);
         UNROLL for (int j = 0; j < k; j++) {
             real *to = y[i * k + j] + first;
-            const vec value = s[j] + (accumulate ? load(to) : bias);
+            vec value = s[j] + bias;
+            if (added) value += load(added[i * k + j] + first);
             store(to, relu ? positive(value) : value);
         }
     }
@@ -142,24 +143,26 @@ INLINE void expand(const real *matrix, int a, int k, int pairs, const real *cons
 }
 
 INLINE void contract(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane, int64_t first,
-                     int64_t channels, real *const *y, const real *bias, int relu, int accumulate) {
+                     int64_t channels, real *const *y, const real *bias, const real *const *added, int relu) {
     real rest[TRANSFORM_PIXELS][V], last_bias[V];
     real *copies[TRANSFORM_PIXELS], *const *to = y;
+    const real *const *from = added;
     for (int64_t c = 0; c < channels; c += V) {
         const int64_t count = channels - c;
         int64_t at = first + c;
         const real *b = bias ? bias + at : NULL;
         if (count < V) {
             for (int i = 0; i < k * k; i++) {
-                for (int j = 0; j < V; j++) rest[i][j] = accumulate && j < count ? y[i][at + j] : 0;
+                for (int j = 0; j < V; j++) rest[i][j] = added && j < count ? added[i][at + j] : 0;
                 copies[i] = rest[i];
             }
             for (int j = 0; j < V && b; j++) last_bias[j] = j < count ? b[j] : 0;
             to = copies;
+            from = added ? (const real *const *)copies : NULL;
             b = b ? last_bias : NULL;
             at = 0;
         }
-        contract_vector(matrix, a, k, pairs, planes + c, plane, at, to, b ? load(b) : (vec){0}, relu, accumulate);
+        contract_vector(matrix, a, k, pairs, planes + c, plane, at, to, b ? load(b) : (vec){0}, from, relu);
         if (count < V)
             for (int i = 0; i < k * k; i++)
                 for (int j = 0; j < count; j++) y[i][first + c + j] = rest[i][j];

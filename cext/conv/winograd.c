@@ -31,7 +31,9 @@ typedef struct {
     DT(tiling) w;
     const DT(conv_args) * args;
     const real *x, *filters;
-    const real *kept; /* U from outside, or NULL */
+    const real *kept;  /* U from outside, or NULL */
+    const real *added; /* to y, or NULL; its pixels are lda apart */
+    int64_t lda;
     real *y;
     int keep_tiles;
     int64_t block, columns; /* tiles and output channels at a time */
@@ -109,7 +111,7 @@ static void transform_tiles(const pass_state *s, int64_t first, int64_t count, r
 
 /* Activations that `contract` does not have, on the pixels of one tile. */
 static void activate(const pass_state *s, int64_t j, int64_t n, real *const *pixels, const real *outside) {
-    const DT(bias_activation) finish = {NULL, s->args->activation, s->args->alpha};
+    const DT(bias_activation) finish = {.activation = s->args->activation, .alpha = s->args->alpha};
     for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
         if (pixels[i] != outside) DT(bias_activation_epilogue)(&finish, 0, 1, j, n, pixels[i] + j, n);
 }
@@ -145,46 +147,59 @@ static void look_ahead(const pass_state *s, const real *image, int64_t ld, int64
     }
 }
 
+/* Pixels of a tile of y, of what is added there, and of what slopes are of. */
+typedef struct {
+    real *y[TRANSFORM_PIXELS];
+    const real *added[TRANSFORM_PIXELS], *x[TRANSFORM_PIXELS];
+} tile_pixels;
+
+/* Pointers to them, or to `outside`; loads channels [j, j + n). */
+static void find_pixels(const pass_state *s, const DT(place) * at, int64_t j, int64_t n, const real *outside,
+                        tile_pixels *found) {
+    const int64_t count = s->w.t->m * s->w.t->m;
+    DT(tile_of_y)(&s->w, s->y, s->w.ldy, at, outside, (const real **)found->y);
+    dtconv_prefetch((const real **)found->y, count, j, n);
+    if (s->added) DT(tile_of_y)(&s->w, s->added, s->lda, at, outside, found->added);
+    if (s->added && s->added != s->y) dtconv_prefetch(found->added, count, j, n);
+    if (!s->gathers || !s->w.turned) return;
+    DT(tile_of_y)(&s->w, s->args->slopes.x, s->args->slopes.ldx, at, outside, found->x);
+    dtconv_prefetch(found->x, count, j, n);
+}
+
 /* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j. */
 static void products(const pass_state *s, int64_t first, int64_t count, int64_t j, int64_t n, const real *v,
                      const real *u, real *m) {
     const DT(tiling) *w = &s->w;
-    real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH, *pixels[2][TRANSFORM_PIXELS];
-    const real *x[2][TRANSFORM_PIXELS];
+    real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH;
     const int slopes = s->gathers && w->turned;
     for (int64_t e = 0; e < w->points; e++) {
         const int64_t from = count * e / w->points, to = count * (e + 1) / w->points;
         look_ahead(s, s->y, w->ldy, first + from, to - from, j, n, outside);
+        if (s->added && s->added != s->y) look_ahead(s, s->added, s->lda, first + from, to - from, j, n, outside);
         if (slopes) look_ahead(s, s->args->slopes.x, s->args->slopes.ldx, first + from, to - from, j, n, outside);
         DT(tile_gemm)(w->ukr, count, n, w->ci, v + e * s->v_plane, s->ldv, 1, u + e * s->u_plane, s->u_step, 0,
                       m + e * s->m_plane, s->ldm, packed);
     }
     const dtconv_activation activation = w->turned ? DTCONV_LINEAR : s->args->activation;
-    const DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias,
-                                        .relu = activation == DTCONV_RELU,
-                                        .accumulate = w->turned && s->args->accumulate};
+    DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias, .relu = activation == DTCONV_RELU};
     DT(gather_sums) sums = {0};
     if (s->gathers) {
         sums = DT(gather_sums_on)(m - s->own_size + size_before_sums(s), s->columns);
         DT(gather_begin)(&sums);
     }
     DT(place) at = DT(tile_place)(w, first);
-    DT(tile_of_y)(w, s->y, w->ldy, &at, outside, (const real **)pixels[0]);
-    if (slopes) DT(tile_of_y)(w, s->args->slopes.x, s->args->slopes.ldx, &at, outside, x[0]);
+    tile_pixels pixels[2];
+    find_pixels(s, &at, j, n, outside, &pixels[0]);
     for (int64_t i = 0; i < count; i++) {
-        real **now = pixels[i % 2], **next = pixels[(i + 1) % 2];
+        const tile_pixels *now = &pixels[i % 2];
         if (i + 1 < count) {
             DT(tile_next)(w, &at);
-            DT(tile_of_y)(w, s->y, w->ldy, &at, outside, (const real **)next);
-            dtconv_prefetch((const real **)next, w->t->m * w->t->m, j, n);
-            if (slopes) {
-                DT(tile_of_y)(w, s->args->slopes.x, s->args->slopes.ldx, &at, outside, x[(i + 1) % 2]);
-                dtconv_prefetch(x[(i + 1) % 2], w->t->m * w->t->m, j, n);
-            }
+            find_pixels(s, &at, j, n, outside, &pixels[(i + 1) % 2]);
         }
-        w->t->output(m + i * s->ldm, s->m_plane, j, n, now, &finish);
-        if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, j, n, now, outside);
-        if (s->gathers) gather(s, &sums, j, n, now, slopes ? x[i % 2] : NULL, outside);
+        if (s->added) finish.added = now->added;
+        w->t->output(m + i * s->ldm, s->m_plane, j, n, now->y, &finish);
+        if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, j, n, now->y, outside);
+        if (s->gathers) gather(s, &sums, j, n, now->y, slopes ? now->x : NULL, outside);
     }
     if (slopes)
         DT(slopes_end)(&sums, &s->gathered, first / s->block, j, n);
@@ -270,6 +285,8 @@ static dtconv_status run_pass(const dtconv_conv *p, int backward_data, const DT(
     pass_state s = {.args = a, .filters = a->w, .kept = kept};
     s.x = backward_data ? a->y : a->x;
     s.y = backward_data ? a->x : a->y;
+    s.added = !backward_data ? a->residual : a->accumulate ? a->x : NULL;
+    s.lda = backward_data ? p->ldx : a->ldr;
     const dtconv_status status = prepare(p, backward_data, kept != NULL, &s);
     return status ? status : run(&s, NULL, workspace, bytes);
 }

@@ -70,12 +70,14 @@ typedef struct {
 typedef struct {
     real *x, *w, *y;
     const real *bias;             /* forward: added to y; co elements or NULL */
-    dtconv_activation activation; /* forward: applied to y + bias */
+    dtconv_activation activation; /* forward: applied to y + bias + residual */
     real alpha;
     int accumulate;                 /* backward_data: add to dx instead of overwriting it */
     DT(conv_normalization) reading; /* of x in forward and backward_weights, where the algorithm can */
     real *mean, *variance;  /* forward, where the algorithm gathers them: of y's channels (co each); NULL: not wanted */
     DT(conv_slopes) slopes; /* backward_data, where the algorithm can */
+    const real *residual; /* forward: an image of y's shape that is added to it; y itself (pixels ldy apart) or NULL */
+    int64_t ldr;          /* distance of its pixels */
 } DT(conv_args);
 
 typedef dtconv_status (*DT(conv_fn))(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);

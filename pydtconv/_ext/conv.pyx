@@ -91,16 +91,18 @@ cdef const real *vector(const real[:, :, :, :] like, object array):
 def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, const real[:, :, :, :] w,
          const real[:, :, :, :] y, int64_t ldx, int64_t ldy, const real[::1] bias=None, int activation=0,
          double alpha=0, bint accumulate=False, real[::1] mean=None, real[::1] variance=None,
-         tuple reading=None, tuple slopes=None, unsigned char[::1] workspace=None) -> Bound:
+         tuple reading=None, tuple slopes=None, const real[:, :, :, :] residual=None, int64_t ldr=0,
+         unsigned char[::1] workspace=None) -> Bound:
     """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels.
 
     reading: how x is normalized as it is read: mean, scale, beta or None, whether ReLU follows.  slopes: what was
-    normalized and the elements between its pixels, the same four, and both sums.
+    normalized and the elements between its pixels, the same four, and both sums.  residual: added to y, its pixels ldr
+    elements apart; it may be y.
     """
     cdef Bound bound = Bound()
     cdef bytes name = algorithm.encode(), which = direction.encode()
     bound.problem = problem_of(sizes, ldx, ldy)
-    bound.arrays = (x, w, y, bias, mean, variance, reading, slopes, workspace)
+    bound.arrays = (x, w, y, bias, mean, variance, reading, slopes, residual, workspace)
     if workspace is not None and workspace.shape[0]:
         bound.workspace, bound.nbytes = &workspace[0], workspace.shape[0]
     cdef const real *bias_data = NULL
@@ -110,6 +112,9 @@ def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, co
         bias_data = &bias[0]
     if mean is not None:
         mean_data, variance_data = &mean[0], &variance[0]
+    cdef const real *residual_data = NULL
+    if residual is not None:
+        residual_data = &residual[0, 0, 0, 0]
     cdef const real *x_mean = NULL
     cdef const real *x_scale = NULL
     cdef const real *x_beta = NULL
@@ -137,7 +142,8 @@ def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, co
                                     dtconv_sconv_normalization(x_mean, x_scale, x_beta, x_relu),
                                     mean_data, variance_data,
                                     dtconv_sconv_slopes(s_x, s_ldx, s_mean, s_scale, s_beta, s_relu,
-                                                        <float *> s_sum, <float *> s_sum_x))
+                                                        <float *> s_sum, <float *> s_sum_x),
+                                    residual_data, ldr)
         bound.s_entry = dtconv_sconv_find(name, which)
     else:
         bound.is_double = True
@@ -146,7 +152,8 @@ def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, co
                                     dtconv_dconv_normalization(x_mean, x_scale, x_beta, x_relu),
                                     mean_data, variance_data,
                                     dtconv_dconv_slopes(s_x, s_ldx, s_mean, s_scale, s_beta, s_relu,
-                                                        <double *> s_sum, <double *> s_sum_x))
+                                                        <double *> s_sum, <double *> s_sum_x),
+                                    residual_data, ldr)
         bound.d_entry = dtconv_dconv_find(name, which)
     return bound
 

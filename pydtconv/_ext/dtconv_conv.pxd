@@ -32,6 +32,8 @@ cdef extern from "dtconv_both.h" nogil:
         float *mean
         float *variance
         dtconv_sconv_slopes slopes
+        const float *residual
+        int64_t ldr
     ctypedef struct dtconv_dconv_normalization:
         const double *mean
         const double *scale
@@ -58,6 +60,8 @@ cdef extern from "dtconv_both.h" nogil:
         double *mean
         double *variance
         dtconv_dconv_slopes slopes
+        const double *residual
+        int64_t ldr
 
 
 cdef inline dtconv_conv problem_of(tuple sizes, int64_t ldx, int64_t ldy):

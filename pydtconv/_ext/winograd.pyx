@@ -83,12 +83,12 @@ def run(tuple sizes, bint backward_data, const real[:, :, :, :] x, const real[::
             s = dtconv_sconv_args(<float *> &x[0, 0, 0, 0], NULL, <float *> &y[0, 0, 0, 0], bias_data,
                                   <dtconv_activation> activation, alpha, accumulate,
                                   dtconv_sconv_normalization(NULL, NULL, NULL, 0), NULL, NULL,
-                                  dtconv_sconv_slopes(NULL, 0, NULL, NULL, NULL, 0, NULL, NULL))
+                                  dtconv_sconv_slopes(NULL, 0, NULL, NULL, NULL, 0, NULL, NULL), NULL, 0)
             status = dtconv_swinograd_with_filters(&p, backward_data, &s, &u[0], &workspace[0], workspace.shape[0])
         else:
             d = dtconv_dconv_args(<double *> &x[0, 0, 0, 0], NULL, <double *> &y[0, 0, 0, 0], bias_data,
                                   <dtconv_activation> activation, alpha, accumulate,
                                   dtconv_dconv_normalization(NULL, NULL, NULL, 0), NULL, NULL,
-                                  dtconv_dconv_slopes(NULL, 0, NULL, NULL, NULL, 0, NULL, NULL))
+                                  dtconv_dconv_slopes(NULL, 0, NULL, NULL, NULL, 0, NULL, NULL), NULL, 0)
             status = dtconv_dwinograd_with_filters(&p, backward_data, &d, &u[0], &workspace[0], workspace.shape[0])
     return status

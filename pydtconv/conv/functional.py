@@ -94,6 +94,7 @@ def bind(
     moments: tuple[np.ndarray, np.ndarray] | None = None,
     reading: Normalization | None = None,
     slopes: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray] | None = None,
+    residual: np.ndarray | None = None,
     workspace: np.ndarray | None = None,
 ) -> Callable[..., int]:
     """A pass of p bound to its arrays: a callable that allocates nothing; run it with `run`.
@@ -105,9 +106,10 @@ def bind(
     and whether ReLU follows: x is taken as max((x - mean) * scale + beta, 0), or without the maximum, where the row of
     the table says that it normalizes.  slopes: an image like dx, its normalization as in `reading` (dx is the gradient
     of the result), and two vectors (ci,) that a backward_data whose row of the table says that it gathers writes: the
-    sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).  workspace: uint8, at
-    least workspace_bytes(...) with the threads set when it runs; None: it is passed in each call.  Raises ValueError or
-    TypeError naming the array that does not fit.
+    sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).  residual: an image
+    of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it may be y itself.
+    workspace: uint8, at least workspace_bytes(...) with the threads set when it runs; None: it is passed in each call.
+    Raises ValueError or TypeError naming the array that does not fit.
     """
     supported(p, direction, algorithm)
     names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[
@@ -124,8 +126,14 @@ def bind(
         inputs += (bias,)
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation: expected one of {', '.join(map(str, ACTIVATIONS))}, got {activation!r}")
-    if direction != "forward" and (bias is not None or ACTIVATIONS[activation]):
-        raise ValueError(f"bias and activation: expected none in {direction}, they belong to forward")
+    if direction != "forward" and (bias is not None or residual is not None or ACTIVATIONS[activation]):
+        raise ValueError(f"bias, residual and activation: expected none in {direction}, they belong to forward")
+    ldr = 0
+    if residual is not None:
+        check_array(residual, "residual", p.y_shape, p.dtype)
+        ldr = pixel_stride(residual, "residual")
+        if residual.ctypes.data != y.ctypes.data or ldr != ldy:
+            inputs += (residual,)
     if accumulate and direction != "backward_data":
         raise ValueError(f"accumulate: expected False in {direction}, only backward_data adds to its output")
     mean, variance = moments or (None, None)
@@ -161,6 +169,8 @@ def bind(
         variance,
         reading,
         gathered,
+        residual,
+        ldr,
         workspace,
     )
     return bound
