@@ -105,7 +105,8 @@ class Layout:
             channel += tensor.shape[-1] or 0
 
     def _share_inplace(self, index: int, node: Node) -> None:
-        if node.op.is_view or len(node.outputs) != 1 or node.outputs[0] in self.virtual:
+        single = len(node.outputs) - node.op.auxiliary == 1
+        if node.op.is_view or not single or node.outputs[0] in self.virtual:
             return
         out = node.outputs[0]
         for i in node.op.inplace:
@@ -115,7 +116,7 @@ class Layout:
             root = self._root(tensor)
             if tensor.spec != out.spec or not self._is_ours(root[0]) or root == self._root(out):
                 continue
-            if node.inputs.count(tensor) > 1 or not self._nobody_reads_after(index, tensor, out):
+            if self._reads_twice(node, i) or not self._nobody_reads_after(index, tensor, out):
                 continue
             dense = out in self.dense and self.view(tensor).is_slice
             if out not in self.parent and out not in self.members and not dense:
@@ -125,6 +126,12 @@ class Layout:
             else:
                 continue
             return
+
+    def _reads_twice(self, node: Node, i: int) -> bool:
+        """Whether a node reads elements of input `i` through another input as well."""
+        mine = self.view(node.inputs[i])
+        others = [self.virtual.get(tensor, tensor) for j, tensor in enumerate(node.inputs) if j != i]
+        return any(self.view(tensor).overlaps(mine) for tensor in others)
 
     def _nobody_reads_after(self, index: int, tensor: Tensor, out: Tensor) -> bool:
         """Whether no tensor that shares an element with this one is read after node `index`, except by `out`."""

@@ -3,6 +3,7 @@
 Patterns, each a node with a single consumer:
  - zeros around an image + convolution without padding -> a convolution with padding;
  - convolution or dense + bias -> the same operator with a third input;
+ - convolution + addition of an image that is there before it -> a convolution with that image as its last input;
  - anything with an `activation` attribute + activation -> the activation as that attribute;
  - ReLU + maximum pooling -> pooling + ReLU, when gradients are wanted: the larger of the two results is not kept then;
  - batch normalization of what convolutions compute: these gather the statistics (graph/moments.py);
@@ -34,6 +35,7 @@ def rewrite(graph: Graph) -> None:
     sink_transposes(graph)
     fuse_padding(graph)
     fuse_bias(graph)
+    fuse_addition(graph)
     fuse_activation(graph)
     if graph.loss is not None:
         pool_before_relu(graph)
@@ -119,6 +121,25 @@ def fuse_bias(graph: Graph) -> None:
         if consumer is None or not isinstance(consumer.op, Bias) or consumer.inputs[1].node is not None:
             continue
         absorb(graph, node, consumer, node.op, (*node.inputs, consumer.inputs[1]))
+
+
+def fuse_addition(graph: Graph) -> None:
+    """conv(x, w, ...) + r -> conv(x, w, ..., r), where r has the shape of the sum and is computed before.
+
+    Of two convolutions that are added it is the later one that adds the other's result.
+    """
+    readers = consumers(graph)
+    place = {node: index for index, node in enumerate(graph.nodes)}
+    for node in list(graph.nodes):
+        if not isinstance(node.op, Conv) or node.op.residual or node.op.activation is not None:
+            continue
+        consumer = sole_consumer(graph, node, readers)
+        if consumer is None or consumer.op != Add() or len(consumer.inputs) != 2:
+            continue
+        (residual,) = (tensor for tensor in consumer.inputs if tensor is not node.outputs[0])
+        before = residual.node is None or place[residual.node] < place[node]
+        if before and residual.spec == node.outputs[0].spec:
+            absorb(graph, node, consumer, dataclasses.replace(node.op, residual=True), (*node.inputs, residual))
 
 
 def fuse_activation(graph: Graph) -> None:

@@ -6,7 +6,7 @@ the first of the ranking; bias and activation are part of the operator, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -27,7 +27,7 @@ Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
 
 @dataclass(frozen=True)
 class ConvBase(Op):
-    """What the three operators share: inputs (x, w) or (x, w, b), each pass of the operator being one of a convolution.
+    """What the operators share: inputs (x, w) or (x, w, b), each pass of the operator being one of a convolution.
 
     padding: "valid", "same" or ((top, bottom), (left, right)).  activation: one whose derivative follows from y.
     algorithm: a name for every pass it has, or names by direction.  variant: None for the one in force.
@@ -46,6 +46,8 @@ class ConvBase(Op):
     takes_bias: ClassVar[bool] = True
     #: the convolution's pass that computes y, dx and dw
     passes: ClassVar[tuple[str, str, str]] = ("forward", "backward_data", "backward_weights")
+    #: whether the last input is an image of y's shape that is added to y before the activation
+    adds: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strides", pair(self.strides, "strides"))
@@ -89,21 +91,25 @@ class ConvBase(Op):
         return p.y_shape
 
     def _check(self, inputs: tuple[Spec, ...]) -> tuple[Spec, Spec]:
-        if len(inputs) not in (2, 3):
-            raise ValueError(f"{self.name}: expected inputs x, w and perhaps b, got {len(inputs)} inputs")
+        if len(inputs) - self.adds not in (2, 3):
+            last = " and a residual" if self.adds else ""
+            raise ValueError(f"{self.name}: expected inputs x, w and perhaps b{last}, got {len(inputs)} inputs")
         x, w = inputs[:2]
         for spec, what in ((x, "x"), (w, "w")):
             if spec.dtype != x.dtype or spec.dtype not in ("float32", "float64"):
                 raise ValueError(f"{self.name}: {what}: expected float32 or float64 as x has, got {spec.dtype}")
-        if len(inputs) == 3:
-            p = self.problem(x, w)
-            filters = self._output_shape(p)[3]
-            if inputs[2] != Spec((filters,), x.dtype):
+        shape = (x.shape[0], *self._output_shape(self.problem(x, w))[1:])
+        wanted = {"b": (self._bias(inputs), shape[3:]), "residual": (inputs[-1] if self.adds else None, shape)}
+        for name, (given, expected) in wanted.items():
+            if given is not None and given != Spec(expected, x.dtype):
                 raise ValueError(
-                    f"{self.name}: b: expected shape ({filters},) of {x.dtype}, got {inputs[2].shape} of "
-                    f"{inputs[2].dtype}"
+                    f"{self.name}: {name}: expected shape {expected} of {x.dtype}, got {given.shape} of {given.dtype}"
                 )
         return x, w
+
+    def _bias(self, inputs: Sequence[Any]) -> Any:
+        """The one of the inputs, or of what belongs to them, that is the bias's; None where there is none."""
+        return inputs[2] if len(inputs) - self.adds > 2 else None
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         x = tuple(i for i, other in ((0, 1), (1, 0)) if needs[other])
@@ -117,8 +123,9 @@ class ConvBase(Op):
         need = max(workspace_bytes(p, which, names[which]) for which in directions)
         if direction == "forward" and self.auxiliary and not TABLE[names["forward"]].gathers:
             need = max(need, statistics_workspace(Spec(p.y_shape, p.dtype)))
-        if direction == "backward" and len(inputs) == 3:
-            need = max(need, ext.bias_backward_workspace(inputs[2].size, x.dtype == "float64"))
+        bias = self._bias(inputs)
+        if direction == "backward" and bias is not None:
+            need = max(need, ext.bias_backward_workspace(bias.size, x.dtype == "float64"))
         return need
 
     def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
@@ -146,11 +153,12 @@ class ConvBase(Op):
                 p.x[0],
                 self._filters(problem, p.x[1]),
                 p.y[0],
-                bias=p.x[2] if len(p.x) > 2 else None,
+                bias=self._bias(p.x),
                 activation=self.activation,
                 alpha=self.alpha,
                 moments=wanted if gathers else None,
                 reading=None if p.reading is None else _through(p.reading),
+                residual=p.x[-1] if self.adds else None,
             )
         }
         need = workspace_bytes(problem, "forward", name)
@@ -196,7 +204,7 @@ class ConvBase(Op):
 
     def _finish_backward(self, p: Pass, dy: np.ndarray) -> tuple[dict[str, Callable[..., int]], int]:
         """What turns dy into that of the bare convolution and writes db, and the workspace it needs."""
-        db = p.dx[2] if len(p.dx) > 2 else None
+        db = self._bias(p.dx)
         code, alpha = ACTIVATIONS[self.activation], self.alpha
         if not code and db is None:
             return {}, 0
@@ -243,14 +251,32 @@ def no_fit(op: Op, expected: str, got: object) -> ValueError:
 
 @dataclass(frozen=True)
 class Conv(ConvBase):
-    """y = act(conv(x, w) + b); x (n, h, w, ci), w (kh, kw, ci // groups, co), b (co,).
+    """y = act(conv(x, w) + b + r); x (n, h, w, ci), w (kh, kw, ci // groups, co), b (co,).
 
+    residual: the last input is r, an image of y's shape, whose place y may take; without it there is no r.
     moments: also mean and biased variance of y over all pixels, as an output (2, 1, 1, co) that is not differentiated.
     Where the algorithm can, they are gathered from each block of y while it is in cache.
     """
 
     groups: int = 1
+    residual: bool = False
     moments: bool = False
+
+    @property
+    def name(self) -> str:
+        return "conv+add" if self.residual else "conv"
+
+    @property
+    def adds(self) -> bool:  # type: ignore[override]
+        return self.residual
+
+    @property
+    def inplace(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (2, 3) if self.residual else ()  # of these, what has y's shape: b never has
+
+    @property
+    def passes_dy(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.inplace
 
     @property
     def auxiliary(self) -> int:  # type: ignore[override]

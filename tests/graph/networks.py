@@ -1,4 +1,4 @@
-"""Three small networks with different memory shapes: plain, residual, densely concatenated."""
+"""Small networks with different memory shapes: plain, residual, with activations first, densely concatenated."""
 
 from __future__ import annotations
 
@@ -43,6 +43,26 @@ def residual(size: int, width: int) -> Any:
     return keras.Model(inputs, layers.Dense(10)(x))
 
 
+def preactivation(size: int, width: int) -> Any:
+    """Two stages of blocks that normalize first, as in ResNetV2: convolutions go straight into additions."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    inputs = keras.Input((size, size, 3))
+    x = layers.Conv2D(width, 3, padding="same", use_bias=False)(inputs)
+    for stage in range(2):
+        for block in range(2):
+            strides = 2 if stage and not block else 1
+            before = layers.ReLU()(layers.BatchNormalization()(x))
+            shortcut = layers.Conv2D(width << stage, 1, strides)(before) if strides > 1 else x
+            main = layers.Conv2D(width << stage, 3, strides, padding="same", use_bias=False)(before)
+            main = layers.ReLU()(layers.BatchNormalization()(main))
+            main = layers.Conv2D(width << stage, 3, padding="same", use_bias=block == 1)(main)
+            x = layers.Add()([shortcut, main])
+    x = layers.GlobalAveragePooling2D()(layers.ReLU()(layers.BatchNormalization()(x)))
+    return keras.Model(inputs, layers.Dense(10)(x))
+
+
 def dense(size: int, width: int) -> Any:
     """Two blocks of concatenated layers, as in DenseNet."""
     import pydtconv as keras
@@ -62,4 +82,4 @@ def dense(size: int, width: int) -> Any:
     return keras.Model(inputs, layers.Dense(10)(x))
 
 
-NETWORKS = {"plain": plain, "residual": residual, "dense": dense}
+NETWORKS = {"plain": plain, "residual": residual, "preactivation": preactivation, "dense": dense}

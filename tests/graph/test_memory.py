@@ -14,7 +14,7 @@ import pytest
 from pydtconv.graph import Executor, Memory
 from tests.graph.networks import NETWORKS
 
-CASES = {"plain": (64, 32, 32), "residual": (64, 32, 32), "dense": (64, 16, 32)}
+CASES = {"plain": (64, 32, 32), "residual": (64, 32, 32), "preactivation": (64, 32, 32), "dense": (64, 16, 32)}
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc to measure memory")

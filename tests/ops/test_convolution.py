@@ -75,6 +75,57 @@ def test_moments(algorithm, activation):
     )
 
 
+@pytest.mark.parametrize("algorithm", ["direct", "winograd", "im2col", "convgemm"])
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+@pytest.mark.parametrize("bias", [(), (normal(9, seed=3),)], ids=["plain", "bias"])
+def test_residual(algorithm, activation, bias):
+    """Added in the epilogue, in place of the residual as well; its gradient is dy as the activation's slope left it."""
+    r = normal(2, 6, 7, 9, seed=4) * 3
+
+    def forward(x, w, *rest):
+        y = reference.forward(x, w, padding=((1, 1), (1, 1)), bias=rest[0] if bias else None) + rest[-1]
+        return {None: y, "relu": np.maximum(y, 0), "tanh": np.tanh(y)}[activation]
+
+    op = Conv(1, "same", activation=activation, algorithm={"forward": algorithm}, residual=True)
+    check_op(
+        op,
+        normal(2, 6, 7, 3),
+        normal(3, 3, 3, 9, seed=2),
+        *bias,
+        r,
+        reference=forward,
+        rtol=1e-4 if algorithm == "winograd" else 2e-5,
+    )
+
+
+def test_residual_of_one_channel_groups():
+    check_op(
+        Conv(1, "same", groups=5, activation="relu", residual=True),
+        normal(2, 6, 7, 5),
+        normal(3, 3, 1, 10, seed=2),
+        normal(2, 6, 7, 10, seed=4) * 3,
+        reference=lambda x, w, r: np.maximum(reference.forward(x, w, padding=((1, 1), (1, 1)), groups=5) + r, 0),
+    )
+
+
+@pytest.mark.parametrize("activation", [None, "relu"])
+def test_moments_are_those_of_the_sum(activation):
+    def forward(x, w, b, r):
+        y = reference.forward(x, w, padding=((1, 1), (1, 1)), bias=b) + r
+        y = y if activation is None else np.maximum(y, 0)
+        return y, np.stack([y.mean((0, 1, 2)), y.var((0, 1, 2))]).reshape(2, 1, 1, -1)
+
+    for algorithm in ("direct", "convgemm"):
+        check_op(
+            Conv(1, "same", activation=activation, algorithm={"forward": algorithm}, residual=True, moments=True),
+            normal(3, 9, 10, 5),
+            normal(3, 3, 5, 35, seed=2),
+            normal(35, seed=3),
+            normal(3, 9, 10, 35, seed=4) * 3,
+            reference=forward,
+        )
+
+
 def depthwise_reference(x, w):
     return reference.forward(x, w.reshape(*w.shape[:2], 1, -1), (1, 2), SIDES, groups=x.shape[3])
 
@@ -212,6 +263,12 @@ def test_workspace_of_variants_without_persistent_buffers_is_of_the_call():
         (Conv(), ((1, 4, 4, 3), (3, 3, 3)), "conv: w: expected four dimensions, known but for the batch"),
         (Conv(), ((1, 4, 4, 3), (3, 3, 3, 8), (7,)), r"conv: b: expected shape \(8,\) of float32, got \(7,\)"),
         (Conv(), ((1, 2, 2, 3), (3, 3, 3, 8)), "the output would be empty"),
+        (
+            Conv(residual=True),
+            ((2, 4, 4, 3), (3, 3, 3, 8), (8,), (1, 2, 2, 8)),
+            r"conv\+add: residual: expected shape \(2, 2, 2, 8\) of float32, got \(1, 2, 2, 8\) of float32",
+        ),
+        (Conv(residual=True), ((1, 4, 4, 3), (3, 3, 3, 8)), "expected inputs x, w and perhaps b and a residual, got 2"),
         (DepthwiseConv(), ((1, 4, 4, 3), (3, 3, 2, 8)), r"depthwiseconv: w: expected \(kh, kw, 3, multiplier\)"),
         (ConvTranspose(), ((1, 4, 4, 3), (3, 3, 3, 8)), r"convtranspose: w: expected \(kh, kw, filters, 3\)"),
         (

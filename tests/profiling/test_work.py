@@ -42,11 +42,21 @@ def test_convolutions_by_part():
     assert cost_of(first, "backward_bias").flops == 0
 
 
+def test_convolutions_that_add_read_an_image_more():
+    inputs = keras.Input((H, H, CI))
+    x = layers.Conv2D(CO, 3, padding="same")(inputs)
+    steps = steps_of(keras.Model(inputs, layers.Add()([x, layers.Conv2D(CO, 3, padding="same")(x)])))
+    (forward,), (backward,) = steps["conv+add", "forward"], steps["conv+add", "backward"]
+    assert bytes_of(forward, "forward") == Y + W2 + B + Y + Y
+    assert bytes_of(backward, "backward_bias") == Y + B
+    assert bytes_of(backward, "backward_weights") == Y + Y + W2
+
+
 def test_what_only_moves_bytes():
     inputs = keras.Input((H, H, CI))
     x = layers.Conv2D(CO, 3, padding="same", use_bias=False)(inputs)
     shortcut = layers.BatchNormalization()(x)
-    other = layers.Conv2D(CO, 3, padding="same", use_bias=False)(shortcut)
+    other = layers.Conv2D(CO, 3, padding="same", use_bias=False, activation="relu")(shortcut)
     x = layers.Add()([shortcut, other])
     steps = steps_of(keras.Model(inputs, x))
     (add,) = steps["add", "forward"]
