@@ -38,6 +38,7 @@ class SharedWire(Wire):
         # where another wire on the same rows has left off, when a model is trained again after another one
         self.started = self.read = int(memory.counters[rank, _READY])
         self._in_blocks = False
+        self._last: _SharedSum | None = None
         self._block = np.empty(min(_BLOCK, self.rows.shape[1]), self.rows.dtype)
 
     def begin(self, in_blocks: bool) -> Request:
@@ -50,7 +51,8 @@ class SharedWire(Wire):
         self._publish(_READY, self.started)
         if self._in_blocks and len(self.rows) <= _FEW:
             return Reached(self.counters, _READY, self.started)
-        return _SharedSum(self, part, self.started, copied=not self._in_blocks)
+        self._last = _SharedSum(self, part, self.started, not self._in_blocks, self._last)
+        return self._last
 
     def blocks(self, part: slice) -> Iterator[tuple[slice, np.ndarray | None]]:
         if not self._in_blocks:
@@ -105,9 +107,13 @@ class Reached:
 
 
 class _SharedSum:
-    """The number-th sum, under way: stages, each of which begins when all processes have come so far."""
+    """The number-th sum, under way: stages, each of which begins when all processes have come so far.
 
-    def __init__(self, wire: SharedWire, part: slice, number: int, copied: bool) -> None:
+    And when the sum before it has passed that stage: counters tell of all sums up to a number.
+    """
+
+    def __init__(self, wire: SharedWire, part: slice, number: int, copied: bool, before: _SharedSum | None) -> None:
+        self._before = before
         pieces = wire.pieces(part)
         self._stages: list[tuple[int, Callable[[], None]]] = [
             (_READY, lambda: wire.add_piece(pieces, number)),
@@ -118,6 +124,11 @@ class _SharedSum:
         self._reached = {counter: Reached(wire.counters, counter, number) for counter, _ in self._stages}
 
     def Test(self) -> bool:
-        while self._stages and self._reached[self._stages[0][0]].Test():
+        while self._stages and self._may_go_on() and self._reached[self._stages[0][0]].Test():
             self._stages.pop(0)[1]()
         return not self._stages
+
+    def _may_go_on(self) -> bool:
+        if self._before is not None and not self._before._stages:
+            self._before = None
+        return self._before is None or len(self._before._stages) < len(self._stages)
