@@ -7,6 +7,7 @@ network; a node of a plan may take longer.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from pydtconv.distribution.communicator import Communicator
 
@@ -15,13 +16,13 @@ _INTERVAL = 3e-3
 
 
 class Progress:
-    """A thread that looks into MPI now and then, between `begin` and `end`.
+    """A thread that looks at communication now and then, between `begin` and `end`.
 
-    It takes part in no communication, so it may run beside anything.  Without threads in MPI it does nothing.
+    look: called by it, beside whatever else this process does.  Without threads in MPI it does nothing.
     """
 
-    def __init__(self, communicator: Communicator) -> None:
-        self._comm = communicator.comm
+    def __init__(self, communicator: Communicator, look: Callable[[], None]) -> None:
+        self._look = look
         mpi = communicator.mpi
         self._possible = mpi.Query_thread() == mpi.THREAD_MULTIPLE
         self._thread: threading.Thread | None = None
@@ -41,4 +42,4 @@ class Progress:
 
     def _run(self) -> None:
         while not self._ended.wait(_INTERVAL):
-            self._comm.Iprobe()
+            self._look()

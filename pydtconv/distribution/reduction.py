@@ -1,12 +1,14 @@
 """The sum of all processes' gradients, bucket by bucket, while backward goes on.
 
 Gradients lie in one flat array in the order in which backward completes them.  A bucket is a slice of it; its reduction
-starts as soon as its last gradient is there, and is carried on between the nodes of the plan and, by a thread, within
-them.  The optimizer takes its step over a bucket when that has arrived, while later ones are still under way.
+starts when its last gradient is there and few others are under way, and is carried on between the nodes of the plan
+and, by a thread, within them.  The optimizer takes its step over a bucket when that has arrived, while later ones are
+still under way.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,16 +22,24 @@ from pydtconv.distribution.wires import Wire
 from pydtconv.graph.steps import Step
 from pydtconv.graph.store import ParameterStore
 
+#: reductions by messages that are under way together.  One alone leaves the link idle between its rounds; with more the
+#: ranks come to be in different rounds, where several send to one and the links of others are idle
+_AT_ONCE = 2
+
 
 @dataclass
 class Bucket:
-    """A slice of the flat array.  names: of its first and its last variable; missing: gradients still to come."""
+    """A slice of the flat array.  names: of its first and its last variable; missing: gradients still to come.
+
+    request: of its reduction, from when that has started until the sum is about to be read; done: whether it is there.
+    """
 
     part: slice
     names: tuple[str, str]
     variables: int
     missing: int = 0
     request: Request | None = None
+    done: bool = False
 
 
 def buckets_of(store: ParameterStore, nbytes: int) -> list[Bucket]:
@@ -60,18 +70,20 @@ class Reduction:
         self.communicator = communicator
         self.wire = wire
         self.overlap = overlap
-        self._progress = Progress(communicator)
+        self._progress = Progress(communicator, self._carry_on)
+        self._lock = threading.Lock()
         self.set_buckets(bucket_bytes)
         self.step = 0
         self.check = False
         self.broken: int | None = None
         self._counts = True
-        self._started = self._arrived = 0
         self._number_at = {store.slice_of(variable).start: i for i, variable in enumerate(store.variables)}
 
     def set_buckets(self, nbytes: int) -> int:
         """Cuts the flat array into buckets of this size; returns how many."""
         self.buckets = buckets_of(self.store, nbytes)
+        self._started = len(self.buckets)
+        self._under_way: list[Bucket] = []
         self._bucket_at: dict[int, Bucket] = {}
         index = 0
         for bucket in self.buckets:
@@ -89,15 +101,21 @@ class Reduction:
         self.step += 1
         self.broken = None
         self._counts = counts
-        self._started = self._arrived = 0
-        for bucket in self.buckets:
-            bucket.missing, bucket.request = bucket.variables, None
+        with self._lock:
+            self._started, self._under_way = 0, []
+            for bucket in self.buckets:
+                bucket.missing, bucket.request, bucket.done = bucket.variables, None, False
 
     def _finish_last(self, in_blocks: bool) -> None:
-        """Waits for what the step before has left: its gradients must not be written over while they are summed."""
+        """Waits for what the step before has left: its gradients must not be written over while they are summed.
+
+        After an error processes may differ in how many buckets they have started, but not in how many were complete.
+        """
+        with self._lock:
+            self._start_complete(len(self.buckets))
         for i, bucket in enumerate(self.buckets):
             if bucket.request is not None:
-                self.communicator.wait(bucket.request, self.told(i))
+                self.communicator.wait(_Arrival(self, bucket), self.told(i))
         free = self.wire.begin(in_blocks)
         if free is not None and not free.Test():
             self.communicator.wait(free, f"step {self.step}: the gradients, until all ranks have read them")
@@ -108,14 +126,11 @@ class Reduction:
 
     def after(self, index: int, step: Step) -> None:
         """Lets the reductions under way progress."""
-        if self._arrived == self._started:
+        if not self._under_way:
             return
         watch = self.communicator.watch
         watch.what = "the reduction of gradients during backward"
-        done = True
-        for bucket in self.buckets[self._arrived : self._started]:
-            done = bucket.request is not None and bucket.request.Test() and done
-            self._arrived += done
+        self._carry_on()
         watch.leave()
 
     def gradient_ready(self, part: slice) -> None:
@@ -123,7 +138,27 @@ class Reduction:
         if self.check and self._counts and self.broken is None and has_nonfinite(self.store.gradients[part]):
             self.broken = self._number_at[part.start]
         self._bucket_at[part.start].missing -= 1
-        while self.overlap and self._started < len(self.buckets) and not self.buckets[self._started].missing:
+        with self._lock:
+            self._start_complete(self._limit)
+
+    @property
+    def _limit(self) -> int:
+        return _AT_ONCE if self.wire.sends else len(self.buckets)
+
+    def _carry_on(self) -> None:
+        """Looks at what is under way, and starts what may follow."""
+        with self._lock:
+            for bucket in self._under_way:
+                assert bucket.request is not None
+                bucket.done = bucket.request.Test()
+            self._under_way = [bucket for bucket in self._under_way if not bucket.done]
+            self._start_complete(self._limit)
+
+    def _start_complete(self, limit: int) -> None:
+        """Starts complete buckets while fewer than so many are under way."""
+        while self.overlap and self._started < len(self.buckets) and len(self._under_way) < limit:
+            if self.buckets[self._started].missing:
+                break
             if self.wire.sends:
                 self._progress.begin()
             self._start()
@@ -135,21 +170,20 @@ class Reduction:
             gradients[bucket.part].fill(0)
         request = self.wire.start(gradients, bucket.part)
         bucket.request = self.communicator.observed(request, self.told(self._started))
+        self._under_way.append(bucket)
         self._started += 1
 
     # --- after backward --------------------------------------------------------------------------------------------
     def arrivals(self) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Slices in their order, each when its sum is there: with the sum, or None where it lies in the store."""
-        while self.overlap and self._started < len(self.buckets):
-            self._start()
+        for bucket in self.buckets:
+            bucket.missing = 0
         try:
             for i, bucket in enumerate(self.buckets):
-                if bucket.request is None:
+                if not self.overlap:
                     self._start()
-                assert bucket.request is not None
-                self.communicator.wait(bucket.request, self.told(i))
+                self.communicator.wait(_Arrival(self, bucket), self.told(i))
                 bucket.request = None
-                self._arrived = max(self._arrived, i + 1)
                 yield from self.wire.blocks(bucket.part)
         finally:
             self.stop()
@@ -162,6 +196,17 @@ class Reduction:
         """A bucket in words."""
         first, last = self.buckets[index].names
         return f"step {self.step}: bucket {index + 1} of {len(self.buckets)} of the gradients ({first} to {last})"
+
+
+class _Arrival:
+    """Done when a bucket is; until then those that follow are carried on, too."""
+
+    def __init__(self, reduction: Reduction, bucket: Bucket) -> None:
+        self.reduction, self.bucket = reduction, bucket
+
+    def Test(self) -> bool:
+        self.reduction._carry_on()
+        return self.bucket.done
 
 
 class Averages:

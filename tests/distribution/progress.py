@@ -1,33 +1,119 @@
-"""A sum of large arrays arrives while no rank does anything for it but the progress thread."""
+"""Sums of large arrays arrive while no rank does anything for them but the progress thread: progress.py WHAT."""
 
+import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 
 from pydtconv.distribution.communicator import Communicator
 from pydtconv.distribution.launch import world
 from pydtconv.distribution.progress import Progress
+from pydtconv.distribution.reduction import Reduction
 from pydtconv.distribution.watch import Watch
+from pydtconv.distribution.wires import PlainWire
+
+COUNT, LENGTH = 7, 1 << 19
 
 
-def main():
-    here = world()
-    communicator = Communicator(here.comm, here.mpi, Watch(here))
-    progress = Progress(communicator)
+def arrives(array, value):
+    end = time.monotonic() + 30
+    while not (array == value).all():
+        assert time.monotonic() < end, "nothing has arrived"
+        time.sleep(0.01)
+
+
+def one(here, communicator):
+    progress = Progress(communicator, lambda: here.comm.Iprobe())
     progress.end()  # which has not begun
     for step in (1, 2):
         array = np.full(4 << 20, step, "float32")
         request = here.comm.Iallreduce(here.mpi.IN_PLACE, array)
         progress.begin()
         progress.begin()  # goes on
-        end = time.monotonic() + 30
-        while not (array == step * here.size).all():
-            assert time.monotonic() < end, "nothing has arrived"
-            time.sleep(0.01)
+        arrives(array, step * here.size)
         progress.end()
         communicator.wait(request, "the sum")
+
+
+class Counting(PlainWire):
+    """Counts the sums that are under way."""
+
+    def __init__(self, communicator):
+        super().__init__(communicator)
+        self.now = self.most = 0
+
+    def start(self, gradients, part):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        request, wire = super().start(gradients, part), self
+
+        class Request:
+            done = False
+
+            def Test(self):
+                if not self.done and request.Test():
+                    self.done = True
+                    wire.now -= 1
+                return self.done
+
+        return Request()
+
+
+def reduction_of(communicator):
+    """Of gradients of COUNT variables, a bucket each; and what numbers of sums under way are seen."""
+    variables = [SimpleNamespace(path=f"variable {i}", number=i) for i in range(COUNT)]
+    store = SimpleNamespace(
+        variables=variables,
+        size=COUNT * LENGTH,
+        gradients=np.zeros(COUNT * LENGTH, "float32"),
+        slice_of=lambda variable: slice(variable.number * LENGTH, (variable.number + 1) * LENGTH),
+    )
+    wire = Counting(communicator)
+    return Reduction(store, communicator, wire, LENGTH * 4), wire
+
+
+def complete(reduction, count=COUNT):
+    for variable in reduction.store.variables[:count]:
+        reduction.gradient_ready(reduction.store.slice_of(variable))
+
+
+def many(here, communicator):
+    """More of them than may be under way together."""
+    reduction, wire = reduction_of(communicator)
+    for step in (1, 2):
+        reduction.begin(True)
+        reduction.store.gradients[:] = step
+        complete(reduction)
+        arrives(reduction.store.gradients, step * here.size)
+        assert wire.most == 2
+        assert len(list(reduction.arrivals())) == COUNT
+
+
+def left(here, communicator):
+    """A step that ends early, with more sums started on one rank than on the others, and then a whole one."""
+    reduction, _ = reduction_of(communicator)
+    reduction.begin(True)
+    reduction.store.gradients[:] = 1
+    complete(reduction, COUNT - 2)
+    if here.rank == 0:
+        time.sleep(0.3)
+    reduction.stop()
+    reduction.begin(True)
+    assert (reduction.store.gradients[: (COUNT - 2) * LENGTH] == here.size).all()
+    assert (reduction.store.gradients[(COUNT - 2) * LENGTH :] == 1).all()
+    reduction.store.gradients[:] = 2
+    complete(reduction)
+    for part, total in reduction.arrivals():
+        assert total is None
+        assert (reduction.store.gradients[part] == 2 * here.size).all()
+
+
+def main(what):
+    here = world()
+    {"one": one, "many": many, "left": left}[what](here, Communicator(here.comm, here.mpi, Watch(here)))
     print(f"rank {here.rank}: arrived")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

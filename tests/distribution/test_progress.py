@@ -1,10 +1,19 @@
 """Communication goes on while ranks compute."""
 
+import pytest
+
 from tests.distribution.ranks import needs_mpi, run_well
 
 pytestmark = needs_mpi
 
 
-def test_sums_arrive_without_a_call_of_mpi_by_the_ranks():
-    done = run_well(2, "progress.py")
+@pytest.mark.parametrize("what", ["one", "many"])
+def test_sums_arrive_without_a_call_of_mpi_by_the_ranks(what):
+    done = run_well(2, "progress.py", what)
     assert done.stdout.count("arrived") == 2
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_step_after_one_that_ended_early(ranks):
+    done = run_well(ranks, "progress.py", "left", PYDTCONV_STALL_TIMEOUT=20)
+    assert done.stdout.count("arrived") == ranks
