@@ -30,6 +30,10 @@ _NEEDED = ("ip", "nsenter", "setpriv", "unshare")
 _TIED = ("setpriv", "--pdeathsig", "KILL")
 #: lets MPICH use TCP alone
 _TCP = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0", "MPIR_CVAR_NOLOCAL": "1"}
+#: of each host's TCP.  What a connection may leave in its device is as little as a real one's queue limits allow it:
+#: behind megabytes of data acknowledgements come so late that the two directions of a link take turns
+#: (M. Heusse et al., "Two-way TCP connections: old problem, new insight", SIGCOMM CCR 41(2), 2011)
+_SETTINGS = {"tcp_congestion_control": "reno", "tcp_limit_output_bytes": "131072"}
 
 
 def missing() -> str | None:
@@ -84,7 +88,8 @@ class Hosts:
         for i, pid in enumerate(pids):
             _run([*_entered(pid), "ip", "address", "add", f"10.0.0.{i + 1}/24", "dev", "eth0"])
             _run([*_entered(pid), "ip", "link", "set", "eth0", "up"])
-            _run([*_entered(pid), "sh", "-c", "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"])
+            for name, value in _SETTINGS.items():
+                _run([*_entered(pid), "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{name}"])
 
     def _end(self) -> None:
         for process in self.processes:
