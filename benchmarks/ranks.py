@@ -1,15 +1,18 @@
 """Two ranks of one thread beside one rank of two: `python -m benchmarks.ranks`.
 
 Both train the same network on the same global batch of random images by SGD with momentum in float32, on as many cores,
-in fresh processes that take turns.  images/s is of the median step over all rounds, the ratio that of the ranks over
-the threads.  The rest splits a step of the first rank, in milliseconds: what the plan computes, the optimizer (one
-process applies gradients within backward, which is the same kind of work), waiting for other ranks, and what is left,
-in which communication proceeds.  A CSV file and a picture go to benchmarks/results/.
+in fresh processes; in each round both have a turn, and the one that was second is first in the next.  images/s is of
+the median step over all rounds, the ratio that of the ranks over the threads; lowest, highest: the ratio within a
+round.  MiB are the peaks of all ranks added, in which memory that they share counts several times.  The rest splits a
+step of the first rank, in further steps that are profiled: what the plan computes, the optimizer (one process applies
+gradients within backward, which is the same kind of work), waiting for other ranks, and what is left, in which
+communication proceeds.  A CSV file and a picture go to benchmarks/results/.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -46,8 +49,9 @@ def measured(case: Case, steps: int, options: dict[str, Any]) -> Result | None:
         model.train_on_batch(x, y)
         seconds.append(time.perf_counter() - start)
     peak = memory.peak()
-    with Profiler(model, steps=steps, skip=0) as profiler:
-        for _ in range(steps):
+    profiled = -(-steps // 2)
+    with Profiler(model, steps=profiled, skip=0) as profiler:
+        for _ in range(profiled):
             model.train_on_batch(x, y)
     peaks = replica.current().collected(peak, "the memory of all ranks")
     if not replica.current().is_main:
@@ -89,22 +93,26 @@ def launcher() -> str:
 
 
 def row(case: Case, options: argparse.Namespace) -> dict[str, object]:
-    sides: dict[str, list[Result]] = {"threads": [], "ranks": []}
     cores = options.cores
-    for _ in range(options.rounds):
-        sides["threads"].append(run(case, 1, cores, options))
-        sides["ranks"].append(run(case, cores, 1, options))
-    found: dict[str, object] = {"network": case.network, "images": case.size, "batch": case.batch}
-    rates = {}
-    for side, results in sides.items():
-        rates[side] = case.batch / statistics.median(second for result in results for second in result["seconds"])
-    one, many = f"1x{cores}", f"{cores}x1"
-    found |= {f"{one} images/s": rates["threads"], f"{many} images/s": rates["ranks"]}
-    found["ratio"] = rates["ranks"] / rates["threads"]
-    for side, name in (("threads", one), ("ranks", many)):
-        parts = SPLIT if side == "ranks" else ("compute", "optimizer", "rest")
-        found |= {f"{name} {part}": statistics.median(r[part] for r in sides[side]) for part in parts}
-        found[f"{name} MiB"] = statistics.median(r["MiB"] for r in sides[side])
+    shapes = {f"1x{cores}": (1, cores), f"{cores}x1": (cores, 1)}
+    results: dict[str, list[Result]] = {side: [] for side in shapes}
+    for turn in range(options.rounds):
+        for side in list(shapes)[:: -1 if turn % 2 else 1]:
+            results[side].append(run(case, *shapes[side], options))
+    return {"network": case.network, "images": case.size, "batch": case.batch} | figures(case.batch, results)
+
+
+def figures(batch: int, results: dict[str, list[Result]]) -> dict[str, object]:
+    """The columns of a row; results of both sides, by rounds: first those of the threads, then those of the ranks."""
+    steps = {side: [result["seconds"] for result in found] for side, found in results.items()}
+    rates = {side: batch / statistics.median(itertools.chain(*rounds)) for side, rounds in steps.items()}
+    threads, ranks = results
+    rounds = [statistics.median(a) / statistics.median(b) for a, b in zip(*steps.values(), strict=True)]
+    found: dict[str, object] = {f"{side} images/s": rate for side, rate in rates.items()}
+    found |= {"ratio": rates[ranks] / rates[threads], "lowest": min(rounds), "highest": max(rounds)}
+    for side, parts in ((threads, ("compute", "optimizer", "rest")), (ranks, SPLIT)):
+        found |= {f"{side} {part} ms": statistics.median(r[part] for r in results[side]) for part in parts}
+        found[f"{side} MiB"] = statistics.median(r["MiB"] for r in results[side])
     return found
 
 
@@ -114,8 +122,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=32, help="rows and columns of an image (default: 32)")
     parser.add_argument("--batch", type=int, help="images of a step of all ranks (default: 64, large images fewer)")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="ranks, threads of one rank")
-    parser.add_argument("--rounds", type=int, default=3, help="processes of each side (default: 3)")
-    parser.add_argument("--steps", type=int, default=10, help="timed steps of a process (default: 10)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default: 3)")
+    parser.add_argument("--steps", type=int, default=6, help="timed steps of a process (default: 6)")
     parser.add_argument("--bucket-size", type=float, help="MiB of a bucket (default: as everywhere)")
     parser.add_argument("--blocking", action="store_true", help="reduce after backward, not during it")
     parser.add_argument("--wire", choices=("float32", "bfloat16"), help="numbers in which gradients travel")

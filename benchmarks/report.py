@@ -168,7 +168,7 @@ def plot_bars(
         axes.bar([x + (i - (len(series) - 1) / 2) * width for x in range(len(labels))], values, width, label=label)
     if top is not None:
         axes.axhline(top, color="black", linestyle="--", linewidth=1, label=top_label)
-        axes.set_ylim(0, top * 1.08)
+        axes.set_ylim(0, 1.08 * max(top, *(value for values in series.values() for value in values)))
     axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right", fontsize=8)
     axes.set_ylabel(ylabel)
     axes.set_title(title)
