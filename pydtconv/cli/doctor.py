@@ -1,7 +1,7 @@
 """Shows what pydtconv found on this machine: CPU, micro-kernels and their speed, threads, BLIS, MPI, OpenMP, data sets.
 
 The speeds are measured now, within a second or two; other work on the machine makes them smaller.
-Under mpiexec it shows the ranks too, with their hosts, cores and threads.
+Under mpiexec it shows the ranks too, with their hosts, cores and threads, and which way their gradients go.
 The exit status is 1 where something should be mended; the last lines then say what.
 """
 
@@ -78,7 +78,9 @@ def _ranks() -> tuple[list[Line], list[str], bool]:
         return [], [str(error)], rank == 0
     here = world()
     found = ranks.placements(here, config.num_threads())
-    return list(ranks.lines(here, found)), list(ranks.problems(found)), here.rank == 0
+    way, problem = ranks.way_of_gradients(here)
+    problems = [*ranks.problems(found), *([problem] if problem else [])]
+    return [*ranks.lines(here, found), ("gradients", way)], problems, here.rank == 0
 
 
 def report(measure: bool = True) -> Iterator[Line]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from pydtconv.distribution.communicator import Communicator
 from pydtconv.distribution.launch import World, library
+from pydtconv.distribution.shared_memory import FOLDER, NotSharedError, SeveralHostsError, shared_rows
+from pydtconv.distribution.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,21 @@ def problems(found: Sequence[Placement]) -> Iterator[str]:
                     f"{host}: rank {place.rank} has {place.threads} threads and is bound to {len(place.cores)} of "
                     f"{len(cores)} cores: bind it to more"
                 )
+
+
+def way_of_gradients(world: World) -> tuple[str, str | None]:
+    """How the gradients of all ranks, which all call this, come together; and what should be mended of it, if anything.
+
+    It tries with one number; a model's gradients take their bytes times the ranks.
+    """
+    try:
+        shared_rows(Communicator(world.comm, world.mpi, Watch(world)), 1, "float32")
+    except SeveralHostsError as reason:
+        return f"sent as messages: {reason}", None
+    except NotSharedError as reason:
+        return f"sent as messages: {reason}", f"{reason}: gradients are sent as messages, which is slower on one host"
+    free = shutil.disk_usage(FOLDER).free >> 20
+    return f"in memory that all ranks see ({FOLDER}, {free} MiB free), as far as those of all ranks fit there", None
 
 
 def _ranges(cores: frozenset[int]) -> str:

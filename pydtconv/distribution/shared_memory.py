@@ -11,7 +11,8 @@ import numpy as np
 
 from pydtconv.distribution.communicator import Communicator
 
-_FOLDER = Path("/dev/shm")
+FOLDER = Path("/dev/shm")
+_WHAT = "shared memory"
 #: a process's counters lie in a cache line of their own
 _COUNTERS = 8
 
@@ -31,21 +32,61 @@ class SharedRows:
         self.rows = rows.view(dtype)[:, :size]
 
 
-def shared_rows(communicator: Communicator, size: int, dtype: str) -> SharedRows | None:
-    """Rows of so many elements, which every process must ask for; None in all of them where one cannot have them.
+class NotSharedError(Exception):
+    """Why processes have no memory that all of them see."""
 
-    So it is where MPI tells of more than one host, where there is no /dev/shm, and where that is full.
+
+class SeveralHostsError(NotSharedError):
+    """MPI does not tell that all processes run on one host."""
+
+
+def shared_rows(communicator: Communicator, size: int, dtype: str) -> SharedRows:
+    """Rows of so many elements, which every process must ask for.
+
+    Raises NotSharedError in all of them where one cannot have them: SeveralHostsError where MPI does not tell that they
+    run on one host; otherwise with the system's reason, such as that /dev/shm is full.
     """
     if not _on_one_host(communicator):
-        return None
-    what = "shared memory"
-    name = _created(communicator.size) if communicator.rank == 0 else None
-    name = communicator.broadcast_object(name, what)
-    file = None if name is None else _opened(name, communicator, _row_bytes(size, dtype))
-    everywhere = communicator.gather([file is not None], what).all()
-    if name is not None and communicator.rank == 0:
-        Path(name).unlink()
-    return SharedRows(file, communicator.size, size, dtype) if everywhere and file is not None else None
+        raise SeveralHostsError("MPI does not tell that all ranks run on one host")
+    rank, processes = communicator.rank, communicator.size
+    name, number, file = "", None, None
+    failure: OSError | None = None
+    try:
+        try:
+            name = _created(processes) if rank == 0 else ""
+        except OSError as error:
+            failure = error
+        _agree(failure, communicator)
+        name = communicator.broadcast_object(name, _WHAT)
+        try:
+            number = os.open(name, os.O_RDWR)
+            # a row that its process adds is near to it, if memory has places nearer and farther
+            row = _row_bytes(size, dtype)
+            os.posix_fallocate(number, _header_bytes(processes) + rank * row, row)
+        except OSError as error:
+            failure = error
+        _agree(failure, communicator)  # all rows are there before the file is mapped
+        try:
+            file = mmap.mmap(number or 0, _header_bytes(processes) + processes * row)
+        except OSError as error:
+            failure = error
+        _agree(failure, communicator)
+    finally:
+        if number is not None:
+            os.close(number)
+        if rank == 0 and name:
+            Path(name).unlink()
+    assert file is not None
+    return SharedRows(file, processes, size, dtype)
+
+
+def _agree(failure: OSError | None, communicator: Communicator) -> None:
+    """Raises NotSharedError in all processes, with the reason of the first one that has failed."""
+    failed = communicator.gather([failure is not None], _WHAT)[:, 0]
+    if failed.any():
+        first = int(failed.argmax())
+        reason = communicator.broadcast_object(failure and failure.strerror, _WHAT, first)
+        raise NotSharedError(f"{FOLDER} on rank {first}: {reason}")
 
 
 def _on_one_host(communicator: Communicator) -> bool:
@@ -55,48 +96,17 @@ def _on_one_host(communicator: Communicator) -> bool:
     return bool(communicator.gather([alone], "the hosts of all ranks").all())
 
 
-def _created(processes: int) -> str | None:
-    """The name of a new file that holds the counters."""
-    try:
-        number, name = tempfile.mkstemp(prefix="pydtconv-", dir=_FOLDER)
-    except OSError:
-        return None
+def _created(processes: int) -> str:
+    """The name of a new file that holds the counters.  Raises OSError."""
+    number, name = tempfile.mkstemp(prefix="pydtconv-", dir=FOLDER)
     try:
         os.posix_fallocate(number, 0, _header_bytes(processes))
     except OSError:
         Path(name).unlink()
-        return None
+        raise
     finally:
         os.close(number)
     return name
-
-
-def _opened(name: str, communicator: Communicator, row_bytes: int) -> mmap.mmap | None:
-    """The file, to which this process has added its row: memory near to it, if it has places nearer and farther."""
-    header = _header_bytes(communicator.size)
-    try:
-        number = os.open(name, os.O_RDWR)
-    except OSError:
-        number = None
-    try:
-        if number is not None:
-            os.posix_fallocate(number, header + communicator.rank * row_bytes, row_bytes)
-    except OSError:
-        if number is not None:
-            os.close(number)
-        number = None
-    # all rows are there before the file is mapped
-    if not communicator.gather([number is not None], "shared memory").all():
-        if number is not None:
-            os.close(number)
-        return None
-    assert number is not None
-    try:
-        return mmap.mmap(number, header + communicator.size * row_bytes)
-    except OSError:
-        return None
-    finally:
-        os.close(number)
 
 
 def _header_bytes(processes: int) -> int:

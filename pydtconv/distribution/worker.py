@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,13 +18,11 @@ from pydtconv.distribution.files import Files
 from pydtconv.distribution.launch import World
 from pydtconv.distribution.options import Options
 from pydtconv.distribution.reduction import Averages, Reduction
-from pydtconv.distribution.shared_memory import SharedRows, shared_rows
-from pydtconv.distribution.shared_wire import SharedWire
 from pydtconv.distribution.synchronizer import Synchronizer
 from pydtconv.distribution.totals import MetricTotals
 from pydtconv.distribution.tuning import BucketTuning
 from pydtconv.distribution.watch import Watch
-from pydtconv.distribution.wires import Bfloat16Wire, PlainWire, Wire
+from pydtconv.distribution.wire_choice import WireChoice
 from pydtconv.replica import Replica
 from pydtconv.utils import random
 
@@ -52,7 +49,7 @@ class Worker(Replica):
         self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
         self.files = Files(world, watch)
         self._prepared: dict[int, Any] = {}
-        self._shared: WeakKeyDictionary[Any, SharedRows | None] = WeakKeyDictionary()
+        self._wires = WireChoice(world, options, self.small, self.large)
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
         self._tuning: BucketTuning | None = None
@@ -122,26 +119,12 @@ class Worker(Replica):
 
     def _new_reduction(self, memory: Any) -> Reduction:
         options = self.options
-        wire = self._wire(memory)
+        wire = self._wires.of(memory)
         reduction = Reduction(memory.store, self.large, wire, options.bucket_bytes, options.overlap)
         reduction.check = options.check_gradients
         if options.bucket_size == "tune":
             self._tuning = BucketTuning(reduction.set_buckets, self._slowest)
         return reduction
-
-    def _wire(self, memory: Any) -> Wire:
-        """How gradients are summed; in shared memory they lie there from now on."""
-        store = memory.store
-        if self.options.wire == "bfloat16":
-            return Bfloat16Wire(self.large, Communicator(self.world.comm, self.world.mpi, self.small.watch))
-        if self.options.shared_memory and store not in self._shared:
-            self._shared[store] = shared_rows(self.small, store.size, store.dtype)
-        shared = self._shared.get(store)
-        if shared is None:
-            return PlainWire(self.large)
-        store.gradients = shared.rows[self.rank]
-        memory.generation += 1
-        return SharedWire(shared, self.rank)
 
     def _slowest(self, times: np.ndarray) -> np.ndarray:
         return self.small.gather(times, "the times of all ranks").max(0)

@@ -12,6 +12,29 @@ def test_ranks_and_threads():
     assert done.stdout.count("rank 1: 1 thread on cores") == 1
 
 
+def test_gradients_in_shared_memory():
+    done = run(2, "-m", "pydtconv", "doctor", "--quick")
+    assert done.stdout.count("gradients     in memory that all ranks see (/dev/shm, ") == 1
+
+
+def test_gradients_of_several_hosts():
+    done = run(2, "-m", "pydtconv", "doctor", "--quick", MPIR_CVAR_NOLOCAL=1)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("gradients     sent as messages: MPI does not tell that all ranks run on one host") == 1
+
+
+def test_no_room_for_gradients():
+    program = (
+        "import resource, sys; from mpi4py import MPI; from pydtconv.cli import main;"
+        "MPI.COMM_WORLD.rank == 1 and resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY));"
+        "sys.exit(main(['doctor', '--quick']))"
+    )
+    done = run(2, "-c", program)
+    assert done.returncode != 0, done.stdout
+    assert done.stdout.count("gradients     sent as messages: /dev/shm on rank 1: File too large") == 1
+    assert done.stdout.count("to mend       /dev/shm on rank 1: File too large: gradients are sent") == 1
+
+
 def test_too_many_threads():
     done = run(2, "-m", "pydtconv", "doctor", "--quick", OMP_NUM_THREADS=1000)
     assert done.returncode != 0

@@ -16,7 +16,13 @@ def test_none_where_mpi_tells_of_several_hosts():
     assert "[False, False]" in run_well(2, "shared.py", "rows", MPIR_CVAR_NOLOCAL=1).stdout
 
 
+def test_no_room_on_one_rank():
+    told = run_well(3, "shared.py", "no_room").stdout
+    assert "[1, 0, 0]" in told
+    assert "gradients are sent as messages, which is slower on one host: /dev/shm on rank 1: File too large" in told
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("what", ["after_an_error", "turns"])
+@pytest.mark.parametrize("what", [("after_an_error",), ("after_an_error", "sending"), ("turns",)], ids="-".join)
 def test_training(what, ranks):
-    assert "equal" in run_well(ranks, "shared.py", what).stdout
+    assert "equal" in run_well(ranks, "shared.py", *what).stdout

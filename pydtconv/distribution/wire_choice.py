@@ -1,0 +1,58 @@
+"""Which wire the gradients of a model take."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.launch import World
+from pydtconv.distribution.options import Options
+from pydtconv.distribution.shared_memory import NotSharedError, SeveralHostsError, SharedRows, shared_rows
+from pydtconv.distribution.shared_wire import SharedWire
+from pydtconv.distribution.wires import Bfloat16Wire, PlainWire, Wire
+
+
+class WireChoice:
+    """Memory that all processes see where it can be had and the options allow it, otherwise messages.
+
+    small, large: communicators, of which messages of gradients take the latter.
+    """
+
+    def __init__(self, world: World, options: Options, small: Communicator, large: Communicator) -> None:
+        self.world = world
+        self.options = options
+        self.small, self.large = small, large
+        self._shared: WeakKeyDictionary[Any, SharedRows | None] = WeakKeyDictionary()
+        self._told = False
+
+    def of(self, memory: Any) -> Wire:
+        """For the gradients of a plan's memory; where they are shared they lie there from now on.
+
+        Warns once, on rank 0, where all processes run on one host and cannot share them.
+        """
+        store = memory.store
+        if self.options.wire == "bfloat16":
+            return Bfloat16Wire(self.large, Communicator(self.world.comm, self.world.mpi, self.small.watch))
+        if self.options.shared_memory and store not in self._shared:
+            self._shared[store] = self._rows(store)
+        shared = self._shared.get(store)
+        if shared is None:
+            return PlainWire(self.large)
+        store.gradients = shared.rows[self.world.rank]
+        memory.generation += 1
+        return SharedWire(shared, self.world.rank)
+
+    def _rows(self, store: Any) -> SharedRows | None:
+        try:
+            return shared_rows(self.small, store.size, store.dtype)
+        except SeveralHostsError:
+            return None
+        except NotSharedError as error:
+            if self.world.rank == 0 and not self._told:
+                needed = f"{store.gradients.nbytes * self.world.size / 2**20:.1f} MiB are needed there"
+                told = f"gradients are sent as messages, which is slower on one host: {error}; {needed}"
+                warnings.warn(told, UserWarning, stacklevel=2)
+            self._told = True
+            return None
