@@ -128,7 +128,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--blocking", action="store_true", help="reduce after backward, not during it")
     parser.add_argument("--wire", choices=("float32", "bfloat16"), help="numbers in which gradients travel")
     parser.add_argument("--name", default="ranks", help="of the files in benchmarks/results/")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.cores < 2 or options.rounds < 1:
+        parser.error(f"--cores, --rounds: expected 2 or more and 1 or more, got {options.cores} and {options.rounds}")
+    return options
 
 
 def main() -> None:
