@@ -66,7 +66,7 @@ def test_the_first_of_equal_maxima_gets_the_gradient():
 
 def check_op_without_differences(op, x):
     """dx for dy = 1."""
-    from tests.ops.harness import Options, run_op
+    from tests.ops.runner import Options, run_op
 
     ones = np.ones(op.infer(Spec(x.shape, "float64")).shape)
     return run_op(op, [x], [ones], [True], Options()).dx[0]

@@ -5,7 +5,8 @@ import pytest
 
 from pydtconv.ops.base import RunState
 from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip
-from tests.ops.harness import Options, check_op, normal, run_op
+from tests.ops.harness import check_op, normal
+from tests.ops.runner import Options, run_op
 
 OPS = {
     "dropout": Dropout(0.4),

@@ -1,0 +1,95 @@
+"""What BackupAndRestore writes, refuses to read, and leaves behind."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import callbacks, layers, utils
+from pydtconv.checkpoints import CheckpointError, Checkpoints
+from tests.callbacks.resuming import Break, Broken, X, Y, fit, network, state_of
+from tests.disks import file_size_limit
+
+
+def test_another_model_or_optimizer_or_batch_size_is_refused(tmp_path):
+    with pytest.raises(Broken):
+        fit(network(), tmp_path, Break(1, 4))
+    other = pydtconv.Sequential([layers.Input((8, 8, 3)), layers.Flatten(), layers.Dense(4, "softmax")])
+    other.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    before = other.get_weights()
+    with pytest.raises(CheckpointError, match=r"model 'sequential.*': expected 2 variables, found 8"):
+        fit(other, tmp_path)
+    assert all(map(np.array_equal, before, other.get_weights()))
+    with pytest.raises(CheckpointError, match="expected the state of the optimizer SGD, found that of Adam"):
+        fit(network("sgd"), tmp_path)
+    with pytest.raises(CheckpointError, match="expected the metrics"):
+        fit(network(metrics=["mse"]), tmp_path)
+    model = network()
+    before = model.get_weights()
+    with pytest.raises(ValueError, match="batch_size: expected 10, as in the epoch that is to be gone on with, got 15"):
+        fit(model, tmp_path, batch_size=15)
+    assert all(map(np.array_equal, before, model.get_weights()))
+
+
+def test_a_torn_checkpoint_is_passed_over(tmp_path):
+    utils.set_random_seed(1)
+    whole = network()
+    expected = state_of(whole, fit(whole, tmp_path / "whole"))
+    folder = Checkpoints(tmp_path / "kept", keep=3)
+    utils.set_random_seed(1)
+    with pytest.raises(Broken):
+        fit(network(), folder, Break(2, 2))
+    torn = folder.paths[0]
+    torn.write_bytes(torn.read_bytes()[:-100])
+    resumed = network()
+    with pytest.warns(UserWarning, match="checkpoint refused, the one before is used"):
+        history = fit(resumed, folder)
+    assert state_of(resumed, history) == expected
+
+
+def test_a_full_disk_warns_and_training_goes_on(tmp_path):
+    with pytest.raises(Broken):
+        fit(network(), tmp_path / "backup", Break(1, 0), save_freq="epoch")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "backup").iterdir()}
+    left = {}
+
+    class Look(callbacks.Callback):
+        runs_last = True
+
+        def on_epoch_end(self, epoch, logs=None):
+            left.update({path.name: path.read_bytes() for path in (tmp_path / "backup").iterdir()})
+
+    best = callbacks.ModelCheckpoint(tmp_path / "a.weights.h5", save_weights_only=True)
+    with file_size_limit(4096), pytest.warns(UserWarning, match="NOT WRITTEN, training goes on") as warned:
+        history = fit(network(), tmp_path / "backup", best, Look(), save_freq="epoch")
+    assert history.epoch == [0, 1, 2]
+    assert left == before
+    told = [str(warning.message) for warning in warned]
+    assert len(told) == 4
+    assert {text.split(",")[0] for text in told} == {"BackupAndRestore", "ModelCheckpoint"}
+    assert all("File too large" in text and str(tmp_path) in text for text in told)
+    assert not (tmp_path / "a.weights.h5").exists()
+
+
+def test_nothing_is_written_when_the_loss_is_not_finite(tmp_path):
+    with pytest.warns(UserWarning, match="nothing is written: the loss is nan"):
+        fit(network(), tmp_path, data=(X * np.nan, Y), save_freq="epoch")
+    assert not list(tmp_path.glob("*.npz"))
+
+
+def test_files_kept_and_deleted(tmp_path):
+    def kept(folder, **arguments):
+        network().fit(X, Y, epochs=4, verbose=0, callbacks=[callbacks.BackupAndRestore(folder, **arguments)])
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else None
+
+    assert kept(tmp_path / "a") is None
+    assert kept(tmp_path / "b", delete_checkpoint=False) == ["checkpoint-000004.npz"]
+    double = kept(tmp_path / "c", delete_checkpoint=False, double_checkpoint=True)
+    assert double == ["checkpoint-000003.npz", "checkpoint-000004.npz"]
+
+
+@pytest.mark.parametrize("save_freq", ["batch", 0, -1, True, 1.5, None])
+def test_wrong_arguments(save_freq, tmp_path):
+    with pytest.raises(ValueError, match="expected save_freq 'epoch' or a number of batches"):
+        callbacks.BackupAndRestore(tmp_path, save_freq=save_freq)
+    with pytest.raises(ValueError, match="expected backup_dir to be the name of a folder"):
+        callbacks.BackupAndRestore("")
