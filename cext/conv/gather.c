@@ -11,10 +11,16 @@ size_t DT(gather_sums_bytes)(int64_t width) {
     return 3 * dtconv_round((size_t)width * sizeof(real)) + 2 * dtconv_round((size_t)width * sizeof(double));
 }
 
-DT(gather_parts) DT(gather_parts_on)(void *memory, int64_t parts, int64_t channels) {
+DT(gather_parts)
+DT(gather_parts_on)(void *memory, int64_t parts, int64_t channels, const DT(conv_args) * args, int backward_data) {
     char *place = memory;
-    return (DT(gather_parts)){channels, parts, (int64_t *)place,
-                              (double *)(place + dtconv_round((size_t)parts * sizeof(int64_t)))};
+    return (DT(gather_parts)){.wanted = backward_data ? args->slopes.sum != NULL : args->mean != NULL,
+                              .channels = channels,
+                              .parts = parts,
+                              .pixels = (int64_t *)place,
+                              .sums = (double *)(place + dtconv_round((size_t)parts * sizeof(int64_t))),
+                              .args = args,
+                              .slopes = backward_data && args->slopes.sum ? &args->slopes : NULL};
 }
 
 DT(gather_sums) DT(gather_sums_on)(void *memory, int64_t width) {
@@ -36,7 +42,7 @@ void DT(gather_begin)(DT(gather_sums) * s) {
     memset(s->seconds, 0, (size_t)s->width * sizeof(double));
 }
 
-void DT(gather_flush)(DT(gather_sums) * s) {
+static void flush(DT(gather_sums) * s) {
     for (int64_t j = 0; j < s->width; j++) {
         s->firsts[j] += (double)s->first[j];
         s->seconds[j] += (double)s->second[j];
@@ -45,8 +51,35 @@ void DT(gather_flush)(DT(gather_sums) * s) {
     s->pending = 0;
 }
 
+void DT(gather_add)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t count, real *const *pixels,
+                    const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
+    if (parts->slopes)
+        DT(slopes_add)(s, parts->slopes, count, pixels, x, channel, n, offset + channel, column);
+    else
+        DT(moments_add)(s, count, pixels, channel, n, column);
+}
+
 void DT(gather_count)(DT(gather_sums) * s, int64_t count) {
     s->pixels += count;
     s->pending += count;
-    if (s->pending >= BLOCK) DT(gather_flush)(s);
+    if (s->pending >= BLOCK) flush(s);
+}
+
+void DT(gather_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t part, int64_t channel, int64_t n) {
+    double *first = parts->sums + part * 2 * parts->channels + channel, *second = first + parts->channels;
+    flush(s);
+    if (channel == 0) parts->pixels[part] = s->pixels;
+    if (parts->slopes) {
+        memcpy(first, s->firsts, (size_t)n * sizeof(double));
+        memcpy(second, s->seconds, (size_t)n * sizeof(double));
+    } else {
+        DT(moments_end)(s, n, first, second);
+    }
+}
+
+void DT(gather_merge)(const DT(gather_parts) * parts) {
+    if (parts->slopes)
+        DT(slopes_merge)(parts);
+    else if (parts->wanted)
+        DT(moments_merge)(parts);
 }

@@ -17,9 +17,12 @@
 
 /* What all threads share: the parts of a pass. */
 typedef struct {
+    int wanted; /* whether something is to be gathered */
     int64_t channels, parts;
     int64_t *pixels; /* (parts) */
     double *sums;    /* (parts, 2, channels): mean and sum of squared deviations, or both sums of slopes */
+    const DT(conv_args) * args;
+    const DT(conv_slopes) * slopes; /* NULL where these are not wanted */
 } DT(gather_parts);
 
 /* A thread's own: the part at hand. */
@@ -34,31 +37,34 @@ typedef struct {
 size_t DT(gather_parts_bytes)(int64_t parts, int64_t channels);
 size_t DT(gather_sums_bytes)(int64_t width);
 
-/* Both on memory aligned to 64. */
-DT(gather_parts) DT(gather_parts_on)(void *memory, int64_t parts, int64_t channels);
+/* Both on memory aligned to 64; what is wanted follows from the arguments of the pass. */
+DT(gather_parts)
+DT(gather_parts_on)(void *memory, int64_t parts, int64_t channels, const DT(conv_args) * args, int backward_data);
 DT(gather_sums) DT(gather_sums_on)(void *memory, int64_t width);
 
 /* Begins a part. */
 void DT(gather_begin)(DT(gather_sums) * s);
 
-/* Adds channels [column, column + n) of the part, which lie at each of `count` pixels from `channel` on; n <= width.
- * All channels of these pixels are added before `gather_count` says how many pixels they were.  x: of slopes, the same
- * pixels of what was normalized. */
-void DT(moments_add)(DT(gather_sums) * s, int64_t count, real *const *pixels, int64_t channel, int64_t column,
-                     int64_t n);
-void DT(slopes_add)(DT(gather_sums) * s, const DT(conv_slopes) * of, int64_t count, real *const *pixels,
-                    const real *const *x, int64_t channel, int64_t column, int64_t n);
+/* Adds channels [channel, channel + n) of each of `count` pixels, as channels `column` on of the part (n <= width); the
+ * first of a pixel is channel `offset` of what is written.  x: of slopes, the same pixels of what was normalized.
+ * All channels of these pixels are added before `gather_count` says how many pixels they were. */
+void DT(gather_add)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t count, real *const *pixels,
+                    const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
 void DT(gather_count)(DT(gather_sums) * s, int64_t count);
 
-/* What is pending goes on in double precision; moments_end and slopes_end begin with it. */
-void DT(gather_flush)(DT(gather_sums) * s);
-
 /* Ends a part: its place among the parts, its first channel and their number. */
-void DT(moments_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t part, int64_t channel, int64_t n);
-void DT(slopes_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t part, int64_t channel, int64_t n);
+void DT(gather_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t part, int64_t channel, int64_t n);
 
-/* The results from all parts; called by all threads of a team, or by one. */
-void DT(moments_merge)(const DT(gather_parts) * parts, real *mean, real *variance);
-void DT(slopes_merge)(const DT(gather_parts) * parts, real *sum, real *sum_x);
+/* Writes the results from all parts, if something was wanted; called by all threads of a team, or by one. */
+void DT(gather_merge)(const DT(gather_parts) * parts);
+
+/* The two kinds. */
+void DT(moments_add)(DT(gather_sums) * s, int64_t count, real *const *pixels, int64_t channel, int64_t n,
+                     int64_t column);
+void DT(moments_end)(const DT(gather_sums) * s, int64_t n, double *mean, double *squares);
+void DT(moments_merge)(const DT(gather_parts) * parts);
+void DT(slopes_add)(DT(gather_sums) * s, const DT(conv_slopes) * of, int64_t count, real *const *pixels,
+                    const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
+void DT(slopes_merge)(const DT(gather_parts) * parts);
 
 #endif

@@ -1,16 +1,19 @@
 /* Sums that backward of a batch normalization begins with, of a gradient that a convolution writes. */
+#include "dtconv_channel_sums.h"
 #include "gather.h"
-#include "dtconv_vector.h"
 
-/* Vectors of channels whose sums, with what else a pixel needs, fit the registers. */
-enum { MOST = VECTOR_BYTES == 64 ? 4 : 2 };
+enum { MOST = MOST_SLOPES };
 
-/* relu, vectors: constants where it is inlined; count: elements of the last vector. */
-INLINE void add_vectors(int relu, int vectors, int64_t last, const DT(conv_slopes) * of, int64_t count,
+typedef struct {
+    const real *mean, *scale, *beta; /* of the first channel */
+} of_channels;
+
+/* relu, vectors: constants where it is inlined; last: elements of the last vector; at: the first channel of `of`. */
+INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *of, int64_t at, int64_t count,
                         real *const *pixels, const real *const *x, int64_t channel, real *sum, real *sum_x) {
     vec sums[MOST], sums_x[MOST], mean[MOST], scale[MOST], beta[MOST];
     UNROLL for (int v = 0; v < vectors; v++) {
-        const int64_t n = v == vectors - 1 ? last : V, j = channel + v * V;
+        const int64_t n = v == vectors - 1 ? last : V, j = at + v * V;
         sums[v] = load_part(sum + v * V, n);
         sums_x[v] = load_part(sum_x + v * V, n);
         mean[v] = load_part(of->mean + j, n);
@@ -35,10 +38,10 @@ INLINE void add_vectors(int relu, int vectors, int64_t last, const DT(conv_slope
     }
 }
 
-INLINE void add(int relu, const DT(conv_slopes) * of, int64_t count, real *const *pixels, const real *const *x,
+INLINE void add(int relu, const of_channels *of, int64_t count, real *const *pixels, const real *const *x,
                 int64_t channel, int64_t n, real *sum, real *sum_x) {
     int64_t j = 0;
-#define ADD(vectors, last) add_vectors(relu, vectors, last, of, count, pixels, x, channel + j, sum + j, sum_x + j)
+#define ADD(vectors, last) add_vectors(relu, vectors, last, of, j, count, pixels, x, channel + j, sum + j, sum_x + j)
     for (; j + MOST * V <= n; j += MOST * V) ADD(MOST, V);
     for (; j + 2 * V <= n; j += 2 * V) ADD(2, V);
     for (; j + V <= n; j += V) ADD(1, V);
@@ -47,26 +50,20 @@ INLINE void add(int relu, const DT(conv_slopes) * of, int64_t count, real *const
 }
 
 void DT(slopes_add)(DT(gather_sums) * s, const DT(conv_slopes) * of, int64_t count, real *const *pixels,
-                    const real *const *x, int64_t channel, int64_t column, int64_t n) {
+                    const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
+    const of_channels per = {of->mean + offset, of->scale + offset, of->beta ? of->beta + offset : NULL};
     if (of->relu)
-        add(1, of, count, pixels, x, channel, n, s->first + column, s->second + column);
+        add(1, &per, count, pixels, x, channel, n, s->first + column, s->second + column);
     else
-        add(0, of, count, pixels, x, channel, n, s->first + column, s->second + column);
+        add(0, &per, count, pixels, x, channel, n, s->first + column, s->second + column);
 }
 
-void DT(slopes_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t part, int64_t channel, int64_t n) {
-    double *sum = parts->sums + part * 2 * parts->channels + channel;
-    DT(gather_flush)(s);
-    memcpy(sum, s->firsts, (size_t)n * sizeof(double));
-    memcpy(sum + parts->channels, s->seconds, (size_t)n * sizeof(double));
-}
-
-void DT(slopes_merge)(const DT(gather_parts) * parts, real *sum, real *sum_x) {
+void DT(slopes_merge)(const DT(gather_parts) * parts) {
     const int64_t c = parts->channels;
 #pragma omp for schedule(static)
     for (int64_t j = 0; j < 2 * c; j++) {
         double all = 0;
         for (int64_t part = 0; part < parts->parts; part++) all += parts->sums[part * 2 * c + j];
-        *(j < c ? sum + j : sum_x + j - c) = (real)all;
+        *(j < c ? parts->slopes->sum + j : parts->slopes->sum_x + j - c) = (real)all;
     }
 }

@@ -41,8 +41,7 @@ typedef struct {
     int64_t zeros_size, shared_size, own_size, m_size, packed_size; /* elements; own: U or V of a thread */
     real *zeros, *shared, *threads;
     int64_t sums_size, parts_size; /* elements of what a thread gathers, and of the parts of all blocks */
-    int gathers;                   /* whether something is to be gathered (gather.h) */
-    DT(gather_parts) gathered;
+    DT(gather_parts) gathered;     /* of all blocks */
 } pass_state;
 
 /* A thread's memory: U or V, M, the tile outside of the image, ... */
@@ -116,24 +115,6 @@ static void activate(const pass_state *s, int64_t j, int64_t n, real *const *pix
         if (pixels[i] != outside) DT(bias_activation_epilogue)(&finish, 0, 1, j, n, pixels[i] + j, n);
 }
 
-/* Adds channels [j, j + n) of the pixels of one tile; x: of slopes, the same pixels of what was normalized. */
-static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64_t n, real *const *pixels,
-                   const real *const *x, const real *outside) {
-    real *inside[TRANSFORM_PIXELS];
-    const real *x_inside[TRANSFORM_PIXELS];
-    int64_t count = 0;
-    for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
-        if (pixels[i] != outside) {
-            if (x) x_inside[count] = x[i];
-            inside[count++] = pixels[i];
-        }
-    if (x)
-        DT(slopes_add)(sums, &s->args->slopes, count, inside, x_inside, j, 0, n);
-    else
-        DT(moments_add)(sums, count, inside, j, 0, n);
-    DT(gather_count)(sums, count);
-}
-
 /* Loads channels [j, j + n) of some tiles of an image like y into L2: while products are computed, memory is idle. */
 static void look_ahead(const pass_state *s, const real *image, int64_t ld, int64_t first, int64_t count, int64_t j,
                        int64_t n, const real *outside) {
@@ -161,9 +142,25 @@ static void find_pixels(const pass_state *s, const DT(place) * at, int64_t j, in
     dtconv_prefetch((const real **)found->y, count, j, n);
     if (s->added) DT(tile_of_y)(&s->w, s->added, s->lda, at, outside, found->added);
     if (s->added && s->added != s->y) dtconv_prefetch(found->added, count, j, n);
-    if (!s->gathers || !s->w.turned) return;
-    DT(tile_of_y)(&s->w, s->args->slopes.x, s->args->slopes.ldx, at, outside, found->x);
+    const DT(conv_slopes) *slopes = s->gathered.slopes;
+    if (!slopes) return;
+    DT(tile_of_y)(&s->w, slopes->x, slopes->ldx, at, outside, found->x);
     dtconv_prefetch(found->x, count, j, n);
+}
+
+/* Adds channels [j, j + n) of the pixels of one tile to what is gathered. */
+static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64_t n, const tile_pixels *pixels,
+                   const real *outside) {
+    real *inside[TRANSFORM_PIXELS];
+    const real *x[TRANSFORM_PIXELS];
+    int64_t count = 0;
+    for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
+        if (pixels->y[i] != outside) {
+            if (s->gathered.slopes) x[count] = pixels->x[i];
+            inside[count++] = pixels->y[i];
+        }
+    DT(gather_add)(sums, &s->gathered, count, inside, x, j, n, 0, 0);
+    DT(gather_count)(sums, count);
 }
 
 /* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j. */
@@ -171,19 +168,19 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
                      const real *u, real *m) {
     const DT(tiling) *w = &s->w;
     real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH;
-    const int slopes = s->gathers && w->turned;
+    const DT(conv_slopes) *slopes = s->gathered.slopes;
     for (int64_t e = 0; e < w->points; e++) {
         const int64_t from = count * e / w->points, to = count * (e + 1) / w->points;
         look_ahead(s, s->y, w->ldy, first + from, to - from, j, n, outside);
         if (s->added && s->added != s->y) look_ahead(s, s->added, s->lda, first + from, to - from, j, n, outside);
-        if (slopes) look_ahead(s, s->args->slopes.x, s->args->slopes.ldx, first + from, to - from, j, n, outside);
+        if (slopes) look_ahead(s, slopes->x, slopes->ldx, first + from, to - from, j, n, outside);
         DT(tile_gemm)(w->ukr, count, n, w->ci, v + e * s->v_plane, s->ldv, 1, u + e * s->u_plane, s->u_step, 0,
                       m + e * s->m_plane, s->ldm, packed);
     }
     const dtconv_activation activation = w->turned ? DTCONV_LINEAR : s->args->activation;
     DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias, .relu = activation == DTCONV_RELU};
     DT(gather_sums) sums = {0};
-    if (s->gathers) {
+    if (s->gathered.wanted) {
         sums = DT(gather_sums_on)(m - s->own_size + size_before_sums(s), s->columns);
         DT(gather_begin)(&sums);
     }
@@ -199,12 +196,9 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
         if (s->added) finish.added = now->added;
         w->t->output(m + i * s->ldm, s->m_plane, j, n, now->y, &finish);
         if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, j, n, now->y, outside);
-        if (s->gathers) gather(s, &sums, j, n, now->y, slopes ? now->x : NULL, outside);
+        if (s->gathered.wanted) gather(s, &sums, j, n, now, outside);
     }
-    if (slopes)
-        DT(slopes_end)(&sums, &s->gathered, first / s->block, j, n);
-    else if (s->gathers)
-        DT(moments_end)(&sums, &s->gathered, first / s->block, j, n);
+    if (s->gathered.wanted) DT(gather_end)(&sums, &s->gathered, first / s->block, j, n);
 }
 
 /* The functions from here to `run` are run by all threads of a team; own: the thread's own memory. */
@@ -257,9 +251,9 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
     if (bytes < bytes_of(s)) return DTCONV_WORKSPACE;
     s->zeros = dtconv_aligned(workspace);
     s->shared = s->zeros + s->zeros_size;
-    s->gathers = !transformed && (s->w.turned ? s->args->slopes.sum != NULL : s->args->mean != NULL);
-    if (s->gathers)
-        s->gathered = DT(gather_parts_on)(s->shared + s->shared_size, dtconv_ceil_div(s->w.tiles, s->block), s->w.co);
+    if (!transformed)
+        s->gathered = DT(gather_parts_on)(s->shared + s->shared_size, dtconv_ceil_div(s->w.tiles, s->block), s->w.co,
+                                          s->args, s->w.turned);
     s->threads = s->shared + s->shared_size + s->parts_size;
     memset(s->zeros, 0, (size_t)s->zeros_size * sizeof(real));
 #pragma omp parallel num_threads((int)s->w.threads)
@@ -271,10 +265,7 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
             run_tiles_kept(s, own);
         else
             run_filters_kept(s, own);
-        if (s->gathers && s->w.turned)
-            DT(slopes_merge)(&s->gathered, s->args->slopes.sum, s->args->slopes.sum_x);
-        else if (s->gathers)
-            DT(moments_merge)(&s->gathered, s->args->mean, s->args->variance);
+        DT(gather_merge)(&s->gathered);
     }
     return DTCONV_OK;
 }

@@ -4,12 +4,10 @@
  * their squares are found in one sweep, in order; blocks and chunks are merged in double precision (Chan, Golub,
  * LeVeque 1983).  So x is read from memory once and nothing cancels.
  */
+#include "dtconv_channel_sums.h"
 #include "dtconv_nn_norm.h"
-#include "dtconv_vector.h"
 #include "norm_common.h"
 
-/* Vectors of channels whose sums fit the registers. */
-enum { SUMMED = VECTOR_BYTES == 64 ? 8 : 4 };
 enum {
     CENTER_ROWS = 16, /* whose mean is the first guess of the mean */
     BLOCK_ROWS = 256, /* at most, that are summed before sums go on in double precision */
@@ -19,57 +17,26 @@ size_t DT(batchnorm_workspace)(int64_t rows, int64_t c) {
     return (size_t)(chunk_count(rows, c) * c) * 2 * sizeof(double);
 }
 
-/* Adds the sums of x - center and of its squares. */
-INLINE void deviations(int vectors, int64_t rows, const real *x, int64_t ldx, const real *center, real *sum,
-                       real *squares) {
-    vec sums[SUMMED], squared[SUMMED], middle[SUMMED];
-    UNROLL for (int v = 0; v < vectors; v++) {
-        middle[v] = load(center + v * V);
-        sums[v] = load(sum + v * V);
-        squared[v] = load(squares + v * V);
-    }
-    for (int64_t i = 0; i < rows; i++, x += ldx) UNROLL
-    for (int v = 0; v < vectors; v++) {
-        const vec d = load(x + v * V) - middle[v];
-        sums[v] += d;
-        squared[v] += d * d;
-    }
-    UNROLL for (int v = 0; v < vectors; v++) {
-        store(sum + v * V, sums[v]);
-        store(squares + v * V, squared[v]);
-    }
-}
-
-/* The same of `width` channels that no whole vector is left for. */
-static void deviations_rest(int64_t rows, int64_t width, const real *x, int64_t ldx, const real *center, real *sum,
-                            real *squares) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < width; j++) {
-            const real d = x[i * ldx + j] - center[j];
-            sum[j] += d;
-            squares[j] += d * d;
-        }
-}
-
 /* Adds the sums over `rows` of a strip of channels.  Memory is read strictly in order, which the processor's
  * prefetching wants: rows that fit the registers are summed there, of wider ones each is added to sums in the first
  * cache. */
 static void sum_deviations(int64_t rows, int64_t width, const real *x, int64_t ldx, const real *center, real *sum,
                            real *squares) {
+    pixels_of rest = {.first = x, .ld = ldx};
     if (width == V) {
-        deviations(1, rows, x, ldx, center, sum, squares);
+        add_deviations(1, rows, rest, 0, center, sum, squares);
     } else if (width == 2 * V) {
-        deviations(2, rows, x, ldx, center, sum, squares);
+        add_deviations(2, rows, rest, 0, center, sum, squares);
     } else if (width == 4 * V) {
-        deviations(4, rows, x, ldx, center, sum, squares);
-    } else if (width == SUMMED * V) {
-        deviations(SUMMED, rows, x, ldx, center, sum, squares);
+        add_deviations(4, rows, rest, 0, center, sum, squares);
+    } else if (width == MOST_DEVIATIONS * V) {
+        add_deviations(MOST_DEVIATIONS, rows, rest, 0, center, sum, squares);
     } else {
-        for (int64_t i = 0; i < rows; i++, x += ldx) {
+        for (int64_t i = 0; i < rows; i++, rest.first += ldx) {
             int64_t j = 0;
-            for (; j + 4 * V <= width; j += 4 * V) deviations(4, 1, x + j, ldx, center + j, sum + j, squares + j);
-            for (; j + V <= width; j += V) deviations(1, 1, x + j, ldx, center + j, sum + j, squares + j);
-            deviations_rest(1, width - j, x + j, ldx, center + j, sum + j, squares + j);
+            for (; j + 4 * V <= width; j += 4 * V) add_deviations(4, 1, rest, j, center + j, sum + j, squares + j);
+            for (; j + V <= width; j += V) add_deviations(1, 1, rest, j, center + j, sum + j, squares + j);
+            add_deviations_rest(width - j, 1, rest, j, center + j, sum + j, squares + j);
         }
     }
 }
@@ -119,14 +86,8 @@ dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const real *x, i
                 merge_block(min_i64(block, end - i), width, x + i * ldx + j, ldx, i - start, m1, m2);
         }
     for (int64_t chunk = 1; chunk < chunks; chunk++) {
-        const double *m1 = moments + chunk * 2 * c, *m2 = m1 + c;
-        const double before = (double)(chunk * step), here = (double)min_i64(step, rows - chunk * step),
-                     all = before + here;
-        for (int64_t j = 0; j < c; j++) {
-            double delta = m1[j] - moments[j];
-            moments[j] += delta * (here / all);
-            moments[c + j] += m2[j] + delta * delta * (before * here / all);
-        }
+        const double *here = moments + chunk * 2 * c, count = (double)min_i64(step, rows - chunk * step);
+        merge_moments(c, (double)(chunk * step), moments, moments + c, count, here, here + c);
     }
     for (int64_t j = 0; j < c; j++) {
         mean[j] = (real)moments[j];

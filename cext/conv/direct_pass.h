@@ -1,0 +1,67 @@
+/* How a pass of the direct convolution is cut into work, and the walk through its pixels; see direct.c. */
+#ifndef DTCONV_DIRECT_PASS_H
+#define DTCONV_DIRECT_PASS_H
+
+#include "direct.h"
+#include "gather.h"
+
+typedef struct {
+    dtconv_axis h, w;
+    int64_t n, groups, cr, cw;       /* images; groups; channels of a group that are read and written */
+    int64_t ldr, ldw;                /* distance of pixels */
+    int64_t depth, panels;           /* rows of a panel; panels of a group */
+    int64_t rows, images;            /* of a chunk: rows of one image, or whole images (rows: all of one) */
+    int64_t chunks, block, blocks;   /* panels of a block, blocks of a group */
+    size_t packed, segments, copied; /* bytes */
+    size_t sums, parts;              /* bytes of what a thread gathers, and of the parts of all chunks */
+    DT(gather_parts) gathered;       /* of all chunks */
+    const DT(conv_args) * args;
+    const real *read, *added; /* added: to what is written; NULL for none */
+    int64_t lda;              /* distance of its pixels */
+    real *written, *filters;
+    int turned;
+} DT(direct_pass);
+
+/* The pass as it is cut, without arrays; and the bytes of its workspace. */
+DT(direct_pass) DT(direct_prepare)(const dtconv_conv *p, int backward_data);
+size_t DT(direct_bytes)(const DT(direct_pass) * s);
+
+/* Packs the filters into panels of NR channels; called by all threads of a team. */
+void DT(direct_pack_filters)(const DT(direct_pass) * s);
+
+static inline const real *dtconv_direct_panel(const DT(direct_pass) * s, int64_t group, int64_t panel) {
+    return s->filters + (group * s->panels + panel) * s->depth * DIRECT_NR;
+}
+
+/* The steps of a class: a run per row of taps where its channels lie side by side, else one per tap.  Returns their
+ * number. */
+int64_t DT(direct_segments)(const DT(direct_pass) * s, const dtconv_axis_class *h, const dtconv_axis_class *w,
+                            dtconv_segment *segments);
+
+/* A walk through the pixels of a class: along rows, or along a column where a row has one pixel only. */
+typedef struct {
+    int64_t outer, inner;              /* pixels of an image */
+    int64_t a_image, a_outer, a_inner; /* elements to the next in what is read */
+    int64_t c_image, c_outer, c_inner; /* and pixels in what is written */
+    int64_t i, j;                      /* the place */
+    int64_t pixel;                     /* of what is written */
+    const real *a, *added, *x;
+    real *c;
+    int64_t ldc, lda, ldx;
+} DT(direct_walk);
+
+/* Pixels that make a tile. */
+typedef struct {
+    DT(direct_tile) tile;
+    const real *x[DIRECT_AHEAD]; /* where slopes are gathered, the same pixels of what was normalized */
+    int64_t count;
+} DT(direct_rows);
+
+DT(direct_walk)
+DT(direct_begin)(const DT(direct_pass) * s, int64_t group, int64_t image, const dtconv_axis_class *h,
+                 const dtconv_axis_class *w);
+
+/* The next `count` pixels, at most MR. */
+void DT(direct_next)(DT(direct_walk) * k, int64_t count, DT(direct_rows) * t);
+
+#endif
