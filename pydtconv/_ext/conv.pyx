@@ -10,12 +10,11 @@ from pydtconv._ext.dtconv_conv cimport (
     dtconv_sconv_args,
     dtconv_sconv_normalization,
     dtconv_sconv_slopes,
+    dconv_args_of,
     problem_of,
+    real,
+    sconv_args_of,
 )
-
-ctypedef fused real:
-    float
-    double
 
 cdef extern from "dtconv_both.h" nogil:
     ctypedef struct dtconv_sconv_entry:
@@ -106,54 +105,41 @@ def bind(tuple sizes, str algorithm, str direction, const real[:, :, :, :] x, co
     if workspace is not None and workspace.shape[0]:
         bound.workspace, bound.nbytes = &workspace[0], workspace.shape[0]
     cdef const real *bias_data = NULL
-    cdef real *mean_data = NULL
-    cdef real *variance_data = NULL
+    cdef const real[:, :, :, :] image
     if bias is not None:
         bias_data = &bias[0]
-    if mean is not None:
-        mean_data, variance_data = &mean[0], &variance[0]
-    cdef const real *residual_data = NULL
-    if residual is not None:
-        residual_data = &residual[0, 0, 0, 0]
-    cdef const real *x_mean = NULL
-    cdef const real *x_scale = NULL
-    cdef const real *x_beta = NULL
-    cdef int x_relu = 0
-    if reading is not None:
-        x_mean, x_scale, x_beta = vector(x, reading[0]), vector(x, reading[1]), vector(x, reading[2])
-        x_relu = reading[3]
-    cdef const real *s_x = NULL
-    cdef const real *s_mean = NULL
-    cdef const real *s_scale = NULL
-    cdef const real *s_beta = NULL
-    cdef const real *s_sum = NULL
-    cdef const real *s_sum_x = NULL
-    cdef int64_t s_ldx = 0
-    cdef int s_relu = 0
-    cdef const real[:, :, :, :] image
     if slopes is not None:
         image = slopes[0]
-        s_x, s_ldx, s_relu = &image[0, 0, 0, 0], slopes[1], slopes[5]
-        s_mean, s_scale, s_beta = vector(x, slopes[2]), vector(x, slopes[3]), vector(x, slopes[4])
-        s_sum, s_sum_x = vector(x, slopes[6]), vector(x, slopes[7])
     if real is float:
-        bound.s = dtconv_sconv_args(<float *> &x[0, 0, 0, 0], <float *> &w[0, 0, 0, 0], <float *> &y[0, 0, 0, 0],
-                                    bias_data, <dtconv_activation> activation, alpha, accumulate,
-                                    dtconv_sconv_normalization(x_mean, x_scale, x_beta, x_relu),
-                                    mean_data, variance_data,
-                                    dtconv_sconv_slopes(s_x, s_ldx, s_mean, s_scale, s_beta, s_relu,
-                                                        <float *> s_sum, <float *> s_sum_x),
-                                    residual_data, ldr)
+        bound.s = sconv_args_of(&x[0, 0, 0, 0], &w[0, 0, 0, 0], &y[0, 0, 0, 0], bias_data, activation, alpha,
+                                accumulate)
+        if mean is not None:
+            bound.s.mean, bound.s.variance = &mean[0], &variance[0]
+        if reading is not None:
+            bound.s.reading = dtconv_sconv_normalization(vector(x, reading[0]), vector(x, reading[1]),
+                                                         vector(x, reading[2]), reading[3])
+        if slopes is not None:
+            bound.s.slopes = dtconv_sconv_slopes(&image[0, 0, 0, 0], slopes[1], vector(x, slopes[2]),
+                                                 vector(x, slopes[3]), vector(x, slopes[4]), slopes[5],
+                                                 <float *> vector(x, slopes[6]), <float *> vector(x, slopes[7]))
+        if residual is not None:
+            bound.s.residual, bound.s.ldr = &residual[0, 0, 0, 0], ldr
         bound.s_entry = dtconv_sconv_find(name, which)
     else:
         bound.is_double = True
-        bound.d = dtconv_dconv_args(<double *> &x[0, 0, 0, 0], <double *> &w[0, 0, 0, 0], <double *> &y[0, 0, 0, 0],
-                                    bias_data, <dtconv_activation> activation, alpha, accumulate,
-                                    dtconv_dconv_normalization(x_mean, x_scale, x_beta, x_relu),
-                                    mean_data, variance_data,
-                                    dtconv_dconv_slopes(s_x, s_ldx, s_mean, s_scale, s_beta, s_relu,
-                                                        <double *> s_sum, <double *> s_sum_x),
-                                    residual_data, ldr)
+        bound.d = dconv_args_of(&x[0, 0, 0, 0], &w[0, 0, 0, 0], &y[0, 0, 0, 0], bias_data, activation, alpha,
+                                accumulate)
+        if mean is not None:
+            bound.d.mean, bound.d.variance = &mean[0], &variance[0]
+        if reading is not None:
+            bound.d.reading = dtconv_dconv_normalization(vector(x, reading[0]), vector(x, reading[1]),
+                                                         vector(x, reading[2]), reading[3])
+        if slopes is not None:
+            bound.d.slopes = dtconv_dconv_slopes(&image[0, 0, 0, 0], slopes[1], vector(x, slopes[2]),
+                                                 vector(x, slopes[3]), vector(x, slopes[4]), slopes[5],
+                                                 <double *> vector(x, slopes[6]), <double *> vector(x, slopes[7]))
+        if residual is not None:
+            bound.d.residual, bound.d.ldr = &residual[0, 0, 0, 0], ldr
         bound.d_entry = dtconv_dconv_find(name, which)
     return bound
 

@@ -1,5 +1,10 @@
 """The structures of cext/include/dtconv_conv.h that more than one module hands over."""
 from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+ctypedef fused real:
+    float
+    double
 
 cdef extern from "dtconv_both.h" nogil:
     ctypedef struct dtconv_conv:
@@ -71,3 +76,23 @@ cdef inline dtconv_conv problem_of(tuple sizes, int64_t ldx, int64_t ldy):
     p.sh, p.sw, p.dil_h, p.dil_w, p.pad_t, p.pad_l, p.groups = sizes[9:]
     p.ldx, p.ldy = ldx, ldy
     return p
+
+
+cdef inline dtconv_sconv_args sconv_args_of(const float *x, const float *w, const float *y, const float *bias,
+                                            int activation, double alpha, bint accumulate) noexcept nogil:
+    """Arguments of a pass that neither normalizes nor gathers nor adds a residual."""
+    cdef dtconv_sconv_args a
+    memset(&a, 0, sizeof(a))
+    a.x, a.w, a.y, a.bias = <float *> x, <float *> w, <float *> y, bias
+    a.activation, a.alpha, a.accumulate = <dtconv_activation> activation, alpha, accumulate
+    return a
+
+
+cdef inline dtconv_dconv_args dconv_args_of(const double *x, const double *w, const double *y, const double *bias,
+                                            int activation, double alpha, bint accumulate) noexcept nogil:
+    """Arguments of a pass that neither normalizes nor gathers nor adds a residual."""
+    cdef dtconv_dconv_args a
+    memset(&a, 0, sizeof(a))
+    a.x, a.w, a.y, a.bias = <double *> x, <double *> w, <double *> y, bias
+    a.activation, a.alpha, a.accumulate = <dtconv_activation> activation, alpha, accumulate
+    return a

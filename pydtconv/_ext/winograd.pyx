@@ -2,20 +2,14 @@
 from libc.stdint cimport int64_t
 
 from pydtconv._ext.dtconv_conv cimport (
-    dtconv_activation,
+    dconv_args_of,
     dtconv_conv,
     dtconv_dconv_args,
-    dtconv_dconv_normalization,
-    dtconv_dconv_slopes,
     dtconv_sconv_args,
-    dtconv_sconv_normalization,
-    dtconv_sconv_slopes,
     problem_of,
+    real,
+    sconv_args_of,
 )
-
-ctypedef fused real:
-    float
-    double
 
 cdef extern from "dtconv_both.h" nogil:
     int dtconv_swinograd_tile(int64_t oh, int64_t ow)
@@ -80,15 +74,9 @@ def run(tuple sizes, bint backward_data, const real[:, :, :, :] x, const real[::
         bias_data = &bias[0]
     with nogil:
         if real is float:
-            s = dtconv_sconv_args(<float *> &x[0, 0, 0, 0], NULL, <float *> &y[0, 0, 0, 0], bias_data,
-                                  <dtconv_activation> activation, alpha, accumulate,
-                                  dtconv_sconv_normalization(NULL, NULL, NULL, 0), NULL, NULL,
-                                  dtconv_sconv_slopes(NULL, 0, NULL, NULL, NULL, 0, NULL, NULL), NULL, 0)
+            s = sconv_args_of(&x[0, 0, 0, 0], NULL, &y[0, 0, 0, 0], bias_data, activation, alpha, accumulate)
             status = dtconv_swinograd_with_filters(&p, backward_data, &s, &u[0], &workspace[0], workspace.shape[0])
         else:
-            d = dtconv_dconv_args(<double *> &x[0, 0, 0, 0], NULL, <double *> &y[0, 0, 0, 0], bias_data,
-                                  <dtconv_activation> activation, alpha, accumulate,
-                                  dtconv_dconv_normalization(NULL, NULL, NULL, 0), NULL, NULL,
-                                  dtconv_dconv_slopes(NULL, 0, NULL, NULL, NULL, 0, NULL, NULL), NULL, 0)
+            d = dconv_args_of(&x[0, 0, 0, 0], NULL, &y[0, 0, 0, 0], bias_data, activation, alpha, accumulate)
             status = dtconv_dwinograd_with_filters(&p, backward_data, &d, &u[0], &workspace[0], workspace.shape[0])
     return status
