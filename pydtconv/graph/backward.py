@@ -93,7 +93,7 @@ class Backward:
             elif self._goes_by_rows(node, i):
                 by_rows.append(i)
             elif tensor not in gradients:
-                gradients[tensor] = dx[i] = gradients.first_place(node, i, dy, dx)
+                gradients[tensor] = dx[i] = gradients.first_place(node, i, dy, dx, self._spare(node, i))
             elif i in node.op.accumulates and tensor not in node.inputs[:i]:
                 gradients.own(node, tensor, dy)
                 dx[i], accumulate[i] = gradients[tensor], True
@@ -110,6 +110,11 @@ class Backward:
             gradients.pass_on(node, node.inputs[i], dy[0], [dy[0]])
         for i, part in added:
             gradients.add(node, node.inputs[i], part, [part])
+
+    def _spare(self, node: Node, i: int) -> View | None:
+        """The place of the output of a node, whose backward is the last to read it, where input i's gradient may go."""
+        reads = i in node.op.replaces_y and node.op.retains(self.needed.of_inputs(node)).y
+        return self.layout.own_place(node.outputs[0]) if reads else None
 
     def _goes_by_rows(self, node: Node, i: int) -> bool:
         """Whether the gradient of an input is so large that it is computed and applied some rows at a time."""

@@ -69,8 +69,11 @@ class Gradients(dict[Tensor, View]):
         self.of_variables: dict[object, Tensor] = {}  # homes of the gradients of variables
         self.pending: dict[Tensor, View] = {}  # gradients that a backward step has still to read
 
-    def first_place(self, node: Node, i: int, dy: list[View | None], dx: list[View | None]) -> View:
-        """Where the first contribution to an input's gradient goes: over dy where the op allows it, else new memory."""
+    def first_place(self, node: Node, i: int, dy: list[View | None], dx: list[View | None], spare: View | None) -> View:
+        """Where the first contribution to an input's gradient goes.
+
+        Over dy where the op allows it, to memory that is spare and has its size, else to new memory.
+        """
         tensor = node.inputs[i]
         passes = any(self.needed.passes_dy(node, j) for j in range(len(node.inputs)))
         alone = len(dy) == 1 and not passes and tensor.variable is None
@@ -84,6 +87,8 @@ class Gradients(dict[Tensor, View]):
                 and not self.shared(view, node.outputs)
             ):
                 return view
+        if spare is not None and spare.spec == tensor.spec and tensor.variable is None:
+            return spare
         return self._home(tensor)
 
     def _home(self, tensor: Tensor) -> View:

@@ -142,6 +142,13 @@ class Layout:
                 return False
         return True
 
+    def own_place(self, tensor: Tensor) -> View | None:
+        """The place of a tensor that is kept for backward alone, if no other tensor lies there."""
+        ends = {*self.graph.outputs.values(), self.graph.loss}
+        kept = self.last_read.get(tensor) == FOREVER and tensor not in ends
+        alone = tensor not in self.parent and tensor not in self.members and self._is_ours(tensor)
+        return self.view(tensor) if kept and alone else None
+
     # -- result ----------------------------------------------------------------------------------------------------
 
     def view(self, tensor: Tensor) -> View:

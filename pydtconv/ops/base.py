@@ -146,6 +146,8 @@ class Op:
     inplace: ClassVar[tuple[int, ...]] = ()
     #: inputs whose dx may be written over dy's storage
     inplace_backward: ClassVar[tuple[int, ...]] = ()
+    #: inputs, one at most, whose dx may be written over the output where backward reads that
+    replaces_y: ClassVar[tuple[int, ...]] = ()
     #: inputs whose dx is dy itself, as it is after backward has run: the plan aliases it and their p.dx is None (inputs
     #: that are broadcast get a p.dx as others do)
     passes_dy: ClassVar[tuple[int, ...]] = ()

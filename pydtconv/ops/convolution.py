@@ -43,6 +43,7 @@ class ConvBase(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     dense_inputs: ClassVar[tuple[int, ...]] = (1,)
+    replaces_y: ClassVar[tuple[int, ...]] = (0,)  # y tells the activation's slope, which comes first
     takes_bias: ClassVar[bool] = True
     #: the convolution's pass that computes y, dx and dw
     passes: ClassVar[tuple[str, str, str]] = ("forward", "backward_data", "backward_weights")

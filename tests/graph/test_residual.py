@@ -133,6 +133,24 @@ def test_costs_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "conv+add" in str(fused)
 
 
+def unnormalized() -> keras.Model:
+    """Blocks whose sums have an activation, which backward reads."""
+    inputs = keras.Input((32, 32, 3))
+    x = conv(16, activation="relu")(inputs)
+    for _ in range(3):
+        x = layers.ReLU()(x + conv(16)(conv(16, activation="relu")(x)))
+    return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+
+
+def test_costs_no_memory_with_an_activation_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of what the convolution reads goes over the sum, which nobody reads once its slope is known."""
+    fused = build_plan(trace(unnormalized(), "unnormalized", 32, 16))
+    monkeypatch.setattr("pydtconv.graph.rewrite.fuse_addition", lambda graph: None)
+    assert fused.arena_bytes <= build_plan(trace(unnormalized(), "unnormalized", 32, 16)).arena_bytes
+    steps = [step for step in fused.steps if step.node.op.name == "conv+add" and step.direction == "backward"]
+    assert [step.dx[0].same_place(step.y[0]) for step in steps] == [True] * 3
+
+
 def test_training_steps_equal_pytorch() -> None:
     """Several, by gradient descent from equal weights."""
     torch_graph = pytest.importorskip("tests.torch_graph", reason="PyTorch is not installed")
@@ -172,6 +190,7 @@ def random_network(seed: int) -> keras.Model:
         kernel_size = int(random.choice([1, 3]))
         forward = ALGORITHMS[random.integers(len(ALGORITHMS) - (kernel_size == 1))]
         options = {"use_bias": bool(random.integers(2)), "algorithm": {"forward": forward}}
+        options["activation"] = "tanh" if random.integers(6) == 0 else None
         return layers.Conv2D(3, kernel_size, padding="same", **options)(x)
 
     for _ in range(int(random.integers(5, 14))):

@@ -8,7 +8,7 @@ import pytest
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
 from pydtconv.graph.storage import Storage
 from pydtconv.ops.base import Spec
-from tests.graph.toy import Join, Minus, Mix, Scale, Sum2, SumRelu, Total, View, reference
+from tests.graph.toy import Join, Minus, Mix, Scale, Sum2, SumRelu, Tanh, Total, View, reference
 
 
 def random_graph(rng: np.random.Generator, size: int, training: bool) -> Graph:
@@ -22,7 +22,7 @@ def random_graph(rng: np.random.Generator, size: int, training: bool) -> Graph:
             x = recent[rng.integers(len(recent))]
             same = [t for t in recent if t.shape == x.shape]
             other = same[rng.integers(len(same))]
-            kind = rng.integers(8)
+            kind = rng.integers(9)
             if kind == 0:
                 pool.append(Scale(float(rng.uniform(0.5, 1.5)))(x))
             elif kind in (1, 2):
@@ -37,7 +37,9 @@ def random_graph(rng: np.random.Generator, size: int, training: bool) -> Graph:
                 pool.append(SumRelu()(x, other))
             elif kind == 5:
                 pool.append(Minus()(x, other))
-            elif kind == 6 and x.shape[-1] <= 24:
+            elif kind == 6:
+                pool.append(Tanh()(x))
+            elif kind == 7 and x.shape[-1] <= 24:
                 y = recent[rng.integers(len(recent))]
                 pool.append(Join()(x, y) if y.shape[-1] <= 24 else Join()(x, x))
             else:

@@ -85,6 +85,30 @@ class Mix(Op):
 
 
 @dataclass(frozen=True)
+class Tanh(Op):
+    """y = tanh(x); retains y, over which backward writes dx."""
+
+    replaces_y = (0,)
+
+    def infer(self, x: Spec) -> Spec:
+        return x
+
+    def retains(self, needs: tuple[bool, ...]) -> Retained:
+        return Retained(y=(0,))
+
+    def forward(self, p: Pass) -> Call:
+        return lambda: np.tanh(p.x[0], out=p.y[0])
+
+    def backward(self, p: Pass) -> Call:
+        def call() -> None:
+            slope = 1 - p.y[0] ** 2
+            p.dx[0][...] = 1e30
+            np.multiply(p.dy[0], slope, out=p.dx[0])
+
+        return call
+
+
+@dataclass(frozen=True)
 class Sum2(Op):
     """y = a + b; dy is passed on to both."""
 
@@ -199,6 +223,7 @@ def reference(graph: Graph, inputs: dict[str, np.ndarray]) -> tuple[dict[Tensor,
             np.tanh(x) * w,
             lambda dy: [dy * w * (1 - np.tanh(x) ** 2), (dy * np.tanh(x)).reshape(-1, x.shape[-1]).sum(0)],
         ),
+        Tanh: lambda op, x: (np.tanh(x), lambda dy: [dy * (1 - np.tanh(x) ** 2)]),
         Sum2: lambda op, a, b: (a + b, lambda dy: [dy, dy]),
         SumRelu: lambda op, a, b: (np.maximum(a + b, 0), lambda dy: [dy * (a + b > 0)] * 2),
         Minus: lambda op, a, b: (a - b, lambda dy: [dy, -dy]),
