@@ -115,19 +115,6 @@ static void activate(const pass_state *s, int64_t j, int64_t n, real *const *pix
         if (pixels[i] != outside) DT(bias_activation_epilogue)(&finish, 0, 1, j, n, pixels[i] + j, n);
 }
 
-/* Loads channels [j, j + n) of some tiles of an image like y into L2: while products are computed, memory is idle. */
-static void look_ahead(const pass_state *s, const real *image, int64_t ld, int64_t first, int64_t count, int64_t j,
-                       int64_t n, const real *outside) {
-    const real *pixels[TRANSFORM_PIXELS];
-    if (count <= 0) return;
-    DT(place) at = DT(tile_place)(&s->w, first);
-    for (int64_t i = 0; i < count; i++, DT(tile_next)(&s->w, &at)) {
-        DT(tile_of_y)(&s->w, image, ld, &at, outside, pixels);
-        for (int64_t p = 0; p < s->w.t->m * s->w.t->m; p++)
-            for (int64_t c = 0; c < n; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixels[p] + j + c, 0, 2);
-    }
-}
-
 /* Pixels of a tile of y, of what is added there, and of what slopes are of. */
 typedef struct {
     real *y[TRANSFORM_PIXELS];
@@ -163,17 +150,23 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
     DT(gather_count)(sums, count);
 }
 
-/* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j. */
-static void products(const pass_state *s, int64_t first, int64_t count, int64_t j, int64_t n, const real *v,
-                     const real *u, real *m) {
+/* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j.
+ * Meanwhile x of the block that begins with tile `next` is loaded, if there is one. */
+static void products(const pass_state *s, int64_t first, int64_t count, int64_t next, int64_t j, int64_t n,
+                     const real *v, const real *u, real *m) {
     const DT(tiling) *w = &s->w;
     real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH;
     const DT(conv_slopes) *slopes = s->gathered.slopes;
     for (int64_t e = 0; e < w->points; e++) {
         const int64_t from = count * e / w->points, to = count * (e + 1) / w->points;
-        look_ahead(s, s->y, w->ldy, first + from, to - from, j, n, outside);
-        if (s->added && s->added != s->y) look_ahead(s, s->added, s->lda, first + from, to - from, j, n, outside);
-        if (slopes) look_ahead(s, slopes->x, slopes->ldx, first + from, to - from, j, n, outside);
+        DT(load_y_ahead)(w, s->y, w->ldy, first + from, to - from, j, n, outside);
+        if (s->added && s->added != s->y) DT(load_y_ahead)(w, s->added, s->lda, first + from, to - from, j, n, outside);
+        if (slopes) DT(load_y_ahead)(w, slopes->x, slopes->ldx, first + from, to - from, j, n, outside);
+        if (next < w->tiles) {
+            const int64_t turns = dtconv_ceil_div(w->co, s->columns) * w->points, turn = j / s->columns * w->points + e;
+            const int64_t some = MIN(s->block, w->tiles - next), begin = some * turn / turns;
+            DT(load_x_ahead)(w, s->x, next + begin, some * (turn + 1) / turns - begin, s->zeros);
+        }
         DT(tile_gemm)(w->ukr, count, n, w->ci, v + e * s->v_plane, s->ldv, 1, u + e * s->u_plane, s->u_step, 0,
                       m + e * s->m_plane, s->ldm, packed);
     }
@@ -225,7 +218,8 @@ static void run_filters_kept(const pass_state *s, real *own) {
         const int64_t first = block * s->block, count = MIN(s->block, w->tiles - first);
         transform_tiles(s, first, count, own, 0);
         for (int64_t j = 0; j < w->co; j += s->columns)
-            products(s, first, count, j, MIN(s->columns, w->co - j), own, u + j / nr * s->u_step, m);
+            products(s, first, count, first + w->threads * s->block, j, MIN(s->columns, w->co - j), own,
+                     u + j / nr * s->u_step, m);
     }
 }
 
@@ -241,7 +235,7 @@ static void run_tiles_kept(const pass_state *s, real *own) {
         for (int64_t j = 0; j < w->co; j += s->columns) {
             const int64_t n = MIN(s->columns, w->co - j);
             DT(transform_filters)(w, s->filters, 0, w->ci, j, n, own, s->u_step, s->u_plane, scratch);
-            products(s, first, count, j, n, s->shared, own, m);
+            products(s, first, count, w->tiles, j, n, s->shared, own, m);
         }
     }
 }

@@ -48,6 +48,12 @@ static inline int64_t dtconv_plane_step(int64_t elements) {
     return ((elements + line - 1) / line | 1) * line;
 }
 
+/* Load the pixels of tiles [first, first + count) into L2, while products are computed and memory is idle: of x those
+ * that the tiles before have not read, all channels; of y, or an image of its size, channels [j, j + n). */
+void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t first, int64_t count, const real *zeros);
+void DT(load_y_ahead)(const DT(tiling) * w, const real *y, int64_t ldy, int64_t first, int64_t count, int64_t j,
+                      int64_t n, const real *outside);
+
 /* C (m x n) = A (m x k) B + beta C on the micro-kernel: B packed, its panels `b_step` apart, A element (i, p) at
  * a[i * rs + p * cs].  `packed`: room for k * MR elements, used where the micro-kernel wants packed A. */
 void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,

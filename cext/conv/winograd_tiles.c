@@ -106,6 +106,33 @@ void DT(tile_of_y)(const DT(tiling) * w, const real *y, int64_t ldy, const DT(pl
     square(y + at->image * w->oh * w->ow * ldy, w->oh, w->ow, ldy, at->i * m, at->j * m, m, outside, pixels);
 }
 
+static void load_ahead(const real *pixel, int64_t channels) {
+    for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixel + c, 0, 2);
+}
+
+void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t first, int64_t count, const real *zeros) {
+    const real *pixels[TRANSFORM_PIXELS];
+    const int m = w->t->m, a = w->t->a;
+    if (count <= 0) return;
+    DT(place) at = DT(tile_place)(w, first);
+    for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
+        DT(tile_of_x)(w, x, &at, zeros, pixels);
+        for (int i = a - m; i < a; i++)
+            for (int j = a - m; j < a; j++) load_ahead(pixels[i * a + j], w->ci);
+    }
+}
+
+void DT(load_y_ahead)(const DT(tiling) * w, const real *y, int64_t ldy, int64_t first, int64_t count, int64_t j,
+                      int64_t n, const real *outside) {
+    const real *pixels[TRANSFORM_PIXELS];
+    if (count <= 0) return;
+    DT(place) at = DT(tile_place)(w, first);
+    for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
+        DT(tile_of_y)(w, y, ldy, &at, outside, pixels);
+        for (int i = 0; i < w->t->m * w->t->m; i++) load_ahead(pixels[i] + j, n);
+    }
+}
+
 /* Columns [first, first + count) of pixels to `room` columns of planes, filled up with zeros. */
 static void expand_columns(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
                            int64_t count, int64_t room, real *to, int64_t plane) {

@@ -113,6 +113,12 @@ static void run_one_block(const pass_state *s) {
     }
 }
 
+/* Loads what tiles [first, last) read. */
+static void load_ahead(const pass_state *s, int64_t first, int64_t last) {
+    DT(load_x_ahead)(&s->w, s->x, first, last - first, s->zeros);
+    DT(load_y_ahead)(&s->w, s->dy, s->w.ldy, first, last - first, 0, s->w.co, s->zeros);
+}
+
 static void run_blocks(const pass_state *s) {
     const DT(tiling) *w = &s->w;
     const int64_t down = dtconv_ceil_div(w->ci, s->rows);
@@ -124,8 +130,10 @@ static void run_blocks(const pass_state *s) {
             run_one_block(s);
             return;
         }
+        const int64_t units = w->points * down, then = first + count, some = MIN(s->block, w->tiles - then);
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t unit = 0; unit < w->points * down; unit++) {
+        for (int64_t unit = 0; unit < units; unit++) {
+            load_ahead(s, then + some * unit / units, then + some * (unit + 1) / units);
             const int64_t e = unit / down, i = unit % down * s->rows;
             product(s, e, count, i, MIN(s->rows, w->ci - i), 0, w->co, first > 0, s->c + e * s->c_plane + i * s->ldc);
         }
