@@ -19,7 +19,7 @@ def test_none_where_mpi_tells_of_several_hosts():
 def test_no_room_on_one_rank():
     told = run_well(3, "shared.py", "no_room").stdout
     assert "[1, 0, 0]" in told
-    assert "gradients are sent as messages, which is slower on one host: /dev/shm on rank 1: File too large" in told
+    assert "gradients are sent as messages, which is slower on one host: /dev/shm on rank 2: File too large" in told
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
