@@ -9,6 +9,7 @@ still under way.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +19,10 @@ import numpy as np
 from pydtconv._ext.optimizers import has_nonfinite
 from pydtconv.distribution.communicator import Communicator, Request
 from pydtconv.distribution.progress import Progress
+from pydtconv.distribution.window import Window
 from pydtconv.distribution.wires import Wire
 from pydtconv.graph.steps import Step
 from pydtconv.graph.store import ParameterStore
-
-#: reductions by messages that are under way together.  One alone leaves the link idle between its rounds; with more the
-#: ranks come to be in different rounds, where several send to one and the links of others are idle
-_AT_ONCE = 2
 
 
 @dataclass
@@ -72,6 +70,7 @@ class Reduction:
         self.overlap = overlap
         self._progress = Progress(communicator, self._carry_on)
         self._lock = threading.Lock()
+        self._window = Window()
         self.set_buckets(bucket_bytes)
         self.step = 0
         self.check = False
@@ -103,6 +102,7 @@ class Reduction:
         self._counts = counts
         with self._lock:
             self._started, self._under_way = 0, []
+            self._window.begin()
             for bucket in self.buckets:
                 bucket.missing, bucket.request, bucket.done = bucket.variables, None, False
 
@@ -112,7 +112,7 @@ class Reduction:
         After an error processes may differ in how many buckets they have started, but not in how many were complete.
         """
         with self._lock:
-            self._start_complete(len(self.buckets))
+            self._start_complete(everything=True)
         for i, bucket in enumerate(self.buckets):
             if bucket.request is not None:
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
@@ -139,11 +139,7 @@ class Reduction:
             self.broken = self._number_at[part.start]
         self._bucket_at[part.start].missing -= 1
         with self._lock:
-            self._start_complete(self._limit)
-
-    @property
-    def _limit(self) -> int:
-        return _AT_ONCE if self.wire.sends else len(self.buckets)
+            self._start_complete()
 
     def _carry_on(self) -> None:
         """Looks at what is under way, and starts what may follow."""
@@ -151,17 +147,24 @@ class Reduction:
             for bucket in self._under_way:
                 assert bucket.request is not None
                 bucket.done = bucket.request.Test()
+                if bucket.done:
+                    self._window.ended(self._nbytes(bucket), time.monotonic())
             self._under_way = [bucket for bucket in self._under_way if not bucket.done]
-            self._start_complete(self._limit)
+            self._start_complete()
 
-    def _start_complete(self, limit: int) -> None:
-        """Starts complete buckets while fewer than so many are under way."""
-        while self.overlap and self._started < len(self.buckets) and len(self._under_way) < limit:
-            if self.buckets[self._started].missing:
+    def _start_complete(self, everything: bool = False) -> None:
+        """Starts complete buckets, of messages not more than the window allows, but for everything."""
+        while self.overlap and self._started < len(self.buckets):
+            bucket = self.buckets[self._started]
+            waits = self.wire.sends and not everything and not self._window.allows(self._nbytes(bucket))
+            if bucket.missing or waits:
                 break
             if self.wire.sends:
                 self._progress.begin()
             self._start()
+
+    def _nbytes(self, bucket: Bucket) -> int:
+        return (bucket.part.stop - bucket.part.start) * self.store.gradients.itemsize
 
     def _start(self) -> None:
         bucket = self.buckets[self._started]
@@ -171,6 +174,7 @@ class Reduction:
         request = self.wire.start(gradients, bucket.part)
         bucket.request = self.communicator.observed(request, self.told(self._started))
         self._under_way.append(bucket)
+        self._window.started(self._nbytes(bucket), time.monotonic())
         self._started += 1
 
     # --- after backward --------------------------------------------------------------------------------------------
