@@ -49,12 +49,19 @@ def from_bfloat16(const uint16_t[::1] x, floating[::1] y):
     check(status)
 
 
+cdef int check_rows(int64_t count, int64_t n, int64_t length) except -1:
+    if count == 0:
+        raise ValueError("x: expected one row or more, got none")
+    if length != n:
+        raise ValueError(f"y: expected {n} elements as the rows of x have, got {length}")
+    return 0
+
+
 def sum_bfloat16(const uint16_t[:, ::1] x, uint16_t[::1] y):
     """y = the rows' sum, in float32, rounded once.  x (count, n)."""
     cdef int64_t n = x.shape[1]
     cdef int status
-    if y.shape[0] != n or x.shape[0] == 0:
-        raise ValueError(f"y: expected {n} elements as the rows of x have, got {y.shape[0]}")
+    check_rows(x.shape[0], n, y.shape[0])
     if n == 0:
         return
     with nogil:
@@ -66,8 +73,7 @@ def sum_rows(const floating[:, :] x, floating[::1] y):
     """y = the rows' sum, in their order.  x (count, n), each row contiguous; y may be one of them."""
     cdef int64_t n = x.shape[1]
     cdef int status
-    if y.shape[0] != n or x.shape[0] == 0:
-        raise ValueError(f"y: expected {n} elements as the rows of x have, got {y.shape[0]}")
+    check_rows(x.shape[0], n, y.shape[0])
     if n == 0:
         return
     if x.strides[1] != sizeof(floating):

@@ -73,6 +73,10 @@ def test_the_least_counter():
 def test_lengths_are_checked():
     with pytest.raises(ValueError, match="expected 4 elements as the rows"):
         wire.sum_rows(np.zeros((2, 4), "float32"), np.zeros(3, "float32"))
+    with pytest.raises(ValueError, match="got 3"):
+        wire.sum_bfloat16(np.zeros((2, 4), np.uint16), np.zeros(3, np.uint16))
+    with pytest.raises(ValueError, match="one row or more"):
+        wire.sum_rows(np.zeros((0, 4), "float32"), np.zeros(4, "float32"))
     with pytest.raises(ValueError, match="expected contiguous rows"):
         wire.sum_rows(np.zeros((2, 8), "float32")[:, ::2], np.zeros(4, "float32"))
     with pytest.raises(IndexError):
