@@ -110,8 +110,11 @@ class Optimizer:
 
     @property
     def works_in_parts(self) -> bool:
-        """Whether `apply_part` may be called for some variables while the gradients of others are not there yet."""
-        return not self.global_clipnorm
+        """Whether `apply_part` may be called for some variables while the gradients of others are not there yet.
+
+        Never where a subclass has an `apply` of its own, which would be gone past.
+        """
+        return type(self).apply is Optimizer.apply and not self.global_clipnorm
 
     def begin(self, store: Any) -> None:
         """Starts a step: `apply_part` follows for slices that together are all of the store, then `end`."""

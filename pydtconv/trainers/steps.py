@@ -11,7 +11,6 @@ import numpy as np
 
 from pydtconv import config, replica, tree
 from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
-from pydtconv.optimizers import Optimizer
 from pydtconv.trainers import first_use
 from pydtconv.trainers.arrays import Batch
 from pydtconv.trainers.compiled import Targets
@@ -127,9 +126,9 @@ class Steps:
         """What the optimizer can do while backward runs, None where gradients are to lie in the store afterwards."""
         optimizer = getattr(self.model, "optimizer", None)
         read = self.memory.keeps_gradients or replica.current().reads_gradients
-        if optimizer is None or read or type(optimizer).apply is not Optimizer.apply:
+        if optimizer is None or read or not optimizer.works_in_parts:
             return None
-        return Updates(by_rows=optimizer.works_in_rows) if optimizer.works_in_parts else None
+        return Updates(by_rows=optimizer.works_in_rows)
 
     def _slots(self) -> int:
         optimizer = getattr(self.model, "optimizer", None)

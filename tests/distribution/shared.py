@@ -99,8 +99,32 @@ def turns():
     print("equal", flush=True)
 
 
+class Doubled(keras.optimizers.SGD):
+    """With a step of its own."""
+
+    def apply(self, store):
+        store.gradients *= 2
+        super().apply(store)
+
+
+def own_apply():
+    """An optimizer's own `apply` is called among ranks as it is by one."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 6)), rng.normal(size=(8, 3))
+    models = model_of("several"), model_of("one")
+    for model in models:
+        model.compile(Doubled(0.1, momentum=0.9), "mse")
+        for _ in range(4):
+            model.train_on_batch(x, y)
+        distribution.set_distribution(None)
+    for a, b in zip(*(model.get_weights() for model in models), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    print("equal", flush=True)
+
+
 if __name__ == "__main__":
     shared = "sending" not in sys.argv[2:]
     options = {"check_gradients": True, "bucket_size": 0.0002, "shared_memory": shared}
     distribution.set_distribution(distribution.DataParallel(**options))
-    {"rows": rows, "no_room": no_room, "after_an_error": after_an_error, "turns": turns}[sys.argv[1]]()
+    parts = (rows, no_room, after_an_error, turns, own_apply)
+    {part.__name__: part for part in parts}[sys.argv[1]]()

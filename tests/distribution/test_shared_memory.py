@@ -23,6 +23,10 @@ def test_no_room_on_one_rank():
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("what", [("after_an_error",), ("after_an_error", "sending"), ("turns",)], ids="-".join)
+@pytest.mark.parametrize(
+    "what",
+    [("after_an_error",), ("after_an_error", "sending"), ("turns",), ("own_apply",), ("own_apply", "sending")],
+    ids="-".join,
+)
 def test_training(what, ranks):
     assert "equal" in run_well(ranks, "shared.py", *what).stdout
