@@ -30,7 +30,8 @@ def rows():
         found.rows[here.rank] = here.rank + 1
         here.meet("rows")
         assert (found.rows == np.arange(1, here.size + 1)[:, None]).all()
-        assert len(NAMES) == (here.rank == 0) and not any(Path(name).exists() for name in NAMES)
+        assert len(NAMES) == (here.rank == 0)
+        assert not any(Path(name).exists() for name in NAMES)
     everywhere = here.collected(found is not None, "what was found")
     print(everywhere if here.is_main else "", flush=True)
 
@@ -42,7 +43,8 @@ def no_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
     with pytest.raises(NotSharedError, match=r"/dev/shm on rank 2: File too large"):
         shared_rows(here.small, 100, "float32")
-    assert len(NAMES) == (here.rank == 0) and not any(Path(name).exists() for name in NAMES)
+    assert len(NAMES) == (here.rank == 0)
+    assert not any(Path(name).exists() for name in NAMES)
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(8, 6)), rng.normal(size=(8, 3))
     with warnings.catch_warnings(record=True) as told:
