@@ -15,7 +15,7 @@ class Initializer:
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
         """An array of this shape; dtype defaults to config.floatx()."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define __call__(shape, dtype=None)")
 
     def get_config(self) -> dict[str, Any]:
         return {}

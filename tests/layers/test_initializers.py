@@ -124,3 +124,11 @@ def test_layers_draw_with_a_seed_of_their_own():
     layer = layers.BatchNormalization(gamma_initializer=initializers.RandomNormal(seed=3))
     layer.build((None, 4))
     np.testing.assert_array_equal(layer.gamma.value, initializers.RandomNormal(seed=3)((4,)))
+
+
+def test_one_that_makes_no_values_says_what_is_missing():
+    class Nothing(initializers.Initializer):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Nothing must define __call__\(shape, dtype=None\)"):
+        Nothing()((2, 3))
