@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv import replica
 from pydtconv.checkpoints.files import CheckpointError
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.metrics import Mean
 from pydtconv.utils import random
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.distribution.communicator import Communicator
-from pydtconv.graph.store import ParameterStore
+from pydtconv.graph.memory.parameter_store import ParameterStore
 
 _PLAIN = (bool, int, float, str, tuple, list, type(None))
 

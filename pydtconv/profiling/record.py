@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydtconv.graph.steps import Step
+from pydtconv.graph.schedule.steps import Step
 from pydtconv.ops.base import Spec
 from pydtconv.profiling.profile import Timing
 from pydtconv.profiling.work import bytes_of, cost_of

@@ -5,7 +5,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers, ops
-from pydtconv.graph import Executor, Graph, Memory, build_plan, rewrite
+from pydtconv.graph import Executor, Graph, Memory, build_plan
+from pydtconv.graph.passes import rewrite
 from pydtconv.ops.base import Spec
 from pydtconv.ops.convolution import Conv
 from pydtconv.ops.moments import Moments
@@ -73,7 +74,7 @@ def test_networks_compute_the_same_without(name, monkeypatch):
         return of_kind(graph, BatchNorm), dict(found), memory.store.gradients.copy()
 
     shared = results()
-    monkeypatch.setattr("pydtconv.graph.rewrite.share_moments", lambda graph: None)
+    monkeypatch.setattr("pydtconv.graph.passes.rewrite.share_moments", lambda graph: None)
     plain = results()
     assert any(node.op.given for node in shared[0])
     assert not any(node.op.given for node in plain[0])

@@ -39,7 +39,7 @@ def traced(make=bottlenecks, shape=(3, 9, 8, 16)) -> Graph:
 def run(graph: Graph, virtual: bool, monkeypatch):
     with monkeypatch.context() as patch:
         if not virtual:
-            patch.setattr("pydtconv.graph.schedule.find_virtual", lambda graph: {})
+            patch.setattr("pydtconv.graph.schedule.scheduler.find_virtual", lambda graph: {})
         memory = Memory()
         executor = Executor(build_plan(graph), memory)
     x = np.random.default_rng(1).normal(size=graph.inputs["x"].shape)

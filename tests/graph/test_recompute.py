@@ -8,7 +8,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers, ops
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
-from pydtconv.graph.rewrite import rewrite
+from pydtconv.graph.passes.rewrite import rewrite
 from pydtconv.ops.base import Spec
 from tests.graph.networks import NETWORKS
 from tests.graph.test_networks import trace

@@ -119,7 +119,7 @@ def test_sums_do_not_take_the_place_of_what_the_convolution_reads() -> None:
 def preactivation(fused: bool, monkeypatch: pytest.MonkeyPatch) -> Plan:
     with monkeypatch.context() as patch:
         if not fused:
-            patch.setattr("pydtconv.graph.rewrite.fuse_addition", lambda graph: None)
+            patch.setattr("pydtconv.graph.passes.rewrite.fuse_addition", lambda graph: None)
         return build_plan(trace(NETWORKS["preactivation"](32, 16), "preactivation", 32, 16))
 
 
@@ -145,7 +145,7 @@ def unnormalized() -> keras.Model:
 def test_costs_no_memory_with_an_activation_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of what the convolution reads goes over the sum, which nobody reads once its slope is known."""
     fused = build_plan(trace(unnormalized(), "unnormalized", 32, 16))
-    monkeypatch.setattr("pydtconv.graph.rewrite.fuse_addition", lambda graph: None)
+    monkeypatch.setattr("pydtconv.graph.passes.rewrite.fuse_addition", lambda graph: None)
     assert fused.arena_bytes <= build_plan(trace(unnormalized(), "unnormalized", 32, 16)).arena_bytes
     steps = [step for step in fused.steps if step.node.op.name == "conv+add" and step.direction == "backward"]
     assert [step.dx[0].same_place(step.y[0]) for step in steps] == [True] * 3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
-from pydtconv.graph.storage import Storage
+from pydtconv.graph.memory.storage import Storage
 from pydtconv.ops.base import Spec
 from tests.graph.toy import Join, Minus, Mix, Scale, Sum2, SumRelu, Tanh, Total, View, reference
 

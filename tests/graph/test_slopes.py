@@ -15,7 +15,7 @@ from tests.graph.test_reading import bottlenecks, pointwise, traced
 def results(graph: Graph, inputs, monkeypatch, gathers: bool):
     with monkeypatch.context() as patch:
         if not gathers:
-            patch.setattr("pydtconv.graph.schedule.find_gathering", lambda graph, needed: {})
+            patch.setattr("pydtconv.graph.schedule.scheduler.find_gathering", lambda graph, needed: {})
         memory = Memory()
         executor = Executor(build_plan(graph), memory)
     for _ in range(2):
@@ -32,7 +32,7 @@ def given(plan) -> int:
 def test_gradients_are_the_same(dtype, virtual, monkeypatch):
     keras.config.set_floatx(dtype)
     if not virtual:
-        monkeypatch.setattr("pydtconv.graph.schedule.find_virtual", lambda graph: {})
+        monkeypatch.setattr("pydtconv.graph.schedule.scheduler.find_virtual", lambda graph: {})
     inputs = {"x": np.random.default_rng(1).normal(size=(3, 9, 8, 16))}
     plan, y, gradients = results(traced(bottlenecks), inputs, monkeypatch, True)
     plain, want_y, want = results(traced(bottlenecks), inputs, monkeypatch, False)

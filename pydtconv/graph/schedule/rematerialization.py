@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.layout import joins_channels, parts_of
-from pydtconv.graph.storage import View
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.layout import joins_channels, parts_of
+from pydtconv.graph.memory.storage import View
 from pydtconv.ops.base import Op
 
 if TYPE_CHECKING:
-    from pydtconv.graph.schedule import Scheduler
+    from pydtconv.graph.schedule.scheduler import Scheduler
 
 #: tensors smaller than this are stored: a step of their own would cost more than it gains
 SMALLEST = 1 << 16

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.steps import ParameterGradient, Steps
-from pydtconv.graph.storage import Storage, View, fresh
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.storage import Storage, View, fresh
+from pydtconv.graph.schedule.steps import ParameterGradient, Steps
 
 
 class Needed:

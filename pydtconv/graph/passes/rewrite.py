@@ -6,7 +6,7 @@ Patterns, each a node with a single consumer:
  - convolution + addition of an image that is there before it -> a convolution with that image as its last input;
  - anything with an `activation` attribute + activation -> the activation as that attribute;
  - ReLU + maximum pooling -> pooling + ReLU, when gradients are wanted: the larger of the two results is not kept then;
- - batch normalization of what convolutions compute: these gather the statistics (graph/moments.py);
+ - batch normalization of what convolutions compute: these gather the statistics (shared_moments.py);
  - softmax or sigmoid + cross-entropy of probabilities -> one stable operator with both results;
  - transpose + transpose -> one, or nothing where they cancel; before that, transposes sink below element-wise
    operators, so that those of a channels_first model meet.
@@ -17,8 +17,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.moments import share_moments
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.passes.shared_moments import share_moments
 from pydtconv.ops import FUSABLE, Activation, Add, Bias, Maximum, Minimum, Multiply, Op, Subtract
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.cross_entropy import CrossEntropy

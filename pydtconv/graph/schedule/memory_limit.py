@@ -12,9 +12,9 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.layout import joins_channels
-from pydtconv.graph.recompute import Replays, base_of, cheap_marks, replayable, sources_of
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.layout import joins_channels
+from pydtconv.graph.schedule.rematerialization import Replays, base_of, cheap_marks, replayable, sources_of
 
 #: floating-point operations and bytes per second of a core; only their ratio decides
 FLOPS, BYTES = 1e11, 2.5e10

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import algorithms, workspace_bytes
-from pydtconv.graph.graph import Graph, Node
-from pydtconv.graph.steps import Step
+from pydtconv.graph.ir.graph import Graph, Node
+from pydtconv.graph.schedule.steps import Step
 
 
 def choose_algorithms(graph: Graph, variant: str, smallest: bool) -> dict[Node, dict[str, str]]:

@@ -1,7 +1,7 @@
 """The steps of a plan: every pass of every node in the order in which it runs, bound to views.
 
 Forward steps run in the order of the trace, backward steps (backward.py) in the reverse of it; what forward does not
-keep is computed again before the first step that reads it (recompute.py).
+keep is computed again before the first step that reads it (rematerialization.py).
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from pydtconv.graph.backward import Backward
-from pydtconv.graph.gradients import Needed
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.layout import Layout, joins_channels, parts_of
-from pydtconv.graph.reading import find_virtual
-from pydtconv.graph.recompute import Replays, cheap_marks
-from pydtconv.graph.slopes import find_gathering
-from pydtconv.graph.steps import Step, Steps, Updates
-from pydtconv.graph.storage import Storage, View, fresh
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.layout import Layout, joins_channels, parts_of
+from pydtconv.graph.memory.storage import Storage, View, fresh
+from pydtconv.graph.passes.backward_reductions import find_gathering
+from pydtconv.graph.passes.normalized_prologue import find_virtual
+from pydtconv.graph.schedule.backward import Backward
+from pydtconv.graph.schedule.gradients import Needed
+from pydtconv.graph.schedule.rematerialization import Replays, cheap_marks
+from pydtconv.graph.schedule.steps import Step, Steps, Updates
 from pydtconv.ops.base import Reading, Retained, Slopes, Spec
 from pydtconv.ops.moments import moments_spec
 from pydtconv.ops.normalization import BatchNorm

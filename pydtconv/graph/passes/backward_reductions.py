@@ -7,9 +7,9 @@ less.
 
 from __future__ import annotations
 
-from pydtconv.graph.gradients import Needed
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.layout import joins_channels
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.layout import joins_channels
+from pydtconv.graph.schedule.gradients import Needed
 from pydtconv.ops.normalization import BatchNorm
 
 

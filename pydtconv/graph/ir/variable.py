@@ -14,8 +14,8 @@ from pydtconv.ops.operators import Operators
 class Variable(Operators):
     """An array that lives from step to step: a weight, a moving average, an optimizer's slot.
 
-    `value` is the array itself.  A training plan moves it into a flat array (see store.py) and the variable then holds
-    a view of that; so take `value` afresh instead of keeping it, and write through `assign`.
+    `value` is the array itself.  A training plan moves it into a flat array (see parameter_store.py) and the
+    variable then holds a view of that; so take `value` afresh instead of keeping it, and write through `assign`.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Variable(Operators):
 
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Any:
         """Adds the op to the graph that is being traced, or computes at once when there is none."""
-        from pydtconv.graph.graph import current_graph
+        from pydtconv.graph.ir.graph import current_graph
 
         for other in inputs:
             if hasattr(other, "apply_op") and not isinstance(other, Variable):

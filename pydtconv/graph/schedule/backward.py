@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pydtconv.graph.gradients import Gradients, Needed
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.layout import Layout, joins_channels, parts_of
-from pydtconv.graph.steps import LossGradient, Step, Steps, Updates, update
-from pydtconv.graph.storage import Storage, View, fresh
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.layout import Layout, joins_channels, parts_of
+from pydtconv.graph.memory.storage import Storage, View, fresh
+from pydtconv.graph.schedule.gradients import Gradients, Needed
+from pydtconv.graph.schedule.steps import LossGradient, Step, Steps, Updates, update
 from pydtconv.ops.base import Spec
 
 #: bytes of the gradient of a variable that are computed and applied at a time

@@ -7,8 +7,8 @@ backward does not compute it again.  (Pleiss et al., "Memory-Efficient Implement
 
 from __future__ import annotations
 
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.layout import joins_channels
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.layout import joins_channels
 from pydtconv.ops.normalization import BatchNorm
 
 

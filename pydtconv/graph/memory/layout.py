@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.storage import Storage, View
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.storage import Storage, View
 
 #: read after the forward pass: retained for backward, or a result
 FOREVER = 1 << 30

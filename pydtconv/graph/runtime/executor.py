@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pydtconv.graph.graph import Graph, Tensor
+from pydtconv.graph.ir.graph import Graph, Tensor
+from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.graph.memory.storage import Storage, View
 from pydtconv.graph.plan import Plan, build_plan
-from pydtconv.graph.steps import LossGradient, ParameterGradient, Step
-from pydtconv.graph.storage import Storage, View
-from pydtconv.graph.store import ParameterStore
+from pydtconv.graph.schedule.steps import LossGradient, ParameterGradient, Step
 from pydtconv.ops.base import Call, Pass, Reading, RunState, Slopes, scratch, spec_of
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 
 #: elements between the starts of two variables are a multiple of this, so that each one is aligned for vectors
 ALIGNMENT = 16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pydtconv.graph.graph import Node, Tensor
-from pydtconv.graph.storage import View, fresh
+from pydtconv.graph.ir.graph import Node, Tensor
+from pydtconv.graph.memory.storage import View, fresh
 from pydtconv.ops.base import Reading, Slopes, Spec
 
 
