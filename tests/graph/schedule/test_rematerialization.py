@@ -11,8 +11,8 @@ from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
 from pydtconv.graph.passes.rewrite import rewrite
 from pydtconv.ops.base import Spec
 from tests.graph.networks import NETWORKS
+from tests.graph.schedule.test_schedule import random_graph
 from tests.graph.test_networks import trace
-from tests.graph.test_schedule import random_graph
 from tests.graph.toy import reference
 
 

@@ -10,7 +10,7 @@ from pydtconv import layers, optimizers
 from pydtconv.graph import Executor, Memory, ParameterStore, Updates, build_plan
 from pydtconv.graph import plan as plan_module
 from pydtconv.graph.schedule import backward
-from tests.graph.test_schedule import random_graph
+from tests.graph.schedule.test_schedule import random_graph
 from tests.graph.toy import reference
 
 

@@ -8,8 +8,8 @@ from pydtconv import layers
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.ops.normalization import BatchNorm
 from tests.graph.networks import NETWORKS
+from tests.graph.passes.test_normalized_prologue import bottlenecks, pointwise, traced
 from tests.graph.test_networks import trace
-from tests.graph.test_reading import bottlenecks, pointwise, traced
 
 
 def results(graph: Graph, inputs, monkeypatch, gathers: bool):
