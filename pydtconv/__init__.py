@@ -9,6 +9,8 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from pydtconv.version import __version__ as __version__
+
 # the BLAS of NumPy, where that is OpenBLAS and not loaded yet: its threads sleep after a product, where by default they
 # go on spinning for some time on the cores that training has
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "8")
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from pydtconv.models.functional import Functional as Functional
     from pydtconv.models.model import Model as Model
     from pydtconv.models.sequential import Sequential as Sequential
-
-__version__ = "0.1.0"
 
 _MODULES = (
     "activations",
