@@ -9,6 +9,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from pydtconv import public as _public
 from pydtconv.version import __version__ as __version__
 
 # the BLAS of NumPy, where that is OpenBLAS and not loaded yet: its threads sleep after a product, where by default they
@@ -76,6 +77,9 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         return getattr(importlib.import_module(f"pydtconv.{_NAMES[name]}"), name)
     raise AttributeError(f"module 'pydtconv' has no attribute {name!r}")
+
+
+_public.set_lookup(__getattr__)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ from pydtconv.layers.eager import call_on_arrays
 from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs, symbolic_leaves
 from pydtconv.layers.weights import Weights, default_dtype
-from pydtconv.saving.configurable import Configurable
+from pydtconv.serialization.configurable import Configurable
 
 
 class Layer(Weights, Configurable, Operation):

@@ -16,7 +16,7 @@ from pydtconv.models.model import Model
 from pydtconv.models.network import Network
 from pydtconv.models.sequential import Sequential
 from pydtconv.naming import to_snake_case
-from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 
 
 def functional_config(model: Model) -> dict[str, Any]:

@@ -209,7 +209,7 @@ class Model(Trainer, Layer):
     def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
         """A model made of `get_config`'s result."""
         from pydtconv.models.config import functional_from_config
-        from pydtconv.saving import custom_object_scope
+        from pydtconv.serialization.registry import custom_object_scope
 
         with custom_object_scope(custom_objects or {}):
             if "input_layers" in config:
@@ -218,19 +218,19 @@ class Model(Trainer, Layer):
 
     def to_json(self, **kwargs: Any) -> str:
         """The model's config as JSON; kwargs are json.dumps's."""
-        from pydtconv.saving import serialize_keras_object
+        from pydtconv.serialization.objects import serialize_keras_object
 
         return json.dumps(serialize_keras_object(self), **kwargs)
 
     def save(self, filepath: str | Path, overwrite: bool = True, **kwargs: Any) -> None:
         """Writes config and weights to a `.keras` file; see saving.save_model."""
-        from pydtconv.saving import save_model
+        from pydtconv.models.model_files import save_model
 
         save_model(self, filepath, overwrite=overwrite, **kwargs)
 
     def save_weights(self, filepath: str | Path, overwrite: bool = True) -> None:
         """Writes the weights to a `.weights.h5` file in Keras's layout, whole or not at all."""
-        from pydtconv.saving import save_weights
+        from pydtconv.models.weight_files import save_weights
 
         save_weights(self, filepath, overwrite=overwrite)
 
@@ -240,7 +240,7 @@ class Model(Trainer, Layer):
         Where they do not fit, raises ValueError naming layer, expected and found shapes, before anything is changed;
         with skip_mismatch those layers keep their weights instead.
         """
-        from pydtconv.saving import load_weights
+        from pydtconv.models.weight_files import load_weights
 
         load_weights(self, filepath, skip_mismatch=skip_mismatch)
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from pydtconv import replica
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
-from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.utils.whole_file import write_whole
 from pydtconv.version import __version__
 

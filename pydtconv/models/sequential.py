@@ -92,7 +92,7 @@ class Sequential(Model):
         return list(self._layers)
 
     def get_config(self) -> dict[str, Any]:
-        from pydtconv.saving import serialize_keras_object
+        from pydtconv.serialization.objects import serialize_keras_object
 
         first = [] if self._input_layer is None else [self._input_layer]
         config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
@@ -103,7 +103,7 @@ class Sequential(Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
-        from pydtconv.saving import deserialize_keras_object
+        from pydtconv.serialization.objects import deserialize_keras_object
 
         layers = [deserialize_keras_object(layer, custom_objects) for layer in config["layers"]]
         model = cls(layers, name=config.get("name"))

@@ -107,13 +107,13 @@ class Compilable:
         """The arguments of compile, as plain data."""
         if not self.compiled:
             return {}
-        from pydtconv.saving import serialize_keras_object
+        from pydtconv.serialization.objects import serialize_keras_object
 
         return {name: serialize_keras_object(value) for name, value in self.__dict__["_compile_config"].items()}
 
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
         """Compiles with the arguments that `get_compile_config` gave."""
-        from pydtconv.saving import deserialize_keras_object
+        from pydtconv.serialization.objects import deserialize_keras_object
 
         self.compile(**{name: deserialize_keras_object(value) for name, value in config.items()})
         if getattr(self, "built", False):
