@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pydtconv.layers.layer import Layer as Layer
     from pydtconv.layers.symbolic import KerasTensor as KerasTensor
     from pydtconv.layers.symbolic import Operation as Operation
-    from pydtconv.models.functional import Functional as Functional
+    from pydtconv.models.model import Functional as Functional
     from pydtconv.models.model import Model as Model
     from pydtconv.models.sequential import Sequential as Sequential
 
@@ -54,7 +54,7 @@ _MODULES = (
     "utils",
 )
 _NAMES = {
-    "Functional": "models.functional",
+    "Functional": "models.model",
     "Initializer": "initializers",
     "Input": "layers.input_layer",
     "InputSpec": "layers.input_spec",
