@@ -13,7 +13,7 @@ from pydtconv.graph import current_graph
 from pydtconv.metrics import Mean, Metric
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
-from pydtconv.trainers.steps import Steps
+from pydtconv.trainers.step_functions import StepCache
 from pydtconv.trainers.tracing import losses_of, portion_of
 
 
@@ -41,9 +41,9 @@ class Compilable:
         object.__setattr__(self, name, value)
 
     @property
-    def _steps(self) -> Steps:
+    def _steps(self) -> StepCache:
         if "_all_steps" not in self.__dict__:
-            self._set("_all_steps", Steps(self))
+            self._set("_all_steps", StepCache(self))
         return self.__dict__["_all_steps"]
 
     # --- compile ---------------------------------------------------------------------------------------------------
