@@ -10,6 +10,7 @@ import numpy as np
 from pydtconv import replica
 from pydtconv.checkpoints.files import CheckpointError
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.layers.object_paths import walk
 from pydtconv.metrics import Mean
 from pydtconv.utils import random
 
@@ -84,8 +85,6 @@ def restore_training(model: Any, callbacks: Sequence[Any], state: Mapping[str, A
 
 def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
     """(path of the layer, index, variable) of the model and all layers inside."""
-    from pydtconv.models.object_paths import walk
-
     for path, layer in walk(model):
         for i, variable in enumerate(layer._own_variables()):
             yield path or "model", i, variable
@@ -93,8 +92,6 @@ def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
 
 def _seeded(model: Any) -> Iterator[tuple[str, Any]]:
     """(path, layer) of the layers that have drawn a seed for themselves."""
-    from pydtconv.models.object_paths import walk
-
     for path, layer in walk(model):
         if getattr(layer, "own_seed", None) is not None and getattr(layer, "seed", 0) is None:
             yield path, layer

@@ -18,7 +18,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydtconv.cli import CommandError, networks
+from pydtconv.cli import networks
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pydtconv import activations, constraints, initializers, ops, regularizers
 from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 class ConvLayer(Layer):

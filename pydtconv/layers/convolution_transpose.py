@@ -8,7 +8,7 @@ from pydtconv import constraints, initializers, ops, regularizers
 from pydtconv.layers import arguments
 from pydtconv.layers.convolution import ConvLayer
 from pydtconv.layers.input_spec import InputSpec
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin

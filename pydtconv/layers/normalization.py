@@ -10,7 +10,7 @@ import numpy as np
 from pydtconv import constraints, initializers, ops, regularizers
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin

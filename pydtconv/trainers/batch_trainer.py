@@ -1,7 +1,8 @@
 """`BatchTrainer`: one step of training, test or prediction on one batch, and the plan of such a step.
 
-A step is traced once for each shape of batch, planned, and run by an executor (see steps.py).  Its predictions then
-update the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays of the store.
+A step is traced once for each shape of batch, planned, and run by an executor (see step_functions.py).  Its
+predictions then update the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays
+of the store.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import numpy as np
 from pydtconv import replica, tree
 from pydtconv.graph import Plan
 from pydtconv.metrics import Mean
-from pydtconv.trainers.arrays import ArrayData, Batch, to_arrays
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable, order_of_results
-from pydtconv.trainers.steps import Results
-from pydtconv.trainers.streams import StreamData
+from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, to_arrays
+from pydtconv.trainers.data_adapters.streams import StreamData
+from pydtconv.trainers.step_functions import Results
 
 
 class BatchTrainer(Compilable):

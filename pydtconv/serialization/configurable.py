@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, TypeVar
 
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+
 C = TypeVar("C", bound=type)
 
 #: arguments that Layer itself puts into the config
@@ -28,8 +30,6 @@ class Configurable:
 
     def _own_config(self) -> dict[str, Any]:
         """The part of the config that is the class's own."""
-        from pydtconv.saving.serialization import serialize_keras_object
-
         cls: Any = type(self)
         fields = {name: getattr(self, name) for name in cls._config_fields}
         init_owner = next(c for c in cls.__mro__ if "__init__" in c.__dict__)
@@ -43,8 +43,6 @@ class Configurable:
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
         """An object of this class made of a config."""
-        from pydtconv.saving.serialization import deserialize_keras_object
-
         known = {*inspect.signature(cls.__init__).parameters, *_BASE}
         # Keras writes arguments that we do not have, too; None is "not used"
         config = {key: value for key, value in config.items() if value is not None or key in known}

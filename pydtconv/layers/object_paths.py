@@ -11,9 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from pydtconv.layers.layer import Layer
-from pydtconv.models.functional import Functional
-from pydtconv.models.model import Model
-from pydtconv.models.sequential import Sequential
 from pydtconv.naming import to_snake_case
 
 
@@ -27,7 +24,7 @@ def _walk(layer: Layer, path: str, seen: set[int]) -> Iterator[tuple[str, Layer]
         return
     seen.add(id(layer))
     yield path, layer
-    for name, child in _children(layer):
+    for name, child in layer._children():
         inner = f"{path}/{name}" if path else name
         if isinstance(child, Layer):
             yield from _walk(child, inner, seen)
@@ -49,33 +46,3 @@ def _walk_container(container: Any, path: str, seen: set[int]) -> Iterator[tuple
             yield from _walk(child, inner, seen)
         else:
             yield from _walk_container(child, inner, seen)
-
-
-def _children(layer: Layer) -> Iterator[tuple[str, Any]]:
-    own = isinstance(layer, (Sequential, Functional)) or getattr(layer, "_network", None) is not None
-    if own:
-        yield "layers", layer.layers  # type: ignore[attr-defined]
-    names = vars(layer).keys() - _HIDDEN
-    if isinstance(layer, Model) and not own:
-        names.add("layers")
-    for name in sorted(names, key=lambda name: f"~{name}" if name.startswith("_") else name):
-        value = getattr(layer, name)
-        if isinstance(value, (Layer, list, tuple, dict)):
-            yield name, value
-
-
-#: attributes that are ours and no part of the file
-_HIDDEN = frozenset(
-    {
-        "_layers",
-        "_trainable_variables",
-        "_non_trainable_variables",
-        "_recorded",
-        "_inbound_nodes",
-        "_network",
-        "_input_layer",
-        "_build_shapes",
-        "_input_shape_arg",
-        "input_spec",
-    }
-)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import replica, tree
-from pydtconv.trainers.arrays import ArrayData, Batch, class_weights, count_samples, is_arrays, to_arrays
+from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, class_weights, count_samples, is_arrays, to_arrays
 from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.random import next_seed
 

@@ -1,28 +1,20 @@
-"""Functional models as plain data and back, in the format of Keras 3; clones of models."""
+"""Functional models as plain data and back, in the format of Keras 3."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydtconv import tree
-from pydtconv.layers.input_layer import Input, InputLayer
-from pydtconv.layers.layer import Layer
+from pydtconv import ops, tree
 from pydtconv.layers.symbolic import KerasTensor, Node, OpCall, Operation
-from pydtconv.models.functional import Functional
-from pydtconv.models.model import Model
 from pydtconv.models.network import Network
-from pydtconv.models.sequential import Sequential
 from pydtconv.naming import to_snake_case
-from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 
 
-def functional_config(model: Model) -> dict[str, Any]:
+def functional_config(network: Network, name: str, trainable: bool) -> dict[str, Any]:
     """Layers with their calls ("inbound_nodes"), and which tensors are inputs and outputs."""
-    network = model._network
-    assert network is not None
     places = _places(network)
 
     def place_of(tensor: KerasTensor) -> list[Any]:
@@ -31,8 +23,8 @@ def functional_config(model: Model) -> dict[str, Any]:
         return [history.operation.name, places[tensor.node], history.tensor_index]
 
     def border_place_of(tensor: KerasTensor) -> list[Any]:
-        name, index, part = place_of(tensor)
-        return [name, index + _first_call(tensor.node.operation), part]
+        layer, index, part = place_of(tensor)
+        return [layer, index + tensor.node.operation._first_call, part]
 
     def data_of(leaf: Any) -> Any:
         if isinstance(leaf, KerasTensor):
@@ -54,8 +46,8 @@ def functional_config(model: Model) -> dict[str, Any]:
         ]
         layers.append(data)
     return {
-        "name": model.name,
-        "trainable": model.trainable,
+        "name": name,
+        "trainable": trainable,
         "layers": layers,
         "input_layers": tree.map_structure(border_place_of, network.inputs),
         "output_layers": tree.map_structure(border_place_of, network.outputs),
@@ -70,11 +62,6 @@ def _places(network: Network) -> dict[Node, int]:
         for operation in network.operations
         for index, node in enumerate(node for node in operation._inbound_nodes if node in inside)
     }
-
-
-def _first_call(operation: Operation) -> int:
-    """Where the format begins to count calls in "input_layers" and "output_layers": 1 for nested functional models."""
-    return 1 if isinstance(operation, Functional) else 0
 
 
 def serialize_operation(operation: Operation) -> dict[str, Any]:
@@ -98,8 +85,6 @@ def deserialize_operation(data: dict[str, Any]) -> Any:
         return deserialize_keras_object(
             {key: value for key, value in data.items() if key not in ("name", "inbound_nodes")}
         )
-    from pydtconv import ops
-
     config = dict(data["config"])
     name = config.pop("name")
     op_class = getattr(ops, data["class_name"], None)
@@ -111,9 +96,9 @@ def deserialize_operation(data: dict[str, Any]) -> Any:
 class _FunctionCall:
     """A call of one of `keras.ops`, as a file of Keras names it, by our function of that name."""
 
-    def __init__(self, class_name: str) -> None:
-        from pydtconv import ops
+    _first_call = 0
 
+    def __init__(self, class_name: str) -> None:
         self.name = to_snake_case(class_name)
         self._function = getattr(ops, self.name, None)
         self._inbound_nodes: list[_Result] = []
@@ -134,7 +119,7 @@ def _as_tuples(value: Any) -> Any:
     return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def functional_from_config(cls: type[Model], config: Mapping[str, Any]) -> Any:
+def functional_from_config(cls: Callable[..., Any], config: Mapping[str, Any]) -> Any:
     """The model of `functional_config`'s result: makes the layers, then repeats their calls as soon as inputs exist."""
     operations: dict[str, Any] = {}
     calls: list[tuple[Any, dict[str, Any]]] = []
@@ -182,7 +167,7 @@ def functional_from_config(cls: type[Model], config: Mapping[str, Any]) -> Any:
             return {key: structure_of(value) for key, value in data.items()}
         if len(data) == 3 and isinstance(data[0], str):
             name, node_index, tensor_index = data
-            return tensor_at(name, node_index - _first_call(operations[name]), tensor_index)
+            return tensor_at(name, node_index - operations[name]._first_call, tensor_index)
         return [structure_of(item) for item in data]
 
     extra = {key: config[key] for key in ("name", "trainable") if config.get(key) is not None}
@@ -191,61 +176,3 @@ def functional_from_config(cls: type[Model], config: Mapping[str, Any]) -> Any:
 
 class _NotYet(Exception):
     """A call's input has not been made yet."""
-
-
-def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The model of `Model.to_json`'s text, with new weights."""
-    return deserialize_keras_object(json.loads(json_string), custom_objects)
-
-
-def clone_model(
-    model: Model,
-    input_tensors: Any = None,
-    clone_function: Callable[[Layer], Layer] | None = None,
-    call_function: Any = None,
-    recursive: bool = False,
-    **kwargs: Any,
-) -> Any:
-    """A model with new layers of equal configs, and new weights.
-
-    clone_function: makes the copy of a layer (all but input layers).  Only `input_tensors`'s default is supported for
-    functional models.  Raises ValueError for subclassed models without clones of their layers.
-    """
-    if kwargs or call_function is not None or recursive:
-        raise ValueError("clone_model: call_function and recursive are not supported")
-    if input_tensors is not None:
-        raise ValueError("clone_model: input_tensors is not supported: call the clone on them instead")
-    clone = clone_function or _clone_layer
-    if isinstance(model, Sequential):
-        first = [] if model._input_layer is None else [_clone_layer(model._input_layer)]
-        return Sequential([*first, *(clone(layer) for layer in model.layers)], name=model.name)
-    network = model._network
-    if network is None:
-        return model.from_config(model.get_config())
-    inputs = tree.map_structure(lambda x: Input(batch_shape=x.shape, dtype=x.dtype, name=x.name), network.inputs)
-    copies: dict[Operation, Any] = {}
-    values: dict[KerasTensor, Any] = dict(zip(network.flat_inputs, tree.flatten(inputs), strict=True))
-    for node in network.nodes:
-        if node.is_input:
-            continue
-        if node.operation not in copies:
-            copies[node.operation] = _copy_of(node.operation, clone)
-        args, kw = tree.map_structure(
-            lambda x: values[x] if isinstance(x, KerasTensor) else x, (node.args, node.kwargs)
-        )
-        results = tree.flatten(copies[node.operation](*args, **kw))
-        values.update(zip(node.output_tensors, results, strict=True))
-    outputs = tree.map_structure(values.__getitem__, network.outputs)
-    return Functional(inputs=inputs, outputs=outputs, name=model.name)
-
-
-def _copy_of(operation: Operation, clone: Callable[[Layer], Layer]) -> Any:
-    return clone(operation) if isinstance(operation, Layer) else OpCall(operation.op, operation.name)  # type: ignore[attr-defined]
-
-
-def _clone_layer(layer: Layer) -> Any:
-    if isinstance(layer, (Sequential, Functional)):
-        return clone_model(layer)
-    if isinstance(layer, InputLayer):
-        return InputLayer(batch_shape=layer.batch_shape, dtype=layer.dtype, name=layer.name)
-    return type(layer).from_config(layer.get_config())

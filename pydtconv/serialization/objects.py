@@ -6,7 +6,6 @@ under Keras's public module names, so that either library reads the other's file
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import types
 from collections.abc import Mapping
@@ -15,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.saving import registry
+from pydtconv import public
+from pydtconv.serialization import registry
 
 #: our modules and the public ones of Keras that hold the same classes
 _PUBLIC = {
@@ -136,7 +136,7 @@ def find_object(registered_name: str, name: str, module: str | None = None) -> A
     if parts[0] in ("keras", "pydtconv", "builtins"):
         ours = next((part for part in parts if part in _PUBLIC), None)
         for place in [ours] if ours else ["models", *_PUBLIC]:
-            found = getattr(importlib.import_module(f"pydtconv.{place}"), name, None)
+            found = getattr(public.module(place), name, None)
             if found is not None:
                 return found
     raise ValueError(

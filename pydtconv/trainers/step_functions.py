@@ -1,4 +1,4 @@
-"""Plans the steps of a model, and keeps their executors, one for each shape of batch."""
+"""Steps of a model as planned functions of a batch's arrays, kept one for each shape of batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from pydtconv import config, replica, tree
 from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
 from pydtconv.trainers import first_use
-from pydtconv.trainers.arrays import Batch
 from pydtconv.trainers.compiled import Targets
+from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.tracing import Traced, trace, trace_example
 from pydtconv.utils.random import next_seed
 
@@ -35,7 +35,7 @@ class Results:
     applied: bool = False
 
 
-class Step:
+class StepFunction:
     """An executor, and what goes in and comes out."""
 
     def __init__(self, executor: Executor, traced: Traced) -> None:
@@ -61,14 +61,14 @@ class Step:
         )
 
 
-class Steps:
+class StepCache:
     """The steps of one model: "train", "test" and "predict"."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.memory = Memory()
         self.memory.state.seed = next_seed()
-        self._steps: OrderedDict[Any, Step] = OrderedDict()
+        self._steps: OrderedDict[Any, StepFunction] = OrderedDict()
         self._values: list[tuple[Any, np.ndarray]] = []
         self._trainable: list[int] | None = None
 
@@ -86,7 +86,7 @@ class Steps:
         if self._trainable is not None and trainable != self._trainable:
             self.forget()
 
-    def step(self, kind: str, batch: Batch, targets: Targets | None, memory_limit: int | None = None) -> Step:
+    def step(self, kind: str, batch: Batch, targets: Targets | None, memory_limit: int | None = None) -> StepFunction:
         """The step for batches of this shape."""
         leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
         shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
@@ -105,7 +105,7 @@ class Steps:
                 traced.graph, memory_limit=memory_limit, slots=self._slots(), updates=updates, tune=first_use.hook()
             )
             updater = self.model.optimizer if plan.applies_gradients else None
-            step = self._steps[key] = Step(Executor(plan, self.memory, updater), traced)
+            step = self._steps[key] = StepFunction(Executor(plan, self.memory, updater), traced)
             self._note_values()
             if kind == "train":
                 self._trainable = [id(variable) for variable in self.model.trainable_variables]
