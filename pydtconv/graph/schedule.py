@@ -18,7 +18,8 @@ from pydtconv.graph.recompute import Replays, cheap_marks
 from pydtconv.graph.slopes import find_gathering
 from pydtconv.graph.steps import Step, Steps, Updates
 from pydtconv.graph.storage import Storage, View, fresh
-from pydtconv.ops.base import Reading, Retained, Slopes, Spec
+from pydtconv.kernels.base import Reading, Slopes
+from pydtconv.ops.base import Retained, Spec
 from pydtconv.ops.moments import moments_spec
 from pydtconv.ops.normalization import BatchNorm
 
