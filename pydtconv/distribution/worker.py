@@ -197,7 +197,7 @@ class Worker(Replica):
                 node.inputs[i].variable
                 for node in step.executor.plan.graph.nodes
                 for i in node.op.updates
-                if not getattr(node.op, "synchronized", False) and node.inputs[i].variable is not None
+                if not node.op.synchronized and node.inputs[i].variable is not None
             ]
             found = step._averages = Averages(list(dict.fromkeys(variables)), self.large)
         return found

@@ -10,6 +10,7 @@ from typing import Any
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.kernels import find_kernels
 from pydtconv.graph.memory.storage import Storage, View, place
 from pydtconv.graph.passes.algorithms import choose_algorithms, left_open, passes_of
 from pydtconv.graph.passes.rewrite import rewrite
@@ -194,13 +195,14 @@ def build_plan(
     gradients while backward runs; that is planned where the flat array of gradients would be large.  tune: called
     where the variant leaves the choice of algorithms open, before it is final.
 
-    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
-    fits.
+    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MissingKernelError for an operator
+    that no kernel runs, MemoryLimitError when no plan fits.
     """
     variant = variant_of(variant).name
     if graph.loss is not None and graph.loss.shape != ():
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
     rewrite(graph)
+    find_kernels(graph)
     updates = updates if _gains_by_updates(graph) else None
     traced = {node: node.op for node in graph.nodes}
     options = _Options(graph, variant, slots, updates, choose_algorithms(graph, variant, smallest=False))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv.ops.base import RunState
+from pydtconv.kernels import RunState
 from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip
 from tests.ops.harness import check_op, normal
 from tests.ops.runner import Options, run_op

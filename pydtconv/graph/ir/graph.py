@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.kernels.base import Kernel
+from pydtconv.kernels.registry import find
 from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.operators import Operators
 
@@ -50,15 +52,29 @@ class Tensor(Operators):
 
 
 class Node:
-    """One application of an op.  scope says which layer it came from ("conv2d_1/..."); tables and traces show it."""
+    """One application of an op.  scope says which layer it came from ("conv2d_1/..."); tables and traces show it.
+
+    device: where it runs; that of the graph, until a pass says otherwise.
+    """
 
     def __init__(self, graph: Graph, op: Op, inputs: tuple[Tensor, ...], scope: str) -> None:
         self.op = op
         self.inputs = inputs
         self.scope = scope
+        self.device = graph.device
+        self._found: tuple[Op, str, str, Kernel[Any]] | None = None
         specs = outputs_of(op, *(tensor.spec for tensor in inputs))
         self.name = f"{scope or op.name}#{len(graph.nodes)}"
         self.outputs = tuple(Tensor(graph, spec, f"{self.name}:{i}", self, i) for i, spec in enumerate(specs))
+
+    @property
+    def kernel(self) -> Kernel[Any]:
+        """What runs the op on the device.  Raises MissingKernelError where there is nothing."""
+        dtype = self.op.kernel_dtype(*(tensor.spec for tensor in self.inputs))
+        found = self._found
+        if found is None or found[0] is not self.op or found[1:3] != (self.device, dtype):
+            found = self._found = (self.op, self.device, dtype, find(self.op, self.device, dtype))
+        return found[3]
 
     def __repr__(self) -> str:
         return f"<Node {self.name} {self.op}>"
@@ -67,12 +83,13 @@ class Node:
 class Graph:
     """Nodes in the order in which they were traced, which is an order in which they can run.
 
-    training: whether layers were traced as in a training step.  outputs: named results; loss: the scalar to
-    differentiate, or None.
+    training: whether layers were traced as in a training step.  device: where its nodes run.  outputs: named results;
+    loss: the scalar to differentiate, or None.
     """
 
-    def __init__(self, training: bool = False) -> None:
+    def __init__(self, training: bool = False, device: str = "cpu") -> None:
         self.training = training
+        self.device = device
         self.nodes: list[Node] = []
         self.inputs: dict[str, Tensor] = {}
         self.outputs: dict[str, Tensor] = {}

@@ -19,7 +19,7 @@ FOREVER = 1 << 30
 
 def joins_channels(node: Node) -> bool:
     """Whether the node concatenates images along their channels: the plan does that by placing, not by its op."""
-    return bool(getattr(node.op, "concatenates", False)) and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
+    return node.op.concatenates and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
 
 
 def parts_of(node: Node, whole: View) -> list[View]:

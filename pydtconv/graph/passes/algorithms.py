@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.selection import algorithms, workspace_bytes
 from pydtconv.graph.ir.graph import Graph, Node
 from pydtconv.graph.schedule.steps import Step
 
@@ -19,17 +18,11 @@ def choose_algorithms(graph: Graph, variant: str, smallest: bool) -> dict[Node, 
     """
     chosen: dict[Node, dict[str, str]] = {}
     for node in graph.nodes:
-        if not hasattr(node.op, "algorithms_for"):
+        if not node.op.passes:
             continue
-        op: Any = dataclasses.replace(node.op, variant=variant)  # type: ignore[type-var]
-        specs = [tensor.spec for tensor in node.inputs]
-        chosen[node] = op.algorithms_for(*specs)
-        if smallest and variant == "AUTO" and op.algorithm is None:
-            p = op.problem(*specs[:2])
-            for direction in chosen[node]:
-                names = algorithms(p, direction)
-                chosen[node][direction] = min(names, key=lambda name: workspace_bytes(p, direction, name))
-        node.op = dataclasses.replace(op, algorithm=chosen[node])
+        node.op = dataclasses.replace(node.op, variant=variant)  # type: ignore[type-var]
+        chosen[node] = node.kernel.algorithms_for(*(tensor.spec for tensor in node.inputs), smallest=smallest)
+        node.op = dataclasses.replace(node.op, algorithm=chosen[node])  # type: ignore[type-var]
     return chosen
 
 
@@ -37,7 +30,7 @@ def left_open(ops: Mapping[Node, Any]) -> dict[Node, list[str]]:
     """The directions of each convolution for which its operator, as it was traced, names no algorithm."""
     found = {}
     for node, op in ops.items():
-        if hasattr(op, "algorithms_for"):
+        if op.passes:
             named = dict(op.algorithm) if isinstance(op.algorithm, tuple) else dict.fromkeys(op.passes, op.algorithm)
             found[node] = [direction for direction in op.passes if named.get(direction) in (None, "auto")]
     return found

@@ -115,7 +115,7 @@ def fuse_bias(graph: Graph) -> None:
     """y = op(x, w); y + b -> op(x, w, b)."""
     readers = consumers(graph)
     for node in list(graph.nodes):
-        if not getattr(node.op, "takes_bias", False) or len(node.inputs) != 2 or getattr(node.op, "activation", None):
+        if not node.op.takes_bias or len(node.inputs) != 2 or node.op.activation:
             continue
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or not isinstance(consumer.op, Bias) or consumer.inputs[1].node is not None:
@@ -131,7 +131,7 @@ def fuse_addition(graph: Graph) -> None:
     readers = consumers(graph)
     place = {node: index for index, node in enumerate(graph.nodes)}
     for node in list(graph.nodes):
-        if not isinstance(node.op, Conv) or node.op.residual or node.op.activation is not None:
+        if not node.op.takes_residual or node.op.residual or node.op.activation is not None:
             continue
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or consumer.op != Add() or len(consumer.inputs) != 2:
@@ -139,14 +139,15 @@ def fuse_addition(graph: Graph) -> None:
         (residual,) = (tensor for tensor in consumer.inputs if tensor is not node.outputs[0])
         before = residual.node is None or place[residual.node] < place[node]
         if before and residual.spec == node.outputs[0].spec:
-            absorb(graph, node, consumer, dataclasses.replace(node.op, residual=True), (*node.inputs, residual))
+            op = dataclasses.replace(node.op, residual=True)  # type: ignore[type-var]
+            absorb(graph, node, consumer, op, (*node.inputs, residual))
 
 
 def fuse_activation(graph: Graph) -> None:
     """act(op(...)) -> op(..., activation=act) for activations whose derivative follows from their output."""
     readers = consumers(graph)
     for node in list(graph.nodes):
-        if getattr(node.op, "activation", "absent") is not None or getattr(node.op, "average", False):
+        if not node.op.takes_activation or node.op.activation is not None:
             continue
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or not isinstance(consumer.op, Activation) or consumer.op.kind not in FUSABLE:
@@ -166,7 +167,7 @@ def pool_before_relu(graph: Graph) -> None:
     """
     readers = consumers(graph)
     for node in list(graph.nodes):
-        kind = node.op.kind if isinstance(node.op, Activation) else getattr(node.op, "activation", None)
+        kind = node.op.kind if isinstance(node.op, Activation) else node.op.activation
         if kind not in ("relu", "relu6") or not node.op.retains((True,) * len(node.inputs)).y:
             continue
         pool = sole_consumer(graph, node, readers)

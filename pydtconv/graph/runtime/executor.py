@@ -14,7 +14,8 @@ from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.memory.storage import Storage, View
 from pydtconv.graph.plan import Plan, build_plan
 from pydtconv.graph.schedule.steps import LossGradient, ParameterGradient, Step
-from pydtconv.ops.base import Call, Pass, Reading, RunState, Slopes, scratch, spec_of
+from pydtconv.kernels.base import Call, Pass, Reading, RunState, Slopes, scratch
+from pydtconv.ops.base import spec_of
 
 
 class Hooks(Protocol):
@@ -172,9 +173,10 @@ class Executor:
             return functools.partial(np.add, total, self._only(step.x), total)
         if step.direction == "update":
             return self._bound_update(step)
-        bind = getattr(step.node.op, step.direction)
+        kernel = step.node.kernel
+        bind = getattr(kernel, step.direction)
         if step.rows is not None:
-            bind = functools.partial(step.node.op.backward_rows, rows=step.rows)
+            bind = functools.partial(kernel.backward_rows, rows=step.rows)
         make = functools.partial(
             Pass,
             x=self._arrays(step.x),

@@ -18,7 +18,8 @@ from pydtconv.graph.schedule.backward import Backward
 from pydtconv.graph.schedule.gradients import Needed
 from pydtconv.graph.schedule.rematerialization import Replays, cheap_marks
 from pydtconv.graph.schedule.steps import Step, Steps, Updates
-from pydtconv.ops.base import Reading, Retained, Slopes, Spec
+from pydtconv.kernels.base import Reading, Slopes
+from pydtconv.ops.base import Retained, Spec
 from pydtconv.ops.moments import moments_spec
 from pydtconv.ops.normalization import BatchNorm
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.memory.storage import View, fresh
-from pydtconv.ops.base import Reading, Slopes, Spec
+from pydtconv.kernels.base import Reading, Slopes
+from pydtconv.ops.base import Spec
 
 
 @dataclass(eq=False)
@@ -16,7 +17,7 @@ class Step:
     direction: "forward", "backward" or "recompute" (a pass of the node), "copy" (y = x), "add" (y += x) or "update"
     (the optimizer's, of the variable y by its gradient x).
     rows: of backward, where it computes only these rows of the one gradient in dx; of update, those of the variable.
-    transient_bytes: workspace that is allocated when the step runs, for operators whose workspace is not placed.
+    transient_bytes: workspace that is allocated when the step runs, for kernels whose workspace is not placed.
     ready: variables whose gradient is complete after this step, or with "update" before it.
     reading, slopes, sums: of the pass (see Pass), by views.
     """
@@ -74,12 +75,13 @@ class Steps(list[Step]):
     def run(self, step: Step) -> None:
         """Appends a pass of a node.
 
-        Its workspace is placed, or its size noted where the operator wants it at call time.
+        Its workspace is placed, or its size noted where the kernel wants it at call time.
         """
         node = step.node
         direction = "backward" if step.direction == "backward" else "forward"
-        nbytes = node.op.workspace(direction, *(tensor.spec for tensor in node.inputs))
-        if nbytes and not getattr(node.op, "persistent", True):
+        kernel = node.kernel
+        nbytes = kernel.workspace(direction, *(tensor.spec for tensor in node.inputs))
+        if nbytes and not kernel.persistent:
             step.transient_bytes = nbytes
         elif nbytes:
             step.workspace = fresh(f"{node.name}.{step.direction}", "workspace", Spec((nbytes,), "uint8"))

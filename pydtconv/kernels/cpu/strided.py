@@ -13,43 +13,17 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pydtconv._ext import elem
-from pydtconv.ops.base import Call, Pass, Spec
+from pydtconv.kernels.base import Call, nothing
 
-FLOATS = ("float32", "float64")
 _FUSED = {"float32": "float", "float64": "double"}
 MAX_DIMS = 8
 
-BINARY_MULTIPLY = 2
 REDUCE = {"sum": 0, "maximum": 1, "minimum": 2, "dot": 3}
 
 
-def kernel(function: Any, dtype: Any) -> Callable[..., None]:
+def typed(function: Any, dtype: Any) -> Callable[..., None]:
     """The specialization of a fused Cython function for a dtype."""
     return function[_FUSED[np.dtype(dtype).name]]
-
-
-def nothing() -> None:
-    """A bound pass that does nothing."""
-
-
-def adds(p: Pass, i: int) -> bool:
-    """Whether a backward pass adds to dx[i]."""
-    return bool(p.accumulate) and bool(p.accumulate[i])
-
-
-def sequence(calls: Sequence[Call]) -> Call:
-    """One call that makes all of them in turn."""
-    calls = tuple(call for call in calls if call is not nothing)
-    if not calls:
-        return nothing
-    if len(calls) == 1:
-        return calls[0]
-
-    def run() -> None:
-        for call in calls:
-            call()
-
-    return run
 
 
 def flat(array: np.ndarray | None) -> np.ndarray | None:
@@ -157,7 +131,7 @@ def bind_reduce(
     scratch = np.empty(1, np.uint8) if workspace is None or workspace.size == 0 else workspace
     code = REDUCE["dot" if x2 is not None else kind]
     return partial(
-        kernel(elem.reduce, x.dtype),
+        typed(elem.reduce, x.dtype),
         code,
         accumulate,
         factor,
@@ -181,44 +155,10 @@ def bind_copy(x: np.ndarray, y: np.ndarray, factor: float = 1.0, accumulate: boo
         and x.shape == y.shape
     ):
         return nothing
-    return partial(kernel(elem.copy, x.dtype), factor, accumulate, layout(y.shape, x, y), flat(x), flat(y))
+    return partial(typed(elem.copy, x.dtype), factor, accumulate, layout(y.shape, x, y), flat(x), flat(y))
 
 
 def broadcast_axes(shape: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
     """The axes of `to` along which an array of `shape` repeats."""
     padded = [1] * (len(to) - len(shape)) + list(shape)
     return tuple(d for d, (a, b) in enumerate(zip(padded, to, strict=True)) if a == 1 and b != 1)
-
-
-def broadcast_shapes(name: str, *shapes: Sequence[int | None]) -> tuple[int | None, ...]:
-    """NumPy's broadcasting, with None for a batch that is not known yet.  Raises ValueError where shapes do not fit."""
-    result: list[int | None] = []
-    rank = max(len(shape) for shape in shapes)
-    for d in range(-rank, 0):
-        extents = {shape[d] for shape in shapes if len(shape) >= -d} - {1}
-        known = extents - {None}
-        if len(known) > 1:
-            raise ValueError(
-                f"{name}: expected shapes that broadcast together, got {', '.join(map(str, map(tuple, shapes)))}"
-            )
-        result.append(known.pop() if known else None if extents else 1)
-    return tuple(result)
-
-
-def same_float(name: str, *inputs: Spec) -> str:
-    """The one float dtype of the inputs.  Raises ValueError for others or mixed ones."""
-    dtypes = [spec.dtype for spec in inputs]
-    if dtypes[0] not in FLOATS or len(set(dtypes)) > 1:
-        raise ValueError(f"{name}: expected inputs of one dtype, float32 or float64, got {', '.join(dtypes)}")
-    return dtypes[0]
-
-
-def normalize_axes(name: str, axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    """Axes as sorted non-negative numbers; None means all.  Raises ValueError for axes out of range or given twice."""
-    axes = tuple(range(rank)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    if any(not -rank <= a < rank for a in axes):
-        raise ValueError(f"{name}: expected axes between {-rank} and {rank - 1}, got {axis}")
-    positive = tuple(sorted(a % rank for a in axes))
-    if len(set(positive)) != len(positive):
-        raise ValueError(f"{name}: expected each axis once, got {axis}")
-    return positive

@@ -51,11 +51,6 @@ def carved_bytes(count: int, length: int, dtype: Any) -> int:
     return count * -(-length * np.dtype(dtype).itemsize // 64) * 64
 
 
-def adds(accumulate: Sequence[bool], index: int) -> bool:
-    """Whether a pass adds to dx[index]; an empty `accumulate` means that it adds nowhere."""
-    return bool(accumulate[index]) if accumulate else False
-
-
 def around(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
     """(outer, k, inner): the extents before, at and after an axis."""
     axis %= len(shape)
@@ -65,22 +60,3 @@ def around(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
     for extent in shape[axis + 1 :]:
         inner *= extent
     return outer, shape[axis], inner
-
-
-def check_axis(op: str, axis: int, rank: int) -> int:
-    """axis counted from the front.  Raises ValueError when the rank has no such axis."""
-    if not -rank <= axis < rank:
-        raise ValueError(f"{op}: expected an axis in [{-rank}, {rank}), got axis={axis}")
-    return axis % rank
-
-
-def check_float(op: str, argument: str, dtype: str) -> None:
-    """Raises ValueError unless dtype is float32 or float64."""
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"{op}: {argument} must be float32 or float64, got {dtype}")
-
-
-def fits(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool:
-    """Whether shapes are equal where both are known."""
-    same = (a == b or a is None or b is None for a, b in zip(shape, wanted, strict=False))
-    return len(shape) == len(wanted) and all(same)
