@@ -92,6 +92,17 @@ def test_a_plan_without_a_kernel_is_not_built():
         build_plan(graph)
 
 
+def test_operators_leave_it_to_kernels_which_floating_dtypes_there_are():
+    graph = Graph()
+    with graph:
+        graph.outputs["y"] = ops.Softmax()(graph.input("x", Spec((2, 3), "float16")))
+    message = (
+        "operator Softmax: expected a kernel for device cpu and dtype float16, got kernels for cpu float32, cpu float64"
+    )
+    with pytest.raises(MissingKernelError, match=message):
+        build_plan(graph)
+
+
 def test_a_plan_for_an_unknown_device_is_not_built():
     graph = Graph(device="abacus")
     with graph:
