@@ -6,21 +6,25 @@ from collections.abc import Sequence
 
 from pydtconv.ops.base import Spec
 
+#: dtypes that arrays keep when operators are applied to them; others become `config.floatx()`
 FLOATS = ("float32", "float64")
+
+#: floating dtypes; which of them an operator has a kernel for, the registry says
+FLOATING = ("float16", "bfloat16", *FLOATS)
 
 
 def same_float(name: str, *inputs: Spec) -> str:
-    """The one float dtype of the inputs.  Raises ValueError for others or mixed ones."""
+    """The one floating dtype of the inputs.  Raises ValueError for others or mixed ones."""
     dtypes = [spec.dtype for spec in inputs]
-    if dtypes[0] not in FLOATS or len(set(dtypes)) > 1:
-        raise ValueError(f"{name}: expected inputs of one dtype, float32 or float64, got {', '.join(dtypes)}")
+    if dtypes[0] not in FLOATING or len(set(dtypes)) > 1:
+        raise ValueError(f"{name}: expected inputs of one floating dtype, got {', '.join(dtypes)}")
     return dtypes[0]
 
 
 def check_float(op: str, argument: str, dtype: str) -> None:
-    """Raises ValueError unless dtype is float32 or float64."""
-    if dtype not in FLOATS:
-        raise ValueError(f"{op}: {argument} must be float32 or float64, got {dtype}")
+    """Raises ValueError unless dtype is a floating one."""
+    if dtype not in FLOATING:
+        raise ValueError(f"{op}: {argument}: expected a floating dtype, got {dtype}")
 
 
 def check_axis(op: str, axis: int, rank: int) -> int:

@@ -14,6 +14,7 @@ from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.problem import ConvProblem, pair
 from pydtconv.ops.activation import check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec, Window
+from pydtconv.ops.checks import FLOATING
 from pydtconv.ops.moments import moments_spec
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
@@ -71,8 +72,8 @@ class ConvBase(Op):
             raise ValueError(f"{self.name}: expected inputs x, w and perhaps b{last}, got {len(inputs)} inputs")
         x, w = inputs[:2]
         for spec, what in ((x, "x"), (w, "w")):
-            if spec.dtype != x.dtype or spec.dtype not in ("float32", "float64"):
-                raise ValueError(f"{self.name}: {what}: expected float32 or float64 as x has, got {spec.dtype}")
+            if spec.dtype != x.dtype or spec.dtype not in FLOATING:
+                raise ValueError(f"{self.name}: {what}: expected the floating dtype that x has, got {spec.dtype}")
         shape = (x.shape[0], *self._output_shape(self.problem(x, w))[1:])
         wanted = {"b": (self.bias_of(inputs), shape[3:]), "residual": (inputs[-1] if self.residual else None, shape)}
         for name, (given, expected) in wanted.items():

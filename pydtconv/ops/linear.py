@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv.ops.activation import check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec
 from pydtconv.ops.checks import broadcast_shapes, same_float

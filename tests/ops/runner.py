@@ -74,6 +74,7 @@ class Options:
     inplace_backward: int | None = None
     count_allocations: bool = False
     run: RunState = field(default_factory=RunState)
+    stream: int = 7
 
 
 @dataclass
@@ -125,7 +126,7 @@ class Runner:
             workspace=self.scratch(direction),
             training=self.options.training,
             run=self.options.run,
-            stream=7,
+            stream=self.options.stream,
         )
 
     def call(self, bound: Callable[[], None], what: str, again: Callable[[], None]) -> None:

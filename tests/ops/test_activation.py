@@ -125,5 +125,5 @@ def test_errors_name_what_came():
         Activation("leaky_relu", -1.0)
     with pytest.raises(ValueError, match=r"expected b of shape \(3,\), got \(4,\)"):
         Bias()(normal(2, 3), normal(4))
-    with pytest.raises(ValueError, match="float32 or float64, got int64"):
+    with pytest.raises(ValueError, match="one floating dtype, got int64"):
         Activation("relu")(np.arange(3))

@@ -11,7 +11,7 @@ from pydtconv._ext import elem
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.strided import bind_copy, flat, merge, strides_of, typed
 from pydtconv.kernels.registry import ANY, register
-from pydtconv.ops.checks import FLOATS
+from pydtconv.ops.checks import FLOATING
 from pydtconv.ops.shape import Cast, Concatenate, Slice, Transpose
 
 
@@ -117,6 +117,6 @@ class CastKernel(Kernel[Cast]):
     def backward(self, p: Pass) -> Call:
         if p.dx[0] is None:
             return nothing
-        if p.dx[0].dtype.name not in FLOATS or np.dtype(self.op.dtype).name not in FLOATS:
+        if p.dx[0].dtype.name not in FLOATING or np.dtype(self.op.dtype).name not in FLOATING:
             return partial(p.dx[0].fill, 0)
         return partial(np.copyto, p.dx[0], p.dy[0], casting="unsafe")
