@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent / "_ext")]
 
-import pydtconv
+import pydtconv  # noqa: E402
 
 project = "pydtconv"
 author = "the pydtconv developers"
@@ -39,5 +39,3 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-# pages that GitHub shows too link to files outside of docs/
-suppress_warnings = ["myst.header"]

@@ -33,9 +33,8 @@ class Drawing:
 
     def text(self, x: float, y: float, text: str, size: int = 13, anchor: str = "start", bold: bool = False) -> None:
         weight = ' font-weight="bold"' if bold else ""
-        self.parts.append(
-            f'<text x="{x}" y="{y}" font-size="{size}" text-anchor="{anchor}" fill="{INK}"{weight}>{escape(text)}</text>'
-        )
+        style = f'font-size="{size}" text-anchor="{anchor}" fill="{INK}"{weight}'
+        self.parts.append(f'<text x="{x}" y="{y}" {style}>{escape(text)}</text>')
 
     def arrow(self, x1: float, y1: float, x2: float, y2: float) -> None:
         self.parts.append(
@@ -76,12 +75,12 @@ def stack() -> Drawing:
         ("Keras-style script", "layers, losses, optimizers, callbacks with Keras 3's names", BLUE),
         (
             "graph of operators",
-            "rewritten by passes: bias, ReLU, padding, addition become part of the convolution",
+            "rewritten by passes: bias, ReLU, padding, addition join the convolution",
             BLUE,
         ),
         (
             "plan of one step",
-            "algorithms, schedule, an offset for every buffer: the peak is known before anything runs",
+            "algorithms, schedule, an offset for every buffer: the peak is known ahead",
             GREEN,
         ),
         ("C kernels, OpenMP", "convolution as a matrix product whose packing reads the image", ORANGE),
@@ -184,15 +183,8 @@ def direct() -> Drawing:
     d.grid(30, 55, 8, 10, 20, fill)
     d.text(130, 240, "padded image; the padding (grey) is not in memory", 12, "middle")
     d.arrow(245, 130, 300, 130)
-    d.box(
-        305,
-        80,
-        170,
-        100,
-        "for each output row:\ntaps that lie inside (orange)\nread in place, the red ones\nare never multiplied",
-        ORANGE,
-        12,
-    )
+    taps = "for each output row:\ntaps that lie inside (orange)\nread in place, the red ones\nare never multiplied"
+    d.box(305, 80, 170, 100, taps, ORANGE, 12)
     d.arrow(480, 130, 535, 130)
     d.box(540, 85, 160, 90, "tile of 14 pixels x\n32 filters in registers,\nsum over all taps\nand channels", BLUE, 12)
     return d
@@ -281,7 +273,7 @@ def overlap() -> Drawing:
     for x in (372, 464, 556):
         d.arrow(x, 89, x + 12, 112)
     d.text(
-        20, 190, "Gradients lie in the order in which backward completes them, so a bucket is a slice of one array.", 12
+        20, 190, "Gradients lie in the order in which backward completes them: a bucket is a slice of one array.", 12
     )
     return d
 

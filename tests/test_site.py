@@ -1,4 +1,4 @@
-"""The documentation's site: it builds without warnings, no link is dead, and a browser shows every page as it should."""
+"""The documentation's site: no warnings, no dead links, and every page as it should be in a browser."""
 
 import importlib.util
 import os
