@@ -83,10 +83,9 @@ def test_pictures_have_a_text(page):
     assert not re.findall(r"!\[\]\(", TEXTS[page])
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", TEXTS)
 def test_files_that_are_named_exist(page):
-    names = set(re.findall(r"`((?:cext|pydtconv|tests|benchmarks|docs|models)/[\w./]*)`", TEXTS[page]))
-    assert names
+    names = set(re.findall(r"`((?:cext|pydtconv|tests|benchmarks|docs|models|tools)/[\w./]*)`", TEXTS[page]))
     assert not [name for name in names if not (ROOT / name).exists()]
 
 
