@@ -32,10 +32,10 @@ format: .venv/dev
 	$(BIN)/clang-format -i $(C_FILES)
 
 build: .venv/test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@DTCONV_LEVELS=$${DTCONV_LEVELS:-native} $(BIN)/python setup.py -q build_ext --inplace
 
 # an installation with one extra; made again when what is compiled or installed has changed
-.venv/demo .venv/test .venv/dev .venv/docs: .venv/%: pyproject.toml setup.py tools/venv.sh $(SOURCES)
+.venv/demo .venv/test .venv/dev .venv/docs: .venv/%: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)
 	@sh tools/venv.sh $*
 	@touch $@
 
@@ -51,5 +51,5 @@ docs-serve: docs
 
 clean:
 	rm -rf .venv build dist *.egg-info pydtconv/_ext/lib pydtconv/_ext/*.so pydtconv/_ext/*.dylib
-	rm -f $$(git ls-files pydtconv/_ext | sed -n 's/\.pyx$$/.c/p')
+	rm -f pydtconv/_ext/*.c
 	find . -name __pycache__ -prune -exec rm -rf {} +
