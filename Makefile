@@ -25,6 +25,7 @@ lint: .venv/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint $(CYTHON_FILES)
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 format: .venv/dev
 	$(BIN)/ruff check --fix

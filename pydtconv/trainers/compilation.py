@@ -15,6 +15,7 @@ from pydtconv.serialization.objects import deserialize_keras_object, serialize_k
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
 from pydtconv.trainers.step_functions import StepCache
 from pydtconv.trainers.tracing import losses_of, portion_of
+from pydtconv.trainers.training import Training
 
 
 class Compilable:
@@ -45,6 +46,13 @@ class Compilable:
         if "_all_steps" not in self.__dict__:
             self._set("_all_steps", StepCache(self))
         return self.__dict__["_all_steps"]
+
+    @property
+    def _training(self) -> Training:
+        """The model as others see it while it is trained."""
+        if "_as_training" not in self.__dict__:
+            self._set("_as_training", Training(self))
+        return self.__dict__["_as_training"]
 
     # --- compile ---------------------------------------------------------------------------------------------------
     def compile(
