@@ -17,7 +17,7 @@ from pydtconv._version import __version__ as __version__
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "8")
 
 if TYPE_CHECKING:
-    from pydtconv.graph.variable import Variable as Variable
+    from pydtconv.graph.ir.variable import Variable as Variable
     from pydtconv.layers.input_layer import Input as Input
     from pydtconv.layers.input_spec import InputSpec as InputSpec
     from pydtconv.layers.layer import Layer as Layer

@@ -25,7 +25,7 @@ from pydtconv.distribution.tuning import BucketTuning
 from pydtconv.distribution.watch import Watch
 from pydtconv.distribution.wire_choice import WireChoice
 from pydtconv.graph import Memory
-from pydtconv.graph.store import ParameterStore
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import Optimizer
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
 from pydtconv.trainers.data_adapters.streams import StreamData
@@ -207,7 +207,7 @@ class Worker(Strategy):
                 node.inputs[i].variable
                 for node in step.executor.plan.graph.nodes
                 for i in node.op.updates
-                if not getattr(node.op, "synchronized", False) and node.inputs[i].variable is not None
+                if not node.op.synchronized and node.inputs[i].variable is not None
             ]
             found = self._averages_by_step[step] = Averages(list(dict.fromkeys(variables)), self.large)
         return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydtconv import regularizers, tree
-from pydtconv.graph.graph import Graph, Tensor, current_graph
+from pydtconv.graph.ir.graph import Graph, Tensor, current_graph
 from pydtconv.layers import context
 from pydtconv.layers.eager import call_on_arrays
 from pydtconv.layers.input_spec import check_inputs

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.graph.graph import Graph
+from pydtconv.graph.ir.graph import Graph
 from pydtconv.naming import auto_name
 from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.operators import Operators

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, constraints, initializers, regularizers
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context
 from pydtconv.layers.tracking import tracked
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.optimizers.arguments import Shared
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 from pydtconv.optimizers.scalar import Scalar

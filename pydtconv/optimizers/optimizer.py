@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from pydtconv._ext import optimizers as kernels
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.naming import auto_name
 from pydtconv.optimizers.arguments import DEFAULTS, Shared, as_learning_rate, check_names, check_values, is_rule
 from pydtconv.optimizers.scalar import Scalar

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydtconv import config, replica
 from pydtconv.callbacks.callback import Callback, Logs
-from pydtconv.graph.steps import Step
+from pydtconv.graph.schedule.steps import Step
 from pydtconv.profiling.profile import Profile, Timing
 from pydtconv.profiling.record import Record, median, outside_of, timing_of
 from pydtconv.profiling.trace import COMMUNICATION, HOST, WAIT, Trace

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pydtconv import replica
-from pydtconv.graph.store import ParameterStore
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import Optimizer
 from pydtconv.replica import Replica
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch

@@ -188,7 +188,8 @@ class ArrayData:
                     f"{name}: expected {state.get(name)!r}, as in the epoch that is to be gone on with, got "
                     f"{getattr(self, name)!r}"
                 )
-        self._order = state["order"] if going else None
+        count = -(-self.samples // self.batch_size) if self.shuffle == "batch" else self.samples
+        self._order = kept_order(state["order"], count, self.samples) if going else None
 
     def rest(self, taken: int) -> Iterator[Batch]:
         """The batches of an epoch going on after those that were taken; its state was set before."""
@@ -229,3 +230,13 @@ class ArrayData:
 
     def on_epoch_end(self) -> None:
         """Nothing to put away."""
+
+
+def kept_order(order: Any, count: int, end: int) -> np.ndarray | None:
+    """The order that a checkpoint has kept: `count` integers from 0 to end - 1, or None.  Raises ValueError."""
+    if order is None:
+        return None
+    array = np.asarray(order)
+    if array.dtype.kind not in "iu" or array.shape != (count,) or (count and not 0 <= array.min() <= array.max() < end):
+        raise ValueError(f"order of an epoch: expected {count} numbers below {end}, got {array.dtype} {array.shape}")
+    return array

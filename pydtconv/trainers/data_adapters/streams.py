@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from pydtconv import replica, tree
-from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, class_weights, count_samples, is_arrays, to_arrays
+from pydtconv.trainers.data_adapters.arrays import (
+    ArrayData,
+    Batch,
+    class_weights,
+    count_samples,
+    is_arrays,
+    kept_order,
+    to_arrays,
+)
 from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.random import next_seed
 
@@ -70,7 +78,8 @@ class StreamData:
                 f"batches of an epoch: expected {state.get('batches')}, as in the epoch that is to be gone on with, "
                 f"got {self.num_batches}"
             )
-        self._order = state["order"] if going else None
+        count = self.num_batches or 0
+        self._order = kept_order(state["order"], count, count) if going else None
         if state.get("source") is not None and callable(getattr(self.source, "set_state", None)):
             self.source.set_state(state["source"])
 
