@@ -7,6 +7,7 @@ another one in its place; models, layers and callbacks know of nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,6 +54,16 @@ class Replica:
 
     def prepare(self, model: Any, kind: str, data: Any, single: bool = False) -> None:
         """Before batches of this kind ("train", "test", "predict") are run; single: before one of a user's loop."""
+
+    def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Any]) -> None:
+        """Before the epochs of fit, with its settings and callbacks, which processes that train together compare."""
+
+    def left(self, error: BaseException) -> None:
+        """Says that this process has left fit by an exception."""
+
+    def any(self, value: bool, what: str) -> bool:
+        """Whether it is true in any process; what: for messages."""
+        return value
 
     def running(self, model: Any, kind: str, batch: Any, step: Any) -> AbstractContextManager[None]:
         """Put around the run of a step on a batch."""

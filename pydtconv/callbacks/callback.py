@@ -23,6 +23,8 @@ class Callback:
     runs_last = False
     #: whether only one of several processes that train together calls it: it prints, or writes files of its own
     main_only = False
+    #: whether it changes training, so that all processes that train together must have it, with the same settings
+    steers = False
     params: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
     _model: Any = None
 
@@ -149,6 +151,12 @@ class CallbackList(Callback):
             object.__setattr__(model, "history", self._history)
         for callback in self.callbacks:
             callback.set_model(model)
+
+    def calls_others(self, *names: str) -> bool:
+        """Whether one of these methods calls a function that is not this package's."""
+        names = (*names, *(name.replace("_train", "") for name in names if name.startswith("on_train_batch")))
+        found = [getattr(callback, name) for callback in self.callbacks for name in names]
+        return any(not str(getattr(function, "__module__", "")).startswith("pydtconv.") for function in found)
 
     def _call(self, name: str, *arguments: Any) -> None:
         if name not in self._callers:
