@@ -32,8 +32,9 @@ def described(model: Any, kind: str, data: Any, store: ParameterStore | None, op
         if model.optimizer is not None:
             lines += _part("optimizer", model.optimizer)
         lines += _of_outputs(model)
-        for i, metric in enumerate(model.metrics):
-            lines += _part(f"metric {i}", metric, name=True)
+        lines.append(f"metrics: {', '.join(metric.name for metric in model.metrics)}")
+        for metric in model.metrics:
+            lines += _part(f"metric {metric.name}", metric)
     if kind == "train" and store is not None:
         lines += [f"gradient {i}: shape {variable.shape}" for i, variable in enumerate(store.variables)]
     return lines + list(_of_data(data))
@@ -57,11 +58,11 @@ def described_fit(settings: Mapping[str, Any], callbacks: Sequence[Any]) -> list
     return lines
 
 
-def _part(what: str, part: Any, name: bool = False) -> list[str]:
-    """A layer, an optimizer, a loss or a metric: its class and its settings; name: whether its name counts."""
+def _part(what: str, part: Any) -> list[str]:
+    """A layer, an optimizer, a loss or a metric: its class and its settings."""
     kind = type(part).__name__
     function = getattr(part, "fn", getattr(part, "_fn", None))
-    lines = [f"{what}: {kind}{f' {part.name!r}' if name else ''}{_called(function)}"]
+    lines = [f"{what}: {kind}{_called(function)}"]
     try:
         settings = part.get_config()
     except (NotImplementedError, TypeError, ValueError):

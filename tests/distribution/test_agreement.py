@@ -24,7 +24,7 @@ NAMED = {
     "generator": "data: the first batch: shape (32, 4), float32, values ",
     "metrics": "metrics: loss, mse",
     "fewer metrics": "metrics: loss'",
-    "top k": "metric 1: SparseTopKCategoricalAccuracy of k=2",
+    "top k": "metric sparse_top_k_categorical_accuracy: SparseTopKCategoricalAccuracy of k=2",
     "loss": "loss 0: SparseCategoricalCrossentropy of from_logits=False",
     "loss function": "loss 0: LossFunctionWrapper of other_loss",
     "regularizer": "'l2': 0.5",
