@@ -49,7 +49,7 @@ class Algorithm:
 
     def workspace_bytes(self, p: ConvProblem, direction: str) -> int:
         """Bytes of scratch memory with the threads now set."""
-        return int(ext.workspace_bytes(p.sizes, self.name, direction, p.dtype == "float64"))
+        return int(ext.workspace_bytes(p.sizes, self.name, direction, p.dtype))
 
 
 def _is_depthwise(p: ConvProblem) -> bool:

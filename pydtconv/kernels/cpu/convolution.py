@@ -55,7 +55,7 @@ class ConvBaseKernel(Kernel[ConvType]):
             need = max(need, statistics_workspace(Spec(p.y_shape, p.dtype)))
         bias = self.op.bias_of(inputs)
         if direction == "backward" and bias is not None:
-            need = max(need, ext.bias_backward_workspace(bias.size, x.dtype == "float64"))
+            need = max(need, ext.bias_backward_workspace(bias.size, x.dtype))
         return need
 
     def _filters(self, p: ConvProblem, w: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ class ConvBaseKernel(Kernel[ConvType]):
             status: int = ext.bias_backward(dy, lddy, y, ldy, code, alpha, db, workspace)
             return status
 
-        need = 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype == np.float64)
+        need = 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype.name)
         return {"backward_bias": finish}, need
 
 
