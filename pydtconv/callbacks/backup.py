@@ -74,7 +74,11 @@ class BackupAndRestore(Callback):
         path, state = self._found()
         if state is None:
             return
-        self._restore(state)
+        try:
+            self._restore(state)
+        except ValueError as error:
+            kind = type(error) if isinstance(error, CheckpointError) else ValueError
+            raise kind(f"{path}: {error}") from error
         position = self.model.position
         say(self.params.get("verbose"), f"going on with {position}, from {path}")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.distribution.communicator import Communicator
-from pydtconv.graph.store import ParameterStore
+from pydtconv.trainers.training import Training
 
 _PLAIN = (bool, int, float, str, tuple, list, type(None))
 
@@ -19,19 +19,20 @@ class DisagreementError(RuntimeError):
     """Processes that should train one model have different ones, or different data."""
 
 
-def described(model: Any, kind: str, data: Any, store: ParameterStore | None, options: str) -> list[str]:
+def described(training: Training, kind: str, data: Any, options: str) -> list[str]:
     """What must be equal in all processes; names of layers and variables may differ."""
     lines = [f"a run of {kind!r}", options]
-    for i, layer in enumerate(getattr(model, "layers", ())):
+    for i, layer in enumerate(training.layers):
         kind_of_layer = type(layer).__name__
         lines += [f"layer {i}: {kind_of_layer}", *(f"layer {i}: {kind_of_layer} of {s}" for s in _settings(layer))]
-    for i, variable in enumerate(model.variables):
+    for i, variable in enumerate(training.variables):
         lines.append(f"variable {i}: shape {variable.shape}, {variable.dtype}, trainable {variable.trainable}")
     if kind != "predict":
-        if model.optimizer is not None:
-            name = type(model.optimizer).__name__
-            lines += [f"optimizer: {name}", *(f"optimizer: {name} of {s}" for s in _settings(model.optimizer))]
-        lines += [f"loss: {line}" for line in _losses(model)]
+        if training.optimizer is not None:
+            name = type(training.optimizer).__name__
+            lines += [f"optimizer: {name}", *(f"optimizer: {name} of {s}" for s in _settings(training.optimizer))]
+        lines += [f"loss: {line}" for line in _losses(training)]
+    store = training.memory.store
     if kind == "train" and store is not None:
         lines += [f"gradient {i}: shape {variable.shape}" for i, variable in enumerate(store.variables)]
     return lines + list(_of_data(data))
@@ -46,9 +47,8 @@ def _settings(part: Any) -> list[str]:
     return [f"{key}={value!r}" for key, value in sorted(plain.items()) if "object at 0x" not in repr(value)]
 
 
-def _losses(model: Any) -> Iterator[str]:
-    targets = model._targets
-    for output in targets.outputs if targets else ():
+def _losses(training: Training) -> Iterator[str]:
+    for output in training.outputs:
         reduction = getattr(output.loss, "reduction", None)
         yield f"{type(output.loss).__name__}, reduction {reduction}, weight {output.weight}"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pydtconv.graph.graph import Graph
-from pydtconv.graph.layout import joins_channels
+from pydtconv.graph.ir.graph import Graph
+from pydtconv.graph.memory.layout import joins_channels
 from pydtconv.kernels.registry import MissingKernelError
 
 

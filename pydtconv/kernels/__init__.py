@@ -4,7 +4,7 @@ base: what a kernel is, and the arrays it is bound to.  registry: which kernel r
 eager: operators on NumPy arrays, at once.  cpu: the kernels of this machine, a file for each file of `ops`; they alone
 call the compiled extensions.
 
-A new kernel is a class under `register`; docs/writing-an-operator.md shows one.
+A new kernel is a class under `register`; docs/guides/writing-an-operator.md shows one.
 """
 
 from pydtconv.kernels.base import Call, Kernel, Pass, Reading, RunState, Slopes, in_parts, scratch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, field
 
-from pydtconv.graph.steps import Step
+from pydtconv.graph.schedule.steps import Step
 from pydtconv.ops.base import Spec
 from pydtconv.profiling.profile import Timing
 from pydtconv.profiling.work import bytes_of, cost_of

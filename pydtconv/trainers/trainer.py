@@ -12,12 +12,12 @@ import numpy as np
 
 from pydtconv import callbacks as callbacks_module
 from pydtconv import replica
-from pydtconv.trainers.arrays import ArrayData, is_arrays, split_tail
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
+from pydtconv.trainers.data_adapters.arrays import ArrayData, is_arrays, split_tail
+from pydtconv.trainers.data_adapters.streams import make_data
 from pydtconv.trainers.epochs import Epochs, groups
 from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
-from pydtconv.trainers.streams import make_data
 
 
 class Trainer(BatchTrainer):
