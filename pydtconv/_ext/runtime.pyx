@@ -1,9 +1,16 @@
 """Threads and build level of the C library."""
 
 cdef extern from "dtconv.h" nogil:
+    enum:
+        DTCONV_MOST_THREADS
     int dtconv_get_num_threads()
     void dtconv_set_num_threads(int threads)
+    int dtconv_hold_num_threads(int threads)
     const char *dtconv_level()
+
+
+#: the most that `set_num_threads` takes
+MOST_THREADS = DTCONV_MOST_THREADS
 
 
 def get_num_threads() -> int:
@@ -12,6 +19,11 @@ def get_num_threads() -> int:
 
 def set_num_threads(int threads) -> None:
     dtconv_set_num_threads(threads)
+
+
+def hold_num_threads(int threads) -> int:
+    """Functions called by this thread use so many threads from now on; 0: the process's number.  Returns the former."""
+    return dtconv_hold_num_threads(threads)
 
 
 def level() -> str:
