@@ -1,4 +1,5 @@
-/* The passes of all algorithms by name; generated from the list in dtconv_conv.h. */
+/* The passes of all algorithms by name, behind one check of sizes and arguments; generated from the list in
+ * dtconv_conv.h. */
 #include "conv_internal.h"
 
 #define DECLARE(algorithm, pass)                                                                                \
@@ -7,8 +8,25 @@
     size_t DT(conv_##algorithm##_##pass##_workspace)(const dtconv_conv *p);
 DTCONV_CONV_PASSES(DECLARE)
 
-#define ENTRY(algorithm, pass) \
-    {#algorithm, #pass, DT(conv_##algorithm##_##pass), DT(conv_##algorithm##_##pass##_workspace)},
+/* What is gathered and how x is read come with all their vectors, or not at all. */
+static int is_complete(const DT(conv_args) * a) {
+    const DT(conv_slopes) *of = &a->slopes;
+    return !a->mean == !a->variance && (!a->reading.mean || a->reading.scale) && !of->sum == !of->sum_x &&
+           (!of->sum || (of->x && of->mean && of->scale));
+}
+
+#define CHECKED(algorithm, pass)                                                                            \
+    static dtconv_status algorithm##_##pass(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, \
+                                            size_t bytes) {                                                 \
+        if (!dtconv_fits(p) || !is_complete(a)) return DTCONV_ARGUMENT;                                     \
+        return DT(conv_##algorithm##_##pass)(p, a, workspace, bytes);                                       \
+    }                                                                                                       \
+    static size_t algorithm##_##pass##_workspace(const dtconv_conv *p) {                                    \
+        return dtconv_fits(p) ? DT(conv_##algorithm##_##pass##_workspace)(p) : 0;                           \
+    }
+DTCONV_CONV_PASSES(CHECKED)
+
+#define ENTRY(algorithm, pass) {#algorithm, #pass, algorithm##_##pass, algorithm##_##pass##_workspace},
 static const DT(conv_entry) entries[] = {DTCONV_CONV_PASSES(ENTRY)};
 
 const DT(conv_entry) * DT(conv_find)(const char *algorithm, const char *pass) {

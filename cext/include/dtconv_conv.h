@@ -83,6 +83,7 @@ typedef struct {
 typedef dtconv_status (*DT(conv_fn))(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);
 typedef size_t (*DT(conv_workspace_fn))(const dtconv_conv *p);
 
+/* run: DTCONV_ARGUMENT for sizes below 1 and for vectors of which some are missing; workspace: 0 then. */
 typedef struct {
     const char *algorithm, *pass;
     DT(conv_fn) run;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pydtconv import config
 from pydtconv._ext import winograd as ext
 from pydtconv.conv.functional import ACTIVATIONS, check_array, check_dense, check_output, pixel_stride, run
 from pydtconv.conv.problem import ConvProblem
@@ -35,7 +36,8 @@ class TransformedFilters:
         self._key = (p.sizes, direction == "backward_data")
         self._double = p.dtype == "float64"
         self.u = aligned(ext.filters_bytes(*self._key, self._double), p.dtype)
-        run(lambda space: ext.filters(*self._key, w, self.u, space), self._workspace())
+        with config.hold_num_threads():
+            run(lambda space: ext.filters(*self._key, w, self.u, space), self._workspace())
 
     def _workspace(self) -> np.ndarray:
         return aligned(ext.workspace_bytes(*self._key, self._double))
@@ -69,12 +71,14 @@ class TransformedFilters:
             raise ValueError(f"activation: expected one of {', '.join(map(str, ACTIVATIONS))}, got {activation!r}")
         if backward and (bias is not None or ACTIVATIONS[activation]):
             raise ValueError("bias and activation: expected none in backward_data, they belong to forward")
-        check_output(result, "out", inputs)
         x, y = (result, source) if backward else (source, result)
-        ldx, ldy = pixel_stride(x, "x"), pixel_stride(y, "y")
+        steps = {name: pixel_stride(value, name) for name, value in zip(names, (source, result), strict=True)}
+        ldx, ldy = (steps["out"], steps["dy"]) if backward else (steps["x"], steps["out"])
+        check_output(result, "out", inputs)
         code = ACTIVATIONS[activation]
-        run(
-            lambda space: ext.run(*self._key, x, self.u, y, ldx, ldy, bias, code, alpha, False, space),
-            self._workspace(),
-        )
+        with config.hold_num_threads():
+            run(
+                lambda space: ext.run(*self._key, x, self.u, y, ldx, ldy, bias, code, alpha, False, space),
+                self._workspace(),
+            )
         return result
