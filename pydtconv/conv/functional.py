@@ -221,10 +221,10 @@ def _checked_slopes(
     image, normalization, *sums = slopes
     check_array(image, "slopes", p.x_shape, p.dtype)
     others += (image, *_checked_normalization(p, normalization, "slopes"))
-    for value, name in zip(sums, ("sum", "sum_x"), strict=True):
-        check_array(value, f"slopes: {name}", (p.ci,), p.dtype)
-        check_dense(value, f"slopes: {name}")
-        check_output(value, f"slopes: {name}", others)
+    for value in sums:
+        check_array(value, "sums", (p.ci,), p.dtype)
+        check_dense(value, "sums")
+        check_output(value, "sums", others)
     return image, pixel_stride(image, "slopes"), *normalization, *sums
 
 

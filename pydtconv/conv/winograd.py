@@ -71,10 +71,9 @@ class TransformedFilters:
             raise ValueError(f"activation: expected one of {', '.join(map(str, ACTIVATIONS))}, got {activation!r}")
         if backward and (bias is not None or ACTIVATIONS[activation]):
             raise ValueError("bias and activation: expected none in backward_data, they belong to forward")
-        x, y = (result, source) if backward else (source, result)
-        steps = {name: pixel_stride(value, name) for name, value in zip(names, (source, result), strict=True)}
-        ldx, ldy = (steps["out"], steps["dy"]) if backward else (steps["x"], steps["out"])
         check_output(result, "out", inputs)
+        x, y = (result, source) if backward else (source, result)
+        ldx, ldy = pixel_stride(x, "out" if backward else "x"), pixel_stride(y, "dy" if backward else "out")
         code = ACTIVATIONS[activation]
         with config.hold_num_threads():
             run(

@@ -100,13 +100,13 @@ def test_vectors_of_forward(changes, kind, message):
     [
         ((X, (None, *NORMALIZATION[1:]), *CI[3:5]), TypeError, "slopes: mean: expected a numpy.ndarray, got NoneType"),
         ((X, (CI[0], None, None, True), *CI[3:5]), TypeError, "slopes: scale: expected a numpy.ndarray, got NoneType"),
-        ((X, NORMALIZATION, CI[3], None), TypeError, "slopes: sum_x: expected a numpy.ndarray, got NoneType"),
+        ((X, NORMALIZATION, CI[3], None), TypeError, "sums: expected a numpy.ndarray, got NoneType"),
         (
             (X, NORMALIZATION, CI[3], CI[3]),
             ValueError,
             "sum_x: expected an array of its own, got one that overlaps",
         ),
-        ((X, NORMALIZATION, CI[0], CI[3]), ValueError, "slopes: sum: .* overlaps an input"),
+        ((X, NORMALIZATION, CI[0], CI[3]), ValueError, "sums: .* overlaps an input"),
         ((VIEWS["one pixel"](P.x_shape), NORMALIZATION, *CI[3:5]), ValueError, "slopes: expected an NHWC array"),
     ],
 )
