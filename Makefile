@@ -2,6 +2,7 @@
 # make lint    style and types                            make format  puts files into the style that lint asks for
 # make build   compiles after a change of C or Cython     make clean   removes what these made
 # make docs    builds the site in build/docs             make docs-serve   builds it and serves it here
+# make sanitize    the C library under sanitizers: memory, undefined behaviour (make memory), races (make races)
 # Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
 
 export PYTHON CC
@@ -10,7 +11,7 @@ SOURCES := $(shell find cext pydtconv -name '*.c' -not -path 'pydtconv/*' -o -na
 C_FILES = $$(git ls-files '*.c' '*.h')
 CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 
-.PHONY: demo test lint format build docs docs-serve clean
+.PHONY: demo test lint format build docs docs-serve sanitize memory races clean
 
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
@@ -34,6 +35,14 @@ format: .venv/dev
 
 build: .venv/test
 	@DTCONV_LEVELS=$${DTCONV_LEVELS:-native} $(BIN)/python setup.py -q build_ext --inplace
+
+sanitize: memory races
+
+memory: .venv/test
+	@tools/sanitize/memory.sh $(TESTS)
+
+races:
+	@tools/sanitize/races.sh
 
 # an installation with one extra; made again when what is compiled or installed has changed
 .venv/demo .venv/test .venv/dev .venv/docs: .venv/%: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)

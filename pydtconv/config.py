@@ -13,6 +13,8 @@ _conv_variant = "AUTO"
 _conv_precision = "fast"
 _conv_workspace_limit: int | None = None
 _conv_tuning = _conv_tuning_spent = 0.0
+#: the most threads that may be set
+MOST_THREADS: int = runtime.MOST_THREADS
 CONV_VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 
 
@@ -75,8 +77,10 @@ def set_conv_precision(precision: str) -> None:
     """Sets the precision of convolution; raises ValueError for anything but "fast" and "strict".
 
     "fast" (the default) allows algorithms whose rounding errors are some times larger than those of the plain sum:
-    Winograd's, 1e-6 to 1e-5 of the largest result in float32.  "strict" leaves them out wherever the ranking chooses;
-    an algorithm that a layer asks for by name still runs.
+    Winograd's, 1e-6 to 1e-5 of the largest result in float32.  It adds up the pixels of a tile before it multiplies, so
+    that one infinity, one NaN, or a finite value near the largest (1.5e38 in float32) makes all pixels of the tiles
+    that read it infinite or NaN: 16 and more, where plain sums have 9 at most, or none.  "strict" leaves such
+    algorithms out wherever the ranking chooses; one that a layer asks for by name still runs.
     """
     global _conv_precision
     if precision not in ("fast", "strict"):
@@ -147,15 +151,34 @@ def _tuning_of_the_environment() -> float:
 
 
 def num_threads() -> int:
-    """Threads that every kernel uses."""
+    """Threads that every kernel uses which this thread calls."""
     return runtime.get_num_threads()
 
 
 def set_num_threads(threads: int) -> None:
-    """Sets the threads that every kernel uses.  Raises ValueError unless threads is an integer of 1 or more."""
-    if not isinstance(threads, int) or threads < 1:
-        raise ValueError(f"set_num_threads: expected an integer of 1 or more, got {threads!r}")
+    """Sets the threads that every kernel uses; steps and calls that are under way keep the number they began with.
+
+    Raises ValueError unless threads is an integer from 1 to 1024.
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise ValueError(f"set_num_threads: expected an integer of 1 or more, at most {MOST_THREADS}, got {threads!r}")
     runtime.set_num_threads(threads)
+
+
+class hold_num_threads:
+    """Within, kernels that this thread calls use so many threads, whatever other threads set; default: those now set.
+
+    What asks for a workspace and then uses it does both within one hold.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = runtime.get_num_threads() if threads is None else threads
+
+    def __enter__(self) -> None:
+        self._before = runtime.hold_num_threads(self._threads)
+
+    def __exit__(self, *_: object) -> None:
+        runtime.hold_num_threads(self._before)
 
 
 def default_num_threads() -> int:
@@ -163,9 +186,10 @@ def default_num_threads() -> int:
     for name in ("PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(name, "").split(",")[0].strip()
         if text:
-            if not text.isdigit() or int(text) < 1:
-                raise ValueError(f"{name}: expected an integer of 1 or more, got {text!r}")
-            return int(text)
+            threads = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+            if not 1 <= threads <= MOST_THREADS:
+                raise ValueError(f"{name}: expected an integer of 1 or more, at most {MOST_THREADS}, got {text!r}")
+            return threads
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 

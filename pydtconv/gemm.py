@@ -7,7 +7,10 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
+from pydtconv import (
+    config,
+    microkernels,  # noqa: F401  (puts the choice of a kernel in place)
+)
 from pydtconv._ext import gemm as _gemm
 from pydtconv._ext import ukr
 
@@ -29,7 +32,8 @@ def _operand(name: str, array: NDArray, transpose: bool) -> NDArray:
         raise TypeError(f"gemm: {name} must be float32 or float64, got {array.dtype}")
     if array.ndim != 2:
         raise ValueError(f"gemm: {name} must have two dimensions, got shape {array.shape}")
-    if not array.dtype.isnative or any(stride % array.itemsize for stride in array.strides):
+    uneven = not array.flags.aligned or any(stride % array.itemsize for stride in array.strides)
+    if not array.dtype.isnative or uneven:
         array = np.array(array, array.dtype.newbyteorder("="))
     return array.T if transpose else array
 
@@ -43,6 +47,8 @@ def _checked_out(out: NDArray, shape: tuple[int, int], dtype: np.dtype) -> None:
         raise ValueError(f"gemm: out must have shape {shape}, got {out.shape}")
     if not out.flags.writeable:
         raise ValueError("gemm: out is read-only")
+    if not out.flags.aligned:
+        raise ValueError(f"gemm: out must be aligned, got an array at address {out.ctypes.data}")
 
 
 def gemm(
@@ -57,8 +63,8 @@ def gemm(
     """out = alpha * a @ b + beta * out.
 
     a: (m, k), or (k, m) with transpose_a.  b: (k, n), or (n, k) with transpose_b.  Both float32 or both float64, with
-    any strides: views are used as they are.  out: (m, n), written and returned; made where it is absent.  Rows or
-    columns of out must be contiguous.  beta = 0 means that out is not read.
+    any strides: views are used as they are, unless they are misaligned.  out: (m, n), written and returned; made
+    where it is absent.  Rows or columns of out must be contiguous.  beta = 0 means that out is not read.
 
     Raises TypeError for another dtype, ValueError for shapes that do not fit, an out that is read-only, has no
     contiguous rows or columns, or shares memory with a or b.
@@ -85,8 +91,13 @@ def gemm(
     c = out
     if c.strides[1] != c.itemsize and n > 1:  # columns are contiguous: out.T = b.T @ a.T
         a, b, c = b.T, a.T, out.T
-    if (c.strides[1] != c.itemsize and c.shape[1] > 1) or c.strides[0] < 0 or c.strides[0] % c.itemsize:
-        raise ValueError(f"gemm: rows or columns of out must be contiguous, got strides {out.strides}")
-    size = _gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype.name)
-    ukr.check(_gemm.gemm(a, b, c, alpha, beta, _workspace(size)), "gemm")
+    apart = c.shape[0] == 1 or c.strides[0] >= c.shape[1] * c.itemsize
+    if (c.strides[1] != c.itemsize and c.shape[1] > 1) or not apart or c.strides[0] % c.itemsize:
+        raise ValueError(
+            f"gemm: rows or columns of out must be contiguous and apart, got strides {out.strides} "
+            f"for shape {out.shape}"
+        )
+    with config.hold_num_threads():
+        size = _gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype.name)
+        ukr.check(_gemm.gemm(a, b, c, alpha, beta, _workspace(size)), "gemm")
     return out

@@ -61,7 +61,8 @@ LONG = ("transform", "batchnorm", "elementwise_loss", "cross_entropy", "direct_t
 PROBE = """#include <stdio.h>
 #include "dtconv_cpu.h"
 int main(void) {
-    const unsigned has = dtconv_cpu_features(), v3 = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA, v4 = v3 | DTCONV_CPU_AVX512;
+    const unsigned v3 = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA | DTCONV_CPU_BMI2 | DTCONV_CPU_F16C;
+    const unsigned has = dtconv_cpu_features(), v4 = v3 | DTCONV_CPU_AVX512;
     puts((has & v4) == v4 ? "x86-64-v4" : (has & v3) == v3 ? "x86-64-v3" : "generic");
     return 0;
 }

@@ -66,6 +66,14 @@ dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, in
 dtconv_status DT(product_rows)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, int64_t first,
                                int64_t last, real *product, void *workspace, size_t bytes);
 
+/* Whether the sizes are those of a convolution: each of them 1 or more, groups that divide the channels, pixels that do
+ * not overlap.  How large they may be says whoever makes the problem (pydtconv/conv/problem.py). */
+static inline int dtconv_fits(const dtconv_conv *p) {
+    return p->n > 0 && p->ih > 0 && p->iw > 0 && p->ci > 0 && p->oh > 0 && p->ow > 0 && p->co > 0 && p->kh > 0 &&
+           p->kw > 0 && p->sh > 0 && p->sw > 0 && p->dil_h > 0 && p->dil_w > 0 && p->pad_t >= 0 && p->pad_l >= 0 &&
+           p->groups > 0 && p->ci % p->groups == 0 && p->co % p->groups == 0 && p->ldx >= p->ci && p->ldy >= p->co;
+}
+
 /* 1x1, stride 1, no padding: the image is the matrix. */
 static inline int dtconv_is_pointwise(const dtconv_conv *p) {
     return p->kh == 1 && p->kw == 1 && p->sh == 1 && p->sw == 1 && p->oh == p->ih && p->ow == p->iw && p->pad_t == 0 &&

@@ -15,9 +15,11 @@ enum { SUMS_BYTES = 4 << 20, SLICES = 16, SLICE_ROWS = 512 };
 
 typedef struct {
     int64_t k, co, rows, slices, slice_rows;
-    int flipped;  /* whether slices hold dw^T */
-    size_t sum;   /* bytes of a slice's result */
-    size_t space; /* bytes of a slice's gemm */
+    int64_t threads;  /* that take slices, and that the workspace has room for */
+    int gemm_threads; /* of each gemm */
+    int flipped;      /* whether slices hold dw^T */
+    size_t sum;       /* bytes of a slice's result */
+    size_t space;     /* bytes of a slice's gemm */
 } plan;
 
 static double waste(int64_t size, int64_t unit) { return (double)(dtconv_ceil_div(size, unit) * unit) / (double)size; }
@@ -40,15 +42,18 @@ static plan plan_of(const dtconv_conv *p) {
     s.flipped = s.sum * 4 <= SUMS_BYTES && is_flipped(s.k, s.co);
     if (s.slices == 1 && !s.flipped) s.sum = 0; /* straight into dw */
     const int64_t m = s.flipped ? s.co : s.k, n = s.flipped ? s.k : s.co;
-    s.space = dtconv_round(DT(gemm_workspace_on)(m, n, s.slice_rows, s.slices > 1));
+    const int threads = dtconv_get_num_threads();
+    s.threads = s.slices > 1 ? MIN(s.slices, threads) : 1;
+    s.gemm_threads = s.slices > 1 ? 1 : threads;
+    s.space = dtconv_round(DT(gemm_workspace_on)(m, n, s.slice_rows, s.gemm_threads));
     return s;
 }
 
-static int64_t threads_of(const plan *s) { return s->slices > 1 ? MIN(s->slices, dtconv_get_num_threads()) : 1; }
+static size_t bytes_of(const plan *s) { return (size_t)s->slices * s->sum + (size_t)s->threads * s->space; }
 
 size_t DT(conv_convgemm_trans_backward_weights_workspace)(const dtconv_conv *p) {
     const plan s = plan_of(p);
-    return (size_t)s.slices * s.sum + (size_t)threads_of(&s) * s.space;
+    return bytes_of(&s);
 }
 
 /* Rows [first, first + rows) of the product into c, rows of which are ldc apart. */
@@ -59,7 +64,7 @@ static dtconv_status multiply(const dtconv_conv *p, const DT(conv_args) * a, con
     image.first = first;
     const real *dy_data = a->y + group * s->co + first * p->ldy;
     const DT(matrix) dy = {dy_data, p->ldy, 1}, dy_trans = {dy_data, 1, p->ldy};
-    DT(gemm_args) gemm = {.k = rows, .c = c, .ldc = ldc, .threads = s->slices > 1};
+    DT(gemm_args) gemm = {.k = rows, .c = c, .ldc = ldc, .threads = s->gemm_threads};
     if (s->flipped) {
         gemm.m = s->co, gemm.pack_a = DT(pack_a_matrix), gemm.a = &dy_trans;
         gemm.n = s->k, gemm.pack_b = DT(pack_image_columns), gemm.b = &image;
@@ -96,7 +101,7 @@ static void add_slices(const plan *s, const real *sums, real *dw, int64_t lddw) 
 dtconv_status DT(conv_convgemm_trans_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
                                                        size_t bytes) {
     const plan s = plan_of(p);
-    if (bytes < DT(conv_convgemm_trans_backward_weights_workspace)(p)) return DTCONV_WORKSPACE;
+    if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     real *sums = workspace;
     char *space = (char *)workspace + (size_t)s.slices * s.sum;
     for (int64_t group = 0; group < p->groups; group++) {
@@ -105,7 +110,7 @@ dtconv_status DT(conv_convgemm_trans_backward_weights)(const dtconv_conv *p, con
         if (s.slices == 1) {
             failed = multiply(p, a, &s, group, 0, s.sum ? sums : dw, s.sum ? s.flipped ? s.k : s.co : p->co, space);
         } else {
-#pragma omp parallel for num_threads((int)threads_of(&s)) schedule(static) reduction(max : failed)
+#pragma omp parallel for num_threads((int)s.threads) schedule(static) reduction(max : failed)
             for (int64_t slice = 0; slice < s.slices; slice++) {
                 const dtconv_status status =
                     multiply(p, a, &s, group, slice * s.slice_rows, sums + slice * (int64_t)(s.sum / sizeof(real)),

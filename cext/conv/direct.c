@@ -139,7 +139,7 @@ static dtconv_status run(DT(direct_pass) * s, const DT(conv_args) * a, void *wor
     char *memory = (char *)s->filters + s->packed;
     s->gathered = DT(gather_parts_on)(memory, s->chunks, s->groups * s->cw, a, s->turned);
     memory += s->parts;
-#pragma omp parallel num_threads(dtconv_get_num_threads())
+#pragma omp parallel num_threads((int)s->threads)
     {
         DT(direct_pack_filters)(s);
         char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied + s->sums);

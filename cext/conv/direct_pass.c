@@ -10,7 +10,7 @@ enum {
 /* Chunks of as much as fits into the cache, and at least some units for each thread: where images are too few for that,
  * by fewer panels in a block, as borders within an image cost; then by smaller chunks. */
 static void cut(DT(direct_pass) * s) {
-    const int64_t panel = s->depth * DIRECT_NR * (int64_t)sizeof(real), units = UNITS * dtconv_get_num_threads();
+    const int64_t panel = s->depth * DIRECT_NR * (int64_t)sizeof(real), units = UNITS * s->threads;
     const int64_t image = s->h.written * s->w.written, pixels = s->n * image;
     const int64_t read = s->n * s->h.read * s->w.read * s->cr * (int64_t)sizeof(real);
     const int64_t chunks = dtconv_ceil_div(read, CHUNK_BYTES);
@@ -34,7 +34,7 @@ static void cut(DT(direct_pass) * s) {
 }
 
 DT(direct_pass) DT(direct_prepare)(const dtconv_conv *p, int backward_data) {
-    DT(direct_pass) s = {.n = p->n, .groups = p->groups, .turned = backward_data};
+    DT(direct_pass) s = {.n = p->n, .groups = p->groups, .turned = backward_data, .threads = dtconv_get_num_threads()};
     const int64_t ci = p->ci / p->groups, co = p->co / p->groups;
     s.h = DT(direct_axis)(p->ih, p->oh, p->kh, p->sh, p->dil_h, p->pad_t, backward_data);
     s.w = DT(direct_axis)(p->iw, p->ow, p->kw, p->sw, p->dil_w, p->pad_l, backward_data);
@@ -56,7 +56,7 @@ DT(direct_pass) DT(direct_prepare)(const dtconv_conv *p, int backward_data) {
 }
 
 size_t DT(direct_bytes)(const DT(direct_pass) * s) {
-    return 64 + s->packed + s->parts + (size_t)dtconv_get_num_threads() * (s->segments + s->copied + s->sums);
+    return 64 + s->packed + s->parts + (size_t)s->threads * (s->segments + s->copied + s->sums);
 }
 
 /* Panels of NR channels; row (tap, channel that is read), taps as the axes count them. */

@@ -9,6 +9,7 @@ typedef struct {
     dtconv_axis h, w;
     int64_t n, groups, cr, cw;       /* images; groups; channels of a group that are read and written */
     int64_t ldr, ldw;                /* distance of pixels */
+    int64_t threads;                 /* of the team, and that the workspace has room for */
     int64_t depth, panels;           /* rows of a panel; panels of a group */
     int64_t rows, images;            /* of a chunk: rows of one image, or whole images (rows: all of one) */
     int64_t chunks, block, blocks;   /* panels of a block, blocks of a group */

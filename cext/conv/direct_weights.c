@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     const dtconv_conv *p;
     const DT(conv_args) * args;
+    int64_t threads;               /* of the team, and that the workspace has room for */
     int64_t n, oh, ow;             /* of dy; flattened for pointwise convolutions */
     int64_t ci, co, taps, depth;   /* of a group; depth: rows of dw */
     int64_t rows, images, cuts;    /* of a chunk; chunks of an image */
@@ -81,7 +82,8 @@ static void cut_filters(pass_state *s) {
 }
 
 static pass_state prepare(const dtconv_conv *p) {
-    pass_state s = {.p = p, .n = p->n, .oh = p->oh, .ow = p->ow, .taps = p->kh * p->kw};
+    pass_state s = {
+        .p = p, .threads = dtconv_get_num_threads(), .n = p->n, .oh = p->oh, .ow = p->ow, .taps = p->kh * p->kw};
     s.whole = (source){NULL, p->ih, p->iw, p->ldx, p->pad_t, p->pad_l};
     if (dtconv_is_pointwise(p)) {
         s.whole.ih = s.oh = dtconv_rows(p);
@@ -91,7 +93,7 @@ static pass_state prepare(const dtconv_conv *p) {
     s.depth = s.taps * s.ci;
     cut_pixels(&s);
     cut_filters(&s);
-    const int64_t dw = s.depth * p->co * (int64_t)sizeof(real), threads = dtconv_get_num_threads();
+    const int64_t dw = s.depth * p->co * (int64_t)sizeof(real), threads = s.threads;
     const int64_t most = MIN(MIN(SLICES, SUMS_BYTES / dw), MIN(s.chunks, dtconv_ceil_div(TILES, s.tiles)));
     for (s.slices = 1; s.slices * 2 <= most;) s.slices *= 2;
     const int even = s.slices % threads == 0;
@@ -105,7 +107,7 @@ static pass_state prepare(const dtconv_conv *p) {
 }
 
 static size_t bytes_of(const pass_state *s) {
-    return 64 + s->sums + (size_t)dtconv_get_num_threads() * (s->copied + s->panel + s->segments);
+    return 64 + s->sums + (size_t)s->threads * (s->copied + s->panel + s->segments);
 }
 
 /* Rows of the chunk's x with zeros where there is none. */
@@ -298,7 +300,7 @@ dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(co
     s.whole.x = a->x;
     s.result = s.slices == 1 ? a->w : (real *)memory;
     memory += s.sums;
-#pragma omp parallel num_threads(dtconv_get_num_threads())
+#pragma omp parallel num_threads((int)s.threads)
     {
         char *mine = memory + (size_t)dtconv_thread_id() * (s.copied + s.panel + s.segments);
         const scratch own = {(real *)mine, (real *)(mine + s.copied), (dtconv_segment *)(mine + s.copied + s.panel)};

@@ -17,7 +17,7 @@ static const real zeros[CHUNK];
 
 DT(image_matrix) DT(image_matrix_of)(const dtconv_conv *p, const real *x, int64_t group) {
     const int64_t ci = p->ci / p->groups;
-    const int merge = p->kw > 1 && p->dil_w == 1 && p->ldx == ci && ci < MERGE_BELOW;
+    const int merge = p->kw > 1 && p->dil_w == 1 && p->ldx == ci && ci < MERGE_BELOW && p->kw < INT32_MAX / MERGE_BELOW;
     return (DT(image_matrix)){.p = p, .x = x + group * ci, .ci = ci, .run = merge ? p->kw * ci : ci};
 }
 
@@ -63,12 +63,13 @@ typedef struct {
 } bounds;
 
 static void find_bounds(const DT(image_matrix) * a, const panel *q, int64_t kh, int64_t kw, bounds *b) {
-    const int32_t height = (int32_t)a->p->ih, width = (int32_t)a->p->iw, ci = (int32_t)a->ci, run = (int32_t)a->run;
+    const int32_t height = (int32_t)a->p->ih, width = (int32_t)a->p->iw, ci = (int32_t)a->ci;
+    const int32_t taps = (int32_t)(a->run / a->ci);
     const int32_t dh = (int32_t)(kh * a->p->dil_h), dw = (int32_t)(kw * a->p->dil_w);
     for (int64_t r = 0; r < q->mr; r++) {
         const int32_t ih = q->ih[r] + dh, iw = q->iw[r] + dw;
         const int32_t row_inside = (ih >= 0) & (ih < height);
-        const int32_t lo = MIN(MAX(-iw, 0) * ci, run), hi = MIN(MAX(width - iw, 0) * ci, run);
+        const int32_t lo = MIN(MAX(-iw, 0), taps) * ci, hi = MIN(MAX(width - iw, 0), taps) * ci;
         b->lo[r] = lo;
         b->hi[r] = row_inside ? hi : 0;
     }

@@ -1,4 +1,5 @@
-/* The passes of all algorithms by name; generated from the list in dtconv_conv.h. */
+/* The passes of all algorithms by name, behind one check of sizes and arguments; generated from the list in
+ * dtconv_conv.h. */
 #include "conv_internal.h"
 
 #define DECLARE(algorithm, pass)                                                                                \
@@ -7,14 +8,26 @@
     size_t DT(conv_##algorithm##_##pass##_workspace)(const dtconv_conv *p);
 DTCONV_CONV_PASSES(DECLARE)
 
+/* What is gathered and how x is read come with all their vectors, or not at all. */
+static int is_complete(const DT(conv_args) * a) {
+    const DT(conv_slopes) *of = &a->slopes;
+    return !a->mean == !a->variance && (!a->reading.mean || a->reading.scale) && !of->sum == !of->sum_x &&
+           (!of->sum || (of->x && of->mean && of->scale));
+}
+
+/* The sizes are checked here, once for all algorithms. */
 #define RUN(algorithm, pass)                                                                               \
     static dtconv_status run_##algorithm##_##pass(const dtconv_conv *p, const void *args, void *workspace, \
                                                   size_t bytes) {                                          \
+        if (!dtconv_fits(p) || !is_complete(args)) return DTCONV_ARGUMENT;                                 \
         return DT(conv_##algorithm##_##pass)(p, args, workspace, bytes);                                   \
+    }                                                                                                      \
+    static size_t workspace_##algorithm##_##pass(const dtconv_conv *p) {                                   \
+        return dtconv_fits(p) ? DT(conv_##algorithm##_##pass##_workspace)(p) : 0;                          \
     }
 DTCONV_CONV_PASSES(RUN)
 
-#define ENTRY(algorithm, pass) {#algorithm, #pass, run_##algorithm##_##pass, DT(conv_##algorithm##_##pass##_workspace)},
+#define ENTRY(algorithm, pass) {#algorithm, #pass, run_##algorithm##_##pass, workspace_##algorithm##_##pass},
 static const dtconv_conv_entry entries[] = {DTCONV_CONV_PASSES(ENTRY)};
 
 const dtconv_conv_entry *DT(conv_find)(const char *algorithm, const char *pass) {

@@ -55,9 +55,9 @@ static int threads_for(int threads) {
 
 static size_t in_lines(size_t elements) { return (elements * sizeof(real) + ALIGN - 1) / ALIGN * ALIGN; }
 
-static size_t bytes_of(const DT(blocks) * s, int64_t m, int64_t k, int threads) {
+static size_t bytes_of(const DT(blocks) * s, int64_t m, int64_t n, int64_t k, int threads) {
     const size_t packed = in_lines(s->b_size) + (size_t)threads * in_lines(s->a_size) + READ_AHEAD;
-    const size_t thin = DT(gemm_thin_workspace)(m, k);
+    const size_t thin = DT(gemm_thin_workspace)(m, n, k, threads);
     return ALIGN + (packed > thin ? packed : thin);
 }
 
@@ -65,7 +65,7 @@ size_t DT(gemm_workspace_on)(int64_t m, int64_t n, int64_t k, int threads) {
     const DT(ukr_row) *ukr = DT(ukr_current)();
     if (!ukr) return 0;
     const DT(blocks) s = DT(gemm_blocks)(ukr, m, n, k, 0);
-    return bytes_of(&s, m, k, threads_for(threads));
+    return bytes_of(&s, m, n, k, threads_for(threads));
 }
 
 size_t DT(gemm_workspace)(int64_t m, int64_t n, int64_t k) { return DT(gemm_workspace_on)(m, n, k, 0); }
@@ -198,7 +198,7 @@ dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *work
     run_state r = {
         .g = &g, .ukr = ukr, .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k, in_place), .in_place = in_place, .alpha = alpha};
     const int threads = threads_for(g.threads);
-    if (bytes < bytes_of(&r.s, g.m, g.k, threads)) return DTCONV_WORKSPACE;
+    if (bytes < bytes_of(&r.s, g.m, g.n, g.k, threads)) return DTCONV_WORKSPACE;
     r.b_packed = (real *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
     if (DT(gemm_thin)(&g, alpha, threads, r.b_packed)) return DTCONV_OK;
     r.a_packed = (real *)((char *)r.b_packed + in_lines(r.s.b_size));

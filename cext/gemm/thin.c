@@ -12,6 +12,8 @@
  *
  * Threads divide C's columns, or its rows in the last case.
  */
+#include <string.h>
+
 #include "dtconv_vector.h"
 #include "dtconv_gemm.h"
 #include "thin.h"
@@ -39,6 +41,7 @@ typedef struct {
     const DT(matrix) * a, *b;
     real alpha;
     real *a_packed; /* A for inner products */
+    real *own;      /* SUMS elements of each thread: those of the first one */
 } thin;
 
 static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -78,10 +81,10 @@ static void part_of(const DT(matrix) * a, int64_t i, int64_t m, int64_t p, int64
         for (int64_t s = 0; s < k; s++) part[r * FEW + s] = a->data[(i + r) * a->rs + (p + s) * a->cs];
 }
 
-static void block_by_steps(const thin *t, int64_t j, int64_t n) {
+static void block_by_steps(const thin *t, int64_t j, int64_t n, vec *sums) {
     const DT(gemm_args) *g = t->g;
     real part[FEW * FEW];
-    vec sums[SUMS / V] = {{0}}; /* those of one vector of columns one after the other */
+    memset(sums, 0, (size_t)(g->m * ((n + V - 1) / V)) * sizeof *sums);
     int64_t p = 0;
     for (; p + STEPS <= g->k; p += STEPS) {
         part_of(t->a, 0, g->m, p, STEPS, part);
@@ -97,10 +100,11 @@ static void block_by_steps(const thin *t, int64_t j, int64_t n) {
     }
 }
 
-/* Blocks are as wide as sums have room: short pieces of B's rows would be many pages. */
-static void columns_by_steps(const thin *t, int64_t j, int64_t n) {
+/* sums: those of one vector of columns one after the other.  Blocks are as wide as there is room for them: short pieces
+ * of B's rows would be many pages. */
+static void columns_by_steps(const thin *t, int64_t j, int64_t n, vec *own) {
     const int64_t block = SUMS / t->g->m / V * V;
-    for (int64_t end = j + n; j < end; j += block) block_by_steps(t, j, min(block, end - j));
+    for (int64_t end = j + n; j < end; j += block) block_by_steps(t, j, min(block, end - j), own);
 }
 
 /* --- few rows, B's columns contiguous ---------------------------------------------------------------------------- */
@@ -144,7 +148,8 @@ INLINE void dots_of_columns(int columns, const thin *t, int64_t j) {
     for (; i < t->g->m; i++) dots(1, columns, t, i, j);
 }
 
-static void columns_by_dots(const thin *t, int64_t j, int64_t n) {
+static void columns_by_dots(const thin *t, int64_t j, int64_t n, vec *own) {
+    (void)own;
     const int64_t end = j + n;
     for (; j + DOT_COLUMNS <= end; j += DOT_COLUMNS) dots_of_columns(DOT_COLUMNS, t, j);
     for (; j < end; j++) dots_of_columns(1, t, j);
@@ -174,10 +179,10 @@ INLINE void deep_rows(int rows, const thin *t, const real *a, const vec *b, real
     for (; j < n; j += V) deep_tile(rows, 1, t, a, b + j / V * t->g->k, c + j, min(V, n - j));
 }
 
-static void rows_of_small_depth(const thin *t, int64_t i, int64_t m) {
+static void rows_of_small_depth(const thin *t, int64_t i, int64_t m, vec *block) {
     const DT(gemm_args) *g = t->g;
     real part[DEEP_ROWS * FEW];
-    vec block[BLOCK / V * FEW];
+    _Static_assert(BLOCK * FEW <= SUMS, "a thread's memory has room for a block of B");
     for (int64_t j = 0; j < g->n; j += BLOCK) {
         const int64_t n = min(BLOCK, g->n - j);
         for (int64_t x = 0, at = 0; x < n; x += V)
@@ -197,22 +202,28 @@ static void rows_of_small_depth(const thin *t, int64_t i, int64_t m) {
 
 /* --- which one ---------------------------------------------------------------------------------------------------- */
 
-typedef void (*kernel)(const thin *, int64_t, int64_t);
+/* The last: memory of the thread. */
+typedef void (*kernel)(const thin *, int64_t, int64_t, vec *);
 
 static size_t a_bytes(int64_t m, int64_t k) { return (size_t)(m * ((k + V - 1) / V)) * VECTOR_BYTES; }
 
-size_t DT(gemm_thin_workspace)(int64_t m, int64_t k) { return m <= FEW && a_bytes(m, k) <= IN_L2 ? a_bytes(m, k) : 0; }
+static int reads_large(int64_t n, int64_t k) { return n * k * (int64_t)sizeof(real) >= LARGE; }
+static int writes_large(int64_t m, int64_t n) { return n >= WIDE && n * m * (int64_t)sizeof(real) >= LARGE; }
+
+size_t DT(gemm_thin_workspace)(int64_t m, int64_t n, int64_t k, int threads) {
+    const size_t packed = m <= FEW && a_bytes(m, k) <= IN_L2 ? a_bytes(m, k) : 0;
+    const size_t own = reads_large(n, k) || writes_large(m, n) ? (size_t)threads * SUMS * sizeof(real) : 0;
+    return packed > own ? packed : own; /* no kernel uses both */
+}
 
 /* What fits the product, or NULL. */
 static kernel chosen(const thin *t) {
     const DT(gemm_args) *g = t->g;
-    const int64_t size = sizeof(real);
-    if (g->m <= FEW && g->n * g->k * size >= LARGE) {
+    if (g->m <= FEW && reads_large(g->n, g->k)) {
         if (t->b->cs == 1) return columns_by_steps;
         if (t->b->rs == 1 && t->a->cs == 1 && a_bytes(g->m, g->k) <= IN_L2) return columns_by_dots;
     }
-    const int writes_most = g->k <= FEW && g->n >= WIDE && g->n * g->m * size >= LARGE;
-    return writes_most && t->b->cs == 1 ? rows_of_small_depth : NULL;
+    return g->k <= FEW && writes_large(g->m, g->n) && t->b->cs == 1 ? rows_of_small_depth : NULL;
 }
 
 int DT(gemm_thin)(const DT(gemm_args) * g, real alpha, int threads, real *workspace) {
@@ -222,7 +233,8 @@ int DT(gemm_thin)(const DT(gemm_args) * g, real alpha, int threads, real *worksp
                                                           : NULL,
                     .b = g->pack_b == DT(pack_b_matrix) ? g->b : NULL,
                     .alpha = alpha,
-                    .a_packed = workspace};
+                    .a_packed = workspace,
+                    .own = workspace};
     if (!t.a || !t.b) return 0;
     const kernel compute = chosen(&t);
     if (!compute) return 0;
@@ -234,7 +246,7 @@ int DT(gemm_thin)(const DT(gemm_args) * g, real alpha, int threads, real *worksp
     for (int id = 0; id < threads; id++) {
         const int64_t first = parts * id / threads * step, last = min(parts * (id + 1) / threads * step, extent);
         if (last <= first) continue;
-        compute(&t, first, last - first);
+        compute(&t, first, last - first, (vec *)(t.own + (int64_t)id * SUMS));
         if (g->epilogue && by_rows)
             g->epilogue(g->e, first, last - first, 0, g->n, g->c + first * g->ldc, g->ldc);
         else if (g->epilogue)

@@ -25,11 +25,17 @@ typedef enum {
     DTCONV_KERNEL = 4,      /* no micro-kernel could be chosen (pydtconv.microkernels says why) */
 } dtconv_status;
 
-/* Threads used by every parallel function; one value for the process. */
+/* Threads used by every parallel function: one value for the process, 1 to DTCONV_MOST_THREADS. */
+enum { DTCONV_MOST_THREADS = 1024 };
 int dtconv_get_num_threads(void);
 void dtconv_set_num_threads(int threads);
 /* From now on the calling thread has no team: for it the number of threads is 1, whatever is set. */
 void dtconv_compute_alone(void);
+
+/* From now on the functions that the calling thread calls use so many threads, whatever the process's value becomes;
+ * 0: the process's value again.  Returns what was held before, for whoever puts it back.  A workspace is asked for and
+ * used under one hold: then it has the size that is needed, even where another thread sets the number meanwhile. */
+int dtconv_hold_num_threads(int threads);
 
 /* Which build of the library this is: "generic", "x86-64-v3" (AVX2 + FMA) or "x86-64-v4" (AVX-512). */
 const char *dtconv_level(void);

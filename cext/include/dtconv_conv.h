@@ -45,7 +45,8 @@ typedef struct {
     X(direct, backward_data)            \
     X(direct, backward_weights)
 
-/* A pass of an algorithm in one precision; args is a DT(conv_args) of that precision (see below). */
+/* A pass of an algorithm in one precision; args is a DT(conv_args) of that precision (see below).  run answers
+ * DTCONV_ARGUMENT for sizes below 1 and for vectors of which some are missing; workspace: 0 then. */
 typedef struct {
     const char *algorithm, *pass;
     dtconv_status (*run)(const dtconv_conv *p, const void *args, void *workspace, size_t bytes);

@@ -40,6 +40,9 @@ static inline float dtconv_float(int32_t i) {
     return x;
 }
 
+/* 2^n for n = -127 .. 128; for other n, as NaN has them, anything. */
+static inline float dtconv_power(int32_t n) { return dtconv_float((int32_t)((uint32_t)(n + 127) << 23)); }
+
 /* x = n ln 2 + r with |r| <= ln(2) / 2; returns expm1(r) = r + r^2 P(r), and 2^n as two factors, for n = -150 .. 128.
  */
 static inline float dtconv_exp_parts(float x, float *scale1, float *scale2) {
@@ -55,8 +58,8 @@ static inline float dtconv_exp_parts(float x, float *scale1, float *scale2) {
     p = p * r + 0.0416662041f;
     p = p * r + 0.166665183f;
     p = p * r + 0.50000001f;
-    *scale1 = dtconv_float((half + 127) << 23);
-    *scale2 = dtconv_float((n - half + 127) << 23);
+    *scale1 = dtconv_power(half);
+    *scale2 = dtconv_power(n - half);
     return p * (r * r) + r;
 }
 
@@ -77,8 +80,9 @@ static inline float DT(expm1_)(float x) {
 static inline float DT(log_)(float x) {
     const int small = x < 1.17549435e-38f;
     const float scaled = small ? x * 8388608.f : x;
-    const int32_t e = (dtconv_bits(scaled) - 0x3f3504f3) >> 23;
-    const float f = dtconv_float(dtconv_bits(scaled) - e * 0x800000) - 1.f;
+    const uint32_t bits = (uint32_t)dtconv_bits(scaled); /* unsigned, because those of negative x wrap around */
+    const int32_t e = (int32_t)(bits - 0x3f3504f3u) >> 23;
+    const float f = dtconv_float((int32_t)(bits - (uint32_t)e * 0x800000u)) - 1.f;
     const float fe = (float)e - (small ? 23.f : 0.f);
     float p = 0.0674664105f;
     p = p * f - 0.11675652f;

@@ -63,12 +63,12 @@ INLINE real fast_exp(real v) {
 #ifdef DTCONV_DOUBLE
     const real low = -708.0, high = 709.5, magic = 6755399441055744.0, ln2_high = 6.93147180369123816490e-01,
                ln2_low = 1.90821492927058770002e-10;
-    typedef int64_t bits;
-    const int mantissa = 52, bias = 1023;
+    typedef uint64_t bits;
+    const bits mantissa = 52, bias = 1023;
 #else
     const real low = -87.0f, high = 88.5f, magic = 12582912.0f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-    typedef int32_t bits;
-    const int mantissa = 23, bias = 127;
+    typedef uint32_t bits;
+    const bits mantissa = 23, bias = 127;
 #endif
     real clipped = v < low ? low : v;
     clipped = clipped > high ? high : clipped;
@@ -97,7 +97,7 @@ INLINE real fast_exp(real v) {
     /* 2^k as 2^(k - 1) * 2, because 2^128 has no representation */
     bits exponent;
     memcpy(&exponent, &shifted, sizeof(real));
-    exponent = (bits)((uint64_t)(exponent + bias - 1) << mantissa);
+    exponent = (exponent + bias - 1) << mantissa;
     real power;
     memcpy(&power, &exponent, sizeof(real));
     real result = p * power * (real)2.0;

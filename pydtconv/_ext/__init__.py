@@ -12,8 +12,8 @@ _FOLDER = Path(__file__).parent / "lib"
 _NAME = "libdtconv.dylib" if sys.platform == "darwin" else "libdtconv.so"
 # best first, with the CPU features that each level needs
 _LEVELS = {
-    "x86-64-v4": {"avx2", "fma", "avx512"},
-    "x86-64-v3": {"avx2", "fma"},
+    "x86-64-v4": {"avx2", "fma", "bmi2", "f16c", "avx512"},
+    "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
     "generic": set(),
 }
 

@@ -8,6 +8,8 @@ cdef extern from "dtconv_cpu.h" nogil:
         DTCONV_CPU_NEON
         DTCONV_CPU_AVX
         DTCONV_CPU_SSE3
+        DTCONV_CPU_BMI2
+        DTCONV_CPU_F16C
     unsigned dtconv_cpu_features()
 
 #: the features that levels and micro-kernels ask for, by name, with their bits
@@ -18,6 +20,8 @@ FEATURES = {
     "neon": DTCONV_CPU_NEON,
     "avx": DTCONV_CPU_AVX,
     "sse3": DTCONV_CPU_SSE3,
+    "bmi2": DTCONV_CPU_BMI2,
+    "f16c": DTCONV_CPU_F16C,
 }
 
 

@@ -10,4 +10,6 @@ cdef inline int check(int status) except -1 nogil:
             raise NotImplementedError("the C kernel does not support this problem")
         if status == 2:
             raise ValueError("the workspace is smaller than the C kernel needs")
+        if status == 4:
+            raise RuntimeError("no micro-kernel could be chosen (pydtconv.microkernels.select says why)")
         raise ValueError("the C kernel got sizes or strides that contradict each other")

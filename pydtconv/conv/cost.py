@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv.taps import taps_met
 
 #: points of the largest tile of Winograd's method that keeps float32 results accurate: F(4, 3), F(2, 5)
 LARGEST_TILE = 6
@@ -22,7 +23,7 @@ def fewest_multiplications(p: ConvProblem, direction: str) -> int:
 
 
 def _products(extent: int, out: int, kernel: int, stride: int, dilation: int, before: int, direction: str) -> int:
-    taps = sum(0 <= o * stride - before + tap * dilation < extent for o in range(out) for tap in range(kernel))
+    taps = taps_met(out, kernel, stride, dilation, before, extent)
     if (stride, dilation) != (1, 1):
         return taps
     written = extent if direction == "backward_data" else out

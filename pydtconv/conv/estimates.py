@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pydtconv._ext import runtime
 from pydtconv._ext import winograd as winograd_ext
 from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv.taps import taps_met
 
 #: the direct algorithm has its own micro-kernel, at the vector length of the build; matrix products find wider ones
 NARROW = 3.0 if runtime.level() == "generic" else 1.0
@@ -61,11 +62,7 @@ def work_of_gemm(p: ConvProblem, direction: str) -> Work:
 
 def _share_of_taps(written: int, taps: int, stride: int, dilation: int, before: int, read: int) -> float:
     """The share of an axis's taps that do not fall on padding."""
-    met = 0
-    for tap in range(taps):
-        offset = tap * dilation - before
-        met += max(0, min(written, -(-(read - offset) // stride)) - max(0, -(offset // stride)))
-    return met / (taps * written)
+    return taps_met(written, taps, stride, dilation, before, read) / (taps * written)
 
 
 def work_of_direct(p: ConvProblem, direction: str) -> Work:

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
+from pydtconv import (
+    config,
+    microkernels,  # noqa: F401  (puts the choice of a kernel in place)
+)
 from pydtconv._ext import conv as ext
 from pydtconv._ext import ukr
 from pydtconv.conv.problem import ConvProblem
@@ -24,21 +27,18 @@ ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "si
 def pixel_stride(array: np.ndarray, name: str) -> int:
     """Elements from one pixel of an image (n, h, w, c) to the next.
 
-    Raises ValueError unless channels are contiguous and pixels evenly spaced, as in an NHWC array or a channel slice.
+    Raises ValueError unless channels are contiguous and pixels evenly spaced and apart, as in an NHWC array or a
+    channel slice: neither a broadcast array nor a window that slides over one is.
     """
     size = array.itemsize
     extents, strides = array.shape, array.strides
-    step, count = 0, 1  # bytes from pixel to pixel, pixels seen from the right
-    for axis in (2, 1, 0):
-        if extents[axis] == 1:
-            continue
-        if step == 0:
-            step = strides[axis] // count
+    axes = [axis for axis in (2, 1, 0) if extents[axis] > 1]
+    step, count = strides[axes[0]] if axes else extents[3] * size, 1  # bytes from pixel to pixel, pixels so far
+    for axis in axes:
         if strides[axis] != step * count:
             step = -1
             break
         count *= extents[axis]
-    step = step or extents[3] * size
     if (extents[3] > 1 and strides[3] != size) or step % size or step < extents[3] * size:
         raise ValueError(
             f"{name}: expected an NHWC array in C order or a slice of its channels, got strides {strides} for "
@@ -70,8 +70,24 @@ def check_output(value: np.ndarray, name: str, inputs: tuple[np.ndarray, ...]) -
     if not value.flags.writeable:
         raise ValueError(f"{name}: expected a writable array, got a read-only one")
     for other in inputs:
-        if np.may_share_memory(value, other) and np.shares_memory(value, other):
+        if np.may_share_memory(value, other) and _shares_memory(value, other):
             raise ValueError(f"{name}: expected an array of its own, got one that overlaps an input")
+
+
+def check_outputs(values: dict[str, np.ndarray]) -> None:
+    """Raises ValueError naming the first of these arrays that shares memory with one before it."""
+    for i, (name, value) in enumerate(values.items()):
+        for other in list(values)[:i]:
+            if np.may_share_memory(value, values[other]) and _shares_memory(value, values[other]):
+                raise ValueError(f"{name}: expected an array of its own, got one that overlaps {other}")
+
+
+def _shares_memory(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether the arrays overlap; strides for which that takes long to find out count as if they did."""
+    try:
+        return np.shares_memory(first, second, max_work=1_000_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
 
 
 def run(bound: Callable[..., int], workspace: np.ndarray | None = None) -> None:
@@ -109,7 +125,8 @@ def bind(
     writes: the sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).
     residual: an image of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it
     may be y itself.
-    workspace: uint8, at least workspace_bytes(...) with the threads set when it runs; None: it is passed in each call.
+    workspace: uint8, at least workspace_bytes(...) with the threads set when it runs (see `config.hold_num_threads`);
+    None: it is passed in each call.
     Raises ValueError or TypeError naming the array that does not fit.
     """
     supported(p, direction, algorithm)
@@ -137,22 +154,27 @@ def bind(
             inputs += (residual,)
     if accumulate and direction != "backward_data":
         raise ValueError(f"accumulate: expected False in {direction}, only backward_data adds to its output")
-    mean, variance = moments or (None, None)
-    if mean is not None and variance is not None:
+    mean = variance = None
+    outputs = {"out": (x, w, y)[names.index("out")]}
+    if moments is not None:
+        mean, variance = moments
         if direction != "forward" or not TABLE[algorithm].gathers:
             raise ValueError(f"moments: expected none for {direction} of {algorithm}, which does not gather them")
         for value, name in ((mean, "mean"), (variance, "variance")):
             check_array(value, name, (p.co,), p.dtype)
             check_dense(value, name)
             check_output(value, name, inputs)
+        outputs |= {"mean": mean, "variance": variance}
     if prologue is not None:
         if direction == "backward_data" or not TABLE[algorithm].normalizes_in(p):
             raise ValueError(f"prologue: expected none for {direction} of {algorithm}, which cannot normalize x of {p}")
-        _check_normalization(p, prologue)
+        inputs += _checked_normalization(p, prologue, "prologue")
     gathered = None
     if reductions is not None:
-        gathered = _checked_reductions(p, direction, algorithm, reductions, (x, *inputs))
-    check_output((x, w, y)[names.index("out")], "out", inputs)
+        gathered = _checked_reductions(p, direction, algorithm, reductions, inputs)
+        outputs |= {"sum": gathered[-2], "sum_x": gathered[-1]}
+    check_output(outputs["out"], "out", inputs)
+    check_outputs(outputs)
     bound: Callable[..., int] = ext.bind(
         p.sizes,
         algorithm,
@@ -177,11 +199,14 @@ def bind(
     return bound
 
 
-def _check_normalization(p: ConvProblem, normalization: Normalization) -> None:
-    for name, vector in zip(("mean", "scale", "beta"), normalization[:3], strict=True):
-        if vector is not None:
-            check_array(vector, name, (p.ci,), p.dtype)
-            check_dense(vector, name)
+def _checked_normalization(p: ConvProblem, normalization: Normalization, name: str) -> tuple[np.ndarray, ...]:
+    """Its vectors; beta alone may be None."""
+    mean, scale, beta, _ = normalization
+    vectors = {"mean": mean, "scale": scale} | ({} if beta is None else {"beta": beta})
+    for which, vector in vectors.items():
+        check_array(vector, f"{name}: {which}", (p.ci,), p.dtype)
+        check_dense(vector, f"{name}: {which}")
+    return tuple(vectors.values())
 
 
 def _checked_reductions(
@@ -196,11 +221,11 @@ def _checked_reductions(
         raise ValueError(f"reductions: expected none for {direction} of {algorithm}, which does not gather them")
     image, normalization, *sums = reductions
     check_array(image, "reductions", p.x_shape, p.dtype)
-    _check_normalization(p, normalization)
+    others += (image, *_checked_normalization(p, normalization, "reductions"))
     for value in sums:
         check_array(value, "sums", (p.ci,), p.dtype)
         check_dense(value, "sums")
-        check_output(value, "sums", (image, *others))
+        check_output(value, "sums", others)
     return image, pixel_stride(image, "reductions"), *normalization, *sums
 
 
@@ -218,9 +243,10 @@ def _call(
     y: np.ndarray,
     bias: np.ndarray | None = None,
 ) -> None:
-    name = choose(p, direction, algorithm).algorithm
-    bound = bind(p, direction, name, x, w, y, bias=bias)
-    run(bound, scratch(workspace_bytes(p, direction, name)))
+    with config.hold_num_threads():
+        name = choose(p, direction, algorithm).algorithm
+        bound = bind(p, direction, name, x, w, y, bias=bias)
+        run(bound, scratch(workspace_bytes(p, direction, name)))
 
 
 def _output(out: np.ndarray | None, shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -239,6 +265,8 @@ def forward(
     """y (n, oh, ow, co) from x (n, ih, iw, ci), w (kh, kw, ci // groups, co) and bias (co,).
 
     x and out may be channel slices.  algorithm: a name of the table; "auto": the variant's, else the ranking's.
+    "winograd" makes whole tiles of y infinite or NaN where x has one such value, or one that nearly overflows;
+    `config.set_conv_precision("strict")` has "auto" leave it out.
     Raises ValueError or TypeError naming the argument, before anything is written.
     """
     y = _output(out, p.y_shape, p.dtype)

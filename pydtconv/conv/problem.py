@@ -7,18 +7,23 @@ from typing import Any
 
 DIRECTIONS = ("forward", "backward_data", "backward_weights")
 DTYPES = ("float32", "float64")
+#: the largest size, and the most elements of an image, the filters or the matrix of im2col: sums and products of sizes
+#: then fit 64 bits in C, coordinates 32
+LARGEST_SIZE, MOST_ELEMENTS = 2**31 - 1, 2**50
 Padding = tuple[tuple[int, int], tuple[int, int]]
 
 
 def pair(value: Any, name: str, minimum: int = 1) -> tuple[int, int]:
-    """An integer or a pair of them as a pair.  Raises ValueError naming the argument."""
+    """An integer or a pair of them as a pair, at most LARGEST_SIZE.  Raises ValueError naming the argument."""
     values = (value, value) if isinstance(value, int) else value
     try:
         first, second = (int(v) for v in values if int(v) == v)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name}: expected an integer or a pair of integers, got {value!r}") from None
     if first < minimum or second < minimum:
         raise ValueError(f"{name}: expected integers of {minimum} or more, got {value!r}")
+    if max(first, second) > LARGEST_SIZE:
+        raise ValueError(f"{name}: expected integers of at most {LARGEST_SIZE}, got {value!r}")
     return first, second
 
 
@@ -86,11 +91,14 @@ class ConvProblem:
     ) -> None:
         """padding: "valid", "same" (Keras's) or ((top, bottom), (left, right)).
 
-        Raises ValueError for sizes below 1, groups that do not divide the channels, an unknown dtype, an empty output.
+        Raises ValueError for sizes below 1, groups that do not divide the channels, an unknown dtype, an empty output,
+        and sizes beyond LARGEST_SIZE and MOST_ELEMENTS.
         """
         for name, value in (("n", n), ("ih", ih), ("iw", iw), ("ci", ci), ("co", co), ("groups", groups)):
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
                 raise ValueError(f"{name}: expected an integer of 1 or more, got {value!r}")
+            if value > LARGEST_SIZE:
+                raise ValueError(f"{name}: expected an integer of at most {LARGEST_SIZE}, got {value!r}")
         kh, kw = pair(kernel, "kernel")
         sh, sw = pair(strides, "strides")
         dil_h, dil_w = pair(dilation, "dilation")
@@ -111,6 +119,25 @@ class ConvProblem:
                 f"kernel: the output would be empty ({self.oh} x {self.ow}): kernel {kh} x {kw} with dilation "
                 f"{dil_h} x {dil_w} does not fit into an image of {ih} x {iw} with padding {sides}"
             )
+        self._check_products()
+
+    def _check_products(self) -> None:
+        """Raises ValueError where C would multiply sizes to more than it can hold."""
+        height, width = self.ih + sum(self.padding[0]) + self.sh, self.iw + sum(self.padding[1]) + self.sw
+        for name, extent in (("vertically", height), ("horizontally", width)):
+            if extent > LARGEST_SIZE:
+                raise ValueError(
+                    f"padding: expected at most {LARGEST_SIZE} pixels {name}, with a stride beyond them, got {extent}"
+                )
+        pixels, inputs = self.n * self.oh * self.ow, self.ci // self.groups
+        for what, count in (
+            ("x with its padding", self.n * height * width * self.ci),
+            ("the kernel", self.kh * self.kw * inputs * self.co),
+            ("the output", pixels * self.co),
+            ("the matrix of im2col", pixels * self.kh * self.kw * self.ci),
+        ):
+            if count > MOST_ELEMENTS:
+                raise ValueError(f"sizes: expected at most {MOST_ELEMENTS} elements of {what}, got {count}: {self}")
 
     @property
     def is_pointwise(self) -> bool:

@@ -81,7 +81,7 @@ def ranking(p: ConvProblem, direction: str, precision: str = "fast") -> tuple[st
     check_direction(direction)
     rows = [row for row in TABLE.values() if row.reason(p, direction) is None]
     if precision == "strict":
-        rows = [row for row in rows if row.rounding == 1]
+        rows = [row for row in rows if row.strict]
     return tuple(row.name for row in sorted(rows, key=lambda row: row.seconds(p, direction)))
 
 

@@ -21,8 +21,9 @@ class Algorithm:
     supports(p): None, or the reason why not.  work(p, direction): what the cost model counts.
     gathers: whether forward can gather mean and variance of y, and backward_data reductions of dx, on the way out.
     normalizes: whether forward and backward_weights of a pointwise convolution can normalize x as they read it.
-    rounding: how many times its rounding errors may be those of the sum of products; above 1 it is left out where
-    `config.set_conv_precision("strict")` is in force.
+    rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
+    is not finite or nearly overflows spoils those results only whose sums it is in.  Where
+    `config.set_conv_precision("strict")` is in force, what rounds more or does not contain is left out.
     """
 
     name: str
@@ -32,12 +33,18 @@ class Algorithm:
     rounding: float = 1.0
     gathers: bool = False
     normalizes: bool = False
+    contained: bool = True
 
     def reason(self, p: ConvProblem, direction: str) -> str | None:
         """None where this algorithm can do this pass of p, else why not."""
         if direction not in self.directions:
             return f"{self.name} has no {direction}, only {' and '.join(self.directions)}"
         return self.supports(p)
+
+    @property
+    def strict(self) -> bool:
+        """Whether it gives what plain sums of products give, but for the order of additions."""
+        return self.rounding == 1 and self.contained
 
     def normalizes_in(self, p: ConvProblem) -> bool:
         """Whether forward and backward_weights of p can normalize x as they read it."""
@@ -88,6 +95,14 @@ TABLE: dict[str, Algorithm] = {
         Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
         Algorithm("depthwise", DIRECTIONS, _one_channel_per_group, estimates.work_of_depthwise),
         Algorithm("direct", DIRECTIONS, _multiplies_matrices, estimates.work_of_direct, gathers=True, normalizes=True),
-        Algorithm("winograd", DIRECTIONS, _three_by_three, estimates.work_of_winograd, rounding=10.0, gathers=True),
+        Algorithm(
+            "winograd",
+            DIRECTIONS,
+            _three_by_three,
+            estimates.work_of_winograd,
+            rounding=10.0,
+            gathers=True,
+            contained=False,  # sums of a tile's pixels and their products go to all results of the tile
+        ),
     )
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pydtconv import config
 from pydtconv._ext import winograd as ext
 from pydtconv.conv.functional import ACTIVATIONS, check_array, check_dense, check_output, pixel_stride, run
 from pydtconv.conv.problem import ConvProblem
@@ -34,7 +35,8 @@ class TransformedFilters:
         self.p, self.direction = p, direction
         self._key = (p.sizes, direction == "backward_data")
         self.u = aligned(ext.filters_bytes(*self._key, p.dtype), p.dtype)
-        run(lambda space: ext.filters(*self._key, w, self.u, space), self._workspace())
+        with config.hold_num_threads():
+            run(lambda space: ext.filters(*self._key, w, self.u, space), self._workspace())
 
     def _workspace(self) -> np.ndarray:
         return aligned(ext.workspace_bytes(*self._key, self.p.dtype))
@@ -70,10 +72,11 @@ class TransformedFilters:
             raise ValueError("bias and activation: expected none in backward_data, they belong to forward")
         check_output(result, "out", inputs)
         x, y = (result, source) if backward else (source, result)
-        ldx, ldy = pixel_stride(x, "x"), pixel_stride(y, "y")
+        ldx, ldy = pixel_stride(x, "out" if backward else "x"), pixel_stride(y, "dy" if backward else "out")
         code = ACTIVATIONS[activation]
-        run(
-            lambda space: ext.run(*self._key, x, self.u, y, ldx, ldy, bias, code, alpha, False, space),
-            self._workspace(),
-        )
+        with config.hold_num_threads():
+            run(
+                lambda space: ext.run(*self._key, x, self.u, y, ldx, ldy, bias, code, alpha, False, space),
+                self._workspace(),
+            )
         return result

@@ -12,7 +12,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import config, tree
 from pydtconv.callbacks import Callback
 from pydtconv.distribution import agreement
 from pydtconv.distribution.communicator import Communicator
@@ -38,6 +38,11 @@ from pydtconv.utils import random
 
 #: the signals that ask to end training
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: what to try where gradients are not finite
+_SPREADS = (
+    "convolutions by Winograd's method make infinities of values near the largest: "
+    "config.set_conv_precision('strict') leaves that method out"
+)
 
 
 class Worker(Strategy):
@@ -252,6 +257,7 @@ class Worker(Strategy):
         if bad:
             raise FloatingPointError(
                 f"step {reduction.step}: the gradient is not finite, first that of {', '.join(bad)}"
+                + ("" if config.conv_precision() == "strict" else f"; {_SPREADS}")
             )
 
     # --- results ---------------------------------------------------------------------------------------------------

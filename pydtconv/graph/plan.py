@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydtconv import config
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
@@ -46,7 +47,8 @@ class Plan:
     gradient_order: parameters in the order in which backward completes their gradients.
     applies_gradients: whether the optimizer applies each gradient as soon as it is complete, so that there is no flat
     array of gradients.  slots: flat arrays that the optimizer keeps beside parameters and gradients.  backward_start:
-    the first step of backward.  homes: where inputs and outputs lie.
+    the first step of backward.  homes: where inputs and outputs lie.  threads: that its workspaces have room for, and
+    that it runs on.
     """
 
     graph: Graph
@@ -60,6 +62,7 @@ class Plan:
     backward_start: int = 0
     homes: dict[Tensor, View] = field(default_factory=dict)
     algorithms: dict[Node, dict[str, str]] = field(default_factory=dict)
+    threads: int = field(default_factory=config.num_threads)
 
     @property
     def parameter_bytes(self) -> int:
@@ -198,6 +201,19 @@ def build_plan(
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MissingKernelError for an operator
     that no kernel runs, MemoryLimitError when no plan fits.
     """
+    with config.hold_num_threads():
+        return _build_plan(graph, variant, memory_limit, slots, recompute, updates, tune)
+
+
+def _build_plan(
+    graph: Graph,
+    variant: str | None,
+    memory_limit: int | None,
+    slots: int,
+    recompute: Collection[Tensor] | None,
+    updates: Updates | None,
+    tune: Tune | None,
+) -> Plan:
     variant = variant_of(variant).name
     if graph.loss is not None and graph.loss.shape != ():
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")

@@ -117,13 +117,15 @@ class StepCache:
             config.conv_workspace_limit(),
             config.conv_tuning() > 0,
         )
-        key = (kind, shapes, memory_limit, config.num_threads(), choice, replica.current().size, updates)
+        threads = config.num_threads()
+        key = (kind, shapes, memory_limit, threads, choice, replica.current().size, updates)
         step = self._steps.get(key)
         if step is None:
             traced = trace(self.model, kind, batch, targets)
-            plan = build_plan(
-                traced.graph, memory_limit=memory_limit, slots=self._slots(), updates=updates, tune=first_use.hook()
-            )
+            with config.hold_num_threads(threads):
+                plan = build_plan(
+                    traced.graph, memory_limit=memory_limit, slots=self._slots(), updates=updates, tune=first_use.hook()
+                )
             updater = self.model.optimizer if plan.applies_gradients else None
             step = self._steps[key] = StepFunction(Executor(plan, self.memory, updater), traced)
             self._note_values()

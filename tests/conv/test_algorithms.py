@@ -7,6 +7,7 @@ import pytest
 
 from pydtconv import config, microkernels
 from pydtconv._ext import conv as ext
+from pydtconv._ext import runtime
 from pydtconv.conv import ConvProblem, algorithms, workspace_bytes
 from pydtconv.conv.functional import bind, run
 from pydtconv.conv.table import TABLE
@@ -242,6 +243,8 @@ def test_every_row_has_c_code():
 
 def test_ranking_prefers_less_work():
     p = ConvProblem(8, 32, 32, 64, 64, 3, 2, padding="same")
-    assert [algorithms(p, d)[0] for d in ("forward", "backward_data")] == ["direct", "direct"]
+    # the generic build has short vectors only; matrix products find micro-kernels with longer ones
+    first = ["convgemm", "deconvgemm"] if runtime.level() == "generic" else ["direct", "direct"]
+    assert [algorithms(p, d)[0] for d in ("forward", "backward_data")] == first
     assert algorithms(ConvProblem(8, 32, 32, 64, 64, 3, padding="same"), "forward")[0] == "winograd"
     assert algorithms(ConvProblem(8, 32, 32, 64, 64, 3, groups=64), "forward") == ["depthwise"]

@@ -94,4 +94,4 @@ def test_another_call():
 
 def test_gradient_that_is_not_finite():
     done, _ = failed("nan")
-    assert "step 3: the gradient is not finite, first that of last/kernel on rank 1" in done.stderr
+    assert "step 3: the gradient is not finite, first that of last/kernel on rank 1; conv" in done.stderr

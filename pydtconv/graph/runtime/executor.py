@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pydtconv import config
 from pydtconv.graph.ir.graph import Graph, Tensor
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.memory.storage import Storage, View
@@ -108,10 +109,15 @@ class Executor:
         return self.memory.state
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Runs all steps.  Returns the outputs by name: views, valid until the memory is used again.
+        """Runs all steps, on the threads of the plan.  Returns the outputs by name: views, valid until the memory is
+        used again.
 
         Raises ValueError when an input is missing, unknown or of another shape than planned; nothing has run then.
         """
+        with config.hold_num_threads(self.plan.threads):
+            return self._run(inputs)
+
+    def _run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         if self._generation != self.memory.generation:
             self._bind()
         self._check(inputs)

@@ -1,0 +1,84 @@
+"""Children that are forked after work on two threads or more: they work, and never wait for threads they lack."""
+
+import subprocess
+import sys
+
+import pytest
+
+MODEL = """
+import multiprocessing, os, sys, threading, numpy as np, pydtconv
+from pydtconv import config, layers
+config.set_num_threads(2)
+x = np.random.default_rng(0).standard_normal((8, 16, 16, 8)).astype("float32")
+model = pydtconv.Sequential([layers.Conv2D(16, 3, padding="same"), layers.ReLU(), layers.Flatten(), layers.Dense(4)])
+model.compile("sgd", "mse")
+model.fit(x, np.zeros((8, 4)), batch_size=8, verbose=0)
+want = model.predict(x, verbose=0)
+def same(_=None):
+    return bool(np.array_equal(model.predict(x, verbose=0), want))
+"""
+
+FORK = """
+for _ in range(2):
+    child = os.fork()
+    if not child:
+        ok = same() and config.num_threads() == 2
+        model.fit(x, np.zeros((8, 4)), batch_size=8, verbose=0)
+        os._exit(0 if ok else 1)
+    assert same()
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+POOL = """
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map(same, range(4)) == [True] * 4
+assert same()
+"""
+
+#: a child of a child, and one that ends as programs do
+GRANDCHILD = """
+child = os.fork()
+if not child:
+    assert same()
+    grandchild = os.fork()
+    ok = same()
+    if grandchild:
+        ok = ok and os.waitpid(grandchild, 0)[1] == 0
+    sys.exit(0 if ok else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+#: another thread forks, while the main thread computes
+OTHER_THREAD = """
+codes = []
+def work():
+    same_here = same()
+    child = os.fork()
+    if not child:
+        p = pydtconv.conv.ConvProblem(2, 8, 8, 4, 4, 3)
+        y = pydtconv.conv.forward(p, np.ones(p.x_shape, "float32"), np.ones(p.w_shape, "float32"))
+        os._exit(0 if (y == 36).all() else 1)
+    codes.append(os.waitpid(child, 0)[1])
+import pydtconv.conv
+p = pydtconv.conv.ConvProblem(4, 32, 32, 32, 32, 3)
+big, filters = np.ones(p.x_shape, "float32"), np.ones(p.w_shape, "float32")
+pydtconv.conv.forward(p, big, filters)
+thread = threading.Thread(target=work)
+thread.start()
+while thread.is_alive():
+    pydtconv.conv.forward(p, big, filters)
+assert codes == [0]
+"""
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="system libraries of macOS do not work in forked children")
+@pytest.mark.parametrize("what", [FORK + POOL + GRANDCHILD, OTHER_THREAD], ids=["main thread", "other thread"])
+def test_children(what):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", MODEL + what + "print('done')"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout[-5:]) == (0, "done\n"), done.stderr

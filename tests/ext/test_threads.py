@@ -1,0 +1,174 @@
+"""The number of threads: what may be set, and that nothing which runs notices another thread setting it."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import config, conv, gemm, layers
+from pydtconv._ext import runtime
+from pydtconv.conv import ConvProblem
+from pydtconv.graph import Executor, Graph, Memory, build_plan
+from pydtconv.ops.base import spec_of
+
+P = ConvProblem(2, 16, 16, 16, 16, 3, padding="same")
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2**31 - 1, 2**40, 2.0, "2", True, None])
+def test_numbers_that_are_refused(threads):
+    before = config.num_threads()
+    with pytest.raises(ValueError, match=r"set_num_threads: expected an integer of 1 or more, at most 1024, got"):
+        config.set_num_threads(threads)
+    assert config.num_threads() == before
+
+
+@pytest.mark.parametrize("name", ["PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"])
+@pytest.mark.parametrize("text", ["100000", "0", "-1", "²", "٣", "1e3", "9" * 5000])
+def test_environment_variables_that_are_refused(monkeypatch, name, text):
+    monkeypatch.setenv(name, text)
+    with pytest.raises(ValueError, match=f"{name}: expected an integer of 1 or more, at most 1024, got '"):
+        config.default_num_threads()
+
+
+def test_c_bounds_what_it_is_told():
+    runtime.set_num_threads(2**31 - 1)
+    assert runtime.get_num_threads() == runtime.MOST_THREADS
+    runtime.set_num_threads(-5)
+    assert runtime.get_num_threads() == 1
+
+
+def test_a_hold_is_of_one_thread_and_ends():
+    config.set_num_threads(2)
+    seen = []
+    with config.hold_num_threads(3):
+        config.set_num_threads(4)
+        with config.hold_num_threads():
+            assert config.num_threads() == 3
+        other = threading.Thread(target=lambda: seen.append(config.num_threads()))
+        other.start()
+        other.join()
+        assert config.num_threads() == 3
+    assert seen == [4]
+    assert config.num_threads() == 4
+
+
+class Setter:
+    """Sets the number of threads again and again, until the block ends."""
+
+    def __enter__(self):
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._set)
+        self._thread.start()
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _set(self):
+        while not self._over.is_set():
+            for threads in (1, 3, 2, 4):
+                runtime.set_num_threads(threads)
+
+
+@pytest.fixture
+def short_switches():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("short_switches")
+@pytest.mark.parametrize("algorithm", ["direct", "convgemm_trans", "winograd", "reindex"])
+def test_convolutions_while_the_number_changes(algorithm):
+    random = np.random.default_rng(0)
+    x, dy = (random.standard_normal(shape).astype(P.dtype) for shape in (P.x_shape, P.y_shape))
+    want = conv.backward_weights(P, x, dy, algorithm=algorithm)
+    with Setter():
+        for _ in range(150):
+            assert np.array_equal(conv.backward_weights(P, x, dy, algorithm=algorithm), want)
+
+
+@pytest.mark.usefixtures("short_switches")
+def test_products_while_the_number_changes():
+    random = np.random.default_rng(0)
+    a, b = random.standard_normal((200, 64)), random.standard_normal((64, 96))
+    want = gemm.gemm(a, b)
+    with Setter():
+        for _ in range(150):
+            assert np.array_equal(gemm.gemm(a, b), want)
+
+
+class _Sets:
+    """A hook that sets another number of threads before each step of a plan."""
+
+    def __init__(self):
+        self.seen = []
+
+    def before(self, index, step):
+        config.set_num_threads(1 + index % 4)
+        self.seen.append(runtime.get_num_threads())
+
+    def after(self, index, step):
+        pass
+
+    def gradient_ready(self, part):
+        pass
+
+
+def test_a_plan_runs_on_the_threads_it_was_made_for():
+    """Its workspaces have room for these only."""
+    x = np.random.default_rng(0).standard_normal(P.x_shape).astype(P.dtype)
+    config.set_num_threads(1)
+    graph = Graph()
+    with graph:
+        tensor = graph.input("x", spec_of(x))
+        for _ in range(3):
+            tensor = layers.Conv2D(16, 3, padding="same", activation="relu")(tensor)
+    graph.outputs = {"y": tensor}
+    executor = Executor(build_plan(graph), Memory())
+    want = executor.run({"x": x})["y"].copy()
+    executor.hooks = hooks = _Sets()
+    assert np.array_equal(executor.run({"x": x})["y"], want)
+    assert set(hooks.seen) == {1}
+
+
+@pytest.mark.usefixtures("short_switches")
+def test_training_while_the_number_changes():
+    """The same bits as without: a step is planned and run on one number."""
+    x, y = np.random.default_rng(0).standard_normal((64, 8, 8, 4)).astype("float32"), np.arange(64) % 10
+
+    def weights(**options):
+        pydtconv.utils.set_random_seed(1)
+        model = pydtconv.Sequential([layers.Conv2D(8, 3, activation="relu"), layers.Flatten(), layers.Dense(10)])
+        model.compile("sgd", pydtconv.losses.SparseCategoricalCrossentropy(from_logits=True))
+        model.fit(x, y, batch_size=16, epochs=3, verbose=0, shuffle=False)
+        return model.get_weights()
+
+    want = weights()
+    with Setter():
+        got = weights()
+    assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+def test_exit_while_a_thread_trains():
+    """Daemon threads do not keep the process, and its end does not crash under them."""
+    code = """
+import threading, time, numpy as np, pydtconv
+from pydtconv import config, conv
+config.set_num_threads(2)
+p = conv.ConvProblem(8, 32, 32, 32, 32, 3, padding="same")
+x, w = np.ones(p.x_shape, "float32"), np.ones(p.w_shape, "float32")
+def work():
+    while True:
+        conv.forward(p, x, w)
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+print("over", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")

@@ -1,0 +1,97 @@
+/* All passes of all convolution algorithms under ThreadSanitizer: alone on several threads, and two callers at once
+ * while a third thread sets the number of threads.  Results must have the same bits throughout. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dtconv_both.h"
+
+#define NAMES(algorithm, pass) {#algorithm, #pass},
+static const char *const passes[][2] = {DTCONV_CONV_PASSES(NAMES)};
+enum { PASSES = sizeof passes / sizeof *passes, ROUNDS = 3 };
+
+/* n ih iw ci oh ow co kh kw sh sw dil_h dil_w pad_t pad_l groups ldx ldy */
+static const dtconv_conv problems[] = {
+    {2, 12, 10, 20, 12, 10, 24, 3, 3, 1, 1, 1, 1, 1, 1, 1, 20, 24},
+    {3, 9, 11, 12, 5, 6, 18, 3, 3, 2, 2, 1, 1, 1, 1, 3, 15, 20},
+    {4, 8, 8, 40, 8, 8, 16, 1, 1, 1, 1, 1, 1, 0, 0, 1, 40, 16},
+    {2, 9, 9, 16, 9, 9, 16, 3, 3, 1, 1, 1, 1, 1, 1, 16, 16, 16},
+};
+enum { PROBLEMS = sizeof problems / sizeof *problems };
+
+static float *filled(int64_t count) {
+    float *x = malloc((size_t)count * sizeof *x);
+    if (!x) abort();
+    for (int64_t i = 0; i < count; i++) x[i] = (float)((i * 7919) % 201 - 100) / 64;
+    return x;
+}
+
+/* Runs a pass on arrays of its own; returns a sum over the bits of what it wrote, 0 where it is not supported. */
+static uint64_t run(const dtconv_conv *p, const char *const *names) {
+    const dtconv_sconv_entry *entry = dtconv_sconv_find(names[0], names[1]);
+    const int64_t xs = p->n * p->ih * p->iw * p->ldx, ys = p->n * p->oh * p->ow * p->ldy;
+    const int64_t ws = p->kh * p->kw * (p->ci / p->groups) * p->co;
+    dtconv_sconv_args a = {.x = filled(xs), .w = filled(ws), .y = filled(ys)};
+    const int before = dtconv_hold_num_threads(dtconv_get_num_threads());
+    const size_t bytes = entry->workspace(p);
+    void *workspace = malloc(bytes + 64);
+    const dtconv_status status = entry->run(p, &a, workspace, bytes);
+    dtconv_hold_num_threads(before);
+    const int forward = !strcmp(names[1], "forward"), data = !strcmp(names[1], "backward_data");
+    const float *result = forward ? a.y : data ? a.x : a.w;
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < (forward ? ys : data ? xs : ws); i++) {
+        uint32_t bits;
+        memcpy(&bits, &result[i], sizeof bits);
+        sum = sum * 31 + bits + 1;
+    }
+    free(a.x), free(a.w), free(a.y), free(workspace);
+    if (status != DTCONV_OK && status != DTCONV_UNSUPPORTED) {
+        printf("%s %s: status %d\n", names[0], names[1], status);
+        exit(1);
+    }
+    return status == DTCONV_OK ? sum : 0;
+}
+
+static uint64_t want[PROBLEMS][PASSES];
+
+static void compare_all(void) {
+    for (int i = 0; i < PROBLEMS; i++)
+        for (int j = 0; j < PASSES; j++)
+            if (run(&problems[i], passes[j]) != want[i][j]) {
+                printf("%s %s of problem %d: other bits\n", passes[j][0], passes[j][1], i);
+                exit(1);
+            }
+}
+
+static void *compare_often(void *unused) {
+    for (int round = 0; round < ROUNDS; round++) compare_all();
+    return unused;
+}
+
+static atomic_int over;
+
+static void *set_often(void *unused) {
+    for (int i = 0; !atomic_load(&over); i++) dtconv_set_num_threads(1 + i % 4);
+    return unused;
+}
+
+int main(void) {
+    int ran = 0;
+    for (int i = 0; i < PROBLEMS; i++)
+        for (int j = 0; j < PASSES; j++) ran += (want[i][j] = run(&problems[i], passes[j])) != 0;
+    for (int threads = 1; threads <= 3; threads++) {
+        dtconv_set_num_threads(threads);
+        compare_all();
+    }
+    pthread_t callers[2], setter;
+    pthread_create(&setter, NULL, set_often, NULL);
+    for (int i = 0; i < 2; i++) pthread_create(&callers[i], NULL, compare_often, NULL);
+    for (int i = 0; i < 2; i++) pthread_join(callers[i], NULL);
+    atomic_store(&over, 1);
+    pthread_join(setter, NULL);
+    printf("%d passes of %d problems, 1 to 4 threads: no race, the same bits\n", ran, PROBLEMS);
+    return 0;
+}
