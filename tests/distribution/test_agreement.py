@@ -22,7 +22,7 @@ NAMED = {
     "dataset": "data: the first batch: shape (8, 4), float32, values ",
     "batches": "data: num_batches 3",
     "generator": "data: the first batch: shape (32, 4), float32, values ",
-    "metrics": "metrics: loss, mse",
+    "metrics": "metrics: mse",
     "fewer metrics": "metrics: loss'",
     "top k": "metric sparse_top_k_categorical_accuracy: SparseTopKCategoricalAccuracy of k=2",
     "loss": "loss 0: SparseCategoricalCrossentropy of from_logits=False",
