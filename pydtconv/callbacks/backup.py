@@ -98,7 +98,8 @@ class BackupAndRestore(Callback):
         return found or (None, None)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        restore_training(self.model, self._all(), state)
+        with self.model._turn.taken():
+            restore_training(self.model, self._all(), state)
         # what callbacks do at the beginning of the epoch has been done before the checkpoint
         position = self.model.position
         self._state = state if position.steps or position.results is not None else None
@@ -106,7 +107,8 @@ class BackupAndRestore(Callback):
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         self._last_batch = -1
         if self._state is not None:
-            restore_training(self.model, self._all(), self._state, position=False)
+            with self.model._turn.taken():
+                restore_training(self.model, self._all(), self._state, position=False)
             self._state = None
 
     # --- writing ---------------------------------------------------------------------------------------------------
@@ -144,7 +146,8 @@ class BackupAndRestore(Callback):
         position = self.model.position
         finished = bool(self.model.stop_training) and not position.steps
         with training_goes_on(f"BackupAndRestore, {position}"):
-            path = self.checkpoints.write(training_state(self.model, self._all(), finished))
+            with self.model._turn.taken():
+                path = self.checkpoints.write(training_state(self.model, self._all(), finished))
             if told:
                 print(f"checkpoint: {path}", file=sys.stderr, flush=True)
 

@@ -7,20 +7,20 @@ call the compiled extensions.
 A new kernel is a class under `register`; docs/guides/writing-an-operator.md shows one.
 """
 
-from pydtconv.kernels.base import Call, Kernel, Pass, Reading, RunState, Slopes, in_parts, scratch
+from pydtconv.kernels.base import BackwardReductions, Call, Kernel, Pass, Prologue, RunState, in_parts, scratch
 from pydtconv.kernels.eager import compute
 from pydtconv.kernels.registry import ANY, DEVICES, MissingKernelError, find, register
 
 __all__ = [
     "ANY",
     "DEVICES",
+    "BackwardReductions",
     "Call",
     "Kernel",
     "MissingKernelError",
     "Pass",
-    "Reading",
+    "Prologue",
     "RunState",
-    "Slopes",
     "compute",
     "find",
     "in_parts",

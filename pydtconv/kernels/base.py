@@ -22,7 +22,7 @@ OpType = TypeVar("OpType", bound=Op)
 
 
 @dataclass(frozen=True)
-class Reading:
+class Prologue:
     """What an operator makes of an image as it reads it: act((x - mean) * scale + beta), ReLU or nothing.
 
     mean, scale and beta are vectors of its channels, or in a plan where they lie; beta may be None.
@@ -35,15 +35,15 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Slopes:
+class BackwardReductions:
     """Sums of batch normalization's backward, found by the operator that completes the gradient of its output.
 
-    x: what is normalized, as `reading` says.  sums (2, 1, 1, c): of g = dy * act'(z), and of g * (x - mean), per
+    x: what is normalized, as `prologue` says.  sums (2, 1, 1, c): of g = dy * act'(z), and of g * (x - mean), per
     channel, z being what the activation is applied to.  Arrays, or in a plan where they lie.
     """
 
     x: Any
-    reading: Reading
+    prologue: Prologue
     sums: Any
 
 
@@ -79,9 +79,9 @@ class Pass:
     passes.
     training: whether the forward belongs to a training step.
     run: see RunState.  stream: a number of its own for every random node of a graph.
-    reading: what x[0] is, if not what lies there; given only to kernels that say so in `normalizes_input`.
-    slopes: in backward, sums that the pass gathers from dx[0] as it completes it; given only to kernels that say so
-    in `gathers_slopes`.  sums: in backward of a normalization, such sums of dy[0], (2, 1, 1, c); else None.
+    prologue: what x[0] is, if not what lies there; given only to kernels that say so in `takes_prologue`.
+    reductions: in backward, sums that the pass gathers from dx[0] as it completes it; given only to kernels that say so
+    in `gathers_reductions`.  sums: in backward of a normalization, such sums of dy[0], (2, 1, 1, c); else None.
 
     Arrays with four dimensions may be channel slices: each pixel's channels are contiguous, pixels are `ld` apart.
     """
@@ -96,8 +96,8 @@ class Pass:
     training: bool = False
     run: RunState = field(default_factory=RunState)
     stream: int = 0
-    reading: Reading | None = None
-    slopes: Slopes | None = None
+    prologue: Prologue | None = None
+    reductions: BackwardReductions | None = None
     sums: Any = None
 
     def adds(self, i: int) -> bool:
@@ -142,12 +142,12 @@ class Kernel(Generic[OpType]):
         """
         return self.forward(p)
 
-    def normalizes_input(self, *inputs: Spec) -> bool:
-        """Whether forward and backward can take input 0 through a `Reading`."""
+    def takes_prologue(self, *inputs: Spec) -> bool:
+        """Whether forward and backward can take input 0 through a `Prologue`."""
         return False
 
-    def gathers_slopes(self, *inputs: Spec) -> bool:
-        """Whether backward can gather `Slopes` from the gradient of input 0."""
+    def gathers_reductions(self, *inputs: Spec) -> bool:
+        """Whether backward can gather `BackwardReductions` from the gradient of input 0."""
         return False
 
     def algorithms_for(self, *inputs: Spec, smallest: bool = False) -> dict[str, str]:

@@ -45,8 +45,8 @@ class BatchNorm(Op):
 
     Passes over memory: training forward reads x twice (for statistics that are not given, to apply them) and writes y,
     otherwise x is read once and y may take x's place.  Backward reads x and dy twice (once where the sums that it
-    begins with are given, see kernels.base.Slopes) and writes dx, which may take dy's place; "sigmoid" and "tanh" read
-    y as well.
+    begins with are given, see kernels.base.BackwardReductions) and writes dx, which may take dy's place; "sigmoid" and
+    "tanh" read y as well.
     """
 
     epsilon: float = 1e-3

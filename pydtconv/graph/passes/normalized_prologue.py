@@ -31,6 +31,6 @@ def find_virtual(graph: Graph) -> dict[Tensor, Tensor]:
 
 
 def _reads_through(reader: Node, tensor: Tensor) -> bool:
-    if joins_channels(reader) or reader.inputs.count(tensor) > 1 or reader.inputs[0] is not tensor:
+    if joins_channels(reader) or reader.op.is_view or reader.inputs.count(tensor) > 1 or reader.inputs[0] is not tensor:
         return False
-    return reader.kernel.normalizes_input(*(each.spec for each in reader.inputs))
+    return reader.kernel.takes_prologue(*(each.spec for each in reader.inputs))

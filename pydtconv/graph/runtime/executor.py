@@ -14,7 +14,7 @@ from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.memory.storage import Storage, View
 from pydtconv.graph.plan import Plan, build_plan
 from pydtconv.graph.schedule.steps import LossGradient, ParameterGradient, Step
-from pydtconv.kernels.base import Call, Pass, Reading, RunState, Slopes, scratch
+from pydtconv.kernels.base import BackwardReductions, Call, Pass, Prologue, RunState, scratch
 from pydtconv.ops.base import spec_of
 
 
@@ -188,8 +188,8 @@ class Executor:
             training=self.plan.graph.training,
             run=self.state,
             stream=stream,
-            reading=None if step.reading is None else self._reading(step.reading),
-            slopes=None if step.slopes is None else self._slopes(step.slopes),
+            prologue=None if step.prologue is None else self._prologue(step.prologue),
+            reductions=None if step.reductions is None else self._reductions(step.reductions),
             sums=None if step.sums is None else self._array(step.sums),
         )
         if step.transient_bytes:
@@ -208,12 +208,12 @@ class Executor:
             part = slice(first, first + gradient.size)
         return functools.partial(self.updater.apply_part, part, gradient)
 
-    def _reading(self, where: Reading) -> Reading:
+    def _prologue(self, where: Prologue) -> Prologue:
         beta = None if where.beta is None else self._array(where.beta)
-        return Reading(self._array(where.mean), self._array(where.scale), beta, where.relu)
+        return Prologue(self._array(where.mean), self._array(where.scale), beta, where.relu)
 
-    def _slopes(self, where: Slopes) -> Slopes:
-        return Slopes(self._array(where.x), self._reading(where.reading), self._array(where.sums))
+    def _reductions(self, where: BackwardReductions) -> BackwardReductions:
+        return BackwardReductions(self._array(where.x), self._prologue(where.prologue), self._array(where.sums))
 
     def _arrays(self, views: Sequence[View | None]) -> list[np.ndarray | None]:
         return [None if view is None else self._array(view) for view in views]

@@ -18,7 +18,7 @@ from pydtconv.graph.schedule.backward import Backward
 from pydtconv.graph.schedule.gradients import Needed
 from pydtconv.graph.schedule.rematerialization import Replays, cheap_marks
 from pydtconv.graph.schedule.steps import Step, Steps, Updates
-from pydtconv.kernels.base import Reading, Slopes
+from pydtconv.kernels.base import BackwardReductions, Prologue
 from pydtconv.ops.base import Retained, Spec
 from pydtconv.ops.moments import moments_spec
 from pydtconv.ops.normalization import BatchNorm
@@ -97,7 +97,7 @@ class Scheduler:
         late = self.replays.late_saves(node)
         self.saved[node] = {key: _saved(node, key, spec) for key, spec in self._saves(node).items() if key not in late}
         saved = dict(self.saved[node])
-        self.steps.run(Step("forward", node, x=x, y=y, saved=saved, reading=self._reading(node)))
+        self.steps.run(Step("forward", node, x=x, y=y, saved=saved, prologue=self._prologue(node)))
 
     def _forward_concatenation(self, node: Node) -> None:
         """Copies the inputs that do not lie in the output already."""
@@ -119,30 +119,30 @@ class Scheduler:
             self._kept(node.outputs[0])
         saved = dict(self.saved[node])
         step = Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=accumulate, saved=saved)
-        step.reading = self._reading(node) if 0 in retained.x else None
-        step.slopes = self._slopes(node) if dx[0] is not None else None
+        step.prologue = self._prologue(node) if 0 in retained.x else None
+        step.reductions = self._reductions(node) if dx[0] is not None else None
         step.sums = self.sums.get(node)
         return step
 
-    def _reading(self, node: Node) -> Reading | None:
+    def _prologue(self, node: Node) -> Prologue | None:
         """How a node normalizes its input as it reads it; None where that lies in memory."""
         source = node.inputs[0].node if node.inputs and node.inputs[0] in self.virtual else None
         return None if source is None else self._normalization(source)
 
-    def _slopes(self, node: Node) -> Slopes | None:
+    def _reductions(self, node: Node) -> BackwardReductions | None:
         """What a node gathers from the gradient of its input, for the batch normalization before it."""
         source = self.gathering.get(node)
         if source is None:
             return None
         x = source.inputs[0]
         self.sums[source] = fresh(f"{source.name}.sums", "saved", moments_spec(x.spec))
-        return Slopes(self._kept(x), self._normalization(source), self.sums[source])
+        return BackwardReductions(self._kept(x), self._normalization(source), self.sums[source])
 
-    def _normalization(self, source: Node) -> Reading:
+    def _normalization(self, source: Node) -> Prologue:
         assert isinstance(source.op, BatchNorm)
         saved, beta = self.saved[source], source.op.beta_of(source.inputs)
         where = None if beta is None else self.layout.view(beta)
-        return Reading(saved["mean"], saved["scale"], where, source.op.activation == "relu")
+        return Prologue(saved["mean"], saved["scale"], where, source.op.activation == "relu")
 
     def _saves(self, node: Node) -> dict[str, Spec]:
         return node.op.saves(*(tensor.spec for tensor in node.inputs), training=self.graph.training)

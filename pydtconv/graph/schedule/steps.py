@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.memory.storage import View, fresh
-from pydtconv.kernels.base import Reading, Slopes
+from pydtconv.kernels.base import BackwardReductions, Prologue
 from pydtconv.ops.base import Spec
 
 
@@ -19,7 +19,7 @@ class Step:
     rows: of backward, where it computes only these rows of the one gradient in dx; of update, those of the variable.
     transient_bytes: workspace that is allocated when the step runs, for kernels whose workspace is not placed.
     ready: variables whose gradient is complete after this step, or with "update" before it.
-    reading, slopes, sums: of the pass (see Pass), by views.
+    prologue, reductions, sums: of the pass (see Pass), by views.
     """
 
     direction: str
@@ -34,17 +34,17 @@ class Step:
     transient_bytes: int = 0
     ready: tuple[Tensor, ...] = ()
     rows: slice | None = None
-    reading: Reading | None = None
-    slopes: Slopes | None = None
+    prologue: Prologue | None = None
+    reductions: BackwardReductions | None = None
     sums: View | None = None
 
     def views(self) -> list[View]:
         every = [*self.x, *self.y, *self.dy, *self.dx, *self.saved.values(), self.workspace, self.sums]
-        if self.slopes is not None:
-            every += [self.slopes.x, self.slopes.sums]
-        for reading in (self.reading, None if self.slopes is None else self.slopes.reading):
-            if reading is not None:
-                every += [reading.mean, reading.scale, reading.beta]
+        if self.reductions is not None:
+            every += [self.reductions.x, self.reductions.sums]
+        for prologue in (self.prologue, None if self.reductions is None else self.reductions.prologue):
+            if prologue is not None:
+                every += [prologue.mean, prologue.scale, prologue.beta]
         return [view for view in every if view is not None]
 
 

@@ -13,7 +13,7 @@ from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind, pixel_str
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import Choice, algorithms, choose, variant_of, workspace_bytes
 from pydtconv.conv.table import TABLE
-from pydtconv.kernels.base import Call, Kernel, Pass, Reading, in_parts
+from pydtconv.kernels.base import Call, Kernel, Pass, Prologue, in_parts
 from pydtconv.kernels.cpu.moments import moments_in, statistics, statistics_workspace
 from pydtconv.kernels.registry import register
 from pydtconv.ops.base import Spec, spec_of
@@ -55,7 +55,7 @@ class ConvBaseKernel(Kernel[ConvType]):
             need = max(need, statistics_workspace(Spec(p.y_shape, p.dtype)))
         bias = self.op.bias_of(inputs)
         if direction == "backward" and bias is not None:
-            need = max(need, ext.bias_backward_workspace(bias.size, x.dtype == "float64"))
+            need = max(need, ext.bias_backward_workspace(bias.size, x.dtype))
         return need
 
     def _filters(self, p: ConvProblem, w: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ class ConvBaseKernel(Kernel[ConvType]):
                 activation=self.op.activation,
                 alpha=self.op.alpha,
                 moments=wanted if gathers else None,
-                reading=None if p.reading is None else _through(p.reading),
+                prologue=None if p.prologue is None else _through(p.prologue),
                 residual=p.x[-1] if self.op.residual else None,
             )
         }
@@ -96,8 +96,8 @@ class ConvBaseKernel(Kernel[ConvType]):
             problem = self._problem_of(p.x[0], dw)
             name = self._algorithm(problem, "backward_weights")
             filters = self._filters(problem, dw)
-            reading = None if p.reading is None else _through(p.reading)
-            calls["backward_weights"] = bind(problem, "backward_weights", name, p.x[0], filters, dy, reading=reading)
+            prologue = None if p.prologue is None else _through(p.prologue)
+            calls["backward_weights"] = bind(problem, "backward_weights", name, p.x[0], filters, dy, prologue=prologue)
             need = max(need, workspace_bytes(problem, "backward_weights", name))
         if dx is not None:
             problem = self._problem_of(dx, p.x[1])
@@ -110,9 +110,9 @@ class ConvBaseKernel(Kernel[ConvType]):
                 self._filters(problem, p.x[1]),
                 dy,
                 accumulate=p.adds(0),
-                slopes=None
-                if p.slopes is None
-                else (p.slopes.x, _through(p.slopes.reading), *moments_in(p.slopes.sums)),
+                reductions=None
+                if p.reductions is None
+                else (p.reductions.x, _through(p.reductions.prologue), *moments_in(p.reductions.sums)),
             )
             need = max(need, workspace_bytes(problem, "backward_data", name))
         return in_order(calls, p, need)
@@ -136,7 +136,7 @@ class ConvBaseKernel(Kernel[ConvType]):
             status: int = ext.bias_backward(dy, lddy, y, ldy, code, alpha, db, workspace)
             return status
 
-        need = 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype == np.float64)
+        need = 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype.name)
         return {"backward_bias": finish}, need
 
 
@@ -145,8 +145,8 @@ def _smallest(p: ConvProblem, direction: str) -> str:
     return min(algorithms(p, direction), key=lambda name: workspace_bytes(p, direction, name))
 
 
-def _through(reading: Reading) -> Normalization:
-    return reading.mean, reading.scale, reading.beta, reading.relu
+def _through(prologue: Prologue) -> Normalization:
+    return prologue.mean, prologue.scale, prologue.beta, prologue.relu
 
 
 def in_order(calls: Mapping[str, Callable[..., int]], p: Pass, need: int) -> Call:
@@ -165,11 +165,11 @@ def in_order(calls: Mapping[str, Callable[..., int]], p: Pass, need: int) -> Cal
 class ConvKernel(ConvBaseKernel[Conv]):
     """Where the algorithms can, x is normalized as it is read, and sums are gathered as dx is written."""
 
-    def normalizes_input(self, *inputs: Spec) -> bool:
+    def takes_prologue(self, *inputs: Spec) -> bool:
         p, names = self.op.problem(*inputs[:2]), self.algorithms_for(*inputs)
         return all(TABLE[names[role]].normalizes_in(p) for role in ("forward", "backward_weights"))
 
-    def gathers_slopes(self, *inputs: Spec) -> bool:
+    def gathers_reductions(self, *inputs: Spec) -> bool:
         return TABLE[self.algorithms_for(*inputs)["backward_data"]].gathers
 
 

@@ -24,7 +24,7 @@ class LayerNormKernel(Kernel[LayerNorm]):
     def workspace(self, direction: str, *inputs: Spec) -> int:
         if direction == "forward":
             return 0
-        return norm.layernorm_workspace(*self._sizes(inputs[0]), inputs[0].dtype == "float64")
+        return norm.layernorm_workspace(*self._sizes(inputs[0]), inputs[0].dtype)
 
     def _matrix(self, array: np.ndarray | None) -> np.ndarray | None:
         """(rows, k)."""

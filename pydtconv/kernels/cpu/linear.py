@@ -40,7 +40,7 @@ def bind_gemm(
 
 
 def gemm_bytes(m: int, n: int, k: int, dtype: str) -> int:
-    return int(gemm_ext.workspace_bytes(m, n, k, dtype == "float64")) if min(m, n, k) > 0 else 0
+    return int(gemm_ext.workspace_bytes(m, n, k, dtype)) if min(m, n, k) > 0 else 0
 
 
 @register(Dense)

@@ -35,7 +35,7 @@ def statistics(x: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> Callabl
 def statistics_workspace(x: Spec) -> int:
     """Bytes of workspace of `statistics`."""
     c = x.shape[-1] or 1
-    return int(norm.batchnorm_workspace(x.size // c, c, x.dtype == "float64"))
+    return int(norm.batchnorm_workspace(x.size // c, c, x.dtype))
 
 
 @register(Moments)

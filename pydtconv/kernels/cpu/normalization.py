@@ -22,7 +22,7 @@ class BatchNormKernel(Kernel[BatchNorm]):
         x = inputs[0]
         c = x.shape[-1] or 1
         vectors = carved_bytes(1 if direction == "forward" else 2, c, x.dtype)
-        return vectors + norm.batchnorm_workspace(x.size // c, c, x.dtype == "float64")
+        return vectors + norm.batchnorm_workspace(x.size // c, c, x.dtype)
 
     def forward(self, p: Pass) -> Call:
         """Where p.y[0] is None, only what `saves` names is written: readers compute y by themselves."""

@@ -101,7 +101,7 @@ def reduction_workspace(shape: Sequence[int | None], axes: Sequence[int], dtype:
     sizes = [0]
     for gap in (0, 1):
         x, y = (_imagined(s, itemsize, gap) for s in (extents, y_shape))
-        sizes.append(elem.reduce_workspace(reduce_layout(axes, x, None, y), itemsize))
+        sizes.append(elem.reduce_workspace(reduce_layout(axes, x, None, y), dtype))
     return max(sizes)
 
 

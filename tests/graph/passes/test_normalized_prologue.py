@@ -54,9 +54,9 @@ def test_results_are_those_of_images_in_memory(dtype, monkeypatch):
     keras.config.set_floatx(dtype)
     plan, *found = run(traced(), True, monkeypatch)
     plain, *want = run(traced(), False, monkeypatch)
-    through = [step for step in plan.steps if step.reading is not None]
+    through = [step for step in plan.steps if step.prologue is not None]
     assert [step.direction for step in through] == ["forward"] * 3 + ["backward"] * 3
-    assert not any(step.reading for step in plain.steps)
+    assert not any(step.prologue for step in plain.steps)
     homeless = [step for step in plan.steps if type(step.node.op).__name__ == "BatchNorm" and step.y == (None,)]
     assert len([step for step in homeless if step.direction == "forward"]) == 3
     rtol = 2e-4 if dtype == "float32" else 1e-11
@@ -89,7 +89,7 @@ def test_stay_in_memory_where_somebody_else_reads_them():
         return pointwise(layers.BatchNormalization(trainable=False)(x, training=training), 16)
 
     for make in (shared, strided, other_activation, frozen):
-        assert not any(step.reading for step in build_plan(traced(make)).steps), make.__name__
+        assert not any(step.prologue for step in build_plan(traced(make)).steps), make.__name__
 
 
 def test_the_image_itself_is_not_overwritten_before_its_last_reader(monkeypatch):

@@ -34,8 +34,8 @@ def gathered(p, algorithm, relu, shifts, accumulate):
     sums = np.full((2, p.ci), np.nan, p.dtype)
     nbytes = workspace_bytes(p, "backward_data", algorithm)
     memory = np.full(nbytes + 4096, 0xA5, np.uint8)
-    slopes = (image, normalization, *sums)
-    bound = bind(p, "backward_data", algorithm, dx, w, dy, accumulate=accumulate, slopes=slopes)
+    reductions = (image, normalization, *sums)
+    bound = bind(p, "backward_data", algorithm, dx, w, dy, accumulate=accumulate, reductions=reductions)
     run(bound, memory[:nbytes])
     assert (memory[nbytes:] == 0xA5).all()
     return dx, image, normalization, sums
@@ -82,14 +82,14 @@ def test_refused_where_they_cannot_be_gathered():
     vector = np.zeros(2, "float32")
     normalization = (vector, vector, None, True)
     sums = (vector.copy(), vector.copy())
-    with pytest.raises(ValueError, match="slopes: expected none for backward_data of im2col"):
-        bind(p, "backward_data", "im2col", x, w, y, slopes=(x.copy(), normalization, *sums))
-    with pytest.raises(ValueError, match="slopes: expected none for forward of direct"):
-        bind(p, "forward", "direct", x, w, y, slopes=(x.copy(), normalization, *sums))
-    with pytest.raises(ValueError, match=r"slopes: expected shape \(1, 4, 4, 2\)"):
-        bind(p, "backward_data", "direct", x, w, y, slopes=(y.copy(), normalization, *sums))
+    with pytest.raises(ValueError, match="reductions: expected none for backward_data of im2col"):
+        bind(p, "backward_data", "im2col", x, w, y, reductions=(x.copy(), normalization, *sums))
+    with pytest.raises(ValueError, match="reductions: expected none for forward of direct"):
+        bind(p, "forward", "direct", x, w, y, reductions=(x.copy(), normalization, *sums))
+    with pytest.raises(ValueError, match=r"reductions: expected shape \(1, 4, 4, 2\)"):
+        bind(p, "backward_data", "direct", x, w, y, reductions=(y.copy(), normalization, *sums))
     with pytest.raises(ValueError, match="scale: expected shape"):
-        bind(p, "backward_data", "direct", x, w, y, slopes=(x.copy(), (vector, vector[:1], None, True), *sums))
+        bind(p, "backward_data", "direct", x, w, y, reductions=(x.copy(), (vector, vector[:1], None, True), *sums))
     image = x.copy()
     with pytest.raises(ValueError, match="sums: expected an array of its own"):
-        bind(p, "backward_data", "direct", x, w, y, slopes=(image, normalization, image[0, 0, 0], sums[1]))
+        bind(p, "backward_data", "direct", x, w, y, reductions=(image, normalization, image[0, 0, 0], sums[1]))
