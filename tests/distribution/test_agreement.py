@@ -23,7 +23,7 @@ NAMED = {
     "batches": "data: num_batches 3",
     "generator": "data: the first batch: shape (32, 4), float32, values ",
     "metrics": "metrics: mse",
-    "fewer metrics": "metrics: loss'",
+    "fewer metrics": "metrics: none'",
     "top k": "metric sparse_top_k_categorical_accuracy: SparseTopKCategoricalAccuracy of k=2",
     "loss": "loss 0: SparseCategoricalCrossentropy of from_logits=False",
     "loss function": "loss 0: LossFunctionWrapper of other_loss",

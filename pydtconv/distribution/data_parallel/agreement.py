@@ -32,7 +32,7 @@ def described(training: Training, kind: str, data: Any, options: str) -> list[st
         if training.optimizer is not None:
             lines += _part("optimizer", training.optimizer)
         lines += _of_outputs(training)
-        lines.append(f"metrics: {', '.join(metric.name for metric in training.metrics)}")
+        lines.append(f"metrics: {', '.join(metric.name for metric in training.metrics) or 'none'}")
         for metric in training.metrics:
             lines += _part(f"metric {metric.name}", metric)
     store = training.memory.store
