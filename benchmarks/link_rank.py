@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.networks import Case, compiled
 from pydtconv import config, distribution, replica
-from pydtconv.distribution.launch import World, world
-from pydtconv.distribution.worker import Worker
+from pydtconv.distribution.data_parallel.worker import Worker
+from pydtconv.distribution.mpi.launch import World, world
 from pydtconv.profiling import Profiler
 
 MODES = ("none", "blocking", "overlapped")

@@ -26,7 +26,7 @@ from pydtconv import config, microkernels
 from pydtconv._ext import available_levels, cpu, runtime
 from pydtconv._version import __version__
 from pydtconv.cli.parser import Parser
-from pydtconv.distribution.launch import launched
+from pydtconv.distribution.mpi.launch import launched
 from pydtconv.utils.machine import cpu_name
 
 SUMMARY = "show CPU, micro-kernels and their GFLOPS, threads, BLIS, MPI and data sets"
@@ -56,7 +56,7 @@ def run(args: Any) -> int:
 def _rest(lines: list[Line]) -> None:
     """Lets the ranks that have nothing to do sleep until the measurements of the first one are over."""
     if lines:
-        from pydtconv.distribution.launch import world
+        from pydtconv.distribution.mpi.launch import world
 
         request = world().comm.Ibarrier()
         while not request.Test():
@@ -65,7 +65,7 @@ def _rest(lines: list[Line]) -> None:
 
 def _ranks() -> tuple[list[Line], list[str], bool]:
     """Under mpiexec: lines of all ranks, what should be mended of them, and whether this is the one that prints."""
-    from pydtconv.distribution.launch import LaunchError, world
+    from pydtconv.distribution.mpi.launch import LaunchError, world
 
     size, rank = launched()
     if size == 1:

@@ -31,7 +31,7 @@ def start(args: Any) -> None:
 
     Raises CommandError where MPI cannot be used.
     """
-    from pydtconv.distribution.launch import launched
+    from pydtconv.distribution.mpi.launch import launched
 
     size, rank = launched()
     if size == 1 or args.no_distribution:
@@ -67,7 +67,7 @@ def say_in_turn(text: str) -> None:
 
     here = replica.current()
     if here.size > 1:
-        from pydtconv.distribution.failure import pause
+        from pydtconv.distribution.mpi.failure import pause
 
         pause(here.rank)
     print(text, file=sys.stderr, flush=True)
@@ -78,8 +78,8 @@ def finish(status: int) -> int:
     from pydtconv import replica
 
     if status and replica.current().size > 1:
-        from pydtconv.distribution import failure
-        from pydtconv.distribution.launch import world
+        from pydtconv.distribution.mpi import failure
+        from pydtconv.distribution.mpi.launch import world
 
         failure.abort(world(), status)
     return status

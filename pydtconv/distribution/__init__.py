@@ -2,11 +2,16 @@
 
 Under `mpiexec -n P`, `pydtconv train`, `run` and `evaluate` are data-parallel by themselves; elsewhere
 `set_distribution(DataParallel())` makes them so.
+
+mpi/            processes, messages between them, and what happens when one fails
+gradients/      sums of gradients while backward runs, by messages or in shared memory
+data_parallel/  `DataParallel`, and the strategy of training that it puts in place
+mesh.py         devices; options.py: what `DataParallel` is given; report.py: what `pydtconv doctor` says of ranks
 """
 
 from pydtconv.distribution.data_parallel import DataParallel, distribution, initialize, set_distribution
-from pydtconv.distribution.launch import LaunchError
 from pydtconv.distribution.mesh import DeviceMesh, get_device_count, list_devices
+from pydtconv.distribution.mpi.launch import LaunchError
 
 __all__ = [
     "DataParallel",

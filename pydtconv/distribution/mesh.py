@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.distribution.launch import launched, world
+from pydtconv.distribution.mpi.launch import launched, world
 
 
 def list_devices(device_type: str | None = None) -> list[str]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from pydtconv.distribution.communicator import Communicator
-from pydtconv.distribution.launch import World, library
-from pydtconv.distribution.shared_memory import FOLDER, NotSharedError, SeveralHostsError, shared_rows
-from pydtconv.distribution.watch import Watch
+from pydtconv.distribution.gradients.shared_memory import FOLDER, NotSharedError, SeveralHostsError, shared_rows
+from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.distribution.mpi.launch import World, library
+from pydtconv.distribution.mpi.watch import Watch
 
 
 @dataclass(frozen=True)

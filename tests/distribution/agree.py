@@ -8,7 +8,7 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import callbacks, config, distribution, layers, losses, metrics, replica, utils
-from pydtconv.distribution.agreement import DisagreementError
+from pydtconv.distribution.data_parallel.agreement import DisagreementError
 
 
 class Batches(utils.PyDataset):

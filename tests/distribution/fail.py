@@ -10,7 +10,7 @@ import numpy as np
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
 from pydtconv.callbacks import LambdaCallback
-from pydtconv.distribution.launch import launched
+from pydtconv.distribution.mpi.launch import launched
 
 
 def model_of(filters):

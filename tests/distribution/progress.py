@@ -9,12 +9,12 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv._ext import wire as kernels
-from pydtconv.distribution.communicator import Communicator
-from pydtconv.distribution.launch import world
-from pydtconv.distribution.progress import Progress
-from pydtconv.distribution.reduction import Reduction
-from pydtconv.distribution.watch import Watch
-from pydtconv.distribution.wires import Bfloat16Wire, PlainWire
+from pydtconv.distribution.gradients.all_reduce import Bfloat16AllReduce, MpiAllReduce
+from pydtconv.distribution.gradients.reduction import Reduction
+from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.distribution.mpi.launch import world
+from pydtconv.distribution.mpi.progress import Progress
+from pydtconv.distribution.mpi.watch import Watch
 
 COUNT, LENGTH = 7, 1 << 19
 
@@ -39,7 +39,7 @@ def one(here, communicator):
         communicator.wait(request, "the sum")
 
 
-class Counting(PlainWire):
+class Counting(MpiAllReduce):
     """Counts the sums that are under way."""
 
     def __init__(self, communicator):
@@ -49,7 +49,7 @@ class Counting(PlainWire):
     def start(self, gradients, part):
         self.now += 1
         self.most = max(self.most, self.now)
-        request, wire = super().start(gradients, part), self
+        request, backend = super().start(gradients, part), self
 
         class Request:
             done = False
@@ -57,7 +57,7 @@ class Counting(PlainWire):
             def Test(self):
                 if not self.done and request.Test():
                     self.done = True
-                    wire.now -= 1
+                    backend.now -= 1
                 return self.done
 
         return Request()
@@ -72,8 +72,8 @@ def reduction_of(communicator):
         gradients=np.zeros(COUNT * LENGTH, "float32"),
         slice_of=lambda variable: slice(variable.number * LENGTH, (variable.number + 1) * LENGTH),
     )
-    wire = Counting(communicator)
-    return Reduction(store, communicator, wire, LENGTH * 4), wire
+    backend = Counting(communicator)
+    return Reduction(store, communicator, backend, LENGTH * 4), backend
 
 
 def complete(reduction, count=COUNT):
@@ -83,13 +83,13 @@ def complete(reduction, count=COUNT):
 
 def many(here, communicator):
     """More of them than may be under way together."""
-    reduction, wire = reduction_of(communicator)
+    reduction, backend = reduction_of(communicator)
     for step in (1, 2):
         reduction.begin(True)
         reduction.store.gradients[:] = step
         complete(reduction)
         arrives(reduction.store.gradients, step * here.size)
-        assert step > 1 or wire.most == 2
+        assert step > 1 or backend.most == 2
         assert len(list(reduction.arrivals())) == COUNT
 
 
@@ -121,7 +121,7 @@ def team(here, communicator):
     config.set_num_threads(2)
     kernels.to_bfloat16(np.zeros(LENGTH, "float32"), np.zeros(LENGTH, "uint16"))  # the first one
     reduction, _ = reduction_of(communicator)
-    reduction.wire = Bfloat16Wire(communicator, Communicator(here.comm, here.mpi, communicator.watch))
+    reduction.backend = Bfloat16AllReduce(communicator, Communicator(here.comm, here.mpi, communicator.watch))
     before = threads()
     reduction.begin(True)
     reduction.store.gradients[:] = 1

@@ -10,8 +10,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
-from pydtconv.distribution import shared_memory
-from pydtconv.distribution.shared_memory import NotSharedError, SeveralHostsError, shared_rows
+from pydtconv.distribution.gradients import shared_memory
+from pydtconv.distribution.gradients.shared_memory import NotSharedError, SeveralHostsError, shared_rows
 
 #: of files that this rank has made
 NAMES = []

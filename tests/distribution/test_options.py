@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
 from pydtconv.distribution.options import Options
-from pydtconv.distribution.tuning import BucketTuning
 from tests.distribution.ranks import needs_mpi, run_well
 
 RANKS = 3

@@ -1,6 +1,6 @@
 """How many reductions may be under way together."""
 
-from pydtconv.distribution.window import Window
+from pydtconv.distribution.gradients.window import Window
 
 MIB = 1 << 20
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.kernels.base import Kernel
 from pydtconv.kernels.registry import find
@@ -15,20 +15,9 @@ from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.operators import Operators
 
 
-class _Tracing(threading.local):
-    """The graphs that this thread is tracing, the innermost one last."""
-
-    def __init__(self) -> None:
-        self.graphs: list[Graph] = []
-
-
-_tracing = _Tracing()
-
-
 def current_graph() -> Graph | None:
     """The innermost graph that this thread is tracing, or None."""
-    graphs = _tracing.graphs
-    return graphs[-1] if graphs else None
+    return tracing.current()
 
 
 class Tensor(Operators):
@@ -109,11 +98,11 @@ class Graph:
         self._scopes: list[str] = []
 
     def __enter__(self) -> Graph:
-        _tracing.graphs.append(self)
+        tracing.begin(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _tracing.graphs.pop()
+        tracing.end()
 
     def input(self, name: str, spec: Spec) -> Tensor:
         """A named input."""

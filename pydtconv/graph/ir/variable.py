@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.tracing import Tracer
 from pydtconv.kernels.eager import compute
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.operators import Operators
@@ -67,12 +69,10 @@ class Variable(Operators):
 
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Any:
         """Adds the op to the graph that is being traced, or computes at once when there is none."""
-        from pydtconv.graph.ir.graph import current_graph
-
         for other in inputs:
             if hasattr(other, "apply_op") and not isinstance(other, Variable):
                 return other.apply_op(op, inputs)
-        graph = current_graph()
+        graph: Tracer | None = tracing.current()
         if graph is not None:
             return graph.add(op, inputs)
         return compute(op, *(value.value if isinstance(value, Variable) else value for value in inputs))

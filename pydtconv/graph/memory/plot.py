@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from pydtconv.graph.plan import Plan
+from pydtconv.graph.memory.storage import Storage
 
 MIB = 1 << 20
 COLORS = {
@@ -19,7 +19,27 @@ COLORS = {
 }
 
 
-def plot_memory(plan: Plan, path: Path) -> Path:
+class Placed(Protocol):
+    """A plan whose storages have their places; all sizes are in bytes."""
+
+    steps: Any
+    storages: list[Storage]
+    arena_bytes: int
+    backward_start: int
+
+    @property
+    def parameter_bytes(self) -> int: ...
+    @property
+    def gradient_bytes(self) -> int: ...
+    @property
+    def slot_bytes(self) -> int: ...
+    @property
+    def peak_bytes(self) -> int: ...
+    def peak_step(self) -> int: ...
+    def live_at(self, step: int) -> Sequence[Storage]: ...
+
+
+def plot_memory(plan: Placed, path: Path) -> Path:
     """Two panels: bytes in use over the steps by kind; and each storage as a box (step x offset in the arena)."""
     try:
         from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pydtconv import replica
-from pydtconv.distribution.watch import Watch
+from pydtconv.distribution.mpi.watch import Watch
 
 #: rounds of polling before a waiting process goes to sleep between them, and for how long
 _POLLS, _NAP = 2000, 2e-4
@@ -80,28 +80,28 @@ class Communicator:
         observer = replica.current().observer
         return request if observer is None else _Observed(request, what, observer)
 
-    def sum(self, array: np.ndarray, what: str) -> np.ndarray:
+    def allreduce(self, array: np.ndarray, what: str) -> np.ndarray:
         """The sum of all processes' arrays, in place."""
         if array.size:
             self.wait(self.comm.Iallreduce(self.mpi.IN_PLACE, array), what)
         return array
 
-    def broadcast(self, array: np.ndarray, what: str, root: int = 0) -> None:
+    def bcast(self, array: np.ndarray, what: str, root: int = 0) -> None:
         """The array of one process, in place."""
         if array.size:
             self.wait(self.comm.Ibcast(array, root), what)
 
-    def gather(self, row: Sequence[float] | np.ndarray, what: str) -> np.ndarray:
+    def allgather(self, row: Sequence[float] | np.ndarray, what: str) -> np.ndarray:
         """The rows of all processes, (ranks, n), in their dtype."""
         own = np.ascontiguousarray(row)
         rows = np.empty((self.size, *own.shape), own.dtype)
         self.wait(self.comm.Iallgather(own, rows), what)
         return rows
 
-    def concatenate(self, array: np.ndarray, what: str) -> np.ndarray:
+    def allgatherv(self, array: np.ndarray, what: str) -> np.ndarray:
         """The arrays of all processes, which agree but for the first axis, one after the other."""
         array = np.ascontiguousarray(array)
-        lengths = self.gather(np.array([len(array)]), what)[:, 0]
+        lengths = self.allgather(np.array([len(array)]), what)[:, 0]
         inner = int(np.prod(array.shape[1:]))
         whole = np.empty((int(lengths.sum()), *array.shape[1:]), array.dtype)
         counts = (lengths * inner).tolist()
@@ -110,11 +110,11 @@ class Communicator:
         self.wait(self.comm.Iallgatherv([array, array.size, kind], [whole, counts, starts, kind]), what)
         return whole
 
-    def broadcast_object(self, value: Any, what: str, root: int = 0) -> Any:
+    def bcast_object(self, value: Any, what: str, root: int = 0) -> Any:
         """The value of one process, pickled on the way."""
         data = np.frombuffer(pickle.dumps(value if self.rank == root else None), np.uint8).copy()
         size = np.array([data.size])
-        self.broadcast(size, what, root)
+        self.bcast(size, what, root)
         data = data if self.rank == root else np.empty(int(size[0]), np.uint8)
-        self.broadcast(data, what, root)
+        self.bcast(data, what, root)
         return pickle.loads(data.tobytes())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.mpi.communicator import Communicator
 
 FOLDER = Path("/dev/shm")
 _WHAT = "shared memory"
@@ -57,7 +57,7 @@ def shared_rows(communicator: Communicator, size: int, dtype: str) -> SharedRows
         except OSError as error:
             failure = error
         _agree(failure, communicator)
-        name = communicator.broadcast_object(name, _WHAT)
+        name = communicator.bcast_object(name, _WHAT)
         try:
             number = os.open(name, os.O_RDWR)
             # a row that its process adds is near to it, if memory has places nearer and farther
@@ -82,10 +82,10 @@ def shared_rows(communicator: Communicator, size: int, dtype: str) -> SharedRows
 
 def _agree(failure: OSError | None, communicator: Communicator) -> None:
     """Raises NotSharedError in all processes, with the reason of the first one that has failed."""
-    failed = communicator.gather([failure is not None], _WHAT)[:, 0]
+    failed = communicator.allgather([failure is not None], _WHAT)[:, 0]
     if failed.any():
         first = int(failed.argmax())
-        reason = communicator.broadcast_object(failure and failure.strerror, _WHAT, first)
+        reason = communicator.bcast_object(failure and failure.strerror, _WHAT, first)
         raise NotSharedError(f"{FOLDER} on rank {first}: {reason}")
 
 
@@ -93,7 +93,7 @@ def _on_one_host(communicator: Communicator) -> bool:
     here = communicator.comm.Split_type(communicator.mpi.COMM_TYPE_SHARED)
     alone = here.size == communicator.size
     here.Free()
-    return bool(communicator.gather([alone], "the hosts of all ranks").all())
+    return bool(communicator.allgather([alone], "the hosts of all ranks").all())
 
 
 def _created(processes: int) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from pydtconv._ext import wire as kernels
-from pydtconv.distribution.communicator import Request
-from pydtconv.distribution.shared_memory import SharedRows
-from pydtconv.distribution.wires import Wire
+from pydtconv.distribution.gradients.all_reduce import AllReduce
+from pydtconv.distribution.gradients.shared_memory import SharedRows
+from pydtconv.distribution.mpi.communicator import Request
 
 #: each process's counters, of slices: whose gradients are there, of which its piece is summed, whose sum it has read
 _READY, _SUMMED, _READ = range(3)
@@ -22,7 +22,7 @@ _BLOCK = 1 << 17
 _LINE = 16
 
 
-class SharedWire(Wire):
+class SharedMemoryAllReduce(AllReduce):
     """Each process's gradients are a row of shared memory.
 
     Where sums are read in blocks, few processes read all rows and add.  More of them first add a piece of every slice
@@ -35,7 +35,7 @@ class SharedWire(Wire):
     def __init__(self, memory: SharedRows, rank: int) -> None:
         self.rows, self.counters = memory.rows, memory.counters
         self.rank = rank
-        # where another wire on the same rows has left off, when a model is trained again after another one
+        # where another backend on the same rows has left off, when a model is trained again after another one
         self.started = self.read = int(memory.counters[rank, _READY])
         self._in_blocks = False
         self._last: _SharedSum | None = None
@@ -112,16 +112,18 @@ class _SharedSum:
     And when the sum before it has passed that stage: counters tell of all sums up to a number.
     """
 
-    def __init__(self, wire: SharedWire, part: slice, number: int, copied: bool, before: _SharedSum | None) -> None:
+    def __init__(
+        self, backend: SharedMemoryAllReduce, part: slice, number: int, copied: bool, before: _SharedSum | None
+    ) -> None:
         self._before = before
-        pieces = wire.pieces(part)
+        pieces = backend.pieces(part)
         self._stages: list[tuple[int, Callable[[], None]]] = [
-            (_READY, lambda: wire.add_piece(pieces, number)),
-            (_SUMMED, lambda: wire.copy_pieces(pieces, number) if copied else None),
+            (_READY, lambda: backend.add_piece(pieces, number)),
+            (_SUMMED, lambda: backend.copy_pieces(pieces, number) if copied else None),
         ]
         if copied:  # whose gradients an optimizer may change
             self._stages.append((_READ, lambda: None))
-        self._reached = {counter: Reached(wire.counters, counter, number) for counter, _ in self._stages}
+        self._reached = {counter: Reached(backend.counters, counter, number) for counter, _ in self._stages}
 
     def Test(self) -> bool:
         while self._stages and self._may_go_on() and self._reached[self._stages[0][0]].Test():

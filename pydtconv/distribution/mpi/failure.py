@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
-from pydtconv.distribution.departures import Departures
-from pydtconv.distribution.launch import World
+from pydtconv.distribution.mpi.departures import Departures
+from pydtconv.distribution.mpi.launch import World
 
 #: seconds by which a rank's report comes after that of the rank before, so that one error in all is told once
 _PAUSE, _LONGEST = 1.0, 4.0

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.distribution.departures import Departures
-from pydtconv.distribution.failure import abort, exit_at_once, pause
-from pydtconv.distribution.launch import World
+from pydtconv.distribution.mpi.departures import Departures
+from pydtconv.distribution.mpi.failure import abort, exit_at_once, pause
+from pydtconv.distribution.mpi.launch import World
 
 _ASK, _ANSWER = 1, 2
 #: seconds between two looks, and for which answers are waited for

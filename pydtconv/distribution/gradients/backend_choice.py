@@ -1,4 +1,4 @@
-"""Which wire the gradients of a model take."""
+"""Which all-reduce backend sums the gradients of a model."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import warnings
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pydtconv.distribution.communicator import Communicator
-from pydtconv.distribution.launch import World
+from pydtconv.distribution.gradients.all_reduce import AllReduce, Bfloat16AllReduce, MpiAllReduce
+from pydtconv.distribution.gradients.shared_memory import NotSharedError, SeveralHostsError, SharedRows, shared_rows
+from pydtconv.distribution.gradients.shared_memory_all_reduce import SharedMemoryAllReduce
+from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.distribution.mpi.launch import World
 from pydtconv.distribution.options import Options
-from pydtconv.distribution.shared_memory import NotSharedError, SeveralHostsError, SharedRows, shared_rows
-from pydtconv.distribution.shared_wire import SharedWire
-from pydtconv.distribution.wires import Bfloat16Wire, PlainWire, Wire
 
 
-class WireChoice:
+class BackendChoice:
     """Memory that all processes see where it can be had and the options allow it, otherwise messages.
 
     small, large: communicators, of which messages of gradients take the latter.
@@ -27,22 +27,22 @@ class WireChoice:
         self._shared: WeakKeyDictionary[Any, SharedRows | None] = WeakKeyDictionary()
         self._told = False
 
-    def of(self, memory: Any) -> Wire:
+    def of(self, memory: Any) -> AllReduce:
         """For the gradients of a plan's memory; where they are shared they lie there from now on.
 
         Warns once, on rank 0, where all processes run on one host and cannot share them.
         """
         store = memory.store
         if self.options.wire == "bfloat16":
-            return Bfloat16Wire(self.large, Communicator(self.world.comm, self.world.mpi, self.small.watch))
+            return Bfloat16AllReduce(self.large, Communicator(self.world.comm, self.world.mpi, self.small.watch))
         if self.options.shared_memory and store not in self._shared:
             self._shared[store] = self._rows(store)
         shared = self._shared.get(store)
         if shared is None:
-            return PlainWire(self.large)
+            return MpiAllReduce(self.large)
         store.gradients = shared.rows[self.world.rank]
         memory.generation += 1
-        return SharedWire(shared, self.world.rank)
+        return SharedMemoryAllReduce(shared, self.world.rank)
 
     def _rows(self, store: Any) -> SharedRows | None:
         try:

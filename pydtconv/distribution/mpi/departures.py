@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.distribution.launch import World
+from pydtconv.distribution.mpi.launch import World
 
 _TEXT = 240
 #: seconds between two looks of a process that has nothing else to do

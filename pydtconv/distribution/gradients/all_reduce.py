@@ -1,4 +1,4 @@
-"""How the sum of a slice of the gradients is computed: in which numbers, by which messages."""
+"""All-reduce backends: how the sum of a slice of the gradients is computed, in which numbers, by which messages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv._ext import wire as kernels
-from pydtconv.distribution.communicator import Communicator, Request
+from pydtconv.distribution.mpi.communicator import Communicator, Request
 
 
-class Wire:
+class AllReduce:
     """Starts sums, one after the other in the same order in all processes.
 
     sends: whether by messages, which must be helped along.
@@ -35,7 +35,7 @@ class Wire:
         yield part, None
 
 
-class PlainWire(Wire):
+class MpiAllReduce(AllReduce):
     """Sums in the gradients' own type, by MPI's all-reduce."""
 
     def __init__(self, communicator: Communicator) -> None:
@@ -45,7 +45,7 @@ class PlainWire(Wire):
         return self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, gradients[part])
 
 
-class Bfloat16Wire(Wire):
+class Bfloat16AllReduce(AllReduce):
     """Half of the bytes: gradients travel as bfloat16, their sums are computed in float32.
 
     Each process receives one chunk of all others, adds, and sends the sum, rounded once more, to all: a reduce-scatter
@@ -75,21 +75,21 @@ class Bfloat16Wire(Wire):
 class _Bfloat16Sum:
     """One sum under way.  Its second half starts after that of the sum before it, in all processes."""
 
-    def __init__(self, wire: Bfloat16Wire, part: np.ndarray, before: _Bfloat16Sum | None) -> None:
-        self.wire = wire
+    def __init__(self, backend: Bfloat16AllReduce, part: np.ndarray, before: _Bfloat16Sum | None) -> None:
+        self.backend = backend
         self.part = part
         self.before = before
-        self.own, self.parts = wire.buffers(part)
+        self.own, self.parts = backend.buffers(part)
         kernels.to_bfloat16(part, self.own.reshape(-1)[: part.size])
-        self._scattering: Any = wire.scatter.comm.Ialltoall(self.own, self.parts)
+        self._scattering: Any = backend.scatter.comm.Ialltoall(self.own, self.parts)
         self._gathering: Any = None
         self._done = False
 
     def Test(self) -> bool:
         if self._gathering is None and self._scattering.Test() and self._may_gather():
-            chunk = self.own[self.wire.gather.rank]
+            chunk = self.own[self.backend.gather.rank]
             kernels.sum_bfloat16(self.parts, chunk)
-            self._gathering = self.wire.gather.comm.Iallgather(chunk, self.parts)
+            self._gathering = self.backend.gather.comm.Iallgather(chunk, self.parts)
         if not self._done and self._gathering is not None and self._gathering.Test():
             kernels.from_bfloat16(self.parts.reshape(-1)[: self.part.size], self.part)
             self._done = True

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.distribution.communicator import Communicator
-from pydtconv.distribution.launch import World
-from pydtconv.distribution.watch import Watch
+from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.distribution.mpi.launch import World
+from pydtconv.distribution.mpi.watch import Watch
 
 
 class Files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.mpi.communicator import Communicator
 
 
 class Synchronizer:
@@ -23,7 +23,7 @@ class Synchronizer:
         own = np.zeros(2 * c + 1)
         if self.counts:
             own[:c], own[c:-1], own[-1] = mean, variance, rows
-        told = self.communicator.gather(own, "the statistics of a normalization")
+        told = self.communicator.allgather(own, "the statistics of a normalization")
         n = told[:, -1:]
         total = float(n.sum())
         whole = (n * told[:, :c]).sum(0) / total
@@ -37,6 +37,6 @@ class Synchronizer:
         own = np.zeros(2 * c + 1)
         if self.counts:
             own[:c], own[c:-1], own[-1] = sum_dy, sum_dy_xhat, rows
-        self.communicator.sum(own, "the sums of a normalization's gradient")
+        self.communicator.allreduce(own, "the sums of a normalization's gradient")
         sum_dy[...], sum_dy_xhat[...] = own[:c], own[c:-1]
         return int(own[-1])

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv._ext.optimizers import has_nonfinite
-from pydtconv.distribution.communicator import Communicator, Request
-from pydtconv.distribution.progress import Progress
-from pydtconv.distribution.window import Window
-from pydtconv.distribution.wires import Wire
+from pydtconv.distribution.gradients.all_reduce import AllReduce
+from pydtconv.distribution.gradients.window import Window
+from pydtconv.distribution.mpi.communicator import Communicator, Request
+from pydtconv.distribution.mpi.progress import Progress
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.schedule.steps import Step
 
@@ -62,11 +62,16 @@ class Reduction:
     """
 
     def __init__(
-        self, store: ParameterStore, communicator: Communicator, wire: Wire, bucket_bytes: int, overlap: bool = True
+        self,
+        store: ParameterStore,
+        communicator: Communicator,
+        backend: AllReduce,
+        bucket_bytes: int,
+        overlap: bool = True,
     ) -> None:
         self.store = store
         self.communicator = communicator
-        self.wire = wire
+        self.backend = backend
         self.overlap = overlap
         self._progress = Progress(communicator, self._carry_on)
         self._lock = threading.Lock()
@@ -116,7 +121,7 @@ class Reduction:
         for i, bucket in enumerate(self.buckets):
             if bucket.request is not None:
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
-        free = self.wire.begin(in_blocks)
+        free = self.backend.begin(in_blocks)
         if free is not None and not free.Test():
             self.communicator.wait(free, f"step {self.step}: the gradients, until all ranks have read them")
 
@@ -156,10 +161,10 @@ class Reduction:
         """Starts complete buckets, of messages not more than the window allows, but for everything."""
         while self.overlap and self._started < len(self.buckets):
             bucket = self.buckets[self._started]
-            waits = self.wire.sends and not everything and not self._window.allows(self._nbytes(bucket))
+            waits = self.backend.sends and not everything and not self._window.allows(self._nbytes(bucket))
             if bucket.missing or waits:
                 break
-            if self.wire.sends:
+            if self.backend.sends:
                 self._progress.begin()
             self._start()
 
@@ -171,7 +176,7 @@ class Reduction:
         gradients = self.store.gradients
         if not self._counts:
             gradients[bucket.part].fill(0)
-        request = self.wire.start(gradients, bucket.part)
+        request = self.backend.start(gradients, bucket.part)
         bucket.request = self.communicator.observed(request, self.told(self._started))
         self._under_way.append(bucket)
         self._window.started(self._nbytes(bucket), time.monotonic())
@@ -188,7 +193,7 @@ class Reduction:
                     self._start()
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
                 bucket.request = None
-                yield from self.wire.blocks(bucket.part)
+                yield from self.backend.blocks(bucket.part)
         finally:
             self.stop()
 

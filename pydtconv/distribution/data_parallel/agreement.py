@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, tree
-from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.trainers.training import Training
 from pydtconv.utils.digest import sampled
 
@@ -32,7 +32,7 @@ def described(training: Training, kind: str, data: Any, options: str) -> list[st
         if training.optimizer is not None:
             lines += _part("optimizer", training.optimizer)
         lines += _of_outputs(training)
-        lines.append(f"metrics: {', '.join(metric.name for metric in training.metrics)}")
+        lines.append(f"metrics: {', '.join(metric.name for metric in training.metrics) or 'none'}")
         for metric in training.metrics:
             lines += _part(f"metric {metric.name}", metric)
     store = training.memory.store
@@ -122,13 +122,13 @@ def _of_data(data: Any) -> Iterator[str]:
 def check(lines: list[str], communicator: Communicator) -> None:
     """Raises DisagreementError, which names processes and the first difference of each, in all processes."""
     digest = hashlib.sha256("\n".join(lines).encode()).digest()
-    told = communicator.gather(np.frombuffer(digest, np.uint8), _WHAT)
+    told = communicator.allgather(np.frombuffer(digest, np.uint8), _WHAT)
     groups: dict[bytes, list[int]] = {}
     for rank in range(communicator.size):
         groups.setdefault(told[rank].tobytes(), []).append(rank)
     if len(groups) == 1:
         return
-    expected, *others = ((ranks, communicator.broadcast_object(lines, _WHAT, ranks[0])) for ranks in groups.values())
+    expected, *others = ((ranks, communicator.bcast_object(lines, _WHAT, ranks[0])) for ranks in groups.values())
     found = []
     for ranks, theirs in others:
         first = next(pair for pair in _pairs(expected[1], theirs) if pair[0] != pair[1])

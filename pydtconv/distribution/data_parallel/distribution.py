@@ -10,11 +10,11 @@ import numpy as np
 
 import pydtconv
 from pydtconv import config, replica
-from pydtconv.distribution import failure
-from pydtconv.distribution.launch import LaunchError, World, launched, world
+from pydtconv.distribution.data_parallel.worker import Worker
 from pydtconv.distribution.mesh import DeviceMesh, list_devices
+from pydtconv.distribution.mpi import failure
+from pydtconv.distribution.mpi.launch import LaunchError, World, launched, world
 from pydtconv.distribution.options import DEFAULT_BUCKET, Options
-from pydtconv.distribution.worker import Worker
 from pydtconv.utils import random
 
 _distribution: DataParallel | None = None

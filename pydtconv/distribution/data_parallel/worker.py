@@ -14,18 +14,18 @@ import numpy as np
 
 from pydtconv import config, tree
 from pydtconv.callbacks import Callback
-from pydtconv.distribution import agreement
-from pydtconv.distribution.communicator import Communicator
-from pydtconv.distribution.departures import Departures
-from pydtconv.distribution.files import Files
-from pydtconv.distribution.launch import World
+from pydtconv.distribution.data_parallel import agreement
+from pydtconv.distribution.data_parallel.metric_totals import MetricTotals
+from pydtconv.distribution.data_parallel.synchronizer import Synchronizer
+from pydtconv.distribution.gradients.backend_choice import BackendChoice
+from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
+from pydtconv.distribution.gradients.reduction import Averages, Reduction
+from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.distribution.mpi.departures import Departures
+from pydtconv.distribution.mpi.files import Files
+from pydtconv.distribution.mpi.launch import World
+from pydtconv.distribution.mpi.watch import Watch
 from pydtconv.distribution.options import Options
-from pydtconv.distribution.reduction import Averages, Reduction
-from pydtconv.distribution.synchronizer import Synchronizer
-from pydtconv.distribution.totals import MetricTotals
-from pydtconv.distribution.tuning import BucketTuning
-from pydtconv.distribution.watch import Watch
-from pydtconv.distribution.wire_choice import WireChoice
 from pydtconv.graph import Memory
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import Optimizer
@@ -65,7 +65,7 @@ class Worker(Strategy):
         self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
         self.files = Files(world, watch)
         self._prepared: tuple[ReferenceType[Training], ParameterStore | None, Optimizer | None] | None = None
-        self._wires = WireChoice(world, options, self.small, self.large)
+        self._backends = BackendChoice(world, options, self.small, self.large)
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
         self._averages_by_step: WeakKeyDictionary[StepFunction, Averages] = WeakKeyDictionary()
@@ -75,7 +75,7 @@ class Worker(Strategy):
         self._noticed: int | None = None
 
     def collected(self, value: Any, what: str) -> list[Any]:
-        return [self.small.broadcast_object(value, what, root) for root in range(self.size)]
+        return [self.small.bcast_object(value, what, root) for root in range(self.size)]
 
     # --- files -----------------------------------------------------------------------------------------------------
     def writes(self, path: Path) -> bool:
@@ -88,10 +88,10 @@ class Worker(Strategy):
         self.files.wait_for(path)
 
     def broadcast(self, value: Any, what: str) -> Any:
-        return self.small.broadcast_object(value, what)
+        return self.small.bcast_object(value, what)
 
     def meet(self, what: str) -> None:
-        self.small.sum(np.zeros(1), what)
+        self.small.allreduce(np.zeros(1), what)
 
     def ask_to_end(self, number: int | None) -> None:
         self._noticed = number
@@ -107,7 +107,7 @@ class Worker(Strategy):
 
     def counted(self, size: int | None, whole: int | None) -> tuple[int, int] | None:
         own = np.array([-1 if size is None else size, -1 if whole is None else whole])
-        sizes, wholes = self.small.gather(own, "the sizes of the shares of a batch").T
+        sizes, wholes = self.small.allgather(own, "the sizes of the shares of a batch").T
         if (sizes < 0).all():
             return None
         if wholes.max() >= 0 and (wholes != wholes[0]).any():
@@ -127,7 +127,7 @@ class Worker(Strategy):
             return
         agreement.check(agreement.described(training, kind, data, str(self.options)), self.small)
         if kind == "train" and not single:
-            random.set_state(self.small.broadcast_object(random.get_state(), "the random state"))
+            random.set_state(self.small.bcast_object(random.get_state(), "the random state"))
         if kind == "train" or fresh:
             self._replicate(training)
             self._prepared = token
@@ -141,31 +141,31 @@ class Worker(Strategy):
         self.departures.leave_fit(error)
 
     def any(self, value: bool, what: str) -> bool:
-        return bool(self.small.sum(np.array([float(value)]), what)[0])
+        return bool(self.small.allreduce(np.array([float(value)]), what)[0])
 
     def _new_reduction(self, memory: Memory, store: ParameterStore) -> Reduction:
         options = self.options
-        wire = self._wires.of(memory)
-        reduction = Reduction(store, self.large, wire, options.bucket_bytes, options.overlap)
+        backend = self._backends.of(memory)
+        reduction = Reduction(store, self.large, backend, options.bucket_bytes, options.overlap)
         reduction.check = options.check_gradients
         if options.bucket_size == "tune":
             self._tuning = BucketTuning(reduction.set_buckets, self._slowest)
         return reduction
 
     def _slowest(self, times: np.ndarray) -> np.ndarray:
-        return self.small.gather(times, "the times of all ranks").max(0)
+        return self.small.allgather(times, "the times of all ranks").max(0)
 
     def _replicate(self, training: Training) -> None:
         """Rank 0's variables, optimizer state, and random state of the model."""
         state, store = training.memory.state, training.memory.store
-        state.seed, state.step = self.small.broadcast_object((state.seed, state.step), "the model's random state")
+        state.seed, state.step = self.small.bcast_object((state.seed, state.step), "the model's random state")
         arrays = [variable.value for variable in training.variables]
         if training.optimizer is not None:
             arrays += [variable.value for variable in training.optimizer.variables]
         flat = [] if store is None else [store.parameters, *store.slots.values()]
         owned = {id(array) for array in flat}
         for array in [*flat, *(array for array in arrays if id(array.base) not in owned)]:
-            self.small.broadcast(array, "the variables of rank 0")
+            self.small.bcast(array, "the variables of rank 0")
 
     # --- a step ----------------------------------------------------------------------------------------------------
     @contextmanager
@@ -211,7 +211,7 @@ class Worker(Strategy):
         ]
         if names:
             own = np.array([float(weight.sum(dtype=np.float64)) if batch.size else 0.0 for _, weight in names])
-            total = self.small.sum(own.copy(), "the sums of the sample weights")
+            total = self.small.allreduce(own.copy(), "the sums of the sample weights")
             for (name, _), part, whole in zip(names, own, total, strict=True):
                 portions[f"weights of {name}"] = float(part / whole) if whole else 0.0
         return portions
@@ -251,7 +251,7 @@ class Worker(Strategy):
     def _check_gradients(self, reduction: Reduction) -> None:
         """Raises FloatingPointError, in all processes, naming variables and ranks where gradients are not finite."""
         own = np.array([-1 if reduction.broken is None else reduction.broken])
-        numbers = self.small.gather(own, "the check of the gradients")[:, 0].tolist()
+        numbers = self.small.allgather(own, "the check of the gradients")[:, 0].tolist()
         variables = reduction.store.variables
         bad = [f"{variables[n].path} on rank {rank}" for rank, n in enumerate(numbers) if n >= 0]
         if bad:
@@ -269,7 +269,7 @@ class Worker(Strategy):
         if not batch.size:
             own[:] = 0
         own[-len(SIGNALS) :] = [self._noticed == number for number in SIGNALS]
-        whole, signals = np.split(self.small.sum(own, "the sums of loss and metrics"), [-len(SIGNALS)])
+        whole, signals = np.split(self.small.allreduce(own, "the sums of loss and metrics"), [-len(SIGNALS)])
         self.asked = next((number for number, ranks in zip(SIGNALS, signals, strict=True) if ranks), None)
         totals.set(whole[losses.size :])
         if not np.isfinite(whole[0]):
@@ -280,7 +280,7 @@ class Worker(Strategy):
 
     def _tell_of_loss(self, whole: float, own: float) -> None:
         """Warns once, on rank 0, of the ranks whose part of the loss is not finite."""
-        losses = self.small.gather(np.array([own]), "the loss of each rank")[:, 0]
+        losses = self.small.allgather(np.array([own]), "the loss of each rank")[:, 0]
         bad = " and ".join(f"rank {rank}" for rank in np.flatnonzero(~np.isfinite(losses)))
         if self.is_main and not self._told_of_loss:
             told = f"the loss is {whole}; it is not finite on {bad or 'none, but their sum is not'}"
@@ -290,7 +290,7 @@ class Worker(Strategy):
 
     def gathered(self, predictions: Any, batch: Batch) -> Any:
         return tree.map_structure(
-            lambda leaf: self.small.concatenate(leaf[: batch.size], "the predictions of a batch"), predictions
+            lambda leaf: self.small.allgatherv(leaf[: batch.size], "the predictions of a batch"), predictions
         )
 
 

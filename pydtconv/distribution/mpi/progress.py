@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from pydtconv._ext import runtime
-from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.mpi.communicator import Communicator
 
 #: seconds between two looks
 _INTERVAL = 3e-3
