@@ -9,8 +9,8 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from pydtconv import public as _public
-from pydtconv.version import __version__ as __version__
+from pydtconv import _public
+from pydtconv._version import __version__ as __version__
 
 # the BLAS of NumPy, where that is OpenBLAS and not loaded yet: its threads sleep after a product, where by default they
 # go on spinning for some time on the cores that training has

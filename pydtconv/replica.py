@@ -50,6 +50,10 @@ class Replica:
         """
         return None if size is None else (0, size)
 
+    def any(self, value: bool, what: str) -> bool:
+        """Whether it is true in any process; what: for messages."""
+        return value
+
     def collected(self, value: Any, what: str) -> list[Any]:
         """The values of all processes, by rank; what: for messages."""
         return [value]

@@ -21,6 +21,8 @@ class Callback:
     runs_last = False
     #: whether only one of several processes that train together calls it: it prints, or writes files of its own
     main_only = False
+    #: whether it changes training, so that all processes that train together must have it, with the same settings
+    steers = False
     params: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
     _model: Any = None
 

@@ -58,6 +58,12 @@ class CallbackList(Callback):
         for callback in self.callbacks:
             callback.set_model(model)
 
+    def calls_others(self, *names: str) -> bool:
+        """Whether one of these methods calls a function that is not this package's."""
+        names = (*names, *(name.replace("_train", "") for name in names if name.startswith("on_train_batch")))
+        found = [getattr(callback, name) for callback in self.callbacks for name in names]
+        return any(not str(getattr(function, "__module__", "")).startswith("pydtconv.") for function in found)
+
     def _call(self, name: str, *arguments: Any) -> None:
         if name not in self._callers:
             here = replica.current()

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydtconv._version import __version__
 from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
 from pydtconv.utils.whole_file import temporary_prefix
-from pydtconv.version import __version__
 
 _NAME = re.compile(r"checkpoint-(\d{6,})\.npz")
 _UNFINISHED = temporary_prefix(Path("checkpoint-*.npz"))

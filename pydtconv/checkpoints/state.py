@@ -27,6 +27,8 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
     weights and other variables, the optimizer's slots, learning rate and iterations, the position in epoch and data
     with the data's order, states of random numbers, of metrics and of callbacks.
     """
+    if model.position.steps:
+        model.position.gathering.resume()
     run = model._steps.memory.state
     return {
         "position": model.position.get_state(finished),
@@ -105,6 +107,7 @@ def _put(model: Any, callbacks: Sequence[Any], state: Mapping[str, Any], positio
     run.seed, run.step = int(state["run"]["seed"]), int(state["run"]["step"])
     _restore_seeds(model, state["layer_seeds"])
     if state["metrics"] is not None:
+        model.position.gathering.resume()
         _restore_metrics(model, state["metrics"])
     here = replica.current()
     for name, callback in _named(callbacks):

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from pydtconv._version import __version__
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
-from pydtconv.version import __version__
 
 COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "tune", "simulate", "doctor")
 

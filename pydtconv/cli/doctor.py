@@ -24,10 +24,10 @@ import numpy as np
 
 from pydtconv import config, microkernels
 from pydtconv._ext import available_levels, cpu, runtime
+from pydtconv._version import __version__
 from pydtconv.cli.parser import Parser
 from pydtconv.distribution.launch import launched
 from pydtconv.utils.machine import cpu_name
-from pydtconv.version import __version__
 
 SUMMARY = "show CPU, micro-kernels and their GFLOPS, threads, BLIS, MPI and data sets"
 

@@ -17,8 +17,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from pydtconv._version import __version__
 from pydtconv.utils.suggest import nearest
-from pydtconv.version import __version__
 
 #: public modules of keras that are pydtconv's of the same name, as far as they are there
 PUBLIC = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv._version import __version__
 from pydtconv.utils.random import next_seed, set_random_seed
-from pydtconv.version import __version__
 
 #: functions of tensorflow that are functions of pydtconv.ops: tensorflow's name (without `tf.`) -> ours
 _OPS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.callbacks import Callback
 from pydtconv.distribution import agreement
 from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.departures import Departures
 from pydtconv.distribution.files import Files
 from pydtconv.distribution.launch import World
 from pydtconv.distribution.options import Options
@@ -46,12 +48,13 @@ class Worker(Strategy):
 
     reads_gradients = True
 
-    def __init__(self, world: World, options: Options) -> None:
+    def __init__(self, world: World, options: Options, departures: Departures) -> None:
         self.world = world
         self.options = options
         self.rank, self.size = world.rank, world.size
         self.shards = options.auto_shard_dataset
-        watch = Watch(world)
+        watch = Watch(world, departures)
+        self.departures = departures
         self.small = Communicator(world.comm, world.mpi, watch)
         self.large = Communicator(world.comm, world.mpi, watch)
         self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
@@ -125,6 +128,15 @@ class Worker(Strategy):
             self._prepared = token
         if kind == "train" and store is not None and (self._reduction is None or self._reduction.store is not store):
             self._reduction = self._new_reduction(memory, store)
+
+    def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
+        agreement.check(agreement.described_fit(settings, callbacks), self.small)
+
+    def left(self, error: BaseException) -> None:
+        self.departures.leave_fit(error)
+
+    def any(self, value: bool, what: str) -> bool:
+        return bool(self.small.sum(np.array([float(value)]), what)[0])
 
     def _new_reduction(self, memory: Memory, store: ParameterStore) -> Reduction:
         options = self.options

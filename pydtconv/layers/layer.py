@@ -13,6 +13,7 @@ from pydtconv.layers import context
 from pydtconv.layers.eager import call_on_arrays
 from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs, symbolic_leaves
+from pydtconv.layers.turns import turn_of
 from pydtconv.layers.weights import Weights, default_dtype
 from pydtconv.serialization.configurable import Configurable
 
@@ -81,7 +82,8 @@ class Layer(Weights, Configurable, Operation):
             return self._symbolic_call(args, kwargs)
         if current_graph() is not None:
             return self._traced_call(*args, **kwargs)
-        return call_on_arrays(self, self.dtype, args, kwargs, bool(kwargs.get("training") or context.training()))
+        with turn_of(self).taken():
+            return call_on_arrays(self, self.dtype, args, kwargs, bool(kwargs.get("training") or context.training()))
 
     def _convert_arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -90,9 +92,10 @@ class Layer(Weights, Configurable, Operation):
         return args, kwargs
 
     def _symbolic_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self._check_and_build(args, kwargs)
-        outputs = self.compute_output_spec(*args, **kwargs)
-        Node(self, args, kwargs, outputs)
+        with turn_of(self).taken():
+            self._check_and_build(args, kwargs)
+            outputs = self.compute_output_spec(*args, **kwargs)
+            Node(self, args, kwargs, outputs)
         return outputs
 
     def _traced_call(self, *args: Any, **kwargs: Any) -> Any:

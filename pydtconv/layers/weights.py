@@ -11,6 +11,7 @@ from pydtconv import config, constraints, initializers, regularizers
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context
 from pydtconv.layers.tracking import tracked
+from pydtconv.layers.turns import turn_of
 
 
 class Weights:
@@ -168,7 +169,8 @@ class Weights:
 
     def get_weights(self) -> list[np.ndarray]:
         """Copies of all weights, in the order of `weights`."""
-        return [variable.numpy() for variable in self.weights]
+        with turn_of(self).taken():
+            return [variable.numpy() for variable in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Sets all weights.  Raises ValueError, before anything is changed, when their number or a shape differs."""
@@ -184,8 +186,9 @@ class Weights:
                     f"layer {self.name!r}: set_weights: {variable.path}: expected shape {variable.shape}, "
                     f"got {np.shape(value)}"
                 )
-        for variable, value in zip(variables, weights, strict=True):
-            variable.assign(value)
+        with turn_of(self).taken():
+            for variable, value in zip(variables, weights, strict=True):
+                variable.assign(value)
 
     def _flatten_layers(self, include_self: bool = True, recursive: bool = True) -> list[Any]:
         found: list[Any] = [self] if include_self else []

@@ -27,6 +27,9 @@ class Model(Trainer, Layer):
     `Model(inputs=..., outputs=...)` makes a functional model of the calls between symbolic tensors (see `Input`).  A
     subclass makes its layers in `__init__` and uses them in `call(inputs, training=None)`; it may also pass inputs and
     outputs to `super().__init__`.
+
+    Threads may share a model: predictions, evaluations, calls, steps of training, reading and writing of weights take
+    turns, also with those of models that share layers; each call returns what it returns alone.  One `fit` at a time.
     """
 
     #: the recorded calls of a functional model; None for one that defines `call`

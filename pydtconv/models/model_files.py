@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from pydtconv import replica
+from pydtconv._version import __version__
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.utils.whole_file import write_whole
-from pydtconv.version import __version__
 
 #: the version of the format, which other readers look at
 _FORMAT_VERSION = "3.0.0"

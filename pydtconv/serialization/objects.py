@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import public
+from pydtconv import _public
 from pydtconv.serialization import registry
 
 #: our modules and the public ones of Keras that hold the same classes
@@ -136,7 +136,7 @@ def find_object(registered_name: str, name: str, module: str | None = None) -> A
     if parts[0] in ("keras", "pydtconv", "builtins"):
         ours = next((part for part in parts if part in _PUBLIC), None)
         for place in [ours] if ours else ["models", *_PUBLIC]:
-            found = getattr(public.module(place), name, None)
+            found = getattr(_public.module(place), name, None)
             if found is not None:
                 return found
     raise ValueError(

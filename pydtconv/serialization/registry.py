@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -11,7 +12,16 @@ T = TypeVar("T")
 
 _registered: dict[str, Any] = {}
 _names: dict[Any, str] = {}
-_scopes: list[dict[str, Any]] = []
+
+
+class _Scopes(threading.local):
+    """The custom objects of the scopes that this thread is in, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.tables: list[dict[str, Any]] = []
+
+
+_scopes = _Scopes()
 
 
 def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Callable[[T], T]:
@@ -40,7 +50,7 @@ def get_custom_objects() -> dict[str, Any]:
 
 def get_registered_object(name: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """The custom object of this name (with or without its package), or None."""
-    for table in (custom_objects or {}, *reversed(_scopes), _registered):
+    for table in (custom_objects or {}, *reversed(_scopes.tables), _registered):
         if name in table:
             return table[name]
     return None
@@ -49,8 +59,8 @@ def get_registered_object(name: str, custom_objects: Mapping[str, Any] | None = 
 @contextmanager
 def custom_object_scope(custom_objects: Mapping[str, Any]) -> Iterator[None]:
     """Inside, custom_objects are found by their names."""
-    _scopes.append(dict(custom_objects))
+    _scopes.tables.append(dict(custom_objects))
     try:
         yield
     finally:
-        _scopes.pop()
+        _scopes.tables.pop()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from pydtconv import config, replica, tree
 from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.trainers import first_use
 from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
@@ -71,6 +73,8 @@ class StepCache:
         self._steps: OrderedDict[Any, StepFunction] = OrderedDict()
         self._values: list[tuple[Any, np.ndarray]] = []
         self._trainable: list[int] | None = None
+        self._stores = 0
+        self._running = False
 
     def forget(self) -> None:
         """Drops all steps and the store, for a model that is compiled anew; variables keep their values."""
@@ -80,6 +84,15 @@ class StepCache:
         self._values = []
         self._trainable = None
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """While a step runs, when nothing else may use the arena."""
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+
     def check_trainable(self) -> None:
         """Drops all steps where other variables are to be trained than those that the steps were traced with."""
         trainable = [id(variable) for variable in self.model.trainable_variables]
@@ -88,6 +101,13 @@ class StepCache:
 
     def step(self, kind: str, batch: Batch, targets: Targets | None, memory_limit: int | None = None) -> StepFunction:
         """The step for batches of this shape."""
+        if self._running:
+            raise RuntimeError(
+                f"model {self.model.name!r}: a step is running: a layer, a loss or a hook inside it cannot run "
+                "another step of the same model"
+            )
+        if self._stores != ParameterStore.made:
+            self.check_values()
         leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
         shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
         updates = self._updates() if kind == "train" else None
@@ -138,6 +158,7 @@ class StepCache:
     def check_values(self) -> None:
         """Binds the steps anew where another model, with a flat array of its own, has taken variables of this one."""
         if all(variable.value is value for variable, value in self._values):
+            self._stores = ParameterStore.made
             return
         store = self.memory.store
         if store is not None and any(variable.value.base is not store.parameters for variable in store.variables):
@@ -147,4 +168,5 @@ class StepCache:
         self._note_values()
 
     def _note_values(self) -> None:
+        self._stores = ParameterStore.made
         self._values = [(variable, variable.value) for variable in self.model.variables]

@@ -7,10 +7,12 @@ layers and callbacks know of nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pydtconv import replica
+from pydtconv.callbacks import Callback
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import Optimizer
 from pydtconv.replica import Replica
@@ -25,6 +27,12 @@ class Strategy(Replica):
 
     def prepare(self, training: Training, kind: str, data: ArrayData | StreamData, single: bool = False) -> None:
         """Before batches of this kind ("train", "test", "predict") are run; single: before one of a user's loop."""
+
+    def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
+        """Before the epochs of fit, with its settings and callbacks, which processes that train together compare."""
+
+    def left(self, error: BaseException) -> None:
+        """Says that this process has left fit by an exception."""
 
     def running(self, training: Training, kind: str, batch: Batch, step: StepFunction) -> AbstractContextManager[None]:
         """Put around the run of a step on a batch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +14,21 @@ from pydtconv.kernels.registry import find
 from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.operators import Operators
 
-_tracing: list[Graph] = []
+
+class _Tracing(threading.local):
+    """The graphs that this thread is tracing, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+
+
+_tracing = _Tracing()
 
 
 def current_graph() -> Graph | None:
-    """The innermost graph that is being traced, or None."""
-    return _tracing[-1] if _tracing else None
+    """The innermost graph that this thread is tracing, or None."""
+    graphs = _tracing.graphs
+    return graphs[-1] if graphs else None
 
 
 class Tensor(Operators):
@@ -99,11 +109,11 @@ class Graph:
         self._scopes: list[str] = []
 
     def __enter__(self) -> Graph:
-        _tracing.append(self)
+        _tracing.graphs.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _tracing.pop()
+        _tracing.graphs.pop()
 
     def input(self, name: str, spec: Spec) -> Tensor:
         """A named input."""

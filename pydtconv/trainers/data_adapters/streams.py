@@ -22,6 +22,7 @@ from pydtconv.trainers.data_adapters.arrays import (
     to_arrays,
 )
 from pydtconv.utils.dataset import PyDataset
+from pydtconv.utils.digest import sampled
 from pydtconv.utils.random import next_seed
 
 
@@ -44,6 +45,8 @@ class StreamData:
         self._first: Batch | None = None
         self._order: np.ndarray | None = None
         self._stand_in: Any = None
+        #: of the first global batch, for processes that must read the same ones to compare
+        self.first_seen: list[str] | None = None
 
     def epoch(self) -> Iterator[Batch]:
         """The batches of one epoch; each call shuffles anew, where there is an order to shuffle."""
@@ -161,6 +164,8 @@ class StreamData:
             part, whole = slice(0, count), None
         else:
             part, whole = here.share(count_samples(x=x, y=y, sample_weight=weights)), count
+            if self.first_seen is None:
+                self.first_seen = [f"shape {leaf.shape}, {leaf.dtype}, values {sampled(leaf)}" for leaf in leaves]
         size = part.stop - part.start
         offset, total = here.counted(size, whole) or (0, 0)
         structure = (x, y, weights)
