@@ -32,13 +32,13 @@ static void activate(const DT(direct_pass) * s, const DT(direct_tile) * t, int64
 }
 
 /* Copies the rows of a pointwise tile, of `channels` elements, to rows that do not fall into the same sets of L1;
- * reading: normalized, or NULL. */
-static void copy_rows(int64_t rows, int64_t channels, const DT(conv_normalization) * reading, DT(direct_tile) * t,
+ * prologue: how they are normalized, or NULL. */
+static void copy_rows(int64_t rows, int64_t channels, const DT(conv_normalization) * prologue, DT(direct_tile) * t,
                       real *copy) {
     const int64_t ld = dtconv_line(channels) + 64 / (int64_t)sizeof(real);
     for (int64_t r = 0; r < rows; r++, copy += ld) {
-        if (reading)
-            DT(direct_normalize)(reading, channels, t->a[r], copy);
+        if (prologue)
+            DT(direct_normalize)(prologue, channels, t->a[r], copy);
         else
             memcpy(copy, t->a[r], (size_t)channels * sizeof(real));
         t->a[r] = copy;
@@ -64,7 +64,7 @@ static void pass_over(const DT(direct_pass) * s, const scratch *own, int64_t gro
 static void look_ahead(const DT(direct_pass) * s, DT(direct_rows) * t, const DT(direct_rows) * next, int64_t first,
                        int64_t panel, const real **beside) {
     t->tile.ahead = next->tile.a;
-    if (!s->gathered.slopes || panel == first) return;
+    if (!s->gathered.reductions || panel == first) return;
     const int64_t lines = s->depth / DIRECT_AHEAD * (panel - first - 1);
     for (int64_t r = 0; r < DIRECT_AHEAD; r++) beside[r] = next->x[r] + first * DIRECT_NR + lines * t->tile.ahead_step;
     t->tile.ahead = beside;
@@ -92,14 +92,14 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
         pass_over(s, own, group, &place, pixels, first * DIRECT_NR, MIN(last * DIRECT_NR, s->cw));
         return;
     }
-    const DT(conv_normalization) *reading = !s->turned && s->args->reading.mean ? &s->args->reading : NULL;
-    const int copies = pointwise && (reading || place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0);
+    const DT(conv_normalization) *prologue = !s->turned && s->args->prologue.mean ? &s->args->prologue : NULL;
+    const int copies = pointwise && (prologue || place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0);
     const real *beside[DIRECT_AHEAD];
     DT(direct_next)(&place, pixels / tiles, t);
     for (int64_t tile = 1, done = t->count; tile <= tiles; tile++, done += t->count) {
         DT(direct_rows) *next = t == pair ? pair + 1 : pair;
         DT(direct_next)(&place, tile < tiles ? pixels * (tile + 1) / tiles - done : 0, next);
-        if (copies) copy_rows(t->count, s->cr, reading, &t->tile, own->rows);
+        if (copies) copy_rows(t->count, s->cr, prologue, &t->tile, own->rows);
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
             look_ahead(s, t, next, pointwise ? first : panel, panel, beside);
@@ -159,7 +159,7 @@ size_t DT(conv_direct_forward_workspace)(const dtconv_conv *p) {
 
 dtconv_status DT(conv_direct_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
     DT(direct_pass) s = DT(direct_prepare)(p, 0);
-    if (a->reading.mean && (!dtconv_is_pointwise(p) || p->groups > 1)) return DTCONV_UNSUPPORTED;
+    if (a->prologue.mean && (!dtconv_is_pointwise(p) || p->groups > 1)) return DTCONV_UNSUPPORTED;
     return run(&s, a, workspace, bytes);
 }
 

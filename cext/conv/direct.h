@@ -39,7 +39,7 @@ typedef struct {
 } DT(direct_tile);
 
 /* A pixel of x as it is read. */
-void DT(direct_normalize)(const DT(conv_normalization) * reading, int64_t channels, const real *x, real *y);
+void DT(direct_normalize)(const DT(conv_normalization) * prologue, int64_t channels, const real *x, real *y);
 
 void DT(direct_run_tile)(const DT(direct_tile) * t, int64_t m, int64_t n, const real *b, const real *bias,
                          int64_t column);

@@ -91,14 +91,14 @@ DT(direct_walk)
 DT(direct_begin)(const DT(direct_pass) * s, int64_t group, int64_t image, const dtconv_axis_class *h,
                  const dtconv_axis_class *w) {
     const int64_t row = s->w.read * s->ldr, line = s->w.written;
-    const DT(conv_slopes) *of = &s->args->slopes;
+    const DT(conv_reductions) *of = &s->args->reductions;
     DT(direct_walk) k = {.outer = h->count, .inner = w->count, .ldc = s->ldw, .lda = s->lda, .ldx = of->ldx};
     k.a_image = s->h.read * row, k.a_outer = h->source_step * row, k.a_inner = w->source_step * s->ldr;
     k.c_image = s->h.written * line, k.c_outer = h->step * line, k.c_inner = w->step;
     k.a = s->read + group * s->cr + image * k.a_image + h->source * row + w->source * s->ldr;
     k.c = s->written + group * s->cw;
     k.added = s->added ? s->added + group * s->cw : k.c;
-    k.x = s->gathered.slopes ? of->x + group * s->cw : NULL;
+    k.x = s->gathered.reductions ? of->x + group * s->cw : NULL;
     k.pixel = image * k.c_image + h->first * line + w->first;
     if (w->count == 1) {
         k.outer = 1, k.inner = h->count;

@@ -133,7 +133,7 @@ static void copy_x(const pass_state *s, const chunk *at, int64_t group, real *co
 static void normalize_x(const pass_state *s, const chunk *at, real *copy) {
     const real *x = s->whole.x + at->row * s->whole.ld;
     for (int64_t row = 0; row < at->rows; row++, x += s->whole.ld, copy += s->copy.ld)
-        DT(direct_normalize)(&s->args->reading, s->ci, x, copy);
+        DT(direct_normalize)(&s->args->prologue, s->ci, x, copy);
 }
 
 /* Channels [j, j + n) of the chunk's dy, filled up to NR. */
@@ -226,7 +226,7 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         const int64_t j = across % s->panels * DIRECT_NR, n = MIN(DIRECT_NR, s->co - j);
         if (across / s->panels != group) {
             group = across / s->panels;
-            if (s->args->reading.mean)
+            if (s->args->prologue.mean)
                 normalize_x(s, &at, own->copy);
             else if (s->copies)
                 copy_x(s, &at, group, own->copy);
@@ -293,7 +293,7 @@ dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(co
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
     s.args = a;
-    if (a->reading.mean) {
+    if (a->prologue.mean) {
         if (!dtconv_is_pointwise(p) || p->groups > 1) return DTCONV_UNSUPPORTED;
         s.copies = 1;
     }

@@ -14,13 +14,13 @@ size_t DT(gather_sums_bytes)(int64_t width) {
 DT(gather_parts)
 DT(gather_parts_on)(void *memory, int64_t parts, int64_t channels, const DT(conv_args) * args, int backward_data) {
     char *place = memory;
-    return (DT(gather_parts)){.wanted = backward_data ? args->slopes.sum != NULL : args->mean != NULL,
+    return (DT(gather_parts)){.wanted = backward_data ? args->reductions.sum != NULL : args->mean != NULL,
                               .channels = channels,
                               .parts = parts,
                               .pixels = (int64_t *)place,
                               .sums = (double *)(place + dtconv_round((size_t)parts * sizeof(int64_t))),
                               .args = args,
-                              .slopes = backward_data && args->slopes.sum ? &args->slopes : NULL};
+                              .reductions = backward_data && args->reductions.sum ? &args->reductions : NULL};
 }
 
 DT(gather_sums) DT(gather_sums_on)(void *memory, int64_t width) {
@@ -53,8 +53,8 @@ static void flush(DT(gather_sums) * s) {
 
 void DT(gather_add)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t count, real *const *pixels,
                     const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
-    if (parts->slopes)
-        DT(slopes_add)(s, parts->slopes, count, pixels, x, channel, n, offset + channel, column);
+    if (parts->reductions)
+        DT(reductions_add)(s, parts->reductions, count, pixels, x, channel, n, offset + channel, column);
     else
         DT(moments_add)(s, count, pixels, channel, n, column);
 }
@@ -69,7 +69,7 @@ void DT(gather_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t
     double *first = parts->sums + part * 2 * parts->channels + channel, *second = first + parts->channels;
     flush(s);
     if (channel == 0) parts->pixels[part] = s->pixels;
-    if (parts->slopes) {
+    if (parts->reductions) {
         memcpy(first, s->firsts, (size_t)n * sizeof(double));
         memcpy(second, s->seconds, (size_t)n * sizeof(double));
     } else {
@@ -78,8 +78,8 @@ void DT(gather_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t
 }
 
 void DT(gather_merge)(const DT(gather_parts) * parts) {
-    if (parts->slopes)
-        DT(slopes_merge)(parts);
+    if (parts->reductions)
+        DT(reductions_merge)(parts);
     else if (parts->wanted)
         DT(moments_merge)(parts);
 }

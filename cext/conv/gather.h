@@ -1,8 +1,8 @@
 /* Sums per channel over the pixels that a pass writes, gathered while these are in the first cache.
  *
- *   moments   of y, in forward: mean and variance
- *   slopes    of dx, in backward_data: the sums that backward of a batch normalization wants whose output's gradient
- *             dx is (see DT(conv_slopes))
+ *   moments     of y, in forward: mean and variance
+ *   reductions  of dx, in backward_data: the sums that backward of a batch normalization begins with, where dx is the
+ *               gradient of its output (see DT(conv_reductions))
  *
  * A thread gathers, one after the other, parts: some pixels of what is written and a range of channels.  Of a part two
  * sums per channel are found, a few hundred pixels at a time, then in double precision; they go to the part's own
@@ -20,9 +20,9 @@ typedef struct {
     int wanted; /* whether something is to be gathered */
     int64_t channels, parts;
     int64_t *pixels; /* (parts) */
-    double *sums;    /* (parts, 2, channels): mean and sum of squared deviations, or both sums of slopes */
+    double *sums;    /* (parts, 2, channels): mean and sum of squared deviations, or sums of backward (see above) */
     const DT(conv_args) * args;
-    const DT(conv_slopes) * slopes; /* NULL where these are not wanted */
+    const DT(conv_reductions) * reductions; /* NULL where these are not wanted */
 } DT(gather_parts);
 
 /* A thread's own: the part at hand. */
@@ -30,7 +30,7 @@ typedef struct {
     int64_t width;           /* channels of a part, at most */
     int64_t pixels, pending; /* gathered; of them not yet in double precision */
     real *center;            /* (width), of moments */
-    real *first, *second;    /* (width): of deviations and their squares; of slopes and of slopes times deviations */
+    real *first, *second; /* (width): of deviations and their squares; of gradients and of gradients times deviations */
     double *firsts, *seconds;
 } DT(gather_sums);
 
@@ -46,7 +46,7 @@ DT(gather_sums) DT(gather_sums_on)(void *memory, int64_t width);
 void DT(gather_begin)(DT(gather_sums) * s);
 
 /* Adds channels [channel, channel + n) of each of `count` pixels, as channels `column` on of the part (n <= width); the
- * first of a pixel is channel `offset` of what is written.  x: of slopes, the same pixels of what was normalized.
+ * first of a pixel is channel `offset` of what is written.  x: for reductions, the same pixels of what was normalized.
  * All channels of these pixels are added before `gather_count` says how many pixels they were. */
 void DT(gather_add)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t count, real *const *pixels,
                     const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
@@ -63,8 +63,8 @@ void DT(moments_add)(DT(gather_sums) * s, int64_t count, real *const *pixels, in
                      int64_t column);
 void DT(moments_end)(const DT(gather_sums) * s, int64_t n, double *mean, double *squares);
 void DT(moments_merge)(const DT(gather_parts) * parts);
-void DT(slopes_add)(DT(gather_sums) * s, const DT(conv_slopes) * of, int64_t count, real *const *pixels,
-                    const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
-void DT(slopes_merge)(const DT(gather_parts) * parts);
+void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, real *const *pixels,
+                        const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
+void DT(reductions_merge)(const DT(gather_parts) * parts);
 
 #endif

@@ -115,7 +115,7 @@ static void activate(const pass_state *s, int64_t j, int64_t n, real *const *pix
         if (pixels[i] != outside) DT(bias_activation_epilogue)(&finish, 0, 1, j, n, pixels[i] + j, n);
 }
 
-/* Pixels of a tile of y, of what is added there, and of what slopes are of. */
+/* Pixels of a tile of y, of what is added there, and of what was normalized. */
 typedef struct {
     real *y[TRANSFORM_PIXELS];
     const real *added[TRANSFORM_PIXELS], *x[TRANSFORM_PIXELS];
@@ -129,9 +129,9 @@ static void find_pixels(const pass_state *s, const DT(place) * at, int64_t j, in
     dtconv_prefetch((const real **)found->y, count, j, n);
     if (s->added) DT(tile_of_y)(&s->w, s->added, s->lda, at, outside, found->added);
     if (s->added && s->added != s->y) dtconv_prefetch(found->added, count, j, n);
-    const DT(conv_slopes) *slopes = s->gathered.slopes;
-    if (!slopes) return;
-    DT(tile_of_y)(&s->w, slopes->x, slopes->ldx, at, outside, found->x);
+    const DT(conv_reductions) *reductions = s->gathered.reductions;
+    if (!reductions) return;
+    DT(tile_of_y)(&s->w, reductions->x, reductions->ldx, at, outside, found->x);
     dtconv_prefetch(found->x, count, j, n);
 }
 
@@ -143,7 +143,7 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
     int64_t count = 0;
     for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
         if (pixels->y[i] != outside) {
-            if (s->gathered.slopes) x[count] = pixels->x[i];
+            if (s->gathered.reductions) x[count] = pixels->x[i];
             inside[count++] = pixels->y[i];
         }
     DT(gather_add)(sums, &s->gathered, count, inside, x, j, n, 0, 0);
@@ -156,12 +156,12 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
                      const real *v, const real *u, real *m) {
     const DT(tiling) *w = &s->w;
     real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH;
-    const DT(conv_slopes) *slopes = s->gathered.slopes;
+    const DT(conv_reductions) *reductions = s->gathered.reductions;
     for (int64_t e = 0; e < w->points; e++) {
         const int64_t from = count * e / w->points, to = count * (e + 1) / w->points;
         DT(load_y_ahead)(w, s->y, w->ldy, first + from, to - from, j, n, outside);
         if (s->added && s->added != s->y) DT(load_y_ahead)(w, s->added, s->lda, first + from, to - from, j, n, outside);
-        if (slopes) DT(load_y_ahead)(w, slopes->x, slopes->ldx, first + from, to - from, j, n, outside);
+        if (reductions) DT(load_y_ahead)(w, reductions->x, reductions->ldx, first + from, to - from, j, n, outside);
         if (next < w->tiles) {
             const int64_t turns = dtconv_ceil_div(w->co, s->columns) * w->points, turn = j / s->columns * w->points + e;
             const int64_t some = MIN(s->block, w->tiles - next), begin = some * turn / turns;

@@ -46,7 +46,7 @@ typedef union {
 /* The function of a dtype. */
 #define DTCONV_FOR(dtype, name) ((dtype) == DTCONV_FLOAT64 ? dtconv_d##name : dtconv_s##name)
 
-/* DTCONV_<i>(name, arguments): the call of name, whose i-th argument is the array that picks. */
+/* DTCONV_<i>(name, arguments): the call of name, whose i-th argument, not its last, is the array that picks. */
 #define DTCONV_2(name, a, b, ...) DTCONV_OF(b, name)(a, b, __VA_ARGS__)
 #define DTCONV_3(name, a, b, c, ...) DTCONV_OF(c, name)(a, b, c, __VA_ARGS__)
 #define DTCONV_4(name, a, b, c, d, ...) DTCONV_OF(d, name)(a, b, c, d, __VA_ARGS__)
@@ -138,8 +138,8 @@ typedef union {
 #define dtconv_conv_find(dtype, ...) DTCONV_FOR(dtype, conv_find)(__VA_ARGS__)
 #define dtconv_conv_set_arrays(...) DTCONV_2(conv_set_arrays, __VA_ARGS__)
 #define dtconv_conv_set_moments(...) DTCONV_2(conv_set_moments, __VA_ARGS__)
-#define dtconv_conv_set_reading(...) DTCONV_2(conv_set_reading, __VA_ARGS__)
-#define dtconv_conv_set_slopes(...) DTCONV_2(conv_set_slopes, __VA_ARGS__)
+#define dtconv_conv_set_prologue(...) DTCONV_2(conv_set_prologue, __VA_ARGS__)
+#define dtconv_conv_set_reductions(...) DTCONV_2(conv_set_reductions, __VA_ARGS__)
 #define dtconv_conv_set_residual(...) DTCONV_2(conv_set_residual, __VA_ARGS__)
 #define dtconv_winograd_filters(...) DTCONV_3(winograd_filters, __VA_ARGS__)
 #define dtconv_winograd_filters_bytes(dtype, ...) DTCONV_FOR(dtype, winograd_filters_bytes)(__VA_ARGS__)

@@ -23,13 +23,14 @@ static inline void DT(conv_set_moments)(void *args, real *mean, real *variance) 
     a->variance = variance;
 }
 
-static inline void DT(conv_set_reading)(void *args, const real *mean, const real *scale, const real *beta, int relu) {
-    ((DT(conv_args) *)args)->reading = (DT(conv_normalization)){mean, scale, beta, relu};
+static inline void DT(conv_set_prologue)(void *args, const real *mean, const real *scale, const real *beta, int relu) {
+    ((DT(conv_args) *)args)->prologue = (DT(conv_normalization)){mean, scale, beta, relu};
 }
 
-static inline void DT(conv_set_slopes)(void *args, const real *x, int64_t ldx, const real *mean, const real *scale,
-                                       const real *beta, int relu, const real *sum, const real *sum_x) {
-    ((DT(conv_args) *)args)->slopes = (DT(conv_slopes)){x, ldx, mean, scale, beta, relu, (real *)sum, (real *)sum_x};
+static inline void DT(conv_set_reductions)(void *args, const real *x, int64_t ldx, const real *mean, const real *scale,
+                                           const real *beta, int relu, const real *sum, const real *sum_x) {
+    ((DT(conv_args) *)args)->reductions =
+        (DT(conv_reductions)){x, ldx, mean, scale, beta, relu, (real *)sum, (real *)sum_x};
 }
 
 static inline void DT(conv_set_residual)(void *args, const real *residual, int64_t ldr) {

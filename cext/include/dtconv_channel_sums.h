@@ -5,8 +5,8 @@
 
 #include "dtconv_vector.h"
 
-/* Vectors of channels whose sums fit the registers: of deviations, and of slopes. */
-enum { MOST_DEVIATIONS = VECTOR_BYTES == 64 ? 8 : 4, MOST_SLOPES = VECTOR_BYTES == 64 ? 4 : 2 };
+/* Vectors of channels whose sums fit the registers: of deviations, and of gradients. */
+enum { MOST_DEVIATIONS = VECTOR_BYTES == 64 ? 8 : 4, MOST_GRADIENTS = VECTOR_BYTES == 64 ? 4 : 2 };
 
 /* Pixels: at `each`, or where that is NULL from `first` on, `ld` elements apart. */
 typedef struct {

@@ -71,7 +71,7 @@ typedef struct {
     const real *mean, *scale, *beta;
     int relu; /* the activation, or none */
     real *sum, *sum_x;
-} DT(conv_slopes);
+} DT(conv_reductions);
 
 /* Arrays of a pass.  forward reads x and w and writes y; backward_data reads y (dy) and w and writes x (dx);
  * backward_weights reads x and y (dy) and writes w (dw). */
@@ -80,10 +80,10 @@ typedef struct {
     const real *bias;             /* forward: added to y; co elements or NULL */
     dtconv_activation activation; /* forward: applied to y + bias + residual */
     real alpha;
-    int accumulate;                 /* backward_data: add to dx instead of overwriting it */
-    DT(conv_normalization) reading; /* of x in forward and backward_weights, where the algorithm can */
-    real *mean, *variance;  /* forward, where the algorithm gathers them: of y's channels (co each); NULL: not wanted */
-    DT(conv_slopes) slopes; /* backward_data, where the algorithm can */
+    int accumulate;                  /* backward_data: add to dx instead of overwriting it */
+    DT(conv_normalization) prologue; /* of x in forward and backward_weights, where the algorithm can */
+    real *mean, *variance; /* forward, where the algorithm gathers them: of y's channels (co each); NULL: not wanted */
+    DT(conv_reductions) reductions; /* backward_data, where the algorithm can */
     const real *residual; /* forward: an image of y's shape that is added to it; y itself (pixels ldy apart) or NULL */
     int64_t ldr;          /* distance of its pixels */
 } DT(conv_args);

@@ -14,8 +14,8 @@ cdef extern from "dtconv_any.h" nogil:
     dtconv_dtype DTCONV_DTYPE(...)
     const dtconv_conv_entry *dtconv_conv_find(dtconv_dtype, const char *algorithm, const char *direction)
     void dtconv_conv_set_moments(...)
-    void dtconv_conv_set_reading(...)
-    void dtconv_conv_set_slopes(...)
+    void dtconv_conv_set_prologue(...)
+    void dtconv_conv_set_reductions(...)
     void dtconv_conv_set_residual(...)
     size_t dtconv_conv_bias_backward_workspace(dtconv_dtype, int64_t co)
     int dtconv_conv_bias_forward(...)
@@ -66,11 +66,11 @@ cdef const floating *elements(const floating[:, :, :, :] like, object array):
 def bind(tuple sizes, str algorithm, str direction, const floating[:, :, :, :] x, const floating[:, :, :, :] w,
          const floating[:, :, :, :] y, int64_t ldx, int64_t ldy, const floating[::1] bias=None, int activation=0,
          double alpha=0, bint accumulate=False, floating[::1] mean=None, floating[::1] variance=None,
-         tuple reading=None, tuple slopes=None, const floating[:, :, :, :] residual=None, int64_t ldr=0,
+         tuple prologue=None, tuple reductions=None, const floating[:, :, :, :] residual=None, int64_t ldr=0,
          unsigned char[::1] workspace=None) -> Bound:
     """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels.
 
-    reading: how x is normalized as it is read: mean, scale, beta or None, whether ReLU follows.  slopes: what was
+    prologue: how x is normalized as it is read: mean, scale, beta or None, whether ReLU follows.  reductions: what was
     normalized and the elements between its pixels, the same four, and both sums.  residual: added to y, its pixels ldr
     elements apart; it may be y.
     """
@@ -81,7 +81,7 @@ def bind(tuple sizes, str algorithm, str direction, const floating[:, :, :, :] x
     cdef int64_t ldi
     cdef int relu
     bound.problem = problem_of(sizes, ldx, ldy)
-    bound.arrays = (x, w, y, bias, mean, variance, reading, slopes, residual, workspace)
+    bound.arrays = (x, w, y, bias, mean, variance, prologue, reductions, residual, workspace)
     bound.entry = dtconv_conv_find(DTCONV_DTYPE(&x[0, 0, 0, 0]), name, which)
     if workspace is not None and workspace.shape[0]:
         bound.workspace, bound.nbytes = &workspace[0], workspace.shape[0]
@@ -89,13 +89,15 @@ def bind(tuple sizes, str algorithm, str direction, const floating[:, :, :, :] x
                            accumulate)
     if mean is not None:
         dtconv_conv_set_moments(args, &mean[0], &variance[0])
-    if reading is not None:
-        relu = reading[3]
-        dtconv_conv_set_reading(args, elements(x, reading[0]), elements(x, reading[1]), elements(x, reading[2]), relu)
-    if slopes is not None:
-        image, ldi, relu = slopes[0], slopes[1], slopes[5]
-        dtconv_conv_set_slopes(args, &image[0, 0, 0, 0], ldi, elements(x, slopes[2]), elements(x, slopes[3]),
-                               elements(x, slopes[4]), relu, elements(x, slopes[6]), elements(x, slopes[7]))
+    if prologue is not None:
+        relu = prologue[3]
+        dtconv_conv_set_prologue(args, elements(x, prologue[0]), elements(x, prologue[1]), elements(x, prologue[2]),
+                                 relu)
+    if reductions is not None:
+        image, ldi, relu = reductions[0], reductions[1], reductions[5]
+        dtconv_conv_set_reductions(args, &image[0, 0, 0, 0], ldi, elements(x, reductions[2]),
+                                   elements(x, reductions[3]), elements(x, reductions[4]), relu,
+                                   elements(x, reductions[6]), elements(x, reductions[7]))
     if residual is not None:
         dtconv_conv_set_residual(args, &residual[0, 0, 0, 0], ldr)
     return bound

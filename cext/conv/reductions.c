@@ -2,7 +2,7 @@
 #include "dtconv_channel_sums.h"
 #include "gather.h"
 
-enum { MOST = MOST_SLOPES };
+enum { MOST = MOST_GRADIENTS };
 
 typedef struct {
     const real *mean, *scale, *beta; /* of the first channel */
@@ -49,8 +49,8 @@ INLINE void add(int relu, const of_channels *of, int64_t count, real *const *pix
 #undef ADD
 }
 
-void DT(slopes_add)(DT(gather_sums) * s, const DT(conv_slopes) * of, int64_t count, real *const *pixels,
-                    const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
+void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, real *const *pixels,
+                        const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
     const of_channels per = {of->mean + offset, of->scale + offset, of->beta ? of->beta + offset : NULL};
     if (of->relu)
         add(1, &per, count, pixels, x, channel, n, s->first + column, s->second + column);
@@ -58,12 +58,12 @@ void DT(slopes_add)(DT(gather_sums) * s, const DT(conv_slopes) * of, int64_t cou
         add(0, &per, count, pixels, x, channel, n, s->first + column, s->second + column);
 }
 
-void DT(slopes_merge)(const DT(gather_parts) * parts) {
+void DT(reductions_merge)(const DT(gather_parts) * parts) {
     const int64_t c = parts->channels;
 #pragma omp for schedule(static)
     for (int64_t j = 0; j < 2 * c; j++) {
         double all = 0;
         for (int64_t part = 0; part < parts->parts; part++) all += parts->sums[part * 2 * c + j];
-        *(j < c ? parts->slopes->sum + j : parts->slopes->sum_x + j - c) = (real)all;
+        *(j < c ? parts->reductions->sum + j : parts->reductions->sum_x + j - c) = (real)all;
     }
 }
