@@ -10,8 +10,8 @@ DTCONV_CONV_PASSES(DECLARE)
 
 /* What is gathered and how x is read come with all their vectors, or not at all. */
 static int is_complete(const DT(conv_args) * a) {
-    const DT(conv_slopes) *of = &a->slopes;
-    return !a->mean == !a->variance && (!a->reading.mean || a->reading.scale) && !of->sum == !of->sum_x &&
+    const DT(conv_reductions) *of = &a->reductions;
+    return !a->mean == !a->variance && (!a->prologue.mean || a->prologue.scale) && !of->sum == !of->sum_x &&
            (!of->sum || (of->x && of->mean && of->scale));
 }
 
