@@ -2,12 +2,12 @@
 
     python tools/libdtconv.py       builds it in place; needs nothing but Python and a C compiler
 
-Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA) and "x86-64-v4" (AVX-512).  All have the same
-name and interface.  Every file of gemm/, conv/, nn/ and ukr/ is compiled once per precision (cext/include/dtconv_real.h).
+Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA) and "x86-64-v4" (AVX-512).  All have the
+same name and interface.  Every file of gemm/, conv/, nn/ and ukr/ is compiled once per precision (dtconv_real.h).
 
-DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone and DTCONV_LEVELS=native the one that this CPU runs best; without
-it all are built.  DTCONV_JOBS is the number of parallel compilations, and DTCONV_CFLAGS are further flags (-Werror).
-BLIS_ROOT=<prefix> (or BLIS_ROOT=pkg-config) builds against an installed BLIS, whose micro-kernel then goes before others.
+DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone, DTCONV_LEVELS=native the one for this CPU; else all are
+built.  DTCONV_JOBS is the number of parallel compilations, DTCONV_CFLAGS are further flags (-Werror).
+BLIS_ROOT=<prefix> (or pkg-config) builds against an installed BLIS, whose micro-kernel then comes first.
 """
 
 from __future__ import annotations
