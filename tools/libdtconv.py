@@ -76,8 +76,12 @@ def compiler() -> list[str]:
     return (os.environ.get("CC") or "cc").split()
 
 
+def further_flags() -> list[str]:
+    return shlex.split(os.environ.get("DTCONV_CFLAGS", ""))
+
+
 def c_flags() -> list[str]:
-    return C_FLAGS + shlex.split(os.environ.get("DTCONV_CFLAGS", "")) + system_blis()[0]
+    return C_FLAGS + further_flags() + system_blis()[0]
 
 
 def objects_folder() -> Path:
@@ -190,7 +194,7 @@ def link(level: str, objects: Path, target: Path, openmp: list[str]) -> None:
     wanted = [objects / level / f"{path.parent.name}_{path.stem}{suffix}.o" for path, suffix, _ in sources()]
     target.parent.mkdir(parents=True, exist_ok=True)
     name = ["-dynamiclib", f"-Wl,-install_name,@rpath/{LIBRARY}"] if MACOS else ["-shared", f"-Wl,-soname,{LIBRARY}"]
-    run([*compiler(), *name, *map(str, sorted(wanted)), *openmp, *system_blis()[1], "-lm", "-o", str(target)])
+    run([*compiler(), *name, *map(str, sorted(wanted)), *openmp, *further_flags(), *system_blis()[1], "-lm", "-o", str(target)])
 
 
 def build(libraries: Path, force: bool = False) -> list[str]:
