@@ -17,6 +17,7 @@ import hashlib
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -194,7 +195,19 @@ def link(level: str, objects: Path, target: Path, openmp: list[str]) -> None:
     wanted = [objects / level / f"{path.parent.name}_{path.stem}{suffix}.o" for path, suffix, _ in sources()]
     target.parent.mkdir(parents=True, exist_ok=True)
     name = ["-dynamiclib", f"-Wl,-install_name,@rpath/{LIBRARY}"] if MACOS else ["-shared", f"-Wl,-soname,{LIBRARY}"]
-    run([*compiler(), *name, *map(str, sorted(wanted)), *openmp, *further_flags(), *system_blis()[1], "-lm", "-o", str(target)])
+    run(
+        [
+            *compiler(),
+            *name,
+            *map(str, sorted(wanted)),
+            *openmp,
+            *further_flags(),
+            *system_blis()[1],
+            "-lm",
+            "-o",
+            str(target),
+        ]
+    )
 
 
 def build(libraries: Path, force: bool = False) -> list[str]:
@@ -211,6 +224,9 @@ def build(libraries: Path, force: bool = False) -> list[str]:
         commands = [each for level in wanted for each in compile_commands(level, objects / "cext", openmp, force)]
         with ThreadPoolExecutor(jobs()) as pool:
             list(pool.map(run, commands))
+        for level in LEVEL_FLAGS:
+            if level not in wanted:  # of an earlier build, and no longer up to date
+                shutil.rmtree(libraries / level, ignore_errors=True)
         for level in wanted:
             link(level, objects / "cext", libraries / level / LIBRARY, openmp)
     return wanted
