@@ -1,4 +1,6 @@
-# make demo    trains a CNN on handwritten digits         make test    the whole test suite
+# make demo    trains a CNN on handwritten digits         make test    the tests that take no time
+# make test-all  all tests, those marked slow too         make coverage  what make test covers, of Python and of C
+# make wheel   a wheel in dist/ that needs no compiler
 # make lint    style and types                            make format  puts files into the style that lint asks for
 # make build   compiles after a change of C or Cython     make clean   removes what these made
 # make docs    builds the site in build/docs             make docs-serve   builds it and serves it here
@@ -11,14 +13,27 @@ SOURCES := $(shell find cext pydtconv -name '*.c' -not -path 'pydtconv/*' -o -na
 C_FILES = $$(git ls-files '*.c' '*.h')
 CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 
-.PHONY: demo test lint format build docs docs-serve sanitize memory races clean
+.PHONY: demo test test-all coverage wheel lint format build docs docs-serve sanitize memory races soak clean
 
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
 
 # threads that wait asleep do not slow down a machine that others use too
+# one process of tests per core, each with its files; ARGS="tests/conv -x -n 0" runs a part in one process
+test test-all: export OMP_WAIT_POLICY ?= passive
+test test-all: export OPENBLAS_NUM_THREADS ?= 1
 test: .venv/test
-	@OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive} $(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
+
+test-all: .venv/test
+	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+coverage:
+	@sh tools/coverage.sh -n auto --dist loadfile $(ARGS)
+
+# a wheel in dist/ for any Linux of its platform tag, with all levels of the C library
+wheel: .venv/wheel
+	@BIN=$(BIN) sh tools/wheel.sh dist
 
 lint: .venv/dev
 	$(BIN)/ruff check
@@ -45,7 +60,7 @@ races:
 	@tools/sanitize/races.sh
 
 # an installation with one extra; made again when what is compiled or installed has changed
-.venv/demo .venv/test .venv/dev .venv/docs: .venv/%: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)
+.venv/demo .venv/test .venv/dev .venv/docs .venv/wheel: .venv/%: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)
 	@sh tools/venv.sh $*
 	@touch $@
 

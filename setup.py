@@ -1,4 +1,4 @@
-"""Builds the C library per CPU level (tools/libdtconv.py says how and with which settings), and the Cython modules on it.
+"""Builds the C library per CPU level (how, and with which settings, says tools/libdtconv.py) and the Cython modules.
 
 `pydtconv._ext` loads the best level the CPU can run before it imports the Cython modules, which link to its name.  So a
 wheel runs on any CPU of its architecture and still uses the widest vectors, and the compiler is never told
@@ -26,7 +26,7 @@ DIRECTIVES = {"boundscheck": False, "wraparound": False, "initializedcheck": Fal
 
 
 class BuildExt(build_ext):
-    """Compiles libdtconv into the package, then the Cython modules against it.  A second build compiles what changed."""
+    """Compiles libdtconv into the package, then the Cython modules against it; a second time only what changed."""
 
     def finalize_options(self):
         self.build_temp = str(libdtconv.objects_folder())

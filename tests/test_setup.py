@@ -1,5 +1,6 @@
 """What `make` says on a machine that lacks something, before it starts anything."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from pydtconv._ext import cpu
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "venv.sh"
 TOOLS = ("sh", "dirname", "mktemp", "rm", "tr", "echo", "cat")
@@ -123,7 +126,7 @@ def test_make_stops_there(machine, tmp_path):
     root = SCRIPT.parent.parent
     copy = tmp_path / "copy"
     (copy / "tools").mkdir(parents=True)
-    for name in ("Makefile", "pyproject.toml", "setup.py", "tools/venv.sh"):
+    for name in ("Makefile", "pyproject.toml", "setup.py", "tools/venv.sh", "tools/libdtconv.py"):
         shutil.copy(root / name, copy / name)
     (copy / "cext").mkdir()
     (copy / "pydtconv").mkdir()
@@ -134,3 +137,47 @@ def test_make_stops_there(machine, tmp_path):
     assert result.returncode != 0
     assert "a C compiler is needed" in result.stderr
     assert not (copy / ".venv").exists()
+
+
+@pytest.fixture
+def libdtconv(monkeypatch):
+    """The module that compiles the C library; it changes no file when it is imported."""
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    monkeypatch.delenv("DTCONV_LEVELS", raising=False)
+    return importlib.import_module("libdtconv")
+
+
+def test_all_levels_are_built_unless_some_are_asked_for(libdtconv, monkeypatch):
+    every = libdtconv.levels()
+    assert every[0] == "generic"
+    for level in every:
+        monkeypatch.setenv("DTCONV_LEVELS", level)
+        assert libdtconv.levels() == [level]
+    monkeypatch.setenv("DTCONV_LEVELS", ",".join(reversed(every)))
+    assert libdtconv.levels() == every
+
+
+def test_the_native_level_is_the_one_that_is_loaded_here(libdtconv, monkeypatch):
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    monkeypatch.setenv("DTCONV_LEVELS", "native")
+    features = cpu.features()
+    wide = {"avx2", "fma"} <= features
+    best = "x86-64-v4" if wide and "avx512" in features else "x86-64-v3" if wide else "generic"
+    assert libdtconv.levels() == [best]
+
+
+def test_a_level_that_there_is_not(libdtconv, monkeypatch):
+    monkeypatch.setenv("DTCONV_LEVELS", "x86-64-v9")
+    with pytest.raises(SystemExit, match=r"DTCONV_LEVELS: expected native or some of generic.*, got x86-64-v9"):
+        libdtconv.levels()
+
+
+def test_an_interrupted_compilation_leaves_no_object(libdtconv, tmp_path, capfd):
+    """What a compiler that fails has written is not taken for an object later."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\nfor target; do :; done\necho half >"$target"\nexit 1\n')
+    compiler.chmod(0o755)
+    with pytest.raises(SystemExit, match="could not compile"):
+        libdtconv.run([str(compiler), "-o", str(tmp_path / "x.o")])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cc"]

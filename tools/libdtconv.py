@@ -2,12 +2,12 @@
 
     python tools/libdtconv.py       builds it in place; needs nothing but Python and a C compiler
 
-Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA) and "x86-64-v4" (AVX-512).  All have the same
-name and interface.  Every file of gemm/, conv/, nn/ and ukr/ is compiled once per precision (cext/include/dtconv_real.h).
+Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA) and "x86-64-v4" (AVX-512).  All have the
+same name and interface.  Every file of gemm/, conv/, nn/ and ukr/ is compiled once per precision (dtconv_real.h).
 
-DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone and DTCONV_LEVELS=native the one that this CPU runs best; without
-it all are built.  DTCONV_JOBS is the number of parallel compilations, and DTCONV_CFLAGS are further flags (-Werror).
-BLIS_ROOT=<prefix> (or BLIS_ROOT=pkg-config) builds against an installed BLIS, whose micro-kernel then goes before others.
+DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone, DTCONV_LEVELS=native the one for this CPU; else all are
+built.  DTCONV_JOBS is the number of parallel compilations, DTCONV_CFLAGS are further flags (-Werror).
+BLIS_ROOT=<prefix> (or pkg-config) builds against an installed BLIS, whose micro-kernel then comes first.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import hashlib
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,8 +78,12 @@ def compiler() -> list[str]:
     return (os.environ.get("CC") or "cc").split()
 
 
+def further_flags() -> list[str]:
+    return shlex.split(os.environ.get("DTCONV_CFLAGS", ""))
+
+
 def c_flags() -> list[str]:
-    return C_FLAGS + shlex.split(os.environ.get("DTCONV_CFLAGS", "")) + system_blis()[0]
+    return C_FLAGS + further_flags() + system_blis()[0]
 
 
 def objects_folder() -> Path:
@@ -191,7 +196,19 @@ def link(level: str, objects: Path, target: Path, openmp: list[str]) -> None:
     wanted = [objects / level / f"{path.parent.name}_{path.stem}{suffix}.o" for path, suffix, _ in sources()]
     target.parent.mkdir(parents=True, exist_ok=True)
     name = ["-dynamiclib", f"-Wl,-install_name,@rpath/{LIBRARY}"] if MACOS else ["-shared", f"-Wl,-soname,{LIBRARY}"]
-    run([*compiler(), *name, *map(str, sorted(wanted)), *openmp, *system_blis()[1], "-lm", "-o", str(target)])
+    run(
+        [
+            *compiler(),
+            *name,
+            *map(str, sorted(wanted)),
+            *openmp,
+            *further_flags(),
+            *system_blis()[1],
+            "-lm",
+            "-o",
+            str(target),
+        ]
+    )
 
 
 def build(libraries: Path, force: bool = False) -> list[str]:
@@ -208,6 +225,9 @@ def build(libraries: Path, force: bool = False) -> list[str]:
         commands = [each for level in wanted for each in compile_commands(level, objects / "cext", openmp, force)]
         with ThreadPoolExecutor(jobs()) as pool:
             list(pool.map(run, commands))
+        for level in LEVEL_FLAGS:
+            if level not in wanted:  # of an earlier build, and no longer up to date
+                shutil.rmtree(libraries / level, ignore_errors=True)
         for level in wanted:
             link(level, objects / "cext", libraries / level / LIBRARY, openmp)
     return wanted

@@ -15,6 +15,9 @@ from tests.disks import run_on_small_disk
 
 SCRIPT = Path(__file__).with_name("training.py")
 LIMIT = 120
+# what make test-all adds: moments of an interrupt; what is killed, and how often it saves
+MOMENTS = ["step 1 15", "test 2 0", "test 2 1"]
+OTHERS = [("arrays", "1"), ("arrays", "epoch"), ("images", "1"), ("images", "7"), ("images", "epoch")]
 
 
 def start(*arguments):
@@ -81,8 +84,13 @@ def assert_equal_bits(path, other):
             assert a[name].tobytes() == b[name].tobytes(), name
 
 
-@pytest.mark.parametrize("save_freq", ["epoch", "1", "7"])
-@pytest.mark.parametrize("kind", ["arrays", "images"])
+@pytest.mark.parametrize(
+    ("kind", "save_freq"),
+    [
+        ("arrays", "7"),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS),
+    ],
+)
 def test_killed_at_random_moments(kind, save_freq, whole, request, tmp_path):
     data = str(request.getfixturevalue("images")) if kind == "images" else "arrays"
     arguments = (tmp_path / "saved", tmp_path / "result.npz", data, save_freq)
@@ -99,7 +107,7 @@ def test_killed_at_random_moments(kind, save_freq, whole, request, tmp_path):
     assert_equal_bits(whole(data), tmp_path / "result.npz")
 
 
-@pytest.mark.parametrize("at", ["step 1 6", "step 1 15", "test 2 0", "test 2 1"])
+@pytest.mark.parametrize("at", ["step 1 6", *(pytest.param(at, marks=pytest.mark.slow) for at in MOMENTS)])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
 def test_interrupts_end_with_a_checkpoint(number, at, whole, tmp_path):
     arguments = (tmp_path / "saved", tmp_path / "result.npz", "arrays")

@@ -29,6 +29,7 @@ def test_train_writes_weights_and_curve_and_evaluate_reads_them(tmp_path, monkey
     assert found == pytest.approx(accuracy, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_train_writes_a_profile(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["train", "--model", "mlp", "--dataset", "digits", "--samples", "200", "--epochs", "2"]
@@ -40,6 +41,7 @@ def test_train_writes_a_profile(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "mlp.weights.h5").exists()
 
 
+@pytest.mark.slow
 def test_train_on_a_folder_of_images(tmp_path, monkeypatch, capsys):
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     for part in ("train", "val"):

@@ -1,5 +1,7 @@
 """`pydtconv run`: scripts run as with python, and keras and tensorflow are pydtconv in them."""
 
+import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -114,54 +116,67 @@ def test_names_of_tensorflow_that_scripts_use(run):
     )
 
 
-@pytest.mark.parametrize(
-    ("statement", "error", "message"),
-    [
-        (
-            "from keras.layers import Conv2d",
-            "ImportError",
-            r"pydtconv has no keras.layers.Conv2d; the nearest it has: .*Conv2D",
-        ),
-        (
-            "keras.layers.Desne",
-            "AttributeError",
-            r"pydtconv has no keras.layers.Desne; the nearest it has: keras.layers.Dense",
-        ),
-        ("from keras.layers import LSTM", "ImportError", r"pydtconv has no keras.layers.LSTM; instead use .* Dense"),
-        ("import keras.src.layers", "ImportError", r"keras.src; instead use the public names of keras"),
-        ("import keras.layers.core", "ImportError", r"pydtconv has no keras.layers.core"),
-        ("import keras.graph", "ImportError", r"pydtconv has no keras.graph"),
-        (
-            "from keras.preprocessing.image import ImageDataGenerator",
-            "ImportError",
-            r"has no keras.preprocessing; instead",
-        ),
-        ("import tensorflow.compat.v1 as tf", "ImportError", r"pydtconv has no tensorflow.compat"),
-        (
-            "tf.GradientTape()",
-            "AttributeError",
-            r"no tensorflow.GradientTape; instead use Model.fit or Model.train_on_batch",
-        ),
-        ("keras.datasets.mnst", "AttributeError", r"no keras.datasets.mnst; the nearest it has: keras.datasets.mnist"),
-        ("keras.layers.np", "AttributeError", r"pydtconv has no keras.layers.np"),
-    ],
-)
-def test_a_missing_name_is_named_with_the_nearest(run, statement, error, message):
-    result = run(
-        f"""
-        import re
-        import keras
-        import tensorflow as tf
-        try:
-            {statement}
-        except {error} as error:
-            assert re.search({message!r}, str(error)), str(error)
-        else:
-            raise SystemExit("no error")
-        assert not hasattr(keras, "nothing_like_it")
-        """
-    )
-    assert result.returncode == 0
+MISSING = [
+    (
+        "from keras.layers import Conv2d",
+        "ImportError",
+        r"pydtconv has no keras.layers.Conv2d; the nearest it has: .*Conv2D",
+    ),
+    (
+        "keras.layers.Desne",
+        "AttributeError",
+        r"pydtconv has no keras.layers.Desne; the nearest it has: keras.layers.Dense",
+    ),
+    ("from keras.layers import LSTM", "ImportError", r"pydtconv has no keras.layers.LSTM; instead use .* Dense"),
+    ("import keras.src.layers", "ImportError", r"keras.src; instead use the public names of keras"),
+    ("import keras.layers.core", "ImportError", r"pydtconv has no keras.layers.core"),
+    ("import keras.graph", "ImportError", r"pydtconv has no keras.graph"),
+    (
+        "from keras.preprocessing.image import ImageDataGenerator",
+        "ImportError",
+        r"has no keras.preprocessing; instead",
+    ),
+    ("import tensorflow.compat.v1 as tf", "ImportError", r"pydtconv has no tensorflow.compat"),
+    (
+        "tf.GradientTape()",
+        "AttributeError",
+        r"no tensorflow.GradientTape; instead use Model.fit or Model.train_on_batch",
+    ),
+    ("keras.datasets.mnst", "AttributeError", r"no keras.datasets.mnst; the nearest it has: keras.datasets.mnist"),
+    ("keras.layers.np", "AttributeError", r"pydtconv has no keras.layers.np"),
+]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What each statement of MISSING raises, as one script finds it: [name of the error, its text]."""
+    folder = tmp_path_factory.mktemp("missing")
+    source = """
+import json, sys
+import keras
+import tensorflow as tf
+told = {}
+for statement in json.loads(sys.argv[1]):
+    try:
+        exec(statement)
+    except Exception as error:
+        told[statement] = [type(error).__name__, str(error)]
+assert not hasattr(keras, "nothing_like_it")
+print(json.dumps(told))
+"""
+    (folder / "script.py").write_text(source)
+    statements = json.dumps([statement for statement, _, _ in MISSING])
+    command = [sys.executable, "-W", "error", "-m", "pydtconv", "run", "script.py", statements]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(("statement", "error", "message"), MISSING)
+def test_a_missing_name_is_named_with_the_nearest(told, statement, error, message):
+    assert statement in told, "no error"
+    assert told[statement][0] == error
+    assert re.search(message, told[statement][1])
 
 
 def test_outside_of_a_script_keras_is_what_it_was():

@@ -48,6 +48,7 @@ def test_a_network_is_profiled_here(tmp_path, capsys):
     assert picture.read_bytes()[1:4] == b"PNG"
 
 
+@pytest.mark.slow
 def test_a_profile_is_read_and_mpi_is_not(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     train = ["train", "--model", "mlp", "--dataset", "digits", "--samples", "300", "--epochs", "1"]

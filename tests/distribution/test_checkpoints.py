@@ -41,6 +41,7 @@ def test_a_rank_killed_and_the_same_ranks_again(dead, whole, tmp_path):
     compare(tmp_path / "result", 2, whole, exact=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_other_numbers_of_ranks_go_on(ranks, whole, tmp_path):
     arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)
@@ -50,6 +51,7 @@ def test_other_numbers_of_ranks_go_on(ranks, whole, tmp_path):
     compare(tmp_path / "result", ranks, whole, exact=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
 def test_interrupts_of_all_ranks(number, whole, tmp_path):
     words = command(2, "resume.py", tmp_path / "saved", tmp_path / "result", "epoch")

@@ -29,6 +29,7 @@ def test_script(tmp_path, monkeypatch):
     assert (tmp_path / "log.csv").read_text().count("\n") == 3
 
 
+@pytest.mark.slow
 def test_script_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "script.py").write_text("from pydtconv import replica\nprint(f'size {replica.current().size}')")

@@ -1,5 +1,7 @@
 """What `pydtconv doctor` says of ranks, and the launcher that belongs to another MPI."""
 
+import pytest
+
 from tests.distribution.ranks import needs_mpi, run
 
 pytestmark = needs_mpi
@@ -17,6 +19,7 @@ def test_gradients_in_shared_memory():
     assert done.stdout.count("gradients     in memory that all ranks see (/dev/shm, ") == 1
 
 
+@pytest.mark.slow
 def test_gradients_of_several_hosts():
     done = run(2, "-m", "pydtconv", "doctor", "--quick", MPIR_CVAR_NOLOCAL=1)
     assert done.returncode == 0, done.stdout
@@ -35,6 +38,7 @@ def test_no_room_for_gradients():
     assert done.stdout.count("to mend       /dev/shm on rank 1: File too large: gradients are sent") == 1
 
 
+@pytest.mark.slow
 def test_too_many_threads():
     done = run(2, "-m", "pydtconv", "doctor", "--quick", OMP_NUM_THREADS=1000)
     assert done.returncode != 0
@@ -42,6 +46,7 @@ def test_too_many_threads():
     assert "PYDTCONV_NUM_THREADS=" in done.stdout
 
 
+@pytest.mark.slow
 def test_launcher_of_another_mpi():
     first, second = (
         run(0, "-m", "pydtconv", "doctor", "--quick", OMPI_COMM_WORLD_SIZE=2, OMPI_COMM_WORLD_RANK=rank)
@@ -52,6 +57,7 @@ def test_launcher_of_another_mpi():
     assert second.stdout == ""
 
 
+@pytest.mark.slow
 def test_training_under_another_launcher_is_refused():
     done = run(0, "-m", "pydtconv", "train", "--model", "mlp", OMPI_COMM_WORLD_SIZE=2, OMPI_COMM_WORLD_RANK=0)
     assert done.returncode == 2

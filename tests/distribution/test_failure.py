@@ -28,6 +28,7 @@ def test_exception():
     assert seconds < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "state"), [("stop", "is stopped"), ("slow", "does not answer")])
 def test_waiting_for_a_rank(what, state):
     done, _ = failed(what, ranks=3, rank=2)
@@ -75,6 +76,7 @@ def test_killed_rank_that_the_launcher_does_not_see():
     assert re.search(r"rank \d has .* s,? in .* for rank 1 on \S+, which is dead", done.stderr)
 
 
+@pytest.mark.slow
 def test_other_model():
     done, _ = failed("model")
     assert "rank 1 differs from rank 0" in done.stderr
@@ -82,11 +84,13 @@ def test_other_model():
     assert done.stderr.count("Traceback") == 1
 
 
+@pytest.mark.slow
 def test_other_data():
     done, _ = failed("data", ranks=3)
     assert "expected on all ranks 'data: samples 64', got on rank 1 'data: samples 63'" in done.stderr
 
 
+@pytest.mark.slow
 def test_another_call():
     done, _ = failed("astray")
     assert "\"a run of 'train'\", got on rank 1 \"a run of 'test'\"" in done.stderr
