@@ -2,6 +2,7 @@
 # make lint    style and types                            make format  puts files into the style that lint asks for
 # make build   compiles after a change of C or Cython     make clean   removes what these made
 # make docs    builds the site in build/docs             make docs-serve   builds it and serves it here
+# make soak HOURS=2    trainings that are disturbed at random moments, and what they leave behind
 # Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
 
 export PYTHON CC
@@ -10,7 +11,7 @@ SOURCES := $(shell find cext pydtconv -name '*.c' -not -path 'pydtconv/*' -o -na
 C_FILES = $$(git ls-files '*.c' '*.h')
 CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 
-.PHONY: demo test lint format build docs docs-serve clean
+.PHONY: demo test lint format build docs docs-serve soak clean
 
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
@@ -18,6 +19,10 @@ demo: .venv/demo
 # threads that wait asleep do not slow down a machine that others use too
 test: .venv/test
 	@OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive} $(BIN)/python -m pytest $(ARGS)
+
+# training that is killed, interrupted, stopped and starved of disk at random moments, and must not notice
+soak: .venv/test
+	@$(BIN)/python -m tests.soak --minutes $$(echo "$${HOURS:-2}" | awk '{ print $$1 * 60 }')
 
 lint: .venv/dev
 	$(BIN)/ruff check
