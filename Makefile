@@ -5,6 +5,7 @@
 # make build   compiles after a change of C or Cython     make clean   removes what these made
 # make docs    builds the site in build/docs             make docs-serve   builds it and serves it here
 # make sanitize    the C library under sanitizers: memory, undefined behaviour (make memory), races (make races)
+# make soak HOURS=2    trainings that are disturbed at random moments, and what they leave behind
 # Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
 
 export PYTHON CC
@@ -34,6 +35,10 @@ coverage:
 # a wheel in dist/ for any Linux of its platform tag, with all levels of the C library
 wheel: .venv/wheel
 	@BIN=$(BIN) sh tools/wheel.sh dist
+
+# training that is killed, interrupted, stopped and starved of disk at random moments, and must not notice
+soak: .venv/test
+	@$(BIN)/python -m tests.soak --minutes $$(echo "$${HOURS:-2}" | awk '{ print $$1 * 60 }')
 
 lint: .venv/dev
 	$(BIN)/ruff check

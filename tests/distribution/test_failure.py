@@ -67,6 +67,7 @@ def test_all_ranks_may_leave_by_os_exit():
 
 def test_killed_rank():
     done, seconds = failed("kill")
+    assert done.stdout.count("shared memory with a name: 0") == 2  # it would stay there
     assert "Killed (signal 9)" in done.stdout + done.stderr
     assert seconds < 10
 

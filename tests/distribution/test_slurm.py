@@ -1,4 +1,4 @@
-"""The batch script of docs/clusters.md under a real Slurm, on two nodes: ended by the time limit and by scancel."""
+"""The batch script of the docs under a real Slurm, on two nodes: ended by the time limit and by scancel."""
 
 import os
 import re
@@ -12,6 +12,7 @@ from tests.distribution.ranks import needs_mpi
 
 pytestmark = [*needs_mpi, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "guides" / "clusters.md"
 SMALL = ("--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1")
 TRAIN = ("--model", "mlp", "--dataset", "digits", "--batch-size", "64")
 
@@ -33,7 +34,7 @@ def cluster(tmp_path_factory):
 @pytest.fixture
 def script(tmp_path):
     """The script of the docs, word for word."""
-    found = re.findall(r"^```\w*\n(#!/bin/bash\n#SBATCH.*?)^```$", (ROOT / "docs/clusters.md").read_text(), re.M | re.S)
+    found = re.findall(r"^```\w*\n(#!/bin/bash\n#SBATCH.*?)^```$", DOCS.read_text(), re.M | re.S)
     assert len(found) == 1
     path = tmp_path / "train.sbatch"
     path.write_text(found[0])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,9 @@ from pydtconv.distribution.mpi.communicator import Communicator
 
 FOLDER = Path("/dev/shm")
 _WHAT = "shared memory"
+_PREFIX = "pydtconv-"
+#: seconds after which a file that still has a name belongs to nobody
+_LEFT = 600
 #: a process's counters lie in a cache line of their own
 _COUNTERS = 8
 
@@ -98,7 +103,8 @@ def _on_one_host(communicator: Communicator) -> bool:
 
 def _created(processes: int) -> str:
     """The name of a new file that holds the counters.  Raises OSError."""
-    number, name = tempfile.mkstemp(prefix="pydtconv-", dir=FOLDER)
+    _sweep()
+    number, name = tempfile.mkstemp(prefix=_PREFIX, dir=FOLDER)
     try:
         os.posix_fallocate(number, 0, _header_bytes(processes))
     except OSError:
@@ -107,6 +113,15 @@ def _created(processes: int) -> str:
     finally:
         os.close(number)
     return name
+
+
+def _sweep() -> None:
+    """Takes away what processes that were killed in `shared_rows` have left: a file has its name for moments only."""
+    for path in FOLDER.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > _LEFT:
+                path.unlink()
 
 
 def _header_bytes(processes: int) -> int:

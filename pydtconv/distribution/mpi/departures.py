@@ -64,6 +64,7 @@ class Departures:
         return self._ended | left
 
     def _tell(self, number: int, why: str) -> None:
+        self._sent = [(request, kept) for request, kept in self._sent if not request.Test()]
         buffer = np.frombuffer(f"{number}\n{why}".encode()[:_TEXT].ljust(_TEXT), np.uint8)
         for rank in range(self.world.size):
             if rank != self.world.rank:

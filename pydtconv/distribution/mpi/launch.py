@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 #: (number of processes, number of this one) in the environments of launchers
@@ -83,7 +85,21 @@ def world() -> World:
         )
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     hosts, every, pids = zip(*comm.allgather((socket.gethostname(), frozenset(cores), os.getpid())), strict=True)
-    return World(MPI, comm.rank, comm.size, hosts, every, pids)
+    here = World(MPI, comm.rank, comm.size, hosts, every, pids)
+    if here.neighbours()[0] == here.rank:
+        _unlink_mapped()
+    comm.Barrier()
+    return here
+
+
+def _unlink_mapped() -> None:
+    """Takes the names of MPICH's shared memory away, which all ranks of this host have mapped by now.
+
+    MPICH does so at its end alone: each job that is killed would leave some MiB of memory behind for good.
+    """
+    maps = Path("/proc/self/maps")
+    for name in set(re.findall(r"/dev/shm/mpich_shm_\w+$", maps.read_text(), re.M) if maps.exists() else ()):
+        Path(name).unlink(missing_ok=True)
 
 
 def library(mpi: Any) -> str:
