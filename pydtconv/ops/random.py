@@ -1,4 +1,4 @@
-"""Random operators: dropout, noise, flips and crops.  They are active in training alone.
+"""Random operators: dropout, noise, flips and crops.  They are active in training, and elsewhere where `always`.
 
 The numbers come from a counter-based generator (cext/nn/random.c): they depend on the seed, the node, the step and the
 place in the global batch, so they are drawn anew in backward instead of being kept, and no number of threads changes
@@ -34,7 +34,12 @@ def bind_random(function: Callable[..., None], p: Pass, seed: int | None, per_sa
         key = run.seed if seed is None else seed
         function(key & _MASK64, stream, run.step & _MASK32, run.sample_offset * per_sample, *arguments)
 
-    return call
+    def call_outside_of_training() -> None:
+        key = run.seed if seed is None else seed
+        run.draws += 1
+        function(key & _MASK64, stream, run.draws & _MASK32, run.sample_offset * per_sample, *arguments)
+
+    return call if p.training else call_outside_of_training
 
 
 def matrix(x: np.ndarray) -> np.ndarray:
@@ -47,12 +52,13 @@ class Dropout(Op):
     """Each element is 0 with probability `rate`, else divided by 1 - rate (Srivastava et al., 2014).
 
     noise_shape: shape of the mask, with 1 where it is shared along an axis ((n, 1, 1, c) drops whole channels).
-    seed: of this operator alone; None takes the run's.
+    seed: of this operator alone; None takes the run's.  always: outside of training, too.
     """
 
     rate: float
     noise_shape: tuple[int | None, ...] | None = None
     seed: int | None = None
+    always: bool = False
 
     inplace: ClassVar[tuple[int, ...]] = (0,)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
@@ -84,7 +90,7 @@ class Dropout(Op):
         return 0 if mask == inputs[0].shape or None in mask else Spec(mask, inputs[0].dtype).nbytes
 
     def _bind(self, p: Pass, x: np.ndarray, y: np.ndarray, accumulate: bool) -> Call:
-        if not p.training or x.size == 0 or self.rate == 0:
+        if not (p.training or self.always) or x.size == 0 or self.rate == 0:
             return bind_copy(x, y, accumulate=accumulate)
         draw = kernel(elem.dropout, x.dtype)
         shape = self._mask_shape(x.shape)
@@ -126,6 +132,7 @@ class GaussianNoise(Op):
 
     stddev: float
     seed: int | None = None
+    always: bool = False
 
     inplace: ClassVar[tuple[int, ...]] = (0,)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
@@ -142,7 +149,7 @@ class GaussianNoise(Op):
 
     def forward(self, p: Pass) -> Call:
         x, y = p.x[0], p.y[0]
-        if not p.training or x.size == 0:
+        if not (p.training or self.always) or x.size == 0:
             return bind_copy(x, y)
         rows = (matrix(x), matrix(y))
         if rows[0].shape != rows[1].shape:
@@ -160,6 +167,7 @@ class _Window(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     seed: int | None
+    always: bool
 
     def flips(self) -> int:
         """Bit 0: along the columns, bit 1: along the rows."""
@@ -185,7 +193,7 @@ class _Window(Op):
 
     def forward(self, p: Pass) -> Call:
         x, y = p.x[0], p.y[0]
-        if not p.training or y.size == 0:
+        if not (p.training or self.always) or y.size == 0:
             return bind_copy(self._centre(x, y), y)
         return bind_random(
             kernel(elem.random_window_forward, x.dtype),
@@ -203,7 +211,7 @@ class _Window(Op):
         dy, dx = p.dy[0], p.dx[0]
         if dx is None:
             return nothing
-        if not p.training or dy.size == 0:
+        if not (p.training or self.always) or dy.size == 0:
             clear = nothing if adds(p, 0) else bind_fill(dx, 0)
             return sequence([clear, bind_copy(dy, self._centre(dx, dy), accumulate=adds(p, 0))])
         return bind_random(
@@ -226,6 +234,7 @@ class RandomFlip(_Window):
 
     mode: str = "horizontal_and_vertical"
     seed: int | None = None
+    always: bool = False
 
     def __post_init__(self) -> None:
         if self.mode not in ("horizontal", "vertical", "horizontal_and_vertical"):
@@ -244,6 +253,7 @@ class RandomCrop(_Window):
     height: int
     width: int
     seed: int | None = None
+    always: bool = False
 
     def __post_init__(self) -> None:
         if self.height < 1 or self.width < 1:

@@ -16,7 +16,15 @@ import numpy as np
 from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.variable import Variable
 from pydtconv.naming import auto_name
-from pydtconv.optimizers.arguments import DEFAULTS, Shared, as_learning_rate, check_names, check_values, is_rule
+from pydtconv.optimizers.arguments import (
+    DEFAULTS,
+    Shared,
+    as_learning_rate,
+    check_names,
+    check_numbers,
+    check_values,
+    is_rule,
+)
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.optimizers.slots import Slots
@@ -280,6 +288,7 @@ class Optimizer:
                 "set; construct the optimizer with a float, or assign another schedule"
             )
         elif isinstance(self._learning_rate, Scalar):
+            check_numbers(type(self).__name__, learning_rate=float(value))
             self._learning_rate.assign(value)
         else:
             self._learning_rate = as_learning_rate(type(self).__name__, float(value))

@@ -105,6 +105,12 @@ def _deserialize(config: Any) -> Any:
         return np.array(inner["value"], inner["dtype"])
     if name == "__tuple__":
         return tuple(_deserialize(item) for item in inner)
+    if name == "__tensor__":
+        return np.array(inner["value"], inner["dtype"])
+    if name == "__slice__":
+        return slice(*(_deserialize(inner[part]) for part in ("start", "stop", "step")))
+    if name == "__ellipsis__":
+        return Ellipsis
     if name in ("DTypePolicy", "FloatDTypePolicy"):
         return inner["name"]
     if name == "function":
