@@ -81,7 +81,7 @@ class Optimizer:
         self.gradient_accumulation_steps: int | None
         for name, value in values.items():
             setattr(self, name, value)
-        self._excluded: set[int] = set()
+        self._excluded: list[Variable] = []
         self._excluded_pattern: re.Pattern[str] | None = None
         self._steps = Scalar(0, "int64", "iteration")
         self._learning_rate = as_learning_rate(kind, learning_rate)
@@ -245,12 +245,12 @@ class Optimizer:
         self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
     ) -> None:
         """Variables that do not decay: by themselves, or by regular expressions that occur in their names."""
-        self._excluded = {id(variable) for variable in var_list or ()}
+        self._excluded = list(var_list or ())
         self._excluded_pattern = re.compile("|".join(sorted(set(var_names)))) if var_names else None
         self._slots.store = None
 
     def _decays(self, variable: Variable) -> bool:
-        if id(variable) in self._excluded:
+        if any(other is variable for other in self._excluded):
             return False
         return not (self._excluded_pattern and self._excluded_pattern.search(variable.name))
 
