@@ -18,6 +18,7 @@ CASES = [
     ([*TRAIN, "--epochs", "1.5"], "--epochs: expected an integer of 1 or more, got '1.5'"),
     ([*TRAIN, "--batch-size", "0"], "--batch-size: expected an integer of 1 or more, got '0'"),
     ([*TRAIN, "--memory-limit", "inf"], "--memory-limit: expected MiB, or a size such as 800MiB or 1GB, got 'inf'"),
+    (["tune", "--model", "mlp", "--batch-size", "0"], "--batch-size: expected an integer of 1 or more, got '0'"),
     (["demo", "--epochs", "0"], "--epochs: expected an integer of 1 or more, got '0'"),
     (["demo", "--seed", "-1"], "--seed: expected an integer from 0 to 4294967295, got '-1'"),
     (["plan", "--model", "mlp", "--memory-limit", "much"], "--memory-limit: expected MiB"),
