@@ -38,6 +38,7 @@ class BackupAndRestore(Callback):
     """
 
     runs_last = True
+    steers = True
 
     def __init__(
         self,
@@ -74,7 +75,11 @@ class BackupAndRestore(Callback):
         path, state = self._found()
         if state is None:
             return
-        self._restore(state)
+        try:
+            self._restore(state)
+        except ValueError as error:
+            kind = type(error) if isinstance(error, CheckpointError) else ValueError
+            raise kind(f"{path}: {error}") from error
         position = self.model.position
         say(self.params.get("verbose"), f"going on with {position}, from {path}")
 
@@ -120,6 +125,8 @@ class BackupAndRestore(Callback):
             self._write(False, None)
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        # an end that any process has asked for is one that the checkpoint tells of
+        self.model.stop_training = replica.current().any(bool(self.model.stop_training), "stop_training of all ranks")
         self._write(self.save_freq == "epoch", logs)
 
     def _write(self, due: bool, logs: Logs | None) -> None:

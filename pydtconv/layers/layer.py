@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydtconv import regularizers, tree
-from pydtconv.graph.graph import Graph, Tensor, current_graph
+from pydtconv.graph.ir.graph import Graph, Tensor, current_graph
 from pydtconv.layers import context
 from pydtconv.layers.eager import call_on_arrays
 from pydtconv.layers.input_spec import check_inputs
@@ -16,7 +16,7 @@ from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs
 from pydtconv.layers.turns import turn_of
 from pydtconv.layers.weights import Weights, default_dtype
 from pydtconv.ops.shape import Cast
-from pydtconv.saving.configurable import Configurable
+from pydtconv.serialization.configurable import Configurable
 
 
 class Layer(Weights, Configurable, Operation):
@@ -211,8 +211,36 @@ class Layer(Weights, Configurable, Operation):
         if config and not self.built:
             self.build(**config)
 
+    def _children(self, *more: str) -> Iterator[tuple[str, Any]]:
+        """(attribute, value) of all that may hold layers, in the order in which files name them; see object_paths.py.
+
+        more: attributes beside the object's own.
+        """
+        names = {*vars(self), *more} - _NO_CHILDREN
+        for name in sorted(names, key=lambda name: f"~{name}" if name.startswith("_") else name):
+            value = getattr(self, name)
+            if isinstance(value, (Layer, list, tuple, dict)):
+                yield name, value
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name}, built={self.built}>"
+
+
+#: attributes that are ours, and hold no layers that a file names
+_NO_CHILDREN = frozenset(
+    {
+        "_layers",
+        "_trainable_variables",
+        "_non_trainable_variables",
+        "_recorded",
+        "_inbound_nodes",
+        "_network",
+        "_input_layer",
+        "_build_shapes",
+        "_input_shape_arg",
+        "input_spec",
+    }
+)
 
 
 def _building(build: Callable[..., None]) -> Callable[..., None]:

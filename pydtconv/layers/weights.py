@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, constraints, initializers, regularizers
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context
 from pydtconv.layers.tracking import tracked
 from pydtconv.layers.turns import turn_of
@@ -93,6 +93,22 @@ class Weights:
         variable.constraint = constraints.get(constraint)
         (self._trainable_variables if trainable else self._non_trainable_variables).append(variable)
         return variable
+
+    def _keep_arguments(self, weight: str, initializer: Any, regularizer: Any, constraint: Any) -> None:
+        """Keeps a constructor's arguments of a weight as `<weight>_initializer`, `_regularizer` and `_constraint`."""
+        setattr(self, f"{weight}_initializer", initializers.get(initializer))
+        setattr(self, f"{weight}_regularizer", regularizers.get(regularizer))
+        setattr(self, f"{weight}_constraint", constraints.get(constraint))
+
+    def _add_kept(self, weight: str, shape: Sequence[int], name: str | None = None) -> Variable:
+        """A new variable, made with the arguments that `_keep_arguments` kept; called `weight` by default."""
+        return self.add_weight(
+            shape,
+            getattr(self, f"{weight}_initializer"),
+            regularizer=getattr(self, f"{weight}_regularizer"),
+            constraint=getattr(self, f"{weight}_constraint"),
+            name=name or weight,
+        )
 
     @property
     def trainable(self) -> bool:

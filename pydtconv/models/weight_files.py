@@ -15,10 +15,10 @@ import h5py
 import numpy as np
 
 from pydtconv import replica
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.object_paths import walk
 from pydtconv.layers.turns import turn_of
-from pydtconv.models.object_paths import walk
 from pydtconv.utils.whole_file import write_whole
 
 WEIGHTS_IN_ARCHIVE = "model.weights.h5"

@@ -1,7 +1,8 @@
 """`BatchTrainer`: one step of training, test or prediction on one batch, and the plan of such a step.
 
-A step is traced once for each shape of batch, planned, and run by an executor (see steps.py).  Its predictions then
-update the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays of the store.
+A step is traced once for each shape of batch, planned, and run by an executor (see step_functions.py).  Its
+predictions then update the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays
+of the store.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import replica, tree
+from pydtconv import tree
 from pydtconv.graph import Plan
 from pydtconv.metrics import Mean
-from pydtconv.trainers.arrays import ArrayData, Batch, to_arrays
+from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable, order_of_results
+from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, to_arrays
+from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.gathering import Gathering
-from pydtconv.trainers.steps import Results
-from pydtconv.trainers.streams import StreamData
+from pydtconv.trainers.step_functions import Results
 from pydtconv.utils.sizes import as_bytes
 
 
@@ -46,12 +48,12 @@ class BatchTrainer(Compilable):
         """Lets the optimizer take a step with the gradients in the store."""
         store = self._steps.memory.store
         if store is not None and store.variables:
-            replica.current().apply(self.optimizer, store)
+            strategy.current().apply(self.optimizer, store)
 
     def _run(self, kind: str, batch: Batch) -> Results:
         """One run of the plan for this kind ("train", "test", "predict") and shape of batch."""
         step = self._steps.step(kind, batch, self._targets, self._memory_limit)
-        with self._steps.running(), replica.current().running(self, kind, batch, step):
+        with self._steps.running(), strategy.current().running(self._training, kind, batch, step):
             if kind == "predict":
                 return step.run(tree.flatten(batch.x))
             targets = self._targets
@@ -60,11 +62,11 @@ class BatchTrainer(Compilable):
 
     def _predict_batch(self, batch: Batch) -> Any:
         """The outputs for the whole batch, whose share this process computes."""
-        return replica.current().gathered(self._run("predict", batch).predictions, batch)
+        return strategy.current().gathered(self._run("predict", batch).predictions, batch)
 
     def _note(self, batch: Batch, results: Results) -> dict[str, Any]:
         """Updates loss means and metrics with a batch; returns all results so far."""
-        return replica.current().note(self, batch, results)
+        return strategy.current().note(self._training, batch, results)
 
     def track_losses(self, loss: float | None, losses: Mapping[str, float], samples: int) -> None:
         """Updates the means of the loss and of the outputs' losses with those of a batch."""
@@ -94,7 +96,7 @@ class BatchTrainer(Compilable):
             if kind == "train":
                 self._check_trainable()
                 self.optimizer.build(self.trainable_variables, self._steps.memory.store)  # type: ignore[attr-defined]
-            replica.current().prepare(self, kind, data, single)
+            strategy.current().prepare(self._training, kind, data, single)
 
     def _check_trainable(self) -> None:
         if not self.trainable_variables:  # type: ignore[attr-defined]

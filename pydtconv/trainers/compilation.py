@@ -12,10 +12,12 @@ from pydtconv import optimizers as optimizers_module
 from pydtconv.graph import current_graph
 from pydtconv.layers.turns import Turn, turn_of
 from pydtconv.metrics import Mean, Metric
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
 from pydtconv.trainers.gathering import Gathering
-from pydtconv.trainers.steps import Steps
+from pydtconv.trainers.step_functions import StepCache
 from pydtconv.trainers.tracing import losses_of, portion_of
+from pydtconv.trainers.training import Training
 
 
 class Compilable:
@@ -52,14 +54,21 @@ class Compilable:
         return turn_of(self)
 
     @property
-    def _steps(self) -> Steps:
+    def _steps(self) -> StepCache:
         if "_all_steps" not in self.__dict__:
-            self._set("_all_steps", Steps(self))
+            self._set("_all_steps", StepCache(self))
         return self.__dict__["_all_steps"]
+
+    @property
+    def _training(self) -> Training:
+        """The model as others see it while it is trained."""
+        if "_as_training" not in self.__dict__:
+            self._set("_as_training", Training(self))
+        return self.__dict__["_as_training"]
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle gets: without plans, and without what belongs to a `fit` that is running."""
-        left_out = ("_all_steps", "_gathering", "_fitting", "_turn", "position", "history")
+        left_out = ("_all_steps", "_as_training", "_gathering", "_fitting", "_turn", "position", "history")
         with self._turn.taken():
             return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
@@ -129,14 +138,10 @@ class Compilable:
         """The arguments of compile, as plain data."""
         if not self.compiled:
             return {}
-        from pydtconv.saving import serialize_keras_object
-
         return {name: serialize_keras_object(value) for name, value in self.__dict__["_compile_config"].items()}
 
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
         """Compiles with the arguments that `get_compile_config` gave."""
-        from pydtconv.saving import deserialize_keras_object
-
         self.compile(**{name: deserialize_keras_object(value) for name, value in config.items()})
         if getattr(self, "built", False):
             self.optimizer.build(self.trainable_variables)  # type: ignore[attr-defined]

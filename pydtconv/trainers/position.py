@@ -72,7 +72,12 @@ class Position:
 
         Raises ValueError, before anything is changed, where the epoch going on was of other batches.
         """
+        epoch, finished, results = state["epoch"], state["finished"], state["results"]
+        if type(epoch) is not int or epoch < 0 or not (results is None or isinstance(results, dict)):
+            raise ValueError(
+                f"position: expected the number of an epoch and results by name, got {epoch!r}, {results!r}"
+            )
         self.batches.set_state(state["batches"])
         if self.validation is not None and state["validation"] is not None:
             self.validation.set_state(state["validation"])
-        self.epoch, self.finished, self.results = state["epoch"], state["finished"], state["results"]
+        self.epoch, self.finished, self.results = epoch, bool(finished), results

@@ -12,8 +12,8 @@ import numpy as np
 from pydtconv import config, ops, replica, tree
 from pydtconv.graph import Graph, Tensor
 from pydtconv.ops.base import Spec
-from pydtconv.trainers.arrays import Batch
 from pydtconv.trainers.compiled import Output, Targets
+from pydtconv.trainers.data_adapters.arrays import Batch
 
 
 class _Division(threading.local):

@@ -13,13 +13,14 @@ import numpy as np
 
 from pydtconv import callbacks as callbacks_module
 from pydtconv import replica
-from pydtconv.trainers.arrays import ArrayData, is_arrays, split_tail
+from pydtconv.trainers import strategy
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
+from pydtconv.trainers.data_adapters.arrays import ArrayData, is_arrays, split_tail
+from pydtconv.trainers.data_adapters.streams import make_data
 from pydtconv.trainers.epochs import Epochs, groups
 from pydtconv.trainers.gathering import Gathering
 from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
-from pydtconv.trainers.streams import make_data
 from pydtconv.utils.sizes import as_bytes
 
 
@@ -111,6 +112,15 @@ class Trainer(BatchTrainer):
             validation=validation is not None,
         )
         history = self.history
+        settings = {
+            "epochs": epochs,
+            "initial_epoch": initial_epoch,
+            "steps_per_epoch": steps_per_epoch,
+            "validation_freq": validation_freq,
+            "validation_steps": validation_steps,
+            "steps_per_execution": self.steps_per_execution,
+        }
+        strategy.current().begin(settings, listeners.callbacks)
         self._set("stop_training", False)
         self._set("position", Position(initial_epoch, epochs_of, validation, listeners.callbacks, Gathering(self)))
         try:
@@ -120,6 +130,9 @@ class Trainer(BatchTrainer):
                 with self._turn.taken():
                     self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
             listeners.on_train_end(logs)
+        except BaseException as error:
+            strategy.current().left(error)
+            raise
         finally:
             listeners.release()
             self._set("history", history)
@@ -145,11 +158,12 @@ class Trainer(BatchTrainer):
                 logs.update({f"val_{name}": value for name, value in results.items()})
             position.next_epoch()
             listeners.on_epoch_end(epoch, logs)
-            position.finished = self.stop_training or position.batches.ran_dry
+            position.finished = self._stops("stop_training", True) or position.batches.ran_dry
         return logs
 
     def _fit_epoch(self, batches: Epochs, listeners: Any, gathering: Gathering) -> dict[str, Any]:
         turn = self._turn
+        asked = _may_stop(listeners, "train")
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_train_batch_begin(first)
             logs: dict[str, Any] = {}
@@ -158,11 +172,17 @@ class Trainer(BatchTrainer):
                     gathering.resume()
                     logs = self._note(batch, self._train_batch(batch))
             listeners.on_train_batch_end(last, logs)
-            if self.stop_training:
+            if self._stops("stop_training", asked):
                 break
         with turn.taken():
             gathering.resume()
             return dict(self.get_metrics_result())
+
+    def _stops(self, name: str, asked: bool) -> bool:
+        """Whether the attribute asks to end; asked: in any of the processes that train together, in the same step."""
+        if asked:
+            self._set(name, replica.current().any(bool(getattr(self, name)), f"{name} of all ranks"))
+        return getattr(self, name)
 
     # --- evaluate, predict -----------------------------------------------------------------------------------------
     def evaluate(
@@ -194,6 +214,7 @@ class Trainer(BatchTrainer):
         turn, gathering = self._turn, Gathering(self)
         with turn.taken():
             gathering.begin()
+        asked = _may_stop(listeners, "test")
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_test_batch_begin(first)
             logs: dict[str, Any] = {}
@@ -202,7 +223,7 @@ class Trainer(BatchTrainer):
                     gathering.resume()
                     logs = self._note(batch, self._run("test", batch))
             listeners.on_test_batch_end(last, logs)
-            if self.stop_evaluating:
+            if self._stops("stop_evaluating", asked):
                 break
         with turn.taken():
             gathering.resume()
@@ -230,6 +251,7 @@ class Trainer(BatchTrainer):
         self._set("stop_predicting", False)
         listeners.on_predict_begin()
         turn = self._turn
+        asked = _may_stop(listeners, "predict")
         predictions = Predictions(data.samples if isinstance(data, ArrayData) and steps is None else None)
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_predict_batch_begin(first)
@@ -238,7 +260,7 @@ class Trainer(BatchTrainer):
                 with turn.taken():
                     outputs = predictions.add(self._predict_batch(batch), batch.total)
             listeners.on_predict_batch_end(last, {"outputs": outputs})
-            if self.stop_predicting:
+            if self._stops("stop_predicting", asked):
                 break
         listeners.on_predict_end()
         return predictions.result()
@@ -258,6 +280,12 @@ class Trainer(BatchTrainer):
     def overrides(self, name: str) -> bool:
         """Whether a subclass has a method of its own in place of Trainer's."""
         return getattr(type(self), name) is not getattr(Trainer, name)
+
+
+def _may_stop(listeners: Any, kind: str) -> bool:
+    """Whether callbacks of any process may ask for the end between two batches, by themselves."""
+    own = listeners.calls_others(f"on_{kind}_batch_begin", f"on_{kind}_batch_end")
+    return replica.current().any(own, "the callbacks of all ranks")
 
 
 def unpack(data: Any) -> tuple[Any, Any, Any]:
