@@ -76,7 +76,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"pydtconv.{name}")
     if name in _NAMES:
         return getattr(importlib.import_module(f"pydtconv.{_NAMES[name]}"), name)
-    raise AttributeError(f"module 'pydtconv' has no attribute {name!r}")
+    from pydtconv.utils.suggest import missing
+
+    raise AttributeError(missing("pydtconv", name, __dir__()))
 
 
 _public.set_lookup(__getattr__)

@@ -13,6 +13,7 @@ from pydtconv.config import (
 from pydtconv.layers.symbolic import is_keras_tensor
 from pydtconv.naming import get_uid
 from pydtconv.utils.session import clear_session
+from pydtconv.utils.suggest import refusal
 
 
 def backend() -> str:
@@ -38,3 +39,5 @@ __all__ = [
     "set_floatx",
     "set_image_data_format",
 ]
+
+__getattr__ = refusal(__name__, __all__)

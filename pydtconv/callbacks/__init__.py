@@ -10,6 +10,7 @@ from pydtconv.callbacks.learning_rate import LearningRateScheduler, ReduceLROnPl
 from pydtconv.callbacks.progbar import ProgbarLogger
 from pydtconv.callbacks.simple import LambdaCallback, TerminateOnNaN
 from pydtconv.callbacks.tensorboard import TensorBoard
+from pydtconv.utils.suggest import refusal
 
 __all__ = [
     "BackupAndRestore",
@@ -26,3 +27,5 @@ __all__ = [
     "TensorBoard",
     "TerminateOnNaN",
 ]
+
+__getattr__ = refusal(__name__, __all__)

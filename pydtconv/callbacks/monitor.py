@@ -8,6 +8,7 @@ from typing import Any
 
 from pydtconv import replica
 from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.utils.suggest import did_you_mean
 
 #: parts of names of results that are better the larger they are
 _LARGER = ("acc", "auc", "precision", "recall", "f1", "fbeta", "top_k", "iou", "r2", "cosine_similarity")
@@ -46,10 +47,18 @@ class Monitor(Callback):
         return value - self.min_delta > reference if self.larger else value + self.min_delta < reference
 
     def value(self, logs: Logs | None) -> float | None:
-        """The watched result, or None, with a warning, where it is missing."""
+        """The watched result, or None, with a warning, where there is none of validation.
+
+        Raises ValueError for a name that no result has.
+        """
         logs = logs or {}
         if self.monitor in logs:
             return float(logs[self.monitor])
+        if logs and self.monitor.removeprefix("val_") not in logs:
+            raise ValueError(
+                f"{type(self).__name__}: monitor: expected one of {', '.join(logs)}, got {self.monitor!r}"
+                f"{did_you_mean(self.monitor, logs)}"
+            )
         warnings.warn(
             f"{type(self).__name__}: the result {self.monitor!r} is not there; there are {', '.join(logs) or 'none'}",
             UserWarning,

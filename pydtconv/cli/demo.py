@@ -9,16 +9,16 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pydtconv.cli.parser import Parser
+from pydtconv.cli.parser import Parser, whole
 
 SUMMARY = "train a CNN on handwritten digits, without any download"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--epochs", type=int, default=20, help="passes over the training digits (default: 20)")
-    parser.add_argument("--batch-size", type=int, default=32, help="digits per step (default: 32)")
+    parser.add_argument("--epochs", type=whole(1), default=20, help="passes over the training digits (default: 20)")
+    parser.add_argument("--batch-size", type=whole(1), default=32, help="digits per step (default: 32)")
     parser.add_argument("--output", default="digits.png", help="picture of the learning curve (default: digits.png)")
-    parser.add_argument("--seed", type=int, default=1, help="equal seeds give equal runs (default: 1)")
+    parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=1, help="equal seeds give equal runs (default: 1)")
 
 
 def run(args: Any) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from pydtconv._version import __version__
-from pydtconv.utils.suggest import nearest
+from pydtconv.utils.suggest import missing
 
 #: public modules of keras that are pydtconv's of the same name, as far as they are there
 PUBLIC = (
@@ -45,31 +45,7 @@ PUBLIC = (
 )
 #: public modules inside of these, apart from those in their `__all__`
 NESTED = {"pydtconv.optimizers": ("schedules",)}
-#: what serves instead of a name that nothing here is called like
-INSTEAD = {
-    "ImageDataGenerator": "keras.layers.RandomFlip and RandomCrop in the model, or a keras.utils.PyDataset",
-    "preprocessing": "keras.utils and the layers Rescaling, RandomFlip, RandomCrop",
-    "GradientTape": "Model.fit or Model.train_on_batch: pydtconv differentiates a planned graph",
-    "data": "NumPy arrays, generators and keras.utils.PyDataset",
-    "load_model": "Model.load_weights on a model built anew",
-    "src": "the public names of keras (keras.src is private to Keras)",
-    "wrappers": "a NumPy loop around Model.fit",
-    "random": "numpy.random, keras.utils.set_random_seed, and the layers Dropout, RandomFlip, RandomCrop",
-    **dict.fromkeys(
-        ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "TimeDistributed", "Embedding", "MultiHeadAttention"),
-        "Conv1D, Conv2D or Dense over a window: there are no recurrent, attention or text layers",
-    ),
-}
 ROOTS = ("keras", "tf_keras", "tensorflow")
-
-
-def missing(module: str, name: str, names: Iterable[str]) -> str:
-    """What to say of a missing name: the name and the nearest things."""
-    text = f"pydtconv has no {module}.{name}"
-    near = nearest(name, names)
-    if name in INSTEAD:
-        return f"{text}; instead use {INSTEAD[name]}"
-    return f"{text}; the nearest it has: {', '.join(f'{module}.{other}' for other in near)}" if near else text
 
 
 class Alias(ModuleType):

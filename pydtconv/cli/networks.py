@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser
+from pydtconv.cli.parser import Parser, whole
 from pydtconv.utils.suggest import did_you_mean
 
 _MIB = 1 << 20
@@ -38,18 +38,18 @@ def limit_workspace(args: Any) -> None:
 
 
 def add_shape(parser: Parser) -> None:
-    parser.add_argument("--image-size", type=int, default=32, help="rows and columns of an image (default: 32)")
-    parser.add_argument("--channels", type=int, default=3, help="channels of an image (default: 3)")
-    parser.add_argument("--classes", type=int, default=10, help="number of classes (default: 10)")
+    parser.add_argument("--image-size", type=whole(1), default=32, help="rows and columns of an image (default: 32)")
+    parser.add_argument("--channels", type=whole(1), default=3, help="channels of an image (default: 3)")
+    parser.add_argument("--classes", type=whole(1), default=10, help="number of classes (default: 10)")
 
 
 def add_data(parser: Parser) -> None:
     parser.add_argument("--dataset", default="cifar10", help="a data set (default: cifar10); not with --data")
     parser.add_argument("--data", help="a folder of images with train/ and val/, each with one folder for a class")
-    parser.add_argument("--image-size", type=int, default=224, help="rows and columns for --data (default: 224)")
-    parser.add_argument("--classes", type=int, help="number of classes (default: that of the data)")
-    parser.add_argument("--batch-size", type=int, default=64, help="images in a step (default: 64)")
-    parser.add_argument("--samples", type=int, help="use only the first ones of a data set's parts")
+    parser.add_argument("--image-size", type=whole(1), default=224, help="rows and columns for --data (default: 224)")
+    parser.add_argument("--classes", type=whole(1), help="number of classes (default: that of the data)")
+    parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
+    parser.add_argument("--samples", type=whole(1), help="use only the first ones of a data set's parts")
     parser.add_argument("--skip-bad-files", action="store_true", help="name files of --data that are bad, and go on")
 
 
@@ -65,6 +65,9 @@ def build(args: Any, input_shape: Shape, classes: int) -> Any:
         config.set_conv_variant(args.variant.upper())
     try:
         return applications.build(args.model, input_shape=input_shape, classes=classes, weights=args.weights)
+    except MemoryError as error:
+        size = "x".join(map(str, input_shape))
+        raise CommandError(f"{args.model} for images of {size} and {classes} classes: {error}") from None
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None
 

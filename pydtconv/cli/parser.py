@@ -3,10 +3,54 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from pydtconv.utils.sizes import as_bytes
 from pydtconv.utils.suggest import did_you_mean
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """What reads an option's value: an integer from least to most."""
+
+    def read(text: str) -> int:
+        value = int(text) if text.strip().lstrip("+-").isascii() and text.strip().lstrip("+-").isdecimal() else None
+        if value is None or value < least or (most is not None and value > most):
+            span = f"of {least} or more" if most is None else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"expected an integer {span}, got {text!r}")
+        return value
+
+    return read
+
+
+def number(least: float, above: bool = False) -> Callable[[str], float]:
+    """What reads an option's value: a finite number of `least` or more, or above it."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value < least or (above and value == least):
+            span = f"above {least:g}" if above else f"of {least:g} or more"
+            raise argparse.ArgumentTypeError(f"expected a finite number {span}, got {text!r}")
+        return value
+
+    return read
+
+
+def mebibytes(text: str) -> float:
+    """What reads an option's value: MiB, or a text with a unit such as 1GB or 800MiB."""
+    try:
+        return number(0)(text)
+    except argparse.ArgumentTypeError:
+        pass
+    try:
+        return (as_bytes("", text) or 0) / (1 << 20)
+    except ValueError:
+        told = f"expected MiB, or a size such as 800MiB or 1GB, got {text!r}"
+        raise argparse.ArgumentTypeError(told) from None
 
 
 class Parser(argparse.ArgumentParser):

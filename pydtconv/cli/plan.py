@@ -9,7 +9,7 @@ from typing import Any
 
 from pydtconv.cli import networks
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser
+from pydtconv.cli.parser import Parser, mebibytes, whole
 
 SUMMARY = "show what a training step of a network runs, and its memory"
 
@@ -17,8 +17,8 @@ SUMMARY = "show what a training step of a network runs, and its memory"
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
     networks.add_shape(parser)
-    parser.add_argument("--batch-size", type=int, default=64, help="images in a step (default: 64)")
-    parser.add_argument("--memory-limit", type=float, help="MiB that a step may take")
+    parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
+    parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
     parser.add_argument("--picture", help="draw memory over the step into this file")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from typing import Any
 
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser
+from pydtconv.cli.parser import Parser, number
 
 
 def add_arguments(parser: Parser) -> None:
@@ -15,7 +16,9 @@ def add_arguments(parser: Parser) -> None:
     group.add_argument(
         "--no-distribution", action="store_true", help="let each process train by itself instead of all together"
     )
-    group.add_argument("--bucket-size", help="MiB of gradients that are reduced together (default: 4), or 'tune'")
+    group.add_argument(
+        "--bucket-size", type=_bucket, help="MiB of gradients that are reduced together (default: 4), or 'tune'"
+    )
     group.add_argument("--blocking", action="store_true", help="reduce gradients after backward, not during it")
     group.add_argument(
         "--no-shared-memory", action="store_true", help="send gradients by MPI even where all ranks are on one host"
@@ -24,6 +27,13 @@ def add_arguments(parser: Parser) -> None:
     group.add_argument(
         "--check-gradients", action="store_true", help="end where a gradient is not finite, and name parameter and rank"
     )
+
+
+def _bucket(text: str) -> float | str:
+    try:
+        return text if text == "tune" else number(0, above=True)(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"expected MiB above 0 or 'tune', got {text!r}") from None
 
 
 def start(args: Any) -> None:
@@ -53,11 +63,7 @@ def _options(args: Any) -> dict[str, Any]:
     options: dict[str, Any] = {"overlap": not args.blocking, "check_gradients": args.check_gradients, "wire": args.wire}
     options["shared_memory"] = not args.no_shared_memory
     if args.bucket_size is not None:
-        tune = args.bucket_size == "tune"
-        try:
-            options["bucket_size"] = args.bucket_size if tune else float(args.bucket_size)
-        except ValueError:
-            raise CommandError(f"--bucket-size: expected MiB or 'tune', got {args.bucket_size!r}") from None
+        options["bucket_size"] = args.bucket_size
     return options
 
 

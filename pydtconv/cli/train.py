@@ -17,7 +17,7 @@ from typing import Any
 
 from pydtconv.cli import checkpointing, networks, processes
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser
+from pydtconv.cli.parser import Parser, mebibytes, number, whole
 
 SUMMARY = "train a network of the zoo on a data set or a folder of images"
 OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adam", "adamw", "nadam")
@@ -26,18 +26,20 @@ OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adam", "adamw", "nadam")
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
     networks.add_data(parser)
-    parser.add_argument("--epochs", type=int, default=10, help="passes over the training data (default: 10)")
+    parser.add_argument("--epochs", type=whole(1), default=10, help="passes over the training data (default: 10)")
     parser.add_argument("--optimizer", choices=OPTIMIZERS, default="momentum", help="default: momentum (SGD, Nesterov)")
-    parser.add_argument("--learning-rate", type=float, help="at the start (default: 0.05, or 0.001 for adaptive ones)")
+    parser.add_argument(
+        "--learning-rate", type=number(0, above=True), help="at the start (default: 0.05, or 0.001 for adaptive ones)"
+    )
     parser.add_argument(
         "--base-batch-size",
         type=int,
         help="size that the learning rate is meant for: it is scaled by --batch-size over it",
     )
     parser.add_argument("--warmup-epochs", type=float, help="epochs in which the rate grows to the scaled one")
-    parser.add_argument("--weight-decay", type=float, default=5e-4, help="default: 5e-4")
+    parser.add_argument("--weight-decay", type=number(0), default=5e-4, help="default: 5e-4")
     parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
-    parser.add_argument("--memory-limit", type=float, help="MiB that a step may take")
+    parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
     networks.add_workspace_limit(parser)
     parser.add_argument(
         "--tune",
@@ -49,7 +51,7 @@ def add_arguments(parser: Parser) -> None:
     )
     checkpointing.add_arguments(parser)
     parser.add_argument("--profile", metavar="FILE", help="time some steps; write their time line (Chrome's JSON) here")
-    parser.add_argument("--seed", type=int, default=1, help="equal seeds give equal runs (default: 1)")
+    parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=1, help="equal seeds give equal runs (default: 1)")
     parser.add_argument("--output", help="name of the files that are written, without suffix (default: the model's)")
     processes.add_arguments(parser)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydtconv.cli import networks
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser
+from pydtconv.cli.parser import Parser, whole
 
 if TYPE_CHECKING:
     from pydtconv.conv.tuning import Task, Tuned
@@ -25,7 +25,7 @@ SUMMARY = "find the fastest convolution algorithms for a network on this machine
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
     networks.add_shape(parser)
-    parser.add_argument("--batch-size", type=int, default=64, help="images in a step (default: 64)")
+    parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
     parser.add_argument("--threads", type=int, help="threads to tune for (default: as everywhere)")
     parser.add_argument("--seconds", type=float, default=60.0, help="time for all of it (default: 60)")
     networks.add_workspace_limit(parser)

@@ -6,5 +6,8 @@ their digest.  A new data set is one file here: FILES, the alternatives of files
 """
 
 from pydtconv.datasets import cifar10, cifar100, digits, fashion_mnist, mnist
+from pydtconv.utils.suggest import refusal
 
 __all__ = ["cifar10", "cifar100", "digits", "fashion_mnist", "mnist"]
+
+__getattr__ = refusal(__name__, __all__)

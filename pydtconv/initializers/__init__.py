@@ -26,6 +26,7 @@ from pydtconv.initializers.initializer import Initializer
 from pydtconv.initializers.random import Orthogonal, RandomInitializer, RandomNormal, RandomUniform, TruncatedNormal
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.utils.suggest import refusal
 
 OrthogonalInitializer = Orthogonal
 IdentityInitializer = Identity
@@ -91,3 +92,6 @@ def serialize(initializer: Any) -> Any:
 
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     return _registry.deserialize(config, custom_objects)
+
+
+__getattr__ = refusal(__name__, __all__)

@@ -53,6 +53,7 @@ class RunState:
 
     seed: of all random operators of the model; step: executions so far, the same in forward and backward of one step;
     sample_offset: index in the global batch of this process's first sample (0 without distribution).
+    draws: of random operators that are active outside of training, so far.
     part_done: called with the name of a part by passes that consist of several, when the part is done (see `in_parts`).
     portions: by kind, the portion of the global batch that this process has (see ops.Portion; 1 where it is not told).
     synchronizer: makes statistics of this process's samples those of the global batch; None without distribution.
@@ -60,6 +61,7 @@ class RunState:
 
     seed: int = 0
     step: int = 0
+    draws: int = 0
     sample_offset: int = 0
     part_done: Callable[[str], None] | None = None
     portions: dict[str, float] = field(default_factory=dict)

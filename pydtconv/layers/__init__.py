@@ -50,6 +50,7 @@ from pydtconv.layers.reshaping import (
 )
 from pydtconv.serialization.objects import deserialize_keras_object as deserialize
 from pydtconv.serialization.objects import serialize_keras_object as serialize
+from pydtconv.utils.suggest import refusal
 
 __all__ = [
     "ELU",
@@ -118,3 +119,5 @@ __all__ = [
     "serialize",
     "subtract",
 ]
+
+__getattr__ = refusal(__name__, __all__)

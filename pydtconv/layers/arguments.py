@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from pydtconv import config, ops
 
 
 def integers(layer: str, name: str, value: Any, count: int, allow_zero: bool = False) -> Any:
     """value as `count` integers: one integer stands for all.  Raises ValueError otherwise."""
-    parts = (value,) * count if isinstance(value, int) and not isinstance(value, bool) else value
+    parts = (value,) * count if _is_integer(value) else value
     least = 0 if allow_zero else 1
     if (
-        not isinstance(parts, Sequence)
+        not isinstance(parts, (list, tuple, np.ndarray))
         or len(parts) != count
-        or not all(isinstance(part, int) and not isinstance(part, bool) and part >= least for part in parts)
+        or not all(_is_integer(part) and part >= least for part in parts)
     ):
         many = "an integer" if count == 1 else f"an integer or {count} integers"
         raise ValueError(f"{layer}: {name}: expected {many} of {least} or more, got {value!r}")
-    return tuple(parts)
+    return tuple(int(part) for part in parts)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def sides(layer: str, name: str, value: Any) -> tuple[tuple[int, int], tuple[int, int]]:
     """value as ((top, bottom), (left, right)): an integer, a pair of integers, or a pair of pairs."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if _is_integer(value):
         value = (value, value)
-    if not isinstance(value, (list, tuple)) or len(value) != 2:
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 2:
         raise ValueError(f"{layer}: {name}: expected an integer, 2 integers or 2 pairs of integers, got {value!r}")
     top_bottom, left_right = (integers(layer, name, side, 2, allow_zero=True) for side in value)
     return (top_bottom[0], top_bottom[1]), (left_right[0], left_right[1])

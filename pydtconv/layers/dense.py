@@ -48,7 +48,7 @@ class Dense(Layer):
         self.input_spec = InputSpec(min_ndim=2, axes={-1: ci})
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        y = ops.Dense()(inputs, self.kernel)
+        y = ops.Dense()(ops.cast(inputs, self.dtype), self.kernel)
         if self.bias is not None:
             y = ops.Bias()(y, self.bias)
         return self.activation(y)

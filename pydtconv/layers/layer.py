@@ -15,6 +15,7 @@ from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs, symbolic_leaves
 from pydtconv.layers.turns import turn_of
 from pydtconv.layers.weights import Weights, default_dtype
+from pydtconv.ops.shape import Cast
 from pydtconv.serialization.configurable import Configurable
 
 
@@ -100,6 +101,8 @@ class Layer(Weights, Configurable, Operation):
 
     def _traced_call(self, *args: Any, **kwargs: Any) -> Any:
         """Adds the layer's nodes to the graph that is being traced."""
+        if self.autocast:
+            args, kwargs = tree.map_structure(self._autocast, (args, kwargs))
         self._check_and_build(args, kwargs)
         graph = _graph_of((args, kwargs))
         training = kwargs.pop("training", None)
@@ -113,11 +116,22 @@ class Layer(Weights, Configurable, Operation):
             kwargs["training"] = bool(training)
         with context.calling(self.name, bool(training)), graph.scope(self.name):
             outputs = self.call(*args, **kwargs)
+            if outputs is None:
+                raise ValueError(
+                    f"layer {self.name!r}: {type(self).__name__}.call: expected it to return tensors, got None"
+                )
             self.built = True
             if self.activity_regularizer is not None:
                 for output in tree.flatten(outputs):
                     self.add_loss(self.activity_regularizer(output) / float(output.shape[0] if output.shape else 1))
         return outputs
+
+    def _autocast(self, leaf: Any) -> Any:
+        """Floating-point tensors in the layer's dtype, everything else as it is."""
+        floats = ("float32", "float64")
+        if not isinstance(leaf, Tensor) or leaf.dtype == self.dtype or not {leaf.dtype, self.dtype} <= {*floats}:
+            return leaf
+        return Cast(self.dtype)(leaf)
 
     def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next((v for v in kwargs.values() if _has_shape(v)), None)

@@ -87,6 +87,7 @@ class BatchNormalization(Layer):
             scale=self.gamma is not None,
             center=self.beta is not None,
             frozen=not (training and self.trainable),
+            always=True,
             synchronized=self.synchronized,
         )
         weights = [w for w in (self.gamma, self.beta, self.moving_mean, self.moving_variance) if w is not None]
@@ -112,6 +113,8 @@ class LayerNormalization(Layer):
         gamma_constraint: Any = None,
         **kwargs: Any,
     ) -> None:
+        if kwargs.pop("rms_scaling", False):  # files of Keras have it
+            raise ValueError("LayerNormalization: rms_scaling: expected False, got True, which is not supported")
         super().__init__(**kwargs)
         self.axis = axis if isinstance(axis, int) else list(axis)
         self.epsilon = float(epsilon)

@@ -145,7 +145,8 @@ class RandomFlip(RandomLayer):
         if not training:
             return inputs
         x = arguments.to_channels_last(inputs, self.data_format)
-        return arguments.from_channels_last(ops.RandomFlip(mode=self.mode, seed=self.own_seed)(x), self.data_format)
+        y = ops.RandomFlip(mode=self.mode, seed=self.own_seed, always=True)(x)
+        return arguments.from_channels_last(y, self.data_format)
 
 
 @builtin
@@ -171,7 +172,7 @@ class RandomCrop(RandomLayer):
         x = arguments.to_channels_last(inputs, self.data_format)
         if training:
             _check_window(self, x.shape)
-            y = ops.RandomCrop(height=self.height, width=self.width, seed=self.own_seed)(x)
+            y = ops.RandomCrop(height=self.height, width=self.width, seed=self.own_seed, always=True)(x)
         else:
             y = _middle(self, x)
         return arguments.from_channels_last(y, self.data_format)

@@ -54,7 +54,9 @@ class Dropout(RandomLayer):
     def call(self, inputs: Any, training: bool = False) -> Any:
         if not training or self.rate == 0:
             return inputs
-        return ops.Dropout(rate=self.rate, noise_shape=self._noise_shape(inputs.shape), seed=self.own_seed)(inputs)
+        return ops.Dropout(
+            rate=self.rate, noise_shape=self._noise_shape(inputs.shape), seed=self.own_seed, always=True
+        )(inputs)
 
 
 @builtin
@@ -97,7 +99,7 @@ class GaussianNoise(RandomLayer):
     def call(self, inputs: Any, training: bool = False) -> Any:
         if not training or self.stddev == 0:
             return inputs
-        return ops.GaussianNoise(stddev=self.stddev, seed=self.own_seed)(inputs)
+        return ops.GaussianNoise(stddev=self.stddev, seed=self.own_seed, always=True)(inputs)
 
 
 @builtin

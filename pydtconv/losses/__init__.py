@@ -46,6 +46,7 @@ from pydtconv.losses.regression import (
 )
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.utils.suggest import refusal
 
 _CLASSES: tuple[Any, ...] = (
     BinaryCrossentropy,
@@ -131,3 +132,6 @@ def serialize(loss: Any) -> Any:
 def deserialize(name: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """The loss of a config or a name.  Raises ValueError for an unknown one, with the near names."""
     return _registry.deserialize(name, custom_objects)
+
+
+__getattr__ = refusal(__name__, __all__)

@@ -154,6 +154,9 @@ class SparseCategoricalCrossentropy(LossFunctionWrapper):
             )
         ignored = self._fn_kwargs["ignore_class"]
         labels = y_true if ignored is None else y_true[y_true != ignored]
+        if labels.dtype.kind == "f" and not (labels == np.rint(labels)).all():
+            wrong = labels[labels != np.rint(labels)].flat[0]
+            raise ValueError(f"{self.name}: expected class numbers, got {wrong}")
         if classes is not None and labels.size and not (labels.min() >= 0 and labels.max() < classes):
             raise ValueError(
                 f"{self.name}: expected class numbers from 0 to {classes - 1}, got {labels.min()} to {labels.max()}"

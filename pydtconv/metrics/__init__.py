@@ -65,6 +65,7 @@ from pydtconv.metrics.metric import Metric
 from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, Sum
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.utils.suggest import refusal
 
 _CLASSES: tuple[Any, ...] = (
     AUC,
@@ -172,3 +173,6 @@ def serialize(metric: Any) -> Any:
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """The metric of a config or a name.  Raises ValueError for an unknown one, with the near names."""
     return _registry.deserialize(config, custom_objects)
+
+
+__getattr__ = refusal(__name__, __all__)

@@ -8,5 +8,8 @@ from pydtconv.models.cloning import clone_model, model_from_json
 from pydtconv.models.model import Functional, Model
 from pydtconv.models.model_files import load_model, save_model
 from pydtconv.models.sequential import Sequential
+from pydtconv.utils.suggest import refusal
 
 __all__ = ["Functional", "Model", "Sequential", "clone_model", "load_model", "model_from_json", "save_model"]
+
+__getattr__ = refusal(__name__, __all__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -80,7 +81,7 @@ def serialize_operation(operation: Operation) -> dict[str, Any]:
 def deserialize_operation(data: dict[str, Any]) -> Any:
     """The reverse of serialize_operation."""
     if str(data.get("module")).startswith("keras.src.ops"):
-        return _FunctionCall(data["class_name"])
+        return _FunctionCall(data["class_name"], data.get("config") or {})
     if data.get("module") != "pydtconv.ops":
         return deserialize_keras_object(
             {key: value for key, value in data.items() if key not in ("name", "inbound_nodes")}
@@ -93,21 +94,49 @@ def deserialize_operation(data: dict[str, Any]) -> Any:
     return OpCall(op_class(**{key: _as_tuples(deserialize_keras_object(value)) for key, value in config.items()}), name)
 
 
+#: functions whose operations Keras names otherwise
+_OTHER_NAMES = {"true_divide": "divide", "layer_norm": "layer_normalization"}
+
+
 class _FunctionCall:
-    """A call of one of `keras.ops`, as a file of Keras names it, by our function of that name."""
+    """A call of one of `keras.ops`, as a file of Keras names it, by our function of that name.
+
+    config: arguments of the operation, which go to the function beside the tensors of the call.
+    """
 
     _first_call = 0
 
-    def __init__(self, class_name: str) -> None:
-        self.name = to_snake_case(class_name)
-        self._function = getattr(ops, self.name, None)
-        self._inbound_nodes: list[_Result] = []
-        if self._function is None:
+    def __init__(self, class_name: str, config: Mapping[str, Any]) -> None:
+        name = to_snake_case(class_name)
+        self.name = _OTHER_NAMES.get(name, name)
+        function = getattr(ops, self.name, None)
+        if not inspect.isfunction(function):
             raise ValueError(f"the model uses keras.ops.{self.name}, which pydtconv.ops does not have")
+        self._function = function
+        self._arguments = self._known(config)
+        self._inbound_nodes: list[_Result] = []
+
+    def _known(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments in a config.  Raises ValueError for one that our function does not have."""
+        known = inspect.signature(self._function).parameters
+        arguments = {}
+        for key, value in config.items():
+            if key in known:
+                arguments[key] = _as_tuples(deserialize_keras_object(value))
+            elif value is not None and key not in ("name", "dtype"):  # all of Keras's operations have these two
+                raise ValueError(
+                    f"the model uses keras.ops.{self.name} with {key}={value!r}, which pydtconv.ops does not have"
+                )
+        return arguments
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        assert self._function is not None
-        self._inbound_nodes.append(_Result(tree.flatten(self._function(*args, **kwargs))))
+        try:
+            outputs = self._function(*_as_tuples(list(args)), **{**self._arguments, **kwargs})
+        except TypeError as error:
+            raise ValueError(
+                f"the model uses keras.ops.{self.name} in a way that is not known here: {error}"
+            ) from error
+        self._inbound_nodes.append(_Result(tree.flatten(outputs)))
 
 
 @dataclasses.dataclass

@@ -118,7 +118,7 @@ class Model(Trainer, Layer):
             x = ops.reshape(x, tuple(-1 if e is None else e for e in shape[:-1]))
         shape = tuple(x.shape)
         if len(shape) != len(to.shape) or any(
-            e is not None and f is not None and e != f for e, f in zip(to.shape, shape, strict=True)
+            e is not None and f is not None and e != f for e, f in zip(to.shape[1:], shape[1:], strict=True)
         ):
             raise ValueError(f"model {self.name!r}: input {to.name!r}: expected shape {to.shape}, got {shape}")
         return x

@@ -41,6 +41,7 @@ class BatchNorm(Op):
     the moments of x (2, 1, 1, c) (see ops/moments.py).
     In a training pass, unless `frozen`, mean and biased variance are those of x and the moving ones are updated:
     moving = moving * momentum + batch * (1 - momentum).  Otherwise the moving ones are used.
+    always: outside of training passes, too.
     synchronized: the statistics are those of the global batch, by the run's Synchronizer, where there is one.
 
     Passes over memory: training forward reads x twice (for statistics that are not given, to apply them) and writes y,
@@ -58,6 +59,7 @@ class BatchNorm(Op):
     frozen: bool = False
     synchronized: bool = False
     given: bool = False
+    always: bool = False
 
     inplace = (0,)
     inplace_backward = (0,)

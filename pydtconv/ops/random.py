@@ -1,4 +1,4 @@
-"""Random operators: dropout, noise, flips and crops.  They are active in training alone.
+"""Random operators: dropout, noise, flips and crops.  They are active in training, and elsewhere where `always`.
 
 The numbers come from a counter-based generator (cext/nn/random.c): they depend on the seed, the node, the step and the
 place in the global batch, so they are drawn anew in backward instead of being kept, and no number of threads changes
@@ -19,12 +19,13 @@ class Dropout(Op):
     """Each element is 0 with probability `rate`, else divided by 1 - rate (Srivastava et al., 2014).
 
     noise_shape: shape of the mask, with 1 where it is shared along an axis ((n, 1, 1, c) drops whole channels).
-    seed: of this operator alone; None takes the run's.
+    seed: of this operator alone; None takes the run's.  always: outside of training, too.
     """
 
     rate: float
     noise_shape: tuple[int | None, ...] | None = None
     seed: int | None = None
+    always: bool = False
 
     inplace: ClassVar[tuple[int, ...]] = (0,)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
@@ -58,6 +59,7 @@ class GaussianNoise(Op):
 
     stddev: float
     seed: int | None = None
+    always: bool = False
 
     inplace: ClassVar[tuple[int, ...]] = (0,)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
@@ -78,6 +80,7 @@ class RandomWindow(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     seed: int | None
+    always: bool
 
     def flips(self) -> int:
         """Bit 0: along the columns, bit 1: along the rows."""
@@ -103,6 +106,7 @@ class RandomFlip(RandomWindow):
 
     mode: str = "horizontal_and_vertical"
     seed: int | None = None
+    always: bool = False
 
     def __post_init__(self) -> None:
         if self.mode not in ("horizontal", "vertical", "horizontal_and_vertical"):
@@ -121,6 +125,7 @@ class RandomCrop(RandomWindow):
     height: int
     width: int
     seed: int | None = None
+    always: bool = False
 
     def __post_init__(self) -> None:
         if self.height < 1 or self.width < 1:

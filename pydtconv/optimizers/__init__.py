@@ -14,6 +14,7 @@ from pydtconv.optimizers.optimizer import Optimizer
 from pydtconv.optimizers.rmsprop import RMSprop
 from pydtconv.optimizers.sgd import SGD
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.utils.suggest import refusal
 
 __all__ = [
     "SGD",
@@ -67,3 +68,6 @@ def serialize(optimizer: Optimizer) -> Any:
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Optimizer:
     """The optimizer of a config.  Raises ValueError for an unknown class, with the near names."""
     return _registry.deserialize(config, custom_objects)
+
+
+__getattr__ = refusal(__name__, __all__)

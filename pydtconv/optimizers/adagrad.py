@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
-from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
 
@@ -29,6 +29,7 @@ class Adagrad(Optimizer):
         epsilon: float = 1e-7,
         **shared: Unpack[Shared],
     ) -> None:
+        check_numbers("Adagrad", initial_accumulator_value=initial_accumulator_value, epsilon=epsilon)
         super().__init__(learning_rate, **shared)
         self.initial_accumulator_value = initial_accumulator_value
         self.epsilon = epsilon
@@ -49,6 +50,7 @@ class Adadelta(Optimizer):
     def __init__(
         self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **shared: Unpack[Shared]
     ) -> None:
+        check_numbers("Adadelta", rho=rho, epsilon=epsilon)
         super().__init__(learning_rate, **shared)
         self.rho = rho
         self.epsilon = epsilon

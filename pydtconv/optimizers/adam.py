@@ -17,7 +17,7 @@ from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 from pydtconv.optimizers.scalar import Scalar
 
@@ -37,6 +37,7 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         **shared: Unpack[Shared],
     ) -> None:
+        check_numbers("Adam", beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
         super().__init__(learning_rate, **shared)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -92,6 +93,7 @@ class Nadam(Optimizer):
         epsilon: float = 1e-7,
         **shared: Unpack[Shared],
     ) -> None:
+        check_numbers("Nadam", beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
         super().__init__(learning_rate, **shared)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -134,6 +136,7 @@ class Adamax(Optimizer):
         epsilon: float = 1e-7,
         **shared: Unpack[Shared],
     ) -> None:
+        check_numbers("Adamax", beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
         super().__init__(learning_rate, **shared)
         self.beta_1 = beta_1
         self.beta_2 = beta_2

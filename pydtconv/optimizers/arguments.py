@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
@@ -41,6 +42,11 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+#: arguments from 0 to 1, and arguments of 0 or more
+SHARES = ("beta_1", "beta_2", "rho", "momentum", "ema_momentum")
+NOT_NEGATIVE = ("epsilon", "clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "initial_accumulator_value")
+
+
 def check_names(kind: str, given: Mapping[str, Any]) -> None:
     """Raises TypeError for an argument that no optimizer has, with the near names."""
     for name in given:
@@ -48,8 +54,23 @@ def check_names(kind: str, given: Mapping[str, Any]) -> None:
             raise TypeError(f"{kind}: unknown argument {name!r}.{near(name, DEFAULTS)}")
 
 
+def check_numbers(kind: str, **values: Any) -> None:
+    """Raises ValueError, naming the argument, for what is no finite number, or not in the range that the name has."""
+    for name, value in values.items():
+        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if not number or not math.isfinite(value):
+            raise ValueError(f"{kind}: {name}: expected a finite number, got {value!r}")
+        if name in SHARES and not 0 <= value <= 1:
+            raise ValueError(f"{kind}: expected {name} between 0 and 1, got {value!r}")
+        if name in NOT_NEGATIVE and value < 0:
+            raise ValueError(f"{kind}: {name}: expected a number of 0 or more, got {value!r}")
+
+
 def check_values(kind: str, values: Mapping[str, Any]) -> None:
     """Raises ValueError for values that cannot be, or do not go together."""
+    numbers = ("weight_decay", "clipnorm", "clipvalue", "global_clipnorm", "loss_scale_factor")
+    check_numbers(kind, **{name: values[name] for name in numbers if values[name] not in (None, False)})
+    check_numbers(kind, ema_momentum=values["ema_momentum"])
     clips = {name: values[name] for name in ("clipnorm", "clipvalue", "global_clipnorm") if values[name] is not None}
     if len(clips) > 1:
         raise ValueError(f"{kind}: expected at most one of clipnorm, clipvalue and global_clipnorm, got {clips}")
@@ -57,8 +78,6 @@ def check_values(kind: str, values: Mapping[str, Any]) -> None:
         value = values[name]
         if value is not None and (not isinstance(value, (int, np.integer)) or value < limit):
             raise ValueError(f"{kind}: expected {name} to be an integer of {limit} or more, got {value!r}")
-    if not 0 <= values["ema_momentum"] <= 1:
-        raise ValueError(f"{kind}: expected ema_momentum between 0 and 1, got {values['ema_momentum']!r}")
 
 
 def is_rule(learning_rate: Any) -> bool:
@@ -77,4 +96,5 @@ def as_learning_rate(kind: str, value: Any) -> Any:
         raise ValueError(
             f"{kind}: expected learning_rate to be a float, a LearningRateSchedule or a callable, got {value!r}"
         )
+    check_numbers(kind, learning_rate=value)
     return Scalar(value, "float64", "learning_rate")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
-from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
 
@@ -37,6 +37,15 @@ class Ftrl(Optimizer):
         beta: float = 0.0,
         **shared: Unpack[Shared],
     ) -> None:
+        check_numbers(
+            "Ftrl",
+            learning_rate_power=learning_rate_power,
+            initial_accumulator_value=initial_accumulator_value,
+            l1_regularization_strength=l1_regularization_strength,
+            l2_regularization_strength=l2_regularization_strength,
+            l2_shrinkage_regularization_strength=l2_shrinkage_regularization_strength,
+            beta=beta,
+        )
         super().__init__(learning_rate, **shared)
         if initial_accumulator_value < 0 or learning_rate_power > 0:
             raise ValueError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
-from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
 
@@ -21,6 +21,7 @@ class Lion(Optimizer):
     def __init__(
         self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **shared: Unpack[Shared]
     ) -> None:
+        check_numbers("Lion", beta_1=beta_1, beta_2=beta_2)
         if not 0 < beta_1 <= 1:
             raise ValueError(f"Lion: expected beta_1 above 0 and at most 1, got {beta_1!r}")
         super().__init__(learning_rate, **shared)

@@ -16,7 +16,15 @@ import numpy as np
 from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.naming import auto_name
-from pydtconv.optimizers.arguments import DEFAULTS, Shared, as_learning_rate, check_names, check_values, is_rule
+from pydtconv.optimizers.arguments import (
+    DEFAULTS,
+    Shared,
+    as_learning_rate,
+    check_names,
+    check_numbers,
+    check_values,
+    is_rule,
+)
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.optimizers.slots import Slots
@@ -75,7 +83,7 @@ class Optimizer:
         self.gradient_accumulation_steps: int | None
         for name, value in values.items():
             setattr(self, name, value)
-        self._excluded: set[int] = set()
+        self._excluded: list[Variable] = []
         self._excluded_pattern: re.Pattern[str] | None = None
         self._steps = Scalar(0, "int64", "iteration")
         self._learning_rate = as_learning_rate(kind, learning_rate)
@@ -239,12 +247,12 @@ class Optimizer:
         self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
     ) -> None:
         """Variables that do not decay: by themselves, or by regular expressions that occur in their names."""
-        self._excluded = {id(variable) for variable in var_list or ()}
+        self._excluded = list(var_list or ())
         self._excluded_pattern = re.compile("|".join(sorted(set(var_names)))) if var_names else None
         self._slots.store = None
 
     def _decays(self, variable: Variable) -> bool:
-        if id(variable) in self._excluded:
+        if any(other is variable for other in self._excluded):
             return False
         return not (self._excluded_pattern and self._excluded_pattern.search(variable.name))
 
@@ -282,6 +290,7 @@ class Optimizer:
                 "set; construct the optimizer with a float, or assign another schedule"
             )
         elif isinstance(self._learning_rate, Scalar):
+            check_numbers(type(self).__name__, learning_rate=float(value))
             self._learning_rate.assign(value)
         else:
             self._learning_rate = as_learning_rate(type(self).__name__, float(value))

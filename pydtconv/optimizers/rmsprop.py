@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
-from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
 
@@ -30,6 +30,7 @@ class RMSprop(Optimizer):
         centered: bool = False,
         **shared: Unpack[Shared],
     ) -> None:
+        check_numbers("RMSprop", rho=rho, momentum=momentum, epsilon=epsilon)
         super().__init__(learning_rate, **shared)
         self.rho = rho
         self.momentum = momentum

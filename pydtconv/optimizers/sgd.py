@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from pydtconv._ext import optimizers as kernels
-from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
 
@@ -23,6 +23,7 @@ class SGD(Optimizer):
     def __init__(
         self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **shared: Unpack[Shared]
     ) -> None:
+        check_numbers("SGD", momentum=momentum)
         if not 0 <= momentum <= 1:
             raise ValueError(f"SGD: expected momentum between 0 and 1, got {momentum!r}")
         super().__init__(learning_rate, **shared)

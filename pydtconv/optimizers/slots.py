@@ -24,6 +24,16 @@ class Slots:
         self.flat: dict[str, np.ndarray] = {}
         self._of: dict[int, dict[str, Variable]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle gets: arrays of each slot's own; they are bound to a store before the next step."""
+        slots = [(variable, self._of[id(variable)]) for variable in self.variables]
+        return {"owner": self.owner, "slots": slots}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__init__(state["owner"])  # type: ignore[misc]
+        self.variables = [variable for variable, _ in state["slots"]]
+        self._of = {id(variable): slots for variable, slots in state["slots"]}
+
     def __contains__(self, variable: Variable) -> bool:
         return id(variable) in self._of
 

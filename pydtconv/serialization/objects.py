@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import types
+import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -66,7 +67,12 @@ def _serialize_function(function: types.FunctionType) -> Any:
     if module == "pydtconv.activations":
         return function.__name__
     if function.__name__ == "<lambda>" or "<locals>" in function.__qualname__:
-        raise ValueError(f"cannot save the function {function.__qualname__}: expected one defined in a module by name")
+        warnings.warn(
+            f"the code of the function {function.__qualname__} is not saved, only its name: who loads the file passes "
+            f"custom_objects={{{function.__name__!r}: ...}}",
+            UserWarning,
+            stacklevel=2,
+        )
     return {
         "module": "builtins",
         "class_name": "function",
@@ -105,6 +111,12 @@ def _deserialize(config: Any) -> Any:
         return np.array(inner["value"], inner["dtype"])
     if name == "__tuple__":
         return tuple(_deserialize(item) for item in inner)
+    if name == "__tensor__":
+        return np.array(inner["value"], inner["dtype"])
+    if name == "__slice__":
+        return slice(*(_deserialize(inner[part]) for part in ("start", "stop", "step")))
+    if name == "__ellipsis__":
+        return Ellipsis
     if name in ("DTypePolicy", "FloatDTypePolicy"):
         return inner["name"]
     if name == "function":

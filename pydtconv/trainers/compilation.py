@@ -66,6 +66,16 @@ class Compilable:
             self._set("_as_training", Training(self))
         return self.__dict__["_as_training"]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle gets: without plans, and without what belongs to a `fit` that is running."""
+        left_out = ("_all_steps", "_as_training", "_gathering", "_fitting", "_turn", "position", "history")
+        with self._turn.taken():
+            return {name: value for name, value in self.__dict__.items() if name not in left_out}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set("_fitting", Turn())
+
     # --- compile ---------------------------------------------------------------------------------------------------
     def compile(
         self,

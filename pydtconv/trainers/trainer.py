@@ -21,6 +21,7 @@ from pydtconv.trainers.epochs import Epochs, groups
 from pydtconv.trainers.gathering import Gathering
 from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
+from pydtconv.utils.sizes import as_bytes
 
 
 def _one_fit_at_a_time(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,7 +70,7 @@ class Trainer(BatchTrainer):
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
         validation_freq: int | Sequence[int] = 1,
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> Any:
         """Trains the model; returns a History, whose `history` holds the results of each epoch by name.
 
@@ -80,12 +81,15 @@ class Trainer(BatchTrainer):
         validation_data: (x, y), (x, y, sample_weight) or an iterable of batches.  shuffle: True, "batch" or False.
         class_weight: class number -> weight.  initial_epoch: the number of the first epoch.  steps_per_epoch: batches
         in an epoch, where it is not all of them.  validation_freq: epochs between two validations, or their numbers.
-        memory_limit: bytes that a step may take, see `plan`.
+        memory_limit: bytes that a step may take, or a text such as "800MiB"; see `plan`.
 
         Raises ValueError, naming the argument, for data that does not fit, before anything is changed.
         """
         if not self.compiled:
             raise ValueError("call compile() before fit()")
+        memory_limit = as_bytes("memory_limit", memory_limit)
+        check_count("epochs", epochs)
+        check_count("initial_epoch", initial_epoch)
         should_validate(0, validation_freq)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split_tail(validation_split, x, y, sample_weight)
@@ -297,6 +301,12 @@ def validation_epochs(data: Any, batch_size: int | None, steps: int | None) -> E
     """The batches of validation data: of batch_size for arrays, of their own for an iterable."""
     x, y, sample_weight = unpack(data)
     return Epochs(make_data(x, y, sample_weight, batch_size if is_arrays(x) else None), steps)
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raises ValueError for what is no integer of 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise ValueError(f"{name}: expected an integer of 0 or more, got {value!r}")
 
 
 def should_validate(epoch: int, frequency: int | Sequence[int]) -> bool:

@@ -8,6 +8,7 @@ from pydtconv.utils.plotting import plot_learning_curve
 from pydtconv.utils.progress import Progbar
 from pydtconv.utils.random import set_random_seed
 from pydtconv.utils.session import clear_session
+from pydtconv.utils.suggest import refusal
 
 __all__ = [
     "Progbar",
@@ -22,3 +23,5 @@ __all__ = [
     "split_dataset",
     "to_categorical",
 ]
+
+__getattr__ = refusal(__name__, __all__)

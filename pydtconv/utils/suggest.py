@@ -1,9 +1,26 @@
-"""Near names for a wrong one, for errors that help."""
+"""Near names for a wrong one, and what serves instead of a missing one, for errors that help."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+#: what serves instead of a name that nothing here is called like
+INSTEAD = {
+    "ImageDataGenerator": "keras.layers.RandomFlip and RandomCrop in the model, or a keras.utils.PyDataset",
+    "preprocessing": "keras.utils and the layers Rescaling, RandomFlip, RandomCrop",
+    "GradientTape": "Model.fit or Model.train_on_batch: pydtconv differentiates a planned graph",
+    "data": "NumPy arrays, generators and keras.utils.PyDataset",
+    "load_model": "Model.load_weights on a model built anew",
+    "src": "the public names of keras (keras.src is private to Keras)",
+    "wrappers": "a NumPy loop around Model.fit",
+    "random": "numpy.random, keras.utils.set_random_seed, and the layers Dropout, RandomFlip, RandomCrop",
+    **dict.fromkeys(
+        ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "TimeDistributed", "Embedding", "MultiHeadAttention"),
+        "Conv1D, Conv2D or Dense over a window: there are no recurrent, attention or text layers",
+    ),
+}
 
 
 def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
@@ -25,3 +42,23 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     """ "; did you mean x or y?", or "" when nothing is like the name."""
     matches = nearest(name, names)
     return f"; did you mean {' or '.join(matches)}?" if matches else ""
+
+
+def missing(module: str, name: str, names: Iterable[str]) -> str:
+    """What to say of a missing name: the name and the nearest things."""
+    text = f"pydtconv has no {module}.{name}"
+    near = nearest(name, names)
+    if name in INSTEAD:
+        return f"{text}; instead use {INSTEAD[name]}"
+    return f"{text}; the nearest it has: {', '.join(f'{module}.{other}' for other in near)}" if near else text
+
+
+def refusal(module: str, names: Iterable[str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module of pydtconv: says what there is instead of a missing name."""
+
+    def __getattr__(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        raise AttributeError(missing(module.removeprefix("pydtconv."), name, names))
+
+    return __getattr__

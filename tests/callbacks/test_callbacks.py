@@ -109,8 +109,8 @@ def test_early_stopping_options(options, values, epochs):
 
 
 def test_early_stopping_without_its_result_warns():
-    with pytest.warns(UserWarning, match="val_accuracy"):
-        line().fit(X, Y, verbose=0, callbacks=[callbacks.EarlyStopping("val_accuracy")])
+    with pytest.warns(UserWarning, match="val_loss"):
+        line().fit(X, Y, verbose=0, callbacks=[callbacks.EarlyStopping("val_loss")])
 
 
 def test_learning_rates():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import layers
+from pydtconv import Model, layers
 from pydtconv.utils import set_random_seed
 
 X = np.random.default_rng(0).uniform(1, 2, (200, 6, 6, 4)).astype("float32")
@@ -61,3 +61,41 @@ def test_seeds_and_inference(make):
     np.testing.assert_array_equal(draw(), draw())
     assert (make()(X, training=True) != draw()).any()
     np.testing.assert_array_equal(make()(X, training=False), X)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.Dropout(0.5),
+        layers.SpatialDropout2D(0.5),
+        layers.GaussianNoise(1.0),
+        layers.RandomFlip("horizontal"),
+        layers.RandomCrop(3, 3),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+@pytest.mark.parametrize("style", ["subclassed", "functional"])
+def test_training_is_what_a_call_says_in_predict_too(layer, style):
+    class Always(Model):
+        def __init__(self):
+            super().__init__()
+            self.inner = layer
+
+        def call(self, inputs):
+            return self.inner(inputs, training=True)
+
+    inputs = layers.Input((6, 6, 4))
+    model = Always() if style == "subclassed" else Model(inputs, layer(inputs, training=True))
+    first, second = (model.predict(X, batch_size=200, verbose=0) for _ in range(2))
+    unchanged = X if first.shape == X.shape else X[:, 1:4, 1:4]
+    assert not np.array_equal(first, unchanged)
+    assert not np.array_equal(first, second)
+
+
+def test_batch_normalization_takes_the_batch_where_a_call_says_so():
+    inputs = layers.Input((6, 6, 4))
+    layer = layers.BatchNormalization()
+    model = Model(inputs, layer(inputs, training=True))
+    y = model.predict(X, batch_size=200, verbose=0)
+    np.testing.assert_allclose(y.mean((0, 1, 2)), 0, atol=1e-4)
+    np.testing.assert_allclose(layer.moving_mean.numpy(), 0.01 * X.mean((0, 1, 2)), rtol=1e-4)

@@ -55,7 +55,7 @@ class BatchNormKernel(Kernel[BatchNorm]):
             if y is not None:
                 norm.batchnorm_apply(*application)
 
-        return train if p.training and not self.op.frozen else infer
+        return train if (p.training or self.op.always) and not self.op.frozen else infer
 
     def recompute(self, p: Pass) -> Call:
         """y once more, from the statistics that forward has saved; the moving ones stay as they are."""

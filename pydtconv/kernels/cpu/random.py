@@ -32,7 +32,12 @@ def bind_random(function: Callable[..., None], p: Pass, seed: int | None, per_sa
         key = run.seed if seed is None else seed
         function(key & _MASK64, stream, run.step & _MASK32, run.sample_offset * per_sample, *arguments)
 
-    return call
+    def call_outside_of_training() -> None:
+        key = run.seed if seed is None else seed
+        run.draws += 1
+        function(key & _MASK64, stream, run.draws & _MASK32, run.sample_offset * per_sample, *arguments)
+
+    return call if p.training else call_outside_of_training
 
 
 def matrix(x: np.ndarray) -> np.ndarray:
@@ -49,7 +54,7 @@ class DropoutKernel(Kernel[Dropout]):
         return 0 if mask == inputs[0].shape or None in mask else Spec(mask, inputs[0].dtype).nbytes
 
     def _bind(self, p: Pass, x: np.ndarray, y: np.ndarray, accumulate: bool) -> Call:
-        if not p.training or x.size == 0 or self.op.rate == 0:
+        if not (p.training or self.op.always) or x.size == 0 or self.op.rate == 0:
             return bind_copy(x, y, accumulate=accumulate)
         draw = typed(elem.dropout, x.dtype)
         shape = self.op.mask_shape(x.shape)
@@ -91,7 +96,7 @@ class GaussianNoiseKernel(Kernel[GaussianNoise]):
 
     def forward(self, p: Pass) -> Call:
         x, y = p.x[0], p.y[0]
-        if not p.training or x.size == 0:
+        if not (p.training or self.op.always) or x.size == 0:
             return bind_copy(x, y)
         rows = (matrix(x), matrix(y))
         if rows[0].shape != rows[1].shape:
@@ -115,7 +120,7 @@ class RandomWindowKernel(Kernel[RandomWindow]):
 
     def forward(self, p: Pass) -> Call:
         x, y = p.x[0], p.y[0]
-        if not p.training or y.size == 0:
+        if not (p.training or self.op.always) or y.size == 0:
             return bind_copy(self._centre(x, y), y)
         return bind_random(
             typed(elem.random_window_forward, x.dtype),
@@ -133,7 +138,7 @@ class RandomWindowKernel(Kernel[RandomWindow]):
         dy, dx = p.dy[0], p.dx[0]
         if dx is None:
             return nothing
-        if not p.training or dy.size == 0:
+        if not (p.training or self.op.always) or dy.size == 0:
             clear = nothing if p.adds(0) else bind_fill(dx, 0)
             return sequence([clear, bind_copy(dy, self._centre(dx, dy), accumulate=p.adds(0))])
         return bind_random(

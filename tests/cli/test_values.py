@@ -1,0 +1,45 @@
+"""Values of options that cannot be: one line that names option, what was expected and what came, and status 2."""
+
+import pytest
+
+from pydtconv.cli import main
+
+TRAIN = ["train", "--model", "mlp", "--dataset", "digits"]
+CASES = [
+    ([*TRAIN, "--learning-rate", "nan"], "--learning-rate: expected a finite number above 0, got 'nan'"),
+    ([*TRAIN, "--learning-rate", "0"], "--learning-rate: expected a finite number above 0, got '0'"),
+    ([*TRAIN, "--weight-decay", "inf"], "--weight-decay: expected a finite number of 0 or more, got 'inf'"),
+    ([*TRAIN, "--bucket-size", "x"], "--bucket-size: expected MiB above 0 or 'tune', got 'x'"),
+    ([*TRAIN, "--bucket-size", "nan"], "--bucket-size: expected MiB above 0 or 'tune', got 'nan'"),
+    ([*TRAIN, "--samples", "0"], "--samples: expected an integer of 1 or more, got '0'"),
+    ([*TRAIN, "--samples", "²"], "--samples: expected an integer of 1 or more, got '²'"),
+    ([*TRAIN, "--seed", "-1"], "--seed: expected an integer from 0 to 4294967295, got '-1'"),
+    ([*TRAIN, "--epochs", "0"], "--epochs: expected an integer of 1 or more, got '0'"),
+    ([*TRAIN, "--epochs", "1.5"], "--epochs: expected an integer of 1 or more, got '1.5'"),
+    ([*TRAIN, "--batch-size", "0"], "--batch-size: expected an integer of 1 or more, got '0'"),
+    ([*TRAIN, "--memory-limit", "inf"], "--memory-limit: expected MiB, or a size such as 800MiB or 1GB, got 'inf'"),
+    (["tune", "--model", "mlp", "--batch-size", "0"], "--batch-size: expected an integer of 1 or more, got '0'"),
+    (["demo", "--epochs", "0"], "--epochs: expected an integer of 1 or more, got '0'"),
+    (["demo", "--seed", "-1"], "--seed: expected an integer from 0 to 4294967295, got '-1'"),
+    (["plan", "--model", "mlp", "--memory-limit", "much"], "--memory-limit: expected MiB"),
+    (["plan", "--model", "mlp", "--image-size", "0"], "--image-size: expected an integer of 1 or more"),
+    (["summary", "--model", "mlp", "--image-size", "100000"], "mlp for images of 100000x100000x3 and 10 classes: "),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), CASES, ids=lambda value: " ".join(value[-2:]) if value[1:] else value)
+def test_a_value_that_cannot_be(words, told, capsys):
+    try:
+        status = main(words)
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert "Traceback" not in error
+
+
+def test_memory_limits_have_units(capsys):
+    assert main(["plan", "--model", "mlp", "--image-size", "8", "--batch-size", "2", "--memory-limit", "1GB"]) == 0
+    assert main(["plan", "--model", "mlp", "--image-size", "8", "--batch-size", "2", "--memory-limit", "1kB"]) == 2
+    assert "got 1000 bytes" in capsys.readouterr().err
