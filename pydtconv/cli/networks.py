@@ -109,8 +109,6 @@ def _other_classes(root: str, train: list[str], test: list[str]) -> str:
     told = [f"{', '.join(map(repr, names[:5]))} only in {Path(root) / part}" for part, names in only.items() if names]
     sizes = f"{len(train)} and {len(test)}"
     return f"expected the same folders of classes in train/ and val/, got {sizes}: {'; '.join(told)}"
-        told
-    )
 
 
 def _arrays(args: Any) -> tuple[Any, Any, Shape, int]:
