@@ -63,7 +63,7 @@ class _Blocks:
 
     def take(self, count: int) -> bytes:
         """So many bytes, fewer where the file ends before."""
-        blocks = []
+        blocks: list[bytes] = []
         while count:
             try:
                 block = self.file.read(min(count, 1 << 20))

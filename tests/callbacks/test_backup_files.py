@@ -32,7 +32,7 @@ def test_another_model_or_optimizer_or_batch_size_is_refused(tmp_path):
 
 OTHER_STRUCTURES = {
     "no weights": lambda state: state.pop("weights"),
-    "weights of text": lambda state: state.update(weights={name: "text" for name in state["weights"]}),
+    "weights of text": lambda state: state.update(weights=dict.fromkeys(state["weights"], "text")),
     "a list of variables": lambda state: state["optimizer"].update(variables=[1, 2]),
     "no position": lambda state: state.update(position=[]),
     "epoch of text": lambda state: state["position"].update(epoch="first"),

@@ -2,7 +2,6 @@
 
 import json
 import os
-import tracemalloc
 import zipfile
 
 import h5py
@@ -12,6 +11,7 @@ import pytest
 import pydtconv
 from pydtconv import Input, Sequential, layers, saving
 from pydtconv.utils.reading import BadFileError
+from tests.traced import memory_below
 
 WHERE = "layers/dense/vars"
 
@@ -136,10 +136,8 @@ def test_the_shape_is_looked_at_before_compressed_data(path):
         group.create_dataset(name, (1 << 14, 1 << 12), "float32", compression="gzip", chunks=(1 << 10, 1 << 12))
 
     put(path, f"{WHERE}/0", zeros)
-    tracemalloc.start()
-    refused(path, r"kernel: expected shape \(6, 5\), found \(16384, 4096\)", ValueError)
-    assert tracemalloc.get_traced_memory()[1] < 1 << 23
-    tracemalloc.stop()
+    with memory_below(1 << 23):
+        refused(path, r"kernel: expected shape \(6, 5\), found \(16384, 4096\)", ValueError)
 
 
 def test_chunks_larger_than_the_data_are_refused(path):
@@ -199,10 +197,10 @@ CHANGES = {
         lambda c: layer_of(c)["config"].update(activation={"class_name": "__lambda__", "config": {"value": "4w"}}),
         "__lambda__",
     ),
-    "far too many units": (lambda c: layer_of(c)["config"].update(units=1 << 40), "kernel.*more than the file has"),
+    "far too many units": (lambda c: layer_of(c)["config"].update(units=1 << 40), "kernel.*more than"),
     "more units than weights": (
         lambda c: layer_of(c)["config"].update(units=1 << 26),
-        "kernel.*more than the file has",
+        "kernel.*more than",
     ),
 }
 
@@ -212,11 +210,8 @@ def test_a_config_that_is_not_one_names_the_file(change, message, tmp_path):
     path = tmp_path / "a.keras"
     network().save(path)
     rewritten(path, change)
-    tracemalloc.start()
-    with pytest.raises(BadFileError, match=message) as found:
+    with memory_below(1 << 27), pytest.raises(BadFileError, match=message) as found:
         saving.load_model(path)
-    assert tracemalloc.get_traced_memory()[1] < 1 << 27
-    tracemalloc.stop()
     assert str(path) in str(found.value)
 
 
@@ -250,19 +245,16 @@ def test_a_bomb_is_refused_before_it_is_unpacked(member, lie, tmp_path):
         zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open(member, "w") as file,
     ):
-        for _ in range(66):
+        for _ in range(100):
             file.write(b" " * (1 << 20))
     with zipfile.ZipFile(path, "a") as archive:
         for other in {"config.json", "model.weights.h5"} - {member}:
             archive.writestr(other, "{}")
     if lie:
-        data = path.read_bytes().replace((66 << 20).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+        data = path.read_bytes().replace((100 << 20).to_bytes(4, "little"), (10).to_bytes(4, "little"))
         path.write_bytes(data)
-    tracemalloc.start()
-    with pytest.raises(BadFileError, match=r"a\.keras"):
+    with memory_below(1 << 24), pytest.raises(BadFileError, match=r"a\.keras"):
         saving.load_model(path)
-    assert tracemalloc.get_traced_memory()[1] < 1 << 24
-    tracemalloc.stop()
 
 
 def test_text_named_as_a_model(tmp_path):
