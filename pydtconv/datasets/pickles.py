@@ -28,7 +28,7 @@ class _Dtype:
 
     def __setstate__(self, state: Any) -> None:
         order = state[1].decode() if isinstance(state[1], bytes) else state[1]
-        self.dtype = self.dtype.newbyteorder(order if order in ("<", ">") else "=")
+        self.dtype = self.dtype.newbyteorder(">" if order == ">" else "<" if order == "<" else "=")
 
 
 class _Array:

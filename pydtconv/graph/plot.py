@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydtconv.utils.plotting import save_figure
+
 if TYPE_CHECKING:
     from pydtconv.graph.plan import Plan
 
@@ -71,5 +73,4 @@ def plot_memory(plan: Plan, path: Path) -> Path:
     boxes.set_ylim(0, max(plan.arena_bytes / MIB, 1e-6))
     boxes.set_xlabel(f"step (backward starts at {plan.backward_start})")
     boxes.set_ylabel("place in the arena, MiB")
-    figure.savefig(path, dpi=130)
-    return path
+    return save_figure(figure, path, 130)
