@@ -1,5 +1,6 @@
 # make demo    trains a CNN on handwritten digits         make test    the whole test suite
 # make lint    style and types                            make format  puts files into the style that lint asks for
+# make fuzz    random and damaged inputs, SECONDS=60
 # make build   compiles after a change of C or Cython     make clean   removes what these made
 # Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
 
@@ -9,7 +10,7 @@ SOURCES := $(shell find cext pydtconv -name '*.c' -not -path 'pydtconv/*' -o -na
 C_FILES = $$(git ls-files '*.c' '*.h')
 CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 
-.PHONY: demo test lint format build clean
+.PHONY: demo test lint format build clean fuzz
 
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
@@ -17,6 +18,10 @@ demo: .venv/demo
 # threads that wait asleep do not slow down a machine that others use too
 test: .venv/test
 	@OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive} $(BIN)/python -m pytest $(ARGS)
+
+# random and damaged inputs; what fails is kept in build/fuzz, ARGS="files --seed 1 --runs 1" runs one seed again
+fuzz: .venv/test
+	@OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive} $(BIN)/python -m tests.fuzz $(ARGS) --seconds $${SECONDS:-60}
 
 lint: .venv/dev
 	$(BIN)/ruff check
