@@ -21,7 +21,7 @@ from benchmarks.processes import in_own_process
 def one(started: float, words: list[str]) -> None:
     """Runs `pydtconv train` in this process, which ends with the first step."""
     from pydtconv import cli
-    from pydtconv.graph.executor import Executor
+    from pydtconv.graph.runtime.executor import Executor
 
     run = Executor.run
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv._version import __version__
 from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
 from pydtconv.utils.whole_file import temporary_prefix
 
@@ -56,12 +57,10 @@ class Checkpoints:
         Where the disk is full these go before, as far as that makes room; the newest whole one stays in any case until
         the new one is whole.  Raises OSError where there is no room even so.
         """
-        import pydtconv
-
         newest = self.paths[:1]
         path = self.folder / f"checkpoint-{_number(newest[0]) + 1 if newest else 1:06d}.npz"
         now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        about = {"pydtconv": pydtconv.__version__, "written": now}
+        about = {"pydtconv": __version__, "written": now}
         while True:
             try:
                 write_checkpoint(path, state, about)

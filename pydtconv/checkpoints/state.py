@@ -11,7 +11,8 @@ import numpy as np
 
 from pydtconv import replica
 from pydtconv.checkpoints.files import CheckpointError
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.layers.object_paths import walk
 from pydtconv.metrics import Mean
 from pydtconv.utils import random
 
@@ -26,6 +27,8 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
     weights and other variables, the optimizer's slots, learning rate and iterations, the position in epoch and data
     with the data's order, states of random numbers, of metrics and of callbacks.
     """
+    if model.position.steps:
+        model.position.gathering.resume()
     run = model._steps.memory.state
     return {
         "position": model.position.get_state(finished),
@@ -104,6 +107,7 @@ def _put(model: Any, callbacks: Sequence[Any], state: Mapping[str, Any], positio
     run.seed, run.step = int(state["run"]["seed"]), int(state["run"]["step"])
     _restore_seeds(model, state["layer_seeds"])
     if state["metrics"] is not None:
+        model.position.gathering.resume()
         _restore_metrics(model, state["metrics"])
     here = replica.current()
     for name, callback in _named(callbacks):
@@ -127,8 +131,6 @@ def _structure() -> Iterator[None]:
 
 def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
     """(path of the layer, index, variable) of the model and all layers inside."""
-    from pydtconv.models.object_paths import walk
-
     for path, layer in walk(model):
         for i, variable in enumerate(layer._own_variables()):
             yield path or "model", i, variable
@@ -136,8 +138,6 @@ def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
 
 def _seeded(model: Any) -> Iterator[tuple[str, Any]]:
     """(path, layer) of the layers that have drawn a seed for themselves."""
-    from pydtconv.models.object_paths import walk
-
     for path, layer in walk(model):
         if getattr(layer, "own_seed", None) is not None and getattr(layer, "seed", 0) is None:
             yield path, layer

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.cli import CommandError
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 from pydtconv.utils.suggest import did_you_mean
 

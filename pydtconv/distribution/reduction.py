@@ -21,8 +21,8 @@ from pydtconv.distribution.communicator import Communicator, Request
 from pydtconv.distribution.progress import Progress
 from pydtconv.distribution.window import Window
 from pydtconv.distribution.wires import Wire
-from pydtconv.graph.steps import Step
-from pydtconv.graph.store import ParameterStore
+from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.graph.schedule.steps import Step
 
 
 @dataclass

@@ -1,17 +1,17 @@
 """From symbolic tensors to a plan that runs.
 
-graph: tensors and nodes.  rewrite: fusion.  layout, gradients, storage: where tensors lie.  schedule, backward,
-recompute: which steps run, in which order.  plan: the result, with its predicted memory.  executor: runs it.
-store: parameters, gradients and slots in flat arrays.
+ir: tensors and nodes.  passes: what is done to them, such as fusion and the choice of algorithms.  schedule: which
+steps run, in which order.  memory: where tensors and parameters lie.  plan: the result, with its predicted memory.
+runtime: runs it.
 """
 
-from pydtconv.graph.convolutions import passes_of
-from pydtconv.graph.executor import Executor, Hooks, Memory, run_once
-from pydtconv.graph.graph import Graph, Node, Tensor, current_graph
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, current_graph
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.graph.passes.algorithms import passes_of
 from pydtconv.graph.plan import MemoryLimitError, Plan, build_plan
-from pydtconv.graph.steps import Updates
-from pydtconv.graph.store import ParameterStore
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.runtime.executor import Executor, Hooks, Memory, run_once
+from pydtconv.graph.schedule.steps import Updates
 
 __all__ = [
     "Executor",

@@ -9,14 +9,15 @@ from typing import Any
 
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
-from pydtconv.graph.convolutions import choose_algorithms, left_open, passes_of
-from pydtconv.graph.graph import Graph, Node, Tensor
-from pydtconv.graph.limit import choices, seconds_of
-from pydtconv.graph.recompute import base_of
-from pydtconv.graph.rewrite import rewrite
-from pydtconv.graph.schedule import Scheduler
-from pydtconv.graph.steps import Step, Updates
-from pydtconv.graph.storage import Storage, View, place
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.kernels import find_kernels
+from pydtconv.graph.memory.storage import Storage, View, place
+from pydtconv.graph.passes.algorithms import choose_algorithms, left_open, passes_of
+from pydtconv.graph.passes.rewrite import rewrite
+from pydtconv.graph.schedule.memory_limit import choices, seconds_of
+from pydtconv.graph.schedule.rematerialization import base_of
+from pydtconv.graph.schedule.scheduler import Scheduler
+from pydtconv.graph.schedule.steps import Step, Updates
 
 MIB = 1 << 20
 #: bytes of gradients from which on they are applied one by one: below, a call for each costs more than it gains
@@ -170,7 +171,7 @@ class Plan:
 
         Raises ImportError when matplotlib is not installed (extra `plot`).
         """
-        from pydtconv.graph.plot import plot_memory
+        from pydtconv.graph.memory.plot import plot_memory
 
         return plot_memory(self, Path(path))
 
@@ -194,13 +195,14 @@ def build_plan(
     gradients while backward runs; that is planned where the flat array of gradients would be large.  tune: called
     where the variant leaves the choice of algorithms open, before it is final.
 
-    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
-    fits.
+    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MissingKernelError for an operator
+    that no kernel runs, MemoryLimitError when no plan fits.
     """
     variant = variant_of(variant).name
     if graph.loss is not None and graph.loss.shape != ():
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
     rewrite(graph)
+    find_kernels(graph)
     updates = updates if _gains_by_updates(graph) else None
     traced = {node: node.op for node in graph.nodes}
     options = _Options(graph, variant, slots, updates, choose_algorithms(graph, variant, smallest=False))

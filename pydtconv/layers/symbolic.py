@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.graph.graph import Graph
+from pydtconv.graph.ir.graph import Graph
 from pydtconv.naming import auto_name
 from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.operators import Operators
@@ -115,6 +115,9 @@ class Node:
 
 class Operation:
     """What can be called on symbolic tensors: layers, models, and single ops."""
+
+    #: where configs begin to count the calls; a functional model counts the call that made it
+    _first_call = 0
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.graph.graph import Tensor
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.graph import Tensor
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.naming import auto_name
 
 

@@ -14,9 +14,10 @@ import h5py
 import numpy as np
 
 from pydtconv import replica
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.layer import Layer
-from pydtconv.models.object_paths import walk
+from pydtconv.layers.object_paths import walk
+from pydtconv.layers.turns import turn_of
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.hdf5 import array_of, datasets_in, group_at
 from pydtconv.utils.reading import check_regular, parsing
@@ -60,7 +61,7 @@ def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) 
 
 def write_weights(model: Layer, file: Any) -> None:
     """Writes to a path or a file object."""
-    with h5py.File(file, "w") as h5:
+    with turn_of(model).taken(), h5py.File(file, "w") as h5:
         for path, layer in walk(model):
             group = h5.create_group(f"{path}/vars" if path else "vars")
             group.attrs["name"] = layer.name
@@ -89,6 +90,11 @@ def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False
     All is read and checked before anything is changed.  Values that are not finite are taken, as Keras does, for a run
     that diverged can be looked at; a warning says so.
     """
+    with turn_of(model).taken():
+        _read_weights(model, file, name, skip_mismatch)
+
+
+def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool) -> None:
     with parsing(name, "a whole file of weights"), h5py.File(file, "r") as h5:
         fitting: list[tuple[Variable, h5py.Dataset]] = []
         problems: list[str] = []
@@ -108,15 +114,15 @@ def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False
         more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
     if problems:
-        warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=3)
+        warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
     strange = [v.path for v, value in found if value.dtype.kind == "f" and not np.isfinite(value).all()]
     if strange:
         told = f"{name}: {len(strange)} variables hold values that are not finite: {', '.join(strange[:5])}"
-        warnings.warn(told, stacklevel=3)
+        warnings.warn(told, stacklevel=4)
     for variable, value in found:
         variable.assign(value)
     if isinstance(optimizer, str):
-        warnings.warn(f"{name}: the optimizer's state was skipped: {optimizer}", stacklevel=3)
+        warnings.warn(f"{name}: the optimizer's state was skipped: {optimizer}", stacklevel=4)
     elif optimizer:
         model.optimizer.load_own_variables(optimizer)  # type: ignore[attr-defined]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 
 
 class Scalar(Variable):

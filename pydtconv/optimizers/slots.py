@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
 
 
 class Slots:

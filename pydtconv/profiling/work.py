@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pydtconv.graph.steps import Step
-from pydtconv.graph.storage import View
+from pydtconv.graph.memory.storage import View
+from pydtconv.graph.schedule.steps import Step
 from pydtconv.ops.base import Cost
 
 _NOTHING = Cost(0, 0)

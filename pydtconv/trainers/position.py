@@ -6,22 +6,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.trainers.epochs import Epochs
+from pydtconv.trainers.gathering import Gathering
 
 
 class Position:
     """epoch: the running one, or the next one between two; finished: no epoch is to come, however many were wanted.
-    callbacks: all that fit calls.
+    callbacks: all that fit calls.  gathering: fit's part in the metrics.
 
     results: of the training steps of the running epoch once all are done, while its validation runs; else None.
     """
 
-    def __init__(self, epoch: int, batches: Epochs, validation: Epochs | None, callbacks: list[Any]) -> None:
+    def __init__(
+        self,
+        epoch: int,
+        batches: Epochs,
+        validation: Epochs | None,
+        callbacks: list[Any],
+        gathering: Gathering,
+    ) -> None:
         self.epoch = epoch
         self.callbacks = callbacks
         self.finished = False
         self.results: dict[str, Any] | None = None
         self.batches = batches
         self.validation = validation
+        self.gathering = gathering
         self._before_validation: dict[str, Any] | None = None
 
     def __str__(self) -> str:

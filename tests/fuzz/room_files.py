@@ -97,7 +97,7 @@ def _outcome(read: Callable[[Path], Any], path: Path, errors: tuple[type[Excepti
 
 
 def _listing() -> set[str]:
-    return {str(path) for path in [*_folder.rglob("*"), *Path.cwd().iterdir()]}
+    return {str(path) for path in _folder.rglob("*")}
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pydtconv import optimizers
-from pydtconv.graph.store import ParameterStore
-from pydtconv.graph.variable import Variable
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers.arguments import DEFAULTS
 from tests.real_keras import import_keras
 from tests.signatures import arguments

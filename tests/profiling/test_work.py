@@ -4,9 +4,10 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import layers
-from pydtconv.graph import backward, build_plan, plan
-from pydtconv.graph.rewrite import rewrite
-from pydtconv.graph.steps import Updates
+from pydtconv.graph import build_plan, plan
+from pydtconv.graph.passes.rewrite import rewrite
+from pydtconv.graph.schedule import backward
+from pydtconv.graph.schedule.steps import Updates
 from pydtconv.profiling import Profiler
 from pydtconv.profiling.work import bytes_of, cost_of
 from tests.graph.networks import NETWORKS

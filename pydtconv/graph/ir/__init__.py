@@ -1,0 +1,1 @@
+"""The intermediate representation: variables, symbolic tensors, and the nodes between them."""

@@ -1,0 +1,175 @@
+"""Symbolic tensors and the nodes between them: what a model is, before a plan says how it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.kernels.base import Kernel
+from pydtconv.kernels.registry import find
+from pydtconv.ops.base import Op, Spec, outputs_of
+from pydtconv.ops.operators import Operators
+
+
+class _Tracing(threading.local):
+    """The graphs that this thread is tracing, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+
+
+_tracing = _Tracing()
+
+
+def current_graph() -> Graph | None:
+    """The innermost graph that this thread is tracing, or None."""
+    graphs = _tracing.graphs
+    return graphs[-1] if graphs else None
+
+
+class Tensor(Operators):
+    """The output of a node, a graph's input, or a parameter as seen in a graph.
+
+    node is None for inputs, parameters and constants; variable is set for parameters, constant for constants.
+    """
+
+    def __init__(self, graph: Graph, spec: Spec, name: str, node: Node | None = None, index: int = 0) -> None:
+        self.graph = graph
+        self.spec = spec
+        self.name = name
+        self.node = node
+        self.index = index
+        self.variable: Variable | None = None
+        self.constant: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.spec.dtype
+
+    def apply_op(self, op: Op, inputs: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
+        return self.graph.add(op, inputs)
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.name} shape={self.shape} dtype={self.dtype}>"
+
+
+class Node:
+    """One application of an op.  scope says which layer it came from ("conv2d_1/..."); tables and traces show it.
+
+    device: where it runs; that of the graph, until a pass says otherwise.
+    """
+
+    def __init__(self, graph: Graph, op: Op, inputs: tuple[Tensor, ...], scope: str) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.scope = scope
+        self.device = graph.device
+        self._found: tuple[Op, str, str, Kernel[Any]] | None = None
+        specs = outputs_of(op, *(tensor.spec for tensor in inputs))
+        self.name = f"{scope or op.name}#{len(graph.nodes)}"
+        self.outputs = tuple(Tensor(graph, spec, f"{self.name}:{i}", self, i) for i, spec in enumerate(specs))
+
+    @property
+    def kernel(self) -> Kernel[Any]:
+        """What runs the op on the device.  Raises MissingKernelError where there is nothing."""
+        dtype = self.op.kernel_dtype(*(tensor.spec for tensor in self.inputs))
+        found = self._found
+        if found is None or found[0] is not self.op or found[1:3] != (self.device, dtype):
+            found = self._found = (self.op, self.device, dtype, find(self.op, self.device, dtype))
+        return found[3]
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} {self.op}>"
+
+
+class Graph:
+    """Nodes in the order in which they were traced, which is an order in which they can run.
+
+    training: whether layers were traced as in a training step.  device: where its nodes run.  outputs: named results;
+    loss: the scalar to differentiate, or None.
+    """
+
+    def __init__(self, training: bool = False, device: str = "cpu") -> None:
+        self.training = training
+        self.device = device
+        self.nodes: list[Node] = []
+        self.inputs: dict[str, Tensor] = {}
+        self.outputs: dict[str, Tensor] = {}
+        self.loss: Tensor | None = None
+        self.losses: list[Tensor] = []
+        self._parameters: dict[int, Tensor] = {}
+        self._scopes: list[str] = []
+
+    def __enter__(self) -> Graph:
+        _tracing.graphs.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _tracing.graphs.pop()
+
+    def input(self, name: str, spec: Spec) -> Tensor:
+        """A named input."""
+        tensor = Tensor(self, spec, name)
+        self.inputs[name] = tensor
+        return tensor
+
+    def parameter(self, variable: Variable) -> Tensor:
+        """The tensor that stands for a variable in this graph; the same one each time."""
+        key = id(variable)
+        if key not in self._parameters:
+            tensor = Tensor(self, variable.spec, variable.path)
+            tensor.variable = variable
+            self._parameters[key] = tensor
+        return self._parameters[key]
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """Tensors of the variables used, in order of first use."""
+        return list(self._parameters.values())
+
+    def constant(self, value: Any, dtype: str) -> Tensor:
+        array = np.ascontiguousarray(value, dtype=dtype)
+        tensor = Tensor(self, Spec(array.shape, dtype), "constant")
+        tensor.constant = array
+        return tensor
+
+    def add(self, op: Op, inputs: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
+        """Adds a node; returns its output, or a tuple where it has several."""
+        dtype = next((x.dtype for x in inputs if isinstance(x, (Tensor, Variable))), "float32")
+        tensors = tuple(self._as_tensor(value, dtype) for value in inputs)
+        node = Node(self, op, tensors, "/".join(self._scopes))
+        self.nodes.append(node)
+        return node.outputs[0] if len(node.outputs) == 1 else node.outputs
+
+    def _as_tensor(self, value: Any, dtype: str) -> Tensor:
+        if isinstance(value, Tensor):
+            if value.graph is not self:
+                raise ValueError(f"{value} belongs to another graph; a layer kept a tensor of an earlier call")
+            return value
+        if isinstance(value, Variable):
+            return self.parameter(value)
+        return self.constant(value, dtype)
+
+    def scope(self, name: str) -> _Scope:
+        """A context in which nodes are named after a layer."""
+        return _Scope(self, name)
+
+
+class _Scope:
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.name = name
+
+    def __enter__(self) -> None:
+        self.graph._scopes.append(self.name)
+
+    def __exit__(self, *error: object) -> None:
+        self.graph._scopes.pop()

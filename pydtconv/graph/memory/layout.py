@@ -1,0 +1,165 @@
+"""Where the forward tensors of a graph lie: which share a storage, and as which slice of it.
+
+Three ways of sharing, each a child -> parent link that `Layout.view` follows to the root:
+ - a view operator's output (reshape) is its input;
+ - the inputs of a concatenation along the channels are slices of its output, so that nothing is copied;
+ - an operator that can work in place takes over an input that nobody reads afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.storage import Storage, View
+
+#: read after the forward pass: retained for backward, or a result
+FOREVER = 1 << 30
+
+
+def joins_channels(node: Node) -> bool:
+    """Whether the node concatenates images along their channels: the plan does that by placing, not by its op."""
+    return node.op.concatenates and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
+
+
+def parts_of(node: Node, whole: View) -> list[View]:
+    """The parts of a concatenation's output (or of its gradient) that belong to its inputs."""
+    ld = whole.ld or whole.channels
+    parts, channel = [], whole.channel
+    for tensor in node.inputs:
+        parts.append(View(whole.home, tensor.spec, channel, ld))
+        channel += tensor.shape[-1] or 0
+    return parts
+
+
+class Layout:
+    """Homes of all forward tensors.
+
+    retained: tensors that backward reads.  virtual: tensors without a home, and what is read in their stead.
+    """
+
+    def __init__(self, graph: Graph, retained: Iterable[Tensor], virtual: Mapping[Tensor, Tensor]) -> None:
+        self.graph = graph
+        self.virtual = virtual
+        self.last_read: dict[Tensor, int] = {}
+        self.consumers: dict[Tensor, list[Node]] = {}
+        for index, node in enumerate(graph.nodes):
+            for tensor in node.inputs:
+                self.last_read[virtual.get(tensor, tensor)] = index
+                self.consumers.setdefault(tensor, []).append(node)
+        for tensor in [*retained, *graph.outputs.values(), *([graph.loss] if graph.loss else [])]:
+            self.last_read[tensor] = FOREVER
+        self.parent: dict[Tensor, tuple[Tensor, int | None]] = {}  # first channel where the child is a slice
+        self.roots: dict[Tensor, Storage] = {}
+        self.members: dict[Tensor, list[Tensor]] = {}
+        self.dense = self._tensors_that_must_be_dense()
+        self._share_views()
+        for node in graph.nodes:
+            if joins_channels(node):
+                self._share_concatenation(node)
+        for index, node in enumerate(graph.nodes):
+            self._share_inplace(index, node)
+
+    # -- links -----------------------------------------------------------------------------------------------------
+
+    def _root(self, tensor: Tensor) -> tuple[Tensor, int | None]:
+        """The tensor at the end of the links, and the first channel in it if this one is a slice of it."""
+        channel: int | None = None
+        while tensor in self.parent:
+            tensor, first = self.parent[tensor]
+            if first is not None:
+                channel = (channel or 0) + first
+        return tensor, channel
+
+    def _link(self, child: Tensor, parent: Tensor, channel: int | None = None) -> None:
+        self.parent[child] = (parent, channel)
+        root, _ = self._root(parent)
+        self.members.setdefault(root, [root]).extend(self.members.pop(child, [child]))
+
+    def _is_ours(self, tensor: Tensor) -> bool:
+        """Whether the tensor lies in the arena and was computed by a node (inputs and parameters must not change)."""
+        return tensor.node is not None
+
+    def _tensors_that_must_be_dense(self) -> set[Tensor]:
+        dense: set[Tensor] = set()
+        for node in self.graph.nodes:
+            if node.op.is_view or node.op.dense:
+                dense.update(node.inputs)
+                dense.update(node.outputs)
+            dense.update(node.inputs[i] for i in node.op.dense_inputs if i < len(node.inputs))
+        return dense
+
+    def _share_views(self) -> None:
+        for node in self.graph.nodes:
+            if node.op.is_view:
+                self._link(node.outputs[0], node.inputs[0])
+
+    def _share_concatenation(self, node: Node) -> None:
+        whole = node.outputs[0]
+        channel = 0
+        for tensor in node.inputs:
+            free = self._is_ours(tensor) and tensor not in self.parent and tensor not in self.dense
+            root, _ = self._root(whole)
+            if free and root is not tensor and len(tensor.shape) == 4:
+                self._link(tensor, whole, channel)
+            channel += tensor.shape[-1] or 0
+
+    def _share_inplace(self, index: int, node: Node) -> None:
+        single = len(node.outputs) - node.op.auxiliary == 1
+        if node.op.is_view or not single or node.outputs[0] in self.virtual:
+            return
+        out = node.outputs[0]
+        for i in node.op.inplace:
+            if i >= len(node.inputs):
+                continue
+            tensor = node.inputs[i]
+            root = self._root(tensor)
+            if tensor.spec != out.spec or not self._is_ours(root[0]) or root == self._root(out):
+                continue
+            if self._reads_twice(node, i) or not self._nobody_reads_after(index, tensor, out):
+                continue
+            dense = out in self.dense and self.view(tensor).is_slice
+            if out not in self.parent and out not in self.members and not dense:
+                self._link(out, tensor)
+            elif tensor not in self.parent and tensor not in self.members and tensor not in self.dense:
+                self._link(tensor, out)
+            else:
+                continue
+            return
+
+    def _reads_twice(self, node: Node, i: int) -> bool:
+        """Whether a node reads elements of input `i` through another input as well."""
+        mine = self.view(node.inputs[i])
+        others = [self.virtual.get(tensor, tensor) for j, tensor in enumerate(node.inputs) if j != i]
+        return any(self.view(tensor).overlaps(mine) for tensor in others)
+
+    def _nobody_reads_after(self, index: int, tensor: Tensor, out: Tensor) -> bool:
+        """Whether no tensor that shares an element with this one is read after node `index`, except by `out`."""
+        mine = self.view(tensor)
+        root, _ = self._root(tensor)
+        for other in self.members.get(root, [root]):
+            if other is not out and self.last_read.get(other, -1) > index and self.view(other).overlaps(mine):
+                return False
+        return True
+
+    def own_place(self, tensor: Tensor) -> View | None:
+        """The place of a tensor that is kept for backward alone, if no other tensor lies there."""
+        ends = {*self.graph.outputs.values(), self.graph.loss}
+        kept = self.last_read.get(tensor) == FOREVER and tensor not in ends
+        alone = tensor not in self.parent and tensor not in self.members and self._is_ours(tensor)
+        return self.view(tensor) if kept and alone else None
+
+    # -- result ----------------------------------------------------------------------------------------------------
+
+    def view(self, tensor: Tensor) -> View:
+        """The place of a tensor; parameters and constants are their own homes and those of their views."""
+        root, channel = self._root(tensor)
+        if root.variable is not None or root.constant is not None:
+            return View(root, tensor.spec)
+        if root not in self.roots:
+            kind = "activation" if root.node is not None else "input"
+            self.roots[root] = Storage(root.name, kind, root.spec.nbytes)
+        storage = self.roots[root]
+        if channel is None:
+            return View(storage, tensor.spec)
+        return View(storage, tensor.spec, channel, root.spec.shape[-1])

@@ -1,0 +1,86 @@
+"""Parameters, their gradients and the optimizer's slots: one flat array each.
+
+Variables lie in the order in which backward completes their gradients, so that what is ready is always a prefix: an
+optimizer step is one call over the arrays, a bucket of a reduction is a slice, a checkpoint is one write.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from pydtconv.graph.ir.variable import Variable
+
+_numbers = itertools.count(1)
+
+#: elements between the starts of two variables are a multiple of this, so that each one is aligned for vectors
+ALIGNMENT = 16
+
+
+class ParameterStore:
+    """Flat arrays over trainable variables; moves each variable's value into `parameters`.
+
+    variables: in order.  parameters, gradients: 1-D arrays of equal length; gaps between variables are zero.
+    `gradients` is made when it is first asked for: steps that apply each gradient at once (`Plan.applies_gradients`) do
+    without, and leave it as it is.
+    made: another number with each store that is made; where it has changed, variables may have moved to another array.
+    """
+
+    made: ClassVar[int] = 0
+
+    def __init__(self, variables: Sequence[Variable], dtype: str = "float32") -> None:
+        self.variables = list(variables)
+        self.dtype = dtype
+        self._slices: dict[int, slice] = {}
+        position = 0
+        for variable in self.variables:
+            if variable.dtype != dtype:
+                raise ValueError(f"variable {variable.path!r}: expected dtype {dtype}, got {variable.dtype}")
+            self._slices[id(variable)] = slice(position, position + variable.value.size)
+            position += -(-variable.value.size // ALIGNMENT) * ALIGNMENT
+        self.size = position
+        self.parameters = np.zeros(self.size, dtype)
+        self._gradients: np.ndarray | None = None
+        self.slots: dict[str, np.ndarray] = {}
+        for variable in self.variables:
+            view = self.parameters[self.slice_of(variable)].reshape(variable.shape)
+            view[...] = variable.value
+            variable.value = view
+        ParameterStore.made = next(_numbers)
+
+    def __contains__(self, variable: Variable) -> bool:
+        return id(variable) in self._slices
+
+    @property
+    def gradients(self) -> np.ndarray:
+        """The flat array of all gradients."""
+        if self._gradients is None:
+            self._gradients = np.zeros(self.size, self.dtype)
+        return self._gradients
+
+    @gradients.setter
+    def gradients(self, array: np.ndarray) -> None:
+        """Another array for them, 1-D, zeros; steps that write there must be bound anew (`Memory.generation`)."""
+        if array.shape != (self.size,) or array.dtype != self.dtype:
+            raise ValueError(f"gradients: expected {self.size} {self.dtype}, got {array.shape} {array.dtype}")
+        self._gradients = array
+
+    def slice_of(self, variable: Variable) -> slice:
+        """Where the variable lies in each flat array."""
+        try:
+            return self._slices[id(variable)]
+        except KeyError:
+            raise KeyError(f"variable {variable.path!r} gets no gradient and is not in the store") from None
+
+    def gradient_of(self, variable: Variable) -> np.ndarray:
+        """The gradient of a variable after a training run, in the variable's shape."""
+        return self.gradients[self.slice_of(variable)].reshape(variable.shape)
+
+    def slot(self, name: str) -> np.ndarray:
+        """The flat array of an optimizer's slot; zeros when it is first asked for."""
+        if name not in self.slots:
+            self.slots[name] = np.zeros(self.size, self.dtype)
+        return self.slots[name]

@@ -1,0 +1,1 @@
+"""Passes: each takes a graph and changes it, before anything is scheduled."""

@@ -1,0 +1,1 @@
+"""Runtime: steps bound to memory, and run."""

@@ -1,0 +1,1 @@
+"""Schedule: the steps of forward and backward, in their order, and what is recomputed."""

@@ -1,0 +1,97 @@
+"""What to recompute so that a step fits in a memory limit: choices of tensors, the cheapest first.
+
+The nodes are cut into segments where little passes from one to the next.  What passes is kept, all else that a segment
+computes is recomputed when backward comes to it (T. Chen et al., "Training Deep Nets with Sublinear Memory Cost",
+2016).  Shorter segments keep more and need less at a time; a choice may also leave the segments alone that gain the
+least bytes for the time that it takes to run them again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.memory.layout import joins_channels
+from pydtconv.graph.schedule.rematerialization import Replays, base_of, cheap_marks, replayable, sources_of
+
+#: floating-point operations and bytes per second of a core; only their ratio decides
+FLOPS, BYTES = 1e11, 2.5e10
+#: sizes of segments, as shares of all bytes kept; shares of the segments that are recomputed
+SEGMENTS = (0.5, 0.25, 0.125, 0.06, 0.03, 0.015)
+SHARES = (0.2, 0.4, 0.7, 1.0)
+
+
+def seconds_of(node: Node) -> float:
+    """Estimated time of computing a node's output again, on one core."""
+    moved = sum(tensor.spec.nbytes for tensor in (*sources_of(node), *node.outputs))
+    flops = 0.0
+    if not joins_channels(node):
+        flops = sum(cost.flops for cost in node.op.cost("forward", *(tensor.spec for tensor in node.inputs)).values())
+    return moved / BYTES + flops / FLOPS
+
+
+def choices(graph: Graph, readers: Mapping[Tensor, int]) -> Iterator[Collection[Tensor]]:
+    """Collections of tensors to recompute, by the estimated time that it takes; the first are the cheap ones.
+
+    readers: see `Replays`.
+    """
+    cheap = cheap_marks(graph, readers)
+    kept = {base_of(tensor) for tensor in readers}
+    found: dict[frozenset[Tensor], float] = {}
+    for size in SEGMENTS:
+        segments = _segments(graph, kept, size)
+        segments.sort(key=lambda segment: _seconds(segment) / max(sum(t.spec.nbytes for t in segment & kept), 1))
+        for share in SHARES:
+            some = segments[: math.ceil(share * len(segments))]
+            marks = cheap.union(*some) - _passing(graph, some)
+            needed = frozenset(Replays(graph, marks, readers).needed)
+            found[needed] = _seconds(needed)
+    yield cheap
+    yield from sorted(found, key=found.__getitem__)
+
+
+def _seconds(tensors: Collection[Tensor]) -> float:
+    return sum(seconds_of(tensor.node) for tensor in tensors if tensor.node is not None)
+
+
+def _segments(graph: Graph, kept: Collection[Tensor], size: float) -> list[set[Tensor]]:
+    """What each segment computes and can compute again; size: the bytes of it that are kept, as a share of all."""
+    passing, end = _passing_bytes(graph), len(graph.nodes)
+    sizes = [sum(tensor.spec.nbytes for tensor in node.outputs if tensor in kept) for node in graph.nodes]
+    before = list(itertools.accumulate(sizes, initial=0))
+    segments: list[set[Tensor]] = []
+    start = 0
+    while start < end:
+        stop = next((i for i in range(start + 1, end) if before[i] - before[start] > size * before[-1]), end)
+        if stop < end:
+            half = (before[stop] + before[start]) / 2
+            window = [i for i in range(start + 1, stop + 1) if before[i] >= half]
+            stop = min(window, key=lambda i: (passing[i], -i))
+        outputs = [node.outputs[0] for node in graph.nodes[start:stop]]
+        segments.append({tensor for tensor in outputs if replayable(graph, tensor)})
+        start = stop
+    return segments
+
+
+def _passing_bytes(graph: Graph) -> list[int]:
+    """For each position between nodes, the bytes that nodes before it compute and nodes behind it read."""
+    produced = {tensor: i for i, node in enumerate(graph.nodes) for tensor in node.outputs}
+    last = {tensor: i for i, node in enumerate(graph.nodes) for tensor in map(base_of, node.inputs)}
+    change = [0] * (len(graph.nodes) + 2)
+    for tensor, i in last.items():
+        if tensor in produced:
+            change[produced[tensor] + 1] += tensor.spec.nbytes
+            change[i + 1] -= tensor.spec.nbytes
+    return list(itertools.accumulate(change))
+
+
+def _passing(graph: Graph, segments: Sequence[Collection[Tensor]]) -> set[Tensor]:
+    """What a segment computes and a node of another one reads."""
+    home = {tensor: i for i, segment in enumerate(segments) for tensor in segment}
+    passing: set[Tensor] = set()
+    for node in graph.nodes:
+        own = home.get(node.outputs[0])
+        passing.update(tensor for tensor in map(base_of, node.inputs) if home.get(tensor, own) != own)
+    return passing

@@ -1,0 +1,104 @@
+"""Normalized images that never lie in memory."""
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import layers, ops
+from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
+from pydtconv.ops.base import Spec
+
+
+def pointwise(x, filters, strides=1):
+    kernel = np.random.default_rng(filters).normal(size=(1, 1, x.shape[-1], filters)) / 8
+    return ops.Conv(strides, algorithm="direct")(x, Variable(kernel, name=f"kernel_{x.shape[-1]}", dtype=x.dtype))
+
+
+def bottlenecks(x, training):
+    """As in a dense block: batch normalization, ReLU, 1x1, the same with 3x3, concatenation."""
+    for relu in (True, True, False):
+        new = layers.BatchNormalization(scale=relu)(x, training=training)
+        new = pointwise(layers.ReLU()(new) if relu else new, 24)
+        new = layers.ReLU()(layers.BatchNormalization(center=relu)(new, training=training))
+        new = layers.Conv2D(8, 3, padding="same")(new)
+        x = layers.Concatenate()([x, new])
+    return x
+
+
+def traced(make=bottlenecks, shape=(3, 9, 8, 16)) -> Graph:
+    keras.utils.set_random_seed(3)
+    graph = Graph(training=True)
+    with graph:
+        x = graph.input("x", Spec(shape, keras.config.floatx()))
+        y = make(layers.Conv2D(16, 3, padding="same")(x), True)
+        graph.outputs = {"y": y}
+        graph.loss = ops.Mean()(ops.Multiply()(y, y))
+    return graph
+
+
+def run(graph: Graph, virtual: bool, monkeypatch):
+    with monkeypatch.context() as patch:
+        if not virtual:
+            patch.setattr("pydtconv.graph.schedule.scheduler.find_virtual", lambda graph: {})
+        memory = Memory()
+        executor = Executor(build_plan(graph), memory)
+    x = np.random.default_rng(1).normal(size=graph.inputs["x"].shape)
+    for _ in range(2):
+        y = executor.run({"x": x})["y"].copy()
+    state = [t.variable.value.copy() for t in graph.parameters if not t.variable.trainable]
+    return executor.plan, y, memory.store.gradients.copy(), state
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_results_are_those_of_images_in_memory(dtype, monkeypatch):
+    keras.config.set_floatx(dtype)
+    plan, *found = run(traced(), True, monkeypatch)
+    plain, *want = run(traced(), False, monkeypatch)
+    through = [step for step in plan.steps if step.prologue is not None]
+    assert [step.direction for step in through] == ["forward"] * 3 + ["backward"] * 3
+    assert not any(step.prologue for step in plain.steps)
+    homeless = [step for step in plan.steps if type(step.node.op).__name__ == "BatchNorm" and step.y == (None,)]
+    assert len([step for step in homeless if step.direction == "forward"]) == 3
+    rtol = 2e-4 if dtype == "float32" else 1e-11
+    for a, b in zip([*found[:2], *found[2]], [*want[:2], *want[2]], strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max())
+
+
+def test_memory_is_saved(monkeypatch):
+    """One large normalized image after the other is not in memory while its convolution runs."""
+    shape = (16, 32, 32, 16)
+    virtual = run(traced(shape=shape), True, monkeypatch)[0]
+    plain = run(traced(shape=shape), False, monkeypatch)[0]
+    live = [plan.live_bytes()[: plan.backward_start] for plan in (virtual, plain)]
+    assert all(a <= b for a, b in zip(*live, strict=True))
+    assert sum(live[0]) < sum(live[1])
+
+
+def test_stay_in_memory_where_somebody_else_reads_them():
+    def shared(x, training):
+        y = layers.ReLU()(layers.BatchNormalization()(x, training=training))
+        return layers.Add()([pointwise(y, 16), y])
+
+    def strided(x, training):
+        return pointwise(layers.BatchNormalization()(x, training=training), 16, 2)
+
+    def other_activation(x, training):
+        return pointwise(layers.Activation("tanh")(layers.BatchNormalization()(x, training=training)), 16)
+
+    def frozen(x, training):
+        return pointwise(layers.BatchNormalization(trainable=False)(x, training=training), 16)
+
+    for make in (shared, strided, other_activation, frozen):
+        assert not any(step.prologue for step in build_plan(traced(make)).steps), make.__name__
+
+
+def test_the_image_itself_is_not_overwritten_before_its_last_reader(monkeypatch):
+    """Somebody works in place on what is read in the normalized image's stead."""
+
+    def tail(x, training):
+        y = pointwise(layers.BatchNormalization()(x, training=training), 16)
+        return layers.Add()([y, layers.Activation("tanh")(x)])
+
+    found, want = (run(traced(tail), virtual, monkeypatch) for virtual in (True, False))
+    np.testing.assert_allclose(found[1], want[1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[2], want[2], rtol=1e-3, atol=1e-5)

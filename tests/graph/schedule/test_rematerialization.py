@@ -1,0 +1,154 @@
+"""Recomputation: random graphs with random tensors recomputed, networks bit for bit, and what a plan says of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import layers, ops
+from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
+from pydtconv.graph.passes.rewrite import rewrite
+from pydtconv.ops.base import Spec
+from tests.graph.networks import NETWORKS
+from tests.graph.schedule.test_schedule import random_graph
+from tests.graph.test_networks import trace
+from tests.graph.toy import reference
+
+
+@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("size", [4, 12, 40])
+def test_random_graph_with_random_tensors_recomputed_equals_reference(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, size, training=True)
+    x = rng.normal(size=(2, 3, 2, 4))
+    values, gradients = reference(graph, {"x": x})
+    share = rng.choice([0.2, 0.5, 1.0])
+    marks = [node.outputs[0] for node in graph.nodes if rng.random() < share]
+    memory = Memory()
+    executor = Executor(build_plan(graph, recompute=marks), memory)
+    for _ in range(2):
+        results = executor.run({"x": x})
+        for name, tensor in graph.outputs.items():
+            np.testing.assert_allclose(results[name], values[tensor], rtol=1e-9, atol=1e-12)
+        for tensor in executor.plan.gradient_order:
+            found = memory.store.gradient_of(tensor.variable)
+            np.testing.assert_allclose(found, gradients[tensor], rtol=1e-9, atol=1e-9)
+
+
+def test_random_graphs_recompute_chains_and_concatenations() -> None:
+    """The graphs above hold what is to be tested: values recomputed from recomputed ones, and slices."""
+    chained = joined = over = 0
+    for seed in range(80):
+        graph = random_graph(np.random.default_rng(seed), 40, training=True)
+        plan = build_plan(graph, recompute=[node.outputs[0] for node in graph.nodes])
+        steps = [step for step in plan.steps if step.direction == "recompute"]
+        homes = {step.y[0].home for step in steps}
+        chained += any(view is not None and view.home in homes for step in steps for view in step.x)
+        joined += any(step.y[0].is_slice for step in steps)
+        over += any(view is not None and view.same_place(step.y[0]) for step in steps for view in step.x)
+    assert min(chained, joined, over) > 5
+
+
+def run(graph: Graph, recompute, inputs, steps: int = 2):
+    """Outputs, gradients and state after some steps of the graph."""
+    memory = Memory()
+    memory.state.seed = 7
+    executor = Executor(build_plan(graph, recompute=recompute), memory)
+    for _ in range(steps):
+        found = executor.run(inputs)
+    assert memory.store is not None
+    state = [t.variable.value.copy() for t in graph.parameters if t.variable is not None and not t.variable.trainable]
+    return {name: value.copy() for name, value in found.items()}, memory.store.gradients.copy(), state, executor.plan
+
+
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_network_has_the_bits_of_the_one_that_stores_everything(name: str) -> None:
+    rng = np.random.default_rng(1)
+    inputs = {"x": rng.normal(size=(8, 32, 32, 3)), "y_true": rng.integers(0, 10, 8)}
+
+    def results(which: str):
+        keras.utils.set_random_seed(3)
+        graph = trace(NETWORKS[name](32, 8), name, 32, 8)
+        rewrite(graph)
+        every = [node.outputs[0] for node in graph.nodes]
+        return run(graph, {"stored": (), "cheap": None, "every": every}[which], inputs)
+
+    stored, cheap, every = (results(which) for which in ("stored", "cheap", "every"))
+    for other in cheap, every:
+        for key, value in stored[0].items():
+            np.testing.assert_array_equal(other[0][key], value)
+        np.testing.assert_array_equal(other[1], stored[1])
+        for a, b in zip(other[2], stored[2], strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert not stored[3].recomputed
+    assert len(every[3].recomputed) > len(cheap[3].recomputed)
+    if name != "plain":
+        between = [result[3].live_bytes()[result[3].backward_start] for result in (cheap, stored)]
+        assert between[0] < 0.7 * between[1]
+
+
+def test_mask_of_a_recomputed_dropout_and_pooling_are_those_of_forward() -> None:
+    rng = np.random.default_rng(1)
+    inputs = {"x": rng.normal(size=(8, 16, 16, 3)), "y_true": rng.integers(0, 10, 8)}
+
+    def results(recompute):
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential([keras.Input((16, 16, 3)), layers.Conv2D(16, 3)])
+        model.add(layers.Dropout(0.4))
+        model.add(layers.MaxPooling2D(3, 1, padding="same"))
+        model.add(layers.Conv2D(8, 1, activation="elu"))
+        model.add(layers.SpatialDropout2D(0.3))
+        model.add(layers.GlobalAveragePooling2D())
+        model.add(layers.Dense(10))
+        graph = trace(model, "dense", 16, 8)
+        rewrite(graph)
+        return run(graph, recompute(graph), inputs)
+
+    stored = results(lambda graph: ())
+    every = results(lambda graph: [node.outputs[0] for node in graph.nodes])
+    names = {node.op.name for node in every[3].recomputed}
+    assert {"dropout", "maxpool"} <= names
+    np.testing.assert_array_equal(every[1], stored[1])
+    saved = [step.saved for step in every[3].steps if step.direction == "forward" and step.node.op.name == "maxpool"]
+    assert saved == [{}]  # the places of the maxima are found again
+
+
+def test_operators_that_may_not_run_twice_are_stored() -> None:
+    calls = []
+
+    def forward(x):
+        calls.append(1)
+        return np.tanh(x)
+
+    graph = Graph(training=True)
+    with graph:
+        x = graph.input("x", Spec((4, 3), "float64"))
+        w = Variable(np.ones((3, 3)), dtype="float64")
+        y = ops.NumpyOp(forward, lambda dy, x, y: dy * (1 - y * y))(ops.matmul(x, w))
+        graph.loss = graph.outputs["loss"] = ops.sum(y * y)
+    plan = build_plan(graph, recompute=[node.outputs[0] for node in graph.nodes])
+    assert "numpy" not in {node.op.name for node in plan.recomputed}
+    Executor(plan, Memory()).run({"x": np.ones((4, 3))})
+    assert len(calls) == 1
+
+
+def test_table_says_what_is_recomputed() -> None:
+    plan = build_plan(trace(NETWORKS["dense"](32, 8), "dense", 32, 8))
+    lines = [line for line in str(plan).splitlines() if line.endswith("recomputed")]
+    assert len(lines) == len(plan.recomputed) > 0
+    assert all("batchnorm" in line for line in lines)
+
+
+def test_rows_of_residual_blocks_are_broken() -> None:
+    """Blocks that depend on each other are not recomputed from the first one on: some are stored in between."""
+    inputs = keras.Input((32, 32, 3))
+    x = layers.Conv2D(16, 3, padding="same")(inputs)
+    for _ in range(12):
+        x = layers.Add()([x, layers.BatchNormalization()(layers.Conv2D(16, 3, padding="same")(x))])
+        x = layers.ReLU()(x)
+    model = keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+    plan = build_plan(trace(model, "residual", 32, 2))
+    adds = [node for node in plan.graph.nodes if node.op.name == "add"]
+    again = [node in plan.recomputed for node in adds]
+    assert 6 <= sum(again) < len(again)
