@@ -128,7 +128,7 @@ typedef union {
 
 /* sums over processes */
 #define dtconv_to_bfloat16(...) DTCONV_2(to_bfloat16, __VA_ARGS__)
-#define dtconv_from_bfloat16(...) DTCONV_3(from_bfloat16, __VA_ARGS__)
+#define dtconv_from_bfloat16(n, x, y) DTCONV_OF(y, from_bfloat16)(n, x, y)
 #define dtconv_sum_rows(...) DTCONV_3(sum_rows, __VA_ARGS__)
 
 /* convolution */
