@@ -48,7 +48,10 @@ def read_pickle(path: Path, label_key: str = "labels", classes: int = 256) -> Sp
     with open_regular(path) as file:
         data = file.read()
     with parsing(path, f"{path.name}: damaged or no file of CIFAR"):
-        entries = load_entries(data)
+        try:
+            entries = load_entries(data)
+        except MemoryError:  # bytes that it claims and does not have
+            raise BadFileError("expected no more bytes than the file has") from None
         x, y = entries[b"data"], np.asarray(entries[label_key.encode()])
         if not isinstance(x, np.ndarray) or x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != _IMAGE:
             raise BadFileError(f"data: expected uint8 (n, {_IMAGE}), got {getattr(x, 'dtype', '')} {np.shape(x)}")

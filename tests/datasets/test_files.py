@@ -298,6 +298,14 @@ def test_a_pickle_of_something_else_is_named(places, entries, message):
     assert str(folder / "data_batch_2") in str(error.value)
 
 
+def test_a_pickle_that_claims_bytes_that_it_has_not_is_named(places):
+    folder = places[0] / "cifar-10-batches-py"
+    write_cifar10(folder, python=True)
+    (folder / "data_batch_2").write_bytes(b"\x80\x05\x96" + struct.pack("<Q", 1 << 60) + b"data.")
+    with pytest.raises(BadFileError, match="data_batch_2: expected no more bytes than the file has"):
+        cifar10.load_data()
+
+
 @pytest.mark.parametrize("protocol", [2, 5])
 def test_pickles_of_each_protocol(places, protocol):
     folder = places[0] / "cifar-10-batches-py"
