@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
