@@ -6,6 +6,8 @@ A trial passes where the reader takes the file or raises the error of its kind t
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import sys
 import tempfile
 import warnings
@@ -33,6 +35,7 @@ def prepare() -> None:
     """Makes the whole files and reads each once, so that all that is imported later has been imported."""
     global _folder
     _folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
     for reader in READERS:
         place = _folder / reader.kind
         place.mkdir()
