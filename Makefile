@@ -2,6 +2,7 @@
 # make test-all  all tests, those marked slow too         make coverage  what make test covers, of Python and of C
 # make wheel   a wheel in dist/ that needs no compiler
 # make lint    style and types                            make format  puts files into the style that lint asks for
+# make fuzz    random and damaged inputs, SECONDS=60
 # make build   compiles after a change of C or Cython     make clean   removes what these made
 # make docs    builds the site in build/docs             make docs-serve   builds it and serves it here
 # make sanitize    the C library under sanitizers: memory, undefined behaviour (make memory), races (make races)
@@ -14,7 +15,7 @@ SOURCES := $(shell find cext pydtconv -name '*.c' -not -path 'pydtconv/*' -o -na
 C_FILES = $$(git ls-files '*.c' '*.h')
 CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 
-.PHONY: demo test test-all coverage wheel lint format build docs docs-serve sanitize memory races soak clean
+.PHONY: demo test test-all coverage wheel lint format build docs docs-serve sanitize memory races soak fuzz clean
 
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
@@ -39,6 +40,10 @@ wheel: .venv/wheel
 # training that is killed, interrupted, stopped and starved of disk at random moments, and must not notice
 soak: .venv/test
 	@$(BIN)/python -m tests.soak --minutes $$(echo "$${HOURS:-2}" | awk '{ print $$1 * 60 }')
+
+# random and damaged inputs; what fails is kept in build/fuzz, ARGS="files --seed 1 --runs 1" runs one seed again
+fuzz: .venv/test
+	@OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive} $(BIN)/python -m tests.fuzz $(ARGS) --seconds $${SECONDS:-60}
 
 lint: .venv/dev
 	$(BIN)/ruff check

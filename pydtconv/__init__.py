@@ -67,7 +67,7 @@ _NAMES = {
     "Optimizer": "optimizers",
     "Regularizer": "regularizers",
     "Sequential": "models.sequential",
-    "Variable": "graph.variable",
+    "Variable": "graph.ir.variable",
 }
 
 

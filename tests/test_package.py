@@ -34,6 +34,10 @@ def test_every_module_can_be_imported(name):
     importlib.import_module(name)
 
 
+def test_every_name_of_the_package_is_there():
+    assert [name for name in pydtconv._NAMES if not hasattr(pydtconv, name)] == []
+
+
 def test_importing_the_package_is_light():
     """`import pydtconv` loads neither matplotlib nor TensorBoard nor another framework."""
     heavy = ("matplotlib", "tensorboard", "torch", "tensorflow", "keras", "sklearn", "scipy", "pytest")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.utils.growing_file import GrowingFile
+from pydtconv.utils.whole_file import check_writable, training_goes_on
 
 
 class History(Callback):
@@ -33,7 +37,10 @@ class History(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes the results of each epoch as a row of a file; append goes on with a file that is there."""
+    """Writes the results of each epoch as a row of a file; append goes on with a file that is there.
+
+    Where the disk is full a warning says so, training goes on, and the rows are written as soon as there is room.
+    """
 
     main_only = True
 
@@ -44,9 +51,11 @@ class CSVLogger(Callback):
         self.append = append
         self._keys: list[str] | None = None
         self._header = True
-        self._file: Any = None
+        self._file: GrowingFile | None = None
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
+        if not (self.filename.is_file() and os.access(self.filename, os.W_OK)):
+            check_writable(self.filename)
         self._keys = None
         self._header = True
         if self.append and self.filename.exists() and self.filename.stat().st_size:
@@ -56,18 +65,19 @@ class CSVLogger(Callback):
                 self._header, self._keys = False, row[1:]
 
     def get_state(self) -> dict[str, Any]:
-        return {"keys": self._keys, "header": self._header, "size": None if self._file is None else self._file.tell()}
+        file = self._file
+        rows = {"size": None, "pending": ""} if file is None else {"size": file.size, "pending": file.pending.decode()}
+        return {"keys": self._keys, "header": self._header, **rows}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Goes on behind the rows that were there; those of epochs that are trained again are taken away."""
         size = state["size"]
-        if size is None or not self.filename.exists() or self.filename.stat().st_size < size:
+        if size is None or (size and (not self.filename.exists() or self.filename.stat().st_size < size)):
             return
         self._close()
         self._keys, self._header = state["keys"], state["header"]
-        self._file = self.filename.open("r+", newline="")
-        self._file.seek(size)
-        self._file.truncate()
+        self._file = GrowingFile(self.filename, size)
+        self._file.pending = state.get("pending", "").encode()
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         logs = logs or {}
@@ -77,13 +87,16 @@ class CSVLogger(Callback):
             if self.params.get("validation") and not any(key.startswith("val_") for key in self._keys):
                 self._keys += [f"val_{key}" for key in self._keys]
         if self._file is None:
-            self._file = self.filename.open("a" if self.append else "w", newline="")
-        writer = csv.writer(self._file, delimiter=self.separator, lineterminator="\n")
+            there = self.append and self.filename.exists()
+            self._file = GrowingFile(self.filename, self.filename.stat().st_size if there else 0)
+        rows = io.StringIO()
+        writer = csv.writer(rows, delimiter=self.separator, lineterminator="\n")
         if self._header:
             writer.writerow(["epoch", *self._keys])
             self._header = False
         writer.writerow([epoch, *(_cell(logs.get(key, "NA")) for key in self._keys)])
-        self._file.flush()
+        with training_goes_on(f"CSVLogger, epoch {epoch + 1}", whatever=True):
+            self._file.add(rows.getvalue().encode())
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         self._close()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.utils.growing_file import GrowingFile
+from pydtconv.utils.whole_file import check_writable, training_goes_on
 
 
 class TensorBoard(Callback):
@@ -17,6 +22,7 @@ class TensorBoard(Callback):
 
     histogram_freq: epochs between histograms of the weights, 0 for none.  update_freq: "epoch", "batch", or a number of
     batches, for the results of training.  write_steps_per_second: also the speed of each epoch.
+    Where the disk is full a warning says so, training goes on, and events are written as soon as there is room.
     write_graph, write_images, profile_batch, embeddings_freq and embeddings_metadata of Keras's are not there: only
     their values for "nothing" are accepted (write_graph also True, its default, which writes no graph).
     """
@@ -49,19 +55,20 @@ class TensorBoard(Callback):
                 raise ValueError(f"TensorBoard: {name} is not supported: expected it to be left out, got {value!r}")
         if update_freq not in ("epoch", "batch") and not (isinstance(update_freq, int) and update_freq >= 1):
             raise ValueError(f"TensorBoard: expected update_freq 'epoch', 'batch' or a number, got {update_freq!r}")
-        self._writer_class = _writer_class()
+        _check_package()
         self.log_dir = Path(log_dir)
         self.histogram_freq = histogram_freq
         self.write_graph = write_graph
         self.write_steps_per_second = write_steps_per_second
         self.update_freq = 1 if update_freq == "batch" else update_freq
-        self._writers: dict[str, Any] = {}
+        self._writers: dict[str, _Events] = {}
         self._step = 0
         self._test_step = 0
         self._fitting = False
         self._epoch_start: tuple[float, int] = (0.0, 0)
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
+        check_writable(self.log_dir / "train" / "events")
         self._step = 0
         self._fitting = True
 
@@ -103,9 +110,9 @@ class TensorBoard(Callback):
         self._fitting = False
         self._close()
 
-    def _writer(self, name: str) -> Any:
+    def _writer(self, name: str) -> _Events:
         if name not in self._writers:
-            self._writers[name] = self._writer_class(str(self.log_dir / name))
+            self._writers[name] = _Events(self.log_dir / name)
         return self._writers[name]
 
     def _scalars(self, name: str, values: dict[str, Any], step: int) -> None:
@@ -136,7 +143,8 @@ class TensorBoard(Callback):
     def _add(self, name: str, summary: Any, step: int) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
 
-        self._writer(name).add_event(Event(wall_time=time.time(), step=step, summary=summary))
+        with training_goes_on(f"TensorBoard, step {step}", whatever=True):
+            self._writer(name).add(Event(wall_time=time.time(), step=step, summary=summary))
 
     def _close(self) -> None:
         for writer in self._writers.values():
@@ -144,9 +152,36 @@ class TensorBoard(Callback):
         self._writers = {}
 
 
-def _writer_class() -> Any:
+class _Events:
+    """A file of events: a record for each, with its checksums."""
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        _Events.count += 1
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{_Events.count}"
+        self._file = GrowingFile(folder / name)
+        self._file.pending = _record(Event(wall_time=time.time(), file_version="brain.Event:2"))
+
+    count = 0
+
+    def add(self, event: Any) -> None:
+        self._file.add(_record(event))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _record(event: Any) -> bytes:
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    buffer = io.BytesIO()
+    RecordWriter(buffer).write(event.SerializeToString())
+    return buffer.getvalue()
+
+
+def _check_package() -> None:
     try:
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        import tensorboard.summary.writer.record_writer  # noqa: F401
     except ImportError as error:
         raise ImportError("TensorBoard needs the package tensorboard: pip install 'pydtconv[tensorboard]'") from error
-    return EventFileWriter

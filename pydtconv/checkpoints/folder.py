@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import re
+import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pydtconv._version import __version__
 from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
@@ -48,15 +52,35 @@ class Checkpoints:
             path.unlink(missing_ok=True)
 
     def write(self, state: Mapping[str, Any]) -> Path:
-        """Writes one more and takes away those that are too many.  Raises OSError, changing nothing, on a full disk."""
+        """Writes one more and takes away those that are too many, the oldest ones.
+
+        Where the disk is full these go before, as far as that makes room; the newest whole one stays in any case until
+        the new one is whole.  Raises OSError where there is no room even so.
+        """
         newest = self.paths[:1]
         path = self.folder / f"checkpoint-{_number(newest[0]) + 1 if newest else 1:06d}.npz"
         now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        write_checkpoint(path, state, {"pydtconv": __version__, "written": now})
+        about = {"pydtconv": __version__, "written": now}
+        while True:
+            try:
+                write_checkpoint(path, state, about)
+                break
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not self._make_room(_bytes_of(state)):
+                    raise
         whole = [other for other in self.paths if other not in self._refused]
         for old in whole[self.keep :]:
             old.unlink(missing_ok=True)
         return path
+
+    def _make_room(self, wanted: int) -> bool:
+        """Takes the oldest file away, where it and others that may go leave so many bytes free; says whether."""
+        old = [other for other in self.paths if other not in self._refused][1:]
+        if not old or shutil.disk_usage(self.folder).free + sum(path.stat().st_size for path in old) < wanted:
+            return False
+        warnings.warn(f"no room for another checkpoint: {old[-1]} is taken away", UserWarning, stacklevel=4)
+        old[-1].unlink(missing_ok=True)
+        return True
 
     def latest(self, check: Callable[[dict[str, Any]], object]) -> tuple[Path, dict[str, Any]] | None:
         """The newest file and its state; where it is damaged, or `check` raises CheckpointError, the one before.
@@ -92,3 +116,11 @@ def _number(path: Path) -> int:
     match = _NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1])
+
+
+def _bytes_of(state: Any) -> int:
+    """Bytes of all arrays in a state."""
+    if isinstance(state, np.ndarray):
+        return state.nbytes
+    parts = state.values() if isinstance(state, Mapping) else state if isinstance(state, (list, tuple)) else ()
+    return sum(map(_bytes_of, parts))

@@ -9,6 +9,7 @@ Each subcommand is a module of this package, named in COMMANDS, with
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -59,6 +60,16 @@ def build_parser() -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command with these arguments (those of the process by default); returns its exit status."""
+    try:
+        return _main(argv)
+    except KeyboardInterrupt:
+        from pydtconv.cli import processes
+
+        print("pydtconv: interrupted", file=sys.stderr, flush=True)
+        return processes.finish(130)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     args = parser.parse_args(argv)
     if args.version:

@@ -30,6 +30,6 @@ def run(args: Any) -> int:
         print(plan)
         if args.picture:
             print(f"picture: {plan.plot(args.picture)}")
-    except (ValueError, MemoryError, ImportError) as error:
+    except (ValueError, MemoryError, ImportError, OSError) as error:
         raise CommandError(str(error)) from None
     return 0

@@ -13,6 +13,8 @@ The learning rate falls to zero along a cosine.  Weights and curve are named aft
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from pydtconv.cli import checkpointing, networks, processes
@@ -74,6 +76,8 @@ def run(args: Any) -> int:
     model = networks.scaled(network, shape, flip=args.augment, shift=args.augment)
     steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
     model.compile(optimizer(args, steps), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    name = args.output or network.name
+    _check_outputs(args, network, name)
     profiler = profiling.Profiler() if args.profile else None
     callbacks = [*backup, *([profiler] if profiler else [])]
     options = {"epochs": args.epochs, "memory_limit": networks.limit(args), "callbacks": callbacks}
@@ -90,19 +94,55 @@ def run(args: Any) -> int:
     except KeyboardInterrupt:
         hint = ": the same command with --resume goes on" if backup else ""
         raise CommandError(f"interrupted{hint}", status=130) from None
-    name = args.output or network.name
-    network.save_weights(f"{name}.weights.h5")
+    written = _save(network, f"{name}.weights.h5")
     print(f"test accuracy {history.history['val_accuracy'][-1]:.2%}")
-    print(f"weights: {name}.weights.h5")
+    print(f"weights: {written or f'{name}.weights.h5'}")
+    status = 1 if written else 0
     if profiler is not None:
         write_profile(profiler, args.profile)
     if not replica.current().is_main:
-        return 0
+        return status
     try:
         print(f"learning curve: {utils.plot_learning_curve(history, f'{name}.png', title=network.name)}")
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         print(f"no learning curve: {error}")
-    return 0
+    return status
+
+
+def _check_outputs(args: Any, network: Any, name: str) -> None:
+    """Raises CommandError, before anything is trained, where a file could not be written at the end."""
+    from pydtconv import replica
+    from pydtconv.models.weight_files import weights_bytes
+    from pydtconv.utils.whole_file import check_writable
+
+    if not replica.current().is_main:
+        return
+    files = [("--output", f"{name}.weights.h5", weights_bytes(network)), ("--output", f"{name}.png", 0)]
+    if args.profile:
+        files.append(("--profile", args.profile, 0))
+    for option, path, size in files:
+        try:
+            check_writable(Path(path), size)
+        except OSError as error:
+            raise CommandError(f"{option}: cannot be written: {error}") from None
+
+
+def _save(network: Any, path: str) -> Path | None:
+    """Writes the weights, or else somewhere else than asked for, which is returned: they took long to find."""
+    from pydtconv.models.weight_files import weights_bytes, write_weights
+    from pydtconv.utils.whole_file import write_elsewhere
+
+    try:
+        network.save_weights(path)
+    except OSError as error:
+        print(f"pydtconv train: --output: {error}", file=sys.stderr, flush=True)
+        try:
+            return write_elsewhere(
+                Path(path), ".weights.h5", lambda file: write_weights(network, file), weights_bytes(network)
+            )
+        except OSError as other:
+            raise CommandError(f"the weights could not be written anywhere: {other}", status=1) from None
+    return None
 
 
 def write_profile(profiler: Any, path: str) -> None:

@@ -25,6 +25,7 @@ from pydtconv import config, microkernels
 from pydtconv._ext import library, ukr
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.utils.machine import cpu_kind, own_cache
+from pydtconv.utils.reading import read_json
 from pydtconv.utils.whole_file import write_alone
 
 FORMAT = "pydtconv convolution timings"
@@ -126,8 +127,7 @@ def forget() -> None:
 def read() -> dict[str, Entries]:
     """The entries of all builds; none, with a warning, where the file is torn or another's."""
     try:
-        contents = json.loads(path().read_text())
-        return _checked(contents)
+        return _checked(read_json(path(), "timings of convolutions"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -6,15 +6,14 @@ blue planes of a 32x32 image, row by row.
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pydtconv import config
+from pydtconv.datasets.pickles import load_entries
+from pydtconv.utils.reading import BadFileError, open_regular, parsing
 
 _IMAGE = 3 * 32 * 32
 
@@ -23,44 +22,48 @@ _BLOCK = 64
 Split = tuple[np.ndarray, np.ndarray]
 
 
-def read_records(path: Path, label_bytes: int = 1, label: int = 0) -> Split:
+def read_records(path: Path, label_bytes: int = 1, label: int = 0, classes: int = 256) -> Split:
     """(images (n, 3, 32, 32), labels (n,)) of a binary file; label: which of the label bytes.
 
-    Raises ValueError that names the file and the offset at which it ends too early.
+    Raises BadFileError that names the file and the offset at which it ends too early.
     """
     record = label_bytes + _IMAGE
-    data = np.fromfile(path, np.uint8)
+    with open_regular(path) as file:
+        data = np.fromfile(file, np.uint8)
     if not data.size or data.size % record:
         last = data.size // record
-        raise ValueError(
+        raise BadFileError(
             f"{path}: expected records of {record} bytes, the file ends at offset {data.size}, "
             f"{data.size - last * record} bytes into record {last}"
         )
     records = data.reshape(-1, record)
-    return records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label].copy()
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """Unpickles what the files hold, arrays and containers, and refuses to run anything else."""
-
-    _ALLOWED = ("numpy._reconstruct", "numpy.ndarray", "numpy.dtype", "numpy._frombuffer", "_codecs.encode")
-
-    def find_class(self, module: str, name: str) -> Any:
-        if f"{module.split('.')[0]}.{name}" in self._ALLOWED:
-            return super().find_class(module.replace("numpy.core", "numpy._core"), name)
-        raise pickle.UnpicklingError(f"{module}.{name} does not belong into a file of CIFAR")
-
-
-def read_pickle(path: Path, label_key: str = "labels") -> Split:
-    """(images (n, 3, 32, 32), labels (n,)) of a file of the Python version.  Raises ValueError for a damaged one."""
-    with open(path, "rb") as file:
-        try:
-            entries = _ArraysOnly(file, encoding="bytes").load()
-            x = np.asarray(entries[b"data"], np.uint8).reshape(-1, 3, 32, 32)
-            y = np.asarray(entries[label_key.encode()], np.uint8)
-        except (EOFError, KeyError, ValueError, TypeError, io.UnsupportedOperation, pickle.UnpicklingError) as error:
-            raise ValueError(f"{path}: damaged near offset {file.tell()}; {error}") from error
+    x, y = records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label].copy()
+    with parsing(path, f"labels of {classes} classes"):
+        _check_labels(y, classes)
     return x, y
+
+
+def read_pickle(path: Path, label_key: str = "labels", classes: int = 256) -> Split:
+    """(images (n, 3, 32, 32), labels (n,)) of a file of the Python version.  Raises BadFileError for a damaged one."""
+    with open_regular(path) as file:
+        data = file.read()
+    with parsing(path, f"{path.name}: damaged or no file of CIFAR"):
+        try:
+            entries = load_entries(data)
+        except MemoryError:  # bytes that it claims and does not have
+            raise BadFileError("expected no more bytes than the file has") from None
+        x, y = entries[b"data"], np.asarray(entries[label_key.encode()])
+        if not isinstance(x, np.ndarray) or x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != _IMAGE:
+            raise BadFileError(f"data: expected uint8 (n, {_IMAGE}), got {getattr(x, 'dtype', '')} {np.shape(x)}")
+        if y.shape != (len(x),) or y.dtype.kind not in "iu":
+            raise BadFileError(f"{label_key}: expected {len(x)} integers, got {y.dtype} {y.shape}")
+        _check_labels(y, classes)
+        return x.reshape(-1, 3, 32, 32), y.astype(np.uint8)
+
+
+def _check_labels(y: np.ndarray, classes: int) -> None:
+    if len(y) and not 0 <= y.min() <= y.max() < classes:
+        raise BadFileError(f"expected labels from 0 to {classes - 1}, got {y.min()} to {y.max()}")
 
 
 def assemble(train: Sequence[Split], test: Split) -> tuple[Split, Split]:

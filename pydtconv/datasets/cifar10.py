@@ -31,5 +31,5 @@ def load_data() -> tuple[Split, Split]:
     Raises FileNotFoundError that says where to put which file, and ValueError for a damaged one.
     """
     files = obtain("CIFAR-10", FILES, [_DOWNLOAD])
-    parts = [read_records(path) if path.suffix == ".bin" else read_pickle(path) for path in files]
+    parts = [(read_records if path.suffix == ".bin" else read_pickle)(path, classes=10) for path in files]
     return assemble(parts[:-1], parts[-1])

@@ -33,10 +33,10 @@ def load_data(label_mode: str = "fine") -> tuple[Split, Split]:
     """
     if label_mode not in _LABELS:
         raise ValueError(f"cifar100.load_data: expected label_mode 'fine' or 'coarse', got {label_mode!r}")
-    parts = []
+    parts, classes = [], 100 if label_mode == "fine" else 20
     for path in obtain("CIFAR-100", FILES, [_DOWNLOAD]):
         if path.suffix == ".bin":
-            parts.append(read_records(path, len(_LABELS), _LABELS.index(label_mode)))
+            parts.append(read_records(path, len(_LABELS), _LABELS.index(label_mode), classes))
         else:
-            parts.append(read_pickle(path, f"{label_mode}_labels"))
+            parts.append(read_pickle(path, f"{label_mode}_labels", classes))
     return assemble(parts[:1], parts[1])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from pydtconv.datasets.idx import read_images_and_labels
 from pydtconv.datasets.source import Download, obtain
+from pydtconv.utils.archives import Archive
+from pydtconv.utils.reading import BadFileError
 
 IDX_FILES = (
     "train-images-idx3-ubyte.gz",
@@ -43,9 +43,13 @@ def load_data(path: str = "mnist.npz") -> tuple[Split, Split]:
 
 
 def _read_npz(path: Path) -> tuple[Split, Split]:
-    try:
-        with open(path, "rb") as file, np.load(file) as arrays:
-            x_train, y_train, x_test, y_test = (arrays[name] for name in _ARRAYS)
-    except (KeyError, EOFError, ValueError, zlib.error, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: expected an .npz file with {', '.join(_ARRAYS)}; {error}") from error
+    what = f"an .npz file with {', '.join(_ARRAYS)}"
+    with Archive(path, what) as archive:
+        x_train, y_train, x_test, y_test = (archive.array(name) for name in _ARRAYS)
+    for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
+        if x.ndim != 3 or y.ndim != 1 or not len(x) or len(x) != len(y) or y.dtype.kind not in "iu":
+            raise BadFileError(
+                f"{path}: expected as many images x_{part} (n, height, width) as labels y_{part} (n,), "
+                f"got {x.dtype} {x.shape} and {y.dtype} {y.shape}"
+            )
     return (x_train, y_train), (x_test, y_test)

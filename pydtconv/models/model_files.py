@@ -12,12 +12,18 @@ from typing import IO, Any
 
 from pydtconv import replica
 from pydtconv._version import __version__
+from pydtconv.graph.ir.variable import limited_variables
+from pydtconv.layers.layer import Layer
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.utils.archives import Archive
+from pydtconv.utils.reading import BadFileError, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
 
 #: the version of the format, which other readers look at
 _FORMAT_VERSION = "3.0.0"
+#: bytes of config.json
+_CONFIG_LIMIT = 1 << 26
 
 
 def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped: bool | None = None) -> None:
@@ -59,19 +65,28 @@ def load_model(
 
     custom_objects: classes and functions by name that are not registered.  compile: whether to compile it as it was.
     safe_mode is Keras's: code is never loaded from a file here.
+
+    Raises BadFileError, which is an OSError and a ValueError, naming the file and what is wrong with it.
     """
     path = Path(filepath)
     replica.current().wait_for(path)
     if not path.exists():
         raise FileNotFoundError(f"load_model: there is no file {path}")
-    if path.suffix != ".keras" or not zipfile.is_zipfile(path):
+    if path.suffix != ".keras":
         raise ValueError(f"load_model: filepath: expected a '.keras' file, got {str(filepath)!r}")
-    with zipfile.ZipFile(path) as archive:
-        config = json.loads(archive.read("config.json"))
-        weights = archive.read(WEIGHTS_IN_ARCHIVE)
-    compile_config = config.pop("compile_config", None)
-    model = deserialize_keras_object(config, custom_objects)
-    if compile and compile_config and hasattr(model, "compile_from_config"):
-        model.compile_from_config(compile_config)
+    with Archive(path, "a '.keras' file") as archive:
+        text = archive.read("config.json", _CONFIG_LIMIT)
+        weights = archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE))
+    with parsing(path, "a model that can be made"), limited_variables(unpacked_limit(path.stat().st_size)):
+        config = json.loads(text)
+        if not isinstance(config, dict):
+            raise BadFileError(f"expected config.json to hold an object, got a {type(config).__name__}")
+        compile_config = config.pop("compile_config", None)
+        model = deserialize_keras_object(config, custom_objects)
+        if not isinstance(model, Layer):
+            raise BadFileError(f"expected config.json to describe a model, got a {type(model).__name__}")
+        if compile and compile_config and hasattr(model, "compile_from_config"):
+            model.compile_from_config(compile_config)
+        _check_built(model, "load_model")
     read_weights(model, io.BytesIO(weights), str(path))
     return model

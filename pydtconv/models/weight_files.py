@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,9 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.object_paths import walk
 from pydtconv.layers.turns import turn_of
+from pydtconv.utils.archives import Archive
+from pydtconv.utils.hdf5 import array_of, datasets_in, group_at
+from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.whole_file import write_whole
 
 WEIGHTS_IN_ARCHIVE = "model.weights.h5"
@@ -47,13 +49,11 @@ def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) 
         raise FileNotFoundError(f"load_weights: there is no file {path}")
     _check_built(model, "load_weights")
     if path.suffix == ".keras":
-        try:
-            with zipfile.ZipFile(path) as archive:
-                weights = archive.read(WEIGHTS_IN_ARCHIVE)
-        except (zipfile.BadZipFile, KeyError) as error:
-            raise OSError(f"{path} is no whole '.keras' file: {error}") from error
+        with Archive(path, "a '.keras' file") as archive:
+            weights = archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE))
         read_weights(model, io.BytesIO(weights), str(path), skip_mismatch)
     elif path.name.endswith(".h5"):
+        check_regular(path)
         read_weights(model, path, str(path), skip_mismatch)
     else:
         raise ValueError(f"load_weights: filepath: expected a '.weights.h5' or '.keras' file, got {str(filepath)!r}")
@@ -85,58 +85,90 @@ def weights_bytes(model: Any) -> int:
 
 
 def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False) -> None:
-    """Reads from a path or a file object; name is the one that errors show."""
-    try:
-        h5 = h5py.File(file, "r")
-    except OSError as error:
-        raise OSError(f"{name} is no whole file of weights: {error}") from error
-    with h5, turn_of(model).taken():
-        found: list[tuple[Variable, np.ndarray]] = []
+    """Reads from a path or a file object; name is the one that errors show.
+
+    All is read and checked before anything is changed.  Values that are not finite are taken, as Keras does, for a run
+    that diverged can be looked at; a warning says so.
+    """
+    with turn_of(model).taken():
+        _read_weights(model, file, name, skip_mismatch)
+
+
+def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool) -> None:
+    with parsing(name, "a whole file of weights"), h5py.File(file, "r") as h5:
+        fitting: list[tuple[Variable, h5py.Dataset]] = []
         problems: list[str] = []
         for path, layer in walk(model):
-            group = h5.get(f"{path}/vars" if path else "vars")
-            stored = {} if group is None else {key: np.asarray(group[key]) for key in group}
             variables = _own_variables(layer)
-            problem = _mismatch(layer, path, variables, stored)
+            stored = group_at(h5, f"{path}/vars" if path else "vars")
+            datasets = datasets_in(stored, len(variables))
+            problem = _mismatch(layer, path, variables, stored, datasets)
             if problem:
                 problems.append(problem)
-            else:
-                found.extend((variable, stored[str(index)]) for index, variable in enumerate(variables))
-        if problems and not skip_mismatch:
-            more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
-            raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
-        if problems:
-            warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=3)
-        for variable, value in found:
-            variable.assign(value)
-        group = h5.get("optimizer/vars")
-        if group is not None and getattr(model, "optimizer", None) is not None:
-            _read_optimizer(model, {key: np.asarray(group[key]) for key in group}, name)
+            elif datasets:
+                fitting.extend(zip(variables, datasets, strict=True))
+        wanted = skip_mismatch or not problems
+        found = [(variable, array_of(dataset)) for variable, dataset in fitting] if wanted else []
+        optimizer = _optimizer_state(model, h5) if wanted else {}
+    if not wanted:
+        more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
+        raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
+    if problems:
+        warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
+    strange = [v.path for v, value in found if value.dtype.kind == "f" and not np.isfinite(value).all()]
+    if strange:
+        told = f"{name}: {len(strange)} variables hold values that are not finite: {', '.join(strange[:5])}"
+        warnings.warn(told, stacklevel=4)
+    for variable, value in found:
+        variable.assign(value)
+    if isinstance(optimizer, str):
+        warnings.warn(f"{name}: the optimizer's state was skipped: {optimizer}", stacklevel=4)
+    elif optimizer:
+        model.optimizer.load_own_variables(optimizer)  # type: ignore[attr-defined]
 
 
-def _read_optimizer(model: Any, stored: dict[str, np.ndarray], name: str) -> None:
-    """The optimizer's state; a warning where it is the state of another one."""
-    optimizer = model.optimizer
+def _optimizer_state(model: Any, h5: h5py.File) -> dict[str, np.ndarray] | str:
+    """What the optimizer is to load, nothing where there is none; a text says why it is the state of another one."""
+    optimizer, group = getattr(model, "optimizer", None), group_at(h5, "optimizer/vars")
+    if optimizer is None or group is None:
+        return {}
     if not optimizer.built:
         optimizer.build(model.trainable_variables)
-    try:
-        optimizer.load_own_variables(stored)
-    except ValueError as error:
-        warnings.warn(f"{name}: the optimizer's state was skipped: {error}", stacklevel=4)
+    variables = optimizer.variables
+    datasets = datasets_in(group, len(variables))
+    if datasets is None:
+        return f"expected {len(variables)} variables, found {len(group)}"
+    for variable, dataset in zip(variables, datasets, strict=True):
+        problem = _difference(variable, dataset)
+        if problem:
+            return problem
+    return {str(index): array_of(dataset) for index, dataset in enumerate(datasets)}
 
 
 def _own_variables(layer: Layer) -> list[Variable]:
     return layer._own_variables()
 
 
-def _mismatch(layer: Layer, path: str, variables: list[Variable], stored: dict[str, np.ndarray]) -> str | None:
+def _mismatch(
+    layer: Layer,
+    path: str,
+    variables: list[Variable],
+    stored: h5py.Group | None,
+    datasets: list[h5py.Dataset] | None,
+) -> str | None:
     where = f"layer {layer.name!r} ({type(layer).__name__}, at {path or 'the top'} in the file)"
-    if len(stored) != len(variables):
-        return f"{where}: expected {len(variables)} variables, found {len(stored)}"
-    for index, variable in enumerate(variables):
-        shape = stored[str(index)].shape if str(index) in stored else None
-        if shape != variable.shape:
-            return f"{where}: {variable.name}: expected shape {variable.shape}, found {shape}"
+    if datasets is None:
+        return f"{where}: expected {len(variables)} variables, found {0 if stored is None else len(stored)}"
+    problems = (_difference(*pair) for pair in zip(variables, datasets, strict=True))
+    return next((f"{where}: {problem}" for problem in problems if problem), None)
+
+
+def _difference(variable: Variable, dataset: h5py.Dataset) -> str | None:
+    """What keeps a data set from being the variable's value."""
+    if dataset.shape != variable.shape:
+        return f"{variable.name}: expected shape {variable.shape}, found {dataset.shape}"
+    if dataset.dtype.kind == "f" and np.dtype(variable.dtype).kind != "f":
+        return f"{variable.name}: expected {variable.dtype}, found {dataset.dtype}"
     return None
 
 

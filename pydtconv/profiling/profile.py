@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+from pydtconv.utils.reading import parsing, read_json
 
 FORMAT = "pydtconv profile"
 VERSION = 1
@@ -124,20 +125,22 @@ class Profile:
         known = {key: value for key, value in values.items() if key not in ("format", "version")}
         try:
             known["timings"] = [_timing(row) for row in known["timings"]]
-            return cls(**known)
+            profile = cls(**known)
+            for part in (profile, *profile.timings):
+                _check_types(part)
+            return profile
         except (KeyError, TypeError) as error:
             raise ValueError(f"profile: {error}") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Profile:
         """The profile in a file that a Trace with a profile wrote.  Raises ValueError naming the file, or OSError."""
-        try:
-            values = json.loads(Path(path).read_text())
-            if not isinstance(values, dict) or "profile" not in values:
+        what = "a file written by a profiler"
+        values = read_json(path, what)
+        with parsing(path, what):
+            if not isinstance(values, dict) or not isinstance(values.get("profile"), dict):
                 raise ValueError("it holds no profile")
             return cls.from_dict(values["profile"])
-        except ValueError as error:
-            raise ValueError(f"{path}: expected a file written by a profiler: {error}") from None
 
 
 _SUMMED = ("seconds", "flops", "multiplications", "bytes")
@@ -146,3 +149,12 @@ _SUMMED = ("seconds", "flops", "multiplications", "bytes")
 def _timing(row: Mapping[str, Any]) -> Timing:
     parts: Sequence[Sequence[int]] = row["gradients"]
     return Timing(**{**row, "gradients": tuple((start, stop) for start, stop in parts)})
+
+
+def _check_types(part: Any) -> None:
+    """Raises TypeError where a field is not of the type that it is declared as."""
+    kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+    for item in fields(part):
+        kind, value = kinds.get(str(item.type)), getattr(part, item.name)
+        if kind is not None and not isinstance(value, kind):
+            raise TypeError(f"{item.name}: expected {item.type}, got {value!r:.100}")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydtconv.utils.reading import parsing, read_json
 from pydtconv.utils.whole_file import write_whole
 
 COMPUTE, COMMUNICATION, WAIT, HOST = range(4)
@@ -65,16 +66,14 @@ class Trace:
     def read(cls, path: str | Path) -> Trace:
         """The trace of a file that `write` made.  Raises ValueError naming the file for another one, or OSError."""
         trace = cls()
-        try:
-            contents = json.loads(Path(path).read_text())
+        contents = read_json(path, "a trace written by a profiler")
+        with parsing(path, "a trace written by a profiler"):
             origin = contents["origin_ns"]
             for event in contents["traceEvents"]:
                 if event["ph"] == "X":
                     times = {"ts": round(event["ts"] * 1e3) + origin, "dur": round(event["dur"] * 1e3)}
                     trace._events.append({**event, **times})
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}: expected a trace written by a profiler, got {error!r}") from None
-        trace.profile = contents.get("profile")
+            trace.profile = contents.get("profile")
         return trace
 
     @classmethod

@@ -20,6 +20,8 @@ class BuiltIns:
 
     def lookup(self, name: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
         """The class or function of this name.  Raises ValueError that lists the near names."""
+        if not isinstance(name, str):
+            raise ValueError(f"{self.kind}: expected a name, got {name!r}")
         found = get_registered_object(name, custom_objects)
         if found is None:
             found = self.objects.get(name)
@@ -56,4 +58,6 @@ class BuiltIns:
             return found.from_config(inner) if hasattr(found, "from_config") else found(**inner)
         if isinstance(config, str):
             return self.lookup(config, custom_objects)
+        if isinstance(config, dict):
+            raise ValueError(f"{self.kind}: expected a name, a config with a class_name or a callable, got {config!r}")
         return self.get(config)

@@ -122,6 +122,8 @@ def _deserialize(config: Any) -> Any:
     if name == "function":
         return find_object(config.get("registered_name") or inner, inner, config.get("module"))
     cls = find_object(config.get("registered_name") or name, name, config.get("module"))
+    if not inspect.isclass(cls):
+        raise ValueError(f"expected {name!r} to be a class, got a {type(cls).__name__}")
     obj = cls.from_config(dict(inner)) if hasattr(cls, "from_config") else cls(**inner)
     build_config = config.get("build_config")
     if build_config and hasattr(obj, "build_from_config"):
@@ -140,6 +142,8 @@ def _as_shapes(value: Any) -> Any:
 
 def find_object(registered_name: str, name: str, module: str | None = None) -> Any:
     """The class or function of a name.  Raises ValueError saying how to make an unknown one known."""
+    if not all(isinstance(part, str) for part in (registered_name, name, module or "")):
+        raise ValueError(f"expected the names of a class and its module, got {name!r} and {module!r}")
     for key in (registered_name, name):
         found = registry.get_registered_object(key)
         if found is not None:
@@ -149,9 +153,22 @@ def find_object(registered_name: str, name: str, module: str | None = None) -> A
         ours = next((part for part in parts if part in _PUBLIC), None)
         for place in [ours] if ours else ["models", *_PUBLIC]:
             found = getattr(_public.module(place), name, None)
-            if found is not None:
+            if _is_public(place, found):
                 return found
     raise ValueError(
         f"unknown class or function {name!r} (of module {module!r}): pass custom_objects={{{name!r}: ...}}, or "
         "decorate it with pydtconv.saving.register_keras_serializable()"
     )
+
+
+def _is_public(place: str, found: Any) -> bool:
+    """Whether a file may name it: a class of the package, or a function of activations, losses and metrics."""
+    if not getattr(found, "__module__", "").startswith("pydtconv.") or found.__name__.startswith("_"):
+        return False
+    if inspect.isclass(found):
+        return True
+    return place in ("activations", "losses", "metrics") and found.__name__ not in _HELPERS
+
+
+#: functions beside them that are no activation, loss or metric
+_HELPERS = ("deserialize", "get", "serialize")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydtconv.simulation.scaling import Prediction
+from pydtconv.utils.plotting import save_figure
 
 
 def plot_scaling(scalings: Mapping[str, Sequence[Prediction]], path: str | Path, title: str) -> Path:
@@ -34,7 +35,4 @@ def plot_scaling(scalings: Mapping[str, Sequence[Prediction]], path: str | Path,
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7, handlelength=4)
     figure.suptitle(title, fontsize=10)
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(target, dpi=120)
-    return target
+    return save_figure(figure, path, 120)

@@ -47,6 +47,11 @@ class Archive:
     def names(self) -> list[str]:
         return self._zip.namelist()
 
+    def size(self, name: str) -> int:
+        """Bytes that a member unpacks to."""
+        with self.open(name) as member:
+            return member.left
+
     def open(self, name: str) -> Member:
         """A member, to be read within `reading.parsing`."""
         try:
@@ -67,7 +72,7 @@ class Archive:
 
     def array(self, name: str) -> np.ndarray:
         """The array of a member `name`.npy."""
-        with self.open(f"{name}.npy") as member, parsing(self.path, f"{name} to be an array of numbers"):
+        with self.open(f"{name}.npy") as member, parsing(f"{self.path}: {name}", "an array of numbers"):
             return read_npy(member)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -218,7 +219,8 @@ class ImageFolder(PyDataset):
         """(height, width[, channels]) uint8.  Raises BadFileError that names the file and where reading stopped."""
         image_module = _pillow()
         height, width = self.image_size
-        with _opened(path) as file:
+        # decoders take sizes that a file claims from memory before they read: of data in memory they get what is there
+        with _opened(path) as raw, io.BytesIO(raw.read()) as file:
             try:
                 with image_module.open(file, formats=FORMATS) as image:
                     image.draft(mode, (width, height))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydtconv.utils.whole_file import write_alone
+
 
 def plot_learning_curve(history: Any, path: str | os.PathLike[str], title: str = "") -> str:
     """Draws each quantity of a `History` over the epochs, training and validation in one panel, into an image file.
@@ -31,10 +33,18 @@ def plot_learning_curve(history: Any, path: str | os.PathLike[str], title: str =
         axes.legend()
     if title:
         figure.suptitle(title)
+    return str(save_figure(figure, path, 120))
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str], dpi: int) -> Path:
+    """Writes a picture whole or not at all; its suffix says the format.  Returns the absolute path.
+
+    Raises OSError that names the file, and ValueError for an unknown format.
+    """
     target = Path(path).expanduser().absolute()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(target, dpi=120)
-    return str(target)
+    kind = target.suffix.removeprefix(".") or "png"
+    write_alone(target, lambda file: figure.savefig(file, dpi=dpi, format=kind))
+    return target
 
 
 def _figure_class() -> Any:

@@ -7,10 +7,11 @@ the system says of a file (it is not there, may not be read) stays an OSError as
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 #: bytes that any file may unpack to, and how many times its own size in addition
 FREE_BYTES, RATIO = 64 << 20, 16
@@ -37,6 +38,14 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 def check_regular(path: str | os.PathLike[str]) -> None:
     """The same check, for files that a library opens by their names."""
     open_regular(path).close()
+
+
+def read_json(path: str | os.PathLike[str], what: str) -> Any:
+    """The contents of a JSON file.  Raises BadFileError for anything else, OSError where it cannot be read."""
+    with open_regular(path) as file:
+        data = file.read()
+    with parsing(path, what):
+        return json.loads(data)
 
 
 @contextlib.contextmanager

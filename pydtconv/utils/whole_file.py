@@ -15,7 +15,9 @@ from typing import IO
 from pydtconv import replica
 
 #: reasons that lie with the disk and may pass, not with the name of the file
-DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE})
+#: bytes of a file's name that the names of its unfinished ones begin with, for those to be no longer than allowed
+_NAME_BYTES = 200
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | None = None) -> None:
@@ -58,23 +60,59 @@ def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | No
     _sync_folder(path.parent)
 
 
+def check_writable(path: Path, size: int = 0) -> None:
+    """Raises OSError, naming the file, where one of so many bytes cannot be written now; leaves what is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "expected the name of a file, got a folder", str(path))
+    with tempfile.TemporaryFile(prefix=temporary_prefix(path), dir=path.parent) as file:
+        try:
+            file.write(bytes(min(size, 4096)))
+            file.flush()
+        except OSError as error:
+            raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(path)) from error
+    free = shutil.disk_usage(path.parent).free
+    if size > free:
+        text = f"{os.strerror(errno.ENOSPC)}: {_mib(size)} to be written, {_mib(free)} free"
+        raise OSError(errno.ENOSPC, text, str(path))
+
+
+def write_elsewhere(path: Path, suffix: str, write: Callable[[IO[bytes]], object], size: int | None = None) -> Path:
+    """Writes what could not be written to path into another folder: this one, the user's or that of temporary files.
+
+    Returns where it is.  Raises OSError where none of them takes it.
+    """
+    stem = path.name.removesuffix(suffix)[:50]
+    errors: list[OSError] = []
+    for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
+        other = folder / f"{stem}-{os.getpid()}{suffix}"
+        try:
+            write_alone(other, write, size)
+        except OSError as error:
+            errors.append(error)
+        else:
+            return other
+    raise errors[-1]
+
+
 @contextlib.contextmanager
-def training_goes_on(who: str) -> Iterator[None]:
+def training_goes_on(who: str, whatever: bool = False) -> Iterator[None]:
     """Turns the error of a full or failing disk into a warning: hours of training are worth more than one file.
 
-    Other errors, such as of a folder that may not be written to, are for the user to mend and pass through.
+    Other errors, such as of a folder that may not be written to, are for the user to mend and pass through, unless
+    `whatever` is set: where the file was tried before training began.
     """
     try:
         yield
     except OSError as error:
-        if error.errno not in DISK_ERRORS:
+        if error.errno not in DISK_ERRORS and not whatever:
             raise
         warnings.warn(f"{who}: NOT WRITTEN, training goes on: {error}", UserWarning, stacklevel=3)
 
 
 def temporary_prefix(path: Path) -> str:
     """What the names of unfinished files for path start with; a killed process may leave one behind."""
-    return f".{path.name}.part-"
+    return f".{os.fsencode(path.name)[:_NAME_BYTES].decode(errors='ignore')}.part-"
 
 
 def _told(error: OSError, path: Path, temporary: str, size: int | None) -> OSError:

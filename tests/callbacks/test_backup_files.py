@@ -100,6 +100,66 @@ def test_a_full_disk_warns_and_training_goes_on(tmp_path):
     assert not (tmp_path / "a.weights.h5").exists()
 
 
+def rows_of(path):
+    return [line.split(",")[0] for line in path.read_text().splitlines()]
+
+
+class Limited(callbacks.Callback):
+    """Makes the disk full for files above some bytes within one epoch."""
+
+    def __init__(self, epoch, nbytes):
+        self.at, self.limit = epoch, file_size_limit(nbytes)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == self.at:
+            self.limit.__enter__()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == self.at:
+            self.limit.__exit__(None, None, None)
+
+
+class Late(Limited):
+    runs_last = True
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_log_on_a_full_disk_is_named_and_written_later(epoch, tmp_path):
+    path, seen = tmp_path / "log.csv", []
+    look = callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(path.exists() and rows_of(path)))
+    loggers = [callbacks.CSVLogger(path), look, Late(epoch, 75 if epoch else 10)]
+    with pytest.warns(UserWarning, match=rf"CSVLogger, epoch {epoch + 1}: NOT WRITTEN, .*log\.csv"):
+        network().fit(X, Y, epochs=3, verbose=0, callbacks=loggers)
+    assert seen[epoch] == (["epoch", "0"] if epoch else False)
+    assert rows_of(path) == ["epoch", "0", "1", "2"]
+
+
+def test_events_on_a_full_disk_are_named_and_written_later(tmp_path):
+    loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader", reason="no tensorboard")
+    board = callbacks.TensorBoard(tmp_path)
+    with pytest.warns(UserWarning, match=r"TensorBoard, step 1: NOT WRITTEN, .*events\.out"):
+        network().fit(X, Y, epochs=3, verbose=0, callbacks=[board, Late(1, 100)])
+    (path,) = (tmp_path / "train").iterdir()
+    steps = [event.step for event in loader.LegacyEventFileLoader(str(path)).Load() if event.HasField("summary")]
+    assert steps == [0, 1, 2]
+
+
+@pytest.mark.parametrize("make", [callbacks.CSVLogger, callbacks.TensorBoard])
+def test_a_log_that_cannot_be_written_is_found_before_training(make, tmp_path):
+    (tmp_path / "file").touch()
+    model = network()
+    before = model.get_weights()
+    with pytest.raises(OSError, match="file"):
+        model.fit(X, Y, verbose=0, callbacks=[make(tmp_path / "file" / "log")])
+    assert all(map(np.array_equal, before, model.get_weights()))
+
+
+def test_a_picture_on_a_full_disk_leaves_nothing(tmp_path):
+    with file_size_limit(1000), pytest.raises(OSError, match=r"curve\.png"):
+        utils.plot_learning_curve({"loss": [1.0, 2.0]}, tmp_path / "curve.png")
+    assert not list(tmp_path.iterdir())
+
+
 def test_nothing_is_written_when_the_loss_is_not_finite(tmp_path):
     with pytest.warns(UserWarning, match="nothing is written: the loss is nan"):
         fit(network(), tmp_path, data=(X * np.nan, Y), save_freq="epoch")

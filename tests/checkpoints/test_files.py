@@ -2,14 +2,15 @@
 
 import errno
 import json
-import tracemalloc
+import shutil
 import zipfile
 
 import numpy as np
 import pytest
 
 from pydtconv.checkpoints import CheckpointError, Checkpoints, read_checkpoint, write_checkpoint
-from tests.disks import file_size_limit
+from tests.disks import file_size_limit, run_on_small_disk
+from tests.traced import memory_below
 
 RNG = np.random.default_rng(3)
 STATE = {
@@ -99,11 +100,8 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("b.npy", "w") as member:
         for _ in range(100):
             member.write(bytes(1 << 20))
-    tracemalloc.start()
-    with pytest.raises(CheckpointError, match=r"a\.npz .*they claim 1048\d+"):
+    with memory_below(1 << 23), pytest.raises(CheckpointError, match=r"a\.npz .*they claim 1048\d+"):
         read_checkpoint(path)
-    assert tracemalloc.get_traced_memory()[1] < 1 << 23
-    tracemalloc.stop()
 
 
 def rewrite(path, **changes):
@@ -168,6 +166,73 @@ def test_a_full_disk_loses_nothing(tmp_path):
         folder.write({"w": np.zeros(100_000)})
     assert error.value.errno == errno.EFBIG
     assert names(tmp_path) == ["checkpoint-000001.npz"]
+
+
+def small_disk(monkeypatch, folder, room):
+    """Makes the folder a disk of so many bytes, for checkpoints."""
+    from pydtconv.checkpoints import folder as module
+
+    whole = module.write_checkpoint
+
+    def used():
+        return sum(path.stat().st_size for path in folder.iterdir())
+
+    def write(path, state, about):
+        whole(path, state, about)
+        if used() > room:
+            path.unlink()
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(module, "write_checkpoint", write)
+    usage = shutil.disk_usage(folder)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage._replace(free=room - used()))
+
+
+def test_the_oldest_ones_make_room(tmp_path, monkeypatch):
+    small_disk(monkeypatch, tmp_path, 25_000)  # room for two
+    folder = Checkpoints(tmp_path, keep=3)
+    for step in range(2):
+        folder.write({"step": step, "w": np.zeros(1200)})
+    for step in range(2, 5):
+        with pytest.warns(UserWarning, match=rf"no room for another checkpoint: .*00000{step - 1}\.npz is taken away"):
+            folder.write({"step": step, "w": np.zeros(1200)})
+        assert names(tmp_path) == [f"checkpoint-{step:06d}.npz", f"checkpoint-{step + 1:06d}.npz"]
+
+
+def test_the_last_one_never_makes_room(tmp_path, monkeypatch):
+    small_disk(monkeypatch, tmp_path, 15_000)  # room for one
+    folder = Checkpoints(tmp_path, keep=3)
+    folder.write({"w": np.zeros(1200)})
+    with pytest.raises(OSError, match="No space left"):
+        folder.write({"w": np.zeros(1200)})
+    assert names(tmp_path) == ["checkpoint-000001.npz"]
+
+
+def test_nothing_goes_where_that_would_not_make_enough_room(tmp_path, monkeypatch):
+    small_disk(monkeypatch, tmp_path, 35_000)
+    folder = Checkpoints(tmp_path, keep=3)
+    for step in range(2):
+        folder.write({"step": step, "w": np.zeros(1200)})
+    with pytest.raises(OSError, match="No space left"):
+        folder.write({"w": np.zeros(120_000)})
+    assert len(names(tmp_path)) == 2
+
+
+def test_the_newest_fits_on_a_real_small_disk(tmp_path):
+    script = """
+import sys
+import warnings
+import numpy as np
+from pydtconv.checkpoints import Checkpoints
+warnings.simplefilter("ignore")
+folder = Checkpoints(sys.argv[1], keep=3)
+for step in range(5):
+    folder.write({"step": step, "w": np.zeros(100_000)})
+print([path.name for path in folder.paths], folder.latest(print)[1]["step"])
+"""
+    run = run_on_small_disk(script, tmp_path, 2000, str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert "['checkpoint-000005.npz', 'checkpoint-000004.npz'] 4" in run.stdout
 
 
 @pytest.mark.parametrize("keep", [0, -1, True, 1.5])

@@ -113,3 +113,26 @@ def test_doctor_finds_data(monkeypatch, tmp_path):
 def test_the_command_runs_as_a_module():
     result = subprocess.run([sys.executable, "-m", "pydtconv", "--version"], capture_output=True, text=True, check=True)
     assert __version__ in result.stdout
+
+
+@pytest.mark.parametrize("where", ["pydtconv.cli.networks.build", "pydtconv.cli.build_parser"], ids=["work", "imports"])
+def test_an_interrupt_is_one_line(where, monkeypatch, capsys):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, interrupted)
+    assert main(["summary", "--model", "mlp"]) == 130
+    assert capsys.readouterr().err == "pydtconv: interrupted\n"
+
+
+def test_an_interrupt_while_a_picture_is_drawn_is_one_line(monkeypatch, capsys, tmp_path):
+    figure = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed")
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(figure.Figure, "savefig", interrupted)
+    picture = str(tmp_path / "plan.png")
+    assert main(["plan", "--model", "mlp", "--picture", picture]) == 130
+    assert capsys.readouterr().err == "pydtconv: interrupted\n"
+    assert not list(tmp_path.iterdir())

@@ -1,6 +1,8 @@
 """train, evaluate, summary and plan on the smallest networks and data."""
 
+import errno
 import re
+import shutil
 
 import pytest
 
@@ -53,6 +55,55 @@ def test_train_on_a_folder_of_images(tmp_path, monkeypatch, capsys):
     arguments = ["train", "--model", "mlp", "--data", str(tmp_path), "--image-size", "8", "--epochs", "1"]
     assert main([*arguments, "--batch-size", "4"]) == 0
     assert "belonging to 2 classes" in capsys.readouterr().out
+
+
+SMALL = ["train", "--model", "mlp", "--dataset", "digits", "--samples", "100", "--epochs", "1"]
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "told"),
+    [
+        ("--output", "file/out", "--output: cannot be written: .*Not a directory|File exists"),
+        ("--output", "x" * 250, "--output: cannot be written: .*File name too long"),
+        ("--output", "folder", "--output: cannot be written: .*expected the name of a file, got a folder: .*folder"),
+        ("--profile", "folder", "--profile: cannot be written: .*got a folder"),
+    ],
+    ids=["below a file", "too long", "a folder", "profile"],
+)
+def test_what_cannot_be_written_is_found_before_training(option, path, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.weights.h5").mkdir()
+    assert main([*SMALL, option, path]) == 2
+    written = capsys.readouterr()
+    assert re.search(told, written.err)
+    assert "Epoch" not in written.out
+
+
+def test_too_little_room_is_found_before_training(tmp_path, monkeypatch, capsys):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("pydtconv.utils.whole_file.shutil.disk_usage", lambda path: usage._replace(free=1 << 10))
+    assert main([*SMALL, "--output", str(tmp_path / "out")]) == 2
+    assert re.search(
+        r"--output: .*No space left on device: .* MiB to be written, 0\.0 MiB free", capsys.readouterr().err
+    )
+
+
+def test_weights_that_cannot_be_written_at_the_end_are_kept_elsewhere(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device", "out.weights.h5")
+
+    monkeypatch.setattr("pydtconv.models.weight_files.write_whole", full)
+    assert main([*SMALL, "--output", "out"]) == 1
+    written = capsys.readouterr()
+    assert "--output: [Errno 28] No space left on device: 'out.weights.h5'" in written.err
+    (kept,) = tmp_path.glob("out-*.weights.h5")
+    assert f"weights: {kept}" in written.out
+    data = ["--model", "mlp", "--dataset", "digits", "--samples", "100"]
+    assert main(["evaluate", *data, "--weights", str(kept)]) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Data sets from files: every format that is read, and what is said of missing and damaged ones."""
 
+import codecs
 import gzip
 import io
 import pickle
@@ -12,6 +13,8 @@ from pydtconv import config
 from pydtconv.datasets import cifar10, cifar100, fashion_mnist, mnist
 from pydtconv.datasets import source as source_module
 from pydtconv.datasets.mnist import IDX_FILES
+from pydtconv.utils.reading import BadFileError
+from tests.traced import memory_below
 
 RNG = np.random.default_rng(1)
 
@@ -160,6 +163,45 @@ def test_a_damaged_npz_file_is_named(places):
         mnist.load_data()
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y_train": labels(6)}, r"as many images x_train .* as labels y_train .*\(7, 28, 28\) and uint8 \(6,\)"),
+        ({"x_test": images(3, 28)}, r"x_test .* got uint8 \(3, 28\)"),
+        ({"y_test": np.array(["a", "b", "c"])}, "y_test: expected an array of numbers"),
+        ({"y_test": np.zeros(3)}, r"got .* float64 \(3,\)"),
+        ({"y_test": np.array([object()] * 3)}, "y_test: expected an array of numbers"),
+    ],
+    ids=["lengths", "axes", "strings", "floats", "objects"],
+)
+def test_an_npz_file_of_other_arrays_is_named(places, changes, message):
+    arrays = dict(zip(("x_train", "y_train", "x_test", "y_test"), MNIST_ARRAYS, strict=True))
+    np.savez(places[0] / "mnist.npz", **arrays | changes)
+    with pytest.raises(BadFileError, match=message) as error:
+        mnist.load_data()
+    assert str(places[0] / "mnist.npz") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "header", [bytes(16), bytes((0, 0, 8, 3)) + struct.pack(">3I", 7, 28, 28)], ids=["no", "small"]
+)
+def test_the_header_is_read_before_the_rest_is_unpacked(places, header):
+    folder = places[0] / "mnist"
+    write_idx(folder, MNIST_ARRAYS)
+    (folder / IDX_FILES[0]).write_bytes(gzip.compress(header + bytes(1 << 27)))
+    with memory_below(1 << 23), pytest.raises(BadFileError, match=IDX_FILES[0]):
+        mnist.load_data()
+
+
+def test_a_header_that_claims_too_much_is_refused(places):
+    folder = places[0] / "mnist"
+    write_idx(folder, MNIST_ARRAYS)
+    header = bytes((0, 0, 8, 3)) + struct.pack(">3I", 60000, 280, 280)
+    (folder / IDX_FILES[0]).write_bytes(gzip.compress(header + bytes(1 << 20)))
+    with pytest.raises(BadFileError, match=r"train-images.* they claim 4704000016"):
+        mnist.load_data()
+
+
 CIFAR_X, CIFAR_Y = images(12, 3, 32, 32), labels(12)
 
 
@@ -219,6 +261,60 @@ def test_a_pickle_that_would_run_code_is_refused(places):
     (folder / "data_batch_2").write_bytes(pickle.dumps(Harm()))
     with pytest.raises(ValueError, match=r"data_batch_2: damaged .* builtins\.print does not belong"):
         cifar10.load_data()
+
+
+class Named:
+    """Pickles as a call of any name."""
+
+    def __init__(self, *call):
+        self.call = call
+
+    def __reduce__(self):
+        return self.call
+
+
+PIXELS = CIFAR_X[:2].reshape(2, -1)
+PICKLES = {
+    "a list": ([1, 2], "expected entries by name, got a list"),
+    "no images": ({b"labels": [1, 2]}, "no entry b'data'"),
+    "images of text": ({b"data": "text", b"labels": [1, 2]}, r"data: expected uint8 \(n, 3072\)"),
+    "images of floats": ({b"data": PIXELS * 1.0, b"labels": [1, 2]}, r"data: expected uint8 .* got float64"),
+    "too few labels": ({b"data": PIXELS, b"labels": [1]}, r"labels: expected 2 integers, got int64 \(1,\)"),
+    "labels of text": ({b"data": PIXELS, b"labels": ["a", "b"]}, "labels: expected 2 integers"),
+    "labels beyond": ({b"data": PIXELS, b"labels": [1, 300]}, "expected labels from 0 to 9, got 1 to 300"),
+    "objects": ({b"data": np.array([[], None], object), b"labels": [1, 2]}, "expected an array of numbers"),
+    "a large array": (Named(np.ndarray, ((1 << 36,),)), "damaged or no file of CIFAR"),
+    "another codec": (Named(codecs.encode, ("text", "rot13")), "expected bytes as text in latin1"),
+}
+
+
+@pytest.mark.parametrize(("entries", "message"), PICKLES.values(), ids=PICKLES)
+def test_a_pickle_of_something_else_is_named(places, entries, message):
+    folder = places[0] / "cifar-10-batches-py"
+    write_cifar10(folder, python=True)
+    (folder / "data_batch_2").write_bytes(pickle.dumps(entries, protocol=2))
+    with pytest.raises(BadFileError, match=message) as error:
+        cifar10.load_data()
+    assert str(folder / "data_batch_2") in str(error.value)
+
+
+def test_a_pickle_that_claims_bytes_that_it_has_not_is_named(places):
+    folder = places[0] / "cifar-10-batches-py"
+    write_cifar10(folder, python=True)
+    (folder / "data_batch_2").write_bytes(b"\x80\x05\x96" + struct.pack("<Q", 1 << 60) + b"data.")
+    with pytest.raises(BadFileError, match="data_batch_2: expected no more bytes than the file has"):
+        cifar10.load_data()
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_pickles_of_each_protocol(places, protocol):
+    folder = places[0] / "cifar-10-batches-py"
+    write_cifar10(folder, python=True)
+    entries = {b"data": PIXELS, b"labels": np.array([3, 4])}
+    (folder / "test_batch").write_bytes(pickle.dumps(entries, protocol=protocol))
+    _, (x, y) = cifar10.load_data()
+    np.testing.assert_array_equal(x, CIFAR_X[:2].transpose(0, 2, 3, 1))
+    assert y[:, 0].tolist() == [3, 4]
 
 
 @pytest.mark.parametrize("python", [True, False], ids=["python", "binary"])

@@ -1,6 +1,8 @@
 """Images from folders: labels, batches, bad files, training."""
 
+import contextlib
 import os
+import struct
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers
 from pydtconv.utils import image_dataset_from_directory
+from tests.traced import memory_below
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
@@ -100,6 +103,17 @@ def test_postscript_named_as_a_photograph_reaches_no_interpreter(folder, monkeyp
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", ghostscript)
     Image.new("RGB", (20, 16)).save(folder / "b" / "2.jpg", format="EPS")
     with pytest.raises(ValueError, match=r"b/2\.jpg: no image that can be decoded"):
+        list(read(folder, shuffle=False))
+
+
+def test_a_size_that_a_part_of_an_image_claims_takes_no_memory(folder):
+    path = folder / "b" / "2.jpg"
+    Image.new("RGB", (20, 16), (200, 200, 200)).save(path, format="PNG")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"IDAT")
+    data[at - 4 : at] = struct.pack(">I", 0x7F00017F)
+    path.write_bytes(data)
+    with memory_below(1 << 24), contextlib.suppress(ValueError):
         list(read(folder, shuffle=False))
 
 

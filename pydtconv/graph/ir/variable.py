@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,26 @@ from pydtconv.graph.ir.tracing import Tracer
 from pydtconv.kernels.eager import compute
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.operators import Operators
+
+_bytes_left: ContextVar[list[int] | None] = ContextVar("_bytes_left", default=None)
+
+
+@contextmanager
+def limited_variables(nbytes: int) -> Iterator[None]:
+    """Within it, initializers make no more than so many bytes of variables: for models that a file describes."""
+    token = _bytes_left.set([nbytes])
+    try:
+        yield
+    finally:
+        _bytes_left.reset(token)
+
+
+def _count(name: str, shape: Sequence[int], dtype: str) -> None:
+    left = _bytes_left.get()
+    if left is not None:
+        left[0] -= math.prod(shape) * np.dtype(dtype).itemsize
+        if left[0] < 0:
+            raise ValueError(f"variable {name!r}: of shape {tuple(shape)}, more than the file has weights for")
 
 
 class Variable(Operators):
@@ -34,6 +57,7 @@ class Variable(Operators):
         if callable(initializer):
             if shape is None:
                 raise ValueError(f"variable {name!r}: a callable initializer needs a shape")
+            _count(name, shape, dtype)
             initializer = initializer(tuple(shape), dtype=dtype)
         self.value: np.ndarray = np.array(initializer, dtype=dtype, order="C", copy=True if copy else None)
         if shape is not None and self.value.shape != tuple(shape):

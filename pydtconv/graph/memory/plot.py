@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pydtconv.graph.memory.storage import Storage
+from pydtconv.utils.plotting import save_figure
 
 MIB = 1 << 20
 COLORS = {
@@ -91,5 +92,4 @@ def plot_memory(plan: Placed, path: Path) -> Path:
     boxes.set_ylim(0, max(plan.arena_bytes / MIB, 1e-6))
     boxes.set_xlabel(f"step (backward starts at {plan.backward_start})")
     boxes.set_ylabel("place in the arena, MiB")
-    figure.savefig(path, dpi=130)
-    return path
+    return save_figure(figure, path, 130)

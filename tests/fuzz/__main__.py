@@ -1,0 +1,117 @@
+"""Runs rooms in turn, each in a process of its own, until time is over; prints failing seeds and a table of counts.
+
+python -m tests.fuzz files --seconds 60
+python -m tests.fuzz files --seed 1234 --runs 1     the trials of one seed again
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+from tests.fuzz import trials
+
+ROOMS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("room_*.py")))
+#: bytes of address space on top of what a worker has when it begins, and seconds of one seed
+MEMORY, SECONDS = 2 << 30, 120
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    names = [room.removeprefix("room_") for room in ROOMS]
+    parser.add_argument("rooms", nargs="*", default=names, help=f"of {', '.join(names)} (default: all)")
+    parser.add_argument("--seconds", type=float, default=60, help="for all rooms together (default: 60)")
+    parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
+    parser.add_argument("--runs", type=int, help="seeds for each room (default: as many as there is time for)")
+    parser.add_argument("--corpus", type=Path, default=Path("build/fuzz"), help="folder for inputs that fail")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    for room in args.rooms:
+        if room not in names:
+            parser.error(f"expected rooms of {', '.join(names)}, got {room!r}")
+    if args.worker:
+        return work(args)
+    first = random.randrange(1 << 31) if args.seed is None else args.seed
+    print(f"seed {first}, rooms {', '.join(args.rooms)}, inputs that fail in {args.corpus}", flush=True)
+    totals: Counter[tuple[str, str, str]] = Counter()
+    failures = 0
+    for room in args.rooms:
+        failures += run_room(room, first, args, args.seconds / len(args.rooms), totals)
+    print(table(totals))
+    print(f"{failures} failures")
+    return 1 if failures else 0
+
+
+def run_room(room: str, seed: int, args: argparse.Namespace, seconds: float, totals: Counter) -> int:
+    """Starts workers, another one where one dies; returns the number of seeds that failed."""
+    end, failures = time.monotonic() + seconds, 0
+    last = None if args.runs is None else seed + args.runs
+    while time.monotonic() < end and (last is None or seed < last):
+        left = end - time.monotonic()
+        command = [sys.executable, "-m", "tests.fuzz", room, "--worker", "--seed", str(seed)]
+        command += ["--seconds", str(left), "--corpus", str(args.corpus / room)]
+        command += [] if last is None else ["--runs", str(last - seed)]
+        begun = seed
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+            assert worker.stdout is not None
+            for line in worker.stdout:
+                told = json.loads(line)
+                if "begin" in told:
+                    begun = told["begin"]
+                    continue
+                for kind, outcome, number in told["counts"]:
+                    totals[room, kind, outcome] += number
+                if told["error"]:
+                    failures += 1
+                    print(f"{room}: seed {told['end']} failed; input {told['input']}\n{told['error']}", flush=True)
+                seed = told["end"] + 1
+        if worker.returncode:
+            trials.begin(args.corpus / room)
+            print(f"{room}: seed {begun} ended the process ({worker.returncode}); input {trials.failed(begun)}")
+            failures, seed = failures + 1, begun + 1
+    return failures
+
+
+def work(args: argparse.Namespace) -> int:
+    """The worker: one seed after the other, a line of JSON before and after each."""
+    (room,) = args.rooms
+    module = importlib.import_module(f"tests.fuzz.room_{room}")
+    trials.begin(args.corpus)
+    if hasattr(module, "prepare"):
+        module.prepare()
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
+    end, seed = time.monotonic() + args.seconds, args.seed
+    while time.monotonic() < end and (args.runs is None or seed < args.seed + args.runs):
+        print(json.dumps({"begin": seed}), flush=True)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + SECONDS, resource.RLIM_INFINITY))
+        error = path = None
+        try:
+            module.run(seed)
+        except Exception:
+            error, path = traceback.format_exc(), str(trials.failed(seed))
+        counts = [[*key, number] for key, number in trials.counts.items()]
+        trials.counts.clear()
+        print(json.dumps({"end": seed, "counts": counts, "error": error, "input": path}), flush=True)
+        seed += 1
+    return 0
+
+
+def table(totals: Counter) -> str:
+    """Trials by room, kind and outcome, as Markdown."""
+    lines = ["| room | kind | outcome | trials |", "|---|---|---|---:|"]
+    lines += [f"| {' | '.join(key)} | {number:,} |" for key, number in sorted(totals.items())]
+    return "\n".join([*lines, f"| all | | | {sum(totals.values()):,} |"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

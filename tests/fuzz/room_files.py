@@ -1,0 +1,111 @@
+"""Damaged, cut and swapped files for every reader.
+
+A trial passes where the reader takes the file or raises the error of its kind that names the file; nothing may be run
+(audit events), nothing may be written beside the file, and the worker's limits hold memory and time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+
+from tests.fuzz import trials
+from tests.fuzz.mutations import damaged
+from tests.fuzz.readers import READERS, Reader
+
+EXAMPLES = 100
+#: what a file must never lead to
+FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "ctypes.dlopen", "socket.connect")
+_found: list[str] = []
+_watched = False
+_folder: Path
+_readers: list[tuple[Reader, list[bytes]]] = []
+
+
+def prepare() -> None:
+    """Makes the whole files and reads each once, so that all that is imported later has been imported."""
+    global _folder
+    _folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+    for reader in READERS:
+        place = _folder / reader.kind
+        place.mkdir()
+        wholes = reader.make(place)
+        _readers.append((reader, wholes))
+        for data in wholes:
+            path = place / reader.name
+            path.write_bytes(data)
+            _outcome(reader.read, path, reader.errors)
+    sys.addaudithook(_audit)
+
+
+def run(seed: int) -> None:
+    if not _readers:
+        prepare()
+    reader, wholes = _readers[seed % len(_readers)]
+    others = [data for other, some in _readers if other.kind != reader.kind for data in some]
+
+    @seeded(seed)
+    @settings(
+        max_examples=EXAMPLES,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    @given(damaged([*wholes, *wholes, *others[:2]] if seed % 3 == 0 else wholes))
+    def test(data: bytes) -> None:
+        _trial(reader, data)
+
+    test()
+
+
+def _trial(reader: Reader, data: bytes) -> None:
+    path = _folder / reader.kind / reader.name
+    path.write_bytes(data)
+    trials.keep(f"{reader.kind}-{reader.name}", data)
+    before = _listing()
+    outcome = _outcome(reader.read, path, reader.errors)
+    if _found:
+        raise AssertionError(f"{reader.kind}: the file led to {_found}")
+    if _listing() != before:
+        raise AssertionError(f"{reader.kind}: files were written: {_listing() ^ before}")
+    trials.count(reader.kind, outcome)
+
+
+def _outcome(read: Callable[[Path], Any], path: Path, errors: tuple[type[Exception], ...]) -> str:
+    global _watched
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _found.clear()
+        _watched = True
+        try:
+            read(path)
+        except errors as error:
+            if str(path) not in str(error):
+                raise AssertionError(f"the error does not name the file: {error!r}") from error
+            return "refused"
+        finally:
+            _watched = False
+    return "taken"
+
+
+def _listing() -> set[str]:
+    return {str(path) for path in _folder.rglob("*")}
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _watched:
+        return
+    written = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
+    if written or event.startswith(FORBIDDEN):
+        _found.append(f"{event} {arguments!r:.200}")
