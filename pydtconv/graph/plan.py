@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.memory.storage import Storage, View, place
-from pydtconv.graph.passes.algorithms import choose_algorithms, left_open, passes_of
-from pydtconv.graph.passes.rewrite import rewrite
+from pydtconv.graph.ir.graph import CompileOptions, Graph, Node, Tensor
+from pydtconv.graph.memory.buffer_assignment import assign_offsets
+from pydtconv.graph.memory.storage import Storage, View
+from pydtconv.graph.passes.algorithms import left_open
+from pydtconv.graph.passes.graph_pass import GraphPass, PassReport, run_passes
+from pydtconv.graph.passes.table import PASSES
+from pydtconv.graph.schedule.convolution_passes import passes_of
 from pydtconv.graph.schedule.memory_limit import choices, seconds_of
 from pydtconv.graph.schedule.rematerialization import base_of
 from pydtconv.graph.schedule.scheduler import Scheduler
-from pydtconv.graph.schedule.steps import Step, Updates
+from pydtconv.graph.schedule.steps import PassStep, RecomputeStep, Step, Updates
 
 MIB = 1 << 20
 #: bytes of gradients from which on they are applied one by one: below, a call for each costs more than it gains
@@ -45,7 +48,8 @@ class Plan:
     gradient_order: parameters in the order in which backward completes their gradients.
     applies_gradients: whether the optimizer applies each gradient as soon as it is complete, so that there is no flat
     array of gradients.  slots: flat arrays that the optimizer keeps beside parameters and gradients.  backward_start:
-    the first step of backward.  homes: where inputs and outputs lie.
+    the first step of backward.  views: where inputs and outputs lie.  passes: what each pass
+    over the graph did.
     """
 
     graph: Graph
@@ -57,8 +61,9 @@ class Plan:
     slots: int = 0
     applies_gradients: bool = False
     backward_start: int = 0
-    homes: dict[Tensor, View] = field(default_factory=dict)
+    views: dict[Tensor, View] = field(default_factory=dict)
     algorithms: dict[Node, dict[str, str]] = field(default_factory=dict)
+    passes: list[PassReport] = field(default_factory=list)
 
     @property
     def parameter_bytes(self) -> int:
@@ -82,7 +87,7 @@ class Plan:
     @property
     def transient_bytes(self) -> int:
         """The largest workspace that is allocated at the time of a call instead of being placed ahead."""
-        return max((step.transient_bytes for step in self.steps), default=0)
+        return max((step.transient_bytes for step in self.steps if isinstance(step, PassStep)), default=0)
 
     @property
     def peak_bytes(self) -> int:
@@ -93,8 +98,9 @@ class Plan:
         """Bytes of the arena in use at each step, without holes."""
         change = [0] * (len(self.steps) + 2)
         for storage in self.storages:
-            change[storage.first] += storage.nbytes
-            change[storage.last + 1] -= storage.nbytes
+            for first, last in storage.lives:
+                change[first] += storage.nbytes
+                change[last + 1] -= storage.nbytes
         total, result = 0, []
         for delta in change[: max(len(self.steps), 1)]:
             total += delta
@@ -108,18 +114,18 @@ class Plan:
 
     def live_at(self, step: int) -> list[Storage]:
         """Storages in use at a step, the largest first."""
-        alive = [storage for storage in self.storages if storage.first <= step <= storage.last]
+        alive = [storage for storage in self.storages if storage.lives_at(step)]
         return sorted(alive, key=lambda storage: -storage.nbytes)
 
     @property
     def recompute_seconds(self) -> float:
         """Estimated time of all that is computed again, on one core."""
-        return sum(seconds_of(step.node) for step in self.steps if step.direction == "recompute")
+        return sum(seconds_of(step.node) for step in self.steps if isinstance(step, RecomputeStep))
 
     @property
     def recomputed(self) -> set[Node]:
         """Nodes whose output backward computes again instead of finding it stored."""
-        return {step.node for step in self.steps if step.direction == "recompute"}
+        return {step.node for step in self.steps if isinstance(step, RecomputeStep)}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row a node: name, op, output shape, algorithm by pass, bytes of output, saved arrays and workspaces."""
@@ -138,6 +144,8 @@ class Plan:
                     "saved_bytes": 0,
                     "workspace_bytes": 0,
                 }
+            if not isinstance(step, PassStep):
+                continue
             saved = sum(view.spec.nbytes for view in step.saved.values())
             seen[node]["saved_bytes"] = max(seen[node]["saved_bytes"], saved)
             workspace = step.transient_bytes or (step.workspace.spec.nbytes if step.workspace else 0)
@@ -170,6 +178,7 @@ class Plan:
 
         Raises ImportError when matplotlib is not installed (extra `plot`).
         """
+
         from pydtconv.graph.memory.plot import plot_memory
 
         return plot_memory(self, Path(path))
@@ -183,6 +192,7 @@ def build_plan(
     recompute: Collection[Tensor] | None = None,
     updates: Updates | None = None,
     tune: Tune | None = None,
+    passes: Sequence[GraphPass] | None = None,
 ) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
@@ -192,7 +202,7 @@ def build_plan(
     only.  recompute: tensors that backward computes again where it can, None for those that one sweep over memory
     brings back from what is kept anyway.  updates: given where the optimizer can apply
     gradients while backward runs; that is planned where the flat array of gradients would be large.  tune: called
-    where the variant leaves the choice of algorithms open, before it is final.
+    where the variant leaves the choice of algorithms open, before it is final.  passes: in the place of the table's.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
     fits.
@@ -200,21 +210,19 @@ def build_plan(
     variant = variant_of(variant).name
     if graph.loss is not None and graph.loss.shape != ():
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
-    rewrite(graph)
-    updates = updates if _gains_by_updates(graph) else None
-    traced = {node: node.op for node in graph.nodes}
-    options = _Options(graph, variant, slots, updates, choose_algorithms(graph, variant, smallest=False))
-    plan = options.plan(recompute)
-    if tune is not None and variant == "AUTO" and tune(passes_of(plan.steps, left_open(traced)), plan.arena_bytes):
-        options.choose_anew(traced, smallest=False)
-        plan = options.plan(recompute)
+    compiler = _Compiler(graph, slots, updates, PASSES if passes is None else passes)
+    compiler.run_passes(CompileOptions(variant, elides=recompute is None))
+    plan = compiler.plan(recompute)
+    if tune is not None and variant == "AUTO" and tune(passes_of(plan.steps, left_open(graph)), plan.arena_bytes):
+        compiler.choose_anew(graph.options)
+        plan = compiler.plan(recompute)
     if memory_limit is None or plan.peak_bytes <= memory_limit:
         return plan
-    options.choose_anew(traced, smallest=True)
+    compiler.choose_anew(CompileOptions(variant, smallest_workspaces=True, elides=False))
     smallest = plan.peak_bytes
-    marks = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
-    for choice in marks:
-        plan = options.plan(choice)
+    candidates = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
+    for choice in candidates:
+        plan = compiler.plan(choice)
         if plan.peak_bytes <= memory_limit:
             return plan
         smallest = min(smallest, plan.peak_bytes)
@@ -229,26 +237,35 @@ def _gains_by_updates(graph: Graph) -> bool:
     return sum(tensor.spec.nbytes for tensor in trained) >= LARGE_GRADIENTS
 
 
-@dataclass
-class _Options:
-    """What the plans of one graph share."""
+class _Compiler:
+    """Makes the plans of one graph: runs the passes over it, then the stages behind them."""
 
-    graph: Graph
-    variant: str
-    slots: int
-    updates: Updates | None
-    algorithms: dict[Node, dict[str, str]]
+    def __init__(self, graph: Graph, slots: int, updates: Updates | None, table: Sequence[GraphPass]) -> None:
+        self.graph = graph
+        self.slots = slots
+        self.updates = updates
+        self.table = table
+        self.reports: dict[str, PassReport] = {}
 
-    def choose_anew(self, traced: dict[Node, Any], smallest: bool) -> None:
-        """Chooses algorithms from the operators as they were traced."""
-        for node, op in traced.items():
-            node.op = op
-        self.algorithms = choose_algorithms(self.graph, self.variant, smallest)
+    def run_passes(self, options: CompileOptions) -> None:
+        graph = self.graph
+        graph.options = options
+        graph.before_choice.clear()
+        self._note(run_passes(graph, self.table))
+        self.updates = self.updates if _gains_by_updates(graph) else None
 
-    def plan(self, marks: Collection[Tensor] | None) -> Plan:
+    def choose_anew(self, options: CompileOptions) -> None:
+        """Runs the passes from the choice of algorithms on once more."""
+        self.graph.options = options
+        self._note(run_passes(self.graph, self.table, start="algorithms"))
+
+    def _note(self, reports: Sequence[PassReport]) -> None:
+        self.reports.update({report.name: report for report in reports})
+
+    def plan(self, recompute: Collection[Tensor] | None) -> Plan:
         """The plan in which backward recomputes these tensors, None for those that are cheap to."""
         graph = self.graph
-        scheduler = Scheduler(graph, marks, self.updates)
+        scheduler = Scheduler(graph, recompute, self.updates)
         scheduler.run()
         storages = list(scheduler.storages)
         ends = [*graph.inputs.values(), *graph.outputs.values()]
@@ -256,12 +273,13 @@ class _Options:
             graph=graph,
             steps=scheduler.steps,
             storages=storages,
-            arena_bytes=place(storages),
+            arena_bytes=assign_offsets(storages),
             gradient_order=scheduler.gradient_order,
-            variant=self.variant,
+            variant=graph.options.variant,
             slots=self.slots,
             applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
             backward_start=scheduler.backward_start,
-            homes={tensor: scheduler.layout.view(tensor) for tensor in ends},
-            algorithms=self.algorithms,
+            views={tensor: scheduler.sharing.view(tensor) for tensor in ends},
+            algorithms=dict(graph.algorithms),
+            passes=list(self.reports.values()),
         )

@@ -1,0 +1,110 @@
+"""What a pass of the table is, and the run of all of them in order."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydtconv.graph.ir.graph import Graph, Node
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When a pass runs: in words, and as a test of the graph."""
+
+    words: str
+    holds: Callable[[Graph], bool]
+
+
+ALWAYS = Condition("always", lambda graph: True)
+TRAINING = Condition("in training", lambda graph: graph.training)
+HAS_LOSS = Condition("with a loss", lambda graph: graph.loss is not None)
+
+
+@dataclass(frozen=True)
+class GraphPass:
+    """A row of the table of passes.
+
+    run: changes the graph in place.  takes: what it takes for granted; leaves: what it leaves behind, a line each.
+    after: names of the passes that must have come before it.  when: the graphs on which it runs.
+    """
+
+    name: str
+    run: Callable[[Graph], None]
+    takes: str
+    leaves: str
+    after: tuple[str, ...] = ()
+    when: Condition = field(default=ALWAYS)
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """What a pass did: nodes before and after it, and how many of those after it are new or changed."""
+
+    name: str
+    before: int
+    after: int
+    changed: int
+
+    @property
+    def did_something(self) -> bool:
+        return self.changed > 0 or self.before != self.after
+
+
+#: called after each pass with its place in the table, from 1 on, and its name; with 0 and "traced" before the first
+Watch = Callable[[int, str], None]
+
+
+def check_table(table: Sequence[GraphPass]) -> None:
+    """Raises ValueError where two passes have a name, or one comes before a pass that it needs."""
+    seen: set[str] = set()
+    for each in table:
+        missing = [name for name in each.after if name not in seen]
+        if missing:
+            before = ", ".join(seen) or "none"
+            raise ValueError(f"pass {each.name!r}: expected {', '.join(missing)} before it, got {before}")
+        if each.name in seen:
+            raise ValueError(f"pass {each.name!r}: expected a name of its own, got one of the table")
+        seen.add(each.name)
+
+
+def run_passes(
+    graph: Graph, table: Sequence[GraphPass], start: str | None = None, watch: Watch | None = None
+) -> list[PassReport]:
+    """Runs the passes whose condition holds, from the one called `start` on; tells what each did.
+
+    Raises ValueError for a table that `check_table` refuses.
+    """
+    check_table(table)
+    names = [each.name for each in table]
+    if start is not None and start not in names:
+        raise ValueError(f"passes: expected one called {start!r}, got {', '.join(names)}")
+    first = 0 if start is None else names.index(start)
+    if watch is not None and first == 0:
+        watch(0, "traced")
+    reports = []
+    state = _state(graph)
+    for place, each in enumerate(table[first:], first + 1):
+        if not each.when.holds(graph):
+            continue
+        each.run(graph)
+        before, state = state, _state(graph)
+        changed = sum(not _same(before.get(node), now) for node, now in state.items())
+        reports.append(PassReport(each.name, len(before), len(state), changed))
+        if watch is not None:
+            watch(place, each.name)
+    return reports
+
+
+def _state(graph: Graph) -> dict[Node, tuple[Any, ...]]:
+    """What passes can change of each node."""
+    elided, fused = graph.elided, graph.fused_reductions
+    return {
+        node: (node.op, node.inputs, node.outputs, elided.get(node.outputs[0]), fused.get(node)) for node in graph.nodes
+    }
+
+
+def _same(before: tuple[Any, ...] | None, now: tuple[Any, ...]) -> bool:
+    return before is not None and all(map(operator.is_, before, now))
