@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
@@ -20,6 +21,9 @@ from pydtconv.graph.schedule.memory_limit import choices, seconds_of
 from pydtconv.graph.schedule.rematerialization import base_of
 from pydtconv.graph.schedule.scheduler import Scheduler
 from pydtconv.graph.schedule.steps import PassStep, RecomputeStep, Step, Updates
+
+if TYPE_CHECKING:
+    from pydtconv.graph.dump import Dump
 
 MIB = 1 << 20
 #: bytes of gradients from which on they are applied one by one: below, a call for each costs more than it gains
@@ -171,6 +175,9 @@ class Plan:
             "predicted peak": self.peak_bytes,
         }
         lines += [f"{name:>24}: {value / MIB:10.2f} MiB" for name, value in parts.items() if value]
+        did = [str(report) for report in self.passes if report.changed or report.before != report.after]
+        if did:
+            lines.append(f"{'passes':>24}: {'; '.join(did)}  (change of nodes, *nodes new or changed)")
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> Path:
@@ -193,6 +200,7 @@ def build_plan(
     updates: Updates | None = None,
     tune: Tune | None = None,
     passes: Sequence[GraphPass] | None = None,
+    dump: str | Path | None = None,
 ) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
@@ -203,6 +211,7 @@ def build_plan(
     brings back from what is kept anyway.  updates: given where the optimizer can apply
     gradients while backward runs; that is planned where the flat array of gradients would be large.  tune: called
     where the variant leaves the choice of algorithms open, before it is final.  passes: in the place of the table's.
+    dump: a folder for the graph after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
     fits.
@@ -210,21 +219,21 @@ def build_plan(
     variant = variant_of(variant).name
     if graph.loss is not None and graph.loss.shape != ():
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
-    compiler = _Compiler(graph, slots, updates, PASSES if passes is None else passes)
+    compiler = _Compiler(graph, slots, updates, PASSES if passes is None else passes, _dump_into(dump, graph))
     compiler.run_passes(CompileOptions(variant, elides=recompute is None))
     plan = compiler.plan(recompute)
     if tune is not None and variant == "AUTO" and tune(passes_of(plan.steps, left_open(graph)), plan.arena_bytes):
         compiler.choose_anew(graph.options)
         plan = compiler.plan(recompute)
     if memory_limit is None or plan.peak_bytes <= memory_limit:
-        return plan
+        return compiler.dumped(plan)
     compiler.choose_anew(CompileOptions(variant, smallest_workspaces=True, elides=False))
     smallest = plan.peak_bytes
     candidates = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
     for choice in candidates:
         plan = compiler.plan(choice)
         if plan.peak_bytes <= memory_limit:
-            return plan
+            return compiler.dumped(plan)
         smallest = min(smallest, plan.peak_bytes)
     raise MemoryLimitError(memory_limit, smallest)
 
@@ -237,30 +246,48 @@ def _gains_by_updates(graph: Graph) -> bool:
     return sum(tensor.spec.nbytes for tensor in trained) >= LARGE_GRADIENTS
 
 
+def _dump_into(folder: str | Path | None, graph: Graph) -> Dump | None:
+    if folder is None and not os.environ.get("PYDTCONV_DUMP"):
+        return None
+    from pydtconv.graph.dump import open_dump
+
+    return open_dump(folder, graph)
+
+
 class _Compiler:
     """Makes the plans of one graph: runs the passes over it, then the stages behind them."""
 
-    def __init__(self, graph: Graph, slots: int, updates: Updates | None, table: Sequence[GraphPass]) -> None:
+    def __init__(
+        self, graph: Graph, slots: int, updates: Updates | None, table: Sequence[GraphPass], dump: Dump | None
+    ) -> None:
         self.graph = graph
         self.slots = slots
         self.updates = updates
         self.table = table
+        self.dump = dump
         self.reports: dict[str, PassReport] = {}
 
     def run_passes(self, options: CompileOptions) -> None:
         graph = self.graph
         graph.options = options
         graph.before_choice.clear()
-        self._note(run_passes(graph, self.table))
+        self._run(start=None)
         self.updates = self.updates if _gains_by_updates(graph) else None
 
     def choose_anew(self, options: CompileOptions) -> None:
         """Runs the passes from the choice of algorithms on once more."""
         self.graph.options = options
-        self._note(run_passes(self.graph, self.table, start="algorithms"))
+        self._run(start="algorithms")
 
-    def _note(self, reports: Sequence[PassReport]) -> None:
-        self.reports.update({report.name: report for report in reports})
+    def _run(self, start: str | None) -> None:
+        watch = None if self.dump is None else self.dump.graph_after
+        self.reports.update((report.name, report) for report in run_passes(self.graph, self.table, start, watch))
+
+    def dumped(self, plan: Plan) -> Plan:
+        """The plan, after it has been dumped where that is wanted."""
+        if self.dump is not None:
+            self.dump.stages(plan)
+        return plan
 
     def plan(self, recompute: Collection[Tensor] | None) -> Plan:
         """The plan in which backward recomputes these tensors, None for those that are cheap to."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,13 +48,14 @@ class PassReport:
     after: int
     changed: int
 
-    @property
-    def did_something(self) -> bool:
-        return self.changed > 0 or self.before != self.after
+    def __str__(self) -> str:
+        """As in `dead-nodes -3 *0`: by how many the nodes are more or fewer, and how many are new or changed."""
+        return f"{self.name} {self.after - self.before:+d} *{self.changed}"
 
 
-#: called after each pass with its place in the table, from 1 on, and its name; with 0 and "traced" before the first
-Watch = Callable[[int, str], None]
+#: called after each pass with its place in the table, from 1 on, its name and the nodes that it has changed; before the
+#: first with 0, "traced" and none
+Watch = Callable[[int, str, Collection[Node]], None]
 
 
 def check_table(table: Sequence[GraphPass]) -> None:
@@ -83,7 +84,7 @@ def run_passes(
         raise ValueError(f"passes: expected one called {start!r}, got {', '.join(names)}")
     first = 0 if start is None else names.index(start)
     if watch is not None and first == 0:
-        watch(0, "traced")
+        watch(0, "traced", ())
     reports = []
     state = _state(graph)
     for place, each in enumerate(table[first:], first + 1):
@@ -91,10 +92,10 @@ def run_passes(
             continue
         each.run(graph)
         before, state = state, _state(graph)
-        changed = sum(not _same(before.get(node), now) for node, now in state.items())
-        reports.append(PassReport(each.name, len(before), len(state), changed))
+        changed = [node for node, now in state.items() if not _same(before.get(node), now)]
+        reports.append(PassReport(each.name, len(before), len(state), len(changed)))
         if watch is not None:
-            watch(place, each.name)
+            watch(place, each.name, {*changed})
     return reports
 
 
