@@ -11,21 +11,9 @@ from pydtconv.conv import VARIANTS
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.graph.schedule.steps import CopyStep
 from pydtconv.ops.base import Spec
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 
 torch_graph = pytest.importorskip("tests.torch_graph", reason="PyTorch is not installed")
-
-
-def trace(model: keras.Model, name: str, size: int, batch: int) -> Graph:
-    graph = Graph(training=True)
-    with graph:
-        x = graph.input("x", Spec((batch, size, size, 3), keras.config.floatx()))
-        y_true = graph.input("y_true", Spec((batch,), "int32"))
-        y = model(x, training=True)
-        loss = ops.CrossEntropy("sparse", from_logits=name != "plain")(y, y_true)
-        graph.outputs = {"y": y}
-        graph.loss = graph.outputs["loss"] = ops.WeightedMean()(loss)
-    return graph
 
 
 @pytest.mark.parametrize("variant", list(VARIANTS))

@@ -9,9 +9,8 @@ from pydtconv.graph.schedule import backward
 from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, RecomputeStep, Updates, UpdateStep
 from pydtconv.profiling import Profiler
 from pydtconv.profiling.work import bytes_of, cost_of
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 from tests.graph.tables import rewrite
-from tests.graph.test_networks import trace
 
 N, H, CI, CO = 4, 8, 3, 16
 X, Y = 4 * N * H * H * CI, 4 * N * H * H * CO  # bytes of the images, of what a layer computes

@@ -8,10 +8,9 @@ from pydtconv import layers
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.graph.schedule.steps import BackwardStep
 from pydtconv.ops.normalization import BatchNorm
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 from tests.graph.passes.test_normalized_prologue import bottlenecks, pointwise, traced
 from tests.graph.tables import without
-from tests.graph.test_networks import trace
 
 
 def results(graph: Graph, inputs, fused: bool, elided: bool = True):

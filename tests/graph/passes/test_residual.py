@@ -13,9 +13,8 @@ from pydtconv import layers, ops
 from pydtconv.graph import Executor, Graph, Memory, Plan, build_plan
 from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep
 from pydtconv.ops.base import Spec
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 from tests.graph.tables import without
-from tests.graph.test_networks import trace
 
 SIZE = 6
 

@@ -10,9 +10,8 @@ from pydtconv.ops.base import Spec
 from pydtconv.ops.convolution import Conv
 from pydtconv.ops.moments import Moments
 from pydtconv.ops.normalization import BatchNorm
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 from tests.graph.tables import rewrite, without
-from tests.graph.test_networks import trace
 
 
 def of_kind(graph: Graph, kind):

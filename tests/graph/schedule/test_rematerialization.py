@@ -10,10 +10,9 @@ from pydtconv import layers, ops
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
 from pydtconv.graph.schedule.steps import ForwardStep, RecomputeStep
 from pydtconv.ops.base import Spec
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 from tests.graph.schedule.test_schedule import random_graph
 from tests.graph.tables import rewrite
-from tests.graph.test_networks import trace
 from tests.graph.toy import reference
 
 
