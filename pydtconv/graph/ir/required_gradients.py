@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 
 
@@ -13,27 +15,25 @@ class RequiredGradients:
 
     def __init__(self, graph: Graph) -> None:
         down: set[Tensor] = {tensor for tensor in graph.parameters if tensor.variable and tensor.variable.trainable}
-        for node in graph.nodes:
-            if any(tensor in down for tensor in _differentiable(node)):
+        inputs = [(node, _differentiable(node)) for node in graph.nodes]
+        for node, read in inputs:
+            if not down.isdisjoint(read):
                 down.update(tensor for tensor in node.outputs if tensor.dtype.startswith("float"))
         up: set[Tensor] = {graph.loss} if graph.loss is not None else set()
-        for node in reversed(graph.nodes):
-            if any(tensor in up for tensor in node.outputs):
-                up.update(_differentiable(node))
-        self.tensors = down & up
-        self.nodes = [node for node in graph.nodes if self._runs_backward(node)]
-
-    def _runs_backward(self, node: Node) -> bool:
-        return any(tensor in self.tensors for tensor in node.outputs) and any(
-            tensor in self.tensors for tensor in _differentiable(node)
-        )
+        for node, read in reversed(inputs):
+            if not up.isdisjoint(node.outputs):
+                up.update(read)
+        self.tensors = tensors = down & up
+        self.nodes = [
+            node for node, read in inputs if not (tensors.isdisjoint(node.outputs) or tensors.isdisjoint(read))
+        ]
 
     def __contains__(self, tensor: Tensor) -> bool:
         return tensor in self.tensors
 
     def of_inputs(self, node: Node) -> tuple[bool, ...]:
         """For each input of a node, whether its gradient is wanted from this node."""
-        excluded = {*node.op.updates, *node.op.nondifferentiable}
+        excluded = (*node.op.updates, *node.op.nondifferentiable)
         return tuple(i not in excluded and tensor in self.tensors for i, tensor in enumerate(node.inputs))
 
     def passes_dy(self, node: Node, i: int) -> bool:
@@ -42,6 +42,8 @@ class RequiredGradients:
         return i in node.op.passes_dy and tensor in self.tensors and tensor.spec == node.outputs[0].spec
 
 
-def _differentiable(node: Node) -> list[Tensor]:
-    excluded = {*node.op.updates, *node.op.nondifferentiable}
+def _differentiable(node: Node) -> Sequence[Tensor]:
+    excluded = (*node.op.updates, *node.op.nondifferentiable)
+    if not excluded:
+        return node.inputs
     return [tensor for i, tensor in enumerate(node.inputs) if i not in excluded]

@@ -46,6 +46,7 @@ class Sharing:
         self.parent: dict[Tensor, tuple[Tensor, int | None]] = {}  # first channel where the child is a slice
         self.roots: dict[Tensor, Storage] = {}
         self.members: dict[Tensor, list[Tensor]] = {}
+        self._views: dict[Tensor, View] | None = None  # once all is linked
         self.dense = self._tensors_that_must_be_dense()
         self._share_views()
         for node in graph.nodes:
@@ -53,6 +54,7 @@ class Sharing:
                 self._share_concatenation(node)
         for index, node in enumerate(graph.nodes):
             self._share_inplace(index, node)
+        self._views = {}
 
     # -- links -----------------------------------------------------------------------------------------------------
 
@@ -147,6 +149,13 @@ class Sharing:
 
     def view(self, tensor: Tensor) -> View:
         """Where a tensor lies; parameters and constants are their own buffers and those of their views."""
+        if self._views is None:
+            return self._view(tensor)
+        if tensor not in self._views:
+            self._views[tensor] = self._view(tensor)
+        return self._views[tensor]
+
+    def _view(self, tensor: Tensor) -> View:
         root, channel = self._root(tensor)
         if root.variable is not None or root.constant is not None:
             return View(root, tensor.spec)

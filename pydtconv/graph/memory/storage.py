@@ -6,6 +6,8 @@ of a concatenation, results computed in place, a gradient that an addition passe
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +80,7 @@ class View:
     def part(self, start: tuple[int, ...], spec: Spec) -> View:
         """The box of this view that begins at index `start` and has the shape of `spec`."""
         strides = self.strides or dense_strides(self.spec)
-        offset = self.offset + sum(index * stride for index, stride in zip(start, strides, strict=True))
+        offset = self.offset + sum(map(operator.mul, start, strides))
         return View(self.buffer, spec, offset, None if strides == dense_strides(spec) else strides)
 
     def overlaps(self, other: View) -> bool:
@@ -112,6 +114,7 @@ class View:
         return np.ndarray(self.spec.shape, np.dtype(self.spec.dtype), arena, offset, self.strides)  # type: ignore[arg-type]
 
 
+@functools.lru_cache(maxsize=1024)
 def dense_strides(spec: Spec) -> tuple[int, ...]:
     """Bytes between neighbours along each axis of a dense array."""
     step, strides = np.dtype(spec.dtype).itemsize, []

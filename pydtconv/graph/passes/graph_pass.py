@@ -92,20 +92,35 @@ def run_passes(
             continue
         each.run(graph)
         before, state = state, _state(graph)
-        changed = [node for node, now in state.items() if not _same(before.get(node), now)]
-        reports.append(PassReport(each.name, len(before), len(state), len(changed)))
+        changed = _changed(before, state)
+        reports.append(PassReport(each.name, len(before[0]), len(state[0]), len(changed)))
         if watch is not None:
-            watch(place, each.name, {*changed})
+            watch(place, each.name, changed)
     return reports
 
 
-def _state(graph: Graph) -> dict[Node, tuple[Any, ...]]:
-    """What passes can change of each node."""
-    elided, fused = graph.elided, graph.fused_reductions
-    return {
-        node: (node.op, node.inputs, node.outputs, elided.get(node.outputs[0]), fused.get(node)) for node in graph.nodes
-    }
+#: what passes can change: the nodes, their operators, inputs and outputs; then what is noted of them
+_State = tuple[list[Node], list[Any], list[Any], list[Any], dict[Node, Any], dict[Node, Any]]
 
 
-def _same(before: tuple[Any, ...] | None, now: tuple[Any, ...]) -> bool:
-    return before is not None and all(map(operator.is_, before, now))
+def _state(graph: Graph) -> _State:
+    nodes = list(graph.nodes)
+    ops, inputs = [node.op for node in nodes], [node.inputs for node in nodes]
+    outputs = [node.outputs for node in nodes]
+    elided = {tensor.node: source for tensor, source in graph.elided.items() if tensor.node is not None}
+    return nodes, ops, inputs, outputs, elided, dict(graph.fused_reductions)
+
+
+def _changed(before: _State, now: _State) -> set[Node]:
+    """The nodes that are new, have another operator, input or output, or of which something else is noted."""
+    found: set[Node] = set()
+    lists = zip(before[:4], now[:4], strict=True)
+    if len(before[0]) != len(now[0]) or not all(all(map(operator.is_, old, new)) for old, new in lists):
+        known = {node: parts for node, *parts in zip(*before[:4], strict=True)}
+        for node, *parts in zip(*now[:4], strict=True):
+            if node not in known or not all(map(operator.is_, known[node], parts)):
+                found.add(node)
+    for noted, notes in ((before[4], now[4]), (before[5], now[5])):
+        found.update(node for node, value in notes.items() if noted.get(node) is not value)
+        found.update(node for node in noted if node not in notes)
+    return found

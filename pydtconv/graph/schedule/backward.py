@@ -151,18 +151,17 @@ class Backward:
         """Notes after which step the gradient of each variable is complete, and lays out the updates."""
         of_variables = self.gradients.of_variables
         complete: dict[Tensor, int] = {}
-        last_read: dict[object, int] = {}
         for index, step in enumerate(self.steps):
             for view in step.gradients():
                 if view is not None and view.buffer in of_variables:
                     complete[of_variables[view.buffer]] = index
             complete.update(dict.fromkeys(step.ready, index))  # updated by rows already
-            last_read.update((view.buffer, index) for view in step.reads())
         self.order = sorted(complete, key=complete.__getitem__)
         if self.updates is None:
             for tensor in self.order:
                 self.steps[complete[tensor]].ready += (tensor,)
             return
+        last_read = {view.buffer: index for index, step in enumerate(self.steps) for view in step.reads()}
         by_rows = {tensor for step in self.steps for tensor in step.ready}
         following: dict[int, list[Step]] = {}
         for tensor, index in complete.items():

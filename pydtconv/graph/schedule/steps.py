@@ -92,6 +92,10 @@ class PassStep(Step):
     def writes(self) -> list[View]:
         return [*_present(self.y), *self.saved.values(), *_present([self.workspace])]
 
+    def views(self) -> list[View]:
+        every = _present([*self.x, *self.y, *self.saved.values(), self.workspace])
+        return every if self.prologue is None else [*every, *_coefficients(self.prologue)]
+
     def _pass(self) -> Callable[[Pass], Call]:
         """What binds the operator's pass."""
         raise NotImplementedError
@@ -163,6 +167,15 @@ class BackwardStep(PassStep):
     def writes(self) -> list[View]:
         found = _present([*self.dx, self.workspace, None if self.reductions is None else self.reductions.sums])
         return [*found, *_present(self.dy)] if self.node.op.overwrites_dy else found
+
+    def views(self) -> list[View]:
+        every = [*self.x, *self.y, *self.dy, *self.dx, *self.saved.values(), self.workspace, self.sums]
+        if self.reductions is not None:
+            every += [self.reductions.x, self.reductions.sums]
+        every += _coefficients(self.prologue)
+        if self.reductions is not None:
+            every += _coefficients(self.reductions.reading)
+        return _present(every)
 
     def gradients(self) -> Sequence[View | None]:
         return self.dx
