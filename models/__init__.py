@@ -1,7 +1,8 @@
 """The model zoo: `applications.ResNet34(input_shape, classes)`, or `applications.build("resnet34", ...)` by name.
 
 One file per family, each also a Keras-style script that runs.  A family lists the functions that build its models in
-`__all__`; a new one is one file and one line in FAMILIES.
+`__all__`; a new one is one file and one line in FAMILIES.  This folder is installed as `pydtconv.applications`; the
+classes that its networks are made of, such as `Model` and `Sequential`, are in `pydtconv/models/`.
 """
 
 from __future__ import annotations

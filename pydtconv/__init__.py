@@ -9,6 +9,9 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from pydtconv import _public
+from pydtconv._version import __version__ as __version__
+
 # the BLAS of NumPy, where that is OpenBLAS and not loaded yet: its threads sleep after a product, where by default they
 # go on spinning for some time on the cores that training has
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "8")
@@ -20,11 +23,9 @@ if TYPE_CHECKING:
     from pydtconv.layers.layer import Layer as Layer
     from pydtconv.layers.symbolic import KerasTensor as KerasTensor
     from pydtconv.layers.symbolic import Operation as Operation
-    from pydtconv.models.functional import Functional as Functional
+    from pydtconv.models.model import Functional as Functional
     from pydtconv.models.model import Model as Model
     from pydtconv.models.sequential import Sequential as Sequential
-
-__version__ = "0.1.0"
 
 _MODULES = (
     "activations",
@@ -53,7 +54,7 @@ _MODULES = (
     "utils",
 )
 _NAMES = {
-    "Functional": "models.functional",
+    "Functional": "models.model",
     "Initializer": "initializers",
     "Input": "layers.input_layer",
     "InputSpec": "layers.input_spec",
@@ -76,6 +77,9 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         return getattr(importlib.import_module(f"pydtconv.{_NAMES[name]}"), name)
     raise AttributeError(f"module 'pydtconv' has no attribute {name!r}")
+
+
+_public.set_lookup(__getattr__)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.saving.registry import Registry
+from pydtconv.serialization.built_ins import BuiltIns
 
 
 def linear(x: Any) -> Any:
@@ -171,7 +171,7 @@ _FUNCTIONS = (
     log_softmax, mish, relu, relu6, selu, sigmoid, silu, soft_shrink, softmax, softplus, softsign, sparse_plus,
     sparse_sigmoid, sparsemax, squareplus, tanh, tanh_shrink, threshold,
 )  # fmt: skip
-_registry = Registry(
+_registry = BuiltIns(
     "activation", {f.__name__: f for f in _FUNCTIONS} | {"swish": silu, "hard_swish": hard_silu, "exp": exponential}
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.saving.registry import Registry
+from pydtconv.serialization.built_ins import BuiltIns
 
 
 class Constraint:
@@ -93,7 +93,7 @@ class NonNeg(Constraint):
 
 
 max_norm, unit_norm, min_max_norm, non_neg = MaxNorm, UnitNorm, MinMaxNorm, NonNeg
-_registry = Registry(
+_registry = BuiltIns(
     "constraint",
     {
         "MaxNorm": MaxNorm,

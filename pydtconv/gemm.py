@@ -87,6 +87,6 @@ def gemm(
         a, b, c = b.T, a.T, out.T
     if (c.strides[1] != c.itemsize and c.shape[1] > 1) or c.strides[0] < 0 or c.strides[0] % c.itemsize:
         raise ValueError(f"gemm: rows or columns of out must be contiguous, got strides {out.strides}")
-    size = _gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype == np.float64)
+    size = _gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype.name)
     ukr.check(_gemm.gemm(a, b, c, alpha, beta, _workspace(size)), "gemm")
     return out

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 
 _uids: dict[str, int] = {}
+_lock = threading.Lock()
 
 
 def to_snake_case(name: str) -> str:
@@ -17,15 +19,17 @@ def to_snake_case(name: str) -> str:
 def auto_name(prefix: str) -> str:
     """The next free name of a class or function of this name in the process."""
     prefix = to_snake_case(prefix)
-    count = _uids.get(prefix, 0)
-    _uids[prefix] = count + 1
+    with _lock:
+        count = _uids.get(prefix, 0)
+        _uids[prefix] = count + 1
     return f"{prefix}_{count}" if count else prefix
 
 
 def get_uid(prefix: str = "") -> int:
     """Counts how often prefix was asked for, from 1."""
-    _uids[prefix] = _uids.get(prefix, 0) + 1
-    return _uids[prefix]
+    with _lock:
+        count = _uids[prefix] = _uids.get(prefix, 0) + 1
+    return count
 
 
 def reset_uids() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.saving.registry import Registry
+from pydtconv.serialization.built_ins import BuiltIns
 
 
 class Regularizer:
@@ -65,7 +65,7 @@ def _penalty(name: str, value: Any) -> float:
 
 
 l1, l2, l1_l2 = L1, L2, L1L2
-_registry = Registry("regularizer", {"L1": L1, "L2": L2, "L1L2": L1L2, "l1": L1, "l2": L2, "l1_l2": L1L2})
+_registry = BuiltIns("regularizer", {"L1": L1, "L2": L2, "L1L2": L1L2, "l1": L1, "l2": L2, "l1_l2": L1L2})
 
 
 def get(identifier: Any) -> Any:

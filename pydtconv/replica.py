@@ -1,13 +1,12 @@
-"""The seam between training and several processes that train one model together.
+"""This process among those that train one model together: which samples and files are its own, what all know.
 
-Training asks the replica in force (`current()`) which samples are its own, and hands it each step, each result and each
-update.  The one here is alone: everything is its own, and nothing is communicated.  `pydtconv.distribution` puts
-another one in its place; models, layers and callbacks know of nothing else.
+The one here is alone: everything is its own, and nothing is communicated.  `pydtconv.distribution` puts another one in
+its place; models, layers and callbacks know of nothing else.  How batches are run and updates are made together is said
+one floor up, in `pydtconv.trainers.strategy`.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,25 +50,9 @@ class Replica:
         """
         return None if size is None else (0, size)
 
-    def prepare(self, model: Any, kind: str, data: Any, single: bool = False) -> None:
-        """Before batches of this kind ("train", "test", "predict") are run; single: before one of a user's loop."""
-
-    def running(self, model: Any, kind: str, batch: Any, step: Any) -> AbstractContextManager[None]:
-        """Put around the run of a step on a batch."""
-        return nullcontext()
-
-    def apply(self, optimizer: Any, store: Any) -> None:
-        """The optimizer's step, with the gradients of the whole batch."""
-        optimizer.apply(store)
-
-    def note(self, model: Any, batch: Any, results: Any) -> dict[str, Any]:
-        """Lets a batch's results into losses and metrics; returns all results so far."""
-        model.track_losses(results.loss, results.losses, batch.total)
-        return model.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
-
-    def gathered(self, predictions: Any, batch: Any) -> Any:
-        """The predictions for the whole batch."""
-        return predictions
+    def any(self, value: bool, what: str) -> bool:
+        """Whether it is true in any process; what: for messages."""
+        return value
 
     def collected(self, value: Any, what: str) -> list[Any]:
         """The values of all processes, by rank; what: for messages."""

@@ -61,6 +61,50 @@ if [ "${1:-}" = --check ]; then
     exit 0
 fi
 
-[ -x .venv/bin/pip ] || "$python" -m venv .venv
-extras=$(echo "$*" | tr ' ' ',')
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
+# The C library is compiled while pip, Cython and what else the package needs arrive.  Only the level that this machine
+# runs best is built, unless DTCONV_LEVELS says otherwise.
+DTCONV_LEVELS=${DTCONV_LEVELS:-native}
+export DTCONV_LEVELS
+started=$(date +%s)
+
+took() {
+    echo "pydtconv: $1 after $(($(date +%s) - started)) s"
+}
+
+pip() {
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+# what pyproject.toml asks for, with the extras that are named
+requirements() {
+    "$python" - "$@" <<'END'
+import sys, tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+names = project["dependencies"] + [name for extra in sys.argv[1:] for name in project["optional-dependencies"][extra]]
+print("\n".join(dict.fromkeys(names)))
+END
+}
+
+folder=$(mktemp -d)
+background=
+trap 'for job in $background; do kill "$job" 2>/dev/null || true; done; rm -rf "$folder"' EXIT
+echo "pydtconv: builds the C library and .venv"
+if [ ! -x .venv/bin/pip ]; then
+    "$python" tools/libdtconv.py &
+    background=$!
+    library=$!
+    "$python" -m venv .venv
+fi
+requirements "$@" >"$folder/requirements.txt"
+# modules are compiled to bytecode when they are first imported: most never are
+pip --no-compile --requirement "$folder/requirements.txt" &
+background="$background $!"
+arriving=$!
+pip --no-compile "setuptools>=77" "cython>=3.1"
+.venv/bin/python setup.py -q build_ext --inplace
+took "compiled"
+wait "$arriving"
+[ -z "${library:-}" ] || wait "$library"
+background=
+pip --no-build-isolation --no-deps --editable .
+took "installed"

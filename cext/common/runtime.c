@@ -2,8 +2,11 @@
 #include "dtconv.h"
 
 static int num_threads = 1;
+static _Thread_local int alone;
 
-int dtconv_get_num_threads(void) { return num_threads; }
+int dtconv_get_num_threads(void) { return alone ? 1 : num_threads; }
+
+void dtconv_compute_alone(void) { alone = 1; }
 
 void dtconv_set_num_threads(int threads) { num_threads = threads > 0 ? threads : 1; }
 

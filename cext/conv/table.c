@@ -7,11 +7,17 @@
     size_t DT(conv_##algorithm##_##pass##_workspace)(const dtconv_conv *p);
 DTCONV_CONV_PASSES(DECLARE)
 
-#define ENTRY(algorithm, pass) \
-    {#algorithm, #pass, DT(conv_##algorithm##_##pass), DT(conv_##algorithm##_##pass##_workspace)},
-static const DT(conv_entry) entries[] = {DTCONV_CONV_PASSES(ENTRY)};
+#define RUN(algorithm, pass)                                                                               \
+    static dtconv_status run_##algorithm##_##pass(const dtconv_conv *p, const void *args, void *workspace, \
+                                                  size_t bytes) {                                          \
+        return DT(conv_##algorithm##_##pass)(p, args, workspace, bytes);                                   \
+    }
+DTCONV_CONV_PASSES(RUN)
 
-const DT(conv_entry) * DT(conv_find)(const char *algorithm, const char *pass) {
+#define ENTRY(algorithm, pass) {#algorithm, #pass, run_##algorithm##_##pass, DT(conv_##algorithm##_##pass##_workspace)},
+static const dtconv_conv_entry entries[] = {DTCONV_CONV_PASSES(ENTRY)};
+
+const dtconv_conv_entry *DT(conv_find)(const char *algorithm, const char *pass) {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (!strcmp(entries[i].algorithm, algorithm) && !strcmp(entries[i].pass, pass)) return &entries[i];
     return NULL;

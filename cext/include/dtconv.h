@@ -28,6 +28,8 @@ typedef enum {
 /* Threads used by every parallel function; one value for the process. */
 int dtconv_get_num_threads(void);
 void dtconv_set_num_threads(int threads);
+/* From now on the calling thread has no team: for it the number of threads is 1, whatever is set. */
+void dtconv_compute_alone(void);
 
 /* Which build of the library this is: "generic", "x86-64-v3" (AVX2 + FMA) or "x86-64-v4" (AVX-512). */
 const char *dtconv_level(void);

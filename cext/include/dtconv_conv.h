@@ -45,6 +45,13 @@ typedef struct {
     X(direct, backward_data)            \
     X(direct, backward_weights)
 
+/* A pass of an algorithm in one precision; args is a DT(conv_args) of that precision (see below). */
+typedef struct {
+    const char *algorithm, *pass;
+    dtconv_status (*run)(const dtconv_conv *p, const void *args, void *workspace, size_t bytes);
+    size_t (*workspace)(const dtconv_conv *p); /* bytes that run wants with the threads now set */
+} dtconv_conv_entry;
+
 #endif
 
 /* How x is read: act((x - mean) * scale + beta), each ci elements; mean NULL: as it is; beta NULL: 0. */
@@ -80,17 +87,8 @@ typedef struct {
     int64_t ldr;          /* distance of its pixels */
 } DT(conv_args);
 
-typedef dtconv_status (*DT(conv_fn))(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);
-typedef size_t (*DT(conv_workspace_fn))(const dtconv_conv *p);
-
-typedef struct {
-    const char *algorithm, *pass;
-    DT(conv_fn) run;
-    DT(conv_workspace_fn) workspace; /* bytes that run wants with the threads now set */
-} DT(conv_entry);
-
-/* The entry of an algorithm's pass, or NULL. */
-const DT(conv_entry) * DT(conv_find)(const char *algorithm, const char *pass);
+/* The entry of an algorithm's pass in this precision, or NULL. */
+const dtconv_conv_entry *DT(conv_find)(const char *algorithm, const char *pass);
 
 /* y = act(y + bias) in place, for algorithms that cannot do it on the way out; bias may be NULL. */
 dtconv_status DT(conv_bias_forward)(int64_t pixels, int64_t co, real *y, int64_t ldy, const real *bias,

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from pydtconv._ext.arrays cimport ld, vector
 from pydtconv._ext.status cimport check
 
-cdef extern from "dtconv_both.h" nogil:
+cdef extern from "dtconv_any.h" nogil:
     ctypedef enum dtconv_status:
         DTCONV_ARGUMENT
     ctypedef struct dtconv_targets:
@@ -17,39 +17,19 @@ cdef extern from "dtconv_both.h" nogil:
         int use_ignore
         int64_t ignore
 
-    int dtconv_ssoftmax_forward(int64_t, int64_t, int64_t, int, const float *, int64_t, float *, int64_t)
-    int dtconv_dsoftmax_forward(int64_t, int64_t, int64_t, int, const double *, int64_t, double *, int64_t)
-    int dtconv_ssoftmax_backward(int64_t, int64_t, int64_t, int, const float *, int64_t, const float *, int64_t, int,
-                                 float *, int64_t)
-    int dtconv_dsoftmax_backward(int64_t, int64_t, int64_t, int, const double *, int64_t, const double *, int64_t, int,
-                                 double *, int64_t)
+    int dtconv_softmax_forward(...)
+    int dtconv_softmax_backward(...)
 
-    int dtconv_scross_entropy_forward(int64_t, int64_t, int64_t, int, float, const float *, const dtconv_targets *,
-                                      float *, float *)
-    int dtconv_dcross_entropy_forward(int64_t, int64_t, int64_t, int, double, const double *, const dtconv_targets *,
-                                      double *, double *)
-    int dtconv_scross_entropy_backward(int64_t, int64_t, int64_t, int, float, const float *, const dtconv_targets *,
-                                       const float *, const float *, int, float *)
-    int dtconv_dcross_entropy_backward(int64_t, int64_t, int64_t, int, double, const double *, const dtconv_targets *,
-                                       const double *, const double *, int, double *)
+    int dtconv_cross_entropy_forward(...)
+    int dtconv_cross_entropy_backward(...)
 
-    int dtconv_selementwise_loss_forward(int64_t, int64_t, int64_t, int, float, float, const float *, const float *,
-                                         float *, float *)
-    int dtconv_delementwise_loss_forward(int64_t, int64_t, int64_t, int, double, double, const double *, const double *,
-                                         double *, double *)
-    int dtconv_selementwise_loss_backward(int64_t, int64_t, int64_t, int, float, float, const float *, const float *,
-                                          const float *, const float *, int, float *)
-    int dtconv_delementwise_loss_backward(int64_t, int64_t, int64_t, int, double, double, const double *,
-                                          const double *, const double *, const double *, int, double *)
+    int dtconv_elementwise_loss_forward(...)
+    int dtconv_elementwise_loss_backward(...)
 
-    int dtconv_sweighted_mean_forward(int64_t, int64_t, int, const float *, const float *, float *)
-    int dtconv_dweighted_mean_forward(int64_t, int64_t, int, const double *, const double *, double *)
-    int dtconv_sweighted_mean_backward(int64_t, int64_t, int, const float *, const float *, int, float *)
-    int dtconv_dweighted_mean_backward(int64_t, int64_t, int, const double *, const double *, int, double *)
-    int dtconv_sl1_l2_forward(int64_t, float, float, const float *, float *)
-    int dtconv_dl1_l2_forward(int64_t, double, double, const double *, double *)
-    int dtconv_sl1_l2_backward(int64_t, float, float, const float *, const float *, int, float *)
-    int dtconv_dl1_l2_backward(int64_t, double, double, const double *, const double *, int, double *)
+    int dtconv_weighted_mean_forward(...)
+    int dtconv_weighted_mean_backward(...)
+    int dtconv_l1_l2_forward(...)
+    int dtconv_l1_l2_backward(...)
 
 
 class LabelError(ValueError):
@@ -67,21 +47,14 @@ cdef int check_labels(int status) except -1 nogil:
 
 def softmax_forward(int64_t outer, int64_t k, int64_t inner, bint logarithm, const floating[:, :] x, floating[:, :] y):
     with nogil:
-        if floating is float:
-            check(dtconv_ssoftmax_forward(outer, k, inner, logarithm, &x[0, 0], ld(x), &y[0, 0], ld(y)))
-        else:
-            check(dtconv_dsoftmax_forward(outer, k, inner, logarithm, &x[0, 0], ld(x), &y[0, 0], ld(y)))
+        check(dtconv_softmax_forward(outer, k, inner, logarithm, &x[0, 0], ld(x), &y[0, 0], ld(y)))
 
 
 def softmax_backward(int64_t outer, int64_t k, int64_t inner, bint logarithm, const floating[:, :] y,
                      const floating[:, :] dy, bint accumulate, floating[:, :] dx):
     with nogil:
-        if floating is float:
-            check(dtconv_ssoftmax_backward(outer, k, inner, logarithm, &y[0, 0], ld(y), &dy[0, 0], ld(dy), accumulate,
-                                           &dx[0, 0], ld(dx)))
-        else:
-            check(dtconv_dsoftmax_backward(outer, k, inner, logarithm, &y[0, 0], ld(y), &dy[0, 0], ld(dy), accumulate,
-                                           &dx[0, 0], ld(dx)))
+        check(dtconv_softmax_backward(outer, k, inner, logarithm, &y[0, 0], ld(y), &dy[0, 0], ld(dy), accumulate,
+                                       &dx[0, 0], ld(dx)))
 
 
 # ---- losses ----
@@ -112,83 +85,53 @@ cdef class Targets:
 def cross_entropy_forward(int64_t outer, int64_t k, int64_t inner, int prediction, double epsilon,
                           const floating[::1] x, Targets targets, floating[::1] p, floating[::1] loss):
     with nogil:
-        if floating is float:
-            check_labels(dtconv_scross_entropy_forward(outer, k, inner, prediction, epsilon, &x[0], &targets.a,
-                                                       vector(p), &loss[0]))
-        else:
-            check_labels(dtconv_dcross_entropy_forward(outer, k, inner, prediction, epsilon, &x[0], &targets.a,
-                                                       vector(p), &loss[0]))
+        check_labels(dtconv_cross_entropy_forward(outer, k, inner, prediction, epsilon, &x[0], &targets.a,
+                                                   vector(p), &loss[0]))
 
 
 def cross_entropy_backward(int64_t outer, int64_t k, int64_t inner, int prediction, double epsilon,
                            const floating[::1] x, Targets targets, const floating[::1] dloss, const floating[::1] dp,
                            bint accumulate, floating[::1] dx):
     with nogil:
-        if floating is float:
-            check_labels(dtconv_scross_entropy_backward(outer, k, inner, prediction, epsilon, &x[0], &targets.a,
-                                                        vector(dloss), vector(dp), accumulate, &dx[0]))
-        else:
-            check_labels(dtconv_dcross_entropy_backward(outer, k, inner, prediction, epsilon, &x[0], &targets.a,
-                                                        vector(dloss), vector(dp), accumulate, &dx[0]))
+        check_labels(dtconv_cross_entropy_backward(outer, k, inner, prediction, epsilon, &x[0], &targets.a,
+                                                    vector(dloss), vector(dp), accumulate, &dx[0]))
 
 
 def weighted_mean_forward(int64_t inner, int reduction, const floating[::1] values, const floating[::1] weights,
                           floating[::1] result):
     with nogil:
-        if floating is float:
-            check(dtconv_sweighted_mean_forward(values.shape[0], inner, reduction, &values[0], vector(weights),
-                                                &result[0]))
-        else:
-            check(dtconv_dweighted_mean_forward(values.shape[0], inner, reduction, &values[0], vector(weights),
-                                                &result[0]))
+        check(dtconv_weighted_mean_forward(values.shape[0], inner, reduction, &values[0], vector(weights),
+                                            &result[0]))
 
 
 def weighted_mean_backward(int64_t inner, int reduction, const floating[::1] dresult, const floating[::1] weights,
                            bint accumulate, floating[::1] dvalues):
     with nogil:
-        if floating is float:
-            check(dtconv_sweighted_mean_backward(dvalues.shape[0], inner, reduction, vector(weights), &dresult[0],
-                                                 accumulate, &dvalues[0]))
-        else:
-            check(dtconv_dweighted_mean_backward(dvalues.shape[0], inner, reduction, vector(weights), &dresult[0],
-                                                 accumulate, &dvalues[0]))
+        check(dtconv_weighted_mean_backward(dvalues.shape[0], inner, reduction, vector(weights), &dresult[0],
+                                             accumulate, &dvalues[0]))
 
 
 def l1_l2_forward(double l1, double l2, const floating[::1] w, floating[::1] result):
     with nogil:
-        if floating is float:
-            check(dtconv_sl1_l2_forward(w.shape[0], l1, l2, &w[0], &result[0]))
-        else:
-            check(dtconv_dl1_l2_forward(w.shape[0], l1, l2, &w[0], &result[0]))
+        check(dtconv_l1_l2_forward(w.shape[0], l1, l2, &w[0], &result[0]))
 
 
 def l1_l2_backward(double l1, double l2, const floating[::1] w, const floating[::1] dresult, bint accumulate,
                    floating[::1] dw):
     with nogil:
-        if floating is float:
-            check(dtconv_sl1_l2_backward(w.shape[0], l1, l2, &w[0], &dresult[0], accumulate, &dw[0]))
-        else:
-            check(dtconv_dl1_l2_backward(w.shape[0], l1, l2, &w[0], &dresult[0], accumulate, &dw[0]))
+        check(dtconv_l1_l2_backward(w.shape[0], l1, l2, &w[0], &dresult[0], accumulate, &dw[0]))
 
 
 def elementwise_loss_forward(int64_t outer, int64_t k, int64_t inner, int kind, double a, double smoothing,
                              const floating[::1] x, const floating[::1] t, floating[::1] p, floating[::1] loss):
     with nogil:
-        if floating is float:
-            check(dtconv_selementwise_loss_forward(outer, k, inner, kind, a, smoothing, &x[0], &t[0], vector(p),
-                                                   &loss[0]))
-        else:
-            check(dtconv_delementwise_loss_forward(outer, k, inner, kind, a, smoothing, &x[0], &t[0], vector(p),
-                                                   &loss[0]))
+        check(dtconv_elementwise_loss_forward(outer, k, inner, kind, a, smoothing, &x[0], &t[0], vector(p),
+                                               &loss[0]))
 
 
 def elementwise_loss_backward(int64_t outer, int64_t k, int64_t inner, int kind, double a, double smoothing,
                               const floating[::1] x, const floating[::1] t, const floating[::1] dloss,
                               const floating[::1] dp, bint accumulate, floating[::1] dx):
     with nogil:
-        if floating is float:
-            check(dtconv_selementwise_loss_backward(outer, k, inner, kind, a, smoothing, &x[0], &t[0], vector(dloss),
-                                                    vector(dp), accumulate, &dx[0]))
-        else:
-            check(dtconv_delementwise_loss_backward(outer, k, inner, kind, a, smoothing, &x[0], &t[0], vector(dloss),
-                                                    vector(dp), accumulate, &dx[0]))
+        check(dtconv_elementwise_loss_backward(outer, k, inner, kind, a, smoothing, &x[0], &t[0], vector(dloss),
+                                                vector(dp), accumulate, &dx[0]))

@@ -11,49 +11,23 @@ from libc.stdint cimport int64_t
 from pydtconv._ext.arrays cimport vector
 from pydtconv._ext.status cimport check
 
-cdef extern from "dtconv_both.h" nogil:
-    int dtconv_ssgd(int64_t, float *, const float *, double, double)
-    int dtconv_dsgd(int64_t, double *, const double *, double, double)
-    int dtconv_smomentum(int64_t, float *, const float *, float *, double, double, int, double)
-    int dtconv_dmomentum(int64_t, double *, const double *, double *, double, double, int, double)
-    int dtconv_srmsprop(int64_t, float *, const float *, float *, float *, float *, double, double, double, double,
-                        double)
-    int dtconv_drmsprop(int64_t, double *, const double *, double *, double *, double *, double, double, double, double,
-                        double)
-    int dtconv_sadam(int64_t, float *, const float *, float *, float *, float *, double, double, double, double,
-                     int64_t, double)
-    int dtconv_dadam(int64_t, double *, const double *, double *, double *, double *, double, double, double, double,
-                     int64_t, double)
-    int dtconv_snadam(int64_t, float *, const float *, float *, float *, double, double, double, double, int64_t,
-                      double, double)
-    int dtconv_dnadam(int64_t, double *, const double *, double *, double *, double, double, double, double, int64_t,
-                      double, double)
-    int dtconv_sadagrad(int64_t, float *, const float *, float *, double, double, double)
-    int dtconv_dadagrad(int64_t, double *, const double *, double *, double, double, double)
-    int dtconv_sadadelta(int64_t, float *, const float *, float *, float *, double, double, double, double)
-    int dtconv_dadadelta(int64_t, double *, const double *, double *, double *, double, double, double, double)
-    int dtconv_sadamax(int64_t, float *, const float *, float *, float *, double, double, double, double, int64_t,
-                       double)
-    int dtconv_dadamax(int64_t, double *, const double *, double *, double *, double, double, double, double, int64_t,
-                       double)
-    int dtconv_slion(int64_t, float *, const float *, float *, double, double, double, double)
-    int dtconv_dlion(int64_t, double *, const double *, double *, double, double, double, double)
-    int dtconv_sftrl(int64_t, float *, const float *, float *, float *, double, double, double, double, double, double,
-                     double)
-    int dtconv_dftrl(int64_t, double *, const double *, double *, double *, double, double, double, double, double,
-                     double, double)
-    int dtconv_ssquared_norm(int64_t, const float *, double *)
-    int dtconv_dsquared_norm(int64_t, const double *, double *)
-    int dtconv_sscale(int64_t, float *, double)
-    int dtconv_dscale(int64_t, double *, double)
-    int dtconv_sclip_values(int64_t, float *, double)
-    int dtconv_dclip_values(int64_t, double *, double)
-    int dtconv_sadd_scaled(int64_t, const float *, double, float *)
-    int dtconv_dadd_scaled(int64_t, const double *, double, double *)
-    int dtconv_smoving_average(int64_t, const float *, double, float *)
-    int dtconv_dmoving_average(int64_t, const double *, double, double *)
-    int dtconv_shas_nonfinite(int64_t, const float *, int *)
-    int dtconv_dhas_nonfinite(int64_t, const double *, int *)
+cdef extern from "dtconv_any.h" nogil:
+    int dtconv_sgd(...)
+    int dtconv_momentum(...)
+    int dtconv_rmsprop(...)
+    int dtconv_adam(...)
+    int dtconv_nadam(...)
+    int dtconv_adagrad(...)
+    int dtconv_adadelta(...)
+    int dtconv_adamax(...)
+    int dtconv_lion(...)
+    int dtconv_ftrl(...)
+    int dtconv_squared_norm(...)
+    int dtconv_scale(...)
+    int dtconv_clip_values(...)
+    int dtconv_add_scaled(...)
+    int dtconv_moving_average(...)
+    int dtconv_has_nonfinite(...)
 
 
 cdef int same_lengths(int64_t n, str first, dict lengths) except -1:
@@ -68,10 +42,7 @@ def sgd(floating[::1] params, const floating[::1] grads, double lr, double weigh
     cdef int64_t n = params.shape[0]
     same_lengths(n, "params", {"grads": grads.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_ssgd(n, &params[0], &grads[0], lr, weight_decay))
-        else:
-            check(dtconv_dsgd(n, &params[0], &grads[0], lr, weight_decay))
+        check(dtconv_sgd(n, &params[0], &grads[0], lr, weight_decay))
 
 
 def momentum(floating[::1] params, const floating[::1] grads, floating[::1] velocity, double lr, double momentum,
@@ -81,10 +52,7 @@ def momentum(floating[::1] params, const floating[::1] grads, floating[::1] velo
     cdef int64_t n = params.shape[0]
     same_lengths(n, "params", {"grads": grads.shape[0], "velocity": velocity.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_smomentum(n, &params[0], &grads[0], &velocity[0], lr, momentum, nesterov, weight_decay))
-        else:
-            check(dtconv_dmomentum(n, &params[0], &grads[0], &velocity[0], lr, momentum, nesterov, weight_decay))
+        check(dtconv_momentum(n, &params[0], &grads[0], &velocity[0], lr, momentum, nesterov, weight_decay))
 
 
 def rmsprop(floating[::1] params, const floating[::1] grads, floating[::1] velocity, double lr, double rho,
@@ -98,12 +66,8 @@ def rmsprop(floating[::1] params, const floating[::1] grads, floating[::1] veloc
                                "average_grads": n if average_grads is None else average_grads.shape[0],
                                "momentums": n if momentums is None else momentums.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_srmsprop(n, &params[0], &grads[0], &velocity[0], vector(average_grads), vector(momentums), lr,
-                                  rho, momentum, epsilon, weight_decay))
-        else:
-            check(dtconv_drmsprop(n, &params[0], &grads[0], &velocity[0], vector(average_grads), vector(momentums), lr,
-                                  rho, momentum, epsilon, weight_decay))
+        check(dtconv_rmsprop(n, &params[0], &grads[0], &velocity[0], vector(average_grads), vector(momentums), lr,
+                              rho, momentum, epsilon, weight_decay))
 
 
 def adam(floating[::1] params, const floating[::1] grads, floating[::1] m, floating[::1] v, double lr, double beta_1,
@@ -115,12 +79,8 @@ def adam(floating[::1] params, const floating[::1] grads, floating[::1] m, float
     same_lengths(n, "params", {"grads": grads.shape[0], "m": m.shape[0], "v": v.shape[0],
                                "v_hat": n if v_hat is None else v_hat.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_sadam(n, &params[0], &grads[0], &m[0], &v[0], vector(v_hat), lr, beta_1, beta_2, epsilon, step,
-                               weight_decay))
-        else:
-            check(dtconv_dadam(n, &params[0], &grads[0], &m[0], &v[0], vector(v_hat), lr, beta_1, beta_2, epsilon, step,
-                               weight_decay))
+        check(dtconv_adam(n, &params[0], &grads[0], &m[0], &v[0], vector(v_hat), lr, beta_1, beta_2, epsilon, step,
+                           weight_decay))
 
 
 def nadam(floating[::1] params, const floating[::1] grads, floating[::1] m, floating[::1] v, double lr, double beta_1,
@@ -131,12 +91,8 @@ def nadam(floating[::1] params, const floating[::1] grads, floating[::1] m, floa
     cdef int64_t n = params.shape[0]
     same_lengths(n, "params", {"grads": grads.shape[0], "m": m.shape[0], "v": v.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_snadam(n, &params[0], &grads[0], &m[0], &v[0], lr, beta_1, beta_2, epsilon, step, u_product,
-                                weight_decay))
-        else:
-            check(dtconv_dnadam(n, &params[0], &grads[0], &m[0], &v[0], lr, beta_1, beta_2, epsilon, step, u_product,
-                                weight_decay))
+        check(dtconv_nadam(n, &params[0], &grads[0], &m[0], &v[0], lr, beta_1, beta_2, epsilon, step, u_product,
+                            weight_decay))
 
 
 def adagrad(floating[::1] params, const floating[::1] grads, floating[::1] accumulator, double lr, double epsilon,
@@ -145,10 +101,7 @@ def adagrad(floating[::1] params, const floating[::1] grads, floating[::1] accum
     cdef int64_t n = params.shape[0]
     same_lengths(n, "params", {"grads": grads.shape[0], "accumulator": accumulator.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_sadagrad(n, &params[0], &grads[0], &accumulator[0], lr, epsilon, weight_decay))
-        else:
-            check(dtconv_dadagrad(n, &params[0], &grads[0], &accumulator[0], lr, epsilon, weight_decay))
+        check(dtconv_adagrad(n, &params[0], &grads[0], &accumulator[0], lr, epsilon, weight_decay))
 
 
 def adadelta(floating[::1] params, const floating[::1] grads, floating[::1] accumulated_grads,
@@ -159,12 +112,8 @@ def adadelta(floating[::1] params, const floating[::1] grads, floating[::1] accu
     same_lengths(n, "params", {"grads": grads.shape[0], "accumulated_grads": accumulated_grads.shape[0],
                                "accumulated_deltas": accumulated_deltas.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_sadadelta(n, &params[0], &grads[0], &accumulated_grads[0], &accumulated_deltas[0], lr, rho,
-                                   epsilon, weight_decay))
-        else:
-            check(dtconv_dadadelta(n, &params[0], &grads[0], &accumulated_grads[0], &accumulated_deltas[0], lr, rho,
-                                   epsilon, weight_decay))
+        check(dtconv_adadelta(n, &params[0], &grads[0], &accumulated_grads[0], &accumulated_deltas[0], lr, rho,
+                               epsilon, weight_decay))
 
 
 def adamax(floating[::1] params, const floating[::1] grads, floating[::1] m, floating[::1] u, double lr, double beta_1,
@@ -174,12 +123,8 @@ def adamax(floating[::1] params, const floating[::1] grads, floating[::1] m, flo
     cdef int64_t n = params.shape[0]
     same_lengths(n, "params", {"grads": grads.shape[0], "m": m.shape[0], "u": u.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_sadamax(n, &params[0], &grads[0], &m[0], &u[0], lr, beta_1, beta_2, epsilon, step,
-                                 weight_decay))
-        else:
-            check(dtconv_dadamax(n, &params[0], &grads[0], &m[0], &u[0], lr, beta_1, beta_2, epsilon, step,
-                                 weight_decay))
+        check(dtconv_adamax(n, &params[0], &grads[0], &m[0], &u[0], lr, beta_1, beta_2, epsilon, step,
+                             weight_decay))
 
 
 def lion(floating[::1] params, const floating[::1] grads, floating[::1] m, double lr, double beta_1, double beta_2,
@@ -188,10 +133,7 @@ def lion(floating[::1] params, const floating[::1] grads, floating[::1] m, doubl
     cdef int64_t n = params.shape[0]
     same_lengths(n, "params", {"grads": grads.shape[0], "m": m.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_slion(n, &params[0], &grads[0], &m[0], lr, beta_1, beta_2, weight_decay))
-        else:
-            check(dtconv_dlion(n, &params[0], &grads[0], &m[0], lr, beta_1, beta_2, weight_decay))
+        check(dtconv_lion(n, &params[0], &grads[0], &m[0], lr, beta_1, beta_2, weight_decay))
 
 
 def ftrl(floating[::1] params, const floating[::1] grads, floating[::1] accumulator, floating[::1] linear, double lr,
@@ -202,12 +144,8 @@ def ftrl(floating[::1] params, const floating[::1] grads, floating[::1] accumula
     cdef int64_t n = params.shape[0]
     same_lengths(n, "params", {"grads": grads.shape[0], "accumulator": accumulator.shape[0], "linear": linear.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_sftrl(n, &params[0], &grads[0], &accumulator[0], &linear[0], lr, lr_power, l1, l2, shrinkage,
-                               beta, weight_decay))
-        else:
-            check(dtconv_dftrl(n, &params[0], &grads[0], &accumulator[0], &linear[0], lr, lr_power, l1, l2, shrinkage,
-                               beta, weight_decay))
+        check(dtconv_ftrl(n, &params[0], &grads[0], &accumulator[0], &linear[0], lr, lr_power, l1, l2, shrinkage,
+                           beta, weight_decay))
 
 
 def squared_norm(const floating[::1] x) -> float:
@@ -215,10 +153,7 @@ def squared_norm(const floating[::1] x) -> float:
     cdef int64_t n = x.shape[0]
     cdef double result = 0
     with nogil:
-        if floating is float:
-            check(dtconv_ssquared_norm(n, &x[0], &result))
-        else:
-            check(dtconv_dsquared_norm(n, &x[0], &result))
+        check(dtconv_squared_norm(n, &x[0], &result))
     return result
 
 
@@ -226,20 +161,14 @@ def scale(floating[::1] x, double factor):
     """x *= factor.  2 reals."""
     cdef int64_t n = x.shape[0]
     with nogil:
-        if floating is float:
-            check(dtconv_sscale(n, &x[0], factor))
-        else:
-            check(dtconv_dscale(n, &x[0], factor))
+        check(dtconv_scale(n, &x[0], factor))
 
 
 def clip(floating[::1] x, double limit):
     """x = min(max(x, -limit), limit).  2 reals."""
     cdef int64_t n = x.shape[0]
     with nogil:
-        if floating is float:
-            check(dtconv_sclip_values(n, &x[0], limit))
-        else:
-            check(dtconv_dclip_values(n, &x[0], limit))
+        check(dtconv_clip_values(n, &x[0], limit))
 
 
 def add_scaled(const floating[::1] x, double factor, floating[::1] y):
@@ -247,10 +176,7 @@ def add_scaled(const floating[::1] x, double factor, floating[::1] y):
     cdef int64_t n = x.shape[0]
     same_lengths(n, "x", {"y": y.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_sadd_scaled(n, &x[0], factor, &y[0]))
-        else:
-            check(dtconv_dadd_scaled(n, &x[0], factor, &y[0]))
+        check(dtconv_add_scaled(n, &x[0], factor, &y[0]))
 
 
 def moving_average(const floating[::1] x, double momentum, floating[::1] average):
@@ -258,10 +184,7 @@ def moving_average(const floating[::1] x, double momentum, floating[::1] average
     cdef int64_t n = x.shape[0]
     same_lengths(n, "x", {"average": average.shape[0]})
     with nogil:
-        if floating is float:
-            check(dtconv_smoving_average(n, &x[0], momentum, &average[0]))
-        else:
-            check(dtconv_dmoving_average(n, &x[0], momentum, &average[0]))
+        check(dtconv_moving_average(n, &x[0], momentum, &average[0]))
 
 
 def has_nonfinite(const floating[::1] x) -> bool:
@@ -269,8 +192,5 @@ def has_nonfinite(const floating[::1] x) -> bool:
     cdef int64_t n = x.shape[0]
     cdef int result = 0
     with nogil:
-        if floating is float:
-            check(dtconv_shas_nonfinite(n, &x[0], &result))
-        else:
-            check(dtconv_dhas_nonfinite(n, &x[0], &result))
+        check(dtconv_has_nonfinite(n, &x[0], &result))
     return bool(result)

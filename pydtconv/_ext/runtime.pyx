@@ -3,6 +3,7 @@
 cdef extern from "dtconv.h" nogil:
     int dtconv_get_num_threads()
     void dtconv_set_num_threads(int threads)
+    void dtconv_compute_alone()
     const char *dtconv_level()
 
 
@@ -12,6 +13,11 @@ def get_num_threads() -> int:
 
 def set_num_threads(int threads) -> None:
     dtconv_set_num_threads(threads)
+
+
+def compute_alone() -> None:
+    """From now on the calling thread computes without a team of other threads."""
+    dtconv_compute_alone()
 
 
 def level() -> str:

@@ -5,14 +5,11 @@ from libc.stdint cimport int64_t, uint16_t
 
 from pydtconv._ext.status cimport check
 
-cdef extern from "dtconv_both.h" nogil:
-    int dtconv_sto_bfloat16(int64_t, const float *, uint16_t *)
-    int dtconv_dto_bfloat16(int64_t, const double *, uint16_t *)
-    int dtconv_sfrom_bfloat16(int64_t, const uint16_t *, float *)
-    int dtconv_dfrom_bfloat16(int64_t, const uint16_t *, double *)
+cdef extern from "dtconv_any.h" nogil:
+    int dtconv_to_bfloat16(...)
+    int dtconv_from_bfloat16(...)
     int dtconv_ssum_bfloat16(int64_t, int64_t, const uint16_t *, uint16_t *)
-    int dtconv_ssum_rows(int64_t, int64_t, const float *, int64_t, float *)
-    int dtconv_dsum_rows(int64_t, int64_t, const double *, int64_t, double *)
+    int dtconv_sum_rows(...)
     void dtconv_publish(int64_t *, int64_t)
     int64_t dtconv_least(int64_t, int64_t, const int64_t *)
 
@@ -26,10 +23,7 @@ def to_bfloat16(const floating[::1] x, uint16_t[::1] y):
     if n == 0:
         return
     with nogil:
-        if floating is float:
-            status = dtconv_sto_bfloat16(n, &x[0], &y[0])
-        else:
-            status = dtconv_dto_bfloat16(n, &x[0], &y[0])
+        status = dtconv_to_bfloat16(n, &x[0], &y[0])
     check(status)
 
 
@@ -42,10 +36,7 @@ def from_bfloat16(const uint16_t[::1] x, floating[::1] y):
     if n == 0:
         return
     with nogil:
-        if floating is float:
-            status = dtconv_sfrom_bfloat16(n, &x[0], &y[0])
-        else:
-            status = dtconv_dfrom_bfloat16(n, &x[0], &y[0])
+        status = dtconv_from_bfloat16(n, &x[0], &y[0])
     check(status)
 
 
@@ -80,10 +71,7 @@ def sum_rows(const floating[:, :] x, floating[::1] y):
         raise ValueError(f"x: expected contiguous rows, got a stride of {x.strides[1]} bytes")
     cdef int64_t ld = x.strides[0] // <int64_t>sizeof(floating)
     with nogil:
-        if floating is float:
-            status = dtconv_ssum_rows(x.shape[0], n, &x[0, 0], ld, &y[0])
-        else:
-            status = dtconv_dsum_rows(x.shape[0], n, &x[0, 0], ld, &y[0])
+        status = dtconv_sum_rows(x.shape[0], n, &x[0, 0], ld, &y[0])
     check(status)
 
 

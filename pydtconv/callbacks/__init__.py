@@ -1,7 +1,8 @@
 """Callbacks with the names and arguments of `keras.callbacks`."""
 
 from pydtconv.callbacks.backup import BackupAndRestore
-from pydtconv.callbacks.callback import Callback, CallbackList
+from pydtconv.callbacks.callback import Callback
+from pydtconv.callbacks.callback_list import CallbackList
 from pydtconv.callbacks.checkpoint import ModelCheckpoint
 from pydtconv.callbacks.early_stopping import EarlyStopping
 from pydtconv.callbacks.history import CSVLogger, History

@@ -38,6 +38,7 @@ class BackupAndRestore(Callback):
     """
 
     runs_last = True
+    steers = True
 
     def __init__(
         self,
@@ -74,7 +75,11 @@ class BackupAndRestore(Callback):
         path, state = self._found()
         if state is None:
             return
-        self._restore(state)
+        try:
+            self._restore(state)
+        except ValueError as error:
+            kind = type(error) if isinstance(error, CheckpointError) else ValueError
+            raise kind(f"{path}: {error}") from error
         position = self.model.position
         say(self.params.get("verbose"), f"going on with {position}, from {path}")
 
@@ -93,7 +98,8 @@ class BackupAndRestore(Callback):
         return found or (None, None)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        restore_training(self.model, self._all(), state)
+        with self.model._turn.taken():
+            restore_training(self.model, self._all(), state)
         # what callbacks do at the beginning of the epoch has been done before the checkpoint
         position = self.model.position
         self._state = state if position.steps or position.results is not None else None
@@ -101,7 +107,8 @@ class BackupAndRestore(Callback):
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         self._last_batch = -1
         if self._state is not None:
-            restore_training(self.model, self._all(), self._state, position=False)
+            with self.model._turn.taken():
+                restore_training(self.model, self._all(), self._state, position=False)
             self._state = None
 
     # --- writing ---------------------------------------------------------------------------------------------------
@@ -118,6 +125,8 @@ class BackupAndRestore(Callback):
             self._write(False, None)
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        # an end that any process has asked for is one that the checkpoint tells of
+        self.model.stop_training = replica.current().any(bool(self.model.stop_training), "stop_training of all ranks")
         self._write(self.save_freq == "epoch", logs)
 
     def _write(self, due: bool, logs: Logs | None) -> None:
@@ -137,7 +146,8 @@ class BackupAndRestore(Callback):
         position = self.model.position
         finished = bool(self.model.stop_training) and not position.steps
         with training_goes_on(f"BackupAndRestore, {position}"):
-            path = self.checkpoints.write(training_state(self.model, self._all(), finished))
+            with self.model._turn.taken():
+                path = self.checkpoints.write(training_state(self.model, self._all(), finished))
             if told:
                 print(f"checkpoint: {path}", file=sys.stderr, flush=True)
 

@@ -15,6 +15,7 @@ class EarlyStopping(Monitor):
     come back.  start_from_epoch: epochs before this one are not looked at.
     """
 
+    steers = True
     state_names = ("wait", "stopped_epoch", "best", "best_epoch", "best_weights")
 
     def __init__(

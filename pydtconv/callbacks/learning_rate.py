@@ -15,6 +15,8 @@ from pydtconv.callbacks.monitor import Monitor, say
 class LearningRateScheduler(Callback):
     """Sets the learning rate before each epoch to schedule(epoch, rate), or schedule(epoch)."""
 
+    steers = True
+
     def __init__(self, schedule: Callable[..., float], verbose: int = 0) -> None:
         super().__init__()
         if not callable(schedule):
@@ -46,6 +48,7 @@ class ReduceLROnPlateau(Monitor):
     cooldown: epochs after a reduction that do not count.  min_lr: the rate goes no lower.
     """
 
+    steers = True
     state_names = ("best", "wait", "cooldown_counter")
 
     def __init__(

@@ -14,6 +14,8 @@ from pydtconv.callbacks.monitor import say
 class TerminateOnNaN(Callback):
     """Ends training when the loss of a batch is not finite; raise_error does so with a RuntimeError."""
 
+    steers = True
+
     def __init__(self, raise_error: bool = False) -> None:
         super().__init__()
         self.raise_error = raise_error

@@ -15,6 +15,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from pydtconv.utils.archives import Archive
+from pydtconv.utils.reading import BadFileError, parsing
 from pydtconv.utils.whole_file import write_alone
 
 FORMAT, VERSION = "pydtconv checkpoint", 1
@@ -23,7 +25,11 @@ _MARKS = ("array", "scalar", "tuple", "pairs")
 _BLOCK = 1 << 24
 
 
-class CheckpointError(Exception):
+#: bytes of `state.json`, which holds no arrays
+_STATE_LIMIT = 1 << 28
+
+
+class CheckpointError(BadFileError):
     """A file that is no whole checkpoint of this format; the text says why."""
 
 
@@ -51,22 +57,23 @@ def write_checkpoint(path: str | Path, state: Mapping[str, Any], about: Mapping[
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """The state that `write_checkpoint` wrote.  Raises CheckpointError that says why a file is none, or is damaged."""
+    if not Path(path).exists():
+        raise CheckpointError(f"there is no file {path}")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with parsing(path, "a checkpoint"), Archive(path, "a checkpoint") as archive:
             return _read(archive)
-    except FileNotFoundError:
-        raise CheckpointError(f"there is no file {path}") from None
-    except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from None
-    except Exception as error:  # what damage leads to: of the zip, of the JSON, of an array's header
-        raise CheckpointError(f"{path} is torn, damaged or no checkpoint: {error}") from error
+    except CheckpointError:
+        raise
+    except OSError as error:  # what damage leads to: of the zip, of the JSON, of an array's header
+        reason = str(error).removeprefix(f"{path}: ")
+        raise CheckpointError(f"{path} is torn, damaged or no checkpoint: {reason}") from error
 
 
-def _read(archive: zipfile.ZipFile) -> dict[str, Any]:
-    names = set(archive.namelist())
+def _read(archive: Archive) -> dict[str, Any]:
+    names = set(archive.names)
     if _STATE not in names:
         raise CheckpointError(f"expected a checkpoint, got a zip without {_STATE}")
-    head = json.loads(archive.read(_STATE))
+    head = json.loads(archive.read(_STATE, _STATE_LIMIT))
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise CheckpointError(f"expected the format {FORMAT!r}, got another one")
     if head.get("version") != VERSION:
@@ -75,12 +82,14 @@ def _read(archive: zipfile.ZipFile) -> dict[str, Any]:
         raise CheckpointError("expected the arrays that it lists, got others")
     arrays = {}
     for name, (dtype, shape) in head["arrays"].items():
-        with archive.open(f"{name}.npy") as member:
-            array = np.lib.format.read_array(member, allow_pickle=False)
-            if member.read(1) or array.dtype.str != dtype or array.shape != tuple(shape):
-                raise CheckpointError(f"expected {name} of {dtype} {tuple(shape)}, got {array.dtype} {array.shape}")
+        array = archive.array(name)
+        if array.dtype.str != dtype or array.shape != tuple(shape):
+            raise CheckpointError(f"expected {name} of {dtype} {tuple(shape)}, got {array.dtype} {array.shape}")
         arrays[name] = array
-    return _decoded(head["state"], arrays)
+    state = _decoded(head["state"], arrays)
+    if not isinstance(state, dict):
+        raise CheckpointError(f"expected its state to be a mapping, got {type(state).__name__}")
+    return state
 
 
 def _write_array(member: IO[bytes], array: np.ndarray) -> None:

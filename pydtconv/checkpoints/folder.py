@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydtconv._version import __version__
 from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
 from pydtconv.utils.whole_file import temporary_prefix
 
@@ -48,12 +49,10 @@ class Checkpoints:
 
     def write(self, state: Mapping[str, Any]) -> Path:
         """Writes one more and takes away those that are too many.  Raises OSError, changing nothing, on a full disk."""
-        import pydtconv
-
         newest = self.paths[:1]
         path = self.folder / f"checkpoint-{_number(newest[0]) + 1 if newest else 1:06d}.npz"
         now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        write_checkpoint(path, state, {"pydtconv": pydtconv.__version__, "written": now})
+        write_checkpoint(path, state, {"pydtconv": __version__, "written": now})
         whole = [other for other in self.paths if other not in self._refused]
         for old in whole[self.keep :]:
             old.unlink(missing_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from pydtconv import replica
 from pydtconv.checkpoints.files import CheckpointError
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.layers.object_paths import walk
 from pydtconv.metrics import Mean
 from pydtconv.utils import random
 
@@ -24,6 +27,8 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
     weights and other variables, the optimizer's slots, learning rate and iterations, the position in epoch and data
     with the data's order, states of random numbers, of metrics and of callbacks.
     """
+    if model.position.steps:
+        model.position.gathering.resume()
     run = model._steps.memory.state
     return {
         "position": model.position.get_state(finished),
@@ -39,53 +44,93 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
 
 def check_state(model: Any, state: Mapping[str, Any]) -> None:
     """Raises MismatchError, naming expected and found, where the state is of another model or optimizer."""
-    wanted = {f"{path}/{i}": variable for path, i, variable in _variables(model)}
-    _check_arrays(f"model {model.name!r}", wanted, state["weights"])
-    found = state["optimizer"]
-    kind = type(model.optimizer).__name__
-    if found["kind"] != kind:
-        raise MismatchError(f"expected the state of the optimizer {kind}, found that of {found['kind']}")
-    slots = {str(i): variable for i, variable in enumerate(model.optimizer.variables)}
-    _check_arrays(f"optimizer {kind}", slots, found["variables"])
-    if state["metrics"] is not None:
-        losses = len(model._loss_trackers)
-        metrics = [type(m).__name__ for m in model.metrics[: len(model.metrics) - losses]]
-        kinds = state["metrics"]["kinds"]
-        kept = kinds[: len(kinds) - len(state["metrics"]["losses"])]
-        if metrics != kept:
-            raise MismatchError(f"expected the metrics {metrics} within an epoch, found {kept}")
+    with _structure():
+        wanted = {f"{path}/{i}": variable for path, i, variable in _variables(model)}
+        _check_arrays(f"model {model.name!r}", wanted, state["weights"])
+        found = state["optimizer"]
+        kind = type(model.optimizer).__name__
+        if found["kind"] != kind:
+            raise MismatchError(f"expected the state of the optimizer {kind}, found that of {found['kind']}")
+        slots = {str(i): variable for i, variable in enumerate(model.optimizer.variables)}
+        _check_arrays(f"optimizer {kind}", slots, found["variables"])
+        for part in ("position", "random", "run", "layer_seeds", "callbacks"):
+            if not isinstance(state[part], dict):
+                raise MismatchError(f"expected {part!r} of its state to be a mapping, found {state[part]!r:.100}")
+        if state["metrics"] is not None:
+            losses = len(model._loss_trackers)
+            metrics = [type(m).__name__ for m in model.metrics[: len(model.metrics) - losses]]
+            kinds = state["metrics"]["kinds"]
+            kept = kinds[: len(kinds) - len(state["metrics"]["losses"])]
+            if metrics != kept:
+                raise MismatchError(f"expected the metrics {metrics} within an epoch, found {kept}")
 
 
 def restore_training(model: Any, callbacks: Sequence[Any], state: Mapping[str, Any], position: bool = True) -> None:
     """Puts a state back into a model within `fit`.
 
     position: False within an epoch that was begun with it, when what callbacks did at its beginning is put right.
-    Raises MismatchError where it is of another model, and ValueError where an epoch going on was of other batches,
-    before anything is changed.
+    Raises MismatchError where it is of another model or has another structure, and ValueError where an epoch going on
+    was of other batches; all is as it was then.
     """
     check_state(model, state)
-    if position:
-        model.position.set_state(state["position"])
+    before = _small_parts(model, callbacks)
+    try:
+        with _structure():
+            _put(model, callbacks, state, position)
+    except ValueError:
+        _put(model, callbacks, before, position)
+        raise
+    # these fit, as check_state has found: they come last, for nothing to be changed when something else does not
     for path, i, variable in _variables(model):
         variable.assign(state["weights"][f"{path}/{i}"])
     for i, variable in enumerate(model.optimizer.variables):
         variable.assign(state["optimizer"]["variables"][str(i)])
+
+
+def _small_parts(model: Any, callbacks: Sequence[Any]) -> dict[str, Any]:
+    """A state without weights and slots: all that `_put` changes."""
     run = model._steps.memory.state
-    run.seed, run.step = state["run"]["seed"], state["run"]["step"]
+    return {
+        "position": model.position.get_state(False),
+        "random": random.get_state(),
+        "run": {"seed": run.seed, "step": run.step},
+        "layer_seeds": {path: layer.own_seed for path, layer in _seeded(model)},
+        "metrics": copy.deepcopy(_metrics_state(model)),
+        "callbacks": {name: copy.deepcopy(callback.get_state()) for name, callback in _named(callbacks)},
+    }
+
+
+def _put(model: Any, callbacks: Sequence[Any], state: Mapping[str, Any], position: bool) -> None:
+    if position:
+        model.position.set_state(state["position"])
+    run = model._steps.memory.state
+    run.seed, run.step = int(state["run"]["seed"]), int(state["run"]["step"])
     _restore_seeds(model, state["layer_seeds"])
     if state["metrics"] is not None:
+        model.position.gathering.resume()
         _restore_metrics(model, state["metrics"])
     here = replica.current()
     for name, callback in _named(callbacks):
         if name in state["callbacks"] and (here.is_main or not callback.main_only):
             callback.set_state(state["callbacks"][name])
-    random.set_state(state["random"])
+    try:
+        random.set_state(state["random"])
+    except ValueError as error:
+        raise MismatchError(f"expected states of random numbers; {error}") from error
+
+
+@contextlib.contextmanager
+def _structure() -> Iterator[None]:
+    """Around what reads a state: what a whole file of another structure leads to is a MismatchError."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise MismatchError(f"expected a state of training as `training_state` makes it; {reason}") from error
 
 
 def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
     """(path of the layer, index, variable) of the model and all layers inside."""
-    from pydtconv.models.object_paths import walk
-
     for path, layer in walk(model):
         for i, variable in enumerate(layer._own_variables()):
             yield path or "model", i, variable
@@ -93,8 +138,6 @@ def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
 
 def _seeded(model: Any) -> Iterator[tuple[str, Any]]:
     """(path, layer) of the layers that have drawn a seed for themselves."""
-    from pydtconv.models.object_paths import walk
-
     for path, layer in walk(model):
         if getattr(layer, "own_seed", None) is not None and getattr(layer, "seed", 0) is None:
             yield path, layer
@@ -119,6 +162,8 @@ def _metrics_state(model: Any) -> dict[str, Any]:
 def _restore_metrics(model: Any, kept: Mapping[str, Any]) -> None:
     for name in kept["losses"]:
         model._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
+    if len(kept["states"]) != len(model.metrics):
+        raise MismatchError(f"expected states of {len(model.metrics)} metrics, found {len(kept['states'])}")
     for metric, state in zip(model.metrics, kept["states"], strict=True):
         metric.set_state(state)
 
@@ -138,6 +183,8 @@ def _named(callbacks: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _check_arrays(what: str, wanted: Mapping[str, Variable], found: Mapping[str, np.ndarray]) -> None:
+    if not isinstance(found, dict) or not all(isinstance(value, np.ndarray) for value in found.values()):
+        raise MismatchError(f"{what}: expected arrays by name, found {type(found).__name__} of something else")
     if wanted.keys() != found.keys():
         other = sorted(wanted.keys() ^ found.keys())
         raise MismatchError(

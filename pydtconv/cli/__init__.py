@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from pydtconv import __version__
+from pydtconv._version import __version__
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "tune", "simulate", "doctor")
@@ -84,11 +85,3 @@ def _run(args: Any) -> int:
 
 def _module(name: str) -> ModuleType:
     return importlib.import_module(f"pydtconv.cli.{name}")
-
-
-class CommandError(Exception):
-    """What the user can mend: shown as one line, without a traceback.  status: the exit status."""
-
-    def __init__(self, text: str, status: int = 2) -> None:
-        super().__init__(text)
-        self.status = status

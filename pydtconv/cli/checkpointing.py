@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import CommandError
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 

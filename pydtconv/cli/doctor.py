@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import __version__, config, microkernels
+from pydtconv import config, microkernels
 from pydtconv._ext import available_levels, cpu, runtime
+from pydtconv._version import __version__
 from pydtconv.cli.parser import Parser
 from pydtconv.distribution.launch import launched
 from pydtconv.utils.machine import cpu_name

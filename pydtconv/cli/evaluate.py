@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import CommandError, networks, processes
+from pydtconv.cli import networks, processes
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 SUMMARY = "measure trained weights on test data"

@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from pydtconv import __version__
+from pydtconv._version import __version__
 from pydtconv.utils.suggest import nearest
 
 #: public modules of keras that are pydtconv's of the same name, as far as they are there

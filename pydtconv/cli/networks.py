@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.cli import CommandError
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 from pydtconv.utils.suggest import did_you_mean
 
@@ -93,7 +93,22 @@ def _folders(args: Any, training: bool) -> tuple[Any, Any, Shape, int]:
     options["on_error"] = "skip" if args.skip_bad_files else "raise"
     train = image_dataset_from_directory(Path(args.data) / "train", **options) if training else None
     test = image_dataset_from_directory(Path(args.data) / "val", shuffle=False, **options)
+    if train is not None and train.class_names != test.class_names:
+        raise CommandError(f"--data: {_other_classes(args.data, train.class_names, test.class_names)}")
+    if args.classes is not None and args.classes < len(test.class_names):
+        raise CommandError(
+            f"--classes: expected {len(test.class_names)} or more, one for each folder of {Path(args.data) / 'val'}, "
+            f"got {args.classes}"
+        )
     return train, test, (*size, 3), args.classes or len(test.class_names)
+
+
+def _other_classes(root: str, train: list[str], test: list[str]) -> str:
+    """What differs between the folders of classes."""
+    only = {"train": sorted({*train} - {*test}), "val": sorted({*test} - {*train})}
+    told = [f"{', '.join(map(repr, names[:5]))} only in {Path(root) / part}" for part, names in only.items() if names]
+    sizes = f"{len(train)} and {len(test)}"
+    return f"expected the same folders of classes in train/ and val/, got {sizes}: {'; '.join(told)}"
 
 
 def _arrays(args: Any) -> tuple[Any, Any, Shape, int]:

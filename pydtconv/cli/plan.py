@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import CommandError, networks
+from pydtconv.cli import networks
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 SUMMARY = "show what a training step of a network runs, and its memory"

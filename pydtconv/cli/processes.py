@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from pydtconv.cli import CommandError
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 

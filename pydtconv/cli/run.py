@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from pydtconv.cli import CommandError, keras_names, processes
+from pydtconv.cli import keras_names, processes
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 from pydtconv.utils.suggest import did_you_mean
 

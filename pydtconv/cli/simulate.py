@@ -18,7 +18,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydtconv.cli import CommandError, networks
+from pydtconv.cli import networks
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def measured(model: Any, args: Any, images: int) -> Profile:
 
     if not model.compiled:
         model.compile(optimizers.SGD(0.001, momentum=0.9), "sparse_categorical_crossentropy")
-    model._steps.memory.keeps_gradients = True  # as where they are reduced
+    model._training.memory.keeps_gradients = True  # as where they are reduced
     rng = np.random.default_rng(0)
     x = rng.standard_normal((images, args.image_size, args.image_size, args.channels), np.float32)
     y = rng.integers(0, args.classes, images)

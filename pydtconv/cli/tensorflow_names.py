@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import __version__
+from pydtconv._version import __version__
 from pydtconv.utils.random import next_seed, set_random_seed
 
 #: functions of tensorflow that are functions of pydtconv.ops: tensorflow's name (without `tf.`) -> ours

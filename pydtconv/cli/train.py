@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import CommandError, checkpointing, networks, processes
+from pydtconv.cli import checkpointing, networks, processes
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 SUMMARY = "train a network of the zoo on a data set or a folder of images"

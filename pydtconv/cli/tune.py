@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydtconv.cli import CommandError, networks
+from pydtconv.cli import networks
+from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
 if TYPE_CHECKING:

@@ -92,8 +92,8 @@ def bind(
     alpha: float = 0.0,
     accumulate: bool = False,
     moments: tuple[np.ndarray, np.ndarray] | None = None,
-    reading: Normalization | None = None,
-    slopes: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray] | None = None,
+    prologue: Normalization | None = None,
+    reductions: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray] | None = None,
     residual: np.ndarray | None = None,
     workspace: np.ndarray | None = None,
 ) -> Callable[..., int]:
@@ -102,12 +102,13 @@ def bind(
     x (n, ih, iw, ci), w (kh, kw, ci // groups, co), y (n, oh, ow, co), or their gradients; the pass's own output among
     them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue
     of forward.  accumulate: add to dx (backward_data).  moments: mean and variance (co,) each of y over all pixels, to
-    be written by a forward whose row of the table says that it gathers them.  reading: mean, scale, beta (ci,) each,
+    be written by a forward whose row of the table says that it gathers them.  prologue: mean, scale, beta (ci,) each,
     and whether ReLU follows: x is taken as max((x - mean) * scale + beta, 0), or without the maximum, where the row of
-    the table says that it normalizes.  slopes: an image like dx, its normalization as in `reading` (dx is the gradient
-    of the result), and two vectors (ci,) that a backward_data whose row of the table says that it gathers writes: the
-    sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).  residual: an image
-    of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it may be y itself.
+    the table says that it normalizes.  reductions: an image like dx, its normalization as in `prologue` (dx is the
+    gradient of the result), and two vectors (ci,) that a backward_data whose row of the table says that it gathers
+    writes: the sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).
+    residual: an image of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it
+    may be y itself.
     workspace: uint8, at least workspace_bytes(...) with the threads set when it runs; None: it is passed in each call.
     Raises ValueError or TypeError naming the array that does not fit.
     """
@@ -144,13 +145,13 @@ def bind(
             check_array(value, name, (p.co,), p.dtype)
             check_dense(value, name)
             check_output(value, name, inputs)
-    if reading is not None:
+    if prologue is not None:
         if direction == "backward_data" or not TABLE[algorithm].normalizes_in(p):
-            raise ValueError(f"reading: expected none for {direction} of {algorithm}, which cannot normalize x of {p}")
-        _check_normalization(p, reading)
+            raise ValueError(f"prologue: expected none for {direction} of {algorithm}, which cannot normalize x of {p}")
+        _check_normalization(p, prologue)
     gathered = None
-    if slopes is not None:
-        gathered = _checked_slopes(p, direction, algorithm, slopes, (x, *inputs))
+    if reductions is not None:
+        gathered = _checked_reductions(p, direction, algorithm, reductions, (x, *inputs))
     check_output((x, w, y)[names.index("out")], "out", inputs)
     bound: Callable[..., int] = ext.bind(
         p.sizes,
@@ -167,7 +168,7 @@ def bind(
         accumulate,
         mean,
         variance,
-        reading,
+        prologue,
         gathered,
         residual,
         ldr,
@@ -183,24 +184,24 @@ def _check_normalization(p: ConvProblem, normalization: Normalization) -> None:
             check_dense(vector, name)
 
 
-def _checked_slopes(
+def _checked_reductions(
     p: ConvProblem,
     direction: str,
     algorithm: str,
-    slopes: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray],
+    reductions: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray],
     others: tuple[np.ndarray, ...],
 ) -> tuple[Any, ...]:
-    """`slopes` as the extension takes them: image, elements between its pixels, the normalization, both sums."""
+    """`reductions` as the extension takes them: image, elements between its pixels, the normalization, both sums."""
     if direction != "backward_data" or not TABLE[algorithm].gathers:
-        raise ValueError(f"slopes: expected none for {direction} of {algorithm}, which does not gather them")
-    image, normalization, *sums = slopes
-    check_array(image, "slopes", p.x_shape, p.dtype)
+        raise ValueError(f"reductions: expected none for {direction} of {algorithm}, which does not gather them")
+    image, normalization, *sums = reductions
+    check_array(image, "reductions", p.x_shape, p.dtype)
     _check_normalization(p, normalization)
     for value in sums:
         check_array(value, "sums", (p.ci,), p.dtype)
         check_dense(value, "sums")
         check_output(value, "sums", (image, *others))
-    return image, pixel_stride(image, "slopes"), *normalization, *sums
+    return image, pixel_stride(image, "reductions"), *normalization, *sums
 
 
 def scratch(nbytes: int) -> np.ndarray | None:

@@ -19,7 +19,7 @@ class Algorithm:
     """One row: the passes it has, when it can be used, and what it is expected to cost.
 
     supports(p): None, or the reason why not.  work(p, direction): what the cost model counts.
-    gathers: whether forward can gather mean and variance of y, and backward_data slopes of dx, on the way out.
+    gathers: whether forward can gather mean and variance of y, and backward_data reductions of dx, on the way out.
     normalizes: whether forward and backward_weights of a pointwise convolution can normalize x as they read it.
     rounding: how many times its rounding errors may be those of the sum of products; above 1 it is left out where
     `config.set_conv_precision("strict")` is in force.
@@ -49,7 +49,7 @@ class Algorithm:
 
     def workspace_bytes(self, p: ConvProblem, direction: str) -> int:
         """Bytes of scratch memory with the threads now set."""
-        return int(ext.workspace_bytes(p.sizes, self.name, direction, p.dtype == "float64"))
+        return int(ext.workspace_bytes(p.sizes, self.name, direction, p.dtype))
 
 
 def _is_depthwise(p: ConvProblem) -> bool:

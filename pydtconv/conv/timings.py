@@ -158,10 +158,9 @@ def _checked(contents: Any) -> dict[str, Entries]:
 
 
 def _kernel(dtype: str) -> str:
-    double = dtype == "float64"
-    if ukr.current(double) < 0:
+    if ukr.current(dtype) < 0:
         return microkernels.selected(dtype).name  # which chooses one
-    name: str = ukr.table(double)[ukr.current(double)][0]
+    name: str = ukr.table(dtype)[ukr.current(dtype)][0]
     return name
 
 

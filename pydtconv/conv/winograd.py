@@ -33,12 +33,11 @@ class TransformedFilters:
         check_dense(w, "w")
         self.p, self.direction = p, direction
         self._key = (p.sizes, direction == "backward_data")
-        self._double = p.dtype == "float64"
-        self.u = aligned(ext.filters_bytes(*self._key, self._double), p.dtype)
+        self.u = aligned(ext.filters_bytes(*self._key, p.dtype), p.dtype)
         run(lambda space: ext.filters(*self._key, w, self.u, space), self._workspace())
 
     def _workspace(self) -> np.ndarray:
-        return aligned(ext.workspace_bytes(*self._key, self._double))
+        return aligned(ext.workspace_bytes(*self._key, self.p.dtype))
 
     def __call__(
         self,

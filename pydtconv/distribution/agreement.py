@@ -3,85 +3,143 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import config, tree
 from pydtconv.distribution.communicator import Communicator
-from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.trainers.training import Training
+from pydtconv.utils.digest import sampled
 
-_PLAIN = (bool, int, float, str, tuple, list, type(None))
+_PLAIN = (bool, int, float, str, type(None))
+_WHAT = "the comparison of models"
 
 
 class DisagreementError(RuntimeError):
     """Processes that should train one model have different ones, or different data."""
 
 
-def described(model: Any, kind: str, data: Any, store: ParameterStore | None, options: str) -> list[str]:
-    """What must be equal in all processes; names of layers and variables may differ."""
-    lines = [f"a run of {kind!r}", options]
-    for i, layer in enumerate(getattr(model, "layers", ())):
-        kind_of_layer = type(layer).__name__
-        lines += [f"layer {i}: {kind_of_layer}", *(f"layer {i}: {kind_of_layer} of {s}" for s in _settings(layer))]
-    for i, variable in enumerate(model.variables):
+def described(training: Training, kind: str, data: Any, options: str) -> list[str]:
+    """What must be equal in all processes; names of layers and variables may differ, and so may initial values."""
+    lines = [f"a run of {kind!r}", options, f"config: floatx={config.floatx()!r}, epsilon={config.epsilon()}"]
+    for i, layer in enumerate(training.layers):
+        lines += _part(f"layer {i}", layer)
+    for i, variable in enumerate(training.variables):
         lines.append(f"variable {i}: shape {variable.shape}, {variable.dtype}, trainable {variable.trainable}")
     if kind != "predict":
-        if model.optimizer is not None:
-            name = type(model.optimizer).__name__
-            lines += [f"optimizer: {name}", *(f"optimizer: {name} of {s}" for s in _settings(model.optimizer))]
-        lines += [f"loss: {line}" for line in _losses(model)]
+        if training.optimizer is not None:
+            lines += _part("optimizer", training.optimizer)
+        lines += _of_outputs(training)
+        lines.append(f"metrics: {', '.join(metric.name for metric in training.metrics)}")
+        for metric in training.metrics:
+            lines += _part(f"metric {metric.name}", metric)
+    store = training.memory.store
     if kind == "train" and store is not None:
         lines += [f"gradient {i}: shape {variable.shape}" for i, variable in enumerate(store.variables)]
     return lines + list(_of_data(data))
 
 
-def _settings(part: Any) -> list[str]:
+def described_fit(settings: Mapping[str, Any], callbacks: Sequence[Any]) -> list[str]:
+    """The arguments of fit that must be equal, and the callbacks that steer training with their settings.
+
+    Others, which print or write, may be those of one process alone.
+    """
+    lines = [f"fit: {name}={value!r}" for name, value in settings.items()]
+    for callback in callbacks:
+        if callback.steers:
+            kept = {
+                name: value
+                for name, value in vars(callback).items()
+                if not name.startswith("_") and name not in ("verbose", "params", *callback.state_names)
+            }
+            name = type(callback).__name__
+            lines += [f"callback: {name}", *(f"callback: {name} of {s}" for s in _plain_settings(kept))]
+    return lines
+
+
+def _part(what: str, part: Any) -> list[str]:
+    """A layer, an optimizer, a loss or a metric: its class and its settings."""
+    kind = type(part).__name__
+    function = getattr(part, "fn", getattr(part, "_fn", None))
+    lines = [f"{what}: {kind}{_called(function)}"]
     try:
-        config = part.get_config()
+        settings = part.get_config()
     except (NotImplementedError, TypeError, ValueError):
-        return []
-    plain = {key: value for key, value in config.items() if key != "name" and isinstance(value, _PLAIN)}
-    return [f"{key}={value!r}" for key, value in sorted(plain.items()) if "object at 0x" not in repr(value)]
+        settings = {}
+    kept = {key: value for key, value in settings.items() if key != "name" and not key.endswith("_initializer")}
+    return lines + [f"{what}: {kind} of {s}" for s in _plain_settings(kept)]
 
 
-def _losses(model: Any) -> Iterator[str]:
-    targets = model._targets
-    for output in targets.outputs if targets else ():
-        reduction = getattr(output.loss, "reduction", None)
-        yield f"{type(output.loss).__name__}, reduction {reduction}, weight {output.weight}"
+def _called(function: Any) -> str:
+    return f" of {function.__qualname__}" if hasattr(function, "__qualname__") else ""
+
+
+def _plain_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in sorted(settings.items()):
+        if _is_plain(value):
+            yield f"{key}={value!r}"
+        elif hasattr(value, "__qualname__"):
+            yield f"{key}={value.__qualname__}"
+
+
+def _is_plain(value: Any) -> bool:
+    """Numbers, words, and what is made of them; configurations of layers inside have names, and are left out."""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return "layers" not in value and "name" not in value and all(map(_is_plain, value.values()))
+    return isinstance(value, _PLAIN) and "object at 0x" not in str(value)
+
+
+def _of_outputs(training: Training) -> Iterator[str]:
+    for i, output in enumerate(training.outputs):
+        yield f"loss {i}: weight {output.weight}"
+        yield from _part(f"loss {i}", output.loss)
 
 
 def _of_data(data: Any) -> Iterator[str]:
-    for name in ("samples", "batch_size", "shuffle", "num_batches"):
+    for name in ("samples", "batch_size", "shuffle", "num_batches", "class_weight"):
         if hasattr(data, name):
             yield f"data: {name} {getattr(data, name)}"
-    order = getattr(getattr(data, "source", None), "_order", None)
+    source = getattr(data, "source", None)
+    order = getattr(source, "_order", None)
     if isinstance(order, np.ndarray):
         yield f"data: order {hashlib.sha256(order.tobytes()).hexdigest()[:16]}"
+    told = getattr(source, "digest", None)
+    if callable(told):
+        yield f"data: files and settings {told()}"
+    for line in getattr(data, "first_seen", None) or ():
+        yield f"data: the first batch: {line}"
     for name in ("x", "y", "sample_weight"):
         for i, leaf in enumerate(tree.flatten(getattr(data, name, None))):
             if leaf is not None:
                 yield f"data: {name}[{i}] of shape {leaf.shape}, {leaf.dtype}"
+                yield f"data: {name}[{i}] with the values {sampled(leaf)}"
 
 
 def check(lines: list[str], communicator: Communicator) -> None:
-    """Raises DisagreementError, which names a process and the first difference, in all processes."""
-    digest = np.frombuffer(hashlib.sha256("\n".join(lines).encode()).digest(), np.uint8)
-    told = communicator.gather(digest, "the comparison of models")
-    different = [rank for rank in range(communicator.size) if not np.array_equal(told[rank], told[0])]
-    if not different:
+    """Raises DisagreementError, which names processes and the first difference of each, in all processes."""
+    digest = hashlib.sha256("\n".join(lines).encode()).digest()
+    told = communicator.gather(np.frombuffer(digest, np.uint8), _WHAT)
+    groups: dict[bytes, list[int]] = {}
+    for rank in range(communicator.size):
+        groups.setdefault(told[rank].tobytes(), []).append(rank)
+    if len(groups) == 1:
         return
-    theirs = [communicator.broadcast_object(lines, "the comparison of models", root) for root in (0, different[0])]
-    ranks = " and ".join(f"rank {rank}" for rank in different)
-    first = next(
-        (pair for pair in _pairs(*theirs) if pair[0] != pair[1]), ("the same, in another order", "another order")
-    )
-    raise DisagreementError(
-        f"{ranks} {'differs' if len(different) == 1 else 'differ'} from rank 0: expected on all ranks "
-        f"{first[0]!r}, got on rank {different[0]} {first[1]!r}"
-    )
+    expected, *others = ((ranks, communicator.broadcast_object(lines, _WHAT, ranks[0])) for ranks in groups.values())
+    found = []
+    for ranks, theirs in others:
+        first = next(pair for pair in _pairs(expected[1], theirs) if pair[0] != pair[1])
+        found.append(f"expected on all ranks {first[0]!r}, got on {_named(ranks)} {first[1]!r}")
+    different = sorted(rank for ranks, _ in others for rank in ranks)
+    verb = "differs" if len(different) == 1 else "differ"
+    raise DisagreementError(f"{_named(different)} {verb} from rank 0: {'; '.join(found)}")
+
+
+def _named(ranks: Sequence[int]) -> str:
+    return " and ".join(f"rank {rank}" for rank in ranks)
 
 
 def _pairs(a: list[str], b: list[str]) -> Iterator[tuple[str, str]]:

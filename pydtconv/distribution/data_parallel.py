@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+import pydtconv
 from pydtconv import config, replica
 from pydtconv.distribution import failure
-from pydtconv.distribution.launch import World, launched, world
+from pydtconv.distribution.launch import LaunchError, World, launched, world
 from pydtconv.distribution.mesh import DeviceMesh, list_devices
 from pydtconv.distribution.options import DEFAULT_BUCKET, Options
 from pydtconv.distribution.worker import Worker
@@ -114,10 +115,20 @@ def initialize(
 
 
 def _begin(here: World) -> None:
+    check_versions(here)
     failure.install(here)
     if not config.threads_are_set():
         config.set_num_threads(here.share_of_cores())
     random.set_state(here.comm.bcast(random.get_state()))
+
+
+def check_versions(here: World) -> None:
+    """Raises LaunchError, in all processes, where they run different versions of this package."""
+    versions = here.comm.allgather(pydtconv.__version__)
+    others = [rank for rank, version in enumerate(versions) if version != versions[0]]
+    if others:
+        found = ", ".join(f"{versions[rank]} on rank {rank}" for rank in others)
+        raise LaunchError(f"pydtconv: expected version {versions[0]}, as rank 0 has, on all ranks, got {found}")
 
 
 def set_distribution(value: DataParallel | None) -> None:
@@ -129,7 +140,7 @@ def set_distribution(value: DataParallel | None) -> None:
         replica.set_current(None)
     else:
         initialize()
-        replica.set_current(Worker(world(), value.options))
+        replica.set_current(Worker(world(), value.options, failure.install(world())))
     _distribution = value
 
 

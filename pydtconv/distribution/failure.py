@@ -1,28 +1,38 @@
-"""An error in one process ends all of them."""
+"""An error in one process ends all of them; and none ends without a word."""
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
+from pydtconv.distribution.departures import Departures
 from pydtconv.distribution.launch import World
 
 #: seconds by which a rank's report comes after that of the rank before, so that one error in all is told once
 _PAUSE, _LONGEST = 1.0, 4.0
 #: seconds in which the launcher forwards what was printed, before it ends
 _FORWARDED = 0.2
-_installed = False
+_departures: Departures | None = None
+exit_at_once = os._exit
 
 
-def install(world: World) -> None:
-    """From now on an exception that nobody catches is printed with the rank, and ends all processes."""
-    global _installed
-    if _installed:
-        return
-    _installed = True
+def install(world: World) -> Departures:
+    """From now on an exception that nobody catches is printed with the rank, and ends all processes.
+
+    A program that ends otherwise, by os._exit too, tells the others.
+    """
+    global _departures
+    if _departures is not None:
+        return _departures
+    _departures = Departures(world)
+    atexit.register(_departures.end, "has ended its program")
+    os._exit = _exit_with_a_word(world, _departures)  # type: ignore[assignment]
     before = sys.excepthook
 
     def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
@@ -37,6 +47,24 @@ def install(world: World) -> None:
         abort(world, 1)
 
     sys.excepthook = report
+    return _departures
+
+
+def _exit_with_a_word(world: World, departures: Departures) -> Callable[[int], NoReturn]:
+    """os._exit: launchers take a status of 0 without MPI's end for a good end of the whole job."""
+    own = os.getpid()
+
+    def leave(status: int) -> NoReturn:
+        if os.getpid() == own and not world.mpi.Is_finalized():
+            if status == 0:
+                departures.end("has ended its program by os._exit(0)")
+            else:
+                text = f"pydtconv: rank {world.rank} on {world.hosts[world.rank]} ends by os._exit({status})"
+                print(text, file=sys.stderr, flush=True)
+                time.sleep(_FORWARDED)
+        exit_at_once(status)
+
+    return leave
 
 
 def pause(rank: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from pydtconv._ext import runtime
 from pydtconv.distribution.communicator import Communicator
 
 #: seconds between two looks
@@ -18,7 +19,8 @@ _INTERVAL = 3e-3
 class Progress:
     """A thread that looks at communication now and then, between `begin` and `end`.
 
-    look: called by it, beside whatever else this process does.  Without threads in MPI it does nothing.
+    look: called by it, beside whatever else this process does; what it computes is computed by this thread alone, as
+    the cores are busy.  Without threads in MPI it does nothing.
     """
 
     def __init__(self, communicator: Communicator, look: Callable[[], None]) -> None:
@@ -41,5 +43,6 @@ class Progress:
             self._thread = None
 
     def _run(self) -> None:
+        runtime.compute_alone()
         while not self._ended.wait(_INTERVAL):
             self._look()

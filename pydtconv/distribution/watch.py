@@ -2,7 +2,8 @@
 
 A process that waits tells those that ask what it waits for.  One that has waited for too long asks all others; those
 that do not answer, because they are stopped, dead or busy with something else, or that wait for something else, are
-who everybody is waiting for.  They are named, and MPI is told to end all processes.
+who everybody is waiting for.  They are named, and MPI is told to end all processes.  So it is, and soon, where one has
+said that it leaves, or is seen to be dead on this host.
 
 A process that dies within MPI may leave shared memory locked, and then MPI does not return in the others.  So a thread
 watches whether it does; it asks nobody, but looks at the processes of this host.
@@ -19,17 +20,21 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.distribution.failure import abort
+from pydtconv.distribution.departures import Departures
+from pydtconv.distribution.failure import abort, exit_at_once, pause
 from pydtconv.distribution.launch import World
 
 _ASK, _ANSWER = 1, 2
 #: seconds between two looks, and for which answers are waited for
 _INTERVAL, _GRACE = 0.05, 1.0
+#: seconds between two looks at the processes of this host
+_HOST = 1.0
 #: seconds of one look at most that count: a process that was stopped itself has not been waiting
 _COUNTED = 1.0
 #: seconds beyond the time-out after which the thread ends the process, which the process had not managed to do itself
 _BEYOND = 4.0
 _TEXT = 120
+DEAD = "is dead"
 
 
 def stall_timeout() -> float:
@@ -50,8 +55,9 @@ class Watch:
     what: what it is in MPI for, or empty; ticks: grows with each call that has returned from there.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, departures: Departures | None = None) -> None:
         self.comm = world.comm.Dup()
+        self.departures = departures
         self.mpi = world.mpi
         self.world = world
         self.timeout = stall_timeout()
@@ -59,6 +65,10 @@ class Watch:
         self._count = 0
         self._waited = 0.0
         self._last = 0.0
+        self._missed = 0.0
+        self._next_host = _HOST
+        others = [rank for rank in world.neighbours() if rank != world.rank]
+        self._seen = [rank for rank in others if process_state(world.pids[rank]) != DEAD]
         self._sent: list[Any] = []
         self.ticks = 0
         if self.timeout:
@@ -69,7 +79,7 @@ class Watch:
         self.what = what
         self._count += 1
         self.ticks += 1
-        self._waited, self._last = 0.0, 0.0
+        self._waited, self._last, self._missed, self._next_host = 0.0, 0.0, 0.0, _HOST
 
     def leave(self) -> None:
         """It waits no longer."""
@@ -84,11 +94,31 @@ class Watch:
             self._last = now
         if now - self._last < _INTERVAL:
             return
-        self._waited += min(now - self._last, _COUNTED)
+        passed = min(now - self._last, _COUNTED)
+        self._waited += passed
         self._last = now
         self._answer()
+        self._look_for_departures(passed)
+        if self._waited > self._next_host:
+            self._next_host = self._waited + _HOST
+            if self._dead():
+                self._find_out()
         if self.timeout and self._waited > self.timeout:
-            self._find_out()
+            self._find_out(" (PYDTCONV_STALL_TIMEOUT)")
+
+    def _look_for_departures(self, passed: float) -> None:
+        """Ends everything where this process has waited for some time since another one said that it leaves."""
+        gone = self.departures.look() if self.departures is not None else {}
+        self._missed += passed if gone else 0.0
+        if self._missed > _GRACE:
+            told = " and ".join(f"rank {rank} on {self.world.hosts[rank]}, which {why}" for rank, why in gone.items())
+            there = [rank for rank in range(self.world.size) if rank not in gone]
+            pause(there.index(self.world.rank))
+            self._end(f"rank {self.world.rank} waits in {self.what} for {told}")
+
+    def _dead(self) -> list[int]:
+        """The ranks of this host that have died."""
+        return [rank for rank in self._seen if process_state(self.world.pids[rank]) == DEAD]
 
     def _message(self) -> np.ndarray:
         text = f"{self._count}\n{self.what}".encode()[:_TEXT]
@@ -105,7 +135,7 @@ class Watch:
         self._sent = [(request, kept) for request, kept in self._sent if not request.Test()]
         self._sent.append((self.comm.Isend(buffer, rank, tag), buffer))
 
-    def _find_out(self) -> None:
+    def _find_out(self, why: str = "") -> None:
         others = [rank for rank in range(self.comm.size) if rank != self.comm.rank]
         for rank in others:
             self._send(rank, _ASK)
@@ -120,7 +150,7 @@ class Watch:
                 count, _, what = buffer.tobytes().decode(errors="replace").rstrip().partition("\n")
                 answers[status.source] = (int(count), what)
             time.sleep(1e-3)
-        self._end(self.verdict({rank: answers.get(rank) for rank in others}))
+        self._end(self.verdict({rank: answers.get(rank) for rank in others}) + why)
 
     def verdict(self, answers: dict[int, tuple[int, str] | None]) -> str:
         """What is wrong, from what each other process answered: the number of its wait and what it is for."""
@@ -153,15 +183,15 @@ class Watch:
             now = time.monotonic()
             stuck = stuck + min(now - last, _COUNTED) if self.what and ticks == self.ticks else 0.0
             ticks, last = self.ticks, now
-            if stuck > self.timeout + _BEYOND:
+            if stuck > self.timeout + _BEYOND or (stuck > _BEYOND and self._dead()):
                 text = f"rank {self.world.rank} has been in MPI for {stuck:.0f} s, in {self.what}"
                 others = [rank for rank in self.world.neighbours() if rank != self.world.rank]
                 gone = [self._told(rank) for rank in others if process_state(self.world.pids[rank])]
                 print(f"pydtconv: {text}{' for ' * bool(gone)}{' and '.join(gone)}", file=sys.stderr, flush=True)
-                os._exit(1)
+                exit_at_once(1)
 
     def _end(self, text: str) -> None:
-        print(f"pydtconv: {text} (PYDTCONV_STALL_TIMEOUT)", file=sys.stderr, flush=True)
+        print(f"pydtconv: {text}", file=sys.stderr, flush=True)
         abort(self.world, 1)
 
 
@@ -172,5 +202,5 @@ def process_state(pid: int) -> str | None:
     try:
         letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return "is dead"
-    return {"Z": "is dead", "X": "is dead", "T": "is stopped", "t": "is stopped"}.get(letter)
+        return DEAD
+    return {"Z": DEAD, "X": DEAD, "T": "is stopped", "t": "is stopped"}.get(letter)

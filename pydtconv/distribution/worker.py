@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.callbacks import Callback
 from pydtconv.distribution import agreement
 from pydtconv.distribution.communicator import Communicator
+from pydtconv.distribution.departures import Departures
 from pydtconv.distribution.files import Files
 from pydtconv.distribution.launch import World
 from pydtconv.distribution.options import Options
@@ -23,14 +26,21 @@ from pydtconv.distribution.totals import MetricTotals
 from pydtconv.distribution.tuning import BucketTuning
 from pydtconv.distribution.watch import Watch
 from pydtconv.distribution.wire_choice import WireChoice
-from pydtconv.replica import Replica
+from pydtconv.graph import Memory
+from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.optimizers import Optimizer
+from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
+from pydtconv.trainers.data_adapters.streams import StreamData
+from pydtconv.trainers.step_functions import Results, StepFunction
+from pydtconv.trainers.strategy import Strategy
+from pydtconv.trainers.training import Training
 from pydtconv.utils import random
 
 #: the signals that ask to end training
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Worker(Replica):
+class Worker(Strategy):
     """A process among `size`.
 
     Each computes on its share of every batch; the gradients' sum, and with it every update, is the same in all.
@@ -38,20 +48,22 @@ class Worker(Replica):
 
     reads_gradients = True
 
-    def __init__(self, world: World, options: Options) -> None:
+    def __init__(self, world: World, options: Options, departures: Departures) -> None:
         self.world = world
         self.options = options
         self.rank, self.size = world.rank, world.size
         self.shards = options.auto_shard_dataset
-        watch = Watch(world)
+        watch = Watch(world, departures)
+        self.departures = departures
         self.small = Communicator(world.comm, world.mpi, watch)
         self.large = Communicator(world.comm, world.mpi, watch)
         self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
         self.files = Files(world, watch)
-        self._prepared: dict[int, Any] = {}
+        self._prepared: tuple[ReferenceType[Training], ParameterStore | None, Optimizer | None] | None = None
         self._wires = WireChoice(world, options, self.small, self.large)
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
+        self._averages_by_step: WeakKeyDictionary[StepFunction, Averages] = WeakKeyDictionary()
         self._tuning: BucketTuning | None = None
         self._total = 0
         self._told_of_loss = False
@@ -100,27 +112,36 @@ class Worker(Replica):
         return int(sizes[: self.rank].sum()), int(sizes.sum())
 
     # --- before ----------------------------------------------------------------------------------------------------
-    def prepare(self, model: Any, kind: str, data: Any, single: bool = False) -> None:
-        steps = model._steps
-        store = steps.memory.store
-        token = (store, model.optimizer)
-        known = self._prepared.get(id(model))
+    def prepare(self, training: Training, kind: str, data: ArrayData | StreamData, single: bool = False) -> None:
+        memory = training.memory
+        store = memory.store
+        token = (ref(training), store, training.optimizer)
+        known = self._prepared
         fresh = known is None or any(a is not b for a, b in zip(known, token, strict=True))
         if single and not fresh:
             return
-        agreement.check(agreement.described(model, kind, data, store, str(self.options)), self.small)
+        agreement.check(agreement.described(training, kind, data, str(self.options)), self.small)
         if kind == "train" and not single:
             random.set_state(self.small.broadcast_object(random.get_state(), "the random state"))
         if kind == "train" or fresh:
-            self._replicate(model)
-            self._prepared = {id(model): token}
+            self._replicate(training)
+            self._prepared = token
         if kind == "train" and store is not None and (self._reduction is None or self._reduction.store is not store):
-            self._reduction = self._new_reduction(steps.memory)
+            self._reduction = self._new_reduction(memory, store)
 
-    def _new_reduction(self, memory: Any) -> Reduction:
+    def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
+        agreement.check(agreement.described_fit(settings, callbacks), self.small)
+
+    def left(self, error: BaseException) -> None:
+        self.departures.leave_fit(error)
+
+    def any(self, value: bool, what: str) -> bool:
+        return bool(self.small.sum(np.array([float(value)]), what)[0])
+
+    def _new_reduction(self, memory: Memory, store: ParameterStore) -> Reduction:
         options = self.options
         wire = self._wires.of(memory)
-        reduction = Reduction(memory.store, self.large, wire, options.bucket_bytes, options.overlap)
+        reduction = Reduction(store, self.large, wire, options.bucket_bytes, options.overlap)
         reduction.check = options.check_gradients
         if options.bucket_size == "tune":
             self._tuning = BucketTuning(reduction.set_buckets, self._slowest)
@@ -129,13 +150,13 @@ class Worker(Replica):
     def _slowest(self, times: np.ndarray) -> np.ndarray:
         return self.small.gather(times, "the times of all ranks").max(0)
 
-    def _replicate(self, model: Any) -> None:
+    def _replicate(self, training: Training) -> None:
         """Rank 0's variables, optimizer state, and random state of the model."""
-        state, store = model._steps.memory.state, model._steps.memory.store
+        state, store = training.memory.state, training.memory.store
         state.seed, state.step = self.small.broadcast_object((state.seed, state.step), "the model's random state")
-        arrays = [variable.value for variable in model.variables]
-        if model.optimizer is not None:
-            arrays += [variable.value for variable in model.optimizer.variables]
+        arrays = [variable.value for variable in training.variables]
+        if training.optimizer is not None:
+            arrays += [variable.value for variable in training.optimizer.variables]
         flat = [] if store is None else [store.parameters, *store.slots.values()]
         owned = {id(array) for array in flat}
         for array in [*flat, *(array for array in arrays if id(array.base) not in owned)]:
@@ -143,10 +164,11 @@ class Worker(Replica):
 
     # --- a step ----------------------------------------------------------------------------------------------------
     @contextmanager
-    def running(self, model: Any, kind: str, batch: Any, step: Any) -> Iterator[None]:
-        state = model._steps.memory.state
+    def running(self, training: Training, kind: str, batch: Batch, step: StepFunction) -> Iterator[None]:
+        memory = training.memory
+        state = memory.state
         state.sample_offset = batch.offset
-        state.portions = self._portions(model, kind, batch)
+        state.portions = self._portions(training, kind, batch)
         if kind != "train":
             yield
             return
@@ -157,8 +179,8 @@ class Worker(Replica):
         self._total = batch.total
         if self._tuning is not None:
             self._tuning.begin(batch.total)
-        kept = model._steps.memory.keeps_gradients
-        reduction.begin(batch.size > 0, in_blocks=model.optimizer.works_in_rows and not kept)
+        assert training.optimizer is not None
+        reduction.begin(batch.size > 0, in_blocks=training.optimizer.works_in_rows and not memory.keeps_gradients)
         self._averages = self._averages_of(step)
         hooks = _StepHooks(reduction, self._averages, step.executor.plan.backward_start, batch.size / batch.total)
         step.executor.hooks = hooks
@@ -170,16 +192,16 @@ class Worker(Replica):
         finally:
             step.executor.hooks = None
 
-    def _portions(self, model: Any, kind: str, batch: Any) -> dict[str, float]:
+    def _portions(self, training: Training, kind: str, batch: Batch) -> dict[str, float]:
         """What part of each mean over the global batch is over this process's samples."""
         portions = {"samples": batch.size / batch.total}
-        targets = model._targets
-        if kind == "predict" or targets is None:
+        outputs = training.outputs
+        if kind == "predict" or not outputs:
             return portions
-        weights = targets.weights(batch.sample_weight)
+        weights = training.sample_weights(batch)
         names = [
             (output.name, weight)
-            for output, weight in zip(targets.outputs, weights, strict=True)
+            for output, weight in zip(outputs, weights, strict=True)
             if weight is not None and getattr(output.loss, "reduction", None) == "mean_with_sample_weight"
         ]
         if names:
@@ -189,20 +211,20 @@ class Worker(Replica):
                 portions[f"weights of {name}"] = float(part / whole) if whole else 0.0
         return portions
 
-    def _averages_of(self, step: Any) -> Averages | None:
+    def _averages_of(self, step: StepFunction) -> Averages:
         """The variables that the samples of this process alone change in forward."""
-        found = step.__dict__.get("_averages")
+        found = self._averages_by_step.get(step)
         if found is None:
             variables = [
                 node.inputs[i].variable
                 for node in step.executor.plan.graph.nodes
                 for i in node.op.updates
-                if not getattr(node.op, "synchronized", False) and node.inputs[i].variable is not None
+                if not node.op.synchronized and node.inputs[i].variable is not None
             ]
-            found = step._averages = Averages(list(dict.fromkeys(variables)), self.large)
+            found = self._averages_by_step[step] = Averages(list(dict.fromkeys(variables)), self.large)
         return found
 
-    def apply(self, optimizer: Any, store: Any) -> None:
+    def apply(self, optimizer: Optimizer, store: ParameterStore) -> None:
         reduction = self._reduction
         assert reduction is not None
         if reduction.check:
@@ -233,9 +255,9 @@ class Worker(Replica):
             )
 
     # --- results ---------------------------------------------------------------------------------------------------
-    def note(self, model: Any, batch: Any, results: Any) -> dict[str, Any]:
-        totals = MetricTotals(metric for metric in model.metrics if metric is not model._loss_tracker)
-        logs = model.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
+    def note(self, training: Training, batch: Batch, results: Results) -> dict[str, Any]:
+        totals = MetricTotals(training.metrics)
+        logs = training.update_metrics(batch, results)
         losses = np.array([results.loss, *results.losses.values()], np.float64)
         own = np.concatenate([losses, totals.gained(), np.zeros(len(SIGNALS))])
         if not batch.size:
@@ -247,8 +269,8 @@ class Worker(Replica):
         if not np.isfinite(whole[0]):
             self._tell_of_loss(float(whole[0]), own[0])
         by_name = dict(zip(results.losses, whole[1 : losses.size].tolist(), strict=True))
-        model.track_losses(float(whole[0]), by_name, batch.total)
-        return logs | model.get_metrics_result()
+        training.track_losses(float(whole[0]), by_name, batch.total)
+        return logs | training.results()
 
     def _tell_of_loss(self, whole: float, own: float) -> None:
         """Warns once, on rank 0, of the ranks whose part of the loss is not finite."""
@@ -260,7 +282,7 @@ class Worker(Replica):
             warnings.warn(f"{told}; {advice}", UserWarning, stacklevel=2)
         self._told_of_loss = True
 
-    def gathered(self, predictions: Any, batch: Any) -> Any:
+    def gathered(self, predictions: Any, batch: Batch) -> Any:
         return tree.map_structure(
             lambda leaf: self.small.concatenate(leaf[: batch.size], "the predictions of a batch"), predictions
         )

@@ -213,8 +213,8 @@ def build_plan(
     where the variant leaves the choice of algorithms open, before it is final.  passes: in the place of the table's.
     dump: a folder for the graph after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan.
 
-    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MemoryLimitError when no plan
-    fits.
+    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MissingKernelError for an operator
+    that no kernel runs, MemoryLimitError when no plan fits.
     """
     variant = variant_of(variant).name
     if graph.loss is not None and graph.loss.shape != ():

@@ -25,7 +25,7 @@ from pydtconv.initializers.fans import (
 from pydtconv.initializers.initializer import Initializer
 from pydtconv.initializers.random import Orthogonal, RandomInitializer, RandomNormal, RandomUniform, TruncatedNormal
 from pydtconv.naming import to_snake_case
-from pydtconv.saving.registry import Registry
+from pydtconv.serialization.built_ins import BuiltIns
 
 OrthogonalInitializer = Orthogonal
 IdentityInitializer = Identity
@@ -52,7 +52,7 @@ _CLASSES: tuple[type[Initializer], ...] = (
     LecunNormal,
     Orthogonal,
 )
-_registry = Registry(
+_registry = BuiltIns(
     "initializer",
     {
         **{initializer.__name__: initializer for initializer in _CLASSES},

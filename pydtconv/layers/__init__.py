@@ -48,8 +48,8 @@ from pydtconv.layers.reshaping import (
     UpSampling2D,
     ZeroPadding2D,
 )
-from pydtconv.saving.serialization import deserialize_keras_object as deserialize
-from pydtconv.saving.serialization import serialize_keras_object as serialize
+from pydtconv.serialization.objects import deserialize_keras_object as deserialize
+from pydtconv.serialization.objects import serialize_keras_object as serialize
 
 __all__ = [
     "ELU",

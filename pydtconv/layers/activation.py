@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydtconv import activations, constraints, initializers, ops, regularizers
+from pydtconv import activations, ops
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin
@@ -87,9 +87,7 @@ class PReLU(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.alpha_initializer = initializers.get(alpha_initializer)
-        self.alpha_regularizer = regularizers.get(alpha_regularizer)
-        self.alpha_constraint = constraints.get(alpha_constraint)
+        self._keep_arguments("alpha", alpha_initializer, alpha_regularizer, alpha_constraint)
         self.shared_axes = [shared_axes] if isinstance(shared_axes, int) else shared_axes and list(shared_axes)
 
     def build(self, input_shape: Any) -> None:
@@ -98,13 +96,7 @@ class PReLU(Layer):
             shape[axis - 1] = 1
         if None in shape:
             raise ValueError(f"PReLU {self.name!r}: the input's shape must be known, got {tuple(input_shape)}")
-        self.alpha = self.add_weight(
-            tuple(shape),
-            self.alpha_initializer,
-            regularizer=self.alpha_regularizer,
-            constraint=self.alpha_constraint,
-            name="alpha",
-        )
+        self.alpha = self._add_kept("alpha", tuple(shape))
         self.input_spec = InputSpec(ndim=len(input_shape))
 
     def call(self, inputs: Any) -> Any:

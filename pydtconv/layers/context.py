@@ -1,41 +1,52 @@
-"""What is true while a layer is being called or built: training or not, and the names of the layers around it."""
+"""What is true while a layer is called or built, in each thread: training or not, the names of the layers around."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_training: list[bool | None] = []
-_names: list[str] = []
+
+class _Context(threading.local):
+    """The calls and builds of this thread, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.training: list[bool | None] = []
+        self.names: list[str] = []
+
+
+_context = _Context()
 
 
 @contextmanager
 def calling(name: str, training: bool | None) -> Iterator[None]:
     """The layer of this name is being called."""
-    _training.append(training)
-    _names.append(name)
+    _context.training.append(training)
+    _context.names.append(name)
     try:
         yield
     finally:
-        _training.pop()
-        _names.pop()
+        _context.training.pop()
+        _context.names.pop()
 
 
 @contextmanager
 def building(name: str) -> Iterator[None]:
     """The layer of this name is being built."""
-    _names.append(name)
+    _context.names.append(name)
     try:
         yield
     finally:
-        _names.pop()
+        _context.names.pop()
 
 
 def training() -> bool | None:
     """The training mode of the innermost call around, or None outside of calls."""
-    return _training[-1] if _training else None
+    stack = _context.training
+    return stack[-1] if stack else None
 
 
 def path_of(name: str) -> list[str]:
     """Names of the layers around, down to the one of this name."""
-    return list(_names) if _names and _names[-1] == name else [*_names, name]
+    names = _context.names
+    return list(names) if names and names[-1] == name else [*names, name]

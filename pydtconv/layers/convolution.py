@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import activations, constraints, initializers, ops, regularizers
+from pydtconv import activations, ops
 from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 class ConvLayer(Layer):
@@ -41,9 +41,7 @@ class ConvLayer(Layer):
         self.data_format = arguments.format_of(kind, data_format)
         self.activation = activations.get(activation)
         self.use_bias = use_bias
-        self.bias_initializer = initializers.get(bias_initializer)
-        self.bias_regularizer = regularizers.get(bias_regularizer)
-        self.bias_constraint = constraints.get(bias_constraint)
+        self._keep_arguments("bias", bias_initializer, bias_regularizer, bias_constraint)
         self.bias: Any = None
         self.input_spec = InputSpec(ndim=rank + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
@@ -54,13 +52,7 @@ class ConvLayer(Layer):
 
     def _build_bias(self, filters: int) -> None:
         if self.use_bias:
-            self.bias = self.add_weight(
-                (filters,),
-                self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-                name="bias",
-            )
+            self.bias = self._add_kept("bias", (filters,))
 
     def _convolve(self, x: Any) -> Any:
         raise NotImplementedError
@@ -102,15 +94,24 @@ class BaseConv(ConvLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            rank, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias_initializer,
-            bias_regularizer, bias_constraint, activity_regularizer=activity_regularizer, **kwargs,
-        )  # fmt: skip
+            rank=rank,
+            kernel_size=kernel_size,
+            strides=strides,
+            padding=padding,
+            data_format=data_format,
+            dilation_rate=dilation_rate,
+            activation=activation,
+            use_bias=use_bias,
+            bias_initializer=bias_initializer,
+            bias_regularizer=bias_regularizer,
+            bias_constraint=bias_constraint,
+            activity_regularizer=activity_regularizer,
+            **kwargs,
+        )
         kind = type(self).__name__
         self.filters = arguments.positive(kind, "filters", filters)
         self.groups = arguments.positive(kind, "groups", groups)
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.kernel_regularizer = regularizers.get(kernel_regularizer)
-        self.kernel_constraint = constraints.get(kernel_constraint)
+        self._keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
         self.algorithm = algorithm
         if self.filters % self.groups:
             raise ValueError(f"{kind}: filters: expected a multiple of groups={self.groups}, got {filters}")
@@ -122,13 +123,7 @@ class BaseConv(ConvLayer):
                 f"{type(self).__name__} {self.name!r}: the input's channels: expected a multiple of "
                 f"groups={self.groups}, got {ci} in shape {tuple(input_shape)}"
             )
-        self.kernel = self.add_weight(
-            (*self.kernel_size, ci // self.groups, self.filters),
-            self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-            name="kernel",
-        )
+        self.kernel = self._add_kept("kernel", (*self.kernel_size, ci // self.groups, self.filters))
         self._build_bias(self.filters)
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci})
 
@@ -163,10 +158,25 @@ class Conv2D(BaseConv):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            2, filters, kernel_size, strides, padding, data_format, dilation_rate, groups, activation, use_bias,
-            kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
-            kernel_constraint, bias_constraint, **kwargs,
-        )  # fmt: skip
+            rank=2,
+            filters=filters,
+            kernel_size=kernel_size,
+            strides=strides,
+            padding=padding,
+            data_format=data_format,
+            dilation_rate=dilation_rate,
+            groups=groups,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            **kwargs,
+        )
 
     def _convolve(self, x: Any) -> Any:
         return self._op(self.strides, self.padding, self.dilation_rate)(x, self.kernel)
@@ -199,10 +209,25 @@ class Conv1D(BaseConv):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            1, filters, kernel_size, strides, padding, data_format, dilation_rate, groups, activation, use_bias,
-            kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer,
-            kernel_constraint, bias_constraint, **kwargs,
-        )  # fmt: skip
+            rank=1,
+            filters=filters,
+            kernel_size=kernel_size,
+            strides=strides,
+            padding=padding,
+            data_format=data_format,
+            dilation_rate=dilation_rate,
+            groups=groups,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            **kwargs,
+        )
         if self.padding == "causal" and self.data_format != "channels_last":
             raise ValueError("Conv1D: padding='causal' needs data_format='channels_last'")
 

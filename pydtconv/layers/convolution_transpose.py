@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import constraints, initializers, ops, regularizers
+from pydtconv import ops
 from pydtconv.layers import arguments
 from pydtconv.layers.convolution import ConvLayer
 from pydtconv.layers.input_spec import InputSpec
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin
@@ -40,9 +40,20 @@ class Conv2DTranspose(ConvLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            2, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias_initializer,
-            bias_regularizer, bias_constraint, activity_regularizer=activity_regularizer, **kwargs,
-        )  # fmt: skip
+            rank=2,
+            kernel_size=kernel_size,
+            strides=strides,
+            padding=padding,
+            data_format=data_format,
+            dilation_rate=dilation_rate,
+            activation=activation,
+            use_bias=use_bias,
+            bias_initializer=bias_initializer,
+            bias_regularizer=bias_regularizer,
+            bias_constraint=bias_constraint,
+            activity_regularizer=activity_regularizer,
+            **kwargs,
+        )
         kind = "Conv2DTranspose"
         self.filters = arguments.positive(kind, "filters", filters)
         self.output_padding = None
@@ -52,19 +63,11 @@ class Conv2DTranspose(ConvLayer):
                 raise ValueError(
                     f"{kind}: output_padding: expected less than strides={self.strides}, got {self.output_padding}"
                 )
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.kernel_regularizer = regularizers.get(kernel_regularizer)
-        self.kernel_constraint = constraints.get(kernel_constraint)
+        self._keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
 
     def build(self, input_shape: Any) -> None:
         ci = arguments.channels(self, input_shape, self.data_format)
-        self.kernel = self.add_weight(
-            (*self.kernel_size, self.filters, ci),
-            self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-            name="kernel",
-        )
+        self.kernel = self._add_kept("kernel", (*self.kernel_size, self.filters, ci))
         self._build_bias(self.filters)
         self.input_spec = InputSpec(ndim=4, axes={arguments.channel_axis(self.data_format): ci})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydtconv import tree
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import activations, constraints, initializers, ops, regularizers
+from pydtconv import activations, ops
 from pydtconv.layers.arguments import positive
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin
@@ -33,34 +33,18 @@ class Dense(Layer):
         self.units = positive("Dense", "units", units)
         self.activation = activations.get(activation)
         self.use_bias = use_bias
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.bias_initializer = initializers.get(bias_initializer)
-        self.kernel_regularizer = regularizers.get(kernel_regularizer)
-        self.bias_regularizer = regularizers.get(bias_regularizer)
-        self.kernel_constraint = constraints.get(kernel_constraint)
-        self.bias_constraint = constraints.get(bias_constraint)
+        self._keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._keep_arguments("bias", bias_initializer, bias_regularizer, bias_constraint)
         self.input_spec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: Any) -> None:
         ci = input_shape[-1]
         if ci is None:
             raise ValueError(f"Dense {self.name!r}: the input's last extent must be known, got shape {input_shape}")
-        self.kernel = self.add_weight(
-            shape=(ci, self.units),
-            initializer=self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-            name="kernel",
-        )
+        self.kernel = self._add_kept("kernel", (ci, self.units))
         self.bias = None
         if self.use_bias:
-            self.bias = self.add_weight(
-                shape=(self.units,),
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-                name="bias",
-            )
+            self.bias = self._add_kept("bias", (self.units,))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: ci})
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import constraints, initializers, ops, regularizers
+from pydtconv import ops
 from pydtconv.layers import arguments
 from pydtconv.layers.convolution import ConvLayer
 from pydtconv.layers.input_spec import InputSpec
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 class BaseDepthwise(ConvLayer):
@@ -18,21 +18,13 @@ class BaseDepthwise(ConvLayer):
 
     def _set_depthwise(self, depth_multiplier: Any, initializer: Any, regularizer: Any, constraint: Any) -> None:
         self.depth_multiplier = arguments.positive(type(self).__name__, "depth_multiplier", depth_multiplier)
-        self.depthwise_initializer = initializers.get(initializer)
-        self.depthwise_regularizer = regularizers.get(regularizer)
-        self.depthwise_constraint = constraints.get(constraint)
+        self._keep_arguments("depthwise", initializer, regularizer, constraint)
         if self.strides[0] != self.strides[1]:
             raise ValueError(f"{type(self).__name__}: strides: expected two equal integers, got {self.strides}")
 
     def _build_depthwise(self, input_shape: Any) -> int:
         ci = arguments.channels(self, input_shape, self.data_format)
-        kernel = self.add_weight(
-            (*self.kernel_size, ci, self.depth_multiplier),
-            self.depthwise_initializer,
-            regularizer=self.depthwise_regularizer,
-            constraint=self.depthwise_constraint,
-            name=self._kernel_name,
-        )
+        kernel = self._add_kept("depthwise", (*self.kernel_size, ci, self.depth_multiplier), name=self._kernel_name)
         setattr(self, self._kernel_name, kernel)
         self.input_spec = InputSpec(ndim=4, axes={arguments.channel_axis(self.data_format): ci})
         return ci * self.depth_multiplier
@@ -68,9 +60,20 @@ class DepthwiseConv2D(BaseDepthwise):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            2, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias_initializer,
-            bias_regularizer, bias_constraint, activity_regularizer=activity_regularizer, **kwargs,
-        )  # fmt: skip
+            rank=2,
+            kernel_size=kernel_size,
+            strides=strides,
+            padding=padding,
+            data_format=data_format,
+            dilation_rate=dilation_rate,
+            activation=activation,
+            use_bias=use_bias,
+            bias_initializer=bias_initializer,
+            bias_regularizer=bias_regularizer,
+            bias_constraint=bias_constraint,
+            activity_regularizer=activity_regularizer,
+            **kwargs,
+        )
         self._set_depthwise(depth_multiplier, depthwise_initializer, depthwise_regularizer, depthwise_constraint)
 
     def build(self, input_shape: Any) -> None:
@@ -110,24 +113,27 @@ class SeparableConv2D(BaseDepthwise):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            2, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias_initializer,
-            bias_regularizer, bias_constraint, activity_regularizer=activity_regularizer, **kwargs,
-        )  # fmt: skip
+            rank=2,
+            kernel_size=kernel_size,
+            strides=strides,
+            padding=padding,
+            data_format=data_format,
+            dilation_rate=dilation_rate,
+            activation=activation,
+            use_bias=use_bias,
+            bias_initializer=bias_initializer,
+            bias_regularizer=bias_regularizer,
+            bias_constraint=bias_constraint,
+            activity_regularizer=activity_regularizer,
+            **kwargs,
+        )
         self._set_depthwise(depth_multiplier, depthwise_initializer, depthwise_regularizer, depthwise_constraint)
         self.filters = arguments.positive("SeparableConv2D", "filters", filters)
-        self.pointwise_initializer = initializers.get(pointwise_initializer)
-        self.pointwise_regularizer = regularizers.get(pointwise_regularizer)
-        self.pointwise_constraint = constraints.get(pointwise_constraint)
+        self._keep_arguments("pointwise", pointwise_initializer, pointwise_regularizer, pointwise_constraint)
 
     def build(self, input_shape: Any) -> None:
         channels = self._build_depthwise(input_shape)
-        self.pointwise_kernel = self.add_weight(
-            (1, 1, channels, self.filters),
-            self.pointwise_initializer,
-            regularizer=self.pointwise_regularizer,
-            constraint=self.pointwise_constraint,
-            name="pointwise_kernel",
-        )
+        self.pointwise_kernel = self._add_kept("pointwise", (1, 1, channels, self.filters), name="pointwise_kernel")
         self._build_bias(self.filters)
 
     def _convolve(self, x: Any) -> Any:

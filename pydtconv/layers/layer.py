@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydtconv import regularizers, tree
@@ -13,8 +13,9 @@ from pydtconv.layers import context
 from pydtconv.layers.eager import call_on_arrays
 from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs, symbolic_leaves
+from pydtconv.layers.turns import turn_of
 from pydtconv.layers.weights import Weights, default_dtype
-from pydtconv.saving.configurable import Configurable
+from pydtconv.serialization.configurable import Configurable
 
 
 class Layer(Weights, Configurable, Operation):
@@ -81,7 +82,8 @@ class Layer(Weights, Configurable, Operation):
             return self._symbolic_call(args, kwargs)
         if current_graph() is not None:
             return self._traced_call(*args, **kwargs)
-        return call_on_arrays(self, self.dtype, args, kwargs, bool(kwargs.get("training") or context.training()))
+        with turn_of(self).taken():
+            return call_on_arrays(self, self.dtype, args, kwargs, bool(kwargs.get("training") or context.training()))
 
     def _convert_arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -90,9 +92,10 @@ class Layer(Weights, Configurable, Operation):
         return args, kwargs
 
     def _symbolic_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self._check_and_build(args, kwargs)
-        outputs = self.compute_output_spec(*args, **kwargs)
-        Node(self, args, kwargs, outputs)
+        with turn_of(self).taken():
+            self._check_and_build(args, kwargs)
+            outputs = self.compute_output_spec(*args, **kwargs)
+            Node(self, args, kwargs, outputs)
         return outputs
 
     def _traced_call(self, *args: Any, **kwargs: Any) -> Any:
@@ -194,8 +197,36 @@ class Layer(Weights, Configurable, Operation):
         if config and not self.built:
             self.build(**config)
 
+    def _children(self, *more: str) -> Iterator[tuple[str, Any]]:
+        """(attribute, value) of all that may hold layers, in the order in which files name them; see object_paths.py.
+
+        more: attributes beside the object's own.
+        """
+        names = {*vars(self), *more} - _NO_CHILDREN
+        for name in sorted(names, key=lambda name: f"~{name}" if name.startswith("_") else name):
+            value = getattr(self, name)
+            if isinstance(value, (Layer, list, tuple, dict)):
+                yield name, value
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name}, built={self.built}>"
+
+
+#: attributes that are ours, and hold no layers that a file names
+_NO_CHILDREN = frozenset(
+    {
+        "_layers",
+        "_trainable_variables",
+        "_non_trainable_variables",
+        "_recorded",
+        "_inbound_nodes",
+        "_network",
+        "_input_layer",
+        "_build_shapes",
+        "_input_shape_arg",
+        "input_spec",
+    }
+)
 
 
 def _building(build: Callable[..., None]) -> Callable[..., None]:

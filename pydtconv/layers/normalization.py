@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import constraints, initializers, ops, regularizers
+from pydtconv import initializers, ops
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin
@@ -55,14 +55,10 @@ class BatchNormalization(Layer):
         self.epsilon = float(epsilon)
         self.center = center
         self.scale = scale
-        self.beta_initializer = initializers.get(beta_initializer)
-        self.gamma_initializer = initializers.get(gamma_initializer)
+        self._keep_arguments("beta", beta_initializer, beta_regularizer, beta_constraint)
+        self._keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)
-        self.beta_regularizer = regularizers.get(beta_regularizer)
-        self.gamma_regularizer = regularizers.get(gamma_regularizer)
-        self.beta_constraint = constraints.get(beta_constraint)
-        self.gamma_constraint = constraints.get(gamma_constraint)
         self.renorm = False
         self.renorm_clipping = None
         self.renorm_momentum = renorm_momentum
@@ -72,21 +68,9 @@ class BatchNormalization(Layer):
         c = _extent(self, input_shape, self.axis)
         self.gamma = self.beta = None
         if self.scale:
-            self.gamma = self.add_weight(
-                (c,),
-                self.gamma_initializer,
-                regularizer=self.gamma_regularizer,
-                constraint=self.gamma_constraint,
-                name="gamma",
-            )
+            self.gamma = self._add_kept("gamma", (c,))
         if self.center:
-            self.beta = self.add_weight(
-                (c,),
-                self.beta_initializer,
-                regularizer=self.beta_regularizer,
-                constraint=self.beta_constraint,
-                name="beta",
-            )
+            self.beta = self._add_kept("beta", (c,))
         self.moving_mean = self.add_weight((c,), self.moving_mean_initializer, trainable=False, name="moving_mean")
         self.moving_variance = self.add_weight(
             (c,), self.moving_variance_initializer, trainable=False, name="moving_variance"
@@ -133,12 +117,8 @@ class LayerNormalization(Layer):
         self.epsilon = float(epsilon)
         self.center = center
         self.scale = scale
-        self.beta_initializer = initializers.get(beta_initializer)
-        self.gamma_initializer = initializers.get(gamma_initializer)
-        self.beta_regularizer = regularizers.get(beta_regularizer)
-        self.gamma_regularizer = regularizers.get(gamma_regularizer)
-        self.beta_constraint = constraints.get(beta_constraint)
-        self.gamma_constraint = constraints.get(gamma_constraint)
+        self._keep_arguments("beta", beta_initializer, beta_regularizer, beta_constraint)
+        self._keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
 
     def build(self, input_shape: Any) -> None:
         axes = [self.axis] if isinstance(self.axis, int) else self.axis
@@ -152,21 +132,9 @@ class LayerNormalization(Layer):
             )
         self.gamma = self.beta = None
         if self.scale:
-            self.gamma = self.add_weight(
-                shape,
-                self.gamma_initializer,
-                regularizer=self.gamma_regularizer,
-                constraint=self.gamma_constraint,
-                name="gamma",
-            )
+            self.gamma = self._add_kept("gamma", shape)
         if self.center:
-            self.beta = self.add_weight(
-                shape,
-                self.beta_initializer,
-                regularizer=self.beta_regularizer,
-                constraint=self.beta_constraint,
-                name="beta",
-            )
+            self.beta = self._add_kept("beta", shape)
 
     def call(self, inputs: Any) -> Any:
         axes = 1 if isinstance(self.axis, int) else len(self.axis)

@@ -12,7 +12,7 @@ from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.regularization import RandomLayer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin

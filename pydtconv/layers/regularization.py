@@ -9,7 +9,7 @@ from pydtconv import ops, regularizers
 from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 from pydtconv.utils.random import next_seed
 
 

@@ -10,7 +10,7 @@ from pydtconv import ops
 from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.saving.configurable import builtin
+from pydtconv.serialization.configurable import builtin
 
 
 @builtin

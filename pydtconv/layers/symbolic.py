@@ -116,6 +116,9 @@ class Node:
 class Operation:
     """What can be called on symbolic tensors: layers, models, and single ops."""
 
+    #: where configs begin to count the calls; a functional model counts the call that made it
+    _first_call = 0
+
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = auto_name(type(self).__name__)

@@ -11,6 +11,7 @@ from pydtconv import config, constraints, initializers, regularizers
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context
 from pydtconv.layers.tracking import tracked
+from pydtconv.layers.turns import turn_of
 
 
 class Weights:
@@ -93,6 +94,22 @@ class Weights:
         (self._trainable_variables if trainable else self._non_trainable_variables).append(variable)
         return variable
 
+    def _keep_arguments(self, weight: str, initializer: Any, regularizer: Any, constraint: Any) -> None:
+        """Keeps a constructor's arguments of a weight as `<weight>_initializer`, `_regularizer` and `_constraint`."""
+        setattr(self, f"{weight}_initializer", initializers.get(initializer))
+        setattr(self, f"{weight}_regularizer", regularizers.get(regularizer))
+        setattr(self, f"{weight}_constraint", constraints.get(constraint))
+
+    def _add_kept(self, weight: str, shape: Sequence[int], name: str | None = None) -> Variable:
+        """A new variable, made with the arguments that `_keep_arguments` kept; called `weight` by default."""
+        return self.add_weight(
+            shape,
+            getattr(self, f"{weight}_initializer"),
+            regularizer=getattr(self, f"{weight}_regularizer"),
+            constraint=getattr(self, f"{weight}_constraint"),
+            name=name or weight,
+        )
+
     @property
     def trainable(self) -> bool:
         """Whether the layer's trainable weights take part in training; setting it sets all layers inside, too."""
@@ -152,7 +169,8 @@ class Weights:
 
     def get_weights(self) -> list[np.ndarray]:
         """Copies of all weights, in the order of `weights`."""
-        return [variable.numpy() for variable in self.weights]
+        with turn_of(self).taken():
+            return [variable.numpy() for variable in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Sets all weights.  Raises ValueError, before anything is changed, when their number or a shape differs."""
@@ -168,8 +186,9 @@ class Weights:
                     f"layer {self.name!r}: set_weights: {variable.path}: expected shape {variable.shape}, "
                     f"got {np.shape(value)}"
                 )
-        for variable, value in zip(variables, weights, strict=True):
-            variable.assign(value)
+        with turn_of(self).taken():
+            for variable, value in zip(variables, weights, strict=True):
+                variable.assign(value)
 
     def _flatten_layers(self, include_self: bool = True, recursive: bool = True) -> list[Any]:
         found: list[Any] = [self] if include_self else []

@@ -45,7 +45,7 @@ from pydtconv.losses.regression import (
     squared_hinge,
 )
 from pydtconv.naming import to_snake_case
-from pydtconv.saving.registry import Registry
+from pydtconv.serialization.built_ins import BuiltIns
 
 _CLASSES: tuple[Any, ...] = (
     BinaryCrossentropy,
@@ -94,7 +94,7 @@ _ALIASES = {
     "msle": MeanSquaredLogarithmicError,
     "logcosh": LogCosh,
 }
-_registry = Registry(
+_registry = BuiltIns(
     "loss",
     {
         **{to_snake_case(loss.__name__): loss for loss in _CLASSES},

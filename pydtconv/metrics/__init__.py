@@ -64,7 +64,7 @@ from pydtconv.metrics.means import (
 from pydtconv.metrics.metric import Metric
 from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, Sum
 from pydtconv.naming import to_snake_case
-from pydtconv.saving.registry import Registry
+from pydtconv.serialization.built_ins import BuiltIns
 
 _CLASSES: tuple[Any, ...] = (
     AUC,
@@ -142,7 +142,7 @@ _names: dict[str, Any] = {
     "huber": huber,
     "binary_focal_crossentropy": binary_focal_crossentropy,
 }
-_registry = Registry("metric", _names)
+_registry = BuiltIns("metric", _names)
 
 __all__ = [
     *sorted(metric.__name__ for metric in _CLASSES),

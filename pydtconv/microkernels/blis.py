@@ -28,15 +28,15 @@ class _BlisKernel:
 
 
 # Sizes in BLIS's words.  Left out: knl (instructions that no other CPU has), bulldozer and piledriver (FMA4).
-_BLIS: dict[bool, tuple[_BlisKernel, ...]] = {
-    False: (
+_BLIS: dict[str, tuple[_BlisKernel, ...]] = {
+    "float32": (
         _BlisKernel("bli_sgemm_skx_asm_32x12_l2", 32, 12, False, ("avx512",), 12),
         _BlisKernel("bli_sgemm_haswell_asm_6x16", 6, 16, True, ("avx2", "fma"), 28),
         _BlisKernel("bli_sgemm_haswell_asm_16x6", 16, 6, False, ("avx2", "fma"), 32),
         _BlisKernel("bli_sgemm_sandybridge_asm_8x8", 8, 8, False, ("avx",), 50),
         _BlisKernel("bli_sgemm_penryn_asm_8x4", 8, 4, False, ("sse3",), 60),
     ),
-    True: (
+    "float64": (
         _BlisKernel("bli_dgemm_skx_asm_16x14", 16, 14, False, ("avx512",), 12),
         _BlisKernel("bli_dgemm_skx_asm_16x12_l2", 16, 12, False, ("avx512",), 14),
         _BlisKernel("bli_dgemm_haswell_asm_6x8", 6, 8, True, ("avx2", "fma"), 28),
@@ -74,8 +74,8 @@ def _abi(library: ctypes.CDLL) -> int:
 @functools.cache
 def register() -> ctypes.CDLL | None:
     """Enters BLIS's kernels into the C library's tables, once; keeps the library loaded."""
-    for double in (False, True):
-        ukr.register_system(double, _SYSTEM_RANK)
+    for dtype in _BLIS:
+        ukr.register_system(dtype, _SYSTEM_RANK)
     path = blis_library()
     if path is None:
         return None
@@ -85,7 +85,7 @@ def register() -> ctypes.CDLL | None:
         warnings.warn(f"BLIS in {path} cannot be loaded ({error}); native micro-kernels are used", RuntimeWarning, 2)
         return None
     abi = _abi(library)
-    for double, kernels in _BLIS.items():
+    for dtype, kernels in _BLIS.items():
         for kernel in kernels:
             try:
                 address = ctypes.cast(getattr(library, kernel.symbol), ctypes.c_void_p).value
@@ -93,7 +93,7 @@ def register() -> ctypes.CDLL | None:
                 continue
             needs = sum(cpu.FEATURES[feature] for feature in kernel.features)
             name = _name(kernel.symbol)
-            ukr.register(double, name, address, abi, kernel.mr, kernel.nr, kernel.row_preferred, needs, kernel.rank)
+            ukr.register(dtype, name, address, abi, kernel.mr, kernel.nr, kernel.row_preferred, needs, kernel.rank)
     return library
 
 

@@ -9,29 +9,27 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from pydtconv._ext import cpu, ukr
-from pydtconv.microkernels.table import find, is_double, rows_of, verdict
+from pydtconv.microkernels.table import checked, find, rows_of, verdict
 
 
 def measure(name: str, dtype: str = "float32", seconds: float = 0.05) -> float:
     """GFLOPS of one kernel on one core, on panels that stay in cache: the best of some runs within `seconds`."""
-    double = is_double(dtype)
-    rows = rows_of(double)
-    found = find(double, name)
+    dtype = checked(dtype)
+    rows = rows_of(dtype)
+    found = find(dtype, name)
     if found is None:
         raise ValueError(f"measure: {name} is no micro-kernel for {dtype}")
     index = [row[0] for row in rows].index(found)
     _, mr, nr, bits, *_ = rows[index]
-    reason = verdict(double, index, found, bits)
+    reason = verdict(dtype, index, found, bits)
     if reason:
         raise ValueError(f"measure: micro-kernel {found} cannot be used: {reason}")
     k = 256
-    real = np.float64 if double else np.float32
-    a, b, c = (_aligned(count, real) for count in ((mr + 8) * k, (nr + 8) * k, mr * nr + 64))
-    repeat = ukr.repeat_d if double else ukr.repeat_s
-    return _best_rate(lambda count: (repeat(index, count, k, a, b, c), 2.0 * count * mr * nr * k)[1], 20, seconds)
+    a, b, c = (_aligned(count, dtype) for count in ((mr + 8) * k, (nr + 8) * k, mr * nr + 64))
+    return _best_rate(lambda count: (ukr.repeat(index, count, k, a, b, c), 2.0 * count * mr * nr * k)[1], 20, seconds)
 
 
-def _aligned(count: int, dtype: type) -> np.ndarray:
+def _aligned(count: int, dtype: str) -> np.ndarray:
     """Zeros at the start of a cache line."""
     raw = np.zeros(count * np.dtype(dtype).itemsize + 64, np.uint8)
     start = -raw.ctypes.data % 64
@@ -54,11 +52,11 @@ def _best_rate(work: Callable[[int], float], count: int, seconds: float) -> floa
 
 def peak_gflops(dtype: str = "float32", threads: int = 1, seconds: float = 0.05) -> float:
     """The FMA peak of `threads` cores together, measured with multiply-adds in registers only."""
-    double = is_double(dtype)
+    dtype = checked(dtype)
     bits = sum(cpu.FEATURES[feature] for feature in cpu.features())
 
     def one(_: int) -> float:
-        return _best_rate(lambda count: ukr.peak(double, bits, count), 1000, seconds)
+        return _best_rate(lambda count: ukr.peak(dtype, bits, count), 1000, seconds)
 
     if threads == 1:
         return one(0)

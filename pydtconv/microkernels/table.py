@@ -30,32 +30,36 @@ class MicroKernel:
     reason: str  # why it is not usable; "" where it is
 
 
-_failed: dict[tuple[bool, str], str] = {}
-_passed: set[tuple[bool, str]] = set()
+#: dtypes that have a table of kernels
+DTYPES = ("float32", "float64")
+
+_failed: dict[tuple[str, str], str] = {}
+_passed: set[tuple[str, str]] = set()
 
 
-def is_double(dtype: object) -> bool:
-    """Which of the two tables; raises ValueError for any other dtype."""
+def checked(dtype: object) -> str:
+    """The name of a dtype that has a table; raises ValueError for any other."""
     name = np.dtype(dtype).name  # type: ignore[call-overload]
-    if name not in ("float32", "float64"):
+    if name not in DTYPES:
         raise ValueError(f"dtype: expected 'float32' or 'float64', got {name!r}")
-    return bool(name == "float64")
+    return str(name)
 
 
-def rows_of(double: bool) -> list[tuple]:
+def rows_of(dtype: str) -> list[tuple]:
     """The C library's table (`ukr.table`) with BLIS's kernels in it."""
     blis.register()
-    return ukr.table(double)
+    return ukr.table(dtype)
 
 
-def find(double: bool, wanted: str) -> str | None:
-    """The kernel called `wanted`, or the best of a family ("blis_haswell", "native"); None where only the other
-    precision has such a one.  Raises ValueError for a name that neither has."""
-    rows = {flag: sorted(rows_of(flag), key=lambda row: row[4]) for flag in (double, not double)}
-    for flag in (double, not double):
-        for name in (row[0] for row in rows[flag]):
+def find(dtype: str, wanted: str) -> str | None:
+    """The kernel called `wanted`, or the best of a family ("blis_haswell", "native"); None where only another
+    dtype has such a one.  Raises ValueError for a name that none has."""
+    order = sorted(DTYPES, key=lambda other: other != dtype)
+    rows = {other: sorted(rows_of(other), key=lambda row: row[4]) for other in order}
+    for other in order:
+        for name in (row[0] for row in rows[other]):
             if name == wanted or name.startswith(wanted + "_"):
-                return name if flag == double else None
+                return name if other == dtype else None
     names = sorted({row[0] for both in rows.values() for row in both})
     near = difflib.get_close_matches(wanted, names, 3, 0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -64,18 +68,18 @@ def find(double: bool, wanted: str) -> str | None:
 
 def available(dtype: str = "float32") -> list[MicroKernel]:
     """All kernels of a precision, best rank first, usable or not.  Runs the self-test of those this CPU can run."""
-    double = is_double(dtype)
+    dtype = checked(dtype)
     kernels = []
-    rows = rows_of(double)
+    rows = rows_of(dtype)
     for index in sorted(range(len(rows)), key=lambda i: rows[i][4]):
         name, mr, nr, bits, _, in_place, _ = rows[index]
-        reason = verdict(double, index, name, bits)
-        mc, kc, nc = ukr.sizes(double, index)
+        reason = verdict(dtype, index, name, bits)
+        mc, kc, nc = ukr.sizes(dtype, index)
         features = tuple(feature for feature, bit in cpu.FEATURES.items() if bits & bit)
         kernels.append(
             MicroKernel(
                 name,
-                "float64" if double else "float32",
+                dtype,
                 _provider(name),
                 mr,
                 nr,
@@ -95,20 +99,20 @@ def _provider(name: str) -> str:
     return {"portable": "portable", "native": "native", "system": "system blis"}.get(name.split("_")[0], "blis")
 
 
-def verdict(double: bool, index: int, name: str, bits: int) -> str:
+def verdict(dtype: str, index: int, name: str, bits: int) -> str:
     """Why a kernel is not usable, or "": features first, then the self-test, which is run once."""
     missing = _missing(bits)
     if missing:
         return f"this CPU lacks {', '.join(missing)}"
-    key = (double, name)
+    key = (dtype, name)
     if key not in _passed and key not in _failed:
-        error = ukr.self_test(double, index)
+        error = ukr.self_test(dtype, index)
         if error < 1:
             _passed.add(key)
         else:
             _failed[key] = f"wrong results in the self-test (error {error:.3g} times the tolerance)"
             warnings.warn(
-                f"micro-kernel {name} ({'float64' if double else 'float32'}) is not used: {_failed[key]}",
+                f"micro-kernel {name} ({dtype}) is not used: {_failed[key]}",
                 RuntimeWarning,
                 3,
             )

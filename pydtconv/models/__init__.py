@@ -1,8 +1,11 @@
-"""Models: Model (subclassed or functional), Sequential, and what makes, copies and reads them."""
+"""Models: Model (subclassed or functional), Sequential, and what makes, copies and reads them.
 
-from pydtconv.models.config import clone_model, model_from_json
-from pydtconv.models.functional import Functional
-from pydtconv.models.model import Model
+These are the classes.  The networks that are made of them (ResNets, VGG, ...) are in the folder `models/` at the top of
+the repository, which is installed as `pydtconv.applications`.
+"""
+
+from pydtconv.models.cloning import clone_model, model_from_json
+from pydtconv.models.model import Functional, Model
 from pydtconv.models.model_files import load_model, save_model
 from pydtconv.models.sequential import Sequential
 

@@ -1,16 +1,23 @@
-"""`Model`: layers that are trained together; written as a subclass with `call`, or made of symbolic tensors."""
+"""`Model`: layers that are trained together; written as a subclass with `call`, or made of symbolic tensors.
+
+`Functional` is the class of those that are made of symbolic tensors.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydtconv import tree
+from pydtconv import ops, tree
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
+from pydtconv.models.functional_config import functional_config, functional_from_config
 from pydtconv.models.network import Network, cut_at
+from pydtconv.models.summary import print_summary
+from pydtconv.serialization.objects import serialize_keras_object
+from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.trainers import Trainer
 
 
@@ -20,6 +27,9 @@ class Model(Trainer, Layer):
     `Model(inputs=..., outputs=...)` makes a functional model of the calls between symbolic tensors (see `Input`).  A
     subclass makes its layers in `__init__` and uses them in `call(inputs, training=None)`; it may also pass inputs and
     outputs to `super().__init__`.
+
+    Threads may share a model: predictions, evaluations, calls, steps of training, reading and writing of weights take
+    turns, also with those of models that share layers; each call returns what it returns alone.  One `fit` at a time.
     """
 
     #: the recorded calls of a functional model; None for one that defines `call`
@@ -27,8 +37,6 @@ class Model(Trainer, Layer):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Model and _is_functional(args, kwargs):
-            from pydtconv.models.functional import Functional
-
             return Layer.__new__(Functional, *args, **kwargs)
         return Layer.__new__(cls, *args, **kwargs)
 
@@ -103,8 +111,6 @@ class Model(Trainer, Layer):
 
     def _fitted(self, x: Any, to: KerasTensor) -> Any:
         """x, with an axis of extent 1 at the end added or dropped where that makes it fit."""
-        from pydtconv import ops
-
         shape = tuple(x.shape)
         if len(shape) == len(to.shape) - 1 and to.shape[-1] == 1:
             x = ops.reshape(x, (*(-1 if e is None else e for e in shape), 1))
@@ -194,23 +200,16 @@ class Model(Trainer, Layer):
         layer_range: tuple[str, str] | None = None,
     ) -> None:
         """Prints a table of the layers with output shapes and numbers of parameters."""
-        from pydtconv.models.summary import print_summary
-
         print_summary(self, line_length, positions, print_fn, expand_nested, show_trainable, layer_range)
 
     def get_config(self) -> dict[str, Any]:
         if self._network is not None and type(self).__init__ is Model.__init__:
-            from pydtconv.models.config import functional_config
-
-            return functional_config(self)
+            return functional_config(self._network, self.name, self.trainable)
         return super().get_config()
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
         """A model made of `get_config`'s result."""
-        from pydtconv.models.config import functional_from_config
-        from pydtconv.saving import custom_object_scope
-
         with custom_object_scope(custom_objects or {}):
             if "input_layers" in config:
                 return functional_from_config(cls, config)
@@ -218,19 +217,17 @@ class Model(Trainer, Layer):
 
     def to_json(self, **kwargs: Any) -> str:
         """The model's config as JSON; kwargs are json.dumps's."""
-        from pydtconv.saving import serialize_keras_object
-
         return json.dumps(serialize_keras_object(self), **kwargs)
 
     def save(self, filepath: str | Path, overwrite: bool = True, **kwargs: Any) -> None:
         """Writes config and weights to a `.keras` file; see saving.save_model."""
-        from pydtconv.saving import save_model
+        from pydtconv.models.model_files import save_model
 
         save_model(self, filepath, overwrite=overwrite, **kwargs)
 
     def save_weights(self, filepath: str | Path, overwrite: bool = True) -> None:
         """Writes the weights to a `.weights.h5` file in Keras's layout, whole or not at all."""
-        from pydtconv.saving import save_weights
+        from pydtconv.models.weight_files import save_weights
 
         save_weights(self, filepath, overwrite=overwrite)
 
@@ -240,9 +237,27 @@ class Model(Trainer, Layer):
         Where they do not fit, raises ValueError naming layer, expected and found shapes, before anything is changed;
         with skip_mismatch those layers keep their weights instead.
         """
-        from pydtconv.saving import load_weights
+        from pydtconv.models.weight_files import load_weights
 
         load_weights(self, filepath, skip_mismatch=skip_mismatch)
+
+    def _children(self, *more: str) -> Iterator[tuple[str, Any]]:
+        if self._network is None:
+            yield from super()._children("layers", *more)
+        else:
+            yield "layers", self.layers
+            yield from super()._children(*more)
+
+
+class Functional(Model):
+    """A model of the recorded calls between symbolic inputs and outputs (single tensors, lists or dicts)."""
+
+    _first_call = 1
+
+    @property
+    def layers(self) -> list[Any]:
+        assert self._network is not None
+        return self._network.layers
 
 
 def _is_functional(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-import pydtconv
 from pydtconv import replica
+from pydtconv._version import __version__
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
-from pydtconv.saving.serialization import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.utils.whole_file import write_whole
 
 #: the version of the format, which other readers look at
@@ -34,7 +34,7 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
         config["compile_config"] = compile_config
     metadata = {
         "keras_version": _FORMAT_VERSION,
-        "pydtconv_version": pydtconv.__version__,
+        "pydtconv_version": __version__,
         "date_saved": datetime.datetime.now().strftime("%Y-%m-%d@%H:%M:%S"),
     }
     weights = io.BytesIO()

@@ -9,6 +9,8 @@ from pydtconv.layers.input_layer import InputLayer
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.models.model import Model
+from pydtconv.models.network import Network
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 
 
 class Sequential(Model):
@@ -64,8 +66,6 @@ class Sequential(Model):
             self._build_on(self._input_layer.output)
 
     def _build_on(self, x: Any) -> None:
-        from pydtconv.models.network import Network
-
         y = x
         for layer in self._layers:
             y = layer(y)
@@ -92,8 +92,6 @@ class Sequential(Model):
         return list(self._layers)
 
     def get_config(self) -> dict[str, Any]:
-        from pydtconv.saving import serialize_keras_object
-
         first = [] if self._input_layer is None else [self._input_layer]
         config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
         config["layers"] = [serialize_keras_object(layer) for layer in [*first, *self._layers]]
@@ -103,8 +101,6 @@ class Sequential(Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
-        from pydtconv.saving import deserialize_keras_object
-
         layers = [deserialize_keras_object(layer, custom_objects) for layer in config["layers"]]
         model = cls(layers, name=config.get("name"))
         shape = config.get("build_input_shape")

@@ -17,7 +17,8 @@ import numpy as np
 from pydtconv import replica
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.layer import Layer
-from pydtconv.models.object_paths import walk
+from pydtconv.layers.object_paths import walk
+from pydtconv.layers.turns import turn_of
 from pydtconv.utils.whole_file import write_whole
 
 WEIGHTS_IN_ARCHIVE = "model.weights.h5"
@@ -60,7 +61,7 @@ def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) 
 
 def write_weights(model: Layer, file: Any) -> None:
     """Writes to a path or a file object."""
-    with h5py.File(file, "w") as h5:
+    with turn_of(model).taken(), h5py.File(file, "w") as h5:
         for path, layer in walk(model):
             group = h5.create_group(f"{path}/vars" if path else "vars")
             group.attrs["name"] = layer.name
@@ -89,7 +90,7 @@ def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False
         h5 = h5py.File(file, "r")
     except OSError as error:
         raise OSError(f"{name} is no whole file of weights: {error}") from error
-    with h5:
+    with h5, turn_of(model).taken():
         found: list[tuple[Variable, np.ndarray]] = []
         problems: list[str] = []
         for path, layer in walk(model):

@@ -3,7 +3,7 @@
 
 from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, Activation, Bias
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
-from pydtconv.ops.base import Op, Pass, Retained, RunState, Spec, compute
+from pydtconv.ops.base import Op, Retained, Spec, Window, compute
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
 from pydtconv.ops.cross_entropy import CrossEntropy, SigmoidCrossEntropy, SoftmaxCrossEntropy

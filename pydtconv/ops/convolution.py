@@ -1,26 +1,21 @@
 """Convolution operators: Conv and DepthwiseConv, and what they share with ConvTranspose.
 
-Images are NHWC.  Each pass runs the algorithm of `pydtconv.conv` that the operator names, else that of a variant, else
-the first of the ranking; bias and activation are part of the operator, so that they cost no sweep of their own.
+Images are NHWC.  The operator may name an algorithm of `pydtconv.conv` for each pass, or a variant that does.  Bias and
+activation are part of the operator, so that they cost no sweep of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
-from pydtconv._ext import conv as ext
 from pydtconv.conv.cost import fewest_multiplications
-from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind, pixel_stride, run, scratch
 from pydtconv.conv.problem import ConvProblem, pair
-from pydtconv.conv.selection import Choice, choose, variant_of, workspace_bytes
-from pydtconv.conv.table import TABLE
-from pydtconv.ops.base import Call, Cost, Op, Pass, Reading, Retained, Spec, in_parts, spec_of
-from pydtconv.ops.moments import moments_in, moments_spec, statistics, statistics_workspace
+from pydtconv.ops.activation import check_fusable
+from pydtconv.ops.base import Cost, Op, Retained, Spec, Window
+from pydtconv.ops.checks import FLOATING
+from pydtconv.ops.moments import moments_spec
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
 
@@ -44,44 +39,24 @@ class ConvBase(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     dense_inputs: ClassVar[tuple[int, ...]] = (1,)
     replaces_y: ClassVar[tuple[int, ...]] = (0,)  # y tells the activation's slope, which comes first
+    passes: ClassVar[tuple[str, ...]] = ("forward", "backward_data", "backward_weights")
     takes_bias: ClassVar[bool] = True
-    #: the convolution's pass that computes y, dx and dw
-    passes: ClassVar[tuple[str, str, str]] = ("forward", "backward_data", "backward_weights")
-    #: whether the last input is an image of y's shape that is added to y before the activation
-    adds: ClassVar[bool] = False
+    takes_activation: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strides", pair(self.strides, "strides"))
         object.__setattr__(self, "dilation", pair(self.dilation, "dilation"))
         if isinstance(self.algorithm, Mapping):
             object.__setattr__(self, "algorithm", tuple(sorted(self.algorithm.items())))
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation: expected one of {', '.join(map(str, ACTIVATIONS))}, got {self.activation!r}")
-
-    # -- what the plan asks ----------------------------------------------------------------------------------------
+        check_fusable(self.activation)
 
     @property
     def overwrites_dy(self) -> bool:  # type: ignore[override]
-        return bool(ACTIVATIONS[self.activation])
-
-    @property
-    def persistent(self) -> bool:
-        """Whether the plan places workspaces ahead; else each call allocates its own and frees it."""
-        return variant_of(self.variant).persistent
+        return self.activation not in (None, "linear")
 
     def problem(self, x: Spec, w: Spec) -> ConvProblem:
         """The convolution behind this operator, an unknown batch as 1.  Raises ValueError where shapes do not fit."""
         raise NotImplementedError
-
-    def choices(self, x: Spec, w: Spec, *rest: Spec) -> dict[str, Choice]:
-        """The algorithm of each direction of the convolution, and why it was taken."""
-        p = self.problem(x, w)
-        algorithm = dict(self.algorithm) if isinstance(self.algorithm, tuple) else self.algorithm
-        return {direction: choose(p, direction, algorithm, self.variant) for direction in self.passes}
-
-    def algorithms_for(self, x: Spec, w: Spec, *rest: Spec) -> dict[str, str]:
-        """The algorithm of each direction of the convolution: forward, backward_data, backward_weights."""
-        return {direction: choice.algorithm for direction, choice in self.choices(x, w).items()}
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         x, w = self._check(inputs)
@@ -92,15 +67,15 @@ class ConvBase(Op):
         return p.y_shape
 
     def _check(self, inputs: tuple[Spec, ...]) -> tuple[Spec, Spec]:
-        if len(inputs) - self.adds not in (2, 3):
-            last = " and a residual" if self.adds else ""
+        if len(inputs) - self.residual not in (2, 3):
+            last = " and a residual" if self.residual else ""
             raise ValueError(f"{self.name}: expected inputs x, w and perhaps b{last}, got {len(inputs)} inputs")
         x, w = inputs[:2]
         for spec, what in ((x, "x"), (w, "w")):
-            if spec.dtype != x.dtype or spec.dtype not in ("float32", "float64"):
-                raise ValueError(f"{self.name}: {what}: expected float32 or float64 as x has, got {spec.dtype}")
+            if spec.dtype != x.dtype or spec.dtype not in FLOATING:
+                raise ValueError(f"{self.name}: {what}: expected the floating dtype that x has, got {spec.dtype}")
         shape = (x.shape[0], *self._output_shape(self.problem(x, w))[1:])
-        wanted = {"b": (self._bias(inputs), shape[3:]), "residual": (inputs[-1] if self.adds else None, shape)}
+        wanted = {"b": (self.bias_of(inputs), shape[3:]), "residual": (inputs[-1] if self.residual else None, shape)}
         for name, (given, expected) in wanted.items():
             if given is not None and given != Spec(expected, x.dtype):
                 raise ValueError(
@@ -108,132 +83,26 @@ class ConvBase(Op):
                 )
         return x, w
 
-    def _bias(self, inputs: Sequence[Any]) -> Any:
+    def bias_of(self, inputs: Sequence[Any]) -> Any:
         """The one of the inputs, or of what belongs to them, that is the bias's; None where there is none."""
-        return inputs[2] if len(inputs) - self.adds > 2 else None
+        return inputs[2] if len(inputs) - self.residual > 2 else None
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         x = tuple(i for i, other in ((0, 1), (1, 0)) if needs[other])
         return Retained(x=x, y=(0,) if self.overwrites_dy else ())
 
-    def workspace(self, direction: str, *inputs: Spec) -> int:
-        x, w = inputs[:2]
-        p = self.problem(x, w)
-        names = self.algorithms_for(x, w)
-        directions = self.passes[:1] if direction == "forward" else self.passes[1:]
-        need = max(workspace_bytes(p, which, names[which]) for which in directions)
-        if direction == "forward" and self.auxiliary and not TABLE[names["forward"]].gathers:
-            need = max(need, statistics_workspace(Spec(p.y_shape, p.dtype)))
-        bias = self._bias(inputs)
-        if direction == "backward" and bias is not None:
-            need = max(need, ext.bias_backward_workspace(bias.size, x.dtype == "float64"))
-        return need
+    def window(self, axis: int, *inputs: Spec) -> Window | None:
+        if axis not in (1, 2):
+            return None
+        p, i = self.problem(*inputs[:2]), axis - 1
+        (before, after), sizes = p.padding[i], ((p.kh, p.sh, p.dil_h), (p.kw, p.sw, p.dil_w))
+        return Window(*sizes[i], before, after)
 
     def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
         p = self.problem(*inputs[:2])
         roles = ("forward",) if direction == "forward" else ("backward_data", "backward_weights")
         names = self.passes[:1] if direction == "forward" else self.passes[1:]
         return {role: Cost(p.flops, fewest_multiplications(p, name)) for role, name in zip(roles, names, strict=True)}
-
-    # -- passes ----------------------------------------------------------------------------------------------------
-
-    def _filters(self, p: ConvProblem, w: np.ndarray) -> np.ndarray:
-        """w or dw in the convolution's shape, as a view."""
-        return w
-
-    def forward(self, p: Pass) -> Call:
-        problem = self._problem_of(p.x[0], p.x[1])
-        name = self._algorithm(problem, "forward")
-        wanted = moments_in(p.y[1]) if len(p.y) > 1 else None
-        gathers = wanted is not None and TABLE[name].gathers
-        calls: dict[str, Callable[..., int]] = {
-            "forward": bind(
-                problem,
-                "forward",
-                name,
-                p.x[0],
-                self._filters(problem, p.x[1]),
-                p.y[0],
-                bias=self._bias(p.x),
-                activation=self.activation,
-                alpha=self.alpha,
-                moments=wanted if gathers else None,
-                reading=None if p.reading is None else _through(p.reading),
-                residual=p.x[-1] if self.adds else None,
-            )
-        }
-        need = workspace_bytes(problem, "forward", name)
-        if wanted is not None and not gathers:
-            calls["forward_moments"] = statistics(p.y[0], *wanted)
-            need = max(need, statistics_workspace(spec_of(p.y[0])))
-        return in_order(calls, p, need)
-
-    def backward(self, p: Pass) -> Call:
-        dy, dx, dw = p.dy[0], p.dx[0], p.dx[1]
-        calls, need = self._finish_backward(p, dy)
-        if dw is not None:
-            problem = self._problem_of(p.x[0], dw)
-            name = self._algorithm(problem, "backward_weights")
-            filters = self._filters(problem, dw)
-            reading = None if p.reading is None else _through(p.reading)
-            calls["backward_weights"] = bind(problem, "backward_weights", name, p.x[0], filters, dy, reading=reading)
-            need = max(need, workspace_bytes(problem, "backward_weights", name))
-        if dx is not None:
-            problem = self._problem_of(dx, p.x[1])
-            name = self._algorithm(problem, "backward_data")
-            calls["backward_data"] = bind(
-                problem,
-                "backward_data",
-                name,
-                dx,
-                self._filters(problem, p.x[1]),
-                dy,
-                accumulate=bool(p.accumulate and p.accumulate[0]),
-                slopes=None
-                if p.slopes is None
-                else (p.slopes.x, _through(p.slopes.reading), *moments_in(p.slopes.sums)),
-            )
-            need = max(need, workspace_bytes(problem, "backward_data", name))
-        return in_order(calls, p, need)
-
-    def _problem_of(self, x: np.ndarray, w: np.ndarray) -> ConvProblem:
-        return self.problem(Spec(x.shape, x.dtype.name), Spec(w.shape, w.dtype.name))
-
-    def _algorithm(self, problem: ConvProblem, direction: str) -> str:
-        algorithm = dict(self.algorithm) if isinstance(self.algorithm, tuple) else self.algorithm
-        return choose(problem, direction, algorithm, self.variant).algorithm
-
-    def _finish_backward(self, p: Pass, dy: np.ndarray) -> tuple[dict[str, Callable[..., int]], int]:
-        """What turns dy into that of the bare convolution and writes db, and the workspace it needs."""
-        db = self._bias(p.dx)
-        code, alpha = ACTIVATIONS[self.activation], self.alpha
-        if not code and db is None:
-            return {}, 0
-        y = p.y[0] if code else None
-        ldy, lddy = 0 if y is None else pixel_stride(y, "y"), pixel_stride(dy, "dy")
-
-        def finish(workspace: np.ndarray | None) -> int:
-            status: int = ext.bias_backward(dy, lddy, y, ldy, code, alpha, db, workspace)
-            return status
-
-        need = 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype == np.float64)
-        return {"backward_bias": finish}, need
-
-
-def _through(reading: Reading) -> Normalization:
-    return reading.mean, reading.scale, reading.beta, reading.relu
-
-
-def in_order(calls: Mapping[str, Callable[..., int]], p: Pass, need: int) -> Call:
-    """One call of several parts that share p's workspace; where none was placed, each call has its own."""
-    if need == 0 or (p.workspace is not None and p.workspace.size >= need):
-        return in_parts({name: partial(run, call, p.workspace) for name, call in calls.items()}, p.run)
-
-    def transient() -> None:
-        mine = scratch(need)
-        in_parts({name: partial(run, call, mine) for name, call in calls.items()}, p.run)()
-
-    return transient
 
 
 def sizes_of(op: Op, spec: Spec, what: str) -> tuple[int, int, int, int]:
@@ -263,13 +132,11 @@ class Conv(ConvBase):
     residual: bool = False
     moments: bool = False
 
+    takes_residual: ClassVar[bool] = True
+
     @property
     def name(self) -> str:
         return "conv+add" if self.residual else "conv"
-
-    @property
-    def adds(self) -> bool:  # type: ignore[override]
-        return self.residual
 
     @property
     def inplace(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -282,13 +149,6 @@ class Conv(ConvBase):
     @property
     def auxiliary(self) -> int:  # type: ignore[override]
         return int(self.moments)
-
-    def normalizes_input(self, *inputs: Spec) -> bool:
-        p, names = self.problem(*inputs[:2]), self.algorithms_for(*inputs)
-        return all(TABLE[names[role]].normalizes_in(p) for role in ("forward", "backward_weights"))
-
-    def gathers_slopes(self, *inputs: Spec) -> bool:
-        return TABLE[self.algorithms_for(*inputs)["backward_data"]].gathers
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         y = super().infer(*inputs)
@@ -315,10 +175,3 @@ class DepthwiseConv(ConvBase):
         if inputs != ci:
             raise no_fit(self, f"(kh, kw, {ci}, multiplier) for x of shape {x.shape}", w.shape)
         return ConvProblem(n, h, width, ci, ci * mult, (kh, kw), self.strides, self.padding, self.dilation, ci, x.dtype)
-
-    def _filters(self, p: ConvProblem, w: np.ndarray) -> np.ndarray:
-        if not w.flags.c_contiguous:
-            raise ValueError(
-                f"{self.name}: w: expected an array in C order, got strides {w.strides} for shape {w.shape}"
-            )
-        return w.reshape(p.w_shape)

@@ -6,16 +6,12 @@ images exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pydtconv._ext import conv as ext
-from pydtconv.conv.functional import ACTIVATIONS, bind, pixel_stride
 from pydtconv.conv.problem import ConvProblem, pair
-from pydtconv.conv.selection import workspace_bytes
-from pydtconv.ops.base import Call, Pass, Spec
-from pydtconv.ops.convolution import ConvBase, in_order, no_fit, sizes_of
+from pydtconv.ops.base import Spec, Window
+from pydtconv.ops.convolution import ConvBase, no_fit, sizes_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +26,7 @@ class ConvTranspose(ConvBase):
     output_padding: tuple[int, int] | None = None
 
     accumulates: ClassVar[tuple[int, ...]] = ()
-    passes: ClassVar[tuple[str, str, str]] = ("backward_data", "forward", "backward_weights")
+    passes: ClassVar[tuple[str, ...]] = ("backward_data", "forward", "backward_weights")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,30 +66,9 @@ class ConvTranspose(ConvBase):
         before, after = self.padding[axis]
         return before, after - (extra or 0)
 
+    def window(self, axis: int, *inputs: Spec) -> Window | None:
+        window = super().window(axis, *inputs)
+        return None if window is None else replace(window, transposed=True)
+
     def _output_shape(self, p: ConvProblem) -> tuple[int, int, int, int]:
         return p.x_shape
-
-    def forward(self, p: Pass) -> Call:
-        problem = self._problem_of(p.x[0], p.x[1])
-        name = self._algorithm(problem, "backward_data")
-        y, bias = p.y[0], p.x[2] if len(p.x) > 2 else None
-        calls: dict[str, Callable[..., int]] = {"forward": bind(problem, "backward_data", name, y, p.x[1], p.x[0])}
-        code, alpha, ldy = ACTIVATIONS[self.activation], self.alpha, pixel_stride(y, "y")
-        if code or bias is not None:
-            calls["forward_bias"] = lambda workspace: ext.bias_forward(y, ldy, bias, code, alpha)
-        return in_order(calls, p, workspace_bytes(problem, "backward_data", name))
-
-    def backward(self, p: Pass) -> Call:
-        dy, dx, dw = p.dy[0], p.dx[0], p.dx[1]
-        calls, need = self._finish_backward(p, dy)
-        if dw is not None:
-            problem = self._problem_of(p.x[0], dw)
-            name = self._algorithm(problem, "backward_weights")
-            calls["backward_weights"] = bind(problem, "backward_weights", name, dy, dw, p.x[0])
-            need = max(need, workspace_bytes(problem, "backward_weights", name))
-        if dx is not None:
-            problem = self._problem_of(dx, p.x[1])
-            name = self._algorithm(problem, "forward")
-            calls["backward_data"] = bind(problem, "forward", name, dy, p.x[1], dx)
-            need = max(need, workspace_bytes(problem, "forward", name))
-        return in_order(calls, p, need)

@@ -6,23 +6,17 @@ no class raises ValueError when the loss runs, before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
+from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.checks import check_axis, check_float, fits
 
-from pydtconv._ext import losses as kernels
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
-from pydtconv.ops.elementwise_loss import BINARY, BINARY_SCORES, SIGMOID, elementwise_backward, elementwise_forward
-from pydtconv.ops.rows import adds, around, bytes_of, check_axis, check_float, fits, flat_of
-
-_SCORES, _PROBABILITIES, _SOFTMAX = 0, 1, 2
-_LABEL_TYPES = {"int32": 0, "int64": 1, "float32": 2, "float64": 3}
+LABEL_TYPES = ("int32", "int64", "float32", "float64")
 
 
 @dataclass(frozen=True)
-class _Targets(Op):
+class Targets(Op):
     """What the cross-entropies share: checks, and the targets that kernels read.
 
     kind: "categorical" (y_true like y_pred: distributions), "sparse" (labels: y_true without the axis, or 1 there) or
@@ -69,8 +63,8 @@ class _Targets(Op):
                     f"{self._op}: y_true must have shape {shape} or {one} (labels) because y_pred has shape "
                     f"{y_pred.shape}, got {y_true.shape}"
                 )
-            if y_true.dtype not in _LABEL_TYPES:
-                raise ValueError(f"{self._op}: y_true must be one of {', '.join(_LABEL_TYPES)}, got {y_true.dtype}")
+            if y_true.dtype not in LABEL_TYPES:
+                raise ValueError(f"{self._op}: y_true must be one of {', '.join(LABEL_TYPES)}, got {y_true.dtype}")
         elif not fits(y_true.shape, y_pred.shape) or y_true.dtype != y_pred.dtype:
             raise ValueError(
                 f"{self._op}: y_true must have y_pred's shape {y_pred.shape} and dtype {y_pred.dtype}, got "
@@ -78,29 +72,9 @@ class _Targets(Op):
             )
         return Spec(shape, y_pred.dtype)
 
-    def _targets(self, y_true: np.ndarray) -> kernels.Targets:
-        sparse = self.kind == "sparse"
-        label_type = _LABEL_TYPES[y_true.dtype.name] if sparse else 0
-        return kernels.Targets(y_true, bytes_of(y_true), sparse, label_type, self.label_smoothing, self.ignore_class)
-
-    def _checked(self, call: Callable[[], None], y_true: np.ndarray, classes: int) -> Call:
-        """The call, with an error for a wrong label that says what came."""
-
-        def run() -> None:
-            try:
-                call()
-            except kernels.LabelError:
-                ignored = "" if self.ignore_class is None else f" (or ignore_class {self.ignore_class})"
-                raise ValueError(
-                    f"{self._op}: expected labels from 0 to {classes - 1}{ignored} in y_true, got values from "
-                    f"{y_true.min()} to {y_true.max()}"
-                ) from None
-
-        return run
-
 
 @dataclass(frozen=True)
-class CrossEntropy(_Targets):
+class CrossEntropy(Targets):
     """Cross-entropy of each sample; (y_pred, y_true) -> losses, shaped like y_pred without `axis`.
 
     "categorical", "sparse": -sum(t * log(q)) over the axis; q = softmax(y_pred) if from_logits, else y_pred brought to
@@ -121,36 +95,9 @@ class CrossEntropy(_Targets):
             return SigmoidCrossEntropy(self.kind, True, self.label_smoothing, self.axis)
         return SoftmaxCrossEntropy(self.kind, True, self.label_smoothing, self.axis, self.ignore_class)
 
-    def forward(self, p: Pass) -> Call:
-        sizes, x, loss = around(p.x[0].shape, self.axis), flat_of(p.x[0]), flat_of(p.y[0])
-        if self.kind == "binary":
-            code = BINARY_SCORES if self.from_logits else BINARY
-            return elementwise_forward(sizes, code, self.epsilon, self.label_smoothing, x, p.x[1], None, loss)
-        targets, code = self._targets(p.x[1]), _SCORES if self.from_logits else _PROBABILITIES
-
-        def run() -> None:
-            kernels.cross_entropy_forward(*sizes, code, self.epsilon, x, targets, None, loss)
-
-        return self._checked(run, p.x[1], sizes[1])
-
-    def backward(self, p: Pass) -> Call:
-        sizes, x, accumulate = around(p.x[0].shape, self.axis), flat_of(p.x[0]), adds(p.accumulate, 0)
-        dloss, dx = flat_of(p.dy[0]), flat_of(p.dx[0])
-        if self.kind == "binary":
-            code = BINARY_SCORES if self.from_logits else BINARY
-            return elementwise_backward(
-                sizes, code, self.epsilon, self.label_smoothing, x, p.x[1], dloss, None, accumulate, dx
-            )
-        targets, code = self._targets(p.x[1]), _SCORES if self.from_logits else _PROBABILITIES
-
-        def run() -> None:
-            kernels.cross_entropy_backward(*sizes, code, self.epsilon, x, targets, dloss, None, accumulate, dx)
-
-        return self._checked(run, p.x[1], sizes[1])
-
 
 @dataclass(frozen=True)
-class SoftmaxCrossEntropy(_Targets):
+class SoftmaxCrossEntropy(Targets):
     """Softmax and cross-entropy in one: (logits, y_true) -> (probabilities, per-sample losses).
 
     Stands for Softmax -> CrossEntropy(from_logits=False), without the clipping that guards the logarithm: the loss
@@ -168,28 +115,9 @@ class SoftmaxCrossEntropy(_Targets):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(1,), y=(0,))
 
-    def forward(self, p: Pass) -> Call:
-        sizes, targets = around(p.x[0].shape, self.axis), self._targets(p.x[1])
-        x, q, loss = flat_of(p.x[0]), flat_of(p.y[0]), flat_of(p.y[1])
-
-        def run() -> None:
-            kernels.cross_entropy_forward(*sizes, _SOFTMAX, self.epsilon, x, targets, q, loss)
-
-        return self._checked(run, p.x[1], sizes[1])
-
-    def backward(self, p: Pass) -> Call:
-        sizes, targets = around(p.y[0].shape, self.axis), self._targets(p.x[1])
-        q, dq, dloss, dx = flat_of(p.y[0]), flat_of(p.dy[0]), flat_of(p.dy[1]), flat_of(p.dx[0])
-        accumulate = adds(p.accumulate, 0)
-
-        def run() -> None:
-            kernels.cross_entropy_backward(*sizes, _SOFTMAX, self.epsilon, q, targets, dloss, dq, accumulate, dx)
-
-        return self._checked(run, p.x[1], sizes[1])
-
 
 @dataclass(frozen=True)
-class SigmoidCrossEntropy(_Targets):
+class SigmoidCrossEntropy(Targets):
     """Sigmoid and binary cross-entropy in one: (logits, y_true) -> (probabilities, per-sample losses).
 
     Stands for sigmoid -> CrossEntropy(kind="binary"), without its clipping: the loss comes from the logits.
@@ -206,15 +134,3 @@ class SigmoidCrossEntropy(_Targets):
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(1,), y=(0,))
-
-    def forward(self, p: Pass) -> Call:
-        sizes = around(p.x[0].shape, self.axis)
-        q, loss = flat_of(p.y[0]), flat_of(p.y[1])
-        return elementwise_forward(sizes, SIGMOID, self.epsilon, self.label_smoothing, flat_of(p.x[0]), p.x[1], q, loss)
-
-    def backward(self, p: Pass) -> Call:
-        sizes, accumulate = around(p.y[0].shape, self.axis), adds(p.accumulate, 0)
-        q, dq, dloss, dx = flat_of(p.y[0]), flat_of(p.dy[0]), flat_of(p.dy[1]), flat_of(p.dx[0])
-        return elementwise_backward(
-            sizes, SIGMOID, self.epsilon, self.label_smoothing, q, p.x[1], dloss, dq, accumulate, dx
-        )

@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
-from pydtconv.ops.strided import adds, same_float
+from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.checks import same_float
 
 
 @dataclass(frozen=True)
@@ -45,39 +43,3 @@ class NumpyOp(Op):
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=tuple(range(len(needs))), y=(0,) if self.reads_y else ())
-
-    def forward(self, p: Pass) -> Call:
-        x, y = tuple(p.x), p.y[0]
-
-        def run() -> None:
-            result = np.asarray(self.forward_function(*x))
-            if result.shape != y.shape:
-                raise ValueError(f"{self.label}: forward: expected an array of shape {y.shape}, got {result.shape}")
-            y[...] = result
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        if self.backward_function is None:
-            raise NotImplementedError(f"{self.label}: has no backward function, but its gradient is wanted")
-        x, y, dy, backward = tuple(p.x), p.y[0], p.dy[0], self.backward_function
-
-        def run() -> None:
-            result = backward(dy, *x, y)
-            gradients = result if isinstance(result, (tuple, list)) else (result,)
-            if len(gradients) != len(x):
-                raise ValueError(f"{self.label}: backward: expected {len(x)} gradients, got {len(gradients)}")
-            for i, (dx, gradient) in enumerate(zip(p.dx, gradients, strict=True)):
-                if dx is None:
-                    continue
-                value = np.zeros(dx.shape, dx.dtype) if gradient is None else np.asarray(gradient)
-                if value.shape != dx.shape:
-                    raise ValueError(
-                        f"{self.label}: backward: expected gradient {i} of shape {dx.shape}, got {value.shape}"
-                    )
-                if adds(p, i):
-                    dx += value
-                else:
-                    dx[...] = value
-
-        return run

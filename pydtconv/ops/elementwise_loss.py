@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.checks import check_axis, check_float, fits
 
-from pydtconv._ext import losses as kernels
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
-from pydtconv.ops.rows import adds, around, check_axis, check_float, fits, flat_of
-
-#: codes of `dtconv_loss`
-_CODES = {
-    "mse": 0,
-    "mae": 1,
-    "mape": 2,
-    "msle": 3,
-    "huber": 4,
-    "logcosh": 5,
-    "hinge": 6,
-    "squared_hinge": 7,
-    "poisson": 8,
-    "kl_divergence": 9,
-}
-BINARY, BINARY_SCORES, SIGMOID = 10, 11, 12
+KINDS = (
+    "mse",
+    "mae",
+    "mape",
+    "msle",
+    "huber",
+    "logcosh",
+    "hinge",
+    "squared_hinge",
+    "poisson",
+    "kl_divergence",
+)
 
 
 @dataclass(frozen=True)
@@ -47,8 +42,8 @@ class ElementwiseLoss(Op):
     dense = True
 
     def __post_init__(self) -> None:
-        if self.kind not in _CODES:
-            raise ValueError(f"ElementwiseLoss: expected a kind of {', '.join(_CODES)}, got {self.kind!r}")
+        if self.kind not in KINDS:
+            raise ValueError(f"ElementwiseLoss: expected a kind of {', '.join(KINDS)}, got {self.kind!r}")
 
     def infer(self, *inputs: Spec) -> Spec:
         y_pred, y_true = inputs
@@ -63,55 +58,3 @@ class ElementwiseLoss(Op):
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(0, 1))
-
-    @property
-    def _parameter(self) -> float:
-        return self.delta if self.kind == "huber" else self.epsilon
-
-    def forward(self, p: Pass) -> Call:
-        sizes, x, loss = around(p.x[0].shape, self.axis), flat_of(p.x[0]), flat_of(p.y[0])
-        return elementwise_forward(sizes, _CODES[self.kind], self._parameter, 0.0, x, p.x[1], None, loss)
-
-    def backward(self, p: Pass) -> Call:
-        sizes, x, accumulate = around(p.x[0].shape, self.axis), flat_of(p.x[0]), adds(p.accumulate, 0)
-        dloss, dx = flat_of(p.dy[0]), flat_of(p.dx[0])
-        code = _CODES[self.kind]
-        return elementwise_backward(sizes, code, self._parameter, 0.0, x, p.x[1], dloss, None, accumulate, dx)
-
-
-def elementwise_forward(
-    sizes: tuple[int, int, int],
-    code: int,
-    parameter: float,
-    smoothing: float,
-    x: np.ndarray,
-    y_true: np.ndarray,
-    q: np.ndarray | None,
-    loss: np.ndarray,
-) -> Call:
-    t = flat_of(y_true)
-
-    def run() -> None:
-        kernels.elementwise_loss_forward(*sizes, code, parameter, smoothing, x, t, q, loss)
-
-    return run
-
-
-def elementwise_backward(
-    sizes: tuple[int, int, int],
-    code: int,
-    parameter: float,
-    smoothing: float,
-    x: np.ndarray,
-    y_true: np.ndarray,
-    dloss: np.ndarray | None,
-    dq: np.ndarray | None,
-    accumulate: bool,
-    dx: np.ndarray,
-) -> Call:
-    t = flat_of(y_true)
-
-    def run() -> None:
-        kernels.elementwise_loss_backward(*sizes, code, parameter, smoothing, x, t, dloss, dq, accumulate, dx)
-
-    return run

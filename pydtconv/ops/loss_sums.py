@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydtconv._ext import losses as kernels
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
-from pydtconv.ops.rows import adds, check_float, fits, flat_of
+from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.checks import check_float, fits
 
-_REDUCTIONS = {"sum": 0, "sum_over_batch_size": 1, "mean": 1, "mean_with_sample_weight": 2}
+REDUCTIONS = ("sum", "sum_over_batch_size", "mean", "mean_with_sample_weight")
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class WeightedMean(Op):
     dense = True
 
     def __post_init__(self) -> None:
-        if self.reduction not in _REDUCTIONS:
-            raise ValueError(f"WeightedMean: expected a reduction of {', '.join(_REDUCTIONS)}, got {self.reduction!r}")
+        if self.reduction not in REDUCTIONS:
+            raise ValueError(f"WeightedMean: expected a reduction of {', '.join(REDUCTIONS)}, got {self.reduction!r}")
 
     def infer(self, *inputs: Spec) -> Spec:
         values = inputs[0]
@@ -44,28 +43,6 @@ class WeightedMean(Op):
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(1,) if len(needs) > 1 else ())
-
-    def forward(self, p: Pass) -> Call:
-        values, result = flat_of(p.x[0]), flat_of(p.y[0])
-        weights = flat_of(p.x[1]) if len(p.x) > 1 else None
-        inner = 1 if weights is None else values.size // weights.size
-        code = _REDUCTIONS[self.reduction]
-
-        def run() -> None:
-            kernels.weighted_mean_forward(inner, code, values, weights, result)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        dresult, dvalues, accumulate = flat_of(p.dy[0]), flat_of(p.dx[0]), adds(p.accumulate, 0)
-        weights = flat_of(p.x[1]) if len(p.x) > 1 else None
-        inner = 1 if weights is None else dvalues.size // weights.size
-        code = _REDUCTIONS[self.reduction]
-
-        def run() -> None:
-            kernels.weighted_mean_backward(inner, code, dresult, weights, accumulate, dvalues)
-
-        return run
 
 
 def _front(shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -92,22 +69,6 @@ class L1L2Penalty(Op):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(0,))
 
-    def forward(self, p: Pass) -> Call:
-        w, result = flat_of(p.x[0]), flat_of(p.y[0])
-
-        def run() -> None:
-            kernels.l1_l2_forward(self.l1, self.l2, w, result)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        w, dresult, dw, accumulate = flat_of(p.x[0]), flat_of(p.dy[0]), flat_of(p.dx[0]), adds(p.accumulate, 0)
-
-        def run() -> None:
-            kernels.l1_l2_backward(self.l1, self.l2, w, dresult, accumulate, dw)
-
-        return run
-
 
 @dataclass(frozen=True)
 class Portion(Op):
@@ -125,22 +86,6 @@ class Portion(Op):
         if inputs[0].shape != ():
             raise ValueError(f"Portion: expected a scalar, got shape {inputs[0].shape}")
         return inputs[0]
-
-    def forward(self, p: Pass) -> Call:
-        x, y, run = p.x[0], p.y[0], p.run
-
-        def scale() -> None:
-            y[...] = run.portions.get(self.kind, 1.0) * float(x)
-
-        return scale
-
-    def backward(self, p: Pass) -> Call:
-        dy, dx, run, accumulate = p.dy[0], p.dx[0], p.run, adds(p.accumulate, 0)
-
-        def scale() -> None:
-            dx[...] = run.portions.get(self.kind, 1.0) * float(dy) + (float(dx) if accumulate else 0.0)
-
-        return scale
 
 
 @dataclass(frozen=True)
@@ -164,27 +109,3 @@ class WeightedSum(Op):
                     f"WeightedSum: expected scalars of dtype {inputs[0].dtype}, got {spec.shape} {spec.dtype}"
                 )
         return inputs[0]
-
-    def forward(self, p: Pass) -> Call:
-        terms = list(zip(self.weights or (1.0,) * len(p.x), p.x, strict=True))
-        total = p.y[0]
-
-        def run() -> None:
-            total[...] = sum(weight * float(x) for weight, x in terms)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        weights = self.weights or (1.0,) * len(p.dx)
-        targets = [
-            (w, dx, adds(p.accumulate, i))
-            for i, (w, dx) in enumerate(zip(weights, p.dx, strict=True))
-            if dx is not None
-        ]
-        dy = p.dy[0]
-
-        def run() -> None:
-            for weight, dx, accumulate in targets:
-                dx[...] = weight * float(dy) + (float(dx) if accumulate else 0.0)
-
-        return run

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from pydtconv._ext import norm
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
-from pydtconv.ops.moments import moments_in, moments_spec
-from pydtconv.ops.rows import adds, carve, carved_bytes, check_float, rows_of
+from pydtconv.ops.activation import FUSABLE
+from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.checks import check_float
+from pydtconv.ops.moments import moments_spec
 
-#: codes of `dtconv_activation`
-ACTIVATION_CODES = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
 #: activations whose derivative is found from x again, so that y need not be kept
-_FROM_INPUT = (None, "linear", "relu", "relu6", "leaky_relu")
+FROM_INPUT = (None, "linear", "relu", "relu6", "leaky_relu")
 
 
 _T = TypeVar("_T")
@@ -47,8 +45,8 @@ class BatchNorm(Op):
 
     Passes over memory: training forward reads x twice (for statistics that are not given, to apply them) and writes y,
     otherwise x is read once and y may take x's place.  Backward reads x and dy twice (once where the sums that it
-    begins with are given, see ops.base.Slopes) and writes dx, which may take dy's place; "sigmoid" and "tanh" read y as
-    well.
+    begins with are given, see kernels.base.BackwardReductions) and writes dx, which may take dy's place; "sigmoid" and
+    "tanh" read y as well.
     """
 
     epsilon: float = 1e-3
@@ -63,28 +61,30 @@ class BatchNorm(Op):
 
     inplace = (0,)
     inplace_backward = (0,)
+    takes_activation: ClassVar[bool] = True
+    replay_keeps_state: ClassVar[bool] = True
 
     @property
-    def _state(self) -> tuple[int, int]:
+    def state(self) -> tuple[int, int]:
         first = 1 + self.scale + self.center
         return first, first + 1
 
     @property
     def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]
-        return tuple(range(self._state[0]))
+        return tuple(range(self.state[0]))
 
     @property
     def updates(self) -> tuple[int, ...]:  # type: ignore[override]
-        return () if self.frozen else self._state
+        return () if self.frozen else self.state
 
     @property
     def nondifferentiable(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (*self._state, *[self._state[1] + 1] * self.given)
+        return (*self.state, *[self.state[1] + 1] * self.given)
 
     def infer(self, *inputs: Spec) -> Spec:
-        if self.activation not in ACTIVATION_CODES:
+        if self.activation not in (None, *FUSABLE):
             raise ValueError(
-                f"BatchNorm: expected an activation of {', '.join(map(str, ACTIVATION_CODES))}, got {self.activation!r}"
+                f"BatchNorm: expected an activation of {', '.join(map(str, (None, *FUSABLE)))}, got {self.activation!r}"
             )
         wanted = ["x", *["gamma"] * self.scale, *["beta"] * self.center, "moving_mean", "moving_variance"]
         wanted += ["moments"] * self.given
@@ -96,7 +96,7 @@ class BatchNorm(Op):
         check_float("BatchNorm", "x", x.dtype)
         if self.given and inputs[-1] != moments_spec(x):
             raise ValueError(f"BatchNorm: expected moments of {moments_spec(x)}, got {inputs[-1]}")
-        for name, spec in list(zip(wanted, inputs, strict=True))[1 : self._state[1] + 1]:
+        for name, spec in list(zip(wanted, inputs, strict=True))[1 : self.state[1] + 1]:
             if spec.shape != x.shape[-1:] or spec.dtype != x.dtype:
                 raise ValueError(
                     f"BatchNorm: {name} must have shape {x.shape[-1:]} and dtype {x.dtype} because x has {x.shape}, "
@@ -105,52 +105,13 @@ class BatchNorm(Op):
         return x
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
-        parameters = tuple(range(1, self._state[0]))
-        return Retained(x=(0, *parameters), y=() if self.activation in _FROM_INPUT else (0,))
+        parameters = tuple(range(1, self.state[0]))
+        return Retained(x=(0, *parameters), y=() if self.activation in FROM_INPUT else (0,))
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         """mean and inverse: of the statistics in use; scale: gamma * inverse."""
         spec = Spec(inputs[0].shape[-1:], inputs[0].dtype)
         return {"mean": spec, "inverse": spec, "scale": spec}
-
-    def workspace(self, direction: str, *inputs: Spec) -> int:
-        x = inputs[0]
-        c = x.shape[-1] or 1
-        vectors = carved_bytes(1 if direction == "forward" else 2, c, x.dtype)
-        return vectors + norm.batchnorm_workspace(x.size // c, c, x.dtype == "float64")
-
-    def forward(self, p: Pass) -> Call:
-        """Where p.y[0] is None, only what `saves` names is written: readers compute y by themselves."""
-        x, y = rows_of(p.x[0]), rows_of(p.y[0])
-        gamma = p.x[1] if self.scale else None
-        beta = self.beta_of(p.x)
-        moving_mean, moving_variance = (p.x[i] for i in self._state)
-        mean, inverse, scale = p.saved["mean"], p.saved["inverse"], p.saved["scale"]
-        code = ACTIVATION_CODES[self.activation]
-        assert p.workspace is not None
-        run_state = p.run
-        (variance,), rest = carve(p.workspace, 1, x.shape[1], x.dtype)
-        moments = moments_in(p.x[-1]) if self.given else None
-        application = (x, mean, scale, beta, code, self.alpha, y)
-
-        def infer() -> None:
-            mean[...] = moving_mean
-            norm.batchnorm_scale(moving_variance, gamma, self.epsilon, inverse, scale)
-            norm.batchnorm_apply(*application)
-
-        def train() -> None:
-            if moments is None:
-                norm.batchnorm_statistics(x, mean, variance, rest)
-            else:
-                mean[...], variance[...] = moments
-            if self.synchronized and run_state.synchronizer is not None:
-                run_state.synchronizer.moments(mean, variance, x.shape[0])
-            norm.batchnorm_scale(variance, gamma, self.epsilon, inverse, scale)
-            norm.batchnorm_moving(mean, variance, self.momentum, moving_mean, moving_variance)
-            if y is not None:
-                norm.batchnorm_apply(*application)
-
-        return train if p.training and not self.frozen else infer
 
     def beta_of(self, inputs: Sequence[_T]) -> _T | None:
         """The one of the inputs that is beta, if there is one."""
@@ -159,64 +120,3 @@ class BatchNorm(Op):
     @property
     def replay_inputs(self) -> tuple[int, ...]:  # type: ignore[override]
         return (0, 1 + self.scale) if self.center else (0,)
-
-    def recompute(self, p: Pass) -> Call:
-        """y once more, from the statistics that forward has saved; the moving ones stay as they are."""
-        x, y = rows_of(p.x[0]), rows_of(p.y[0])
-        beta = self.beta_of(p.x)
-        mean, scale, code = p.saved["mean"], p.saved["scale"], ACTIVATION_CODES[self.activation]
-
-        def run() -> None:
-            norm.batchnorm_apply(x, mean, scale, beta, code, self.alpha, y)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        x, y, dy, dx = rows_of(p.x[0]), rows_of(p.y[0]), rows_of(p.dy[0]), rows_of(p.dx[0])
-        beta = self.beta_of(p.x)
-        dgamma = p.dx[1] if self.scale else None
-        dbeta = p.dx[1 + self.scale] if self.center else None
-        accumulate, add_gamma, add_beta = (
-            adds(p.accumulate, 0),
-            adds(p.accumulate, 1),
-            adds(p.accumulate, 1 + self.scale),
-        )
-        mean, inverse, scale = p.saved["mean"], p.saved["inverse"], p.saved["scale"]
-        code = ACTIVATION_CODES[self.activation]
-        assert p.workspace is not None
-        (sum_dy, sum_dy_xhat), rest = carve(p.workspace, 2, x.shape[1], x.dtype)
-        y = None if self.activation in _FROM_INPUT else y
-        common = (x, y, dy, mean, inverse, scale, beta, code, self.alpha)
-        rows, run_state = x.shape[0], p.run
-
-        given = None if p.sums is None else moments_in(p.sums)
-
-        def run() -> None:
-            if given is not None:
-                sum_dy[...] = given[0]
-                np.multiply(given[1], inverse, out=sum_dy_xhat)
-            elif dgamma is not None or dbeta is not None or not self.frozen:
-                norm.batchnorm_backward_sums(*common, sum_dy, sum_dy_xhat, rest)
-            _put(dgamma, sum_dy_xhat, add_gamma)
-            _put(dbeta, sum_dy, add_beta)
-            if dx is None:
-                return
-            if self.frozen:
-                norm.batchnorm_backward_apply(*common, None, None, rows, accumulate, dx)
-                return
-            count = rows
-            if self.synchronized and run_state.synchronizer is not None:
-                count = run_state.synchronizer.sums(sum_dy, sum_dy_xhat, rows)
-            norm.batchnorm_backward_apply(*common, sum_dy, sum_dy_xhat, count, accumulate, dx)
-
-        return run
-
-
-def _put(target: np.ndarray | None, value: np.ndarray, accumulate: bool) -> None:
-    """Writes or adds a vector to a parameter's gradient."""
-    if target is None:
-        return
-    if accumulate:
-        np.add(target, value, out=target)
-    else:
-        target[...] = value

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydtconv._ext import pooling as kernels
-from pydtconv.ops.base import Call, Op, Pass, Spec
-from pydtconv.ops.rows import adds, bytes_of, check_float, rows_of
+from pydtconv.conv.problem import same_padding
+from pydtconv.ops.base import Op, Spec, Window
+from pydtconv.ops.checks import check_float
 
 #: ((top, bottom), (left, right)), "valid" (none) or "same" (oh = ceil(ih / sh), the odd pixel below and right)
 Padding = str | tuple[tuple[int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class _WindowPool(Op):
+class WindowPool(Op):
     """What maximum and average pooling share: the window and its sizes.
 
     pool_size, strides: (height, width); strides None: pool_size.
@@ -48,36 +48,36 @@ class _WindowPool(Op):
     def _strides(self) -> tuple[int, int]:
         return self.strides or self.pool_size
 
-    def _extent(self, extent: int, dim: int) -> tuple[int, int]:
-        """(output extent, padding before) of one image dimension."""
-        size, stride = self.pool_size[dim], self._strides[dim]
+    def window(self, axis: int, *inputs: Spec) -> Window | None:
+        if axis not in (1, 2):
+            return None
+        size, stride, extent = self.pool_size[axis - 1], self._strides[axis - 1], inputs[0].shape[axis]
+        before, after = (0, 0) if isinstance(self.padding, str) else self.padding[axis - 1]
         if self.padding == "same":
-            out = -(-extent // stride)
-            return out, max((out - 1) * stride + size - extent, 0) // 2
-        before, after = (0, 0) if isinstance(self.padding, str) else self.padding[dim]
-        return (extent + before + after - size) // stride + 1, before
+            assert extent is not None
+            before, after = same_padding(extent, size, stride, 1)
+        return Window(size, stride, 1, before, after)
+
+    def _outputs(self, axis: int, x: Spec) -> int:
+        window, extent = self.window(axis, x), x.shape[axis]
+        assert window is not None
+        assert extent is not None
+        return window.outputs(extent)
 
     def infer(self, *inputs: Spec) -> Spec:
         (x,) = inputs
         if len(x.shape) != 4:
             raise ValueError(f"{self._kind}: x must have shape (n, h, w, c), got {x.shape}")
         check_float(self._kind, "x", x.dtype)
-        n, ih, iw, c = x.shape
-        assert ih is not None
-        assert iw is not None
-        (oh, _), (ow, _) = self._extent(ih, 0), self._extent(iw, 1)
+        n, _, _, c = x.shape
+        oh, ow = (self._outputs(axis, x) for axis in (1, 2))
         if oh < 1 or ow < 1:
             raise ValueError(f"{self._kind}: a window of {self.pool_size} does not fit in x of shape {x.shape}")
         return Spec((n, oh, ow, c), x.dtype)
 
-    def _window(self, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> kernels.PoolWindow:
-        n, ih, iw, c = x_shape
-        (oh, top), (ow, left) = self._extent(ih, 0), self._extent(iw, 1)
-        return kernels.PoolWindow(n, ih, iw, c, oh, ow, *self.pool_size, *self._strides, top, left)
-
 
 @dataclass(frozen=True)
-class MaxPool(_WindowPool):
+class MaxPool(WindowPool):
     """y = maximum over each window; padding never counts.
 
     x (n, ih, iw, c) -> y (n, oh, ow, c).  Training keeps the place of each maximum in its window, one byte per output
@@ -87,62 +87,24 @@ class MaxPool(_WindowPool):
     replay_saves = ("argmax",)
 
     @property
-    def _argmax_bytes(self) -> int:
+    def argmax_bytes(self) -> int:
         return 1 if self.pool_size[0] * self.pool_size[1] <= 256 else 4
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         if not training:
             return {}
         y = self.infer(*inputs)
-        return {"argmax": Spec(y.shape, "uint8" if self._argmax_bytes == 1 else "int32")}
-
-    def forward(self, p: Pass) -> Call:
-        x, y, argmax = rows_of(p.x[0]), rows_of(p.y[0]), bytes_of(p.saved.get("argmax"))
-        window, width = self._window(p.x[0].shape, p.y[0].shape), self._argmax_bytes
-
-        def run() -> None:
-            kernels.max_pool_forward(window, x, y, argmax, width)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        dy, dx, argmax = rows_of(p.dy[0]), rows_of(p.dx[0]), bytes_of(p.saved["argmax"])
-        window, width = self._window(p.dx[0].shape, p.dy[0].shape), self._argmax_bytes
-        accumulate = adds(p.accumulate, 0)
-
-        def run() -> None:
-            kernels.max_pool_backward(window, dy, argmax, width, accumulate, dx)
-
-        return run
+        return {"argmax": Spec(y.shape, "uint8" if self.argmax_bytes == 1 else "int32")}
 
 
 @dataclass(frozen=True)
-class AveragePool(_WindowPool):
+class AveragePool(WindowPool):
     """y = mean over each window.  x (n, ih, iw, c) -> y (n, oh, ow, c).
 
     count_include_pad: padding counts as zeros; otherwise, as in Keras, the mean is over the pixels inside x.
     """
 
     count_include_pad: bool = False
-
-    def forward(self, p: Pass) -> Call:
-        x, y = rows_of(p.x[0]), rows_of(p.y[0])
-        window = self._window(p.x[0].shape, p.y[0].shape)
-
-        def run() -> None:
-            kernels.average_pool_forward(window, x, self.count_include_pad, y)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        dy, dx = rows_of(p.dy[0]), rows_of(p.dx[0])
-        window = self._window(p.dx[0].shape, p.dy[0].shape)
-        accumulate = adds(p.accumulate, 0)
-
-        def run() -> None:
-            kernels.average_pool_backward(window, dy, self.count_include_pad, accumulate, dx)
-
-        return run
 
 
 @dataclass(frozen=True)
@@ -168,22 +130,6 @@ class _GlobalPool(Op):
 class GlobalAveragePool(_GlobalPool):
     """y = mean over everything between the batch and the channels."""
 
-    def forward(self, p: Pass) -> Call:
-        n, x, y = p.x[0].shape[0], rows_of(p.x[0]), rows_of(p.y[0])
-
-        def run() -> None:
-            kernels.global_average_pool_forward(n, x, y)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        n, dy, dx, accumulate = p.dx[0].shape[0], rows_of(p.dy[0]), rows_of(p.dx[0]), adds(p.accumulate, 0)
-
-        def run() -> None:
-            kernels.global_average_pool_backward(n, dy, accumulate, dx)
-
-        return run
-
 
 @dataclass(frozen=True)
 class GlobalMaxPool(_GlobalPool):
@@ -193,20 +139,3 @@ class GlobalMaxPool(_GlobalPool):
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         return {"argmax": Spec((inputs[0].shape[0], inputs[0].shape[-1]), "int32")} if training else {}
-
-    def forward(self, p: Pass) -> Call:
-        n, x, y, argmax = p.x[0].shape[0], rows_of(p.x[0]), rows_of(p.y[0]), p.saved.get("argmax")
-
-        def run() -> None:
-            kernels.global_max_pool_forward(n, x, y, argmax)
-
-        return run
-
-    def backward(self, p: Pass) -> Call:
-        n, dy, dx, argmax = p.dx[0].shape[0], rows_of(p.dy[0]), rows_of(p.dx[0]), p.saved["argmax"]
-        accumulate = adds(p.accumulate, 0)
-
-        def run() -> None:
-            kernels.global_max_pool_backward(n, dy, argmax, accumulate, dx)
-
-        return run

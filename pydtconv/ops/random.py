@@ -7,39 +7,11 @@ them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
-from pydtconv._ext import elem
-from pydtconv.ops.base import Call, Op, Pass, Spec
-from pydtconv.ops.resize import pixel_distance
-from pydtconv.ops.rows import rows_of
-from pydtconv.ops.shape import bind_fill
-from pydtconv.ops.strided import BINARY_MULTIPLY, adds, bind_copy, flat, kernel, layout, nothing, same_float, sequence
-
-_MASK64 = (1 << 64) - 1
-_MASK32 = (1 << 32) - 1
-
-
-def bind_random(function: Callable[..., None], p: Pass, seed: int | None, per_sample: int, *arguments: Any) -> Call:
-    """A call with the key of this run in front: seed, stream, step, index of the first element."""
-    run, stream = p.run, p.stream & _MASK32
-
-    def call() -> None:
-        key = run.seed if seed is None else seed
-        function(key & _MASK64, stream, run.step & _MASK32, run.sample_offset * per_sample, *arguments)
-
-    return call
-
-
-def matrix(x: np.ndarray) -> np.ndarray:
-    """x as rows of contiguous elements: one row where it is dense."""
-    return x.reshape(1, -1) if x.flags.c_contiguous else rows_of(x)
+from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.checks import same_float
 
 
 @dataclass(frozen=True)
@@ -66,10 +38,10 @@ class Dropout(Op):
 
     def infer(self, *inputs: Spec) -> Spec:
         same_float("Dropout", *inputs)
-        self._mask_shape(inputs[0].shape)
+        self.mask_shape(inputs[0].shape)
         return inputs[0]
 
-    def _mask_shape(self, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    def mask_shape(self, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         if self.noise_shape is None:
             return shape
         noise = tuple(n if m is None else m for n, m in zip(shape, self.noise_shape, strict=False))
@@ -78,46 +50,6 @@ class Dropout(Op):
         ):
             raise ValueError(f"Dropout: expected a noise_shape of 1 or the extents of {shape}, got {self.noise_shape}")
         return noise
-
-    def workspace(self, direction: str, *inputs: Spec) -> int:
-        mask = self._mask_shape(inputs[0].shape)
-        return 0 if mask == inputs[0].shape or None in mask else Spec(mask, inputs[0].dtype).nbytes
-
-    def _bind(self, p: Pass, x: np.ndarray, y: np.ndarray, accumulate: bool) -> Call:
-        if not p.training or x.size == 0 or self.rate == 0:
-            return bind_copy(x, y, accumulate=accumulate)
-        draw = kernel(elem.dropout, x.dtype)
-        shape = self._mask_shape(x.shape)
-        if shape == x.shape:
-            rows = (matrix(x), matrix(y))
-            if rows[0].shape != rows[1].shape:
-                rows = (rows_of(x), rows_of(y))
-            per_sample = math.prod(x.shape[1:])
-            return bind_random(draw, p, self.seed, per_sample, self.rate, accumulate, *rows)
-        assert p.workspace is not None
-        extents = tuple(n or 1 for n in shape)
-        mask = p.workspace[: math.prod(extents) * x.itemsize].view(x.dtype).reshape(extents)
-        per_sample = math.prod(extents[1:]) if extents[0] == x.shape[0] else 0
-        multiply = partial(
-            kernel(elem.binary_backward, x.dtype),
-            BINARY_MULTIPLY,
-            0,
-            accumulate,
-            layout(x.shape, x, None, mask, None, y),
-            flat(x),
-            None,
-            flat(mask),
-            None,
-            flat(y),
-        )
-        fill = bind_random(draw, p, self.seed, per_sample, self.rate, False, None, mask.reshape(1, -1))
-        return sequence([fill, multiply])
-
-    def forward(self, p: Pass) -> Call:
-        return self._bind(p, p.x[0], p.y[0], False)
-
-    def backward(self, p: Pass) -> Call:
-        return nothing if p.dx[0] is None else self._bind(p, p.dy[0], p.dx[0], adds(p, 0))
 
 
 @dataclass(frozen=True)
@@ -140,22 +72,8 @@ class GaussianNoise(Op):
         same_float("GaussianNoise", *inputs)
         return inputs[0]
 
-    def forward(self, p: Pass) -> Call:
-        x, y = p.x[0], p.y[0]
-        if not p.training or x.size == 0:
-            return bind_copy(x, y)
-        rows = (matrix(x), matrix(y))
-        if rows[0].shape != rows[1].shape:
-            rows = (rows_of(x), rows_of(y))
-        return bind_random(
-            kernel(elem.gaussian_noise, x.dtype), p, self.seed, math.prod(x.shape[1:]), self.stddev, *rows
-        )
 
-    def backward(self, p: Pass) -> Call:
-        return nothing if p.dx[0] is None else bind_copy(p.dy[0], p.dx[0], accumulate=adds(p, 0))
-
-
-class _Window(Op):
+class RandomWindow(Op):
     """Images (n, h, w, c): a window of each, at a random place, mirrored at random."""
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
@@ -178,50 +96,9 @@ class _Window(Op):
             raise ValueError(f"{type(self).__name__}: expected images of at least {oh} x {ow} pixels, got {h} x {w}")
         return Spec((n, oh, ow, c), inputs[0].dtype)
 
-    @staticmethod
-    def _centre(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        top, left = ((x.shape[d] - y.shape[d]) // 2 for d in (1, 2))
-        return x[:, top : top + y.shape[1], left : left + y.shape[2]]
-
-    def forward(self, p: Pass) -> Call:
-        x, y = p.x[0], p.y[0]
-        if not p.training or y.size == 0:
-            return bind_copy(self._centre(x, y), y)
-        return bind_random(
-            kernel(elem.random_window_forward, x.dtype),
-            p,
-            self.seed,
-            1,
-            self.flips(),
-            x,
-            y,
-            pixel_distance(x),
-            pixel_distance(y),
-        )
-
-    def backward(self, p: Pass) -> Call:
-        dy, dx = p.dy[0], p.dx[0]
-        if dx is None:
-            return nothing
-        if not p.training or dy.size == 0:
-            clear = nothing if adds(p, 0) else bind_fill(dx, 0)
-            return sequence([clear, bind_copy(dy, self._centre(dx, dy), accumulate=adds(p, 0))])
-        return bind_random(
-            kernel(elem.random_window_backward, dx.dtype),
-            p,
-            self.seed,
-            1,
-            self.flips(),
-            adds(p, 0),
-            dy,
-            dx,
-            pixel_distance(dy),
-            pixel_distance(dx),
-        )
-
 
 @dataclass(frozen=True)
-class RandomFlip(_Window):
+class RandomFlip(RandomWindow):
     """Each image mirrored with probability 1/2: "horizontal" (columns), "vertical" (rows), or each on its own."""
 
     mode: str = "horizontal_and_vertical"
@@ -238,7 +115,7 @@ class RandomFlip(_Window):
 
 
 @dataclass(frozen=True)
-class RandomCrop(_Window):
+class RandomCrop(RandomWindow):
     """A window of height x width at a random place of each image; at inference the middle."""
 
     height: int

@@ -9,44 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from pydtconv._ext import elem
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
-from pydtconv.ops.strided import (
-    FLOATS,
-    adds,
-    bind_copy,
-    flat,
-    kernel,
-    merge,
-    normalize_axes,
-    nothing,
-    same_float,
-    sequence,
-    strides_of,
-)
-
-
-def bind_fill(y: np.ndarray, value: float) -> Call:
-    """Sets all elements of a view to a value."""
-    return bind_copy(np.full((1,) * y.ndim, value, y.dtype), y) if y.size else nothing
-
-
-def bind_permute(x: np.ndarray, y: np.ndarray, accumulate: bool = False) -> Call:
-    """y (+)= x for a view x of y's shape whose innermost dimension need not be contiguous."""
-    if x.size == 0:
-        return nothing
-    shape, (xs, ys) = merge(x.shape, [strides_of(x, x.shape), strides_of(y, x.shape)])
-    if not shape or xs[-1] == 1 or ys[-1] != 1:
-        return bind_copy(x, y, accumulate=accumulate)
-    if len(shape) == 1:
-        shape, xs, ys = [1, *shape], [0, *xs], [0, *ys]
-    plan = np.array([len(shape), 2, *shape, *xs, *ys], np.int64)
-    return partial(kernel(elem.permute, x.dtype), accumulate, plan, flat(x), flat(y))
+from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.checks import normalize_axes, same_float
 
 
 @dataclass(frozen=True)
@@ -111,14 +79,6 @@ class Transpose(Op):
         same_float("transpose", *inputs)
         return Spec(tuple(inputs[0].shape[a] for a in self.order(len(inputs[0].shape))), inputs[0].dtype)
 
-    def forward(self, p: Pass) -> Call:
-        return bind_permute(p.x[0].transpose(self.order(p.x[0].ndim)), p.y[0])
-
-    def backward(self, p: Pass) -> Call:
-        if p.dx[0] is None:
-            return nothing
-        return bind_permute(p.dy[0].transpose(np.argsort(self.order(p.dy[0].ndim))), p.dx[0], adds(p, 0))
-
 
 @dataclass(frozen=True)
 class Concatenate(Op):
@@ -152,35 +112,6 @@ class Concatenate(Op):
         """The inputs without a gradient, for their extents alone."""
         return Retained(x=tuple(i for i, need in enumerate(needs) if not need))
 
-    def _extents(self, p: Pass) -> list[int]:
-        """Extents of the inputs along the axis in backward; one that nothing shows is what the others leave."""
-        shown = [x if dx is None else dx for x, dx in zip(p.x, p.dx, strict=True)]
-        known = [None if array is None else array.shape[self.axis] for array in shown]
-        if known.count(None) > 1:
-            raise ValueError("concatenate: expected a gradient or the input for all inputs but one")
-        left = p.dy[0].shape[self.axis] - sum(n for n in known if n is not None)
-        return [left if n is None else n for n in known]
-
-    def parts(self, whole: np.ndarray, extents: Sequence[int]) -> list[np.ndarray]:
-        """The views of the output (or its gradient) that belong to inputs of these extents."""
-        before = (slice(None),) * (self.axis % whole.ndim)
-        ends = np.cumsum(extents).tolist()
-        return [whole[(*before, slice(end - n, end))] for end, n in zip(ends, extents, strict=True)]
-
-    def forward(self, p: Pass) -> Call:
-        parts = self.parts(p.y[0], [x.shape[self.axis] for x in p.x])
-        return sequence([bind_copy(x, part) for x, part in zip(p.x, parts, strict=True)])
-
-    def backward(self, p: Pass) -> Call:
-        parts = self.parts(p.dy[0], self._extents(p))
-        return sequence(
-            [
-                bind_copy(part, dx, accumulate=adds(p, i))
-                for i, (dx, part) in enumerate(zip(p.dx, parts, strict=True))
-                if dx is not None
-            ]
-        )
-
 
 @dataclass(frozen=True)
 class Slice(Op):
@@ -195,7 +126,7 @@ class Slice(Op):
         object.__setattr__(self, "start", tuple(self.start))
         object.__setattr__(self, "stop", tuple(self.stop))
 
-    def window(self, shape: Sequence[int | None]) -> tuple[slice, ...]:
+    def bounds(self, shape: Sequence[int | None]) -> tuple[slice, ...]:
         if len(self.start) != len(shape) or len(self.stop) != len(shape):
             raise ValueError(
                 f"{self.name}: expected {len(shape)} starts and stops for shape {tuple(shape)}, got {self.start} "
@@ -209,32 +140,10 @@ class Slice(Op):
     def infer(self, *inputs: Spec) -> Spec:
         same_float(self.name, *inputs)
         shape = inputs[0].shape
-        extents = tuple(n if n is None else w.stop - w.start for n, w in zip(shape, self.window(shape), strict=True))
+        extents = tuple(n if n is None else w.stop - w.start for n, w in zip(shape, self.bounds(shape), strict=True))
         if any(n is not None and n <= 0 for n in extents):
             raise ValueError(f"{self.name}: nothing is left of shape {shape} between {self.start} and {self.stop}")
         return Spec(extents, inputs[0].dtype)
-
-    def forward(self, p: Pass) -> Call:
-        return bind_copy(p.x[0][self.window(p.x[0].shape)], p.y[0])
-
-    def backward(self, p: Pass) -> Call:
-        dx = p.dx[0]
-        if dx is None:
-            return nothing
-        window = self.window(dx.shape)
-        calls = [] if adds(p, 0) else [bind_fill(part, 0) for part in outside(dx, window)]
-        return sequence([*calls, bind_copy(p.dy[0], dx[window], accumulate=adds(p, 0))])
-
-
-def outside(array: np.ndarray, window: Sequence[slice]) -> list[np.ndarray]:
-    """Views that together are what of `array` does not lie in `window`, without overlap."""
-    parts = []
-    for axis, w in enumerate(window):
-        before, after = (slice(None),) * axis, array
-        start, stop, _ = w.indices(after.shape[axis])
-        parts += [array[(*before, slice(0, start))], array[(*before, slice(stop, None))]]
-        array = array[(*before, slice(start, stop))]
-    return [part for part in parts if part.size]
 
 
 @dataclass(frozen=True)
@@ -245,13 +154,3 @@ class Cast(Op):
 
     def infer(self, *inputs: Spec) -> Spec:
         return Spec(inputs[0].shape, np.dtype(self.dtype).name)
-
-    def forward(self, p: Pass) -> Call:
-        return partial(np.copyto, p.y[0], p.x[0], casting="unsafe")
-
-    def backward(self, p: Pass) -> Call:
-        if p.dx[0] is None:
-            return nothing
-        if p.dx[0].dtype.name not in FLOATS or np.dtype(self.dtype).name not in FLOATS:
-            return partial(p.dx[0].fill, 0)
-        return partial(np.copyto, p.dx[0], p.dy[0], casting="unsafe")

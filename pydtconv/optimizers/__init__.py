@@ -13,7 +13,7 @@ from pydtconv.optimizers.lion import Lion
 from pydtconv.optimizers.optimizer import Optimizer
 from pydtconv.optimizers.rmsprop import RMSprop
 from pydtconv.optimizers.sgd import SGD
-from pydtconv.saving.registry import Registry
+from pydtconv.serialization.built_ins import BuiltIns
 
 __all__ = [
     "SGD",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _CLASSES = (SGD, Adadelta, Adagrad, Adam, AdamW, Adamax, Ftrl, Lion, Nadam, RMSprop)
-_registry = Registry(
+_registry = BuiltIns(
     "optimizer",
     {
         **{optimizer.__name__.lower(): optimizer for optimizer in _CLASSES},

@@ -20,6 +20,7 @@ class Adagrad(Optimizer):
     """Steps divided by the root of the sum of all squared gradients."""
 
     slot_names = ("accumulator",)
+    own_arguments = ("initial_accumulator_value", "epsilon")
 
     def __init__(
         self,
@@ -38,15 +39,12 @@ class Adagrad(Optimizer):
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
         kernels.adagrad(w, dw, slots["accumulator"], learning_rate, self.epsilon, weight_decay)
 
-    def get_config(self) -> dict[str, Any]:
-        own = {"initial_accumulator_value": self.initial_accumulator_value, "epsilon": self.epsilon}
-        return super().get_config() | own
-
 
 class Adadelta(Optimizer):
     """Steps in the ratio of moving root mean squares of changes and gradients."""
 
     slot_names = ("accumulated_grad", "accumulated_delta_var")
+    own_arguments = ("rho", "epsilon")
 
     def __init__(
         self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **shared: Unpack[Shared]
@@ -58,6 +56,3 @@ class Adadelta(Optimizer):
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
         a, b = slots["accumulated_grad"], slots["accumulated_delta_var"]
         kernels.adadelta(w, dw, a, b, learning_rate, self.rho, self.epsilon, weight_decay)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"rho": self.rho, "epsilon": self.epsilon}

@@ -26,6 +26,7 @@ class Adam(Optimizer):
     """Steps by moving averages of the gradient and of its square."""
 
     last_slots = ("velocity_hat",)
+    own_arguments = ("beta_1", "beta_2", "epsilon", "amsgrad")
 
     def __init__(
         self,
@@ -58,10 +59,6 @@ class Adam(Optimizer):
             slots.get("velocity_hat"),
         )
 
-    def get_config(self) -> dict[str, Any]:
-        own = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon, "amsgrad": self.amsgrad}
-        return super().get_config() | own
-
 
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient."""
@@ -85,6 +82,7 @@ class Nadam(Optimizer):
     """Adam with Nesterov momentum."""
 
     slot_names = ("momentum", "velocity")
+    own_arguments = ("beta_1", "beta_2", "epsilon")
 
     def __init__(
         self,
@@ -121,14 +119,12 @@ class Nadam(Optimizer):
             weight_decay,
         )
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
-
 
 class Adamax(Optimizer):
     """Adam by the largest instead of the mean square gradient."""
 
     slot_names = ("momentum", "norm")
+    own_arguments = ("beta_1", "beta_2", "epsilon")
 
     def __init__(
         self,
@@ -156,6 +152,3 @@ class Adamax(Optimizer):
             int(self.iterations) + 1,
             weight_decay,
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}

@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize
-from pydtconv.utils.lookup import near
+from pydtconv.utils.suggest import near
 
 
 class Shared(TypedDict, total=False):

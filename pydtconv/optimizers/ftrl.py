@@ -17,6 +17,14 @@ class Ftrl(Optimizer):
     """Online learning with L1 and L2 regularization."""
 
     slot_names = ("accumulator", "linear")
+    own_arguments = (
+        "learning_rate_power",
+        "initial_accumulator_value",
+        "l1_regularization_strength",
+        "l2_regularization_strength",
+        "l2_shrinkage_regularization_strength",
+        "beta",
+    )
 
     def __init__(
         self,
@@ -62,14 +70,3 @@ class Ftrl(Optimizer):
             self.beta,
             weight_decay,
         )
-
-    def get_config(self) -> dict[str, Any]:
-        own = {
-            "learning_rate_power": self.learning_rate_power,
-            "initial_accumulator_value": self.initial_accumulator_value,
-            "l1_regularization_strength": self.l1_regularization_strength,
-            "l2_regularization_strength": self.l2_regularization_strength,
-            "l2_shrinkage_regularization_strength": self.l2_shrinkage_regularization_strength,
-            "beta": self.beta,
-        }
-        return super().get_config() | own

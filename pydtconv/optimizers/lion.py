@@ -16,6 +16,7 @@ class Lion(Optimizer):
     """Steps of one size, in the direction of a mixture of gradient and momentum."""
 
     slot_names = ("momentum",)
+    own_arguments = ("beta_1", "beta_2")
 
     def __init__(
         self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **shared: Unpack[Shared]
@@ -28,6 +29,3 @@ class Lion(Optimizer):
 
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
         kernels.lion(w, dw, slots["momentum"], learning_rate, self.beta_1, self.beta_2, weight_decay)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2}

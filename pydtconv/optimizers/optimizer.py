@@ -46,6 +46,8 @@ class Optimizer:
     slot_names: tuple[str, ...] = ()
     #: those of them that stand in `variables` after the others, which are listed variable by variable
     last_slots: tuple[str, ...] = ()
+    #: names of the method's own arguments, each also an attribute; the config holds them and those of all optimizers
+    own_arguments: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -327,7 +329,7 @@ class Optimizer:
         elif isinstance(rate, Scalar):
             rate = float(rate)
         config = {"learning_rate": rate}
-        for argument in DEFAULTS:
+        for argument in (*DEFAULTS, *self.own_arguments):
             config[argument] = getattr(self, argument)
         return config
 

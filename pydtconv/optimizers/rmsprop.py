@@ -19,6 +19,7 @@ class RMSprop(Optimizer):
     """Steps divided by a moving root mean square of the gradient."""
 
     last_slots = ("momentum", "average_gradient")
+    own_arguments = ("rho", "momentum", "epsilon", "centered")
 
     def __init__(
         self,
@@ -53,7 +54,3 @@ class RMSprop(Optimizer):
             slots.get("average_gradient"),
             slots.get("momentum"),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"rho": self.rho, "momentum": self.momentum, "epsilon": self.epsilon, "centered": self.centered}
-        return super().get_config() | own

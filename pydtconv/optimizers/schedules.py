@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydtconv.saving.registry import Registry
+from pydtconv.serialization.built_ins import BuiltIns
 
 
 class LearningRateSchedule:
@@ -256,7 +256,7 @@ _schedules = {
         LinearScaling,
     )
 }
-_registry = Registry("learning-rate schedule", _schedules)
+_registry = BuiltIns("learning-rate schedule", _schedules)
 
 
 def serialize(learning_rate_schedule: LearningRateSchedule) -> Any:

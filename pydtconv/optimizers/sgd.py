@@ -18,6 +18,8 @@ from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 class SGD(Optimizer):
     """Gradient descent, with momentum."""
 
+    own_arguments = ("momentum", "nesterov")
+
     def __init__(
         self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **shared: Unpack[Shared]
     ) -> None:
@@ -34,6 +36,3 @@ class SGD(Optimizer):
             kernels.momentum(w, dw, v, learning_rate, self.momentum, self.nesterov, weight_decay)
         else:
             kernels.sgd(w, dw, learning_rate, weight_decay)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"momentum": self.momentum, "nesterov": self.nesterov}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
-from typing import Any
 
 from pydtconv.graph.schedule.steps import Step
 from pydtconv.ops.base import Spec
@@ -98,9 +97,9 @@ def _shape(step: Step) -> str:
 
 def _algorithm(step: Step, part: str) -> str:
     """The algorithm of a part of a convolution, "" for others."""
-    op: Any = step.node.op
+    passes = step.node.op.passes
     roles = ("forward", "backward_data", "backward_weights")
-    if part not in roles or not hasattr(op, "algorithms_for"):
+    if part not in roles or not passes:
         return ""
-    names: dict[str, str] = op.algorithms_for(*(tensor.spec for tensor in step.node.inputs))
-    return names[op.passes[roles.index(part)]]
+    names = step.node.kernel.algorithms_for(*(tensor.spec for tensor in step.node.inputs))
+    return names[passes[roles.index(part)]]

@@ -1,7 +1,8 @@
 """`BatchTrainer`: one step of training, test or prediction on one batch, and the plan of such a step.
 
-A step is traced once for each shape of batch, planned, and run by an executor (see steps.py).  Its predictions then
-update the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays of the store.
+A step is traced once for each shape of batch, planned, and run by an executor (see step_functions.py).  Its
+predictions then update the metrics, which are NumPy, and in training the optimizer takes a step over the flat arrays
+of the store.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import replica, tree
+from pydtconv import tree
 from pydtconv.graph import Plan
 from pydtconv.metrics import Mean
-from pydtconv.trainers.arrays import ArrayData, Batch, to_arrays
+from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable, order_of_results
-from pydtconv.trainers.steps import Results
-from pydtconv.trainers.streams import StreamData
+from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, to_arrays
+from pydtconv.trainers.data_adapters.streams import StreamData
+from pydtconv.trainers.gathering import Gathering
+from pydtconv.trainers.step_functions import Results
 
 
 class BatchTrainer(Compilable):
@@ -45,12 +48,12 @@ class BatchTrainer(Compilable):
         """Lets the optimizer take a step with the gradients in the store."""
         store = self._steps.memory.store
         if store is not None and store.variables:
-            replica.current().apply(self.optimizer, store)
+            strategy.current().apply(self.optimizer, store)
 
     def _run(self, kind: str, batch: Batch) -> Results:
         """One run of the plan for this kind ("train", "test", "predict") and shape of batch."""
         step = self._steps.step(kind, batch, self._targets, self._memory_limit)
-        with replica.current().running(self, kind, batch, step):
+        with self._steps.running(), strategy.current().running(self._training, kind, batch, step):
             if kind == "predict":
                 return step.run(tree.flatten(batch.x))
             targets = self._targets
@@ -59,11 +62,11 @@ class BatchTrainer(Compilable):
 
     def _predict_batch(self, batch: Batch) -> Any:
         """The outputs for the whole batch, whose share this process computes."""
-        return replica.current().gathered(self._run("predict", batch).predictions, batch)
+        return strategy.current().gathered(self._run("predict", batch).predictions, batch)
 
     def _note(self, batch: Batch, results: Results) -> dict[str, Any]:
         """Updates loss means and metrics with a batch; returns all results so far."""
-        return replica.current().note(self, batch, results)
+        return strategy.current().note(self._training, batch, results)
 
     def track_losses(self, loss: float | None, losses: Mapping[str, float], samples: int) -> None:
         """Updates the means of the loss and of the outputs' losses with those of a batch."""
@@ -79,20 +82,21 @@ class BatchTrainer(Compilable):
             raise ValueError(f"call compile() before {'fit' if kind == 'train' else 'evaluate'}()")
         batch = data.first()
         check_inputs(self, batch.x)
-        self._steps.check_values()
-        if kind == "train":
-            self._steps.check_trainable()
-        targets = None if kind == "predict" else self._targets
-        step = self._steps.step(kind, batch, targets, self._memory_limit)
-        if targets is not None:
-            y = data.y if isinstance(data, ArrayData) else batch.y
-            check_targets(targets, y, step.shapes)
-            assert self._compiled_metrics is not None
-            self._compiled_metrics.build(targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes))
-        if kind == "train":
-            self._check_trainable()
-            self.optimizer.build(self.trainable_variables, self._steps.memory.store)  # type: ignore[attr-defined]
-        replica.current().prepare(self, kind, data, single)
+        with self._turn.taken():
+            self._steps.check_values()
+            if kind == "train":
+                self._steps.check_trainable()
+            targets = None if kind == "predict" else self._targets
+            step = self._steps.step(kind, batch, targets, self._memory_limit)
+            if targets is not None:
+                y = data.y if isinstance(data, ArrayData) else batch.y
+                check_targets(targets, y, step.shapes)
+                assert self._compiled_metrics is not None
+                self._compiled_metrics.build(targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes))
+            if kind == "train":
+                self._check_trainable()
+                self.optimizer.build(self.trainable_variables, self._steps.memory.store)  # type: ignore[attr-defined]
+            strategy.current().prepare(self._training, kind, data, single)
 
     def _check_trainable(self) -> None:
         if not self.trainable_variables:  # type: ignore[attr-defined]
@@ -108,27 +112,35 @@ class BatchTrainer(Compilable):
         return_dict: bool = False,
     ) -> Any:
         """One training step on one batch; returns loss and metrics of this batch as `evaluate` does."""
-        batch = self._single("train", x, y, sample_weight, class_weight)
-        logs = self._note(batch, self._train_batch(batch))
+        logs = self._on_batch("train", x, y, sample_weight, class_weight)
         return logs if return_dict else values_of(logs)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, in test mode."""
-        batch = self._single("test", x, y, sample_weight)
-        logs = self._note(batch, self._run("test", batch))
+        logs = self._on_batch("test", x, y, sample_weight)
         return logs if return_dict else values_of(logs)
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, in test mode."""
-        batch = self._single("predict", x)
-        return tree.map_structure(np.array, self._predict_batch(batch))
+        with self._turn.taken():
+            batch = self._single("predict", x)
+            return tree.map_structure(np.array, self._predict_batch(batch))
+
+    def _on_batch(self, kind: str, *data: Any) -> dict[str, Any]:
+        """The results of one batch by itself."""
+        with self._turn.taken():
+            batch = self._single(kind, *data)
+            gathering = Gathering(self)
+            gathering.begin()
+            try:
+                return self._note(batch, self._train_batch(batch) if kind == "train" else self._run(kind, batch))
+            finally:
+                gathering.end()
 
     def _single(self, kind: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Batch:
         arrays = to_arrays("x", x)
         data = ArrayData(arrays, y, sample_weight, len(tree.flatten(arrays)[0]), class_weight=class_weight)
         self._prepare(kind, data, single=True)
-        if kind != "predict":
-            self.reset_metrics()
         return data.first()
 
     # --- plan ------------------------------------------------------------------------------------------------------
@@ -151,7 +163,10 @@ class BatchTrainer(Compilable):
         """
         if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise ValueError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
-        return self._steps.plan(int(batch_size), self._targets, memory_limit=memory_limit, variant=variant, dump=dump)
+        with self._turn.taken():
+            return self._steps.plan(
+                int(batch_size), self._targets, memory_limit=memory_limit, variant=variant, dump=dump
+            )
 
 
 def values_of(logs: Mapping[str, Any]) -> Any:

@@ -10,10 +10,14 @@ import numpy as np
 from pydtconv import ops, tree
 from pydtconv import optimizers as optimizers_module
 from pydtconv.graph import current_graph
+from pydtconv.layers.turns import Turn, turn_of
 from pydtconv.metrics import Mean, Metric
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
-from pydtconv.trainers.steps import Steps
+from pydtconv.trainers.gathering import Gathering
+from pydtconv.trainers.step_functions import StepCache
 from pydtconv.trainers.tracing import losses_of, portion_of
+from pydtconv.trainers.training import Training
 
 
 class Compilable:
@@ -28,22 +32,39 @@ class Compilable:
     run_eagerly = False
     _targets: Targets | None = None
     _compiled_metrics: CompiledMetrics | None = None
+    #: the run whose results are in the metrics, where it is not done
+    _gathering: Gathering | None = None
+    #: what the thread that is in fit has
+    _fitting: Turn
     _loss_tracker: Mean
     _loss_trackers: dict[str, Mean]
 
     def __init__(self) -> None:
         self._set("_loss_tracker", Mean(name="loss"))
         self._set("_loss_trackers", {})
+        self._set("_fitting", Turn())
 
     def _set(self, name: str, value: Any) -> None:
         """Sets an attribute that is no part of the model's layers and weights."""
         object.__setattr__(self, name, value)
 
     @property
-    def _steps(self) -> Steps:
+    def _turn(self) -> Turn:
+        """What threads take to use this model, or one that shares layers with it, one after the other."""
+        return turn_of(self)
+
+    @property
+    def _steps(self) -> StepCache:
         if "_all_steps" not in self.__dict__:
-            self._set("_all_steps", Steps(self))
+            self._set("_all_steps", StepCache(self))
         return self.__dict__["_all_steps"]
+
+    @property
+    def _training(self) -> Training:
+        """The model as others see it while it is trained."""
+        if "_as_training" not in self.__dict__:
+            self._set("_as_training", Training(self))
+        return self.__dict__["_as_training"]
 
     # --- compile ---------------------------------------------------------------------------------------------------
     def compile(
@@ -78,43 +99,39 @@ class Compilable:
         targets.check_names()
         compiled_metrics = CompiledMetrics(metrics, weighted_metrics)
         compiled_metrics.check_names()
-        if self.optimizer is not None and self.optimizer is not new_optimizer:
-            self.optimizer.release()
-        self._set("optimizer", new_optimizer)
-        self._set("loss", loss)
-        self._set("_targets", targets)
-        self._set("_compiled_metrics", compiled_metrics)
-        self._set("_loss_tracker", Mean(name="loss"))
-        self._set("_loss_trackers", {})
-        self._set("steps_per_execution", steps_per_execution)
-        self._set("jit_compile", jit_compile)
-        self._set("compiled", True)
-        self._set("stop_training", False)
-        self._set(
-            "_compile_config",
-            {
-                "optimizer": new_optimizer,
-                "loss": loss,
-                "loss_weights": loss_weights,
-                "metrics": metrics,
-                "weighted_metrics": weighted_metrics,
-                "steps_per_execution": steps_per_execution,
-            },
-        )
-        self._steps.forget()
+        compile_config = {
+            "optimizer": new_optimizer,
+            "loss": loss,
+            "loss_weights": loss_weights,
+            "metrics": metrics,
+            "weighted_metrics": weighted_metrics,
+            "steps_per_execution": steps_per_execution,
+        }
+        with self._turn.taken():
+            if self.optimizer is not None and self.optimizer is not new_optimizer:
+                self.optimizer.release()
+            self._set("optimizer", new_optimizer)
+            self._set("loss", loss)
+            self._set("_targets", targets)
+            self._set("_compiled_metrics", compiled_metrics)
+            self._set("_loss_tracker", Mean(name="loss"))
+            self._set("_loss_trackers", {})
+            self._set("_gathering", None)
+            self._set("steps_per_execution", steps_per_execution)
+            self._set("jit_compile", jit_compile)
+            self._set("compiled", True)
+            self._set("stop_training", False)
+            self._set("_compile_config", compile_config)
+            self._steps.forget()
 
     def get_compile_config(self) -> dict[str, Any]:
         """The arguments of compile, as plain data."""
         if not self.compiled:
             return {}
-        from pydtconv.saving import serialize_keras_object
-
         return {name: serialize_keras_object(value) for name, value in self.__dict__["_compile_config"].items()}
 
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
         """Compiles with the arguments that `get_compile_config` gave."""
-        from pydtconv.saving import deserialize_keras_object
-
         self.compile(**{name: deserialize_keras_object(value) for name, value in config.items()})
         if getattr(self, "built", False):
             self.optimizer.build(self.trainable_variables)  # type: ignore[attr-defined]

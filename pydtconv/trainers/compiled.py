@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import losses as losses_module
 from pydtconv import metrics as metrics_module
 from pydtconv import tree
-from pydtconv.utils.lookup import near
+from pydtconv.utils.suggest import near
 
 Shape = tuple[int | None, ...]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.trainers.arrays import ArrayData, Batch
-from pydtconv.trainers.streams import StreamData
+from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
+from pydtconv.trainers.data_adapters.streams import StreamData
 
 
 class Epochs:

@@ -6,22 +6,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.trainers.epochs import Epochs
+from pydtconv.trainers.gathering import Gathering
 
 
 class Position:
     """epoch: the running one, or the next one between two; finished: no epoch is to come, however many were wanted.
-    callbacks: all that fit calls.
+    callbacks: all that fit calls.  gathering: fit's part in the metrics.
 
     results: of the training steps of the running epoch once all are done, while its validation runs; else None.
     """
 
-    def __init__(self, epoch: int, batches: Epochs, validation: Epochs | None, callbacks: list[Any]) -> None:
+    def __init__(
+        self,
+        epoch: int,
+        batches: Epochs,
+        validation: Epochs | None,
+        callbacks: list[Any],
+        gathering: Gathering,
+    ) -> None:
         self.epoch = epoch
         self.callbacks = callbacks
         self.finished = False
         self.results: dict[str, Any] | None = None
         self.batches = batches
         self.validation = validation
+        self.gathering = gathering
         self._before_validation: dict[str, Any] | None = None
 
     def __str__(self) -> str:
@@ -63,7 +72,12 @@ class Position:
 
         Raises ValueError, before anything is changed, where the epoch going on was of other batches.
         """
+        epoch, finished, results = state["epoch"], state["finished"], state["results"]
+        if type(epoch) is not int or epoch < 0 or not (results is None or isinstance(results, dict)):
+            raise ValueError(
+                f"position: expected the number of an epoch and results by name, got {epoch!r}, {results!r}"
+            )
         self.batches.set_state(state["batches"])
         if self.validation is not None and state["validation"] is not None:
             self.validation.set_state(state["validation"])
-        self.epoch, self.finished, self.results = state["epoch"], state["finished"], state["results"]
+        self.epoch, self.finished, self.results = epoch, bool(finished), results

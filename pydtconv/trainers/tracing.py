@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,10 +12,17 @@ import numpy as np
 from pydtconv import config, ops, replica, tree
 from pydtconv.graph import Graph, Tensor
 from pydtconv.ops.base import Spec
-from pydtconv.trainers.arrays import Batch
 from pydtconv.trainers.compiled import Output, Targets
+from pydtconv.trainers.data_adapters.arrays import Batch
 
-_whole = False
+
+class _Division(threading.local):
+    """whole: while this thread traces a loss of which only the total is divided among processes."""
+
+    whole = False
+
+
+_division = _Division()
 
 
 class Traced:
@@ -148,17 +156,16 @@ def losses_of(targets: Targets, y: Sequence[Any], y_pred: Sequence[Any], weights
 @contextmanager
 def _undivided() -> Iterator[None]:
     """While a loss is traced of which only the total is divided among processes."""
-    global _whole
-    _whole = True
+    _division.whole = True
     try:
         yield
     finally:
-        _whole = False
+        _division.whole = False
 
 
 def portion_of(loss: Tensor, output: Output | None = None, weight: Any = None) -> Tensor:
     """This process's part of the loss of a batch that several processes share, by what the loss is divided by."""
-    if replica.current().size == 1 or _whole:
+    if replica.current().size == 1 or _division.whole:
         return loss
     reduction = getattr(output.loss, "reduction", None) if output else None
     if reduction == "sum":

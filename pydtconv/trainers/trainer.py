@@ -5,19 +5,38 @@ It stands on `BatchTrainer` (one step on one batch), which stands on `Compilable
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv import callbacks as callbacks_module
 from pydtconv import replica
-from pydtconv.trainers.arrays import ArrayData, is_arrays, split_tail
+from pydtconv.trainers import strategy
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
+from pydtconv.trainers.data_adapters.arrays import ArrayData, is_arrays, split_tail
+from pydtconv.trainers.data_adapters.streams import make_data
 from pydtconv.trainers.epochs import Epochs, groups
+from pydtconv.trainers.gathering import Gathering
 from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
-from pydtconv.trainers.streams import make_data
+
+
+def _one_fit_at_a_time(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """fit, which waits for that of another thread; one that is called by a callback leaves the outer one's place."""
+
+    @functools.wraps(fit)
+    def wrapper(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+        with self._fitting.taken():
+            limit, position = self._memory_limit, self.position
+            try:
+                return fit(self, *args, **kwargs)
+            finally:
+                self._set("_memory_limit", limit)
+                self._set("position", position)
+
+    return wrapper
 
 
 class Trainer(BatchTrainer):
@@ -31,6 +50,7 @@ class Trainer(BatchTrainer):
     position: Any = None
 
     # --- fit -------------------------------------------------------------------------------------------------------
+    @_one_fit_at_a_time
     def fit(
         self,
         x: Any = None,
@@ -87,48 +107,78 @@ class Trainer(BatchTrainer):
             steps=epochs_of.num_batches,
             validation=validation is not None,
         )
+        history = self.history
+        settings = {
+            "epochs": epochs,
+            "initial_epoch": initial_epoch,
+            "steps_per_epoch": steps_per_epoch,
+            "validation_freq": validation_freq,
+            "validation_steps": validation_steps,
+            "steps_per_execution": self.steps_per_execution,
+        }
+        strategy.current().begin(settings, listeners.callbacks)
         self._set("stop_training", False)
-        self._set("position", Position(initial_epoch, epochs_of, validation, listeners.callbacks))
+        self._set("position", Position(initial_epoch, epochs_of, validation, listeners.callbacks, Gathering(self)))
         try:
             listeners.on_train_begin()
             logs = self._fit_epochs(epochs, validation_freq, listeners)
             if epochs > initial_epoch:
-                self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
+                with self._turn.taken():
+                    self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
             listeners.on_train_end(logs)
+        except BaseException as error:
+            strategy.current().left(error)
+            raise
         finally:
             listeners.release()
-            self._set("position", None)
-        return self.history
+            self._set("history", history)
+        return history
 
     def _fit_epochs(self, epochs: int, validation_freq: int | Sequence[int], listeners: Any) -> dict[str, Any]:
         """Trains from the position on up to this number of epochs; returns the last one's results."""
-        position = self.position
+        position, turn = self.position, self._turn
+        gathering = position.gathering
         logs: dict[str, Any] = {}
         while position.epoch < epochs and not position.finished:
             epoch = position.epoch
-            self.reset_metrics()
+            with turn.taken():
+                gathering.begin()
             listeners.on_epoch_begin(epoch)
             if position.results is None:
-                position.trained(self._fit_epoch(position.batches, listeners))
+                position.trained(self._fit_epoch(position.batches, listeners, gathering))
+            with turn.taken():
+                gathering.end()
             logs = dict(position.results)
             if position.validation is not None and should_validate(epoch, validation_freq):
                 results = self._evaluate(position.validation, listeners)
                 logs.update({f"val_{name}": value for name, value in results.items()})
             position.next_epoch()
             listeners.on_epoch_end(epoch, logs)
-            position.finished = self.stop_training or position.batches.ran_dry
+            position.finished = self._stops("stop_training", True) or position.batches.ran_dry
         return logs
 
-    def _fit_epoch(self, batches: Epochs, listeners: Any) -> dict[str, Any]:
+    def _fit_epoch(self, batches: Epochs, listeners: Any, gathering: Gathering) -> dict[str, Any]:
+        turn = self._turn
+        asked = _may_stop(listeners, "train")
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_train_batch_begin(first)
             logs: dict[str, Any] = {}
             for batch in group:
-                logs = self._note(batch, self._train_batch(batch))
+                with turn.taken():
+                    gathering.resume()
+                    logs = self._note(batch, self._train_batch(batch))
             listeners.on_train_batch_end(last, logs)
-            if self.stop_training:
+            if self._stops("stop_training", asked):
                 break
-        return dict(self.get_metrics_result())
+        with turn.taken():
+            gathering.resume()
+            return dict(self.get_metrics_result())
+
+    def _stops(self, name: str, asked: bool) -> bool:
+        """Whether the attribute asks to end; asked: in any of the processes that train together, in the same step."""
+        if asked:
+            self._set(name, replica.current().any(bool(getattr(self, name)), f"{name} of all ranks"))
+        return getattr(self, name)
 
     # --- evaluate, predict -----------------------------------------------------------------------------------------
     def evaluate(
@@ -148,7 +198,6 @@ class Trainer(BatchTrainer):
         if kwargs:
             raise TypeError(f"evaluate: unknown argument {next(iter(kwargs))!r}")
         data = make_data(x, y, sample_weight, batch_size)
-        self._set("_memory_limit", None)
         self._prepare("test", data)
         batches = Epochs(data, steps)
         listeners = self._listeners(callbacks, batches, verbose)
@@ -158,16 +207,24 @@ class Trainer(BatchTrainer):
     def _evaluate(self, batches: Epochs, listeners: Any) -> dict[str, Any]:
         self._set("stop_evaluating", False)
         listeners.on_test_begin()
-        self.reset_metrics()
+        turn, gathering = self._turn, Gathering(self)
+        with turn.taken():
+            gathering.begin()
+        asked = _may_stop(listeners, "test")
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_test_batch_begin(first)
             logs: dict[str, Any] = {}
             for batch in group:
-                logs = self._note(batch, self._run("test", batch))
+                with turn.taken():
+                    gathering.resume()
+                    logs = self._note(batch, self._run("test", batch))
             listeners.on_test_batch_end(last, logs)
-            if self.stop_evaluating:
+            if self._stops("stop_evaluating", asked):
                 break
-        logs = dict(self.get_metrics_result())
+        with turn.taken():
+            gathering.resume()
+            logs = dict(self.get_metrics_result())
+            gathering.end()
         listeners.on_test_end(logs)
         return logs
 
@@ -189,14 +246,17 @@ class Trainer(BatchTrainer):
         listeners = self._listeners(callbacks, batches, verbose)
         self._set("stop_predicting", False)
         listeners.on_predict_begin()
+        turn = self._turn
+        asked = _may_stop(listeners, "predict")
         predictions = Predictions(data.samples if isinstance(data, ArrayData) and steps is None else None)
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_predict_batch_begin(first)
             outputs = None
             for batch in group:
-                outputs = predictions.add(self._predict_batch(batch), batch.total)
+                with turn.taken():
+                    outputs = predictions.add(self._predict_batch(batch), batch.total)
             listeners.on_predict_batch_end(last, {"outputs": outputs})
-            if self.stop_predicting:
+            if self._stops("stop_predicting", asked):
                 break
         listeners.on_predict_end()
         return predictions.result()
@@ -216,6 +276,12 @@ class Trainer(BatchTrainer):
     def overrides(self, name: str) -> bool:
         """Whether a subclass has a method of its own in place of Trainer's."""
         return getattr(type(self), name) is not getattr(Trainer, name)
+
+
+def _may_stop(listeners: Any, kind: str) -> bool:
+    """Whether callbacks of any process may ask for the end between two batches, by themselves."""
+    own = listeners.calls_others(f"on_{kind}_batch_begin", f"on_{kind}_batch_end")
+    return replica.current().any(own, "the callbacks of all ranks")
 
 
 def unpack(data: Any) -> tuple[Any, Any, Any]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from pydtconv import config
 from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.random import next_seed
+from pydtconv.utils.reading import BadFileError, open_regular
 
+#: what is decoded, whatever the suffix says; Pillow knows more, some of which call other programs
+FORMATS = ("BMP", "GIF", "JPEG", "PNG")
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 MODES = {"rgb": ("RGB", 3), "rgba": ("RGBA", 4), "grayscale": ("L", 1)}
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
@@ -151,9 +156,24 @@ class ImageFolder(PyDataset):
             raise ValueError(f"expected {len(state['order'])} images, as there were, got {len(self._order)}")
         if (state["random"] is None) != (self._random is None):
             raise ValueError(f"shuffle: expected {self._random is None}, as it was, got {self._random is not None}")
-        self._order = np.asarray(state["order"])
+        order = np.asarray(state["order"])
+        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(len(order))):
+            raise ValueError(f"order: expected each number below {len(order)} once, got {order!r:.100}")
+        self._order = order
         if self._random is not None:
             self._random.bit_generator.state = state["random"]
+
+    def digest(self) -> str:
+        """Tells data sets of other files, classes or settings from this one; folders above those of classes may differ.
+
+        Of many files, 4096 from the first to the last count.
+        """
+        chosen = np.unique(np.linspace(0, len(self.file_paths) - 1, 4096).astype(np.int64))
+        names = ["/".join(Path(self.file_paths[i]).parts[-2:]) for i in chosen]
+        numbers = None if self._numbers is None else self._numbers[chosen].tolist()
+        settings = (self.class_names, self.image_size, self._label_mode, self._color_mode, self._interpolation)
+        told = repr((len(self.file_paths), names, numbers, *settings, self._crop, self._on_error))
+        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     def __getitem__(self, index: int) -> Any:
         """One batch.  Raises ValueError that names a bad file, or all of them where none of a batch could be read."""
@@ -195,17 +215,19 @@ class ImageFolder(PyDataset):
         return numbers.astype(np.float32)[:, None] if self._label_mode == "binary" else numbers.astype(np.int32)
 
     def _decoded(self, path: str, mode: str) -> np.ndarray:
-        """(height, width[, channels]) uint8.  Raises ValueError that names the file and where reading stopped."""
+        """(height, width[, channels]) uint8.  Raises BadFileError that names the file and where reading stopped."""
         image_module = _pillow()
         height, width = self.image_size
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             try:
-                with image_module.open(file) as image:
+                with image_module.open(file, formats=FORMATS) as image:
                     image.draft(mode, (width, height))
                     pixels = image.convert(mode)
-            except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as error:
+            except MemoryError:
+                raise
+            except Exception as error:  # decoders of damaged data raise all kinds
                 size = os.path.getsize(path)
-                raise ValueError(
+                raise BadFileError(
                     f"{path}: no image that can be decoded, stopped near offset {file.tell()} of {size}: {error}"
                 ) from error
         box = None
@@ -246,6 +268,18 @@ def _listed(
 def _images(folder: Path, follow_links: bool) -> list[Path]:
     walk = os.walk(folder, followlinks=follow_links)
     return sorted(Path(at, name) for at, _, files in walk for name in files if name.lower().endswith(SUFFIXES))
+
+
+def _opened(path: str) -> BinaryIO:
+    """The file.  Raises BadFileError where it is a broken link, a pipe, or may not be read."""
+    try:
+        return open_regular(path)
+    except BadFileError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):  # of the process, not of the file
+            raise
+        raise BadFileError(f"{path}: cannot be opened: {os.strerror(error.errno or 0)}") from error
 
 
 def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import random as python_random
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 _seeds = python_random.Random()
+_own = threading.local()
 _MAX_SEED = 2**32 - 1
 
 
 def set_random_seed(seed: int) -> None:
     """Seeds Python's `random`, NumPy's global generator and pydtconv: two runs that start with it are equal.
 
-    Initializers, dropout, augmentation and shuffling without a `seed` of their own take it from here.
+    Initializers, dropout, augmentation and shuffling without a `seed` of their own take it from here.  A thread other
+    than the main one that calls it draws from a sequence of its own from then on, so that what other threads do at the
+    same time changes nothing; all other threads share one.
     Raises ValueError unless seed is an integer from 0 to 2**32 - 1.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed <= _MAX_SEED:
         raise ValueError(f"set_random_seed: expected seed to be an integer from 0 to {_MAX_SEED}, got {seed!r}")
     python_random.seed(int(seed))
     np.random.seed(int(seed))  # noqa: NPY002  (scripts use NumPy's global generator)
-    _seeds.seed(int(seed))
+    if threading.current_thread() is threading.main_thread():
+        _seeds.seed(int(seed))
+    else:
+        _own.seeds = python_random.Random(int(seed))
 
 
 def next_seed() -> int:
     """A seed, from 0 to 2**32 - 1, for one initializer, random layer or shuffle: another one with each call."""
-    return _seeds.getrandbits(32)
+    return _sequence().getrandbits(32)
+
+
+def _sequence() -> python_random.Random:
+    """What this thread draws seeds from."""
+    own: python_random.Random = getattr(_own, "seeds", _seeds)
+    return own
 
 
 def get_state() -> dict[str, Any]:
@@ -35,7 +48,7 @@ def get_state() -> dict[str, Any]:
     return {
         "python": python_random.getstate(),
         "numpy": np.random.get_state(legacy=False),  # noqa: NPY002
-        "seeds": _seeds.getstate(),
+        "seeds": _sequence().getstate(),
     }
 
 
@@ -43,4 +56,4 @@ def set_state(state: Mapping[str, Any]) -> None:
     """Puts back what `get_state` gave."""
     python_random.setstate(state["python"])
     np.random.set_state(state["numpy"])  # noqa: NPY002
-    _seeds.setstate(state["seeds"])
+    _sequence().setstate(state["seeds"])

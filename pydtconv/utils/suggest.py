@@ -15,6 +15,12 @@ def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
     return [by_lower[match] for match in matches]
 
 
+def near(name: str, choices: Iterable[str]) -> str:
+    """' Did you mean ...?' with the nearest choices, as a sentence of its own; empty where nothing is near."""
+    found = nearest(name, choices)
+    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """ "; did you mean x or y?", or "" when nothing is like the name."""
     matches = nearest(name, names)

@@ -5,7 +5,7 @@ import pytest
 
 import pydtconv
 from pydtconv import callbacks, layers, utils
-from pydtconv.checkpoints import CheckpointError, Checkpoints
+from pydtconv.checkpoints import CheckpointError, Checkpoints, read_checkpoint, write_checkpoint
 from tests.callbacks.resuming import Break, Broken, X, Y, fit, network, state_of
 from tests.disks import file_size_limit
 
@@ -27,6 +27,36 @@ def test_another_model_or_optimizer_or_batch_size_is_refused(tmp_path):
     before = model.get_weights()
     with pytest.raises(ValueError, match="batch_size: expected 10, as in the epoch that is to be gone on with, got 15"):
         fit(model, tmp_path, batch_size=15)
+    assert all(map(np.array_equal, before, model.get_weights()))
+
+
+OTHER_STRUCTURES = {
+    "no weights": lambda state: state.pop("weights"),
+    "weights of text": lambda state: state.update(weights=dict.fromkeys(state["weights"], "text")),
+    "a list of variables": lambda state: state["optimizer"].update(variables=[1, 2]),
+    "no position": lambda state: state.update(position=[]),
+    "epoch of text": lambda state: state["position"].update(epoch="first"),
+    "an order of floats": lambda state: state["position"]["batches"]["data"].update(order=np.zeros(75)),
+    "an order of too large numbers": lambda state: state["position"]["batches"]["data"].update(order=np.arange(75) + 1),
+    "random of text": lambda state: state.update(random={"python": "x", "numpy": "x", "seeds": "x"}),
+    "metrics of another": lambda state: state["metrics"]["states"].clear(),
+    "callbacks without names": lambda state: state["callbacks"].update({"BackupAndRestore/0": {}}),
+    "no run": lambda state: state.pop("run"),
+}
+
+
+@pytest.mark.parametrize("change", OTHER_STRUCTURES.values(), ids=OTHER_STRUCTURES)
+def test_a_whole_checkpoint_of_another_structure_is_an_error_that_changes_nothing(change, tmp_path):
+    with pytest.raises(Broken):
+        fit(network(), tmp_path, Break(1, 4))
+    (path,) = Checkpoints(tmp_path).paths
+    state = read_checkpoint(path)
+    change(state)
+    write_checkpoint(path, state)
+    model = network()
+    before = model.get_weights()
+    with pytest.raises(ValueError, match=rf"{path.name}.*expected"):
+        fit(model, tmp_path)
     assert all(map(np.array_equal, before, model.get_weights()))
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -90,6 +91,19 @@ def test_foreign_files_are_refused_with_a_reason(make, reason, tmp_path):
     make(tmp_path / "a.npz")
     with pytest.raises(CheckpointError, match=reason):
         read_checkpoint(tmp_path / "a.npz")
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "a.npz"
+    rewrite(path, arrays={"b": ["<f8", [1]]})
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("b.npy", "w") as member:
+        for _ in range(100):
+            member.write(bytes(1 << 20))
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match=r"a\.npz .*they claim 1048\d+"):
+        read_checkpoint(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 23
+    tracemalloc.stop()
 
 
 def rewrite(path, **changes):

@@ -1,5 +1,7 @@
 """train, evaluate, summary and plan on the smallest networks and data."""
 
+import re
+
 import pytest
 
 from pydtconv import config
@@ -49,6 +51,34 @@ def test_train_on_a_folder_of_images(tmp_path, monkeypatch, capsys):
     arguments = ["train", "--model", "mlp", "--data", str(tmp_path), "--image-size", "8", "--epochs", "1"]
     assert main([*arguments, "--batch-size", "4"]) == 0
     assert "belonging to 2 classes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("train", "val", "told"),
+    [
+        ("abc", "ab", r"got 3 and 2: 'c' only in .*train$"),
+        ("ab", "abc", r"got 2 and 3: 'c' only in .*val$"),
+        ("ab", "ac", r"got 2 and 2: 'b' only in .*train; 'c' only in .*val$"),
+    ],
+)
+def test_train_and_val_of_other_classes(train, val, told, tmp_path, capsys):
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for part, names in (("train", train), ("val", val)):
+        for name in names:
+            (tmp_path / part / name).mkdir(parents=True)
+            image.new("RGB", (9, 9)).save(tmp_path / part / name / "a.jpg")
+    arguments = ["train", "--model", "mlp", "--data", str(tmp_path), "--image-size", "8", "--epochs", "1"]
+    assert main(arguments) == 2
+    assert re.search(told, capsys.readouterr().err.strip())
+
+
+def test_fewer_classes_than_folders(tmp_path, capsys):
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for folder in (tmp_path / part / name for part in ("train", "val") for name in "abc"):
+        folder.mkdir(parents=True)
+        image.new("RGB", (9, 9)).save(folder / "a.jpg")
+    assert main(["train", "--model", "mlp", "--data", str(tmp_path), "--image-size", "8", "--classes", "2"]) == 2
+    assert "--classes: expected 3 or more, one for each folder of" in capsys.readouterr().err
 
 
 def test_summary_and_plan(tmp_path, capsys):

@@ -10,6 +10,7 @@ import numpy as np
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
 from pydtconv.callbacks import LambdaCallback
+from pydtconv.distribution.launch import launched
 
 
 def model_of(filters):
@@ -21,19 +22,27 @@ def model_of(filters):
 
 
 def main(what, rank):
+    if what == "version" and launched()[1] == int(rank):
+        keras.__version__ = "9.9.9"
     options = {"check_gradients": what == "nan"}
     distribution.set_distribution(distribution.DataParallel(**options))
     utils.set_random_seed(1)
     here = replica.current().rank == int(rank)
     x, y = np.ones((64, 8, 8, 3), "float32"), np.ones((64, 2), "float32")
 
-    def on_train_batch_end(batch, logs):
-        if not here or batch != 3:
+    def on_train_batch_begin(batch, logs):
+        if not here or batch != 4:
             return
         if what == "exception":
             raise KeyError("on purpose")
         if what == "exit":
-            sys.exit(3)
+            sys.exit(0)
+        if what == "os._exit":
+            os._exit(0)
+        if what == "os._exit 3":
+            os._exit(3)
+        if what == "caught":
+            raise KeyError("on purpose")
         if what == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if what == "stop":
@@ -47,11 +56,19 @@ def main(what, rank):
     model = model_of(5 if what == "model" and here else 4)
     if what == "astray" and here:
         model.evaluate(x, y, batch_size=8, verbose=0)
+    if what == "return" and here:
+        return
     try:
-        callbacks = [LambdaCallback(on_train_batch_end=on_train_batch_end)]
+        callbacks = [LambdaCallback(on_train_batch_begin=on_train_batch_begin)]
         model.fit(x[:samples], y[:samples], 8, 2, 0, callbacks, shuffle=False)
-    except SystemExit as error:
-        os._exit(error.code)
+    except KeyError:
+        if what != "caught":
+            raise
+        time.sleep(1000)
+    if what == "leave together":
+        print("leaves", flush=True)
+        time.sleep(0.5 * here)
+        os._exit(0)
     print("not reached", flush=True)
 
 

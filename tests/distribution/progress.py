@@ -2,16 +2,19 @@
 
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
+from pydtconv import config
+from pydtconv._ext import wire as kernels
 from pydtconv.distribution.communicator import Communicator
 from pydtconv.distribution.launch import world
 from pydtconv.distribution.progress import Progress
 from pydtconv.distribution.reduction import Reduction
 from pydtconv.distribution.watch import Watch
-from pydtconv.distribution.wires import PlainWire
+from pydtconv.distribution.wires import Bfloat16Wire, PlainWire
 
 COUNT, LENGTH = 7, 1 << 19
 
@@ -109,9 +112,28 @@ def left(here, communicator):
         assert (reduction.store.gradients[part] == 2 * here.size).all()
 
 
+def threads():
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def team(here, communicator):
+    """The progress thread rounds and adds without a second team of threads."""
+    config.set_num_threads(2)
+    kernels.to_bfloat16(np.zeros(LENGTH, "float32"), np.zeros(LENGTH, "uint16"))  # the first one
+    reduction, _ = reduction_of(communicator)
+    reduction.wire = Bfloat16Wire(communicator, Communicator(here.comm, here.mpi, communicator.watch))
+    before = threads()
+    reduction.begin(True)
+    reduction.store.gradients[:] = 1
+    complete(reduction)
+    arrives(reduction.store.gradients, here.size)
+    assert threads() == before + 1, f"{threads()} threads after {before}"
+    assert len(list(reduction.arrivals())) == COUNT
+
+
 def main(what):
     here = world()
-    {"one": one, "many": many, "left": left}[what](here, Communicator(here.comm, here.mpi, Watch(here)))
+    {"one": one, "many": many, "left": left, "team": team}[what](here, Communicator(here.comm, here.mpi, Watch(here)))
     print(f"rank {here.rank}: arrived")
 
 

@@ -14,7 +14,7 @@ STALL = 2
 def failed(what, *, ranks=2, rank=1, **options):
     """The output of a run that goes wrong; it must end with an error, not reach its end, and not take long."""
     start = time.monotonic()
-    done = run(ranks, "fail.py", what, rank, timeout=60, PYDTCONV_STALL_TIMEOUT=STALL, **options)
+    done = run(ranks, "fail.py", what, rank, timeout=60, **{"PYDTCONV_STALL_TIMEOUT": STALL} | options)
     assert done.returncode != 0
     assert "not reached" not in done.stdout
     return done, time.monotonic() - start
@@ -33,6 +33,35 @@ def test_waiting_for_a_rank(what, state):
     done, _ = failed(what, ranks=3, rank=2)
     waits = r"rank \d has waited \d+ s in step 5: bucket 1 of 1 of the gradients \(last/kernel to first/bias\)"
     assert re.search(rf"{waits} for rank 2 on \S+, which {state}", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("exit", "has left fit: SystemExit: 0|has ended its program"),
+        pytest.param("return", "has ended its program", marks=pytest.mark.slow),
+        pytest.param("caught", "has left fit: KeyError: 'on purpose'", marks=pytest.mark.slow),
+        ("os._exit", r"has ended its program by os\._exit\(0\)"),
+    ],
+)
+def test_a_rank_that_leaves(what, told):
+    done, seconds = failed(what, PYDTCONV_STALL_TIMEOUT=50)
+    where = "the comparison of models" if what == "return" else "step 5: bucket 1 of 1 of the gradients .*"
+    assert re.search(rf"rank 0 waits in {where} for rank 1 on \S+, which ({told})", done.stderr)
+    assert seconds < 15
+
+
+@pytest.mark.slow
+def test_a_rank_that_leaves_with_a_status():
+    done, _ = failed("os._exit 3")
+    assert re.search(r"rank 1 on \S+ ends by os\._exit\(3\)", done.stderr)
+
+
+@pytest.mark.slow
+def test_all_ranks_may_leave_by_os_exit():
+    done = run(2, "fail.py", "leave together", 1)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("leaves") == 2
 
 
 def test_killed_rank():

@@ -1,5 +1,7 @@
 """Communication goes on while ranks compute."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.distribution.ranks import needs_mpi, run_well
@@ -10,6 +12,12 @@ pytestmark = needs_mpi
 @pytest.mark.parametrize("what", ["one", "many"])
 def test_sums_arrive_without_a_call_of_mpi_by_the_ranks(what):
     done = run_well(2, "progress.py", what)
+    assert done.stdout.count("arrived") == 2
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+def test_what_arrives_is_added_without_a_second_team_of_threads():
+    done = run_well(2, "progress.py", "team")
     assert done.stdout.count("arrived") == 2
 
 

@@ -184,9 +184,9 @@ def test_status_of_the_c_function():
 def test_workspace_is_bounded():
     from pydtconv._ext import gemm as binding
 
-    assert binding.workspace_bytes(1 << 22, 1 << 14, 1 << 16, False) < 16 << 20
-    assert binding.workspace_bytes(100, 64, 576, False) == binding.workspace_bytes(100, 64, 576, False)
-    assert binding.workspace_bytes(1 << 20, 64, 576, False) <= binding.workspace_bytes(1 << 22, 64, 576, False)
+    assert binding.workspace_bytes(1 << 22, 1 << 14, 1 << 16, "float32") < 16 << 20
+    assert binding.workspace_bytes(100, 64, 576, "float32") == binding.workspace_bytes(100, 64, 576, "float32")
+    assert binding.workspace_bytes(1 << 20, 64, 576, "float32") <= binding.workspace_bytes(1 << 22, 64, 576, "float32")
 
 
 def test_smaller_problems_need_no_more_workspace():
@@ -196,8 +196,8 @@ def test_smaller_problems_need_no_more_workspace():
     for _ in range(2000):
         sizes = np.exp(rng.uniform(0, np.log(20000), 3)).astype(int) + 1
         smaller = np.maximum(sizes * rng.uniform(0.3, 1, 3), 1).astype(int)
-        double = bool(rng.integers(2))
-        assert binding.workspace_bytes(*smaller, double) <= binding.workspace_bytes(*sizes, double), (sizes, smaller)
+        dtype = ("float32", "float64")[rng.integers(2)]
+        assert binding.workspace_bytes(*smaller, dtype) <= binding.workspace_bytes(*sizes, dtype), (sizes, smaller)
 
 
 A, B = random((4, 5)), random((5, 6))

@@ -45,12 +45,12 @@ def test_nothing_is_chosen_at_import():
     code = """
     import sys, pydtconv
     from pydtconv._ext import ukr
-    assert ukr.current(False) == -1
+    assert ukr.current("float32") == -1
     from pydtconv.gemm import gemm
     import numpy
     gemm(numpy.ones((2, 3), "f"), numpy.ones((3, 2), "f"))
-    assert ukr.current(False) >= 0
-    assert ukr.current(True) == -1
+    assert ukr.current("float32") >= 0
+    assert ukr.current("float64") == -1
     assert "blis" not in sys.modules
     """
     result = run(code)
@@ -96,7 +96,7 @@ from pydtconv._ext import ukr
 from pydtconv.gemm import gemm
 
 kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 10)(lambda *arguments: None)
-ukr.register(False, "idle_4x8", ctypes.cast(kernel, ctypes.c_void_p).value, 1, 4, 8, True, 0, 0)
+ukr.register("float32", "idle_4x8", ctypes.cast(kernel, ctypes.c_void_p).value, 1, 4, 8, True, 0, 0)
 """
 
 

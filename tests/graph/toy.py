@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.graph import Graph, Tensor
-from pydtconv.ops.base import Call, Op, Pass, Retained, Spec
+from pydtconv.kernels import Call, Kernel, Pass, register
+from pydtconv.ops.base import Op, Retained, Spec
 
 
 @dataclass(frozen=True)
@@ -28,15 +29,18 @@ class Scale(Op):
     def infer(self, x: Spec) -> Spec:
         return x
 
+
+@register(Scale)
+class ScaleKernel(Kernel[Scale]):
     def forward(self, p: Pass) -> Call:
-        return lambda: np.multiply(p.x[0], self.factor, out=p.y[0])
+        return lambda: np.multiply(p.x[0], self.op.factor, out=p.y[0])
 
     def backward(self, p: Pass) -> Call:
         def call() -> None:
             if p.accumulate[0]:
-                p.dx[0][...] += self.factor * p.dy[0]
+                p.dx[0][...] += self.op.factor * p.dy[0]
             else:
-                np.multiply(p.dy[0], self.factor, out=p.dx[0])
+                np.multiply(p.dy[0], self.op.factor, out=p.dx[0])
 
         return call
 
@@ -56,6 +60,9 @@ class Mix(Op):
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         return {"t": inputs[0]}
 
+
+@register(Mix)
+class MixKernel(Kernel[Mix]):
     def workspace(self, direction: str, *inputs: Spec) -> int:
         return inputs[0].nbytes
 
@@ -96,6 +103,9 @@ class Tanh(Op):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(y=(0,))
 
+
+@register(Tanh)
+class TanhKernel(Kernel[Tanh]):
     def forward(self, p: Pass) -> Call:
         return lambda: np.tanh(p.x[0], out=p.y[0])
 
@@ -118,6 +128,9 @@ class Sum2(Op):
     def infer(self, a: Spec, b: Spec) -> Spec:
         return a
 
+
+@register(Sum2)
+class Sum2Kernel(Kernel[Sum2]):
     def forward(self, p: Pass) -> Call:
         return lambda: np.add(p.x[0], p.x[1], out=p.y[0])
 
@@ -136,6 +149,9 @@ class SumRelu(Op):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(y=(0,))
 
+
+@register(SumRelu)
+class SumReluKernel(Kernel[SumRelu]):
     def forward(self, p: Pass) -> Call:
         def call() -> None:
             np.add(p.x[0], p.x[1], out=p.y[0])
@@ -158,6 +174,9 @@ class Minus(Op):
     def infer(self, a: Spec, b: Spec) -> Spec:
         return a
 
+
+@register(Minus)
+class MinusKernel(Kernel[Minus]):
     def forward(self, p: Pass) -> Call:
         return lambda: np.subtract(p.x[0], p.x[1], out=p.y[0])
 
@@ -175,6 +194,9 @@ class Join(Op):
     def infer(self, *inputs: Spec) -> Spec:
         return Spec((*inputs[0].shape[:-1], sum(spec.shape[-1] for spec in inputs)), inputs[0].dtype)
 
+
+@register(Join)
+class JoinKernel(Kernel[Join]):
     def forward(self, p: Pass) -> Call:
         return lambda: np.concatenate(p.x, axis=-1, out=p.y[0])
 
@@ -203,6 +225,9 @@ class Total(Op):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(0,))
 
+
+@register(Total)
+class TotalKernel(Kernel[Total]):
     def forward(self, p: Pass) -> Call:
         def call() -> None:
             p.y[0][...] = 0.5 * np.sum(np.square(p.x[0]))

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.base import Op, RunState, outputs_of, spec_of
+from pydtconv.kernels import RunState
+from pydtconv.ops.base import Op, outputs_of, spec_of
 from tests.ops.runner import Options, Result, Runner, cast, run_op, same
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.ops.base import Op, Pass, RunState, Spec, outputs_of, spec_of
+from pydtconv.kernels import Pass, RunState, find
+from pydtconv.ops.base import Op, Spec, outputs_of, spec_of
 
 GUARD = 64  # elements before and after each array, and their value
 GUARD_BYTE = 0xA5
@@ -73,6 +74,7 @@ class Options:
     inplace_backward: int | None = None
     count_allocations: bool = False
     run: RunState = field(default_factory=RunState)
+    stream: int = 7
 
 
 @dataclass
@@ -94,6 +96,7 @@ class Runner:
         self.guards: list[tuple[str, Guarded]] = []
         self.arrays = [cast(array, options.dtype) for array in arrays]
         self.specs = [spec_of(array) for array in self.arrays]
+        self.kernel = find(op, "cpu", op.kernel_dtype(*self.specs))
         self.out_specs = outputs_of(op, *self.specs)
         self.retained = op.retains(self.needs)
         self.x = [
@@ -111,7 +114,7 @@ class Runner:
 
     def scratch(self, direction: str) -> np.ndarray:
         config.set_num_threads(self.options.threads)
-        nbytes = self.op.workspace(direction, *self.specs)
+        nbytes = self.kernel.workspace(direction, *self.specs)
         array = self.new("workspace", Spec((nbytes,), "uint8"), dense=True)
         array[...] = 0xFF
         return array
@@ -123,7 +126,7 @@ class Runner:
             workspace=self.scratch(direction),
             training=self.options.training,
             run=self.options.run,
-            stream=7,
+            stream=self.options.stream,
         )
 
     def call(self, bound: Callable[[], None], what: str, again: Callable[[], None]) -> None:
@@ -149,7 +152,7 @@ class Runner:
             for mine, original in zip(self.x, self.arrays, strict=True):
                 mine[...] = original
 
-        bound = op.forward(self.new_pass("forward", x=self.x, y=self.y))
+        bound = self.kernel.forward(self.new_pass("forward", x=self.x, y=self.y))
         self.call(bound, "forward", restore)
         for i, (mine, original) in enumerate(zip(self.x, self.arrays, strict=True)):
             if i != options.inplace and i not in op.updates:
@@ -165,7 +168,7 @@ class Runner:
             if key in self.saved:
                 self.saved[key].fill(3)
         y = self.new("y again", self.out_specs[0])
-        bound = op.recompute(
+        bound = self.kernel.recompute(
             self.new_pass("forward", x=[x if i in read else None for i, x in enumerate(self.x)], y=[y])
         )
         self.call(bound, "recompute", lambda: None)
@@ -199,7 +202,7 @@ class Runner:
         x = [array if i in self.retained.x else None for i, array in enumerate(self.x)]
         y = [array if i in self.retained.y else None for i, array in enumerate(self.y)]
         before = [array.copy() for array in [*self.x, *self.y]]
-        bound = op.backward(self.new_pass("backward", x=x, y=y, dy=dy, dx=dx, accumulate=accumulate))
+        bound = self.kernel.backward(self.new_pass("backward", x=x, y=y, dy=dy, dx=dx, accumulate=accumulate))
         self.call(bound, "backward", fill)
         assert all(same(a, b) for a, b in zip([*self.x, *self.y], before, strict=True)), (
             "backward changed inputs or outputs"

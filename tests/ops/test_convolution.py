@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from pydtconv import config, ops
-from pydtconv.ops.base import Cost, Pass, Retained, Spec
+from pydtconv.kernels import Pass, find
+from pydtconv.ops.base import Cost, Retained, Spec
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
 from tests.ops.harness import check_op, normal
 from tests.reference import conv as reference
 
 SIDES = ((1, 0), (2, 1))
+
+
+def kernel_of(op):
+    return find(op, "cpu", "float32")
 
 
 @pytest.fixture(autouse=True)
@@ -217,26 +222,31 @@ def test_what_the_plan_asks():
     fused = Conv(2, "same", activation="relu")
     assert fused.overwrites_dy
     assert fused.retains((True, False, False)) == Retained(x=(1,), y=(0,))
-    full = Spec((4, 8, 8, 3)), *specs[1:]
-    assert Conv(variant="RDX").algorithms_for(*full) == {
+
+
+def test_what_the_plan_asks_of_the_kernel():
+    full = Spec((4, 8, 8, 3)), Spec((3, 3, 3, 16)), Spec((16,))
+    op = Conv(2, "same")
+    assert kernel_of(Conv(variant="RDX")).algorithms_for(*full) == {
         "forward": "convgemm",
         "backward_data": "im2col",
         "backward_weights": "reindex",
     }
     config.set_conv_variant("BASE")
-    assert set(op.algorithms_for(*full).values()) == {"im2col"}
-    assert not op.persistent
-    assert Conv(variant="CGT+PM").persistent
+    assert set(kernel_of(op).algorithms_for(*full).values()) == {"im2col"}
+    assert not kernel_of(op).persistent
+    assert kernel_of(Conv(variant="CGT+PM")).persistent
     one = Conv(algorithm={"forward": "convgemm"})
     assert one == Conv(algorithm={"forward": "convgemm"})
     assert hash(one) == hash(Conv(algorithm={"forward": "convgemm"}))
-    assert one.algorithms_for(*full)["forward"] == "convgemm"
-    assert DepthwiseConv(variant="CGT").algorithms_for(Spec((2, 8, 8, 3)), Spec((3, 3, 3, 2)))["forward"] == "depthwise"
+    assert kernel_of(one).algorithms_for(*full)["forward"] == "convgemm"
+    deep = kernel_of(DepthwiseConv(variant="CGT"))
+    assert deep.algorithms_for(Spec((2, 8, 8, 3)), Spec((3, 3, 3, 2)))["forward"] == "depthwise"
 
 
 def test_workspace_of_variants_without_persistent_buffers_is_of_the_call():
     """Placed ahead where there is a workspace, else allocated by each call and freed after it."""
-    op = Conv(1, "same", variant="BASE")
+    op = kernel_of(Conv(1, "same", variant="BASE"))
     x, w = normal(2, 20, 20, 16).astype("float32"), normal(3, 3, 16, 8).astype("float32")
     y = np.empty((2, 20, 20, 8), "float32")
     need = op.workspace("forward", Spec(x.shape), Spec(w.shape))

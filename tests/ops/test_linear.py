@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
-from pydtconv.ops.base import Cost, Pass, Spec, scratch
+from pydtconv.kernels import Pass, find, scratch
+from pydtconv.ops.base import Cost, Spec
 from pydtconv.ops.linear import Dense, MatMul
 from tests.ops.harness import check_op, normal
 from tests.reference.elementwise import ACTIVATIONS
@@ -80,10 +81,10 @@ def test_costs_are_those_of_the_products():
 def test_rows_of_the_gradient_of_dense_are_those_of_backward(dtype):
     rng = np.random.default_rng(0)
     x, w, dy = (rng.normal(size=shape).astype(dtype) for shape in ((5, 37), (37, 19), (5, 19)))
-    op, specs = ops.Dense(), [Spec(x.shape, dtype), Spec(w.shape, dtype)]
-    workspace = scratch(op.workspace("backward", *specs))
+    kernel, specs = find(ops.Dense(), "cpu", dtype), [Spec(x.shape, dtype), Spec(w.shape, dtype)]
+    workspace = scratch(kernel.workspace("backward", *specs))
     whole, parts = np.empty_like(w), np.full_like(w, np.nan)
-    op.backward(Pass(x=[x, None], dy=[dy], dx=[None, whole], workspace=workspace))()
+    kernel.backward(Pass(x=[x, None], dy=[dy], dx=[None, whole], workspace=workspace))()
     for rows in slice(0, 16), slice(16, 37):
-        op.backward_rows(Pass(x=[x, None], dy=[dy], dx=[None, parts[rows]], workspace=workspace), rows)()
+        kernel.backward_rows(Pass(x=[x, None], dy=[dy], dx=[None, parts[rows]], workspace=workspace), rows)()
     np.testing.assert_allclose(parts, whole, rtol=1e-5 if dtype == "float32" else 1e-12)

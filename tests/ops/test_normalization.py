@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from pydtconv.ops import BatchNorm, Pass, compute
-from pydtconv.ops.base import RunState, Spec, scratch
+from pydtconv.kernels import Pass, RunState, find, scratch
+from pydtconv.ops import BatchNorm, compute
+from pydtconv.ops.base import Spec
 from tests.ops.harness import check_op, normal
 from tests.reference import normalization as reference
 
@@ -143,9 +144,11 @@ def test_synchronized_halves_equal_the_whole():
         saved = {key: np.empty(spec.shape) for key, spec in op.saves(*specs, training=True).items()}
         y, dx = np.empty_like(x), [np.empty_like(x), np.empty(5), np.empty(5), None, None]
         arrays = [x, gamma, beta, mean.copy(), variance.copy()]
-        work = scratch(max(op.workspace(d, *specs) for d in ("forward", "backward")))
-        op.forward(Pass(x=arrays, y=[y], saved=saved, workspace=work, training=True, run=state))()
-        op.backward(Pass(x=arrays, y=[None], dy=[dy], dx=dx, saved=saved, workspace=work, training=True, run=state))()
+        kernel = find(op, "cpu", "float64")
+        work = scratch(max(kernel.workspace(d, *specs) for d in ("forward", "backward")))
+        more = {"saved": saved, "workspace": work, "training": True, "run": state}
+        kernel.forward(Pass(x=arrays, y=[y], **more))()
+        kernel.backward(Pass(x=arrays, y=[None], dy=[dy], dx=dx, **more))()
         return y, dx, saved
 
     y, dx, saved = run(BatchNorm(), x, dy)
@@ -163,7 +166,7 @@ def test_synchronized_halves_equal_the_whole():
     [
         ((normal(2, 3), normal(3)), "expected the inputs x, gamma, beta, moving_mean, moving_variance"),
         ((normal(2, 3), normal(4), *[normal(3)] * 3), r"gamma must have shape \(3,\)"),
-        ((np.ones((2, 3), int), *[normal(3)] * 4), "x must be float32 or float64"),
+        ((np.ones((2, 3), int), *[normal(3)] * 4), "x: expected a floating dtype, got int64"),
     ],
 )
 def test_errors(arrays, message):
@@ -189,6 +192,7 @@ def test_results_past_the_caches_are_the_same(dtype, activation):
     for start in (0, 16):
         y = scratch(size + 64)[start : start + size].view(dtype).reshape(shape)
         saved = {key: np.empty(64, dtype) for key in op.saves(Spec(shape, dtype), training=True)}
-        workspace = scratch(op.workspace("forward", Spec(shape, dtype)))
-        op.forward(Pass(x=[x, *rest], y=[y], saved=saved, workspace=workspace, training=True))()
+        kernel = find(op, "cpu", dtype)
+        workspace = scratch(kernel.workspace("forward", Spec(shape, dtype)))
+        kernel.forward(Pass(x=[x, *rest], y=[y], saved=saved, workspace=workspace, training=True))()
         np.testing.assert_allclose(y, expected, rtol=2e-5, atol=1e-5)

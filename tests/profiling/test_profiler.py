@@ -9,6 +9,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers, replica
 from pydtconv.profiling import Profile, Profiler
+from pydtconv.trainers.strategy import Strategy
 
 
 def small_model():
@@ -133,7 +134,7 @@ def test_misuse_is_told():
 def test_communication_and_waits_are_told_apart_from_what_goes_on_meanwhile(tmp_path):
     """A replica that lets one bucket be reduced beside backward, and waits for it within the optimizer's step."""
 
-    class Slow(replica.Replica):
+    class Slow(Strategy):
         rank = 5
 
         def apply(self, optimizer, store):

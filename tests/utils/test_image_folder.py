@@ -1,5 +1,7 @@
 """Images from folders: labels, batches, bad files, training."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,38 @@ def test_a_bad_file_is_named_with_the_offset_or_skipped(folder):
     with pytest.warns(UserWarning, match=r"skipped .*b/2\.jpg"):
         batches = list(read(folder, shuffle=False, on_error="skip"))
     assert sum(len(x) for x, _ in batches) == sum(len(y) for _, y in batches) == 10
+
+
+def test_what_a_suffix_hides_is_refused_or_skipped(folder, tmp_path):
+    (folder / "b" / "2.jpg").unlink()
+    os.mkfifo(folder / "b" / "2.jpg")
+    with pytest.raises(ValueError, match=r"b/2\.jpg: expected a regular file, got a pipe"):
+        list(read(folder, shuffle=False))
+    (folder / "b" / "3.jpg").unlink()
+    (folder / "b" / "3.jpg").symlink_to(tmp_path / "nowhere")
+    with pytest.warns(UserWarning, match=r"skipped .*b/\d\.jpg") as told:
+        batches = list(read(folder, shuffle=False, on_error="skip"))
+    assert sum(len(x) for x, _ in batches) == 9
+    assert "b/3.jpg: cannot be opened: No such file" in str(told[1].message)
+
+
+def test_postscript_named_as_a_photograph_reaches_no_interpreter(folder, monkeypatch):
+    from PIL import EpsImagePlugin
+
+    def ghostscript(*args, **options):
+        raise AssertionError("Ghostscript was called")
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", ghostscript)
+    Image.new("RGB", (20, 16)).save(folder / "b" / "2.jpg", format="EPS")
+    with pytest.raises(ValueError, match=r"b/2\.jpg: no image that can be decoded"):
+        list(read(folder, shuffle=False))
+
+
+def test_each_format_is_read_whatever_its_suffix(folder):
+    for number, format in enumerate(("BMP", "GIF", "JPEG", "PNG")):
+        Image.new("RGB", (20, 16), (200, 200, 200)).save(folder / "b" / f"{number}.jpg", format=format)
+    x = np.concatenate([x for x, _ in read(folder, shuffle=False)])
+    np.testing.assert_allclose(x[5:, ..., 0], 200, atol=2)
 
 
 def test_wrong_arguments_are_named(folder, tmp_path):

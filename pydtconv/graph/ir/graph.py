@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,15 +10,26 @@ from typing import Any
 import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.kernels.base import Kernel
+from pydtconv.kernels.registry import find
 from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.operators import Operators
 
-_tracing: list[Graph] = []
+
+class _Tracing(threading.local):
+    """The graphs that this thread is tracing, the innermost one last."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+
+
+_tracing = _Tracing()
 
 
 def current_graph() -> Graph | None:
-    """The innermost graph that is being traced, or None."""
-    return _tracing[-1] if _tracing else None
+    """The innermost graph that this thread is tracing, or None."""
+    graphs = _tracing.graphs
+    return graphs[-1] if graphs else None
 
 
 class Tensor(Operators):
@@ -51,15 +63,29 @@ class Tensor(Operators):
 
 
 class Node:
-    """One application of an op.  scope says which layer it came from ("conv2d_1/..."); tables and traces show it."""
+    """One application of an op.  scope says which layer it came from ("conv2d_1/..."); tables and traces show it.
+
+    device: where it runs; that of the graph, until a pass says otherwise.
+    """
 
     def __init__(self, graph: Graph, op: Op, inputs: tuple[Tensor, ...], scope: str) -> None:
         self.op = op
         self.inputs = inputs
         self.scope = scope
+        self.device = graph.device
+        self._found: tuple[Op, str, str, Kernel[Any]] | None = None
         specs = outputs_of(op, *(tensor.spec for tensor in inputs))
         self.name = f"{scope or op.name}#{len(graph.nodes)}"
         self.outputs = tuple(Tensor(graph, spec, f"{self.name}:{i}", self, i) for i, spec in enumerate(specs))
+
+    @property
+    def kernel(self) -> Kernel[Any]:
+        """What runs the op on the device.  Raises MissingKernelError where there is nothing."""
+        dtype = self.op.kernel_dtype(*(tensor.spec for tensor in self.inputs))
+        found = self._found
+        if found is None or found[0] is not self.op or found[1:3] != (self.device, dtype):
+            found = self._found = (self.op, self.device, dtype, find(self.op, self.device, dtype))
+        return found[3]
 
     def __repr__(self) -> str:
         return f"<Node {self.name} {self.op}>"
@@ -67,7 +93,7 @@ class Node:
 
 def joins_channels(node: Node) -> bool:
     """Whether the node concatenates images along their channels: the plan does that by placing, not by its op."""
-    return bool(getattr(node.op, "concatenates", False)) and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
+    return node.op.concatenates and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -86,15 +112,16 @@ class CompileOptions:
 class Graph:
     """Nodes in the order in which they were traced, which is an order in which they can run.
 
-    training: whether layers were traced as in a training step.  outputs: named results; loss: the scalar to
-    differentiate, or None.  The rest is what passes leave to the stages behind them:
+    training: whether layers were traced as in a training step.  device: where its nodes run.  outputs: named results;
+    loss: the scalar to differentiate, or None.  The rest is what passes leave to the stages behind them:
     algorithms: of each convolution, by direction.  before_choice: its operator as it was before these were chosen.
     fused_reductions: nodes whose backward also computes the reductions of a batch normalization, and that.
     elided: tensors that are not materialized, and what is read instead of them.
     """
 
-    def __init__(self, training: bool = False) -> None:
+    def __init__(self, training: bool = False, device: str = "cpu") -> None:
         self.training = training
+        self.device = device
         self.options = CompileOptions()
         self.algorithms: dict[Node, dict[str, str]] = {}
         self.before_choice: dict[Node, Op] = {}
@@ -109,11 +136,11 @@ class Graph:
         self._scopes: list[str] = []
 
     def __enter__(self) -> Graph:
-        _tracing.append(self)
+        _tracing.graphs.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _tracing.pop()
+        _tracing.graphs.pop()
 
     def input(self, name: str, spec: Spec) -> Tensor:
         """A named input."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.base import Op, Spec, compute
+from pydtconv.kernels.eager import compute
+from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.operators import Operators
 
 

@@ -6,11 +6,15 @@ optimizer step is one call over the arrays, a bucket of a reduction is a slice, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
+
+_numbers = itertools.count(1)
 
 #: elements between the starts of two variables are a multiple of this, so that each one is aligned for vectors
 ALIGNMENT = 16
@@ -22,7 +26,10 @@ class ParameterStore:
     variables: in order.  parameters, gradients: 1-D arrays of equal length; gaps between variables are zero.
     `gradients` is made when it is first asked for: steps that apply each gradient at once (`Plan.applies_gradients`) do
     without, and leave it as it is.
+    made: another number with each store that is made; where it has changed, variables may have moved to another array.
     """
+
+    made: ClassVar[int] = 0
 
     def __init__(self, variables: Sequence[Variable], dtype: str = "float32") -> None:
         self.variables = list(variables)
@@ -42,6 +49,7 @@ class ParameterStore:
             view = self.parameters[self.slice_of(variable)].reshape(variable.shape)
             view[...] = variable.value
             variable.value = view
+        ParameterStore.made = next(_numbers)
 
     def __contains__(self, variable: Variable) -> bool:
         return id(variable) in self._slices

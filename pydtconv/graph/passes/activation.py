@@ -13,7 +13,7 @@ def fuse_activation(graph: Graph) -> None:
     """act(op(...)) -> op(..., activation=act) for activations whose derivative follows from their output."""
     readers = consumers(graph)
     for node in list(graph.nodes):
-        if getattr(node.op, "activation", "absent") is not None or getattr(node.op, "average", False):
+        if not node.op.takes_activation or node.op.activation is not None:
             continue
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or not isinstance(consumer.op, Activation) or consumer.op.kind not in FUSABLE:

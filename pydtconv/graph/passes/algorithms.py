@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from pydtconv.conv.selection import algorithms, workspace_bytes
 from pydtconv.graph.ir.graph import Graph, Node
 
 
@@ -18,17 +17,13 @@ def choose_algorithms(graph: Graph) -> None:
     options, chosen = graph.options, graph.algorithms
     chosen.clear()
     for node in graph.nodes:
-        if not hasattr(node.op, "algorithms_for"):
+        if not node.op.passes:
             continue
-        op: Any = dataclasses.replace(graph.before_choice.setdefault(node, node.op), variant=options.variant)  # type: ignore[type-var]
+        op: Any = graph.before_choice.setdefault(node, node.op)
+        node.op = dataclasses.replace(op, variant=options.variant)
         specs = [tensor.spec for tensor in node.inputs]
-        chosen[node] = op.algorithms_for(*specs)
-        if options.smallest_workspaces and options.variant == "AUTO" and op.algorithm is None:
-            p = op.problem(*specs[:2])
-            for direction in chosen[node]:
-                names = algorithms(p, direction)
-                chosen[node][direction] = min(names, key=lambda name: workspace_bytes(p, direction, name))
-        node.op = dataclasses.replace(op, algorithm=chosen[node])
+        chosen[node] = node.kernel.algorithms_for(*specs, smallest=options.smallest_workspaces)
+        node.op = dataclasses.replace(op, variant=options.variant, algorithm=chosen[node])
 
 
 def left_open(graph: Graph) -> dict[Node, list[str]]:

@@ -38,4 +38,4 @@ def _wants(node: Node) -> bool:
 def _reduces(reader: Node, tensor: Tensor) -> bool:
     if joins_channels(reader) or reader.op.is_view or reader.inputs[0] is not tensor or reader.inputs.count(tensor) > 1:
         return False
-    return reader.op.gathers_slopes(*(each.spec for each in reader.inputs))
+    return reader.kernel.gathers_reductions(*(each.spec for each in reader.inputs))

@@ -11,7 +11,7 @@ def fuse_bias(graph: Graph) -> None:
     """y = op(x, w); y + b -> op(x, w, b)."""
     readers = consumers(graph)
     for node in list(graph.nodes):
-        if not getattr(node.op, "takes_bias", False) or len(node.inputs) != 2 or getattr(node.op, "activation", None):
+        if not node.op.takes_bias or len(node.inputs) != 2 or node.op.activation:
             continue
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or not isinstance(consumer.op, Bias) or consumer.inputs[1].node is not None:

@@ -26,6 +26,6 @@ def elide_normalization(graph: Graph) -> None:
 
 
 def _normalizes(reader: Node, tensor: Tensor) -> bool:
-    if joins_channels(reader) or reader.inputs.count(tensor) > 1 or reader.inputs[0] is not tensor:
+    if joins_channels(reader) or reader.op.is_view or reader.inputs.count(tensor) > 1 or reader.inputs[0] is not tensor:
         return False
-    return reader.op.normalizes_input(*(each.spec for each in reader.inputs))
+    return reader.kernel.takes_prologue(*(each.spec for each in reader.inputs))

@@ -18,7 +18,7 @@ def pool_before_relu(graph: Graph) -> None:
     """
     readers = consumers(graph)
     for node in list(graph.nodes):
-        kind = node.op.kind if isinstance(node.op, Activation) else getattr(node.op, "activation", None)
+        kind = node.op.kind if isinstance(node.op, Activation) else node.op.activation
         if kind not in ("relu", "relu6") or not node.op.retains((True,) * len(node.inputs)).y:
             continue
         pool = sole_consumer(graph, node, readers)

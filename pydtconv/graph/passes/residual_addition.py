@@ -7,7 +7,6 @@ import dataclasses
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.rewriting import absorb, consumers, sole_consumer
 from pydtconv.ops import Add
-from pydtconv.ops.convolution import Conv
 
 
 def fuse_addition(graph: Graph) -> None:
@@ -18,7 +17,7 @@ def fuse_addition(graph: Graph) -> None:
     readers = consumers(graph)
     place = {node: index for index, node in enumerate(graph.nodes)}
     for node in list(graph.nodes):
-        if not isinstance(node.op, Conv) or node.op.residual or node.op.activation is not None:
+        if not node.op.takes_residual or node.op.residual or node.op.activation is not None:
             continue
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or consumer.op != Add() or len(consumer.inputs) != 2:
@@ -26,4 +25,5 @@ def fuse_addition(graph: Graph) -> None:
         (residual,) = (tensor for tensor in consumer.inputs if tensor is not node.outputs[0])
         before = residual.node is None or place[residual.node] < place[node]
         if before and residual.spec == node.outputs[0].spec:
-            absorb(graph, node, consumer, dataclasses.replace(node.op, residual=True), (*node.inputs, residual))
+            op = dataclasses.replace(node.op, residual=True)  # type: ignore[type-var]
+            absorb(graph, node, consumer, op, (*node.inputs, residual))

@@ -1,6 +1,6 @@
 """The passes in the order in which they run, and the stages behind them.
 
-A new pass is a file of this folder, a row here, and its tests; docs/writing-a-pass.md shows one.
+A new pass is a file of this folder, a row here, and its tests; docs/guides/writing-a-pass.md shows one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pydtconv.graph.passes.backward_reductions import fuse_backward_reductions
 from pydtconv.graph.passes.bias import fuse_bias
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
 from pydtconv.graph.passes.graph_pass import HAS_LOSS, TRAINING, GraphPass, check_table
+from pydtconv.graph.passes.kernels import find_kernels
 from pydtconv.graph.passes.loss import fuse_loss
 from pydtconv.graph.passes.normalized_prologue import elide_normalization
 from pydtconv.graph.passes.padding import fuse_padding
@@ -87,11 +88,18 @@ PASSES: tuple[GraphPass, ...] = (
         when=TRAINING,
     ),
     GraphPass(
+        "kernels",
+        find_kernels,
+        takes="the operators are final but for the algorithms of convolutions",
+        leaves="each node knows the kernel that runs it",
+        after=("padding", "bias", "residual-addition", "activation", "pool-before-relu", "loss", "shared-moments"),
+    ),
+    GraphPass(
         "algorithms",
         choose_algorithms,
-        takes="the operators are final",
+        takes="the operators are final, and there is a kernel for each",
         leaves="each convolution names its algorithms; `graph.algorithms` lists them",
-        after=("padding", "bias", "residual-addition", "activation", "shared-moments"),
+        after=("kernels",),
     ),
     GraphPass(
         "backward-reductions",

@@ -12,7 +12,7 @@ from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.memory.storage import Storage, View
 from pydtconv.graph.runtime.memory import Memory
 from pydtconv.graph.schedule.steps import LossGradient, ParameterGradient, Step
-from pydtconv.ops.base import Call
+from pydtconv.kernels.base import Call
 
 
 class Updater(Protocol):

@@ -12,7 +12,8 @@ from pydtconv.graph.plan import Plan, build_plan
 from pydtconv.graph.runtime.binder import Binder, Updater
 from pydtconv.graph.runtime.hooks import Hooks
 from pydtconv.graph.runtime.memory import Memory
-from pydtconv.ops.base import Call, RunState, spec_of
+from pydtconv.kernels.base import Call, RunState
+from pydtconv.ops.base import spec_of
 
 
 class Executor:

@@ -10,7 +10,7 @@ import numpy as np
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.runtime.hooks import Hooks
-from pydtconv.ops.base import RunState, scratch
+from pydtconv.kernels.base import RunState, scratch
 
 
 class Memory:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydtconv.graph.memory.storage import View
 from pydtconv.graph.schedule.steps import Binder, Step
-from pydtconv.ops.base import Call
+from pydtconv.kernels.base import Call
 
 
 @dataclass(eq=False)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.memory.sharing import parts_of
 from pydtconv.graph.memory.storage import View
-from pydtconv.ops.base import Op
 
 if TYPE_CHECKING:
     from pydtconv.graph.schedule.scheduler import Scheduler
@@ -49,7 +48,7 @@ def recomputable(graph: Graph, tensor: Tensor) -> bool:
         return False
     if joins_channels(node):
         return True
-    touches_state = bool(node.op.updates) and type(node.op).recompute is Op.recompute
+    touches_state = bool(node.op.updates) and not node.op.replay_keeps_state
     return node.op.replayable and not touches_state and tensor.dtype.startswith("float")
 
 

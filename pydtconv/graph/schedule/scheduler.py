@@ -16,7 +16,8 @@ from pydtconv.graph.memory.storage import Storage, View, fresh
 from pydtconv.graph.schedule.backward import Backward
 from pydtconv.graph.schedule.rematerialization import Rematerialization, cheap_tensors
 from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, RecomputeStep, Steps, Updates
-from pydtconv.ops.base import Reading, Retained, Slopes, Spec
+from pydtconv.kernels.base import BackwardReductions, Prologue
+from pydtconv.ops.base import Retained, Spec
 from pydtconv.ops.moments import moments_spec
 from pydtconv.ops.normalization import BatchNorm
 
@@ -128,25 +129,25 @@ class Scheduler:
         step.sums = self.sums.get(node)
         return step
 
-    def _prologue(self, node: Node) -> Reading | None:
+    def _prologue(self, node: Node) -> Prologue | None:
         """How a node normalizes its input as it reads it; None where that lies in memory."""
         source = node.inputs[0].node if node.inputs and node.inputs[0] in self.elided else None
         return None if source is None else self._normalization(source)
 
-    def _reductions(self, node: Node) -> Slopes | None:
+    def _reductions(self, node: Node) -> BackwardReductions | None:
         """What a node reduces the gradient of its input to, for the batch normalization before it."""
         source = self.graph.fused_reductions.get(node)
         if source is None:
             return None
         x = source.inputs[0]
         self.sums[source] = fresh(f"{source.name}.sums", "saved", moments_spec(x.spec))
-        return Slopes(self._kept(x), self._normalization(source), self.sums[source])
+        return BackwardReductions(self._kept(x), self._normalization(source), self.sums[source])
 
-    def _normalization(self, source: Node) -> Reading:
+    def _normalization(self, source: Node) -> Prologue:
         assert isinstance(source.op, BatchNorm)
         saved, beta = self.saved[source], source.op.beta_of(source.inputs)
         where = None if beta is None else self.sharing.view(beta)
-        return Reading(saved["mean"], saved["scale"], where, source.op.activation == "relu")
+        return Prologue(saved["mean"], saved["scale"], where, source.op.activation == "relu")
 
     def _saves(self, node: Node) -> dict[str, Spec]:
         return node.op.saves(*(tensor.spec for tensor in node.inputs), training=self.graph.training)

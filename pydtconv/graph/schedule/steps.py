@@ -11,7 +11,8 @@ import numpy as np
 
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.memory.storage import View, fresh
-from pydtconv.ops.base import Call, Pass, Reading, RunState, Slopes, Spec, scratch
+from pydtconv.kernels.base import BackwardReductions, Call, Pass, Prologue, RunState, scratch
+from pydtconv.ops.base import Spec
 
 
 class Binder(Protocol):
@@ -73,7 +74,7 @@ Views = Sequence[View | None]
 class PassStep(Step):
     """A pass of the node's operator.
 
-    transient_bytes: workspace that is allocated when the step runs, for operators whose workspace is not placed.
+    transient_bytes: workspace that is allocated when the step runs, for kernels whose workspace is not placed.
     prologue: how the first input is normalized as it is read, by views.
     """
 
@@ -84,7 +85,7 @@ class PassStep(Step):
     saved: dict[str, View] = field(default_factory=dict)
     workspace: View | None = None
     transient_bytes: int = 0
-    prologue: Reading | None = None
+    prologue: Prologue | None = None
 
     def reads(self) -> list[View]:
         return [*_present(self.x), *_coefficients(self.prologue)]
@@ -108,7 +109,7 @@ class PassStep(Step):
             "training": binder.training,
             "run": binder.state,
             "stream": binder.stream(self.node),
-            "reading": None if self.prologue is None else _bound_prologue(binder, self.prologue),
+            "prologue": None if self.prologue is None else _bound_prologue(binder, self.prologue),
         }
 
     def bind(self, binder: Binder) -> Call:
@@ -125,7 +126,7 @@ class ForwardStep(PassStep):
     kind = "forward"
 
     def _pass(self) -> Callable[[Pass], Call]:
-        return self.node.op.forward
+        return self.node.kernel.forward
 
 
 @dataclass(eq=False)
@@ -135,7 +136,7 @@ class RecomputeStep(PassStep):
     kind = "recompute"
 
     def _pass(self) -> Callable[[Pass], Call]:
-        return self.node.op.recompute
+        return self.node.kernel.recompute
 
 
 @dataclass(eq=False)
@@ -154,14 +155,14 @@ class BackwardStep(PassStep):
     dx: Views = ()
     accumulate: tuple[bool, ...] = ()
     rows: slice | None = None
-    reductions: Slopes | None = None
+    reductions: BackwardReductions | None = None
     sums: View | None = None
 
     def reads(self) -> list[View]:
         found = [*_present([*self.x, *self.y, *self.dy]), *self.saved.values(), *_present([self.sums])]
         found += _coefficients(self.prologue)
         if self.reductions is not None:
-            found += [self.reductions.x, *_coefficients(self.reductions.reading)]
+            found += [self.reductions.x, *_coefficients(self.reductions.prologue)]
         return found
 
     def writes(self) -> list[View]:
@@ -174,7 +175,7 @@ class BackwardStep(PassStep):
             every += [self.reductions.x, self.reductions.sums]
         every += _coefficients(self.prologue)
         if self.reductions is not None:
-            every += _coefficients(self.reductions.reading)
+            every += _coefficients(self.reductions.prologue)
         return _present(every)
 
     def gradients(self) -> Sequence[View | None]:
@@ -182,8 +183,8 @@ class BackwardStep(PassStep):
 
     def _pass(self) -> Callable[[Pass], Call]:
         if self.rows is not None:
-            return functools.partial(self.node.op.backward_rows, rows=self.rows)
-        return self.node.op.backward
+            return functools.partial(self.node.kernel.backward_rows, rows=self.rows)
+        return self.node.kernel.backward
 
     def _arguments(self, binder: Binder) -> dict[str, Any]:
         found = self.reductions
@@ -191,7 +192,7 @@ class BackwardStep(PassStep):
             "dy": _arrays(binder, self.dy),
             "dx": _arrays(binder, self.dx),
             "accumulate": self.accumulate,
-            "slopes": None if found is None else _bound_reductions(binder, found),
+            "reductions": None if found is None else _bound_reductions(binder, found),
             "sums": None if self.sums is None else binder.array(self.sums),
         }
 
@@ -256,7 +257,7 @@ def _present(views: Views) -> list[View]:
     return [view for view in views if view is not None]
 
 
-def _coefficients(prologue: Reading | None) -> list[View]:
+def _coefficients(prologue: Prologue | None) -> list[View]:
     return [] if prologue is None else _present([prologue.mean, prologue.scale, prologue.beta])
 
 
@@ -264,13 +265,13 @@ def _arrays(binder: Binder, views: Views) -> list[np.ndarray | None]:
     return [None if view is None else binder.array(view) for view in views]
 
 
-def _bound_reductions(binder: Binder, where: Slopes) -> Slopes:
-    return Slopes(binder.array(where.x), _bound_prologue(binder, where.reading), binder.array(where.sums))
+def _bound_reductions(binder: Binder, where: BackwardReductions) -> BackwardReductions:
+    return BackwardReductions(binder.array(where.x), _bound_prologue(binder, where.prologue), binder.array(where.sums))
 
 
-def _bound_prologue(binder: Binder, where: Reading) -> Reading:
+def _bound_prologue(binder: Binder, where: Prologue) -> Prologue:
     beta = None if where.beta is None else binder.array(where.beta)
-    return Reading(binder.array(where.mean), binder.array(where.scale), beta, where.relu)
+    return Prologue(binder.array(where.mean), binder.array(where.scale), beta, where.relu)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,11 +301,11 @@ class Steps(list[Step]):
     def run(self, step: PassStep) -> None:
         """Appends a pass of a node.
 
-        Its workspace is placed, or its size noted where the operator wants it at call time.
+        Its workspace is placed, or its size noted where the kernel wants it at call time.
         """
         node = step.node
-        nbytes = node.op.workspace(step.of_pass, *(tensor.spec for tensor in node.inputs))
-        if nbytes and not getattr(node.op, "persistent", True):
+        nbytes = node.kernel.workspace(step.of_pass, *(tensor.spec for tensor in node.inputs))
+        if nbytes and not node.kernel.persistent:
             step.transient_bytes = nbytes
         elif nbytes:
             step.workspace = fresh(f"{node.name}.{step.kind}", "workspace", Spec((nbytes,), "uint8"))

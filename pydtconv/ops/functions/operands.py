@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.ops.activation import Activation
-from pydtconv.ops.strided import FLOATS
+from pydtconv.ops.checks import FLOATS
 
 
 def is_symbolic(x: Any) -> bool:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.operands import as_operand, is_symbolic, of_one_dtype
 from pydtconv.ops.reduction import Axes
 from pydtconv.ops.resize import Pad
 from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
-from pydtconv.ops.strided import normalize_axes
 
 # fmt: off
 __all__ = [

@@ -13,7 +13,7 @@ from pydtconv.graph.passes.table import PASSES, STAGES
 from pydtconv.ops.base import Spec
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "writing-a-pass.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "writing-a-pass.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 
 

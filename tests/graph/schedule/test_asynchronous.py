@@ -16,7 +16,7 @@ from pydtconv.graph.memory.storage import View
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep, check_asynchronous
 from pydtconv.graph.schedule.scheduler import Scheduler
 from pydtconv.graph.schedule.steps import Binder, ForwardStep
-from pydtconv.ops.base import Call
+from pydtconv.kernels import Call
 from tests.graph.networks import trace
 
 

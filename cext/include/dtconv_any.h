@@ -1,0 +1,166 @@
+/* One name for what the library has in every precision: for bindings, which would otherwise say everything twice.
+ *
+ * Where a function takes arrays, the type of one of them picks it when the call is compiled:
+ *     dtconv_adam(n, params, ...)  is  dtconv_sadam for float *params, dtconv_dadam for double *.
+ * Where it takes none, a dtconv_dtype picks it when it runs:
+ *     dtconv_gemm_workspace(dtype, m, n, k)
+ * A further precision is a row of DTCONV_OF, of DTCONV_FOR and of dtconv_both.h.
+ */
+#ifndef DTCONV_ANY_H
+#define DTCONV_ANY_H
+
+#include "dtconv_both.h"
+
+typedef enum { DTCONV_FLOAT32 = 0, DTCONV_FLOAT64 = 1 } dtconv_dtype;
+
+/* A micro-kernel as the bindings see it. */
+typedef struct {
+    const char *name;
+    int mr, nr;
+    unsigned features;
+    int rank, in_place, foreign;
+} dtconv_ukr_info;
+
+#define real float
+#define DT(name) dtconv_s##name
+#include "dtconv_arguments.h"
+#undef real
+#undef DT
+
+#define real double
+#define DT(name) dtconv_d##name
+#include "dtconv_arguments.h"
+#undef real
+#undef DT
+
+/* Arguments of a convolution's pass in one of the precisions; filled by dtconv_conv_set_*. */
+typedef union {
+    dtconv_sconv_args s;
+    dtconv_dconv_args d;
+} dtconv_conv_args;
+
+/* The dtype of the elements of an array. */
+#define DTCONV_DTYPE(p) _Generic(*(p), float: DTCONV_FLOAT32, double: DTCONV_FLOAT64)
+/* The function of the precision of *p. */
+#define DTCONV_OF(p, name) _Generic(*(p), float: dtconv_s##name, double: dtconv_d##name)
+/* The function of a dtype. */
+#define DTCONV_FOR(dtype, name) ((dtype) == DTCONV_FLOAT64 ? dtconv_d##name : dtconv_s##name)
+
+/* DTCONV_<i>(name, arguments): the call of name, whose i-th argument is the array that picks. */
+#define DTCONV_2(name, a, b, ...) DTCONV_OF(b, name)(a, b, __VA_ARGS__)
+#define DTCONV_3(name, a, b, c, ...) DTCONV_OF(c, name)(a, b, c, __VA_ARGS__)
+#define DTCONV_4(name, a, b, c, d, ...) DTCONV_OF(d, name)(a, b, c, d, __VA_ARGS__)
+#define DTCONV_5(name, a, b, c, d, e, ...) DTCONV_OF(e, name)(a, b, c, d, e, __VA_ARGS__)
+#define DTCONV_6(name, a, b, c, d, e, f, ...) DTCONV_OF(f, name)(a, b, c, d, e, f, __VA_ARGS__)
+#define DTCONV_7(name, a, b, c, d, e, f, g, ...) DTCONV_OF(g, name)(a, b, c, d, e, f, g, __VA_ARGS__)
+#define DTCONV_8(name, a, b, c, d, e, f, g, h, ...) DTCONV_OF(h, name)(a, b, c, d, e, f, g, h, __VA_ARGS__)
+#define DTCONV_9(name, a, b, c, d, e, f, g, h, i, ...) DTCONV_OF(i, name)(a, b, c, d, e, f, g, h, i, __VA_ARGS__)
+#define DTCONV_10(name, a, b, c, d, e, f, g, h, i, j, ...) DTCONV_OF(j, name)(a, b, c, d, e, f, g, h, i, j, __VA_ARGS__)
+
+/* element-wise, reductions, random */
+#define dtconv_unary_forward(...) DTCONV_2(unary_forward, __VA_ARGS__)
+#define dtconv_unary_backward(...) DTCONV_2(unary_backward, __VA_ARGS__)
+#define dtconv_add_activation(...) DTCONV_2(add_activation, __VA_ARGS__)
+#define dtconv_binary_forward(...) DTCONV_3(binary_forward, __VA_ARGS__)
+#define dtconv_binary_backward(...) DTCONV_5(binary_backward, __VA_ARGS__)
+#define dtconv_copy(...) DTCONV_4(copy, __VA_ARGS__)
+#define dtconv_permute(...) DTCONV_3(permute, __VA_ARGS__)
+#define dtconv_bilinear_forward(...) DTCONV_7(bilinear_forward, __VA_ARGS__)
+#define dtconv_bilinear_backward(...) DTCONV_8(bilinear_backward, __VA_ARGS__)
+#define dtconv_dropout(...) DTCONV_6(dropout, __VA_ARGS__)
+#define dtconv_gaussian_noise(...) DTCONV_5(gaussian_noise, __VA_ARGS__)
+#define dtconv_random_window_forward(...) DTCONV_9(random_window_forward, __VA_ARGS__)
+#define dtconv_random_window_backward(...) DTCONV_10(random_window_backward, __VA_ARGS__)
+#define dtconv_reduce(...) DTCONV_5(reduce, __VA_ARGS__)
+#define dtconv_reduce_workspace(dtype, ...) DTCONV_FOR(dtype, reduce_workspace)(__VA_ARGS__)
+
+/* normalization */
+#define dtconv_batchnorm_statistics(...) DTCONV_3(batchnorm_statistics, __VA_ARGS__)
+#define dtconv_batchnorm_scale(...) DTCONV_2(batchnorm_scale, __VA_ARGS__)
+#define dtconv_batchnorm_moving(...) DTCONV_2(batchnorm_moving, __VA_ARGS__)
+#define dtconv_batchnorm_apply(...) DTCONV_3(batchnorm_apply, __VA_ARGS__)
+#define dtconv_batchnorm_backward_sums(...) DTCONV_3(batchnorm_backward_sums, __VA_ARGS__)
+#define dtconv_batchnorm_backward_apply(...) DTCONV_3(batchnorm_backward_apply, __VA_ARGS__)
+#define dtconv_batchnorm_workspace(dtype, ...) DTCONV_FOR(dtype, batchnorm_workspace)(__VA_ARGS__)
+#define dtconv_layernorm_forward(...) DTCONV_3(layernorm_forward, __VA_ARGS__)
+#define dtconv_layernorm_backward(...) DTCONV_3(layernorm_backward, __VA_ARGS__)
+#define dtconv_layernorm_workspace(dtype, ...) DTCONV_FOR(dtype, layernorm_workspace)(__VA_ARGS__)
+
+/* softmax and losses */
+#define dtconv_softmax_forward(...) DTCONV_5(softmax_forward, __VA_ARGS__)
+#define dtconv_softmax_backward(...) DTCONV_5(softmax_backward, __VA_ARGS__)
+#define dtconv_cross_entropy_forward(...) DTCONV_6(cross_entropy_forward, __VA_ARGS__)
+#define dtconv_cross_entropy_backward(...) DTCONV_6(cross_entropy_backward, __VA_ARGS__)
+#define dtconv_elementwise_loss_forward(...) DTCONV_7(elementwise_loss_forward, __VA_ARGS__)
+#define dtconv_elementwise_loss_backward(...) DTCONV_7(elementwise_loss_backward, __VA_ARGS__)
+#define dtconv_weighted_mean_forward(...) DTCONV_4(weighted_mean_forward, __VA_ARGS__)
+#define dtconv_weighted_mean_backward(...) DTCONV_4(weighted_mean_backward, __VA_ARGS__)
+#define dtconv_l1_l2_forward(...) DTCONV_4(l1_l2_forward, __VA_ARGS__)
+#define dtconv_l1_l2_backward(...) DTCONV_4(l1_l2_backward, __VA_ARGS__)
+
+/* pooling */
+#define dtconv_max_pool_forward(...) DTCONV_2(max_pool_forward, __VA_ARGS__)
+#define dtconv_max_pool_backward(...) DTCONV_2(max_pool_backward, __VA_ARGS__)
+#define dtconv_average_pool_forward(...) DTCONV_2(average_pool_forward, __VA_ARGS__)
+#define dtconv_average_pool_backward(...) DTCONV_2(average_pool_backward, __VA_ARGS__)
+#define dtconv_global_average_pool_forward(...) DTCONV_4(global_average_pool_forward, __VA_ARGS__)
+#define dtconv_global_average_pool_backward(...) DTCONV_4(global_average_pool_backward, __VA_ARGS__)
+#define dtconv_global_max_pool_forward(...) DTCONV_4(global_max_pool_forward, __VA_ARGS__)
+#define dtconv_global_max_pool_backward(...) DTCONV_4(global_max_pool_backward, __VA_ARGS__)
+
+/* optimizers */
+#define dtconv_sgd(...) DTCONV_2(sgd, __VA_ARGS__)
+#define dtconv_momentum(...) DTCONV_2(momentum, __VA_ARGS__)
+#define dtconv_rmsprop(...) DTCONV_2(rmsprop, __VA_ARGS__)
+#define dtconv_adam(...) DTCONV_2(adam, __VA_ARGS__)
+#define dtconv_nadam(...) DTCONV_2(nadam, __VA_ARGS__)
+#define dtconv_adagrad(...) DTCONV_2(adagrad, __VA_ARGS__)
+#define dtconv_adadelta(...) DTCONV_2(adadelta, __VA_ARGS__)
+#define dtconv_adamax(...) DTCONV_2(adamax, __VA_ARGS__)
+#define dtconv_lion(...) DTCONV_2(lion, __VA_ARGS__)
+#define dtconv_ftrl(...) DTCONV_2(ftrl, __VA_ARGS__)
+#define dtconv_squared_norm(...) DTCONV_2(squared_norm, __VA_ARGS__)
+#define dtconv_scale(...) DTCONV_2(scale, __VA_ARGS__)
+#define dtconv_clip_values(...) DTCONV_2(clip_values, __VA_ARGS__)
+#define dtconv_add_scaled(...) DTCONV_2(add_scaled, __VA_ARGS__)
+#define dtconv_moving_average(...) DTCONV_2(moving_average, __VA_ARGS__)
+#define dtconv_has_nonfinite(...) DTCONV_2(has_nonfinite, __VA_ARGS__)
+
+/* sums over processes */
+#define dtconv_to_bfloat16(...) DTCONV_2(to_bfloat16, __VA_ARGS__)
+#define dtconv_from_bfloat16(n, x, y) DTCONV_OF(y, from_bfloat16)(n, x, y)
+#define dtconv_sum_rows(...) DTCONV_3(sum_rows, __VA_ARGS__)
+
+/* convolution */
+#define dtconv_conv_bias_forward(...) DTCONV_3(conv_bias_forward, __VA_ARGS__)
+#define dtconv_conv_bias_backward(...) DTCONV_3(conv_bias_backward, __VA_ARGS__)
+#define dtconv_conv_bias_backward_workspace(dtype, ...) DTCONV_FOR(dtype, conv_bias_backward_workspace)(__VA_ARGS__)
+#define dtconv_conv_find(dtype, ...) DTCONV_FOR(dtype, conv_find)(__VA_ARGS__)
+#define dtconv_conv_set_arrays(...) DTCONV_2(conv_set_arrays, __VA_ARGS__)
+#define dtconv_conv_set_moments(...) DTCONV_2(conv_set_moments, __VA_ARGS__)
+#define dtconv_conv_set_reading(...) DTCONV_2(conv_set_reading, __VA_ARGS__)
+#define dtconv_conv_set_slopes(...) DTCONV_2(conv_set_slopes, __VA_ARGS__)
+#define dtconv_conv_set_residual(...) DTCONV_2(conv_set_residual, __VA_ARGS__)
+#define dtconv_winograd_filters(...) DTCONV_3(winograd_filters, __VA_ARGS__)
+#define dtconv_winograd_filters_bytes(dtype, ...) DTCONV_FOR(dtype, winograd_filters_bytes)(__VA_ARGS__)
+#define dtconv_winograd_with_filters(...) DTCONV_4(winograd_with_filters, __VA_ARGS__)
+#define dtconv_winograd_with_filters_workspace(dtype, ...) \
+    DTCONV_FOR(dtype, winograd_with_filters_workspace)(__VA_ARGS__)
+
+/* micro-kernels */
+#define dtconv_ukr_describe(dtype, ...) DTCONV_FOR(dtype, ukr_describe)(__VA_ARGS__)
+#define dtconv_ukr_sizes(dtype, ...) DTCONV_FOR(dtype, ukr_sizes)(__VA_ARGS__)
+#define dtconv_ukr_register(dtype, ...) DTCONV_FOR(dtype, ukr_register)(__VA_ARGS__)
+#define dtconv_ukr_register_system(dtype, ...) DTCONV_FOR(dtype, ukr_register_system)(__VA_ARGS__)
+#define dtconv_ukr_select_index(dtype, ...) DTCONV_FOR(dtype, ukr_select_index)(__VA_ARGS__)
+#define dtconv_ukr_active_index(dtype) DTCONV_FOR(dtype, ukr_active_index)()
+#define dtconv_ukr_set_chooser(dtype, ...) DTCONV_FOR(dtype, ukr_set_chooser)(__VA_ARGS__)
+#define dtconv_ukr_self_test(dtype, ...) DTCONV_FOR(dtype, ukr_self_test)(__VA_ARGS__)
+#define dtconv_ukr_peak(dtype, ...) DTCONV_FOR(dtype, ukr_peak)(__VA_ARGS__)
+#define dtconv_ukr_repeat_index(...) DTCONV_4(ukr_repeat_index, __VA_ARGS__)
+
+/* matrix products */
+#define dtconv_gemm_strided(...) DTCONV_4(gemm_strided, __VA_ARGS__)
+#define dtconv_gemm_workspace(dtype, ...) DTCONV_FOR(dtype, gemm_workspace)(__VA_ARGS__)
+
+#endif

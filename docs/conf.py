@@ -1,0 +1,41 @@
+"""The documentation's site: `make docs` builds it into build/docs, warnings are errors."""
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent / "_ext")]
+
+import pydtconv  # noqa: E402
+
+project = "pydtconv"
+author = "the pydtconv developers"
+copyright = "the pydtconv developers, MIT licence"
+version = release = pydtconv.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton", "plain_docstrings"]
+exclude_patterns = ["_ext", "notebooks"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autosummary_generate = True
+autosummary_ignore_module_all = False
+templates_path = ["_templates"]
+add_module_names = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "pydtconv"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navbar_align": "left",
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}

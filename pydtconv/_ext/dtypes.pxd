@@ -1,0 +1,15 @@
+"""The dtypes of the C library."""
+
+cdef extern from "dtconv_any.h" nogil:
+    ctypedef enum dtconv_dtype:
+        DTCONV_FLOAT32
+        DTCONV_FLOAT64
+
+
+cdef inline dtconv_dtype dtype_of(str name) except *:
+    """The code of a dtype by name.  Raises ValueError for those that the library has not."""
+    if name == "float32":
+        return DTCONV_FLOAT32
+    if name == "float64":
+        return DTCONV_FLOAT64
+    raise ValueError(f"dtype: expected float32 or float64, got {name}")

@@ -1,0 +1,201 @@
+"""What a kernel is: the passes of one operator on one device, bound to arrays.
+
+A `Kernel` is made for an operator (`self.op`, whose fields are its attributes) and binds passes: `forward`, `backward`,
+`recompute`.  Binding looks at arrays, picks code and works out offsets, once; what it returns, a `Call`, takes no
+arguments, allocates nothing, and is called in every step.  How an implementation stores and packs what it reads is its
+own affair, and so is the choice among algorithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from pydtconv.ops.base import Op, Spec
+
+Call = Callable[[], None]
+
+OpType = TypeVar("OpType", bound=Op)
+
+
+@dataclass(frozen=True)
+class Prologue:
+    """What an operator makes of an image as it reads it: act((x - mean) * scale + beta), ReLU or nothing.
+
+    mean, scale and beta are vectors of its channels, or in a plan where they lie; beta may be None.
+    """
+
+    mean: Any
+    scale: Any
+    beta: Any
+    relu: bool
+
+
+@dataclass(frozen=True)
+class BackwardReductions:
+    """Sums of batch normalization's backward, found by the operator that completes the gradient of its output.
+
+    x: what is normalized, as `prologue` says.  sums (2, 1, 1, c): of g = dy * act'(z), and of g * (x - mean), per
+    channel, z being what the activation is applied to.  Arrays, or in a plan where they lie.
+    """
+
+    x: Any
+    prologue: Prologue
+    sums: Any
+
+
+@dataclass
+class RunState:
+    """What changes from one execution to the next; bound passes read it when they run.
+
+    seed: of all random operators of the model; step: executions so far, the same in forward and backward of one step;
+    sample_offset: index in the global batch of this process's first sample (0 without distribution).
+    part_done: called with the name of a part by passes that consist of several, when the part is done (see `in_parts`).
+    portions: by kind, the portion of the global batch that this process has (see ops.Portion; 1 where it is not told).
+    synchronizer: makes statistics of this process's samples those of the global batch; None without distribution.
+    """
+
+    seed: int = 0
+    step: int = 0
+    sample_offset: int = 0
+    part_done: Callable[[str], None] | None = None
+    portions: dict[str, float] = field(default_factory=dict)
+    synchronizer: Any = None
+
+
+@dataclass
+class Pass:
+    """The arrays that one pass of a node is bound to.
+
+    x, y: inputs and outputs.  In backward an entry that `Op.retains` did not name is None.
+    dy: gradients of the outputs (backward; None where an output has no gradient).
+    dx: gradients of the inputs, to be written (backward; None where not wanted).
+    accumulate: for each input, whether to add to `dx` instead of overwriting it (only inputs in `Op.accumulates`).
+    saved: the arrays of `Op.saves`, written in forward, read in backward.
+    workspace: at least as many bytes as `Kernel.workspace` asked for, aligned to 64; its contents are lost between
+    passes.
+    training: whether the forward belongs to a training step.
+    run: see RunState.  stream: a number of its own for every random node of a graph.
+    prologue: what x[0] is, if not what lies there; given only to kernels that say so in `takes_prologue`.
+    reductions: in backward, sums that the pass gathers from dx[0] as it completes it; given only to kernels that say so
+    in `gathers_reductions`.  sums: in backward of a normalization, such sums of dy[0], (2, 1, 1, c); else None.
+
+    Arrays with four dimensions may be channel slices: each pixel's channels are contiguous, pixels are `ld` apart.
+    """
+
+    x: Sequence[Any] = ()
+    y: Sequence[Any] = ()
+    dy: Sequence[Any] = ()
+    dx: Sequence[Any] = ()
+    accumulate: Sequence[bool] = ()
+    saved: Mapping[str, np.ndarray] = field(default_factory=dict)
+    workspace: np.ndarray | None = None
+    training: bool = False
+    run: RunState = field(default_factory=RunState)
+    stream: int = 0
+    prologue: Prologue | None = None
+    reductions: BackwardReductions | None = None
+    sums: Any = None
+
+    def adds(self, i: int) -> bool:
+        """Whether a backward pass adds to dx[i]."""
+        return bool(self.accumulate) and bool(self.accumulate[i])
+
+
+class Kernel(Generic[OpType]):
+    """Base of all kernels.  op: the operator that it runs."""
+
+    def __init__(self, op: OpType) -> None:
+        self.op = op
+
+    def workspace(self, direction: str, *inputs: Spec) -> int:
+        """Bytes of scratch memory of a pass; direction is "forward" (also of `recompute`) or "backward"."""
+        return 0
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the plan places workspaces ahead; else each call allocates its own and frees it."""
+        return True
+
+    def forward(self, p: Pass) -> Call:
+        """Binds the forward pass."""
+        raise NotImplementedError
+
+    def backward(self, p: Pass) -> Call:
+        """Binds the backward pass: writes every p.dx that is not None (parameters' gradients are among them)."""
+        raise NotImplementedError
+
+    def backward_rows(self, p: Pass, rows: slice) -> Call:
+        """Binds what writes these rows (along the first axis) of the gradient of input `Op.splits` to its p.dx.
+
+        It runs after `backward`, in which that gradient was not wanted, and reads dy as backward has left it.
+        """
+        raise NotImplementedError
+
+    def recompute(self, p: Pass) -> Call:
+        """Binds what writes the output once more, before backward, from `Op.replay_inputs` and the saved arrays.
+
+        The result has the bits of forward's.  State is not touched again.
+        """
+        return self.forward(p)
+
+    def takes_prologue(self, *inputs: Spec) -> bool:
+        """Whether forward and backward can take input 0 through a `Prologue`."""
+        return False
+
+    def gathers_reductions(self, *inputs: Spec) -> bool:
+        """Whether backward can gather `BackwardReductions` from the gradient of input 0."""
+        return False
+
+    def algorithms_for(self, *inputs: Spec, smallest: bool = False) -> dict[str, str]:
+        """The algorithm of each of `Op.passes`; nothing for operators that have none.
+
+        smallest: those with the smallest workspaces, where neither the operator nor a variant says which to take.
+        """
+        return {}
+
+
+def in_parts(calls: Mapping[str, Call], state: RunState) -> Call:
+    """One call of several in order, which tells `state.part_done` after each one its name.
+
+    Names: "forward", "forward_bias", "forward_moments", "backward_bias" (with the activation's slope),
+    "backward_data", "backward_weights".
+    """
+    parts = list(calls.items())
+
+    def run() -> None:
+        for name, call in parts:
+            call()
+            if state.part_done is not None:
+                state.part_done(name)
+
+    return run
+
+
+def nothing() -> None:
+    """A bound pass that does nothing."""
+
+
+def sequence(calls: Sequence[Call]) -> Call:
+    """One call that makes all of them in turn."""
+    calls = tuple(call for call in calls if call is not nothing)
+    if not calls:
+        return nothing
+    if len(calls) == 1:
+        return calls[0]
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
+def scratch(nbytes: int) -> np.ndarray:
+    """A workspace of nbytes that is aligned to 64."""
+    buffer = np.empty(nbytes + 64, np.uint8)
+    start = -buffer.ctypes.data % 64
+    return buffer[start : start + nbytes]

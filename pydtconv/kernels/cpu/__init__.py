@@ -1,0 +1,25 @@
+"""Kernels of this machine's processor: a file for each file of `ops`, around the compiled extensions.
+
+rows, strided: how arrays are handed to C.  Importing the package registers them all.
+"""
+
+from pydtconv.kernels.cpu import (  # noqa: F401
+    activation,
+    arithmetic,
+    convolution,
+    convolution_transpose,
+    cross_entropy,
+    custom,
+    elementwise_loss,
+    layer_normalization,
+    linear,
+    loss_sums,
+    moments,
+    normalization,
+    pooling,
+    random,
+    reduction,
+    resize,
+    shape,
+    softmax,
+)

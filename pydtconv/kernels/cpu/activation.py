@@ -1,0 +1,120 @@
+"""Element-wise functions of one argument, and the bias addition; the C table is cext/nn/unary.c."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from pydtconv._ext import elem
+from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
+from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, flat, layout, reduction_workspace, typed
+from pydtconv.kernels.registry import register
+from pydtconv.ops.activation import Activation, Bias
+from pydtconv.ops.base import Spec
+
+#: codes of `dtconv_unary`, by kind; None is linear
+CODES: dict[str | None, int] = {
+    None: 0,
+    "linear": 0,
+    "relu": 1,
+    "relu6": 2,
+    "leaky_relu": 3,
+    "sigmoid": 4,
+    "tanh": 5,
+    "elu": 6,
+    "exponential": 7,
+    "softplus": 8,
+    "clip": 9,
+    "hard_sigmoid": 10,
+    "sqrt": 11,
+    "reciprocal": 12,
+    "affine": 13,
+    "relu_general": 15,
+    "gelu": 16,
+    "gelu_tanh": 17,
+    "silu": 18,
+    "softsign": 19,
+    "hard_silu": 20,
+    "mish": 21,
+    "log_sigmoid": 22,
+    "threshold": 23,
+    "tanh_shrink": 24,
+    "hard_shrink": 25,
+    "soft_shrink": 26,
+    "squareplus": 27,
+    "sparse_plus": 28,
+    "abs": 29,
+    "square": 30,
+    "log": 31,
+    "power": 32,
+    "sign": 33,
+}
+
+
+def bind_unary(kind: str, params: tuple[float, float, float], x: np.ndarray, y: np.ndarray) -> Call:
+    """y = f(x); y may be x."""
+    p = np.array(params, x.dtype)
+    return partial(typed(elem.unary_forward, x.dtype), CODES[kind], p, layout(y.shape, x, y), flat(x), flat(y))
+
+
+def bind_unary_backward(
+    kind: str,
+    params: tuple[float, float, float],
+    v: np.ndarray,
+    dy: np.ndarray,
+    dx: np.ndarray,
+    accumulate: bool = False,
+) -> Call:
+    """dx (+)= dy f'(v), v = y or x as the kind says; dx may be dy."""
+    p = np.array(params, dy.dtype)
+    return partial(
+        typed(elem.unary_backward, dy.dtype),
+        CODES[kind],
+        p,
+        accumulate,
+        layout(dx.shape, v, dy, dx),
+        flat(v),
+        flat(dy),
+        flat(dx),
+    )
+
+
+@register(Activation)
+class ActivationKernel(Kernel[Activation]):
+    """dx comes from y where the kind's derivative does, else from x."""
+
+    def forward(self, p: Pass) -> Call:
+        return bind_unary(self.op.kind, self.op.parameters, p.x[0], p.y[0])
+
+    def backward(self, p: Pass) -> Call:
+        if p.dx[0] is None:
+            return nothing
+        v = p.y[0] if p.y[0] is not None else p.x[0] if p.x[0] is not None else p.dy[0]
+        return bind_unary_backward(self.op.kind, self.op.parameters, v, p.dy[0], p.dx[0], p.adds(0))
+
+
+@register(Bias)
+class BiasKernel(Kernel[Bias]):
+    """One sweep forward; backward sums dy's rows for db."""
+
+    def workspace(self, direction: str, *inputs: Spec) -> int:
+        shape = inputs[0].shape
+        return 0 if direction == "forward" else reduction_workspace(shape, range(len(shape) - 1), inputs[0].dtype)
+
+    def forward(self, p: Pass) -> Call:
+        x, b = p.x
+        y = p.y[0]
+        none = np.zeros(3, x.dtype)
+        return partial(
+            typed(elem.add_activation, x.dtype), 0, none, layout(y.shape, x, b, y), flat(x), flat(b), flat(y)
+        )
+
+    def backward(self, p: Pass) -> Call:
+        dy, calls = p.dy[0], []
+        if p.dx[1] is not None:
+            db = p.dx[1].reshape((1,) * (dy.ndim - 1) + (-1,))
+            calls.append(bind_reduce("sum", range(dy.ndim - 1), dy, db, p.workspace, accumulate=p.adds(1)))
+        if p.dx[0] is not None:
+            calls.append(bind_copy(dy, p.dx[0], accumulate=p.adds(0)))
+        return sequence(calls)

@@ -1,0 +1,50 @@
+"""Mean and variance of each channel in one sweep over an image (cext/nn/batchnorm.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pydtconv._ext import norm
+from pydtconv.kernels.base import Call, Kernel, Pass
+from pydtconv.kernels.cpu.rows import rows_of
+from pydtconv.kernels.registry import register
+from pydtconv.ops.base import Spec
+from pydtconv.ops.moments import Moments
+
+
+def moments_in(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and biased variance as vectors (c,), views of an array of moments."""
+    return array[0, 0, 0], array[1, 0, 0]
+
+
+def statistics(x: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> Callable[..., int]:
+    """Binds a sweep over x that writes its moments; called with a workspace, it returns the C library's status, 0."""
+    rows = rows_of(x)
+
+    def gather(workspace: np.ndarray | None) -> int:
+        norm.batchnorm_statistics(rows, mean, variance, workspace)
+        return 0
+
+    return gather
+
+
+def statistics_workspace(x: Spec) -> int:
+    """Bytes of workspace of `statistics`."""
+    c = x.shape[-1] or 1
+    return int(norm.batchnorm_workspace(x.size // c, c, x.dtype))
+
+
+@register(Moments)
+class MomentsKernel(Kernel[Moments]):
+    """The sweep that a convolution's own moments save."""
+
+    def workspace(self, direction: str, *inputs: Spec) -> int:
+        return statistics_workspace(inputs[0])
+
+    def forward(self, p: Pass) -> Call:
+        gather: Any = statistics(p.x[0], *moments_in(p.y[0]))
+        return partial(gather, p.workspace)

@@ -1,0 +1,115 @@
+"""Batch normalization (cext/nn/batchnorm.c)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pydtconv._ext import norm
+from pydtconv.kernels.base import Call, Kernel, Pass
+from pydtconv.kernels.cpu.activation import CODES
+from pydtconv.kernels.cpu.moments import moments_in
+from pydtconv.kernels.cpu.rows import carve, carved_bytes, rows_of
+from pydtconv.kernels.registry import register
+from pydtconv.ops.base import Spec
+from pydtconv.ops.normalization import FROM_INPUT, BatchNorm
+
+
+@register(BatchNorm)
+class BatchNormKernel(Kernel[BatchNorm]):
+    """Statistics, coefficients, application; backward in two sweeps, or one where its sums are given."""
+
+    def workspace(self, direction: str, *inputs: Spec) -> int:
+        x = inputs[0]
+        c = x.shape[-1] or 1
+        vectors = carved_bytes(1 if direction == "forward" else 2, c, x.dtype)
+        return vectors + norm.batchnorm_workspace(x.size // c, c, x.dtype)
+
+    def forward(self, p: Pass) -> Call:
+        """Where p.y[0] is None, only what `saves` names is written: readers compute y by themselves."""
+        x, y = rows_of(p.x[0]), rows_of(p.y[0])
+        gamma = p.x[1] if self.op.scale else None
+        beta = self.op.beta_of(p.x)
+        moving_mean, moving_variance = (p.x[i] for i in self.op.state)
+        mean, inverse, scale = p.saved["mean"], p.saved["inverse"], p.saved["scale"]
+        code = CODES[self.op.activation]
+        assert p.workspace is not None
+        run_state = p.run
+        (variance,), rest = carve(p.workspace, 1, x.shape[1], x.dtype)
+        moments = moments_in(p.x[-1]) if self.op.given else None
+        application = (x, mean, scale, beta, code, self.op.alpha, y)
+
+        def infer() -> None:
+            mean[...] = moving_mean
+            norm.batchnorm_scale(moving_variance, gamma, self.op.epsilon, inverse, scale)
+            norm.batchnorm_apply(*application)
+
+        def train() -> None:
+            if moments is None:
+                norm.batchnorm_statistics(x, mean, variance, rest)
+            else:
+                mean[...], variance[...] = moments
+            if self.op.synchronized and run_state.synchronizer is not None:
+                run_state.synchronizer.moments(mean, variance, x.shape[0])
+            norm.batchnorm_scale(variance, gamma, self.op.epsilon, inverse, scale)
+            norm.batchnorm_moving(mean, variance, self.op.momentum, moving_mean, moving_variance)
+            if y is not None:
+                norm.batchnorm_apply(*application)
+
+        return train if p.training and not self.op.frozen else infer
+
+    def recompute(self, p: Pass) -> Call:
+        """y once more, from the statistics that forward has saved; the moving ones stay as they are."""
+        x, y = rows_of(p.x[0]), rows_of(p.y[0])
+        beta = self.op.beta_of(p.x)
+        mean, scale, code = p.saved["mean"], p.saved["scale"], CODES[self.op.activation]
+
+        def run() -> None:
+            norm.batchnorm_apply(x, mean, scale, beta, code, self.op.alpha, y)
+
+        return run
+
+    def backward(self, p: Pass) -> Call:
+        x, y, dy, dx = rows_of(p.x[0]), rows_of(p.y[0]), rows_of(p.dy[0]), rows_of(p.dx[0])
+        beta = self.op.beta_of(p.x)
+        dgamma = p.dx[1] if self.op.scale else None
+        dbeta = p.dx[1 + self.op.scale] if self.op.center else None
+        accumulate, add_gamma, add_beta = p.adds(0), p.adds(1), p.adds(1 + self.op.scale)
+        mean, inverse, scale = p.saved["mean"], p.saved["inverse"], p.saved["scale"]
+        code = CODES[self.op.activation]
+        assert p.workspace is not None
+        (sum_dy, sum_dy_xhat), rest = carve(p.workspace, 2, x.shape[1], x.dtype)
+        y = None if self.op.activation in FROM_INPUT else y
+        common = (x, y, dy, mean, inverse, scale, beta, code, self.op.alpha)
+        rows, run_state = x.shape[0], p.run
+
+        given = None if p.sums is None else moments_in(p.sums)
+
+        def run() -> None:
+            if given is not None:
+                sum_dy[...] = given[0]
+                np.multiply(given[1], inverse, out=sum_dy_xhat)
+            elif dgamma is not None or dbeta is not None or not self.op.frozen:
+                norm.batchnorm_backward_sums(*common, sum_dy, sum_dy_xhat, rest)
+            _put(dgamma, sum_dy_xhat, add_gamma)
+            _put(dbeta, sum_dy, add_beta)
+            if dx is None:
+                return
+            if self.op.frozen:
+                norm.batchnorm_backward_apply(*common, None, None, rows, accumulate, dx)
+                return
+            count = rows
+            if self.op.synchronized and run_state.synchronizer is not None:
+                count = run_state.synchronizer.sums(sum_dy, sum_dy_xhat, rows)
+            norm.batchnorm_backward_apply(*common, sum_dy, sum_dy_xhat, count, accumulate, dx)
+
+        return run
+
+
+def _put(target: np.ndarray | None, value: np.ndarray, accumulate: bool) -> None:
+    """Writes or adds a vector to a parameter's gradient."""
+    if target is None:
+        return
+    if accumulate:
+        np.add(target, value, out=target)
+    else:
+        target[...] = value

@@ -1,0 +1,150 @@
+"""Dropout, noise, flips and crops from a counter-based generator (cext/nn/random.c)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pydtconv._ext import elem
+from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
+from pydtconv.kernels.cpu.arithmetic import BINARY
+from pydtconv.kernels.cpu.resize import pixel_distance
+from pydtconv.kernels.cpu.rows import rows_of
+from pydtconv.kernels.cpu.shape import bind_fill
+from pydtconv.kernels.cpu.strided import bind_copy, flat, layout, typed
+from pydtconv.kernels.registry import register
+from pydtconv.ops.base import Spec
+from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip, RandomWindow
+
+_MASK64 = (1 << 64) - 1
+_MASK32 = (1 << 32) - 1
+
+
+def bind_random(function: Callable[..., None], p: Pass, seed: int | None, per_sample: int, *arguments: Any) -> Call:
+    """A call with the key of this run in front: seed, stream, step, index of the first element."""
+    run, stream = p.run, p.stream & _MASK32
+
+    def call() -> None:
+        key = run.seed if seed is None else seed
+        function(key & _MASK64, stream, run.step & _MASK32, run.sample_offset * per_sample, *arguments)
+
+    return call
+
+
+def matrix(x: np.ndarray) -> np.ndarray:
+    """x as rows of contiguous elements: one row where it is dense."""
+    return x.reshape(1, -1) if x.flags.c_contiguous else rows_of(x)
+
+
+@register(Dropout)
+class DropoutKernel(Kernel[Dropout]):
+    """The mask is drawn anew in backward; one that is shared along axes lies in the workspace."""
+
+    def workspace(self, direction: str, *inputs: Spec) -> int:
+        mask = self.op.mask_shape(inputs[0].shape)
+        return 0 if mask == inputs[0].shape or None in mask else Spec(mask, inputs[0].dtype).nbytes
+
+    def _bind(self, p: Pass, x: np.ndarray, y: np.ndarray, accumulate: bool) -> Call:
+        if not p.training or x.size == 0 or self.op.rate == 0:
+            return bind_copy(x, y, accumulate=accumulate)
+        draw = typed(elem.dropout, x.dtype)
+        shape = self.op.mask_shape(x.shape)
+        if shape == x.shape:
+            rows = (matrix(x), matrix(y))
+            if rows[0].shape != rows[1].shape:
+                rows = (rows_of(x), rows_of(y))
+            per_sample = math.prod(x.shape[1:])
+            return bind_random(draw, p, self.op.seed, per_sample, self.op.rate, accumulate, *rows)
+        assert p.workspace is not None
+        extents = tuple(n or 1 for n in shape)
+        mask = p.workspace[: math.prod(extents) * x.itemsize].view(x.dtype).reshape(extents)
+        per_sample = math.prod(extents[1:]) if extents[0] == x.shape[0] else 0
+        multiply = partial(
+            typed(elem.binary_backward, x.dtype),
+            BINARY["multiply"],
+            0,
+            accumulate,
+            layout(x.shape, x, None, mask, None, y),
+            flat(x),
+            None,
+            flat(mask),
+            None,
+            flat(y),
+        )
+        fill = bind_random(draw, p, self.op.seed, per_sample, self.op.rate, False, None, mask.reshape(1, -1))
+        return sequence([fill, multiply])
+
+    def forward(self, p: Pass) -> Call:
+        return self._bind(p, p.x[0], p.y[0], False)
+
+    def backward(self, p: Pass) -> Call:
+        return nothing if p.dx[0] is None else self._bind(p, p.dy[0], p.dx[0], p.adds(0))
+
+
+@register(GaussianNoise)
+class GaussianNoiseKernel(Kernel[GaussianNoise]):
+    """Noise is added as it is drawn."""
+
+    def forward(self, p: Pass) -> Call:
+        x, y = p.x[0], p.y[0]
+        if not p.training or x.size == 0:
+            return bind_copy(x, y)
+        rows = (matrix(x), matrix(y))
+        if rows[0].shape != rows[1].shape:
+            rows = (rows_of(x), rows_of(y))
+        return bind_random(
+            typed(elem.gaussian_noise, x.dtype), p, self.op.seed, math.prod(x.shape[1:]), self.op.stddev, *rows
+        )
+
+    def backward(self, p: Pass) -> Call:
+        return nothing if p.dx[0] is None else bind_copy(p.dy[0], p.dx[0], accumulate=p.adds(0))
+
+
+@register(RandomFlip, RandomCrop)
+class RandomWindowKernel(Kernel[RandomWindow]):
+    """Windows are copied from, and added to, where the same draw puts them; outside of training the middle."""
+
+    @staticmethod
+    def _centre(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        top, left = ((x.shape[d] - y.shape[d]) // 2 for d in (1, 2))
+        return x[:, top : top + y.shape[1], left : left + y.shape[2]]
+
+    def forward(self, p: Pass) -> Call:
+        x, y = p.x[0], p.y[0]
+        if not p.training or y.size == 0:
+            return bind_copy(self._centre(x, y), y)
+        return bind_random(
+            typed(elem.random_window_forward, x.dtype),
+            p,
+            self.op.seed,
+            1,
+            self.op.flips(),
+            x,
+            y,
+            pixel_distance(x),
+            pixel_distance(y),
+        )
+
+    def backward(self, p: Pass) -> Call:
+        dy, dx = p.dy[0], p.dx[0]
+        if dx is None:
+            return nothing
+        if not p.training or dy.size == 0:
+            clear = nothing if p.adds(0) else bind_fill(dx, 0)
+            return sequence([clear, bind_copy(dy, self._centre(dx, dy), accumulate=p.adds(0))])
+        return bind_random(
+            typed(elem.random_window_backward, dx.dtype),
+            p,
+            self.op.seed,
+            1,
+            self.op.flips(),
+            p.adds(0),
+            dy,
+            dx,
+            pixel_distance(dy),
+            pixel_distance(dx),
+        )

@@ -1,0 +1,122 @@
+"""Copies between strided views, bound once; permutations go through tiles (cext/nn/permute.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from pydtconv._ext import elem
+from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
+from pydtconv.kernels.cpu.strided import bind_copy, flat, merge, strides_of, typed
+from pydtconv.kernels.registry import ANY, register
+from pydtconv.ops.checks import FLOATING
+from pydtconv.ops.shape import Cast, Concatenate, Slice, Transpose
+
+
+def bind_fill(y: np.ndarray, value: float) -> Call:
+    """Sets all elements of a view to a value."""
+    return bind_copy(np.full((1,) * y.ndim, value, y.dtype), y) if y.size else nothing
+
+
+def bind_permute(x: np.ndarray, y: np.ndarray, accumulate: bool = False) -> Call:
+    """y (+)= x for a view x of y's shape whose innermost dimension need not be contiguous."""
+    if x.size == 0:
+        return nothing
+    shape, (xs, ys) = merge(x.shape, [strides_of(x, x.shape), strides_of(y, x.shape)])
+    if not shape or xs[-1] == 1 or ys[-1] != 1:
+        return bind_copy(x, y, accumulate=accumulate)
+    if len(shape) == 1:
+        shape, xs, ys = [1, *shape], [0, *xs], [0, *ys]
+    plan = np.array([len(shape), 2, *shape, *xs, *ys], np.int64)
+    return partial(typed(elem.permute, x.dtype), accumulate, plan, flat(x), flat(y))
+
+
+@register(Transpose)
+class TransposeKernel(Kernel[Transpose]):
+    """A permuted view is copied."""
+
+    def forward(self, p: Pass) -> Call:
+        return bind_permute(p.x[0].transpose(self.op.order(p.x[0].ndim)), p.y[0])
+
+    def backward(self, p: Pass) -> Call:
+        if p.dx[0] is None:
+            return nothing
+        return bind_permute(p.dy[0].transpose(np.argsort(self.op.order(p.dy[0].ndim))), p.dx[0], p.adds(0))
+
+
+@register(Concatenate)
+class ConcatenateKernel(Kernel[Concatenate]):
+    """Each input is copied to its part of the output."""
+
+    def _extents(self, p: Pass) -> list[int]:
+        """Extents of the inputs along the axis in backward; one that nothing shows is what the others leave."""
+        shown = [x if dx is None else dx for x, dx in zip(p.x, p.dx, strict=True)]
+        known = [None if array is None else array.shape[self.op.axis] for array in shown]
+        if known.count(None) > 1:
+            raise ValueError("concatenate: expected a gradient or the input for all inputs but one")
+        left = p.dy[0].shape[self.op.axis] - sum(n for n in known if n is not None)
+        return [left if n is None else n for n in known]
+
+    def parts(self, whole: np.ndarray, extents: Sequence[int]) -> list[np.ndarray]:
+        """The views of the output (or its gradient) that belong to inputs of these extents."""
+        before = (slice(None),) * (self.op.axis % whole.ndim)
+        ends = np.cumsum(extents).tolist()
+        return [whole[(*before, slice(end - n, end))] for end, n in zip(ends, extents, strict=True)]
+
+    def forward(self, p: Pass) -> Call:
+        parts = self.parts(p.y[0], [x.shape[self.op.axis] for x in p.x])
+        return sequence([bind_copy(x, part) for x, part in zip(p.x, parts, strict=True)])
+
+    def backward(self, p: Pass) -> Call:
+        parts = self.parts(p.dy[0], self._extents(p))
+        return sequence(
+            [
+                bind_copy(part, dx, accumulate=p.adds(i))
+                for i, (dx, part) in enumerate(zip(p.dx, parts, strict=True))
+                if dx is not None
+            ]
+        )
+
+
+@register(Slice)
+class SliceKernel(Kernel[Slice]):
+    """A window is copied; backward clears what lies outside."""
+
+    def forward(self, p: Pass) -> Call:
+        return bind_copy(p.x[0][self.op.bounds(p.x[0].shape)], p.y[0])
+
+    def backward(self, p: Pass) -> Call:
+        dx = p.dx[0]
+        if dx is None:
+            return nothing
+        window = self.op.bounds(dx.shape)
+        calls = [] if p.adds(0) else [bind_fill(part, 0) for part in outside(dx, window)]
+        return sequence([*calls, bind_copy(p.dy[0], dx[window], accumulate=p.adds(0))])
+
+
+def outside(array: np.ndarray, window: Sequence[slice]) -> list[np.ndarray]:
+    """Views that together are what of `array` does not lie in `window`, without overlap."""
+    parts = []
+    for axis, w in enumerate(window):
+        before, after = (slice(None),) * axis, array
+        start, stop, _ = w.indices(after.shape[axis])
+        parts += [array[(*before, slice(0, start))], array[(*before, slice(stop, None))]]
+        array = array[(*before, slice(start, stop))]
+    return [part for part in parts if part.size]
+
+
+@register(Cast, dtypes=ANY)
+class CastKernel(Kernel[Cast]):
+    """NumPy's conversion."""
+
+    def forward(self, p: Pass) -> Call:
+        return partial(np.copyto, p.y[0], p.x[0], casting="unsafe")
+
+    def backward(self, p: Pass) -> Call:
+        if p.dx[0] is None:
+            return nothing
+        if p.dx[0].dtype.name not in FLOATING or np.dtype(self.op.dtype).name not in FLOATING:
+            return partial(p.dx[0].fill, 0)
+        return partial(np.copyto, p.dx[0], p.dy[0], casting="unsafe")

@@ -1,0 +1,73 @@
+"""Clones of models, and models of their configs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydtconv import tree
+from pydtconv.layers.input_layer import Input, InputLayer
+from pydtconv.layers.layer import Layer
+from pydtconv.layers.symbolic import KerasTensor, OpCall, Operation
+from pydtconv.models.model import Functional, Model
+from pydtconv.models.sequential import Sequential
+from pydtconv.serialization.objects import deserialize_keras_object
+
+
+def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The model of `Model.to_json`'s text, with new weights."""
+    return deserialize_keras_object(json.loads(json_string), custom_objects)
+
+
+def clone_model(
+    model: Model,
+    input_tensors: Any = None,
+    clone_function: Callable[[Layer], Layer] | None = None,
+    call_function: Any = None,
+    recursive: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """A model with new layers of equal configs, and new weights.
+
+    clone_function: makes the copy of a layer (all but input layers).  Only `input_tensors`'s default is supported for
+    functional models.  Raises ValueError for subclassed models without clones of their layers.
+    """
+    if kwargs or call_function is not None or recursive:
+        raise ValueError("clone_model: call_function and recursive are not supported")
+    if input_tensors is not None:
+        raise ValueError("clone_model: input_tensors is not supported: call the clone on them instead")
+    clone = clone_function or _clone_layer
+    if isinstance(model, Sequential):
+        first = [] if model._input_layer is None else [_clone_layer(model._input_layer)]
+        return Sequential([*first, *(clone(layer) for layer in model.layers)], name=model.name)
+    network = model._network
+    if network is None:
+        return model.from_config(model.get_config())
+    inputs = tree.map_structure(lambda x: Input(batch_shape=x.shape, dtype=x.dtype, name=x.name), network.inputs)
+    copies: dict[Operation, Any] = {}
+    values: dict[KerasTensor, Any] = dict(zip(network.flat_inputs, tree.flatten(inputs), strict=True))
+    for node in network.nodes:
+        if node.is_input:
+            continue
+        if node.operation not in copies:
+            copies[node.operation] = _copy_of(node.operation, clone)
+        args, kw = tree.map_structure(
+            lambda x: values[x] if isinstance(x, KerasTensor) else x, (node.args, node.kwargs)
+        )
+        results = tree.flatten(copies[node.operation](*args, **kw))
+        values.update(zip(node.output_tensors, results, strict=True))
+    outputs = tree.map_structure(values.__getitem__, network.outputs)
+    return Functional(inputs=inputs, outputs=outputs, name=model.name)
+
+
+def _copy_of(operation: Operation, clone: Callable[[Layer], Layer]) -> Any:
+    return clone(operation) if isinstance(operation, Layer) else OpCall(operation.op, operation.name)  # type: ignore[attr-defined]
+
+
+def _clone_layer(layer: Layer) -> Any:
+    if isinstance(layer, (Sequential, Functional)):
+        return clone_model(layer)
+    if isinstance(layer, InputLayer):
+        return InputLayer(batch_shape=layer.batch_shape, dtype=layer.dtype, name=layer.name)
+    return type(layer).from_config(layer.get_config())

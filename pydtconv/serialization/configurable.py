@@ -1,0 +1,63 @@
+"""Configs of objects: the constructor's arguments as plain data.
+
+A built-in class is decorated with `builtin`, which notes the names of its constructor's arguments; each is also an
+attribute.  For other classes the arguments of the constructor call are recorded, so that they need no `get_config`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, TypeVar
+
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+
+C = TypeVar("C", bound=type)
+
+#: arguments that Layer itself puts into the config
+_BASE = frozenset({"self", "args", "kwargs", "name", "trainable", "dtype", "autocast", "activity_regularizer"})
+
+
+class Configurable:
+    """get_config by noted or recorded arguments, from_config by calling the class."""
+
+    _config_fields: tuple[str, ...] = ()
+    _recorded: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        instance = super().__new__(cls)
+        object.__setattr__(instance, "_recorded", (args, kwargs))
+        return instance
+
+    def _own_config(self) -> dict[str, Any]:
+        """The part of the config that is the class's own."""
+        cls: Any = type(self)
+        fields = {name: getattr(self, name) for name in cls._config_fields}
+        init_owner = next(c for c in cls.__mro__ if "__init__" in c.__dict__)
+        if "_config_fields" not in init_owner.__dict__ and _keeps_base_config(cls):
+            args, kwargs = self._recorded
+            bound = inspect.signature(cls.__init__).bind(self, *args, **kwargs).arguments
+            bound = {**bound, **bound.pop("kwargs", {})}
+            fields = {name: value for name, value in bound.items() if name not in _BASE}
+        return {name: serialize_keras_object(value) for name, value in fields.items()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """An object of this class made of a config."""
+        known = {*inspect.signature(cls.__init__).parameters, *_BASE}
+        # Keras writes arguments that we do not have, too; None is "not used"
+        config = {key: value for key, value in config.items() if value is not None or key in known}
+        return cls(**{key: deserialize_keras_object(value) for key, value in config.items()})
+
+
+def _keeps_base_config(cls: Any) -> bool:
+    owner = next(c for c in cls.__mro__ if "get_config" in c.__dict__)
+    return owner.__module__.startswith("pydtconv.")
+
+
+def builtin(cls: C) -> C:
+    """Notes the names of the constructor's arguments as the fields of the config."""
+    names = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+    fields = [name for name in names if name not in _BASE]
+    inherited = [name for name in getattr(cls, "_config_fields", ()) if name not in names and "kwargs" in names]
+    cls._config_fields = (*inherited, *fields)  # type: ignore[attr-defined]
+    return cls

@@ -1,0 +1,145 @@
+"""Objects as plain data and back, in the format that Keras 3 writes into `config.json`.
+
+An object with `get_config` becomes {"module", "class_name", "config", "registered_name"}; built-in ones are written
+under Keras's public module names, so that either library reads the other's files.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from pydtconv import _public
+from pydtconv.serialization import registry
+
+#: our modules and the public ones of Keras that hold the same classes
+_PUBLIC = {
+    "layers": "keras.layers",
+    "initializers": "keras.initializers",
+    "regularizers": "keras.regularizers",
+    "constraints": "keras.constraints",
+    "optimizers": "keras.optimizers",
+    "losses": "keras.losses",
+    "metrics": "keras.metrics",
+    "activations": "keras.activations",
+}
+
+
+def serialize_keras_object(obj: Any) -> Any:
+    """obj as plain data that `json` can write.  Raises ValueError for what has no get_config()."""
+    if obj is None or isinstance(obj, (str, bool, int, float)):
+        return obj
+    if isinstance(obj, np.generic):
+        return obj.item()
+    if isinstance(obj, (list, tuple)):
+        return [serialize_keras_object(item) for item in obj]
+    if isinstance(obj, dict):
+        return {key: serialize_keras_object(item) for key, item in obj.items()}
+    if isinstance(obj, np.ndarray):
+        return {"class_name": "__numpy__", "config": {"value": obj.tolist(), "dtype": obj.dtype.name}}
+    if isinstance(obj, types.FunctionType):
+        return _serialize_function(obj)
+    if inspect.isclass(obj):
+        return {"class_name": "__typespec__", "module": obj.__module__, "config": obj.__name__}
+    if not hasattr(obj, "get_config"):
+        raise ValueError(f"cannot save {obj!r}: {type(obj).__name__} has no get_config()")
+    cls = type(obj)
+    data = {
+        "module": _module_of(cls),
+        "class_name": cls.__name__,
+        "config": obj.get_config(),
+        "registered_name": registry.get_registered_name(cls) if _module_of(cls) == cls.__module__ else None,
+    }
+    build_config = obj.get_build_config() if hasattr(obj, "get_build_config") else None
+    if build_config:
+        data["build_config"] = serialize_keras_object(build_config)
+    return data
+
+
+def _serialize_function(function: types.FunctionType) -> Any:
+    module = function.__module__
+    if module == "pydtconv.activations":
+        return function.__name__
+    if function.__name__ == "<lambda>" or "<locals>" in function.__qualname__:
+        raise ValueError(f"cannot save the function {function.__qualname__}: expected one defined in a module by name")
+    return {
+        "module": "builtins",
+        "class_name": "function",
+        "config": function.__name__,
+        "registered_name": registry.get_registered_name(function),
+    }
+
+
+def _module_of(cls: type) -> str:
+    parts = cls.__module__.split(".")
+    if parts[0] != "pydtconv" or len(parts) < 2:
+        return cls.__module__
+    if parts[1] == "models":
+        return "keras.models" if cls.__name__ == "Sequential" else "keras.src.models.functional"
+    return _PUBLIC.get(parts[1], cls.__module__)
+
+
+def deserialize_keras_object(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The reverse of `serialize_keras_object`.  Plain data comes back as it is.
+
+    Classes are looked up among custom_objects, registered objects and pydtconv's own; nothing else is imported.
+    """
+    with registry.custom_object_scope(custom_objects) if custom_objects else nullcontext():
+        return _deserialize(config)
+
+
+def _deserialize(config: Any) -> Any:
+    if isinstance(config, list):
+        return [_deserialize(item) for item in config]
+    if not isinstance(config, dict):
+        return config
+    if "class_name" not in config or "config" not in config:
+        return {key: _deserialize(value) for key, value in config.items()}
+    name, inner = config["class_name"], config["config"]
+    if name == "__numpy__":
+        return np.array(inner["value"], inner["dtype"])
+    if name == "__tuple__":
+        return tuple(_deserialize(item) for item in inner)
+    if name in ("DTypePolicy", "FloatDTypePolicy"):
+        return inner["name"]
+    if name == "function":
+        return find_object(config.get("registered_name") or inner, inner, config.get("module"))
+    cls = find_object(config.get("registered_name") or name, name, config.get("module"))
+    obj = cls.from_config(dict(inner)) if hasattr(cls, "from_config") else cls(**inner)
+    build_config = config.get("build_config")
+    if build_config and hasattr(obj, "build_from_config"):
+        obj.build_from_config({key: _as_shapes(value) for key, value in build_config.items()})
+    return obj
+
+
+def _as_shapes(value: Any) -> Any:
+    """Lists of extents, as JSON has them, as tuples."""
+    value = _deserialize(value)
+    if isinstance(value, list):
+        parts = [_as_shapes(item) for item in value]
+        return tuple(parts) if all(part is None or isinstance(part, int) for part in parts) else parts
+    return value
+
+
+def find_object(registered_name: str, name: str, module: str | None = None) -> Any:
+    """The class or function of a name.  Raises ValueError saying how to make an unknown one known."""
+    for key in (registered_name, name):
+        found = registry.get_registered_object(key)
+        if found is not None:
+            return found
+    parts = (module or "").split(".")
+    if parts[0] in ("keras", "pydtconv", "builtins"):
+        ours = next((part for part in parts if part in _PUBLIC), None)
+        for place in [ours] if ours else ["models", *_PUBLIC]:
+            found = getattr(_public.module(place), name, None)
+            if found is not None:
+                return found
+    raise ValueError(
+        f"unknown class or function {name!r} (of module {module!r}): pass custom_objects={{{name!r}: ...}}, or "
+        "decorate it with pydtconv.saving.register_keras_serializable()"
+    )

@@ -1,0 +1,68 @@
+"""`Training`: a model as those see it who train it together, watch it or compare it; see strategy.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv.graph import Memory, Variable
+from pydtconv.metrics import Metric
+from pydtconv.optimizers import Optimizer
+from pydtconv.trainers.compiled import Output
+from pydtconv.trainers.data_adapters.arrays import Batch
+from pydtconv.trainers.step_functions import Results
+
+
+class Training:
+    """What is trained, by what, in which memory, and what comes out.  A model has one, which stays the same."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    @property
+    def memory(self) -> Memory:
+        """The parameter store, the random state and the hooks that all steps of the model share."""
+        return self._model._steps.memory
+
+    @property
+    def variables(self) -> Sequence[Variable]:
+        """All variables of the model, trained or not."""
+        return self._model.variables
+
+    @property
+    def layers(self) -> Sequence[Any]:
+        """The layers directly inside."""
+        return getattr(self._model, "layers", ())
+
+    @property
+    def optimizer(self) -> Optimizer | None:
+        return self._model.optimizer
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        """The outputs with their losses and weights; none before the first batch."""
+        targets = self._model._targets
+        return () if targets is None else targets.outputs
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """All but the mean of the loss, which follows from `track_losses`."""
+        return [metric for metric in self._model.metrics if metric is not self._model._loss_tracker]
+
+    def sample_weights(self, batch: Batch) -> Sequence[np.ndarray | None]:
+        """The weights of a batch's samples, for each of `outputs`."""
+        return self._model._targets.weights(batch.sample_weight)
+
+    def track_losses(self, loss: float | None, losses: dict[str, float], samples: int) -> None:
+        """Lets the losses of a batch of so many samples into their means."""
+        self._model.track_losses(loss, losses, samples)
+
+    def update_metrics(self, batch: Batch, results: Results) -> dict[str, Any]:
+        """Lets a batch into the metrics of compile; returns all results so far."""
+        return self._model.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
+
+    def results(self) -> dict[str, Any]:
+        """All results so far, by name."""
+        return self._model.get_metrics_result()

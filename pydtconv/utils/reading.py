@@ -1,0 +1,86 @@
+"""Files from others: opened only where they are regular files, with errors of one kind that name the file.
+
+Whatever is wrong inside a file (damage, another format, sizes that do not belong together) is a `BadFileError`.  What
+the system says of a file (it is not there, may not be read) stays an OSError as it comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO
+
+#: bytes that any file may unpack to, and how many times its own size in addition
+FREE_BYTES, RATIO = 64 << 20, 16
+
+
+class BadFileError(OSError, ValueError):
+    """A file that does not hold what it should; the text names it and says what was expected."""
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """The file, open for reading.  Raises BadFileError for pipes, devices, folders; it does not wait for a writer."""
+    # O_NONBLOCK: a pipe that nobody writes to is opened at once, and then refused
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise BadFileError(f"{os.fspath(path)}: expected a regular file, got {_kind(mode)}")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """The same check, for files that a library opens by their names."""
+    open_regular(path).close()
+
+
+@contextlib.contextmanager
+def parsing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Around what parses a file: anything that goes wrong there becomes a BadFileError that names file and `what`.
+
+    Errors of the system with a number, and those of memory, pass through.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except BadFileError as error:
+        if str(path) in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from error.__cause__
+    except OSError as error:
+        if error.errno is not None and error.filename is not None:
+            raise
+        raise BadFileError(f"{path}: expected {what}; {_said(error)}") from error
+    except Exception as error:  # parsers of damaged data raise all kinds
+        raise BadFileError(f"{path}: expected {what}; {_said(error)}") from error
+
+
+def unpacked_limit(packed: int) -> int:
+    """Bytes that a compressed file of so many bytes may unpack to; numbers that were learned are far below it."""
+    return FREE_BYTES + RATIO * packed
+
+
+def check_unpacked(size: int, packed: int) -> None:
+    """Raises BadFileError where data would unpack to more than `unpacked_limit`."""
+    if size > unpacked_limit(packed):
+        raise BadFileError(
+            f"expected {packed} bytes to unpack to {unpacked_limit(packed)} at most, they claim {size}; "
+            "where that is right, store the file without compression"
+        )
+
+
+def _said(error: BaseException) -> str:
+    text = str(error) or "no more is known"
+    text = f"no entry {text}" if isinstance(error, KeyError) else text
+    return f"{type(error).__name__}: {text[:500]}"
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")

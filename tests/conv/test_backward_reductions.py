@@ -1,0 +1,95 @@
+"""Sums for batch normalization's backward that backward_data gathers from what it writes."""
+
+import numpy as np
+import pytest
+
+from pydtconv import config
+from pydtconv.conv import ConvProblem, workspace_bytes
+from pydtconv.conv.functional import bind, run
+from pydtconv.conv.table import TABLE
+from tests.conv.test_moments import PROBLEMS
+
+CASES = [
+    (make, name)
+    for make in PROBLEMS
+    for name, row in TABLE.items()
+    if row.gathers and not row.reason(make(), "backward_data")
+]
+
+
+def sliced(rng, shape, dtype, channels):
+    """An image whose pixels are `channels` elements further apart than it has channels."""
+    whole = rng.standard_normal((*shape[:3], shape[3] + channels)).astype(dtype)
+    return whole[..., channels // 2 : channels // 2 + shape[3]]
+
+
+def gathered(p, algorithm, relu, shifts, accumulate):
+    """dx, what it is the gradient of, and both sums; the workspace is exactly what was asked for."""
+    rng = np.random.default_rng(0)
+    image, dx = sliced(rng, p.x_shape, p.dtype, 6), sliced(rng, p.x_shape, p.dtype, 10)
+    dy = rng.standard_normal(p.y_shape).astype(p.dtype)
+    w = rng.standard_normal(p.w_shape).astype(p.dtype)
+    mean, scale, beta = (rng.standard_normal(p.ci).astype(p.dtype) for _ in range(3))
+    normalization = (mean, scale, beta if shifts else None, relu)
+    sums = np.full((2, p.ci), np.nan, p.dtype)
+    nbytes = workspace_bytes(p, "backward_data", algorithm)
+    memory = np.full(nbytes + 4096, 0xA5, np.uint8)
+    reductions = (image, normalization, *sums)
+    bound = bind(p, "backward_data", algorithm, dx, w, dy, accumulate=accumulate, reductions=reductions)
+    run(bound, memory[:nbytes])
+    assert (memory[nbytes:] == 0xA5).all()
+    return dx, image, normalization, sums
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("make", "algorithm"), CASES)
+def test_sums_are_those_of_what_was_written(make, algorithm, dtype, threads):
+    p = make(dtype=dtype)
+    config.set_num_threads(threads)
+    rounding = 1e-5 if dtype == "float32" else 1e-13
+    for relu, shifts, accumulate in ((True, True, False), (True, False, True), (False, True, True)):
+        dx, image, (mean, scale, beta, _), sums = gathered(p, algorithm, relu, shifts, accumulate)
+        deviation = image - mean
+        z = deviation * scale + (0 if beta is None else beta)
+        g = np.where(z > 0, dx, 0) if relu else dx
+        g, deviation = g.astype("longdouble"), deviation.astype("longdouble")
+        for found, terms in zip(sums, (g, g * deviation), strict=True):
+            size = np.abs(terms).sum((0, 1, 2)).max()
+            np.testing.assert_allclose(found, terms.sum((0, 1, 2)), rtol=0, atol=rounding * size)
+        again = gathered(p, algorithm, relu, shifts, accumulate)
+        assert again[3].tobytes() == sums.tobytes()
+        assert again[0].tobytes() == dx.tobytes()
+
+
+@pytest.mark.parametrize("algorithm", [name for name, row in TABLE.items() if row.gathers])
+def test_the_gradient_keeps_its_bits(algorithm):
+    p = ConvProblem(2, 13, 11, 16, 40, 3, padding="same")
+    rng = np.random.default_rng(0)
+    for accumulate in (False, True):
+        dx = gathered(p, algorithm, True, True, accumulate)[0]
+        rng = np.random.default_rng(0)
+        _, plain = sliced(rng, p.x_shape, p.dtype, 6), sliced(rng, p.x_shape, p.dtype, 10)
+        dy, w = rng.standard_normal(p.y_shape).astype(p.dtype), rng.standard_normal(p.w_shape).astype(p.dtype)
+        workspace = np.empty(workspace_bytes(p, "backward_data", algorithm), np.uint8)
+        run(bind(p, "backward_data", algorithm, plain, w, dy, accumulate=accumulate), workspace)
+        assert plain.tobytes() == dx.tobytes()
+
+
+def test_refused_where_they_cannot_be_gathered():
+    p = ConvProblem(1, 4, 4, 2, 3, 3)
+    x, w, y = (np.zeros(shape, "float32") for shape in (p.x_shape, p.w_shape, p.y_shape))
+    vector = np.zeros(2, "float32")
+    normalization = (vector, vector, None, True)
+    sums = (vector.copy(), vector.copy())
+    with pytest.raises(ValueError, match="reductions: expected none for backward_data of im2col"):
+        bind(p, "backward_data", "im2col", x, w, y, reductions=(x.copy(), normalization, *sums))
+    with pytest.raises(ValueError, match="reductions: expected none for forward of direct"):
+        bind(p, "forward", "direct", x, w, y, reductions=(x.copy(), normalization, *sums))
+    with pytest.raises(ValueError, match=r"reductions: expected shape \(1, 4, 4, 2\)"):
+        bind(p, "backward_data", "direct", x, w, y, reductions=(y.copy(), normalization, *sums))
+    with pytest.raises(ValueError, match="scale: expected shape"):
+        bind(p, "backward_data", "direct", x, w, y, reductions=(x.copy(), (vector, vector[:1], None, True), *sums))
+    image = x.copy()
+    with pytest.raises(ValueError, match="sums: expected an array of its own"):
+        bind(p, "backward_data", "direct", x, w, y, reductions=(image, normalization, image[0, 0, 0], sums[1]))

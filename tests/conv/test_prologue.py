@@ -1,0 +1,75 @@
+"""Images that are normalized as a convolution reads them."""
+
+import numpy as np
+import pytest
+
+from pydtconv import config
+from pydtconv.conv import ConvProblem, workspace_bytes
+from pydtconv.conv.functional import bind, run
+from pydtconv.conv.table import TABLE
+from tests.conv.cases import RTOL
+from tests.reference import conv as reference
+
+NORMALIZING = [name for name, row in TABLE.items() if row.normalizes]
+SIZES = [(2, 5, 7, 5, 19), (3, 9, 8, 64, 128), (1, 30, 31, 33, 40), (700, 1, 1, 130, 20), (2, 9, 9, 1024, 33)]
+
+
+def prologue_of(p: ConvProblem, beta: bool, relu: bool):
+    rng = np.random.default_rng(3)
+    mean, scale, shift = (rng.standard_normal(p.ci).astype(p.dtype) for _ in range(3))
+    return mean, scale, shift if beta else None, relu
+
+
+def through(x: np.ndarray, prologue) -> np.ndarray:
+    mean, scale, beta, relu = prologue
+    z = (x.astype("float64") - mean) * scale + (0 if beta is None else beta)
+    return np.maximum(z, 0) if relu else z
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("beta", "relu"), [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("algorithm", NORMALIZING)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_equals_the_convolution_of_the_normalized_image(sizes, algorithm, beta, relu, dtype):
+    """Dense images and slices of channels, with bias, ReLU and moments on the way out."""
+    p = ConvProblem(*sizes, 1, dtype=dtype)
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((*p.x_shape[:3], p.ci + 3)).astype(dtype)
+    w, dy, b = (rng.standard_normal(shape).astype(dtype) for shape in (p.w_shape, p.y_shape, p.co))
+    prologue = prologue_of(p, beta, relu)
+    for threads, x in ((1, wide[..., 2:-1]), (3, np.ascontiguousarray(wide[..., :-3]))):
+        config.set_num_threads(threads)
+        before, normalized = x.copy(), through(x, prologue)
+        memory = {
+            direction: np.empty(workspace_bytes(p, direction, algorithm), np.uint8)
+            for direction in ("forward", "backward_weights")
+        }
+        y, dw, mean, variance = (np.full(shape, np.nan, dtype) for shape in (p.y_shape, p.w_shape, p.co, p.co))
+        run(
+            bind(
+                p, "forward", algorithm, x, w, y, bias=b, activation="relu", moments=(mean, variance), prologue=prologue
+            ),
+            memory["forward"],
+        )
+        run(bind(p, "backward_weights", algorithm, x, dw, dy, prologue=prologue), memory["backward_weights"])
+        want = np.maximum(reference.forward(normalized, w.astype("float64"), bias=b), 0)
+        assert np.abs(y - want).max() <= RTOL[dtype] * np.abs(want).max()
+        assert np.abs(mean - want.mean((0, 1, 2))).max() <= RTOL[dtype] * np.abs(want).max()
+        want = np.einsum("nhwi,nhwo->io", normalized, dy.astype("float64"))[None, None]
+        assert np.abs(dw - want).max() <= RTOL[dtype] * np.abs(want).max()
+        np.testing.assert_array_equal(x, before)
+
+
+def test_refused_where_x_cannot_be_normalized():
+    p = ConvProblem(1, 4, 4, 2, 3, 3)
+    x, w, y = (np.zeros(shape, "float32") for shape in (p.x_shape, p.w_shape, p.y_shape))
+    with pytest.raises(ValueError, match="prologue: expected none for forward of direct"):
+        bind(p, "forward", "direct", x, w, y, prologue=prologue_of(p, True, True))
+    p = ConvProblem(1, 4, 4, 2, 3, 1)
+    w, y = np.zeros(p.w_shape, "float32"), np.zeros(p.y_shape, "float32")
+    for direction, algorithm in (("forward", "im2col"), ("backward_data", "direct")):
+        with pytest.raises(ValueError, match=f"prologue: expected none for {direction} of {algorithm}"):
+            bind(p, direction, algorithm, x, w, y, prologue=prologue_of(p, True, True))
+    mean, scale, beta, relu = prologue_of(p, True, True)
+    with pytest.raises(ValueError, match=r"scale: expected shape \(2,\), got \(1,\)"):
+        bind(p, "forward", "direct", x, w, y, prologue=(mean, scale[:1], beta, relu))

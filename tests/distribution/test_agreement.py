@@ -1,0 +1,65 @@
+"""What differs between ranks is found at the start, by all of them; an end that one asks for comes for all."""
+
+import json
+
+import pytest
+
+from tests.distribution.ranks import needs_mpi, run, run_well
+
+pytestmark = needs_mpi
+RANKS = 3
+#: what the error names, where rank 1 differs
+NAMED = {
+    "values": "data: x[0] with the values ",
+    "large": "data: x[0] with the values ",
+    "labels": "data: y[0] with the values ",
+    "length": "data: samples 24",
+    "dtype": "data: x[0] of shape (32, 4), float64",
+    "weights": "data: sample_weight[0] with the values ",
+    "validation": "data: x[0] with the values ",
+    "evaluate": "data: x[0] with the values ",
+    "predict": "data: x[0] with the values ",
+    "dataset": "data: the first batch: shape (8, 4), float32, values ",
+    "batches": "data: num_batches 3",
+    "generator": "data: the first batch: shape (32, 4), float32, values ",
+    "metrics": "metrics: loss, mse",
+    "fewer metrics": "metrics: loss'",
+    "top k": "metric sparse_top_k_categorical_accuracy: SparseTopKCategoricalAccuracy of k=2",
+    "loss": "loss 0: SparseCategoricalCrossentropy of from_logits=False",
+    "loss function": "loss 0: LossFunctionWrapper of other_loss",
+    "regularizer": "'l2': 0.5",
+    "epochs": "fit: epochs=3",
+    "frequency": "fit: validation_freq=2",
+    "callback": "callback: EarlyStopping of patience=4",
+    "one callback": "callback: TerminateOnNaN",
+    "config": "epsilon=1e-06",
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("agree")
+    run_well(RANKS, "agree.py", folder)
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(RANKS)]
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_what_differs_on_one_rank_is_an_error_on_all(found, case):
+    text = found[0][case]
+    assert text.startswith("rank 1 differs from rank 0: expected on all ranks ")
+    assert NAMED[case] in text.partition("got on rank 1 ")[2]
+    assert [other[case] for other in found] == [text] * RANKS
+
+
+@pytest.mark.parametrize(
+    ("case", "counts"), [("train", [2, 2]), ("epoch", [2, 2]), ("test", [2]), ("predict", [3, 24])]
+)
+def test_an_end_that_one_rank_asks_for(found, case, counts):
+    assert [other[f"stop {case}"] for other in found] == [counts] * RANKS
+
+
+@pytest.mark.slow
+def test_another_version():
+    done = run(2, "fail.py", "version", 1)
+    assert done.returncode
+    assert "expected version 0.1.0, as rank 0 has, on all ranks, got 9.9.9 on rank 1" in done.stderr

@@ -1,0 +1,80 @@
+"""The batch script of docs/clusters.md under a real Slurm, on two nodes: ended by the time limit and by scancel."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.distribution import slurm
+from tests.distribution.ranks import needs_mpi
+
+pytestmark = [*needs_mpi, pytest.mark.slow]
+ROOT = Path(__file__).parents[2]
+SMALL = ("--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1")
+TRAIN = ("--model", "mlp", "--dataset", "digits", "--batch-size", "64")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    reason = slurm.reason()
+    if reason:
+        pytest.skip(reason)
+    try:
+        with slurm.Cluster(tmp_path_factory.mktemp("slurm")) as cluster:
+            path = os.pathsep.join([str(Path(sys.executable).parent), cluster.environment["PATH"]])
+            cluster.environment["PATH"] = path
+            yield cluster
+    except slurm.ClusterError as error:
+        pytest.skip(f"Slurm does not start here: {error}")
+
+
+@pytest.fixture
+def script(tmp_path):
+    """The script of the docs, word for word."""
+    found = re.findall(r"^```\w*\n(#!/bin/bash\n#SBATCH.*?)^```$", (ROOT / "docs/clusters.md").read_text(), re.M | re.S)
+    assert len(found) == 1
+    path = tmp_path / "train.sbatch"
+    path.write_text(found[0])
+    return path
+
+
+def test_time_limit_and_scancel(cluster, script, tmp_path):
+    output = tmp_path / "output.txt"
+
+    def told(pattern):
+        return len(re.findall(pattern, output.read_text())) if output.exists() else 0
+
+    def ended():
+        return cluster.state(job) not in ("PENDING", "RUNNING", "COMPLETING")
+
+    # the time is nearly over at once, before the end of so many epochs: the job goes back to the queue, and goes on
+    limits = ("--time=1", "--signal=TERM@35", f"--output={output}")
+    job = cluster.submit(*SMALL, *limits, script, *TRAIN, "--epochs", 100000, cwd=tmp_path)
+    cluster.wait(lambda: told("checkpoint: checkpoints/"), 120)
+    cluster.wait(lambda: told("going on with epoch"), 120)
+    assert "Restarts=1" in cluster.command("scontrol", "show", "job", job)
+
+    cluster.wait(lambda: output.read_text().rpartition("going on with epoch")[2].count("step - loss") > 2, 60)
+    cluster.command("scancel", job)
+    cluster.wait(ended, 60)
+    assert cluster.state(job) == "CANCELLED"
+    assert told("checkpoint: checkpoints/") == 2
+
+    last = int(re.findall(r"Epoch (\d+)/100000", output.read_text())[-1])
+    job = cluster.submit(*SMALL, f"--output={output}", script, *TRAIN, "--epochs", last + 1, cwd=tmp_path)
+    cluster.wait(ended, 120)
+    assert cluster.state(job) == "COMPLETED", output.read_text()
+    assert re.search(rf"going on with epoch {last}, step \d+, from", output.read_text())
+    assert re.search(r"test accuracy 9\d\.", output.read_text())
+    assert told("training starts from the beginning") == 1
+
+
+def test_ranks_and_hosts(cluster, tmp_path):
+    """srun starts what MPI takes for two hosts; an error on one ends both."""
+    words = ("srun", *SMALL, "--mpi=pmi2", sys.executable)
+    told = cluster.command(*words, "-m", "pydtconv", "doctor", "--quick", cwd=ROOT)
+    assert "2 on 2 hosts, MPICH" in told
+    assert "node1: " in told
+    assert "node2: " in told

@@ -1,0 +1,168 @@
+"""The registry: every kernel in it is run, a missing one is an error that says what is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from pydtconv import ops
+from pydtconv.graph import Graph, build_plan
+from pydtconv.kernels import ANY, DEVICES, Kernel, MissingKernelError, compute, find, register, registry
+from pydtconv.ops.base import Op, Spec, outputs_of, spec_of
+from tests.kernels.cases import CASES
+from tests.ops.harness import assert_close, finite_differences, normal
+from tests.ops.runner import Options, cast, run_op
+
+for device in DEVICES:
+    registry.load(device)
+#: those of the package; tests register some of their own
+ENTRIES = [entry for entry in registry.entries() if entry.kernel.__module__.startswith("pydtconv.")]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: f"{e.operator.__name__}-{e.device}-{e.dtype}")
+def test_each_kernel_computes_what_the_operator_declares(entry):
+    """In its dtype as in float64, and float64's gradient as finite differences."""
+    assert entry.operator in CASES, f"tests/kernels/cases.py: expected a case of {entry.operator.__name__}"
+    case = CASES[entry.operator]
+    op, arrays = case.op, [cast(np.asarray(array), "float64") for array in case.arrays]
+    found = find(op, entry.device, "float32" if entry.dtype == ANY[0] else entry.dtype)
+    assert type(found) is entry.kernel
+    specs = outputs_of(op, *map(spec_of, arrays))
+    needs = [
+        array.dtype.kind == "f" and i not in (*op.nondifferentiable, *op.updates) and specs[0].dtype.startswith("float")
+        for i, array in enumerate(arrays)
+    ]
+    dys = [normal(*spec.shape, seed=7 + i) for i, spec in enumerate(specs)]
+    want = run_op(op, arrays, dys, needs, Options())
+    if entry.dtype == "float64":
+        finite_differences(op, arrays, dys, want.dx, Options(), 1e-6, 1e-5)
+    got = run_op(op, arrays, dys, needs, Options(dtype="float32" if entry.dtype == ANY[0] else entry.dtype))
+    for name, mine, reference in (("y", got.y, want.y), ("dx", got.dx, want.dx), ("x", got.x, want.x)):
+        for i, (a, b) in enumerate(zip(mine, reference, strict=True)):
+            if b is not None:
+                assert_close(a, b, case.rtol, f"{name}[{i}]")
+
+
+def test_each_case_is_of_a_kernel():
+    assert set(CASES) == {entry.operator for entry in ENTRIES}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_each_operator_has_a_kernel_on_the_cpu(dtype):
+    public = [value for value in vars(ops).values() if isinstance(value, type) and issubclass(value, Op)]
+    known = {entry.operator for entry in ENTRIES if entry.device == "cpu" and entry.dtype in (dtype, *ANY)}
+    assert {op for op in public if op is not Op and not op.is_view} <= known
+
+
+@dataclass(frozen=True)
+class Twice(Op):
+    """y = 2 x."""
+
+    def infer(self, *inputs: Spec) -> Spec:
+        return inputs[0]
+
+
+@register(Twice, dtypes=("float32",))
+class TwiceKernel(Kernel[Twice]):
+    def forward(self, p):
+        return lambda: np.multiply(p.x[0], 2, out=p.y[0])
+
+
+class TwiceByAnotherName(Twice):
+    pass
+
+
+class Unknown(Op):
+    def infer(self, *inputs: Spec) -> Spec:
+        return inputs[0]
+
+
+def test_a_plan_without_a_kernel_is_not_built():
+    graph = Graph()
+    with graph, graph.scope("doubling"):
+        graph.outputs["y"] = Twice()(graph.input("x", Spec((2, 3), "float64")))
+    message = (
+        r"doubling#0: operator Twice: expected a kernel for device cpu and dtype float64, got kernels for cpu float32$"
+    )
+    with pytest.raises(MissingKernelError, match=message):
+        build_plan(graph)
+
+
+def test_operators_leave_it_to_kernels_which_floating_dtypes_there_are():
+    graph = Graph()
+    with graph:
+        graph.outputs["y"] = ops.Softmax()(graph.input("x", Spec((2, 3), "float16")))
+    message = (
+        "operator Softmax: expected a kernel for device cpu and dtype float16, got kernels for cpu float32, cpu float64"
+    )
+    with pytest.raises(MissingKernelError, match=message):
+        build_plan(graph)
+
+
+def test_a_plan_for_an_unknown_device_is_not_built():
+    graph = Graph(device="abacus")
+    with graph:
+        graph.outputs["y"] = ops.Softmax()(graph.input("x", Spec((2, 3))))
+    with pytest.raises(ValueError, match="device: expected one of cpu, got 'abacus'"):
+        build_plan(graph)
+
+
+def test_a_device_is_a_package_that_registers(monkeypatch):
+    """What has kernels there runs, what has none says so."""
+    monkeypatch.setitem(DEVICES, "abacus", "tests.kernels.abacus")
+    graph = Graph(device="abacus")
+    with graph:
+        x = graph.input("x", Spec((2, 3)))
+        graph.outputs["y"] = Twice()(x)
+    plan = build_plan(graph)
+    assert type(plan.graph.nodes[0].kernel).__module__ == "tests.kernels.abacus"
+    graph.outputs["z"] = ops.Softmax()(x)
+    message = "operator Softmax: expected a kernel for device abacus and dtype float32, got kernels for cpu float32"
+    with pytest.raises(MissingKernelError, match=message):
+        build_plan(graph)
+
+
+def test_an_operator_on_arrays_without_a_kernel():
+    message = "operator Unknown: expected a kernel for device cpu and dtype float32, got kernels for none"
+    with pytest.raises(MissingKernelError, match=message):
+        compute(Unknown(), np.ones(3, "float32"))
+
+
+def test_an_operator_is_run_by_the_kernel_of_the_class_that_it_derives_from():
+    assert type(find(TwiceByAnotherName(), "cpu", "float32")) is TwiceKernel
+    np.testing.assert_array_equal(TwiceByAnotherName()(np.ones(3, "float32")), np.full(3, 2))
+
+
+def test_a_kernel_is_registered_once():
+    with pytest.raises(ValueError, match="Twice, cpu, float32: expected one, got TwiceKernel and Other"):
+
+        @register(Twice, dtypes=("float64", "float32"))
+        class Other(Kernel[Twice]):
+            pass
+
+    with pytest.raises(MissingKernelError):
+        find(Twice(), "cpu", "float64")
+
+
+def test_a_node_finds_its_kernel_again_where_its_operator_changes():
+    graph = Graph()
+    with graph:
+        ops.Softmax()(graph.input("x", Spec((2, 3))))
+    (node,) = graph.nodes
+    first = node.kernel
+    assert node.kernel is first
+    node.op = ops.Softmax(0)
+    assert node.kernel.op == ops.Softmax(0)
+
+
+def test_kernels_are_loaded_when_one_is_looked_for():
+    code = (
+        "import sys, numpy as np; from pydtconv import ops; import pydtconv.kernels; "
+        "assert 'pydtconv.kernels.cpu' not in sys.modules; ops.Softmax()(np.ones(3)); "
+        "assert 'pydtconv.kernels.cpu' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

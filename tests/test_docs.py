@@ -1,0 +1,101 @@
+"""What README and documentation show is true: their code runs, their commands, files and links are there."""
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pydtconv.cli import build_parser
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in PAGES}
+
+
+def blocks(language):
+    """(page, number, code) of each block of a language."""
+    for page, text in TEXTS.items():
+        for number, code in enumerate(re.findall(rf"^```{language}\n(.*?)^```", text, re.S | re.M)):
+            yield pytest.param(page, code, id=f"{page.removesuffix('.md')}-{number}")
+
+
+def commands():
+    """Each line of the blocks of commands, continued lines joined."""
+    for parameter in blocks("sh"):
+        page, code = parameter.values
+        for line in code.replace("\\\n", " ").splitlines():
+            line = line.split("#")[0].strip()
+            if line:
+                yield pytest.param(line, id=f"{page.removesuffix('.md')}: {line}")
+
+
+@pytest.mark.parametrize(("page", "code"), list(blocks("python")))
+def test_code_runs(page, code, tmp_path):
+    if "PIL" in code:
+        pytest.importorskip("PIL")
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, env=os.environ, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("line", list(commands()))
+def test_commands_are_understood(line):
+    """Every `pydtconv` command parses, every `make` target and every module that `python -m` starts is there."""
+    words = shlex.split(line)
+    if words[0] == "mpiexec":
+        words = words[words.index("pydtconv") :]
+    if words[0] == "pydtconv":
+        build_parser().parse_args(words[1:])
+    elif words[0] == "make":
+        assert re.search(rf"^([\w-]+ )*{words[1]}( [\w-]+)*:", (ROOT / "Makefile").read_text(), re.M)
+    else:
+        assert words[:2] in (["pip", "install"], ["pydtconv", "doctor"]), f"no test knows {words[0]!r}"
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_benchmarks_that_are_named_exist(page):
+    for module in re.findall(r"python -m ((?:benchmarks|tests)\.\w+)", TEXTS[page]):
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
+
+
+def anchor(heading):
+    return re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_to_files_and_headings(page):
+    for target, fragment in re.findall(r"\]\((?!https?:)([\w./-]*)(?:#([\w-]+))?\)", TEXTS[page]):
+        file = (ROOT / page).parent / target if target else ROOT / page
+        assert file.exists(), target
+        if fragment:
+            assert fragment in [anchor(h) for h in re.findall(r"^#+ (.*)$", file.read_text(), re.M)], fragment
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_pictures_have_a_text(page):
+    assert not re.findall(r"!\[\]\(", TEXTS[page])
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_files_that_are_named_exist(page):
+    names = set(re.findall(r"`((?:cext|pydtconv|tests|benchmarks|docs|models|tools)/[\w./]*)`", TEXTS[page]))
+    assert not [name for name in names if not (ROOT / name).exists()]
+
+
+def test_the_readme_is_short():
+    assert len(TEXTS["README.md"].splitlines()) <= 150
+
+
+def test_drawings_are_those_of_their_program():
+    spec = importlib.util.spec_from_file_location("drawings", ROOT / "docs" / "drawings.py")
+    drawings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(drawings)
+    for name, drawing in drawings.DRAWINGS.items():
+        assert (drawings.FOLDER / f"{name}.svg").read_text() == drawing().svg(), name

@@ -1,0 +1,216 @@
+"""Compiles `cext/` into libdtconv, a shared library per CPU level, in `pydtconv/_ext/lib/<level>/`.
+
+    python tools/libdtconv.py       builds it in place; needs nothing but Python and a C compiler
+
+Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA) and "x86-64-v4" (AVX-512).  All have the same
+name and interface.  Every file of gemm/, conv/, nn/ and ukr/ is compiled once per precision (cext/include/dtconv_real.h).
+
+DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone and DTCONV_LEVELS=native the one that this CPU runs best; without
+it all are built.  DTCONV_JOBS is the number of parallel compilations, and DTCONV_CFLAGS are further flags (-Werror).
+BLIS_ROOT=<prefix> (or BLIS_ROOT=pkg-config) builds against an installed BLIS, whose micro-kernel then goes before others.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.resolve()
+MACOS = sys.platform == "darwin"
+LIBRARY = "libdtconv.dylib" if MACOS else "libdtconv.so"
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+LEVEL_FLAGS = {
+    "generic": [],
+    "x86-64-v3": ["-mavx2", "-mfma", "-mbmi2", "-mf16c"],
+    "x86-64-v4": [
+        "-mavx2",
+        "-mfma",
+        "-mbmi2",
+        "-mf16c",
+        "-mavx512f",
+        "-mavx512vl",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mprefer-vector-width=512",
+    ],
+}
+C_FLAGS = [
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wall",
+    "-Wextra",
+    "-Werror=implicit",
+    "-fvisibility=default",
+]
+FAMILIES = ("gemm", "conv", "nn", "ukr")
+# they take the longest, so they are compiled first and none of them is left over at the end
+LONG = ("transform", "batchnorm", "elementwise_loss", "cross_entropy", "direct_tile", "unary")
+PROBE = """#include <stdio.h>
+#include "dtconv_cpu.h"
+int main(void) {
+    const unsigned has = dtconv_cpu_features(), v3 = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA, v4 = v3 | DTCONV_CPU_AVX512;
+    puts((has & v4) == v4 ? "x86-64-v4" : (has & v3) == v3 ? "x86-64-v3" : "generic");
+    return 0;
+}
+"""
+
+
+def jobs() -> int:
+    return int(os.environ.get("DTCONV_JOBS") or os.cpu_count() or 1)
+
+
+def compiler() -> list[str]:
+    return (os.environ.get("CC") or "cc").split()
+
+
+def c_flags() -> list[str]:
+    return C_FLAGS + shlex.split(os.environ.get("DTCONV_CFLAGS", "")) + system_blis()[0]
+
+
+def objects_folder() -> Path:
+    """Where objects stay, a folder per compiler and flags: a second build compiles only what changed."""
+    settings = " ".join([*compiler(), *c_flags(), os.environ.get("CFLAGS", ""), sys.version])
+    return ROOT / "build" / f"objects-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
+
+
+@cache
+def native_level() -> str:
+    """The best level for the CPU that compiles, as the loader would choose it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder) / "probe.c", Path(folder) / "probe"
+        source.write_text(PROBE)
+        subprocess.run([*compiler(), f"-I{ROOT / 'cext/include'}", str(source), "-o", str(program)], check=True)
+        return subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def levels() -> list[str]:
+    """The levels to build, the widest last."""
+    every = list(LEVEL_FLAGS) if X86 else ["generic"]
+    wanted = os.environ.get("DTCONV_LEVELS")
+    if not wanted:
+        return every
+    if wanted == "native":
+        return [native_level()]
+    unknown = [level for level in wanted.split(",") if level not in LEVEL_FLAGS]
+    if unknown:
+        raise SystemExit(f"error: DTCONV_LEVELS: expected native or some of {','.join(every)}, got {wanted}")
+    return [level for level in every if level in wanted.split(",")] or ["generic"]
+
+
+def system_blis() -> tuple[list[str], list[str]]:
+    """Flags to compile and to link with the BLIS that BLIS_ROOT names; empty where it is not set."""
+    root = os.environ.get("BLIS_ROOT")
+    if not root:
+        return [], []
+    if root == "pkg-config":
+        command = ["pkg-config", "blis"]
+        found = [
+            subprocess.run([*command, what], capture_output=True, text=True, check=False)
+            for what in ("--cflags", "--libs")
+        ]
+        if any(result.returncode for result in found):
+            raise SystemExit("error: BLIS_ROOT=pkg-config: pkg-config knows no blis")
+        compile_flags, link_flags = (shlex.split(result.stdout) for result in found)
+        headers = [Path(flag[2:]) / "blis.h" for flag in compile_flags if flag.startswith("-I")]
+    else:
+        headers = sorted(Path(root).glob("include/**/blis.h"))
+        libraries = sorted(Path(root).glob(f"lib*/**/libblis.{'dylib' if MACOS else 'so'}"))
+        if not headers or not libraries:
+            raise SystemExit(f"error: BLIS_ROOT={root}: no blis.h in include/ or no libblis in lib/")
+        folder = libraries[0].parent
+        compile_flags = ["-isystem", str(headers[0].parent)]
+        link_flags = [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lblis"]
+    from_1 = any("bli_cntx_get_ukr_dt" in header.read_text() for header in headers if header.exists())
+    return ["-DDTCONV_SYSTEM_BLIS", *(["-DDTCONV_SYSTEM_BLIS_1"] if from_1 else []), *compile_flags], link_flags
+
+
+def openmp_flags() -> list[str]:
+    """The flags that switch OpenMP on, or none where the compiler has no OpenMP (it works, on one thread)."""
+    candidates = [["-Xpreprocessor", "-fopenmp", "-lomp"]] if MACOS else [["-fopenmp"]]
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text("#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n")
+        for flags in candidates:
+            command = [*compiler(), str(source), *flags, "-o", str(Path(folder) / "probe")]
+            if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+                return flags
+    print("warning: this C compiler has no OpenMP; pydtconv will use one thread", file=sys.stderr)
+    return []
+
+
+def sources() -> list[tuple[Path, str, list[str]]]:
+    """Every C file with the suffix of its object and its defines, those first that take long to compile."""
+    both: dict[str, list[str]] = {"_s": [], "_d": ["-DDTCONV_DOUBLE"]}
+    found: list[tuple[Path, str, list[str]]] = [(path, "", []) for path in sorted(ROOT.glob("cext/common/*.c"))]
+    for family in FAMILIES:
+        for path in sorted(ROOT.glob(f"cext/{family}/*.c")):
+            found += [(path, suffix, defines) for suffix, defines in both.items()]
+    return sorted(found, key=lambda source: LONG.index(source[0].stem) if source[0].stem in LONG else len(LONG))
+
+
+def compile_commands(level: str, objects: Path, openmp: list[str], force: bool) -> Iterator[list[str]]:
+    """The command of each object that is missing or older than its source, a header or this file."""
+    headers = max(path.stat().st_mtime for path in [*ROOT.glob("cext/**/*.h"), Path(__file__)])
+    for source, suffix, defines in sources():
+        target = objects / level / f"{source.parent.name}_{source.stem}{suffix}.o"
+        if target.exists() and not force and target.stat().st_mtime > max(headers, source.stat().st_mtime):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        flags = [*c_flags(), *LEVEL_FLAGS[level], *(flag for flag in openmp if not flag.startswith("-l")), *defines]
+        yield [*compiler(), *flags, f"-I{ROOT / 'cext' / 'include'}", "-c", str(source), "-o", str(target)]
+
+
+def run(command: list[str]) -> None:
+    """Runs one command of the compiler, whose target comes last; what is there is whole, also after an interrupt."""
+    target = Path(command[-1])
+    beside = target.with_name(target.name + ".new")
+    result = subprocess.run([*command[:-1], str(beside)], capture_output=True, text=True, check=False)
+    if result.stderr:
+        print(result.stderr, file=sys.stderr)
+    if result.returncode:
+        beside.unlink(missing_ok=True)
+        raise SystemExit(f"error: could not compile: {' '.join(command)}")
+    beside.replace(target)
+
+
+def link(level: str, objects: Path, target: Path, openmp: list[str]) -> None:
+    wanted = [objects / level / f"{path.parent.name}_{path.stem}{suffix}.o" for path, suffix, _ in sources()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = ["-dynamiclib", f"-Wl,-install_name,@rpath/{LIBRARY}"] if MACOS else ["-shared", f"-Wl,-soname,{LIBRARY}"]
+    run([*compiler(), *name, *map(str, sorted(wanted)), *openmp, *system_blis()[1], "-lm", "-o", str(target)])
+
+
+def build(libraries: Path, force: bool = False) -> list[str]:
+    """Builds the levels that are asked for into libraries/<level>/, and gives their names.
+
+    Two processes that build the same take turns, and the second finds everything done.
+    """
+    objects = objects_folder()
+    objects.mkdir(parents=True, exist_ok=True)
+    wanted = levels()
+    with (objects / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        openmp = openmp_flags()
+        commands = [each for level in wanted for each in compile_commands(level, objects / "cext", openmp, force)]
+        with ThreadPoolExecutor(jobs()) as pool:
+            list(pool.map(run, commands))
+        for level in wanted:
+            link(level, objects / "cext", libraries / level / LIBRARY, openmp)
+    return wanted
+
+
+if __name__ == "__main__":
+    build(ROOT / "pydtconv" / "_ext" / "lib")
