@@ -39,6 +39,7 @@ environment:
   PYDTCONV_DATA          folder with data sets (mnist/, cifar-10-batches-bin/, ...)
   PYDTCONV_CACHE         folder for what tuning finds (default: ~/.cache/pydtconv)
   PYDTCONV_TUNE          seconds that tuning at first use may take, as `pydtconv train --tune` (default: 0, off)
+  PYDTCONV_DUMP          folder into which every plan is written: its graph after each pass, schedule and memory
   PYDTCONV_STALL_TIMEOUT seconds for which ranks wait for another before they end (default: 300; 0: for ever)
   KERAS_HOME             cache folder for downloaded data sets (default: ~/.keras)
 

@@ -20,16 +20,21 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
     parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
     parser.add_argument("--picture", help="draw memory over the step into this file")
+    parser.add_argument(
+        "--dump", metavar="FOLDER", help="write the graph after each pass into this folder, as text and SVG"
+    )
 
 
 def run(args: Any) -> int:
     model = networks.build(args, (args.image_size, args.image_size, args.channels), args.classes)
     model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy")
     try:
-        plan = model.plan(args.batch_size, memory_limit=networks.limit(args))
+        plan = model.plan(args.batch_size, memory_limit=networks.limit(args), dump=args.dump)
         print(plan)
         if args.picture:
             print(f"picture: {plan.plot(args.picture)}")
+        if args.dump:
+            print(f"graphs, schedule and memory: {args.dump}")
     except (ValueError, MemoryError, ImportError, OSError) as error:
         raise CommandError(str(error)) from None
     return 0

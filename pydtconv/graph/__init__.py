@@ -8,9 +8,11 @@ runtime: runs it.
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
-from pydtconv.graph.passes.algorithms import passes_of
 from pydtconv.graph.plan import MemoryLimitError, Plan, build_plan
-from pydtconv.graph.runtime.executor import Executor, Hooks, Memory, run_once
+from pydtconv.graph.runtime.executor import Executor, run_once
+from pydtconv.graph.runtime.hooks import Hooks
+from pydtconv.graph.runtime.memory import Memory
+from pydtconv.graph.schedule.convolution_passes import passes_of
 from pydtconv.graph.schedule.steps import Updates
 
 __all__ = [

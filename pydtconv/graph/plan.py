@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydtconv import config
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.kernels import find_kernels
-from pydtconv.graph.memory.storage import Storage, View, place
-from pydtconv.graph.passes.algorithms import choose_algorithms, left_open, passes_of
-from pydtconv.graph.passes.rewrite import rewrite
+from pydtconv.graph.ir.graph import CompileOptions, Graph, Node, Tensor
+from pydtconv.graph.memory.buffer_assignment import assign_offsets
+from pydtconv.graph.memory.storage import Storage, View
+from pydtconv.graph.passes.algorithms import left_open
+from pydtconv.graph.passes.graph_pass import GraphPass, PassReport, run_passes
+from pydtconv.graph.passes.table import PASSES
+from pydtconv.graph.schedule.convolution_passes import passes_of
 from pydtconv.graph.schedule.memory_limit import choices, seconds_of
 from pydtconv.graph.schedule.rematerialization import base_of
 from pydtconv.graph.schedule.scheduler import Scheduler
-from pydtconv.graph.schedule.steps import Step, Updates
+from pydtconv.graph.schedule.steps import PassStep, RecomputeStep, Step, Updates
+
+if TYPE_CHECKING:
+    from pydtconv.graph.dump import Dump
 
 MIB = 1 << 20
 #: bytes of gradients from which on they are applied one by one: below, a call for each costs more than it gains
@@ -47,8 +53,8 @@ class Plan:
     gradient_order: parameters in the order in which backward completes their gradients.
     applies_gradients: whether the optimizer applies each gradient as soon as it is complete, so that there is no flat
     array of gradients.  slots: flat arrays that the optimizer keeps beside parameters and gradients.  backward_start:
-    the first step of backward.  homes: where inputs and outputs lie.  threads: that its workspaces have room for, and
-    that it runs on.
+    the first step of backward.  views: where inputs and outputs lie.  passes: what each pass over the graph did.
+    threads: that its workspaces have room for, and that it runs on.
     """
 
     graph: Graph
@@ -60,8 +66,9 @@ class Plan:
     slots: int = 0
     applies_gradients: bool = False
     backward_start: int = 0
-    homes: dict[Tensor, View] = field(default_factory=dict)
+    views: dict[Tensor, View] = field(default_factory=dict)
     algorithms: dict[Node, dict[str, str]] = field(default_factory=dict)
+    passes: list[PassReport] = field(default_factory=list)
     threads: int = field(default_factory=config.num_threads)
 
     @property
@@ -86,7 +93,7 @@ class Plan:
     @property
     def transient_bytes(self) -> int:
         """The largest workspace that is allocated at the time of a call instead of being placed ahead."""
-        return max((step.transient_bytes for step in self.steps), default=0)
+        return max((step.transient_bytes for step in self.steps if isinstance(step, PassStep)), default=0)
 
     @property
     def peak_bytes(self) -> int:
@@ -97,8 +104,9 @@ class Plan:
         """Bytes of the arena in use at each step, without holes."""
         change = [0] * (len(self.steps) + 2)
         for storage in self.storages:
-            change[storage.first] += storage.nbytes
-            change[storage.last + 1] -= storage.nbytes
+            for first, last in storage.lives:
+                change[first] += storage.nbytes
+                change[last + 1] -= storage.nbytes
         total, result = 0, []
         for delta in change[: max(len(self.steps), 1)]:
             total += delta
@@ -112,18 +120,18 @@ class Plan:
 
     def live_at(self, step: int) -> list[Storage]:
         """Storages in use at a step, the largest first."""
-        alive = [storage for storage in self.storages if storage.first <= step <= storage.last]
+        alive = [storage for storage in self.storages if storage.lives_at(step)]
         return sorted(alive, key=lambda storage: -storage.nbytes)
 
     @property
     def recompute_seconds(self) -> float:
         """Estimated time of all that is computed again, on one core."""
-        return sum(seconds_of(step.node) for step in self.steps if step.direction == "recompute")
+        return sum(seconds_of(step.node) for step in self.steps if isinstance(step, RecomputeStep))
 
     @property
     def recomputed(self) -> set[Node]:
         """Nodes whose output backward computes again instead of finding it stored."""
-        return {step.node for step in self.steps if step.direction == "recompute"}
+        return {step.node for step in self.steps if isinstance(step, RecomputeStep)}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row a node: name, op, output shape, algorithm by pass, bytes of output, saved arrays and workspaces."""
@@ -142,6 +150,8 @@ class Plan:
                     "saved_bytes": 0,
                     "workspace_bytes": 0,
                 }
+            if not isinstance(step, PassStep):
+                continue
             saved = sum(view.spec.nbytes for view in step.saved.values())
             seen[node]["saved_bytes"] = max(seen[node]["saved_bytes"], saved)
             workspace = step.transient_bytes or (step.workspace.spec.nbytes if step.workspace else 0)
@@ -167,6 +177,9 @@ class Plan:
             "predicted peak": self.peak_bytes,
         }
         lines += [f"{name:>24}: {value / MIB:10.2f} MiB" for name, value in parts.items() if value]
+        did = [str(report) for report in self.passes if report.changed or report.before != report.after]
+        if did:
+            lines.append(f"{'passes':>24}: {'; '.join(did)}  (change of nodes, *nodes new or changed)")
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> Path:
@@ -187,6 +200,8 @@ def build_plan(
     recompute: Collection[Tensor] | None = None,
     updates: Updates | None = None,
     tune: Tune | None = None,
+    passes: Sequence[GraphPass] | None = None,
+    dump: str | Path | None = None,
 ) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
@@ -196,45 +211,41 @@ def build_plan(
     only.  recompute: tensors that backward computes again where it can, None for those that one sweep over memory
     brings back from what is kept anyway.  updates: given where the optimizer can apply
     gradients while backward runs; that is planned where the flat array of gradients would be large.  tune: called
-    where the variant leaves the choice of algorithms open, before it is final.
+    where the variant leaves the choice of algorithms open, before it is final.  passes: in the place of the table's.
+    dump: a folder for the graph after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MissingKernelError for an operator
     that no kernel runs, MemoryLimitError when no plan fits.
     """
+    if graph.loss is not None and graph.loss.shape != ():
+        raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
     with config.hold_num_threads():
-        return _build_plan(graph, variant, memory_limit, slots, recompute, updates, tune)
+        compiler = _Compiler(graph, slots, updates, PASSES if passes is None else passes, _dump_into(dump, graph))
+        return _build_plan(compiler, variant_of(variant).name, memory_limit, recompute, tune)
 
 
 def _build_plan(
-    graph: Graph,
-    variant: str | None,
+    compiler: _Compiler,
+    variant: str,
     memory_limit: int | None,
-    slots: int,
     recompute: Collection[Tensor] | None,
-    updates: Updates | None,
     tune: Tune | None,
 ) -> Plan:
-    variant = variant_of(variant).name
-    if graph.loss is not None and graph.loss.shape != ():
-        raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
-    rewrite(graph)
-    find_kernels(graph)
-    updates = updates if _gains_by_updates(graph) else None
-    traced = {node: node.op for node in graph.nodes}
-    options = _Options(graph, variant, slots, updates, choose_algorithms(graph, variant, smallest=False))
-    plan = options.plan(recompute)
-    if tune is not None and variant == "AUTO" and tune(passes_of(plan.steps, left_open(traced)), plan.arena_bytes):
-        options.choose_anew(traced, smallest=False)
-        plan = options.plan(recompute)
+    graph = compiler.graph
+    compiler.run_passes(CompileOptions(variant, elides=recompute is None))
+    plan = compiler.plan(recompute)
+    if tune is not None and variant == "AUTO" and tune(passes_of(plan.steps, left_open(graph)), plan.arena_bytes):
+        compiler.choose_anew(graph.options)
+        plan = compiler.plan(recompute)
     if memory_limit is None or plan.peak_bytes <= memory_limit:
-        return plan
-    options.choose_anew(traced, smallest=True)
+        return compiler.dumped(plan)
+    compiler.choose_anew(CompileOptions(variant, smallest_workspaces=True, elides=False))
     smallest = plan.peak_bytes
-    marks = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
-    for choice in marks:
-        plan = options.plan(choice)
+    candidates = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
+    for choice in candidates:
+        plan = compiler.plan(choice)
         if plan.peak_bytes <= memory_limit:
-            return plan
+            return compiler.dumped(plan)
         smallest = min(smallest, plan.peak_bytes)
     raise MemoryLimitError(memory_limit, smallest)
 
@@ -247,26 +258,53 @@ def _gains_by_updates(graph: Graph) -> bool:
     return sum(tensor.spec.nbytes for tensor in trained) >= LARGE_GRADIENTS
 
 
-@dataclass
-class _Options:
-    """What the plans of one graph share."""
+def _dump_into(folder: str | Path | None, graph: Graph) -> Dump | None:
+    if folder is None and not os.environ.get("PYDTCONV_DUMP"):
+        return None
+    from pydtconv.graph.dump import open_dump
 
-    graph: Graph
-    variant: str
-    slots: int
-    updates: Updates | None
-    algorithms: dict[Node, dict[str, str]]
+    return open_dump(folder, graph)
 
-    def choose_anew(self, traced: dict[Node, Any], smallest: bool) -> None:
-        """Chooses algorithms from the operators as they were traced."""
-        for node, op in traced.items():
-            node.op = op
-        self.algorithms = choose_algorithms(self.graph, self.variant, smallest)
 
-    def plan(self, marks: Collection[Tensor] | None) -> Plan:
+class _Compiler:
+    """Makes the plans of one graph: runs the passes over it, then the stages behind them."""
+
+    def __init__(
+        self, graph: Graph, slots: int, updates: Updates | None, table: Sequence[GraphPass], dump: Dump | None
+    ) -> None:
+        self.graph = graph
+        self.slots = slots
+        self.updates = updates
+        self.table = table
+        self.dump = dump
+        self.reports: dict[str, PassReport] = {}
+
+    def run_passes(self, options: CompileOptions) -> None:
+        graph = self.graph
+        graph.options = options
+        graph.before_choice.clear()
+        self._run(start=None)
+        self.updates = self.updates if _gains_by_updates(graph) else None
+
+    def choose_anew(self, options: CompileOptions) -> None:
+        """Runs the passes from the choice of algorithms on once more."""
+        self.graph.options = options
+        self._run(start="algorithms")
+
+    def _run(self, start: str | None) -> None:
+        watch = None if self.dump is None else self.dump.graph_after
+        self.reports.update((report.name, report) for report in run_passes(self.graph, self.table, start, watch))
+
+    def dumped(self, plan: Plan) -> Plan:
+        """The plan, after it has been dumped where that is wanted."""
+        if self.dump is not None:
+            self.dump.stages(plan)
+        return plan
+
+    def plan(self, recompute: Collection[Tensor] | None) -> Plan:
         """The plan in which backward recomputes these tensors, None for those that are cheap to."""
         graph = self.graph
-        scheduler = Scheduler(graph, marks, self.updates)
+        scheduler = Scheduler(graph, recompute, self.updates)
         scheduler.run()
         storages = list(scheduler.storages)
         ends = [*graph.inputs.values(), *graph.outputs.values()]
@@ -274,12 +312,13 @@ class _Options:
             graph=graph,
             steps=scheduler.steps,
             storages=storages,
-            arena_bytes=place(storages),
+            arena_bytes=assign_offsets(storages),
             gradient_order=scheduler.gradient_order,
-            variant=self.variant,
+            variant=graph.options.variant,
             slots=self.slots,
             applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
             backward_start=scheduler.backward_start,
-            homes={tensor: scheduler.layout.view(tensor) for tensor in ends},
-            algorithms=self.algorithms,
+            views={tensor: scheduler.sharing.view(tensor) for tensor in ends},
+            algorithms=dict(graph.algorithms),
+            passes=list(self.reports.values()),
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydtconv import config, replica
 from pydtconv.callbacks.callback import Callback, Logs
-from pydtconv.graph.schedule.steps import Step
+from pydtconv.graph.schedule.steps import RecomputeStep, Step
 from pydtconv.profiling.profile import Profile, Timing
 from pydtconv.profiling.record import Record, median, outside_of, timing_of
 from pydtconv.profiling.trace import COMMUNICATION, HOST, WAIT, Trace
@@ -126,7 +126,7 @@ class Profiler(Callback):
         return note
 
     def before(self, index: int, step: Step) -> None:
-        self._index, self._again = index, step.direction == "recompute"
+        self._index, self._again = index, isinstance(step, RecomputeStep)
         self._started = self._part_started = _now()
 
     def _part_done(self, name: str) -> None:
@@ -141,7 +141,7 @@ class Profiler(Callback):
         if self._record is not None:
             self._record.steps[index] = step
             if self._part_started == self._started:  # no part was announced
-                self._record.parts[index, step.direction] = (self._started, now)
+                self._record.parts[index, step.kind] = (self._started, now)
 
     def gradient_ready(self, part: slice) -> None:
         if self._record is not None:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import singledispatch
 
 from pydtconv.graph.memory.storage import View
-from pydtconv.graph.schedule.steps import Step
+from pydtconv.graph.schedule.steps import AddStep, BackwardStep, CopyStep, PassStep, Step, UpdateStep
 from pydtconv.ops.base import Cost
 
 _NOTHING = Cost(0, 0)
 
 
+@singledispatch
 def cost_of(step: Step, part: str) -> Cost:
-    """Arithmetic of a part; "copy" and "add" and what only moves bytes have none."""
-    specs = [tensor.spec for tensor in step.node.inputs]
-    if step.direction in ("forward", "recompute"):
-        return step.node.op.cost("forward", *specs).get("forward" if part == "recompute" else part, _NOTHING)
-    if step.direction != "backward":
-        return _NOTHING
-    cost, share = step.node.op.cost("backward", *specs).get(part, _NOTHING), _share(step)
+    """Arithmetic of a part; what only moves bytes has none."""
+    return _NOTHING
+
+
+@cost_of.register
+def _(step: PassStep, part: str) -> Cost:
+    return _costs(step).get("forward" if part == "recompute" else part, _NOTHING)
+
+
+@cost_of.register
+def _(step: BackwardStep, part: str) -> Cost:
+    cost, share = _costs(step).get(part, _NOTHING), _share(step)
     return Cost(round(cost.flops * share), round(cost.multiplications * share))
+
+
+def _costs(step: PassStep) -> dict[str, Cost]:
+    return step.node.op.cost(step.of_pass, *(tensor.spec for tensor in step.node.inputs))
 
 
 def update_bytes(gradient_bytes: int, slots: int) -> int:
@@ -27,24 +38,43 @@ def update_bytes(gradient_bytes: int, slots: int) -> int:
     return gradient_bytes * (3 + 2 * slots)
 
 
+@singledispatch
 def bytes_of(step: Step, part: str, slots: int = 0) -> int:
     """Bytes that a part reads and writes: each of its arrays once, what it only adds to or changes twice.
 
-    Workspaces are left out, since another algorithm needs others.  slots: of the optimizer, for "update".
+    Workspaces are left out, since another algorithm needs others.  slots: of the optimizer, for updates.
     """
-    x, y, dy, dx = step.x, step.y, step.dy, step.dx
-    if step.direction == "update":
-        return update_bytes(_total(x), slots)
-    if step.direction == "copy":
-        return _total(x, y)
-    if step.direction == "add":
-        return _total(x, y, y)
+    return _total(step.views())
+
+
+@bytes_of.register
+def _(step: UpdateStep, part: str, slots: int = 0) -> int:
+    return update_bytes(step.gradient.spec.nbytes, slots)
+
+
+@bytes_of.register
+def _(step: CopyStep, part: str, slots: int = 0) -> int:
+    return _total([step.source, step.target])
+
+
+@bytes_of.register
+def _(step: AddStep, part: str, slots: int = 0) -> int:
+    return _total([step.source, step.target, step.target])
+
+
+@bytes_of.register
+def _(step: PassStep, part: str, slots: int = 0) -> int:
+    x, y = step.x, step.y
     if part in ("forward_bias", "recompute_bias"):
         return _total(y, y, x[2:])
     if part == "forward_moments":
         return _total(y)
-    if step.direction in ("forward", "recompute"):
-        return _total(x, y, step.saved.values())
+    return _total(x, y, step.saved.values())
+
+
+@bytes_of.register
+def _(step: BackwardStep, part: str, slots: int = 0) -> int:
+    x, y, dy, dx = step.x, step.y, step.dy, step.dx
     if part == "backward_bias":
         slope = any(view is not None for view in y)  # dy is multiplied by the activation's slope, in place
         return _total(y, dy, dy if slope else (), dx[2:])
@@ -55,7 +85,7 @@ def bytes_of(step: Step, part: str, slots: int = 0) -> int:
     return _total(x, y, dy, step.saved.values(), dx, *(_added(step, i) for i in range(len(dx))))
 
 
-def _share(step: Step) -> float:
+def _share(step: BackwardStep) -> float:
     """The portion of a gradient's rows that a step of backward computes."""
     if step.rows is None:
         return 1.0
@@ -63,7 +93,7 @@ def _share(step: Step) -> float:
     return (step.rows.stop - step.rows.start) / extent
 
 
-def _added(step: Step, i: int) -> Sequence[View | None]:
+def _added(step: BackwardStep, i: int) -> Sequence[View | None]:
     """dx[i] where it is read too."""
     return step.dx[i : i + 1] if i < len(step.accumulate) and step.accumulate[i] else ()
 

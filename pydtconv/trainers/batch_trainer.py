@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,20 +145,28 @@ class BatchTrainer(Compilable):
         return data.first()
 
     # --- plan ------------------------------------------------------------------------------------------------------
-    def plan(self, batch_size: int, memory_limit: int | str | None = None, variant: str | None = None) -> Plan:
+    def plan(
+        self,
+        batch_size: int,
+        memory_limit: int | str | None = None,
+        variant: str | None = None,
+        dump: str | Path | None = None,
+    ) -> Plan:
         """The plan of a training step with this batch size: its predicted peak, a table of nodes, a picture of memory.
 
         memory_limit: bytes that the peak may not exceed, or a text such as "1GB": algorithms with smaller workspaces
         are taken, then ever more tensors computed again in backward, the cheapest first.  variant: of the convolutions,
-        None for the one in force.  Targets have the shapes that the losses of compile read; a model without a loss is
-        planned with the sum of its outputs' means.
+        None for the one in force.  dump: a folder into which the graph is written after each pass, as text and
+        pictures, with schedule and memory.  Targets have the shapes that the losses of compile read; a model without a loss is planned with the sum
+        of its outputs' means.
 
         Raises ValueError for a model whose input shapes are not known, and MemoryLimitError when no plan fits.
         """
         if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise ValueError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
         with self._turn.taken():
-            return self._steps.plan(int(batch_size), self._targets, as_bytes("memory_limit", memory_limit), variant)
+            limit = as_bytes("memory_limit", memory_limit)
+            return self._steps.plan(int(batch_size), self._targets, memory_limit=limit, variant=variant, dump=dump)
 
 
 def values_of(logs: Mapping[str, Any]) -> Any:

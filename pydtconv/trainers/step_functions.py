@@ -137,12 +137,13 @@ class StepCache:
             self._steps.move_to_end(key)
         return step
 
-    def plan(self, batch_size: int, targets: Targets | None, memory_limit: int | None, variant: str | None) -> Plan:
-        """The plan of a training step, not to be run.  Raises ValueError where input shapes are not known."""
+    def plan(self, batch_size: int, targets: Targets | None, **options: Any) -> Plan:
+        """The plan of a training step, not to be run.  options: of `build_plan`.
+
+        Raises ValueError where input shapes are not known.
+        """
         graph = trace_example(self.model, batch_size, targets).graph
-        return build_plan(
-            graph, variant=variant, memory_limit=memory_limit, slots=self._slots(), updates=self._updates()
-        )
+        return build_plan(graph, slots=self._slots(), updates=self._updates(), **options)
 
     def _updates(self) -> Updates | None:
         """What the optimizer can do while backward runs, None where gradients are to lie in the store afterwards."""

@@ -146,6 +146,18 @@ def test_summary_and_plan(tmp_path, capsys):
     assert picture.exists()
 
 
+def test_plan_dumps_its_graphs(tmp_path, capsys):
+    model = ["--model", "mlp", "--image-size", "8", "--classes", "3"]
+    assert main(["plan", *model, "--batch-size", "2", "--dump", str(tmp_path / "graphs")]) == 0
+    assert "activation -" in capsys.readouterr().out
+    names = [path.name for path in sorted((tmp_path / "graphs").iterdir())]
+    assert names[:2] == ["00-traced.svg", "00-traced.txt"]
+    assert names[-1].endswith("-memory.txt")
+    (tmp_path / "file").write_text("")
+    assert main(["plan", *model, "--dump", str(tmp_path / "file")]) != 0
+    assert "dump: expected a folder, got the file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

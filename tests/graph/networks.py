@@ -83,3 +83,21 @@ def dense(size: int, width: int) -> Any:
 
 
 NETWORKS = {"plain": plain, "residual": residual, "preactivation": preactivation, "dense": dense}
+
+
+def trace(model: Any, name: str, size: int, batch: int) -> Any:
+    """The graph of a training step of a network; its results are y and loss."""
+    import pydtconv as keras
+    from pydtconv import ops
+    from pydtconv.graph import Graph
+    from pydtconv.ops.base import Spec
+
+    graph = Graph(training=True)
+    with graph:
+        x = graph.input("x", Spec((batch, size, size, 3), keras.config.floatx()))
+        y_true = graph.input("y_true", Spec((batch,), "int32"))
+        y = model(x, training=True)
+        loss = ops.CrossEntropy("sparse", from_logits=name != "plain")(y, y_true)
+        graph.outputs = {"y": y}
+        graph.loss = graph.outputs["loss"] = ops.WeightedMean()(loss)
+    return graph

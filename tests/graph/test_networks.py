@@ -9,22 +9,11 @@ import pydtconv as keras
 from pydtconv import ops
 from pydtconv.conv import VARIANTS
 from pydtconv.graph import Executor, Graph, Memory, build_plan
+from pydtconv.graph.schedule.steps import CopyStep
 from pydtconv.ops.base import Spec
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 
 torch_graph = pytest.importorskip("tests.torch_graph", reason="PyTorch is not installed")
-
-
-def trace(model: keras.Model, name: str, size: int, batch: int) -> Graph:
-    graph = Graph(training=True)
-    with graph:
-        x = graph.input("x", Spec((batch, size, size, 3), keras.config.floatx()))
-        y_true = graph.input("y_true", Spec((batch,), "int32"))
-        y = model(x, training=True)
-        loss = ops.CrossEntropy("sparse", from_logits=name != "plain")(y, y_true)
-        graph.outputs = {"y": y}
-        graph.loss = graph.outputs["loss"] = ops.WeightedMean()(loss)
-    return graph
 
 
 @pytest.mark.parametrize("variant", list(VARIANTS))
@@ -56,7 +45,7 @@ def test_fusion_leaves_no_part_of_a_pattern(name: str) -> None:
     for node in plan.graph.nodes:  # ReLU stays where it follows a pooling
         assert not isinstance(node.op, ops.Activation) or isinstance(node.inputs[0].node.op, ops.MaxPool)
     assert "Softmax" not in kinds
-    assert not [step for step in plan.steps if step.direction == "copy"]
+    assert not [step for step in plan.steps if isinstance(step, CopyStep)]
 
 
 def test_relu_comes_after_the_pooling_with_the_same_gradient_where_it_cuts_off() -> None:

@@ -11,8 +11,7 @@ import pydtconv as keras
 from pydtconv import layers, ops
 from pydtconv.graph import Executor, Graph, Memory, MemoryLimitError, ParameterStore, Variable, build_plan
 from pydtconv.ops.base import Spec
-from tests.graph.networks import NETWORKS
-from tests.graph.test_networks import trace
+from tests.graph.networks import NETWORKS, trace
 
 
 def plan_of(name: str, **options):

@@ -5,13 +5,12 @@ import numpy as np
 import pydtconv as keras
 from pydtconv import layers
 from pydtconv.graph import build_plan, plan
-from pydtconv.graph.passes.rewrite import rewrite
 from pydtconv.graph.schedule import backward
-from pydtconv.graph.schedule.steps import Updates
+from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, RecomputeStep, Updates, UpdateStep
 from pydtconv.profiling import Profiler
 from pydtconv.profiling.work import bytes_of, cost_of
-from tests.graph.networks import NETWORKS
-from tests.graph.test_networks import trace
+from tests.graph.networks import NETWORKS, trace
+from tests.graph.tables import rewrite
 
 N, H, CI, CO = 4, 8, 3, 16
 X, Y = 4 * N * H * H * CI, 4 * N * H * H * CO  # bytes of the images, of what a layer computes
@@ -22,7 +21,7 @@ def steps_of(model):
     model.compile("sgd", "mse")
     found = {}
     for step in model.plan(N).steps:
-        found.setdefault((step.node.op.name, step.direction), []).append(step)
+        found.setdefault((step.node.op.name, step.kind), []).append(step)
     return found
 
 
@@ -110,12 +109,12 @@ def test_costs_of_all_parts_of_a_step_are_found():
 def test_what_backward_computes_again_is_told_apart():
     graph = trace(NETWORKS["plain"](16, 4), "plain", 16, N)
     rewrite(graph)
-    marks = [tensor for node in graph.nodes if node.op.name == "conv" for tensor in node.outputs]
-    plan = build_plan(graph, recompute=marks)
-    again = [step for step in plan.steps if step.direction == "recompute" and step.node.op.name == "conv"]
+    chosen = [tensor for node in graph.nodes if node.op.name == "conv" for tensor in node.outputs]
+    plan = build_plan(graph, recompute=chosen)
+    again = [step for step in plan.steps if isinstance(step, RecomputeStep) and step.node.op.name == "conv"]
     assert again
     for step in again:
-        forward = next(other for other in plan.steps if other.node is step.node and other.direction == "forward")
+        forward = next(other for other in plan.steps if other.node is step.node and isinstance(other, ForwardStep))
         assert bytes_of(step, "recompute") == bytes_of(forward, "forward")
         assert cost_of(step, "recompute") == cost_of(forward, "forward")
         assert cost_of(step, "recompute").flops > 0
@@ -126,14 +125,15 @@ def test_gradients_that_are_computed_and_applied_by_rows_are_counted_once(monkey
     monkeypatch.setattr(backward, "ROWS_BYTES", 4 << 10)
     graph = trace(NETWORKS["plain"](16, 4), "plain", 16, N)
     steps = build_plan(graph, updates=Updates()).steps
-    node = next(step.node for step in steps if step.rows is not None)
+    node = next(step.node for step in steps if isinstance(step, BackwardStep) and step.rows is not None)
     x, w = (tensor.spec for tensor in node.inputs[:2])
-    parts = [step for step in steps if step.node is node and step.direction == "backward" and step.rows is not None]
+    passes = [step for step in steps if isinstance(step, BackwardStep)]
+    parts = [step for step in passes if step.node is node and step.rows is not None]
     assert len(parts) > 2
     whole = node.op.cost("backward", x, w)["backward_weights"]
     assert sum(cost_of(step, "backward_weights").flops for step in parts) == whole.flops
     moved = sum(bytes_of(step, "backward_weights") for step in parts)
     assert moved == x.nbytes + w.nbytes + len(parts) * node.outputs[0].spec.nbytes
-    updates = [step for step in steps if step.direction == "update" and step.rows is not None]
+    updates = [step for step in steps if isinstance(step, UpdateStep) and step.rows is not None]
     assert sum(bytes_of(step, "update", slots=1) for step in updates) == 5 * w.nbytes
     assert cost_of(updates[0], "update").flops == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,16 +80,42 @@ class Node:
         return f"<Node {self.name} {self.op}>"
 
 
+def joins_channels(node: Node) -> bool:
+    """Whether the node concatenates images along their channels: the plan does that by placing, not by its op."""
+    return node.op.concatenates and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What a graph is compiled for.
+
+    variant: of convolution.  smallest_workspaces: take the algorithms with the smallest workspaces, where neither the
+    layer nor the variant says which to take.  elides: whether a normalized image may be left out of memory.
+    """
+
+    variant: str = "AUTO"
+    smallest_workspaces: bool = False
+    elides: bool = True
+
+
 class Graph:
     """Nodes in the order in which they were traced, which is an order in which they can run.
 
     training: whether layers were traced as in a training step.  device: where its nodes run.  outputs: named results;
-    loss: the scalar to differentiate, or None.
+    loss: the scalar to differentiate, or None.  The rest is what passes leave to the stages behind them:
+    algorithms: of each convolution, by direction.  before_choice: its operator as it was before these were chosen.
+    fused_reductions: nodes whose backward also computes the reductions of a batch normalization, and that.
+    elided: tensors that are not materialized, and what is read instead of them.
     """
 
     def __init__(self, training: bool = False, device: str = "cpu") -> None:
         self.training = training
         self.device = device
+        self.options = CompileOptions()
+        self.algorithms: dict[Node, dict[str, str]] = {}
+        self.before_choice: dict[Node, Op] = {}
+        self.fused_reductions: dict[Node, Node] = {}
+        self.elided: dict[Tensor, Tensor] = {}
         self.nodes: list[Node] = []
         self.inputs: dict[str, Tensor] = {}
         self.outputs: dict[str, Tensor] = {}

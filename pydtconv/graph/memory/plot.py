@@ -57,8 +57,9 @@ def plot_memory(plan: Placed, path: Path) -> Path:
         sizes = [0.0] * count
         for storage in plan.storages:
             if storage.kind == kind:
-                for step in range(max(storage.first, 0), min(storage.last + 1, count)):
-                    sizes[step] += storage.nbytes / MIB
+                for first, last in storage.lives:
+                    for step in range(first, min(last + 1, count)):
+                        sizes[step] += storage.nbytes / MIB
         tops = [low + size for low, size in zip(bottoms, sizes, strict=True)]
         over_time.fill_between(range(count), bottoms, tops, color=color, step="mid", linewidth=0)
         bottoms = tops
@@ -82,14 +83,15 @@ def plot_memory(plan: Placed, path: Path) -> Path:
     over_time.legend(handles=handles, loc="upper right", fontsize=8)
 
     for storage in plan.storages:
-        corner = (storage.first - 0.5, storage.offset / MIB)
-        width = min(storage.last, count) - storage.first + 1
-        box = Rectangle(corner, width, storage.nbytes / MIB, facecolor=COLORS[storage.kind])
-        box.set(edgecolor="white", linewidth=0.2)
-        boxes.add_patch(box)
+        for first, last in storage.lives:
+            corner = (first - 0.5, storage.offset / MIB)
+            width = min(last, count) - first + 1
+            box = Rectangle(corner, width, storage.nbytes / MIB, facecolor=COLORS[storage.kind])
+            box.set(edgecolor="white", linewidth=0.2)
+            boxes.add_patch(box)
     boxes.axvline(peak, color="#333333", linewidth=0.8, linestyle="--")
     boxes.set_xlim(-0.5, count)
     boxes.set_ylim(0, max(plan.arena_bytes / MIB, 1e-6))
     boxes.set_xlabel(f"step (backward starts at {plan.backward_start})")
-    boxes.set_ylabel("place in the arena, MiB")
+    boxes.set_ylabel("offset in the arena, MiB")
     return save_figure(figure, path, 130)

@@ -1,112 +1,141 @@
-"""Storage objects, views into them, and their placement in one arena.
+"""Storages, and views into them.
 
-A storage is a piece of memory with a life time, counted in steps of the plan.  Several tensors may share one: slices
-of a concatenation, results computed in place, a gradient that an addition passes on.  Placement gives each storage an
-offset such that no two that live at the same time overlap: first fit, the largest first.
+A storage is a piece of memory with its life times, counted in steps of the plan.  Several tensors may share one: slices
+of a concatenation, results computed in place, a gradient that an addition passes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+import operator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pydtconv.ops.base import Spec
 
-ALIGNMENT = 64
-
 
 @dataclass(eq=False)
 class Storage:
     """A piece of memory: kind is "input", "activation", "recomputed", "saved", "gradient" or "workspace".
 
-    first, last: the steps at which it is first written and last used.  offset: bytes into the arena, once placed.
+    lives: the steps at which it is first written and last used; several where its contents are elsewhere in between.
+    offset: bytes into the arena, once assigned.
     """
 
     name: str
     kind: str
     nbytes: int
-    first: int = 1 << 60
-    last: int = -1
+    lives: list[tuple[int, int]] = field(default_factory=list)
     offset: int = -1
+    released: bool = field(default=False, init=False, repr=False)
 
     def touch(self, step: int) -> None:
-        self.first = min(self.first, step)
-        self.last = max(self.last, step)
+        """Notes a use: it extends the life that goes on, or begins one after `release`."""
+        if not self.lives or self.released:
+            self.lives.append((step, step))
+            self.released = False
+        elif step < self.lives[0][0]:
+            self.lives[0] = (step, self.lives[0][1])
+        else:
+            first, last = self.lives[-1]
+            self.lives[-1] = (first, max(last, step))
+
+    def release(self) -> None:
+        """Ends the present life: the next use writes it anew."""
+        self.released = True
+
+    def lives_at(self, step: int) -> bool:
+        return any(first <= step <= last for first, last in self.lives)
+
+    @property
+    def first(self) -> int:
+        return self.lives[0][0]
+
+    @property
+    def last(self) -> int:
+        return self.lives[-1][1]
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A tensor's place: a whole storage, or a slice of the channels of one (channel: the first; ld: all channels).
+    """Where a tensor lies: a whole buffer, or a part of one.
 
-    home is a Storage, or anything else that the executor knows how to turn into an array (a parameter, a gradient of
-    one, a constant).
+    buffer: a Storage, or anything else that an executor knows how to turn into an array (a parameter, a gradient of
+    one, a constant).  offset: bytes from its start.  strides: bytes between neighbours along each axis, None where the
+    elements lie one after the other.
     """
 
-    home: Any
+    buffer: Any
     spec: Spec
-    channel: int = 0
-    ld: int | None = None
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
 
     @property
     def is_slice(self) -> bool:
-        return self.ld is not None and self.ld != self.spec.shape[-1]
+        """Whether there are gaps between its elements."""
+        return self.strides is not None
+
+    def part(self, start: tuple[int, ...], spec: Spec) -> View:
+        """The box of this view that begins at index `start` and has the shape of `spec`."""
+        strides = self.strides or dense_strides(self.spec)
+        offset = self.offset + sum(map(operator.mul, start, strides))
+        return View(self.buffer, spec, offset, None if strides == dense_strides(spec) else strides)
 
     def overlaps(self, other: View) -> bool:
-        """Whether the two share an element."""
-        if self.home is not other.home:
+        """Whether the two share an element; True also where that cannot be told from offsets and strides."""
+        if self.buffer is not other.buffer:
             return False
-        if not self.is_slice or not other.is_slice:
+        if self.offset == other.offset:
             return True
-        return self.channel < other.channel + other.channels and other.channel < self.channel + self.channels
+        if self.strides is not None and self.strides == other.strides:
+            return _boxes_overlap(self, other)
+        return self.offset < other._end() and other.offset < self._end()
 
-    @property
-    def channels(self) -> int:
-        return self.spec.shape[-1] or 0
+    def _end(self) -> int:
+        """The byte behind the last element."""
+        if self.strides is None:
+            return self.offset + self.spec.nbytes
+        reach = sum(((extent or 1) - 1) * stride for extent, stride in zip(self.spec.shape, self.strides, strict=True))
+        return self.offset + reach + np.dtype(self.spec.dtype).itemsize
 
     def same_place(self, other: View) -> bool:
         return (
-            self.home is other.home
+            self.buffer is other.buffer
             and self.spec == other.spec
-            and self.channel == other.channel
-            and self.is_slice == other.is_slice
+            and self.offset == other.offset
+            and self.strides == other.strides
         )
 
     def array(self, arena: np.ndarray) -> np.ndarray:
-        """The array in `arena` (1-D, uint8), for a view whose home is a placed storage."""
-        dtype = np.dtype(self.spec.dtype)
-        shape = self.spec.shape
-        strides: list[int] | None = None
-        if self.is_slice:
-            assert self.ld is not None
-            step, strides = self.ld * dtype.itemsize, [dtype.itemsize]
-            for extent in reversed(shape[1:-1]):
-                strides.insert(0, step)
-                step *= extent or 0
-            strides.insert(0, step)
-        offset = self.home.offset + self.channel * dtype.itemsize
-        return np.ndarray(shape, dtype, buffer=arena, offset=offset, strides=strides)  # type: ignore[arg-type]
+        """The array in `arena` (1-D, uint8), for a view whose buffer is a storage with an offset."""
+        offset = self.buffer.offset + self.offset
+        return np.ndarray(self.spec.shape, np.dtype(self.spec.dtype), arena, offset, self.strides)  # type: ignore[arg-type]
+
+
+@functools.lru_cache(maxsize=1024)
+def dense_strides(spec: Spec) -> tuple[int, ...]:
+    """Bytes between neighbours along each axis of a dense array."""
+    step, strides = np.dtype(spec.dtype).itemsize, []
+    for extent in reversed(spec.shape):
+        strides.append(step)
+        step *= extent or 1
+    return tuple(reversed(strides))
+
+
+def _boxes_overlap(a: View, b: View) -> bool:
+    """Of two boxes of one dense array: each offset is a sum of indices times strides, so that it tells the indices."""
+    first, second = a.offset, b.offset
+    assert a.strides is not None
+    for stride, n, m in zip(a.strides, a.spec.shape, b.spec.shape, strict=True):
+        i, first = divmod(first, stride)
+        j, second = divmod(second, stride)
+        if i + (n or 0) <= j or j + (m or 0) <= i:
+            return False
+    return True
 
 
 def fresh(name: str, kind: str, spec: Spec) -> View:
     """A tensor in a storage of its own."""
     return View(Storage(name, kind, spec.nbytes), spec)
-
-
-def place(storages: Sequence[Storage]) -> int:
-    """Gives each storage its offset; returns the size of the arena in bytes."""
-    order = sorted(storages, key=lambda storage: (-storage.nbytes, storage.first))
-    count = len(order)
-    first, last, start, end = (np.zeros(count, np.int64) for _ in range(4))
-    for i, storage in enumerate(order):
-        size = -(-storage.nbytes // ALIGNMENT) * ALIGNMENT
-        alive = np.flatnonzero((first[:i] <= storage.last) & (last[:i] >= storage.first))
-        alive = alive[np.argsort(start[alive], kind="stable")]
-        used = np.maximum.accumulate(np.concatenate(([0], end[alive])))  # up to each of them, all before it
-        fits = np.flatnonzero(start[alive] - used[:-1] >= size)
-        offset = int(used[fits[0]] if fits.size else used[-1])
-        storage.offset = offset
-        first[i], last[i], start[i], end[i] = storage.first, storage.last, offset, offset + size
-    return int(end.max(initial=0))

@@ -11,8 +11,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.memory.layout import joins_channels
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.ops.convolution import Conv
 from pydtconv.ops.moments import Moments, moments_spec
 from pydtconv.ops.normalization import BatchNorm

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.memory.layout import Layout, joins_channels, parts_of
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.graph.ir.required_gradients import RequiredGradients
+from pydtconv.graph.memory.sharing import Sharing, parts_of
 from pydtconv.graph.memory.storage import Storage, View, fresh
-from pydtconv.graph.schedule.gradients import Gradients, Needed
-from pydtconv.graph.schedule.steps import LossGradient, Step, Steps, Updates, update
+from pydtconv.graph.schedule.gradients import Gradients
+from pydtconv.graph.schedule.steps import BackwardStep, LossGradient, Step, Steps, Updates, UpdateStep
 from pydtconv.ops.base import Spec
 
 #: bytes of the gradient of a variable that are computed and applied at a time
@@ -24,32 +25,39 @@ Views = list[View | None]
 class MakesPass(Protocol):
     """Makes a step of backward, with all that it reads of forward's; dy: of outputs, dx: of inputs."""
 
-    def __call__(self, node: Node, dy: Views, dx: Views, accumulate: tuple[bool, ...] = ()) -> Step: ...
+    def __call__(self, node: Node, dy: Views, dx: Views, accumulate: tuple[bool, ...] = ()) -> BackwardStep: ...
 
 
 class Backward:
     """Lays out the steps of backward.  After `run`: `order`, variables as their gradients become complete.
 
-    layout: of forward.  updates: given where "update" steps are wanted; gradients of variables are then transient.
+    sharing: of forward's tensors.  updates: given where steps of the optimizer are wanted; gradients of variables are
+    then transient.
     """
 
     def __init__(
-        self, graph: Graph, needed: Needed, layout: Layout, steps: Steps, updates: Updates | None, make: MakesPass
+        self,
+        graph: Graph,
+        required: RequiredGradients,
+        sharing: Sharing,
+        steps: Steps,
+        updates: Updates | None,
+        make: MakesPass,
     ) -> None:
         self.graph = graph
-        self.needed = needed
-        self.layout = layout
+        self.required = required
+        self.sharing = sharing
         self.steps = steps
         self.updates = updates
         self.make = make
-        self.gradients = Gradients(needed, steps, transient=updates is not None)
+        self.gradients = Gradients(required, steps, transient=updates is not None)
         self.order: list[Tensor] = []
 
     def run(self) -> None:
         loss = self.graph.loss
         assert loss is not None
         self.gradients[loss] = View(LossGradient(), loss.spec)
-        for node in reversed(self.needed.nodes):
+        for node in reversed(self.required.nodes):
             if any(tensor in self.gradients for tensor in node.outputs):
                 if node.op.is_view or joins_channels(node):
                     self._alias(node)
@@ -65,11 +73,11 @@ class Backward:
         if node.op.is_view:
             if dy.is_slice:
                 dy = self.gradients.copied(node, dy, node.outputs[0])
-            parts = [View(dy.home, node.inputs[0].spec)]
+            parts = [View(dy.buffer, node.inputs[0].spec, dy.offset)]
         else:
             parts = parts_of(node, dy)
         for tensor, part in zip(node.inputs, parts, strict=True):
-            if tensor in self.needed:
+            if tensor in self.required:
                 self.gradients.pass_on(node, tensor, part, parts)
 
     def _node(self, node: Node) -> None:
@@ -77,9 +85,9 @@ class Backward:
         dy = gradients.read(node)
         if node.op.overwrites_dy:
             for index, view in enumerate(dy):
-                if view is not None and (gradients.shared(view, node.outputs) or not isinstance(view.home, Storage)):
+                if view is not None and (gradients.shared(view, node.outputs) or not isinstance(view.buffer, Storage)):
                     dy[index] = gradients.copied(node, view, node.outputs[index])
-        needs = self.needed.of_inputs(node)
+        needs = self.required.of_inputs(node)
         dx: Views = [None] * len(node.inputs)
         accumulate = [False] * len(node.inputs)
         passed: list[int] = []
@@ -88,12 +96,12 @@ class Backward:
         for i, tensor in enumerate(node.inputs):
             if not needs[i]:
                 continue
-            if self.needed.passes_dy(node, i):
+            if self.required.passes_dy(node, i):
                 passed.append(i)
             elif self._goes_by_rows(node, i):
                 by_rows.append(i)
             elif tensor not in gradients:
-                gradients[tensor] = dx[i] = gradients.first_place(node, i, dy, dx, self._spare(node, i))
+                gradients[tensor] = dx[i] = gradients.first_view(node, i, dy, dx, self._spare(node, i))
             elif i in node.op.accumulates and tensor not in node.inputs[:i]:
                 gradients.own(node, tensor, dy)
                 dx[i], accumulate[i] = gradients[tensor], True
@@ -112,16 +120,16 @@ class Backward:
             gradients.add(node, node.inputs[i], part, [part])
 
     def _spare(self, node: Node, i: int) -> View | None:
-        """The place of the output of a node, whose backward is the last to read it, where input i's gradient may go."""
-        reads = i in node.op.replaces_y and node.op.retains(self.needed.of_inputs(node)).y
-        return self.layout.own_place(node.outputs[0]) if reads else None
+        """Where the output of a node lies, if its backward is the last reader and input i's gradient may go there."""
+        reads = i in node.op.replaces_y and node.op.retains(self.required.of_inputs(node)).y
+        return self.sharing.unshared(node.outputs[0]) if reads else None
 
     def _goes_by_rows(self, node: Node, i: int) -> bool:
         """Whether the gradient of an input is so large that it is computed and applied some rows at a time."""
         tensor = node.inputs[i]
         large = i == node.op.splits and tensor.variable is not None and tensor.spec.nbytes >= 2 * ROWS_BYTES
         by_rows = self.updates is not None and self.updates.by_rows
-        return large and by_rows and self.layout.consumers[tensor] == [node]
+        return large and by_rows and self.sharing.consumers[tensor] == [node]
 
     def _by_rows(self, node: Node, i: int, dy: Views) -> None:
         """Rows of a gradient, and the update with them, one part after the other."""
@@ -136,28 +144,28 @@ class Backward:
             step = self.make(node, dy, dx)
             step.rows = rows
             self.steps.run(step)
-            self.steps.append(update(node, part, tensor, (tensor,) if rows.stop == extent else (), rows))
+            ready = (tensor,) if rows.stop == extent else ()
+            self.steps.append(UpdateStep(node, part, tensor, rows, ready=ready))
 
     def _finish(self) -> None:
         """Notes after which step the gradient of each variable is complete, and lays out the updates."""
         of_variables = self.gradients.of_variables
         complete: dict[Tensor, int] = {}
-        last_read: dict[object, int] = {}
         for index, step in enumerate(self.steps):
-            for view in [*step.dx, *(step.y if step.direction in ("add", "copy") else ())]:
-                if view is not None and view.home in of_variables:
-                    complete[of_variables[view.home]] = index
+            for view in step.gradients():
+                if view is not None and view.buffer in of_variables:
+                    complete[of_variables[view.buffer]] = index
             complete.update(dict.fromkeys(step.ready, index))  # updated by rows already
-            last_read.update({view.home: index for view in step.x if view is not None})
         self.order = sorted(complete, key=complete.__getitem__)
         if self.updates is None:
             for tensor in self.order:
                 self.steps[complete[tensor]].ready += (tensor,)
             return
+        last_read = {view.buffer: index for index, step in enumerate(self.steps) for view in step.reads()}
         by_rows = {tensor for step in self.steps for tensor in step.ready}
         following: dict[int, list[Step]] = {}
         for tensor, index in complete.items():
             if tensor not in by_rows:
-                step = update(self.steps[index].node, self.gradients[tensor], tensor, (tensor,))
+                step = UpdateStep(self.steps[index].node, self.gradients[tensor], tensor, ready=(tensor,))
                 following.setdefault(max(index, last_read.get(tensor, 0)), []).append(step)
         self.steps[:] = [each for index, step in enumerate(self.steps) for each in (step, *following.get(index, ()))]

@@ -12,9 +12,14 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.memory.layout import joins_channels
-from pydtconv.graph.schedule.rematerialization import Replays, base_of, cheap_marks, replayable, sources_of
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.graph.schedule.rematerialization import (
+    Rematerialization,
+    base_of,
+    cheap_tensors,
+    recomputable,
+    sources_of,
+)
 
 #: floating-point operations and bytes per second of a core; only their ratio decides
 FLOPS, BYTES = 1e11, 2.5e10
@@ -35,9 +40,9 @@ def seconds_of(node: Node) -> float:
 def choices(graph: Graph, readers: Mapping[Tensor, int]) -> Iterator[Collection[Tensor]]:
     """Collections of tensors to recompute, by the estimated time that it takes; the first are the cheap ones.
 
-    readers: see `Replays`.
+    readers: see `Rematerialization`.
     """
-    cheap = cheap_marks(graph, readers)
+    cheap = cheap_tensors(graph, readers)
     kept = {base_of(tensor) for tensor in readers}
     found: dict[frozenset[Tensor], float] = {}
     for size in SEGMENTS:
@@ -45,8 +50,8 @@ def choices(graph: Graph, readers: Mapping[Tensor, int]) -> Iterator[Collection[
         segments.sort(key=lambda segment: _seconds(segment) / max(sum(t.spec.nbytes for t in segment & kept), 1))
         for share in SHARES:
             some = segments[: math.ceil(share * len(segments))]
-            marks = cheap.union(*some) - _passing(graph, some)
-            needed = frozenset(Replays(graph, marks, readers).needed)
+            chosen = cheap.union(*some) - _passing(graph, some)
+            needed = frozenset(Rematerialization(graph, chosen, readers).needed)
             found[needed] = _seconds(needed)
     yield cheap
     yield from sorted(found, key=found.__getitem__)
@@ -70,7 +75,7 @@ def _segments(graph: Graph, kept: Collection[Tensor], size: float) -> list[set[T
             window = [i for i in range(start + 1, stop + 1) if before[i] >= half]
             stop = min(window, key=lambda i: (passing[i], -i))
         outputs = [node.outputs[0] for node in graph.nodes[start:stop]]
-        segments.append({tensor for tensor in outputs if replayable(graph, tensor)})
+        segments.append({tensor for tensor in outputs if recomputable(graph, tensor)})
         start = stop
     return segments
 
@@ -89,9 +94,9 @@ def _passing_bytes(graph: Graph) -> list[int]:
 
 def _passing(graph: Graph, segments: Sequence[Collection[Tensor]]) -> set[Tensor]:
     """What a segment computes and a node of another one reads."""
-    home = {tensor: i for i, segment in enumerate(segments) for tensor in segment}
+    segment_of = {tensor: i for i, segment in enumerate(segments) for tensor in segment}
     passing: set[Tensor] = set()
     for node in graph.nodes:
-        own = home.get(node.outputs[0])
-        passing.update(tensor for tensor in map(base_of, node.inputs) if home.get(tensor, own) != own)
+        own = segment_of.get(node.outputs[0])
+        passing.update(tensor for tensor in map(base_of, node.inputs) if segment_of.get(tensor, own) != own)
     return passing

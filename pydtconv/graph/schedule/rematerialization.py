@@ -1,22 +1,19 @@
-"""Which tensors backward computes once more instead of finding them stored, and where these lie.
+"""Rematerialization: which tensors backward computes once more instead of finding them stored, and where these lie.
 
-A marked tensor is not kept from forward to backward.  Before the first step of backward that reads it, a "recompute"
-step writes it again to memory of its own, from what its node read; what that is in turn marked is recomputed first, the
-rest is kept.  (T. Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016; G. Pleiss et al.,
-"Memory-Efficient Implementation of DenseNets", 2017.)
+Such a tensor is not kept from forward to backward.  Before the first step of backward that reads it, a recompute step
+writes it again to memory of its own, from what its node read; of that, what is not kept either is recomputed first.
+(T. Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016; G. Pleiss et al., "Memory-Efficient
+Implementation of DenseNets", 2017.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.memory.layout import joins_channels, parts_of
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.graph.memory.sharing import Sharing, parts_of
 from pydtconv.graph.memory.storage import View
-
-if TYPE_CHECKING:
-    from pydtconv.graph.schedule.scheduler import Scheduler
 
 #: tensors smaller than this are stored: a step of their own would cost more than it gains
 SMALLEST = 1 << 16
@@ -39,7 +36,7 @@ def sources_of(node: Node) -> list[Tensor]:
     return [tensor for tensor in bases if tensor.variable is None and tensor.constant is None]
 
 
-def replayable(graph: Graph, tensor: Tensor) -> bool:
+def recomputable(graph: Graph, tensor: Tensor) -> bool:
     """Whether the tensor can be computed twice in a step."""
     node = tensor.node
     if node is None or node.op.is_view or tensor in graph.outputs.values():
@@ -52,24 +49,24 @@ def replayable(graph: Graph, tensor: Tensor) -> bool:
     return node.op.replayable and not touches_state and tensor.dtype.startswith("float")
 
 
-def cheap_marks(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
+def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
     """Tensors that one sweep over memory brings back from what is kept for backward anyway.
 
     retained: what backward reads.  Where many of these depend on each other in a row (the blocks of a residual
     network), one is stored after every LONGEST_ROW.
     """
     kept = {base_of(tensor) for tensor in retained}
-    marks: dict[Tensor, int] = {}  # the length of the row up to the tensor
+    found: dict[Tensor, int] = {}  # the length of the row up to the tensor
     for node in graph.nodes:
         out = node.outputs[0]
-        if not replayable(graph, out) or out.spec.nbytes < SMALLEST or _is_arithmetic(node):
+        if not recomputable(graph, out) or out.spec.nbytes < SMALLEST or _is_arithmetic(node):
             continue
         sources = sources_of(node)
-        if all(tensor in marks or tensor in kept for tensor in sources):
-            row = 1 + max((marks[t] - (t not in kept) for t in sources if t in marks), default=0)
+        if all(tensor in found or tensor in kept for tensor in sources):
+            row = 1 + max((found[t] - (t not in kept) for t in sources if t in found), default=0)
             if row <= LONGEST_ROW:
-                marks[out] = row
-    return set(marks)
+                found[out] = row
+    return set(found)
 
 
 def _is_arithmetic(node: Node) -> bool:
@@ -77,19 +74,30 @@ def _is_arithmetic(node: Node) -> bool:
     return not joins_channels(node) and bool(node.op.cost("forward", *(tensor.spec for tensor in node.inputs)))
 
 
-class Replays:
+class LaysOutSteps(Protocol):
+    """What lays out the steps that compute again: the scheduler."""
+
+    sharing: Sharing
+
+    def transient(self, tensor: Tensor) -> View: ...
+    def recompute(self, node: Node, x: tuple[View | None, ...], y: View) -> None: ...
+    def copy(self, node: Node, x: View, y: View) -> None: ...
+
+
+class Rematerialization:
     """The recomputed tensors of a schedule.
 
-    readers: for each tensor that backward reads, the number of nodes whose backward does.
+    chosen: tensors that are not to be kept.  readers: for each tensor that backward reads, the number of nodes whose
+    backward does.
     After construction, `kept` are the tensors that forward leaves for backward, `needed` those that are recomputed.
     """
 
-    def __init__(self, graph: Graph, marks: Collection[Tensor], readers: Mapping[Tensor, int]) -> None:
+    def __init__(self, graph: Graph, chosen: Collection[Tensor], readers: Mapping[Tensor, int]) -> None:
         self.kept: set[Tensor] = set()
         self.needed: dict[Tensor, None] = {}
         self.readers: dict[Tensor, int] = {}
-        self._marks = {tensor for tensor in marks if replayable(graph, tensor)}
-        self._fresh: dict[Tensor, View] = {}
+        self._chosen = {tensor for tensor in chosen if recomputable(graph, tensor)}
+        self._views: dict[Tensor, View] = {}  # of what has been recomputed
         for tensor, count in readers.items():
             base = base_of(tensor)
             self.readers[base] = self.readers.get(base, 0) + count
@@ -97,7 +105,7 @@ class Replays:
 
     def _need(self, tensor: Tensor) -> None:
         base = base_of(tensor)
-        if base not in self._marks:
+        if base not in self._chosen:
             self.kept.add(tensor)
         elif base not in self.needed:
             self.needed[base] = None
@@ -110,50 +118,50 @@ class Replays:
         """Names of the saved arrays that are written when the node's output is recomputed."""
         return node.op.replay_saves if node.outputs[0] in self.needed else ()
 
-    def view(self, tensor: Tensor, scheduler: Scheduler) -> View:
-        """The place of a tensor in backward, where it has been or is now computed again if it is not kept."""
+    def view(self, tensor: Tensor, scheduler: LaysOutSteps) -> View:
+        """Where a tensor lies in backward; one that is not kept has been computed again there, or is so now."""
         base = base_of(tensor)
         if base not in self.needed:
-            return scheduler.layout.view(tensor)
-        if base not in self._fresh:
-            self._replay(base, None, scheduler)
-        view = self._fresh[base]
-        return view if base is tensor else View(view.home, tensor.spec)
+            return scheduler.sharing.view(tensor)
+        if base not in self._views:
+            self._recompute(base, None, scheduler)
+        view = self._views[base]
+        return view if base is tensor else View(view.buffer, tensor.spec, view.offset)
 
-    def _replay(self, tensor: Tensor, place: View | None, scheduler: Scheduler) -> None:
-        """Computes a tensor again, into `place` or memory of its own."""
+    def _recompute(self, tensor: Tensor, target: View | None, scheduler: LaysOutSteps) -> None:
+        """Computes a tensor again, into `target` or memory of its own."""
         node = tensor.node
         assert node is not None
         if joins_channels(node):
-            self._join(node, place or scheduler.transient(tensor), scheduler)
+            self._join(node, target or scheduler.transient(tensor), scheduler)
             return
         read = node.op.replay_inputs
         x = [self.view(t, scheduler) if read is None or i in read else None for i, t in enumerate(node.inputs)]
-        if place is None:
-            place = self._over_input(node, x) or scheduler.transient(tensor)
-        self._fresh[tensor] = place
-        scheduler.replay(node, tuple(x), place)
+        if target is None:
+            target = self._over_input(node, x) or scheduler.transient(tensor)
+        self._views[tensor] = target
+        scheduler.recompute(node, tuple(x), target)
 
     def _over_input(self, node: Node, x: list[View | None]) -> View | None:
-        """The place of a recomputed input that nobody else reads, where the operator works in place."""
+        """Where a recomputed input lies that nobody else reads, if the operator works in place."""
         for i in node.op.inplace:
             if i >= len(x):
                 continue
             tensor, view = node.inputs[i], x[i]
-            sole = tensor in self._fresh and self.readers[tensor] == 1 and node.inputs.count(tensor) == 1
+            sole = tensor in self._views and self.readers[tensor] == 1 and node.inputs.count(tensor) == 1
             if not sole or view is None or view.is_slice or view.spec != node.outputs[0].spec:
                 continue
-            if not any(view.overlaps(other) for known, other in self._fresh.items() if known is not tensor):
-                del self._fresh[tensor]
+            if not any(view.overlaps(other) for known, other in self._views.items() if known is not tensor):
+                del self._views[tensor]
                 return view
         return None
 
-    def _join(self, node: Node, whole: View, scheduler: Scheduler) -> None:
-        """Computes the inputs of a concatenation again in their places in it, or copies what is there already."""
-        self._fresh[node.outputs[0]] = whole
+    def _join(self, node: Node, whole: View, scheduler: LaysOutSteps) -> None:
+        """Computes the inputs of a concatenation again as slices of it, or copies what is there already."""
+        self._views[node.outputs[0]] = whole
         for tensor, part in zip(node.inputs, parts_of(node, whole), strict=True):
-            here = tensor in self.needed and tensor not in self._fresh and tensor not in scheduler.layout.dense
+            here = tensor in self.needed and tensor not in self._views and tensor not in scheduler.sharing.dense
             if here:
-                self._replay(tensor, part, scheduler)
+                self._recompute(tensor, part, scheduler)
             else:
                 scheduler.copy(node, self.view(tensor, scheduler), part)

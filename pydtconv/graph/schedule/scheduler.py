@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.memory.layout import Layout, joins_channels, parts_of
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.graph.ir.required_gradients import RequiredGradients
+from pydtconv.graph.memory.sharing import Sharing, parts_of
 from pydtconv.graph.memory.storage import Storage, View, fresh
-from pydtconv.graph.passes.backward_reductions import find_gathering
-from pydtconv.graph.passes.normalized_prologue import find_virtual
 from pydtconv.graph.schedule.backward import Backward
-from pydtconv.graph.schedule.gradients import Needed
-from pydtconv.graph.schedule.rematerialization import Replays, cheap_marks
-from pydtconv.graph.schedule.steps import Step, Steps, Updates
+from pydtconv.graph.schedule.rematerialization import Rematerialization, cheap_tensors
+from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, RecomputeStep, Steps, Updates
 from pydtconv.kernels.base import BackwardReductions, Prologue
 from pydtconv.ops.base import Retained, Spec
 from pydtconv.ops.moments import moments_spec
@@ -27,27 +25,28 @@ from pydtconv.ops.normalization import BatchNorm
 class Scheduler:
     """Lays out the steps of a graph.  After `run`: steps, storages, gradient_order."""
 
-    def __init__(self, graph: Graph, marks: Collection[Tensor] | None = None, updates: Updates | None = None) -> None:
-        """marks: tensors that backward recomputes if it can, None for those that are cheap to.
+    def __init__(
+        self, graph: Graph, recompute: Collection[Tensor] | None = None, updates: Updates | None = None
+    ) -> None:
+        """recompute: tensors that backward recomputes if it can, None for those that are cheap to.
 
-        updates: given where "update" steps are wanted; gradients of variables are then transient.
+        updates: given where steps of the optimizer are wanted; gradients of variables are then transient.
         """
         self.graph = graph
         self.updates = updates
-        self.needed = Needed(graph)
-        self.gathering = find_gathering(graph, self.needed)
+        self.required = RequiredGradients(graph)
         self.sums: dict[Node, View] = {}
-        self.virtual = find_virtual(graph) if marks is None else {}
-        self.retained = {node: self._retained(node) for node in self.needed.nodes}
+        self.elided = graph.elided
+        self.retained = {node: self._retained(node) for node in self.required.nodes}
         self.readers = Counter(
-            self.virtual.get(tensor, tensor)
+            self.elided.get(tensor, tensor)
             for node, retained in self.retained.items()
             for tensor in {*(node.inputs[i] for i in retained.x), *(node.outputs[i] for i in retained.y)}
         )
-        if marks is None:
-            marks = cheap_marks(graph, self.readers)
-        self.replays = Replays(graph, marks, self.readers)
-        self.layout = Layout(graph, self.replays.kept, self.virtual)
+        if recompute is None:
+            recompute = cheap_tensors(graph, self.readers)
+        self.rematerialization = Rematerialization(graph, recompute, self.readers)
+        self.sharing = Sharing(graph, self.rematerialization.kept, self.elided)
         self.steps = Steps()
         self.storages: dict[Storage, None] = {}
         self.saved: dict[Node, dict[str, View]] = {}
@@ -59,30 +58,36 @@ class Scheduler:
             self._forward(node)
         if self.graph.loss is not None:
             self.backward_start = len(self.steps)
-            backward = Backward(self.graph, self.needed, self.layout, self.steps, self.updates, self._backward)
+            backward = Backward(self.graph, self.required, self.sharing, self.steps, self.updates, self._backward)
             backward.run()
             self.gradient_order = backward.order
-        self._note_life_times()
+        self.note_life_times()
 
     def _retained(self, node: Node) -> Retained:
         if node.op.is_view or joins_channels(node):
             return Retained()
-        return node.op.retains(self.needed.of_inputs(node))
+        return node.op.retains(self.required.of_inputs(node))
 
-    def _note_life_times(self) -> None:
+    def note_life_times(self) -> None:
+        """Notes when each storage lives, from the steps as they are."""
+        self.storages.clear()
         for index, step in enumerate(self.steps):
             for view in step.views():
-                if isinstance(view.home, Storage):
-                    view.home.touch(index)
-                    self.storages[view.home] = None
+                if isinstance(view.buffer, Storage):
+                    if view.buffer not in self.storages:
+                        view.buffer.lives.clear()
+                        self.storages[view.buffer] = None
+                    view.buffer.touch(index)
+            for view in step.releases():
+                view.buffer.release()
         end = len(self.steps)
         for tensor in [*self.graph.inputs.values(), *self.graph.outputs.values()]:
-            home = self.layout.view(tensor).home
-            if isinstance(home, Storage):
-                self.storages[home] = None
-                home.touch(0 if tensor.node is None else end)
+            storage = self.sharing.view(tensor).buffer
+            if isinstance(storage, Storage):
+                self.storages[storage] = None
+                storage.touch(0 if tensor.node is None else end)
                 if tensor in self.graph.outputs.values():
-                    home.touch(end)
+                    storage.touch(end)
 
     # -- passes ----------------------------------------------------------------------------------------------------
 
@@ -92,33 +97,33 @@ class Scheduler:
         if joins_channels(node):
             self._forward_concatenation(node)
             return
-        x = tuple(self.layout.view(self.virtual.get(tensor, tensor)) for tensor in node.inputs)
-        y = tuple(None if tensor in self.virtual else self.layout.view(tensor) for tensor in node.outputs)
-        late = self.replays.late_saves(node)
+        x = tuple(self.sharing.view(self.elided.get(tensor, tensor)) for tensor in node.inputs)
+        y = tuple(None if tensor in self.elided else self.sharing.view(tensor) for tensor in node.outputs)
+        late = self.rematerialization.late_saves(node)
         self.saved[node] = {key: _saved(node, key, spec) for key, spec in self._saves(node).items() if key not in late}
         saved = dict(self.saved[node])
-        self.steps.run(Step("forward", node, x=x, y=y, saved=saved, prologue=self._prologue(node)))
+        self.steps.run(ForwardStep(node, x=x, y=y, saved=saved, prologue=self._prologue(node)))
 
     def _forward_concatenation(self, node: Node) -> None:
         """Copies the inputs that do not lie in the output already."""
-        parts = parts_of(node, self.layout.view(node.outputs[0]))
+        parts = parts_of(node, self.sharing.view(node.outputs[0]))
         for tensor, part in zip(node.inputs, parts, strict=True):
-            view = self.layout.view(tensor)
+            view = self.sharing.view(tensor)
             if not view.same_place(part):
                 self.steps.copy_view(node, view, part)
 
     def _backward(
         self, node: Node, dy: list[View | None], dx: list[View | None], accumulate: tuple[bool, ...] = ()
-    ) -> Step:
+    ) -> BackwardStep:
         """A step of backward with all that it reads."""
         retained = self.retained[node]
-        inputs = [self.virtual.get(tensor, tensor) for tensor in node.inputs]
+        inputs = [self.elided.get(tensor, tensor) for tensor in node.inputs]
         x = tuple(self._kept(t) if i in retained.x else None for i, t in enumerate(inputs))
         y = tuple(self._kept(t) if i in retained.y else None for i, t in enumerate(node.outputs))
-        if self.replays.late_saves(node):
+        if self.rematerialization.late_saves(node):
             self._kept(node.outputs[0])
         saved = dict(self.saved[node])
-        step = Step("backward", node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=accumulate, saved=saved)
+        step = BackwardStep(node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=accumulate, saved=saved)
         step.prologue = self._prologue(node) if 0 in retained.x else None
         step.reductions = self._reductions(node) if dx[0] is not None else None
         step.sums = self.sums.get(node)
@@ -126,12 +131,12 @@ class Scheduler:
 
     def _prologue(self, node: Node) -> Prologue | None:
         """How a node normalizes its input as it reads it; None where that lies in memory."""
-        source = node.inputs[0].node if node.inputs and node.inputs[0] in self.virtual else None
+        source = node.inputs[0].node if node.inputs and node.inputs[0] in self.elided else None
         return None if source is None else self._normalization(source)
 
     def _reductions(self, node: Node) -> BackwardReductions | None:
-        """What a node gathers from the gradient of its input, for the batch normalization before it."""
-        source = self.gathering.get(node)
+        """What a node reduces the gradient of its input to, for the batch normalization before it."""
+        source = self.graph.fused_reductions.get(node)
         if source is None:
             return None
         x = source.inputs[0]
@@ -141,7 +146,7 @@ class Scheduler:
     def _normalization(self, source: Node) -> Prologue:
         assert isinstance(source.op, BatchNorm)
         saved, beta = self.saved[source], source.op.beta_of(source.inputs)
-        where = None if beta is None else self.layout.view(beta)
+        where = None if beta is None else self.sharing.view(beta)
         return Prologue(saved["mean"], saved["scale"], where, source.op.activation == "relu")
 
     def _saves(self, node: Node) -> dict[str, Spec]:
@@ -150,18 +155,18 @@ class Scheduler:
     # -- recomputation ---------------------------------------------------------------------------------------------
 
     def _kept(self, tensor: Tensor) -> View:
-        """The place in which backward finds a tensor of forward."""
-        return self.replays.view(tensor, self)
+        """Where backward finds a tensor of forward."""
+        return self.rematerialization.view(tensor, self)
 
     def transient(self, tensor: Tensor) -> View:
         """Memory for a tensor that is computed again."""
         return fresh(f"{tensor.name} again", "recomputed", tensor.spec)
 
-    def replay(self, node: Node, x: tuple[View | None, ...], y: View) -> None:
+    def recompute(self, node: Node, x: tuple[View | None, ...], y: View) -> None:
         """Lays out the step that computes the output of a node again."""
-        late, saves = self.replays.late_saves(node), self._saves(node)
+        late, saves = self.rematerialization.late_saves(node), self._saves(node)
         self.saved[node].update({key: _saved(node, key, saves[key]) for key in late if key in saves})
-        self.steps.run(Step("recompute", node, x=x, y=(y,), saved=dict(self.saved[node])))
+        self.steps.run(RecomputeStep(node, x=x, y=(y,), saved=dict(self.saved[node])))
 
     def copy(self, node: Node, x: View, y: View) -> None:
         self.steps.copy_view(node, x, y)

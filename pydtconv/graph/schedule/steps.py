@@ -1,62 +1,288 @@
-"""What a plan is made of: calls of the executor, in their order."""
+"""The steps of a plan: what an executor calls, in order.  Each kind of step binds itself to arrays."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.memory.storage import View, fresh
-from pydtconv.kernels.base import BackwardReductions, Prologue
+from pydtconv.kernels.base import BackwardReductions, Call, Pass, Prologue, RunState, scratch
 from pydtconv.ops.base import Spec
+
+
+class Binder(Protocol):
+    """What a step is bound to: the memory of a plan, and the state of its model."""
+
+    training: bool
+    state: RunState
+    waits: dict[Step, Call]  # of the asynchronous steps bound so far, what waits for them
+
+    def array(self, view: View) -> np.ndarray: ...
+
+    def stream(self, node: Node) -> int:
+        """A number of its own for every node."""
+
+    def update(self, variable: Tensor, gradient: np.ndarray, rows: slice | None) -> Call:
+        """The optimizer's call for a variable, or for some rows of it."""
 
 
 @dataclass(eq=False)
 class Step:
-    """One call of the executor.
+    """One call of the executor, for a node.
 
-    direction: "forward", "backward" or "recompute" (a pass of the node), "copy" (y = x), "add" (y += x) or "update"
-    (the optimizer's, of the variable y by its gradient x).
-    rows: of backward, where it computes only these rows of the one gradient in dx; of update, those of the variable.
-    transient_bytes: workspace that is allocated when the step runs, for kernels whose workspace is not placed.
-    ready: variables whose gradient is complete after this step, or with "update" before it.
-    prologue, reductions, sums: of the pass (see Pass), by views.
+    ready: variables whose gradient is complete after this step, or with `UpdateStep` before it.
     """
 
-    direction: str
+    kind: ClassVar[str]  #: its name in tables and traces
+
     node: Node
-    x: tuple[View | None, ...] = ()
-    y: tuple[View | None, ...] = ()
-    dy: tuple[View | None, ...] = ()
-    dx: tuple[View | None, ...] = ()
-    accumulate: tuple[bool, ...] = ()
+    ready: tuple[Tensor, ...] = field(default=(), kw_only=True)
+
+    def reads(self) -> list[View]:
+        """The views whose contents the step needs."""
+        raise NotImplementedError
+
+    def writes(self) -> list[View]:
+        """The views whose contents the step changes; workspaces are among them."""
+        raise NotImplementedError
+
+    def views(self) -> list[View]:
+        """All memory that is in use while the step runs."""
+        return [*self.reads(), *self.writes()]
+
+    def gradients(self) -> Sequence[View | None]:
+        """The gradients to which the step contributes."""
+        return ()
+
+    def releases(self) -> Sequence[View]:
+        """Views whose storage is free after the step, until another step writes it: their contents are elsewhere."""
+        return ()
+
+    def bind(self, binder: Binder) -> Call:
+        raise NotImplementedError
+
+
+Views = Sequence[View | None]
+
+
+@dataclass(eq=False)
+class PassStep(Step):
+    """A pass of the node's operator.
+
+    transient_bytes: workspace that is allocated when the step runs, for kernels whose workspace is not placed.
+    prologue: how the first input is normalized as it is read, by views.
+    """
+
+    of_pass: ClassVar[str] = "forward"  #: the operator's pass whose cost and workspace the step has
+
+    x: Views = ()
+    y: Views = ()
     saved: dict[str, View] = field(default_factory=dict)
     workspace: View | None = None
     transient_bytes: int = 0
-    ready: tuple[Tensor, ...] = ()
-    rows: slice | None = None
     prologue: Prologue | None = None
+
+    def reads(self) -> list[View]:
+        return [*_present(self.x), *_coefficients(self.prologue)]
+
+    def writes(self) -> list[View]:
+        return [*_present(self.y), *self.saved.values(), *_present([self.workspace])]
+
+    def views(self) -> list[View]:
+        every = _present([*self.x, *self.y, *self.saved.values(), self.workspace])
+        return every if self.prologue is None else [*every, *_coefficients(self.prologue)]
+
+    def _pass(self) -> Callable[[Pass], Call]:
+        """What binds the operator's pass."""
+        raise NotImplementedError
+
+    def _arguments(self, binder: Binder) -> dict[str, Any]:
+        return {
+            "x": _arrays(binder, self.x),
+            "y": _arrays(binder, self.y),
+            "saved": {key: binder.array(view) for key, view in self.saved.items()},
+            "training": binder.training,
+            "run": binder.state,
+            "stream": binder.stream(self.node),
+            "prologue": None if self.prologue is None else _bound_prologue(binder, self.prologue),
+        }
+
+    def bind(self, binder: Binder) -> Call:
+        bind, make = self._pass(), functools.partial(Pass, **self._arguments(binder))
+        if self.transient_bytes:
+            return lambda: bind(make(workspace=scratch(self.transient_bytes)))()
+        return bind(make(workspace=None if self.workspace is None else binder.array(self.workspace)))
+
+
+@dataclass(eq=False)
+class ForwardStep(PassStep):
+    """y = op(x)."""
+
+    kind = "forward"
+
+    def _pass(self) -> Callable[[Pass], Call]:
+        return self.node.kernel.forward
+
+
+@dataclass(eq=False)
+class RecomputeStep(PassStep):
+    """y = op(x) once more, before backward reads it."""
+
+    kind = "recompute"
+
+    def _pass(self) -> Callable[[Pass], Call]:
+        return self.node.kernel.recompute
+
+
+@dataclass(eq=False)
+class BackwardStep(PassStep):
+    """Gradients dx of the inputs, from those of the outputs, dy.
+
+    rows: where it computes only these rows of the one gradient in dx.
+    reductions: sums of the batch normalization before the node, which it finds while it completes dx[0], by views.
+    sums: of a batch normalization, such sums that another node has found.
+    """
+
+    kind = "backward"
+    of_pass = "backward"
+
+    dy: Views = ()
+    dx: Views = ()
+    accumulate: tuple[bool, ...] = ()
+    rows: slice | None = None
     reductions: BackwardReductions | None = None
     sums: View | None = None
+
+    def reads(self) -> list[View]:
+        found = [*_present([*self.x, *self.y, *self.dy]), *self.saved.values(), *_present([self.sums])]
+        found += _coefficients(self.prologue)
+        if self.reductions is not None:
+            found += [self.reductions.x, *_coefficients(self.reductions.prologue)]
+        return found
+
+    def writes(self) -> list[View]:
+        found = _present([*self.dx, self.workspace, None if self.reductions is None else self.reductions.sums])
+        return [*found, *_present(self.dy)] if self.node.op.overwrites_dy else found
 
     def views(self) -> list[View]:
         every = [*self.x, *self.y, *self.dy, *self.dx, *self.saved.values(), self.workspace, self.sums]
         if self.reductions is not None:
             every += [self.reductions.x, self.reductions.sums]
-        for prologue in (self.prologue, None if self.reductions is None else self.reductions.prologue):
-            if prologue is not None:
-                every += [prologue.mean, prologue.scale, prologue.beta]
-        return [view for view in every if view is not None]
+        every += _coefficients(self.prologue)
+        if self.reductions is not None:
+            every += _coefficients(self.reductions.prologue)
+        return _present(every)
+
+    def gradients(self) -> Sequence[View | None]:
+        return self.dx
+
+    def _pass(self) -> Callable[[Pass], Call]:
+        if self.rows is not None:
+            return functools.partial(self.node.kernel.backward_rows, rows=self.rows)
+        return self.node.kernel.backward
+
+    def _arguments(self, binder: Binder) -> dict[str, Any]:
+        found = self.reductions
+        return super()._arguments(binder) | {
+            "dy": _arrays(binder, self.dy),
+            "dx": _arrays(binder, self.dx),
+            "accumulate": self.accumulate,
+            "reductions": None if found is None else _bound_reductions(binder, found),
+            "sums": None if self.sums is None else binder.array(self.sums),
+        }
+
+
+@dataclass(eq=False)
+class CopyStep(Step):
+    """target = source."""
+
+    kind = "copy"
+
+    source: View
+    target: View
+
+    def reads(self) -> list[View]:
+        return [self.source]
+
+    def writes(self) -> list[View]:
+        return [self.target]
+
+    def gradients(self) -> Sequence[View | None]:
+        return (self.target,)
+
+    def bind(self, binder: Binder) -> Call:
+        return functools.partial(np.copyto, binder.array(self.target), binder.array(self.source))
+
+
+@dataclass(eq=False)
+class AddStep(CopyStep):
+    """target += source."""
+
+    kind = "add"
+
+    def reads(self) -> list[View]:
+        return [self.source, self.target]
+
+    def bind(self, binder: Binder) -> Call:
+        total = binder.array(self.target)
+        return functools.partial(np.add, total, binder.array(self.source), total)
+
+
+@dataclass(eq=False)
+class UpdateStep(Step):
+    """The optimizer's step for a variable by its gradient, or for some rows of it."""
+
+    kind = "update"
+
+    gradient: View
+    variable: Tensor
+    rows: slice | None = None
+
+    def reads(self) -> list[View]:
+        return [self.gradient]
+
+    def writes(self) -> list[View]:
+        return [View(self.variable, self.variable.spec)]
+
+    def bind(self, binder: Binder) -> Call:
+        return binder.update(self.variable, binder.array(self.gradient).reshape(-1), self.rows)
+
+
+def _present(views: Views) -> list[View]:
+    return [view for view in views if view is not None]
+
+
+def _coefficients(prologue: Prologue | None) -> list[View]:
+    return [] if prologue is None else _present([prologue.mean, prologue.scale, prologue.beta])
+
+
+def _arrays(binder: Binder, views: Views) -> list[np.ndarray | None]:
+    return [None if view is None else binder.array(view) for view in views]
+
+
+def _bound_reductions(binder: Binder, where: BackwardReductions) -> BackwardReductions:
+    return BackwardReductions(binder.array(where.x), _bound_prologue(binder, where.prologue), binder.array(where.sums))
+
+
+def _bound_prologue(binder: Binder, where: Prologue) -> Prologue:
+    beta = None if where.beta is None else binder.array(where.beta)
+    return Prologue(binder.array(where.mean), binder.array(where.scale), beta, where.relu)
 
 
 @dataclass(frozen=True, eq=False)
 class ParameterGradient:
-    """Home of the gradient of a variable: its slice of the store's flat array."""
+    """The buffer of a variable's gradient: its slice of the store's flat array."""
 
     tensor: Tensor
 
 
 class LossGradient:
-    """Home of d loss / d loss = 1."""
+    """The buffer of d loss / d loss = 1."""
 
 
 @dataclass(frozen=True)
@@ -72,28 +298,21 @@ class Updates:
 class Steps(list[Step]):
     """The steps of a plan as they are laid out."""
 
-    def run(self, step: Step) -> None:
+    def run(self, step: PassStep) -> None:
         """Appends a pass of a node.
 
         Its workspace is placed, or its size noted where the kernel wants it at call time.
         """
         node = step.node
-        direction = "backward" if step.direction == "backward" else "forward"
-        kernel = node.kernel
-        nbytes = kernel.workspace(direction, *(tensor.spec for tensor in node.inputs))
-        if nbytes and not kernel.persistent:
+        nbytes = node.kernel.workspace(step.of_pass, *(tensor.spec for tensor in node.inputs))
+        if nbytes and not node.kernel.persistent:
             step.transient_bytes = nbytes
         elif nbytes:
-            step.workspace = fresh(f"{node.name}.{step.direction}", "workspace", Spec((nbytes,), "uint8"))
+            step.workspace = fresh(f"{node.name}.{step.kind}", "workspace", Spec((nbytes,), "uint8"))
         self.append(step)
 
-    def copy_view(self, node: Node, x: View, y: View) -> None:
-        self.append(Step("copy", node, x=(x,), y=(y,)))
+    def copy_view(self, node: Node, source: View, target: View) -> None:
+        self.append(CopyStep(node, source, target))
 
-    def add_view(self, node: Node, x: View, y: View) -> None:
-        self.append(Step("add", node, x=(x,), y=(y,)))
-
-
-def update(node: Node, gradient: View, tensor: Tensor, ready: tuple[Tensor, ...], rows: slice | None = None) -> Step:
-    """The optimizer's step for a variable, or for some rows of it."""
-    return Step("update", node, x=(gradient,), y=(View(tensor, tensor.spec),), ready=ready, rows=rows)
+    def add_view(self, node: Node, source: View, target: View) -> None:
+        self.append(AddStep(node, source, target))

@@ -1,4 +1,4 @@
-"""Sums of batch normalization's backward that convolutions gather."""
+"""Sums of batch normalization's backward that convolutions compute."""
 
 import numpy as np
 import pytest
@@ -6,36 +6,33 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers
 from pydtconv.graph import Executor, Graph, Memory, build_plan
+from pydtconv.graph.schedule.steps import BackwardStep
 from pydtconv.ops.normalization import BatchNorm
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 from tests.graph.passes.test_normalized_prologue import bottlenecks, pointwise, traced
-from tests.graph.test_networks import trace
+from tests.graph.tables import without
 
 
-def results(graph: Graph, inputs, monkeypatch, gathers: bool):
-    with monkeypatch.context() as patch:
-        if not gathers:
-            patch.setattr("pydtconv.graph.schedule.scheduler.find_gathering", lambda graph, needed: {})
-        memory = Memory()
-        executor = Executor(build_plan(graph), memory)
+def results(graph: Graph, inputs, fused: bool, elided: bool = True):
+    left_out = [*(() if fused else ("backward-reductions",)), *(() if elided else ("normalized-prologue",))]
+    memory = Memory()
+    executor = Executor(build_plan(graph, passes=without(*left_out)), memory)
     for _ in range(2):
         found = {name: value.copy() for name, value in executor.run(inputs).items()}
     return executor.plan, found, memory.store.gradients.copy()
 
 
 def given(plan) -> int:
-    return sum(step.sums is not None for step in plan.steps)
+    return sum(isinstance(step, BackwardStep) and step.sums is not None for step in plan.steps)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("virtual", [True, False])
-def test_gradients_are_the_same(dtype, virtual, monkeypatch):
+@pytest.mark.parametrize("elided", [True, False])
+def test_gradients_are_the_same(dtype, elided):
     keras.config.set_floatx(dtype)
-    if not virtual:
-        monkeypatch.setattr("pydtconv.graph.schedule.scheduler.find_virtual", lambda graph: {})
     inputs = {"x": np.random.default_rng(1).normal(size=(3, 9, 8, 16))}
-    plan, y, gradients = results(traced(bottlenecks), inputs, monkeypatch, True)
-    plain, want_y, want = results(traced(bottlenecks), inputs, monkeypatch, False)
+    plan, y, gradients = results(traced(bottlenecks), inputs, True, elided)
+    plain, want_y, want = results(traced(bottlenecks), inputs, False, elided)
     assert given(plan) == 6
     assert given(plain) == 0
     np.testing.assert_array_equal(y["y"], want_y["y"])
@@ -44,19 +41,19 @@ def test_gradients_are_the_same(dtype, virtual, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name != "plain"])
-def test_networks_compute_the_same_without(name, monkeypatch):
+def test_networks_compute_the_same_without(name):
     keras.config.set_floatx("float64")
     rng = np.random.default_rng(1)
     inputs = {"x": rng.normal(size=(5, 12, 12, 3)), "y_true": rng.integers(0, 10, 5)}
     both = []
-    for gathers in (True, False):
+    for fused in (True, False):
         keras.utils.set_random_seed(3)
-        both.append(results(trace(NETWORKS[name](12, 3), name, 12, 5), inputs, monkeypatch, gathers))
+        both.append(results(trace(NETWORKS[name](12, 3), name, 12, 5), inputs, fused))
     assert given(both[0][0]) > 0
     np.testing.assert_allclose(both[0][2], both[1][2], rtol=1e-8, atol=1e-11)
 
 
-def test_only_where_the_convolution_completes_the_gradient(monkeypatch):
+def test_only_where_the_convolution_completes_the_gradient():
     """Two readers: the one whose backward runs last gathers, after it has added its part."""
 
     def two(x, training):
@@ -70,8 +67,8 @@ def test_only_where_the_convolution_completes_the_gradient(monkeypatch):
 
     inputs = {"x": np.random.default_rng(1).normal(size=(3, 9, 8, 16))}
     for make, expected in ((two, 1), (sum_last, 0)):
-        plan, _, gradients = results(traced(make), inputs, monkeypatch, True)
-        _, _, want = results(traced(make), inputs, monkeypatch, False)
+        plan, _, gradients = results(traced(make), inputs, True)
+        _, _, want = results(traced(make), inputs, False)
         assert given(plan) == expected
         np.testing.assert_allclose(gradients, want, rtol=1e-3, atol=1e-5 * np.abs(want).max())
 

@@ -6,7 +6,9 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers, ops
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
+from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, PassStep
 from pydtconv.ops.base import Spec
+from tests.graph.tables import without
 
 
 def pointwise(x, filters, strides=1):
@@ -36,12 +38,9 @@ def traced(make=bottlenecks, shape=(3, 9, 8, 16)) -> Graph:
     return graph
 
 
-def run(graph: Graph, virtual: bool, monkeypatch):
-    with monkeypatch.context() as patch:
-        if not virtual:
-            patch.setattr("pydtconv.graph.schedule.scheduler.find_virtual", lambda graph: {})
-        memory = Memory()
-        executor = Executor(build_plan(graph), memory)
+def run(graph: Graph, elided: bool):
+    memory = Memory()
+    executor = Executor(build_plan(graph, passes=without(*(() if elided else ("normalized-prologue",)))), memory)
     x = np.random.default_rng(1).normal(size=graph.inputs["x"].shape)
     for _ in range(2):
         y = executor.run({"x": x})["y"].copy()
@@ -49,27 +48,30 @@ def run(graph: Graph, virtual: bool, monkeypatch):
     return executor.plan, y, memory.store.gradients.copy(), state
 
 
+def with_prologue(plan):
+    return [step for step in plan.steps if isinstance(step, PassStep) and step.prologue is not None]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_results_are_those_of_images_in_memory(dtype, monkeypatch):
+def test_results_are_those_of_images_in_memory(dtype):
     keras.config.set_floatx(dtype)
-    plan, *found = run(traced(), True, monkeypatch)
-    plain, *want = run(traced(), False, monkeypatch)
-    through = [step for step in plan.steps if step.prologue is not None]
-    assert [step.direction for step in through] == ["forward"] * 3 + ["backward"] * 3
-    assert not any(step.prologue for step in plain.steps)
-    homeless = [step for step in plan.steps if type(step.node.op).__name__ == "BatchNorm" and step.y == (None,)]
-    assert len([step for step in homeless if step.direction == "forward"]) == 3
+    plan, *found = run(traced(), True)
+    plain, *want = run(traced(), False)
+    assert [type(step) for step in with_prologue(plan)] == [ForwardStep] * 3 + [BackwardStep] * 3
+    assert not with_prologue(plain)
+    normalizations = [step for step in plan.steps if type(step.node.op).__name__ == "BatchNorm"]
+    assert len([step for step in normalizations if isinstance(step, ForwardStep) and step.y == (None,)]) == 3
     rtol = 2e-4 if dtype == "float32" else 1e-11
     for a, b in zip([*found[:2], *found[2]], [*want[:2], *want[2]], strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max())
 
 
-def test_memory_is_saved(monkeypatch):
+def test_memory_is_saved():
     """One large normalized image after the other is not in memory while its convolution runs."""
     shape = (16, 32, 32, 16)
-    virtual = run(traced(shape=shape), True, monkeypatch)[0]
-    plain = run(traced(shape=shape), False, monkeypatch)[0]
-    live = [plan.live_bytes()[: plan.backward_start] for plan in (virtual, plain)]
+    elided = run(traced(shape=shape), True)[0]
+    plain = run(traced(shape=shape), False)[0]
+    live = [plan.live_bytes()[: plan.backward_start] for plan in (elided, plain)]
     assert all(a <= b for a, b in zip(*live, strict=True))
     assert sum(live[0]) < sum(live[1])
 
@@ -89,16 +91,16 @@ def test_stay_in_memory_where_somebody_else_reads_them():
         return pointwise(layers.BatchNormalization(trainable=False)(x, training=training), 16)
 
     for make in (shared, strided, other_activation, frozen):
-        assert not any(step.prologue for step in build_plan(traced(make)).steps), make.__name__
+        assert not with_prologue(build_plan(traced(make))), make.__name__
 
 
-def test_the_image_itself_is_not_overwritten_before_its_last_reader(monkeypatch):
-    """Somebody works in place on what is read in the normalized image's stead."""
+def test_the_image_itself_is_not_overwritten_before_its_last_reader():
+    """Somebody works in place on what is read instead of the normalized image."""
 
     def tail(x, training):
         y = pointwise(layers.BatchNormalization()(x, training=training), 16)
         return layers.Add()([y, layers.Activation("tanh")(x)])
 
-    found, want = (run(traced(tail), virtual, monkeypatch) for virtual in (True, False))
+    found, want = (run(traced(tail), elided) for elided in (True, False))
     np.testing.assert_allclose(found[1], want[1], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found[2], want[2], rtol=1e-3, atol=1e-5)

@@ -7,7 +7,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers
-from tests.graph.test_networks import trace
+from tests.graph.networks import trace
 
 CASES = {
     "conv": lambda: [layers.ZeroPadding2D(((1, 2), (0, 3))), layers.Conv2D(4, 3, strides=2)],

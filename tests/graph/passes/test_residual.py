@@ -11,9 +11,10 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers, ops
 from pydtconv.graph import Executor, Graph, Memory, Plan, build_plan
+from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep
 from pydtconv.ops.base import Spec
-from tests.graph.networks import NETWORKS
-from tests.graph.test_networks import trace
+from tests.graph.networks import NETWORKS, trace
+from tests.graph.tables import without
 
 SIZE = 6
 
@@ -84,7 +85,7 @@ def test_is_left_alone(make: Callable[[Any], Any]) -> None:
 
 def places(plan: Plan) -> list[bool]:
     """For each step that adds, whether y takes the place of the residual."""
-    steps = [step for step in plan.steps if step.node.op.name == "conv+add" and step.direction == "forward"]
+    steps = [step for step in plan.steps if step.node.op.name == "conv+add" and isinstance(step, ForwardStep)]
     return [step.y[0].same_place(step.x[-1]) for step in steps]
 
 
@@ -116,15 +117,13 @@ def test_sums_do_not_take_the_place_of_what_the_convolution_reads() -> None:
     assert places(build_plan(traced(slices))) == [True]
 
 
-def preactivation(fused: bool, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    with monkeypatch.context() as patch:
-        if not fused:
-            patch.setattr("pydtconv.graph.passes.rewrite.fuse_addition", lambda graph: None)
-        return build_plan(trace(NETWORKS["preactivation"](32, 16), "preactivation", 32, 16))
+def preactivation(*left_out: str) -> Plan:
+    graph = trace(NETWORKS["preactivation"](32, 16), "preactivation", 32, 16)
+    return build_plan(graph, passes=without(*left_out))
 
 
-def test_costs_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    fused, plain = (preactivation(way, monkeypatch) for way in (True, False))
+def test_costs_no_memory() -> None:
+    fused, plain = preactivation(), preactivation("residual-addition")
     names = [[node.op.name for node in plan.graph.nodes] for plan in (fused, plain)]
     assert names[0].count("conv+add") == names[1].count("add") == 4
     assert "add" not in names[0]
@@ -142,12 +141,12 @@ def unnormalized() -> keras.Model:
     return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
 
 
-def test_costs_no_memory_with_an_activation_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_no_memory_with_an_activation_after_it() -> None:
     """The gradient of what the convolution reads goes over the sum, which nobody reads once its slope is known."""
     fused = build_plan(trace(unnormalized(), "unnormalized", 32, 16))
-    monkeypatch.setattr("pydtconv.graph.passes.rewrite.fuse_addition", lambda graph: None)
-    assert fused.arena_bytes <= build_plan(trace(unnormalized(), "unnormalized", 32, 16)).arena_bytes
-    steps = [step for step in fused.steps if step.node.op.name == "conv+add" and step.direction == "backward"]
+    plain = build_plan(trace(unnormalized(), "unnormalized", 32, 16), passes=without("residual-addition"))
+    assert fused.arena_bytes <= plain.arena_bytes
+    steps = [step for step in fused.steps if step.node.op.name == "conv+add" and isinstance(step, BackwardStep)]
     assert [step.dx[0].same_place(step.y[0]) for step in steps] == [True] * 3
 
 

@@ -8,11 +8,11 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers, ops
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
-from pydtconv.graph.passes.rewrite import rewrite
+from pydtconv.graph.schedule.steps import ForwardStep, RecomputeStep
 from pydtconv.ops.base import Spec
-from tests.graph.networks import NETWORKS
+from tests.graph.networks import NETWORKS, trace
 from tests.graph.schedule.test_schedule import random_graph
-from tests.graph.test_networks import trace
+from tests.graph.tables import rewrite
 from tests.graph.toy import reference
 
 
@@ -24,9 +24,9 @@ def test_random_graph_with_random_tensors_recomputed_equals_reference(seed: int,
     x = rng.normal(size=(2, 3, 2, 4))
     values, gradients = reference(graph, {"x": x})
     share = rng.choice([0.2, 0.5, 1.0])
-    marks = [node.outputs[0] for node in graph.nodes if rng.random() < share]
+    chosen = [node.outputs[0] for node in graph.nodes if rng.random() < share]
     memory = Memory()
-    executor = Executor(build_plan(graph, recompute=marks), memory)
+    executor = Executor(build_plan(graph, recompute=chosen), memory)
     for _ in range(2):
         results = executor.run({"x": x})
         for name, tensor in graph.outputs.items():
@@ -42,9 +42,9 @@ def test_random_graphs_recompute_chains_and_concatenations() -> None:
     for seed in range(80):
         graph = random_graph(np.random.default_rng(seed), 40, training=True)
         plan = build_plan(graph, recompute=[node.outputs[0] for node in graph.nodes])
-        steps = [step for step in plan.steps if step.direction == "recompute"]
-        homes = {step.y[0].home for step in steps}
-        chained += any(view is not None and view.home in homes for step in steps for view in step.x)
+        steps = [step for step in plan.steps if isinstance(step, RecomputeStep)]
+        buffers = {step.y[0].buffer for step in steps}
+        chained += any(view is not None and view.buffer in buffers for step in steps for view in step.x)
         joined += any(step.y[0].is_slice for step in steps)
         over += any(view is not None and view.same_place(step.y[0]) for step in steps for view in step.x)
     assert min(chained, joined, over) > 5
@@ -110,7 +110,8 @@ def test_mask_of_a_recomputed_dropout_and_pooling_are_those_of_forward() -> None
     names = {node.op.name for node in every[3].recomputed}
     assert {"dropout", "maxpool"} <= names
     np.testing.assert_array_equal(every[1], stored[1])
-    saved = [step.saved for step in every[3].steps if step.direction == "forward" and step.node.op.name == "maxpool"]
+    forward = [step for step in every[3].steps if isinstance(step, ForwardStep)]
+    saved = [step.saved for step in forward if step.node.op.name == "maxpool"]
     assert saved == [{}]  # the places of the maxima are found again
 
 

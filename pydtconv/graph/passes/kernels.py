@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pydtconv.graph.ir.graph import Graph
-from pydtconv.graph.memory.layout import joins_channels
+from pydtconv.graph.ir.graph import Graph, joins_channels
 from pydtconv.kernels.registry import MissingKernelError
 
 

@@ -1,6 +1,6 @@
-"""Where the forward tensors of a graph lie: which share a storage, and as which slice of it.
+"""Which of forward's tensors share a storage, and as which part of it.
 
-Three ways of sharing, each a child -> parent link that `Layout.view` follows to the root:
+Three ways of sharing, each a child -> parent link that `Sharing.view` follows to the root:
  - a view operator's output (reshape) is its input;
  - the inputs of a concatenation along the channels are slices of its output, so that nothing is copied;
  - an operator that can work in place takes over an input that nobody reads afterwards.
@@ -10,48 +10,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.memory.storage import Storage, View
 
 #: read after the forward pass: retained for backward, or a result
 FOREVER = 1 << 30
 
 
-def joins_channels(node: Node) -> bool:
-    """Whether the node concatenates images along their channels: the plan does that by placing, not by its op."""
-    return node.op.concatenates and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
-
-
 def parts_of(node: Node, whole: View) -> list[View]:
     """The parts of a concatenation's output (or of its gradient) that belong to its inputs."""
-    ld = whole.ld or whole.channels
-    parts, channel = [], whole.channel
+    parts, channel = [], 0
     for tensor in node.inputs:
-        parts.append(View(whole.home, tensor.spec, channel, ld))
+        parts.append(whole.part((0, 0, 0, channel), tensor.spec))
         channel += tensor.shape[-1] or 0
     return parts
 
 
-class Layout:
-    """Homes of all forward tensors.
+class Sharing:
+    """The views of all forward tensors.
 
-    retained: tensors that backward reads.  virtual: tensors without a home, and what is read in their stead.
+    retained: tensors that backward reads.  elided: tensors that are not materialized, and what is read instead.
     """
 
-    def __init__(self, graph: Graph, retained: Iterable[Tensor], virtual: Mapping[Tensor, Tensor]) -> None:
+    def __init__(self, graph: Graph, retained: Iterable[Tensor], elided: Mapping[Tensor, Tensor]) -> None:
         self.graph = graph
-        self.virtual = virtual
+        self.elided = elided
         self.last_read: dict[Tensor, int] = {}
         self.consumers: dict[Tensor, list[Node]] = {}
         for index, node in enumerate(graph.nodes):
             for tensor in node.inputs:
-                self.last_read[virtual.get(tensor, tensor)] = index
+                self.last_read[elided.get(tensor, tensor)] = index
                 self.consumers.setdefault(tensor, []).append(node)
         for tensor in [*retained, *graph.outputs.values(), *([graph.loss] if graph.loss else [])]:
             self.last_read[tensor] = FOREVER
         self.parent: dict[Tensor, tuple[Tensor, int | None]] = {}  # first channel where the child is a slice
         self.roots: dict[Tensor, Storage] = {}
         self.members: dict[Tensor, list[Tensor]] = {}
+        self._views: dict[Tensor, View] | None = None  # once all is linked
         self.dense = self._tensors_that_must_be_dense()
         self._share_views()
         for node in graph.nodes:
@@ -59,6 +54,7 @@ class Layout:
                 self._share_concatenation(node)
         for index, node in enumerate(graph.nodes):
             self._share_inplace(index, node)
+        self._views = {}
 
     # -- links -----------------------------------------------------------------------------------------------------
 
@@ -106,7 +102,7 @@ class Layout:
 
     def _share_inplace(self, index: int, node: Node) -> None:
         single = len(node.outputs) - node.op.auxiliary == 1
-        if node.op.is_view or not single or node.outputs[0] in self.virtual:
+        if node.op.is_view or not single or node.outputs[0] in self.elided:
             return
         out = node.outputs[0]
         for i in node.op.inplace:
@@ -130,7 +126,7 @@ class Layout:
     def _reads_twice(self, node: Node, i: int) -> bool:
         """Whether a node reads elements of input `i` through another input as well."""
         mine = self.view(node.inputs[i])
-        others = [self.virtual.get(tensor, tensor) for j, tensor in enumerate(node.inputs) if j != i]
+        others = [self.elided.get(tensor, tensor) for j, tensor in enumerate(node.inputs) if j != i]
         return any(self.view(tensor).overlaps(mine) for tensor in others)
 
     def _nobody_reads_after(self, index: int, tensor: Tensor, out: Tensor) -> bool:
@@ -142,8 +138,8 @@ class Layout:
                 return False
         return True
 
-    def own_place(self, tensor: Tensor) -> View | None:
-        """The place of a tensor that is kept for backward alone, if no other tensor lies there."""
+    def unshared(self, tensor: Tensor) -> View | None:
+        """The view of a tensor that is kept for backward alone, if it shares its storage with no other."""
         ends = {*self.graph.outputs.values(), self.graph.loss}
         kept = self.last_read.get(tensor) == FOREVER and tensor not in ends
         alone = tensor not in self.parent and tensor not in self.members and self._is_ours(tensor)
@@ -152,7 +148,14 @@ class Layout:
     # -- result ----------------------------------------------------------------------------------------------------
 
     def view(self, tensor: Tensor) -> View:
-        """The place of a tensor; parameters and constants are their own homes and those of their views."""
+        """Where a tensor lies; parameters and constants are their own buffers and those of their views."""
+        if self._views is None:
+            return self._view(tensor)
+        if tensor not in self._views:
+            self._views[tensor] = self._view(tensor)
+        return self._views[tensor]
+
+    def _view(self, tensor: Tensor) -> View:
         root, channel = self._root(tensor)
         if root.variable is not None or root.constant is not None:
             return View(root, tensor.spec)
@@ -162,4 +165,4 @@ class Layout:
         storage = self.roots[root]
         if channel is None:
             return View(storage, tensor.spec)
-        return View(storage, tensor.spec, channel, root.spec.shape[-1])
+        return View(storage, root.spec).part((0, 0, 0, channel), tensor.spec)

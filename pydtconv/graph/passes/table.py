@@ -1,0 +1,166 @@
+"""The passes in the order in which they run, and the stages behind them.
+
+A new pass is a file of this folder, a row here, and its tests; docs/guides/writing-a-pass.md shows one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydtconv.graph.passes.activation import fuse_activation
+from pydtconv.graph.passes.algorithms import choose_algorithms
+from pydtconv.graph.passes.backward_reductions import fuse_backward_reductions
+from pydtconv.graph.passes.bias import fuse_bias
+from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
+from pydtconv.graph.passes.graph_pass import HAS_LOSS, TRAINING, GraphPass, check_table
+from pydtconv.graph.passes.kernels import find_kernels
+from pydtconv.graph.passes.loss import fuse_loss
+from pydtconv.graph.passes.normalized_prologue import elide_normalization
+from pydtconv.graph.passes.padding import fuse_padding
+from pydtconv.graph.passes.pool_before_relu import pool_before_relu
+from pydtconv.graph.passes.residual_addition import fuse_addition
+from pydtconv.graph.passes.shared_moments import share_moments
+from pydtconv.graph.passes.transposes import sink_transposes
+
+PASSES: tuple[GraphPass, ...] = (
+    GraphPass(
+        "dead-nodes",
+        remove_dead_nodes,
+        takes="a graph as it was traced",
+        leaves="every node is one on which a result depends",
+    ),
+    GraphPass(
+        "transposes",
+        sink_transposes,
+        takes="no dead nodes, whose readers would count",
+        leaves="no transpose of a transpose, none before an element-wise operator that can run without it",
+        after=("dead-nodes",),
+    ),
+    GraphPass(
+        "padding",
+        fuse_padding,
+        takes="a tensor's readers are all in the graph",
+        leaves="zeros around an image are the padding of the convolution that reads it",
+        after=("dead-nodes",),
+    ),
+    GraphPass(
+        "bias",
+        fuse_bias,
+        takes="transposes do not stand between an operator and its bias",
+        leaves="a bias is the third input of its convolution or dense operator",
+        after=("transposes",),
+    ),
+    GraphPass(
+        "residual-addition",
+        fuse_addition,
+        takes="a bias has been added; an activation has not been applied",
+        leaves="an addition to what a convolution computes is done by that convolution",
+        after=("bias",),
+    ),
+    GraphPass(
+        "activation",
+        fuse_activation,
+        takes="what comes before the activation is fused: bias and residual addition",
+        leaves="an activation whose slope follows from its output is an attribute of the operator before it",
+        after=("bias", "residual-addition"),
+    ),
+    GraphPass(
+        "pool-before-relu",
+        pool_before_relu,
+        takes="an activation is an attribute where it can be one",
+        leaves="ReLU comes after the maximum pooling that was its only reader",
+        after=("activation",),
+        when=HAS_LOSS,
+    ),
+    GraphPass(
+        "loss",
+        fuse_loss,
+        takes="no dead nodes",
+        leaves="probabilities and their cross-entropy are one operator on the scores",
+        after=("dead-nodes",),
+    ),
+    GraphPass(
+        "shared-moments",
+        share_moments,
+        takes="convolutions compute what is normalized: additions are fused, activations are where they stay",
+        leaves="statistics that a convolution gathers, or that several layers read, are tensors",
+        after=("residual-addition", "activation", "pool-before-relu"),
+        when=TRAINING,
+    ),
+    GraphPass(
+        "kernels",
+        find_kernels,
+        takes="the operators are final but for the algorithms of convolutions",
+        leaves="each node knows the kernel that runs it",
+        after=("padding", "bias", "residual-addition", "activation", "pool-before-relu", "loss", "shared-moments"),
+    ),
+    GraphPass(
+        "algorithms",
+        choose_algorithms,
+        takes="the operators are final, and there is a kernel for each",
+        leaves="each convolution names its algorithms; `graph.algorithms` lists them",
+        after=("kernels",),
+    ),
+    GraphPass(
+        "backward-reductions",
+        fuse_backward_reductions,
+        takes="the algorithms are known",
+        leaves="`graph.fused_reductions`: convolutions that compute the sums of a normalization's backward",
+        after=("algorithms",),
+        when=HAS_LOSS,
+    ),
+    GraphPass(
+        "normalized-prologue",
+        elide_normalization,
+        takes="the algorithms are known",
+        leaves="`graph.elided`: normalized images that their readers compute as they read",
+        after=("algorithms",),
+        when=TRAINING,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What happens to a graph behind the passes.  where: module and name of what does it."""
+
+    name: str
+    where: str
+    takes: str
+    leaves: str
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage(
+        "rematerialization",
+        "pydtconv.graph.schedule.rematerialization:Rematerialization",
+        takes="the passes have run; a memory limit may name the tensors",
+        leaves="which tensors forward keeps, and which backward computes again",
+    ),
+    Stage(
+        "sharing",
+        "pydtconv.graph.memory.sharing:Sharing",
+        takes="what is kept for backward",
+        leaves="which tensors share a storage: views, slices of concatenations, results in place",
+    ),
+    Stage(
+        "schedule",
+        "pydtconv.graph.schedule.scheduler:Scheduler",
+        takes="where forward's tensors lie",
+        leaves="the steps of forward and backward in order, with the life times of all storages",
+    ),
+    Stage(
+        "buffer-assignment",
+        "pydtconv.graph.memory.buffer_assignment:assign_offsets",
+        takes="life times",
+        leaves="an offset for each storage, and the size of the arena",
+    ),
+    Stage(
+        "binding",
+        "pydtconv.graph.runtime.binder:Binder",
+        takes="a plan, and memory of its size",
+        leaves="a call without arguments for each step",
+    ),
+)
+
+check_table(PASSES)
