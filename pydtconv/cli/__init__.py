@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from pydtconv._version import __version__
-from pydtconv.cli.errors import CommandError
+from pydtconv.cli.errors import CommandError, UsageError
 from pydtconv.cli.parser import Parser
 
 COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "tune", "simulate", "doctor")
@@ -72,7 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     parser = build_parser()
-    args = parser.parse_args(argv)
+    try:
+        args = parser.parse_args(argv)
+    except UsageError as error:
+        from pydtconv.cli import processes
+
+        processes.say_once(error.text)
+        raise
     if args.version:
         print(f"pydtconv {__version__}")
         return 0

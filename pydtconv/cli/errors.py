@@ -1,4 +1,4 @@
-"""The error that ends a command."""
+"""The errors that end a command."""
 
 from __future__ import annotations
 
@@ -9,3 +9,11 @@ class CommandError(Exception):
     def __init__(self, text: str, status: int = 2) -> None:
         super().__init__(text)
         self.status = status
+
+
+class UsageError(SystemExit):
+    """Arguments that cannot be understood; the process ends with status 2.  text: what the user is to read."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(2)
+        self.text = text

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from pydtconv.cli.errors import UsageError
 from pydtconv.utils.sizes import as_bytes
 from pydtconv.utils.suggest import did_you_mean
 
@@ -77,7 +78,7 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unknown {what} {str(value)!r}{hint}")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
+        raise UsageError(f"{self.prog}: {message}\nTry '{self.prog} --help'.")
 
     def _subparser(self, command: str | None) -> Parser | None:
         for action in self._actions:

@@ -79,6 +79,17 @@ def say_in_turn(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def say_once(text: str) -> None:
+    """Prints an error that all processes of a launcher have, before any of them knows of the others."""
+    from pydtconv.distribution.mpi.failure import pause
+    from pydtconv.distribution.mpi.launch import launched
+
+    _, number = launched()
+    pause(number)  # the launcher ends all when one has ended
+    if number == 0:
+        print(text, file=sys.stderr, flush=True)
+
+
 def finish(status: int) -> int:
     """The exit status; where it is an error, all other processes are ended too."""
     from pydtconv import replica

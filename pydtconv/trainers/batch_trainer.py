@@ -157,8 +157,8 @@ class BatchTrainer(Compilable):
         memory_limit: bytes that the peak may not exceed, or a text such as "1GB": algorithms with smaller workspaces
         are taken, then ever more tensors computed again in backward, the cheapest first.  variant: of the convolutions,
         None for the one in force.  dump: a folder into which the graph is written after each pass, as text and
-        pictures, with schedule and memory.  Targets have the shapes that the losses of compile read; a model without a loss is planned with the sum
-        of its outputs' means.
+        pictures, with schedule and memory.  Targets have the shapes that the losses of compile read; a model without a
+        loss is planned with the sum of its outputs' means.
 
         Raises ValueError for a model whose input shapes are not known, and MemoryLimitError when no plan fits.
         """

@@ -51,7 +51,7 @@ def test_the_c_function_refuses_sizes_below_one(algorithm, direction):
     arrays = [np.ones(shape, p.dtype) for shape in (p.x_shape, p.w_shape, p.y_shape)]
     for place in (0, 1, 3, 4, 6, 7, 9, 15):  # n ih ci oh co kh sh groups
         sizes = (*p.sizes[:place], 0, *p.sizes[place + 1 :])
-        assert ext.workspace_bytes(sizes, algorithm, direction, False) == 0
+        assert ext.workspace_bytes(sizes, algorithm, direction, p.dtype) == 0
         assert ext.bind(sizes, algorithm, direction, *arrays, p.ci, p.co)(np.empty(1 << 20, np.uint8)) == 3
 
 

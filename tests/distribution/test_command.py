@@ -40,7 +40,7 @@ def test_script_alone(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--bucket-size", "much"], "--bucket-size: expected MiB or 'tune', got 'much'"),
+        (["--bucket-size", "much"], "--bucket-size: expected MiB above 0 or 'tune', got 'much'"),
         (["--warmup-epochs", "2"], "--warmup-epochs: expected --base-batch-size too"),
     ],
 )

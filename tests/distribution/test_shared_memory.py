@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pydtconv.distribution import shared_memory
+from pydtconv.distribution.gradients import shared_memory
 from tests.distribution.ranks import needs_mpi, run_well
 
 pytestmark = needs_mpi
