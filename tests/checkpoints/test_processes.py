@@ -15,9 +15,9 @@ from tests.disks import run_on_small_disk
 
 SCRIPT = Path(__file__).with_name("training.py")
 LIMIT = 120
-# what make test-all adds: moments of an interrupt; what is killed, and how often it saves
+# what make test-all adds: moments of an interrupt; data of the trainings that are killed, and how often they save
 MOMENTS = ["step 1 15", "test 2 0", "test 2 1"]
-OTHERS = [("arrays", "1"), ("arrays", "epoch"), ("images", "1"), ("images", "7"), ("images", "epoch")]
+KILLED = [("arrays", "1"), ("arrays", "7"), ("arrays", "epoch"), ("images", "1"), ("images", "7"), ("images", "epoch")]
 
 
 def start(*arguments):
@@ -84,13 +84,8 @@ def assert_equal_bits(path, other):
             assert a[name].tobytes() == b[name].tobytes(), name
 
 
-@pytest.mark.parametrize(
-    ("kind", "save_freq"),
-    [
-        ("arrays", "7"),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "save_freq"), KILLED)
 def test_killed_at_random_moments(kind, save_freq, whole, request, tmp_path):
     data = str(request.getfixturevalue("images")) if kind == "images" else "arrays"
     arguments = (tmp_path / "saved", tmp_path / "result.npz", data, save_freq)
@@ -108,7 +103,9 @@ def test_killed_at_random_moments(kind, save_freq, whole, request, tmp_path):
 
 
 @pytest.mark.parametrize("at", ["step 1 6", *(pytest.param(at, marks=pytest.mark.slow) for at in MOMENTS)])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["INT", "TERM"]
+)
 def test_interrupts_end_with_a_checkpoint(number, at, whole, tmp_path):
     arguments = (tmp_path / "saved", tmp_path / "result.npz", "arrays")
     status, out, error = finished(stop_at(at, number, *arguments))

@@ -1,4 +1,7 @@
-"""Trains one network on digits with each way of reducing; writes weights and accuracy: options.py FOLDER."""
+"""Trains one network on digits with each way of reducing; writes weights and accuracy.
+
+usage: options.py FOLDER [EPOCHS WAY ...]   all ways without
+"""
 
 import sys
 
@@ -22,7 +25,7 @@ WAYS = {
 }
 
 
-def trained(options):
+def trained(options, epochs):
     distribution.set_distribution(distribution.DataParallel(**{"bucket_size": 0.01} | options))
     utils.set_random_seed(3)
     (x, y), (x_test, y_test) = digits.load_data()
@@ -37,13 +40,14 @@ def trained(options):
         ]
     )
     model.compile(keras.optimizers.Adam(0.003), "sparse_categorical_crossentropy", metrics=["accuracy"])
-    model.fit(x[..., None] / 255, y, 50, 5, 0)
+    model.fit(x[..., None] / 255, y, 50, epochs, 0)
     accuracy = model.evaluate(x_test[..., None] / 255, y_test, verbose=0)[1]
     return {"accuracy": accuracy, **{f"weight{i}": weight for i, weight in enumerate(model.get_weights())}}
 
 
 if __name__ == "__main__":
     distribution.initialize()
-    for way, options in WAYS.items():
-        found = trained(options)
-        np.savez(f"{sys.argv[1]}/{way}.{replica.current().rank}.npz", **found)
+    folder, epochs, *ways = [*sys.argv[1:], 5] if len(sys.argv) == 2 else sys.argv[1:]
+    for way in ways or WAYS:
+        found = trained(WAYS[way], int(epochs))
+        np.savez(f"{folder}/{way}.{replica.current().rank}.npz", **found)

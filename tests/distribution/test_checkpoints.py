@@ -32,6 +32,7 @@ def compare(result, ranks, whole, exact):
                         np.testing.assert_allclose(found[name], expected[name], rtol=1e-7, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dead", [0, 1])
 def test_a_rank_killed_and_the_same_ranks_again(dead, whole, tmp_path):
     arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)

@@ -7,15 +7,11 @@ from tests.distribution.ranks import needs_mpi, run
 pytestmark = needs_mpi
 
 
-def test_ranks_and_threads():
+def test_ranks_threads_and_gradients_in_shared_memory():
     done = run(2, "-m", "pydtconv", "doctor", "--quick")
     assert done.stdout.count("ranks         2 on 1 host") == 1
     assert done.stdout.count("rank 0: 1 thread on cores") == 1
     assert done.stdout.count("rank 1: 1 thread on cores") == 1
-
-
-def test_gradients_in_shared_memory():
-    done = run(2, "-m", "pydtconv", "doctor", "--quick")
     assert done.stdout.count("gradients     in memory that all ranks see (/dev/shm, ") == 1
 
 

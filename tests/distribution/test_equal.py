@@ -25,7 +25,7 @@ def outcomes(tmp_path_factory):
     return folder
 
 
-SEVERAL = [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow), "2 sending"]
+SEVERAL = [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (3, 4, "2 sending"))]
 
 
 def count(ranks):

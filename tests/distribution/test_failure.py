@@ -39,7 +39,7 @@ def test_waiting_for_a_rank(what, state):
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        ("exit", "has left fit: SystemExit: 0|has ended its program"),
+        pytest.param("exit", "has left fit: SystemExit: 0|has ended its program", marks=pytest.mark.slow),
         pytest.param("return", "has ended its program", marks=pytest.mark.slow),
         pytest.param("caught", "has left fit: KeyError: 'on purpose'", marks=pytest.mark.slow),
         ("os._exit", r"has ended its program by os\._exit\(0\)"),
@@ -72,6 +72,7 @@ def test_killed_rank():
     assert seconds < 10
 
 
+@pytest.mark.slow
 def test_killed_rank_that_the_launcher_does_not_see():
     done, _ = failed("kill", ranks=3, wrapper=("sh", str(HERE / "wrapped.sh")))
     assert re.search(r"rank \d has .* s,? in .* for rank 1 on \S+, which is dead", done.stderr)

@@ -44,6 +44,7 @@ def loaded(folder, name):
         return {key: arrays[key] for key in arrays.files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["blocking", "overlapped"])
 def test_hosts_equal_one_rank(outcomes, mode):
     folder, _ = outcomes
@@ -53,6 +54,7 @@ def test_hosts_equal_one_rank(outcomes, mode):
             np.testing.assert_allclose(value, alone[key], rtol=1e-4, atol=1e-5, err_msg=f"rank {rank}: {key}")
 
 
+@pytest.mark.slow
 def test_blocking_and_overlapped_give_equal_bits(outcomes):
     folder, _ = outcomes
     first = loaded(folder, "blocking.0")
@@ -61,6 +63,7 @@ def test_blocking_and_overlapped_give_equal_bits(outcomes):
             np.testing.assert_array_equal(value, first[key], err_msg=f"{name}: {key}")
 
 
+@pytest.mark.slow
 def test_gradients_go_over_the_links(outcomes):
     folder, sent = outcomes
     weights = sum(value.nbytes for key, value in loaded(folder, "alone.0").items() if key != "loss")

@@ -14,7 +14,11 @@ RANKS = 3
 def ways(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ways")
     done = run_well(RANKS, "options.py", folder)
-    return {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}, done.stdout
+    return loaded(folder), done.stdout
+
+
+def loaded(folder):
+    return {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}
 
 
 def assert_same(a, b):
@@ -22,6 +26,20 @@ def assert_same(a, b):
         np.testing.assert_array_equal(a[key], b[key], err_msg=key)
 
 
+@pytest.mark.mpi
+@needs_mpi[1]
+def test_two_ranks_agree_in_one_epoch(tmp_path):
+    names = ["plain", "blocking", "sent", "bfloat16", "tuned"]
+    done = run_well(2, "options.py", tmp_path, 1, *names)
+    found = loaded(tmp_path)
+    for name in names:
+        assert_same(found[f"{name}.0"], found[f"{name}.1"])
+    assert_same(found["plain.0"], found["blocking.0"])
+    assert 0 < np.abs(found["plain.0"]["weight0"] - found["bfloat16.0"]["weight0"]).max() < 0.1
+    assert done.stdout.count("MiB are the fastest") == 1
+
+
+@pytest.mark.slow
 @pytest.mark.mpi
 @needs_mpi[1]
 class TestWays:

@@ -9,7 +9,7 @@ from tests.distribution.ranks import needs_mpi, run_well
 pytestmark = needs_mpi
 
 
-@pytest.mark.parametrize("what", ["one", "many"])
+@pytest.mark.parametrize("what", [pytest.param("one", marks=pytest.mark.slow), "many"])
 def test_sums_arrive_without_a_call_of_mpi_by_the_ranks(what):
     done = run_well(2, "progress.py", what)
     assert done.stdout.count("arrived") == 2
@@ -21,7 +21,7 @@ def test_what_arrives_is_added_without_a_second_team_of_threads():
     assert done.stdout.count("arrived") == 2
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_step_after_one_that_ended_early(ranks):
     done = run_well(ranks, "progress.py", "left", PYDTCONV_STALL_TIMEOUT=20)
     assert done.stdout.count("arrived") == ranks

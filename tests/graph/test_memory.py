@@ -18,7 +18,9 @@ CASES = {"plain": (64, 32, 32), "residual": (64, 32, 32), "preactivation": (64, 
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc to measure memory")
-@pytest.mark.parametrize("name", list(NETWORKS))
+@pytest.mark.parametrize(
+    "name", ["residual", *(pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS if name != "residual")]
+)
 def test_predicted_peak_is_what_a_fresh_process_takes(name: str) -> None:
     command = [sys.executable, "-m", "tests.graph.measure_memory", name, *map(str, CASES[name])]
     root = Path(__file__).parents[2]

@@ -10,6 +10,8 @@ from pydtconv import layers
 from pydtconv.graph import MemoryLimitError
 from tests.graph.networks import NETWORKS
 
+QUICK = ["plain", "residual"]
+
 
 def compiled(name: str) -> keras.Model:
     keras.utils.set_random_seed(5)
@@ -26,7 +28,9 @@ def smallest(model: keras.Model, batch: int, variant: str | None = None) -> int:
 
 
 @pytest.mark.parametrize("variant", ["AUTO", "CGT+PM"])
-@pytest.mark.parametrize("name", list(NETWORKS))
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS if name not in QUICK)]
+)
 def test_every_limit_from_the_smallest_on_is_met(name: str, variant: str) -> None:
     model = compiled(name)
     free = model.plan(16, variant=variant)
@@ -44,7 +48,7 @@ def test_every_limit_from_the_smallest_on_is_met(name: str, variant: str) -> Non
     assert model.plan(16, memory_limit=free.peak_bytes, variant=variant).peak_bytes == free.peak_bytes
 
 
-@pytest.mark.parametrize("name", ["residual", "dense"])
+@pytest.mark.parametrize("name", ["residual", pytest.param("dense", marks=pytest.mark.slow)])
 def test_training_within_a_limit_has_the_same_weights(name: str) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.random((48, 32, 32, 3), np.float32), rng.integers(0, 10, 48)

@@ -11,6 +11,7 @@ from pydtconv.graph import Executor, Memory, ParameterStore, Updates, build_plan
 from pydtconv.graph import plan as plan_module
 from pydtconv.graph.schedule import backward
 from pydtconv.graph.schedule.steps import UpdateStep
+from tests.graph.networks import NETWORKS
 from tests.graph.schedule.test_schedule import random_graph
 from tests.graph.toy import reference
 
@@ -72,6 +73,10 @@ def trained(make_optimizer, early: bool, build, steps: int = 3):
     return losses, [v.numpy() for v in (*model.weights, *model.optimizer.variables)], model
 
 
+def plain():
+    return NETWORKS["plain"](32, 4)
+
+
 def vgg16():
     return keras.applications.build("vgg16", input_shape=(32, 32, 3), classes=10)
 
@@ -88,14 +93,20 @@ OPTIONS = [
 CASES = [(name, {}) for name in NAMES] + [("Adam", options) for options in OPTIONS]
 
 
+@pytest.mark.parametrize(
+    ("build", "large", "rows"),
+    [(plain, 1 << 10, 1 << 11), pytest.param(vgg16, plan_module.LARGE_GRADIENTS, 1 << 18, marks=pytest.mark.slow)],
+    ids=["plain", "vgg16"],
+)
 @pytest.mark.parametrize(("name", "options"), CASES, ids=lambda value: value if isinstance(value, str) else str(value))
-def test_vgg16_has_the_bits_of_gradients_applied_at_the_end(name: str, options: dict, monkeypatch) -> None:
-    monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 18)
+def test_bits_are_those_of_gradients_applied_at_the_end(name, options, build, large, rows, monkeypatch) -> None:
+    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", large)
+    monkeypatch.setattr(backward, "ROWS_BYTES", rows)
 
     def make():
         return getattr(optimizers, name)(**options)
 
-    late, early = (trained(make, early, vgg16) for early in (False, True))
+    late, early = (trained(make, early, build) for early in (False, True))
     assert late[0] == early[0]
     for a, b in zip(late[1], early[1], strict=True):
         np.testing.assert_array_equal(a, b)
