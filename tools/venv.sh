@@ -97,10 +97,11 @@ if [ ! -x .venv/bin/pip ]; then
 fi
 requirements "$@" >"$folder/requirements.txt"
 # modules are compiled to bytecode when they are first imported: most never are
+# not at the same time as the rest, which looks at the version of setuptools while it is being replaced
+pip --no-compile "setuptools>=77" "cython>=3.1"
 pip --no-compile --requirement "$folder/requirements.txt" &
 background="$background $!"
 arriving=$!
-pip --no-compile "setuptools>=77" "cython>=3.1"
 .venv/bin/python setup.py -q build_ext --inplace
 took "compiled"
 wait "$arriving"
