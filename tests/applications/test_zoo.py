@@ -15,6 +15,8 @@ PARAMETERS = {
 }
 # for (32, 32, 3) and 10 classes: the counts of K. He et al.'s networks for CIFAR-10
 CIFAR_RESNETS = {"resnet20": 269_722, "resnet32": 464_154, "resnet44": 658_586, "resnet56": 853_018}
+#: built in less than a second or two
+QUICK = ("densenet121", "googlenet", "resnet20", "resnet32")
 # for (224, 224, 3) and 1000 classes, as torchvision and Keras (MobileNet) count them
 LARGE = {
     "resnet18": 11_689_512,
@@ -28,11 +30,15 @@ LARGE = {
 }
 
 
+def quick(names):
+    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 def trainable(model):
     return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", quick(PARAMETERS))
 def test_parameter_counts(name):
     small = PARAMETERS[name][0]
     assert trainable(applications.build(name, input_shape=(32, 32, 3), classes=10)) == small
@@ -44,7 +50,7 @@ def test_parameter_counts_for_large_images(name):
     assert trainable(applications.build(name, input_shape=(224, 224, 3), classes=1000)) == PARAMETERS[name][1]
 
 
-@pytest.mark.parametrize("name", CIFAR_RESNETS)
+@pytest.mark.parametrize("name", quick(CIFAR_RESNETS))
 def test_parameter_counts_of_resnets_for_cifar(name):
     assert trainable(applications.build(name, input_shape=(32, 32, 3), classes=10)) == CIFAR_RESNETS[name]
 
@@ -55,12 +61,14 @@ def test_parameter_counts_of_the_other_large_networks(name):
     assert trainable(applications.build(name, input_shape=(224, 224, 3), classes=1000)) == LARGE[name]
 
 
+@pytest.mark.slow
 def test_deep_ones_are_deep():
-    layers = applications.ResNet110().layers
-    assert sum(type(layer).__name__ in ("Conv2D", "Dense") for layer in layers) == 110
-    assert trainable(applications.ResNet110()) == 1_727_962
+    model = applications.ResNet110()
+    assert sum(type(layer).__name__ in ("Conv2D", "Dense") for layer in model.layers) == 110
+    assert trainable(model) == 1_727_962
 
 
+@pytest.mark.slow
 def test_normalization_takes_the_place_of_the_bias():
     plain, normalized = (applications.build(name, (32, 32, 3), 10) for name in ("vgg11", "vgg11-bn"))
     filters = 64 + 128 + 2 * 256 + 4 * 512

@@ -68,7 +68,13 @@ def test_a_syntax_error_is_shown_as_python_does(run):
     assert "pydtconv" not in result.stderr
 
 
-@pytest.mark.parametrize(("statement", "status"), [("sys.exit(5)", 5), ("sys.exit()", 0), ("sys.exit('no')", 1)])
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [
+        ("sys.exit(5)", 5),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("sys.exit()", 0), ("sys.exit('no')", 1))),
+    ],
+)
 def test_the_exit_status_is_the_scripts(run, statement, status):
     assert run(f"import sys\n{statement}\n", check=False).returncode == status
 

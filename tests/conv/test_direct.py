@@ -21,7 +21,7 @@ def test_pixels_that_are_pages_apart(direction, dtype, strides):
         case.check("direct", direction, case.run("direct", direction))
 
 
-@pytest.mark.parametrize("direction", ["forward", "backward_data"])
+@pytest.mark.parametrize("direction", ["forward", pytest.param("backward_data", marks=pytest.mark.slow)])
 def test_one_tap_of_many_copies_rows_into_the_workspace(direction):
     """3x3 filters on images of one pixel meet it with one tap: the same copies, and nothing beyond the workspace."""
     case = case_of(ConvProblem(20, 1, 1, 1024, 1024, 3, padding="same"))

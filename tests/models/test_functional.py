@@ -208,7 +208,7 @@ def test_order_of_layers_and_weights_is_that_of_keras():
 
 def test_deep_chain():
     x = y = Input((3,))
-    for _ in range(1500):
+    for _ in range(1100):
         y = ops.negative(y)
     np.testing.assert_array_equal(Model(x, y)(np.ones((1, 3))), np.ones((1, 3)))
 

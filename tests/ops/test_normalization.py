@@ -91,7 +91,13 @@ def test_inference_reads_the_moving_statistics():
     np.testing.assert_array_equal(result.x[3], mean)
 
 
-@pytest.mark.parametrize(("activation", "rtol"), [(None, 1e-5), ("tanh", 1e-5), ("relu", 5e-3)])
+@pytest.mark.parametrize(
+    ("activation", "rtol"),
+    [
+        ("relu", 5e-3),
+        *(pytest.param(name, 1e-5, marks=pytest.mark.slow) for name in (None, "tanh")),
+    ],
+)
 def test_many_rows_on_several_threads(activation, rtol):
     """Large enough for several chunks, blocks and threads."""
     check_op(
@@ -180,7 +186,7 @@ def test_unknown_activation():
 
 
 @pytest.mark.parametrize("activation", [None, "relu"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_results_past_the_caches_are_the_same(dtype, activation):
     """Large results at aligned addresses are written by other instructions than those at odd ones."""
     shape = (70_000, 64)

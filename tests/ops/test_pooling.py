@@ -49,12 +49,18 @@ def test_global_pools(shape, keepdims):
     check_op(GlobalMaxPool(keepdims), distinct(*shape), reference=lambda x: x.max(axes, keepdims=keepdims))
 
 
-def test_several_threads():
-    x = distinct(4, 32, 31, 24)
-    check_op(MaxPool((3, 3), (2, 2), "same"), x, rtol_gradient=1e-4)
-    check_op(AveragePool((3, 3), (2, 2), "same"), x, rtol_gradient=1e-5)
-    check_op(GlobalAveragePool(), x, rtol_gradient=1e-5)
-    check_op(GlobalMaxPool(), x, rtol_gradient=1e-4)
+@pytest.mark.parametrize(
+    ("op", "rtol"),
+    [
+        (MaxPool((3, 3), (2, 2), "same"), 1e-4),
+        pytest.param(AveragePool((3, 3), (2, 2), "same"), 1e-5, marks=pytest.mark.slow),
+        pytest.param(GlobalAveragePool(), 1e-5, marks=pytest.mark.slow),
+        pytest.param(GlobalMaxPool(), 1e-4, marks=pytest.mark.slow),
+    ],
+    ids=["max", "average", "global average", "global max"],
+)
+def test_several_threads(op, rtol):
+    check_op(op, distinct(4, 32, 31, 24), rtol_gradient=rtol)
 
 
 def test_the_first_of_equal_maxima_gets_the_gradient():

@@ -30,6 +30,15 @@ def once(op, x, dtype="float64", **run):
 @pytest.mark.parametrize("name", OPS)
 def test_gradient(name):
     check_op(OPS[name], normal(5, 7, 6, 3))
+
+
+QUICK = ("dropout", "noise", "crop")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in OPS]
+)
+def test_gradient_of_many_elements(name):
     check_op(OPS[name], normal(4, 40, 41, 5))
 
 

@@ -237,7 +237,7 @@ def test_a_zip_without_its_parts_names_the_file(missing, tmp_path):
         saving.load_model(path)
 
 
-@pytest.mark.parametrize("member", ["config.json", "model.weights.h5"])
+@pytest.mark.parametrize("member", ["config.json", pytest.param("model.weights.h5", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("lie", [False, True], ids=["as it says", "size of ten bytes"])
 def test_a_bomb_is_refused_before_it_is_unpacked(member, lie, tmp_path):
     path = tmp_path / "a.keras"
