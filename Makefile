@@ -22,8 +22,8 @@ demo: .venv/demo
 
 # threads that wait asleep do not slow down a machine that others use too
 # one process of tests per core, each with its files; ARGS="tests/conv -x -n 0" runs a part in one process
-test test-all: export OMP_WAIT_POLICY ?= passive
-test test-all: export OPENBLAS_NUM_THREADS ?= 1
+test test-all coverage: export OMP_WAIT_POLICY ?= passive
+test test-all coverage: export OPENBLAS_NUM_THREADS ?= 1
 test: .venv/test
 	@$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
 
