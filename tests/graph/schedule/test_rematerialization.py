@@ -62,7 +62,9 @@ def run(graph: Graph, recompute, inputs, steps: int = 2):
     return {name: value.copy() for name, value in found.items()}, memory.store.gradients.copy(), state, executor.plan
 
 
-@pytest.mark.parametrize("name", list(NETWORKS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "dense" else name for name in NETWORKS]
+)
 def test_network_has_the_bits_of_the_one_that_stores_everything(name: str) -> None:
     rng = np.random.default_rng(1)
     inputs = {"x": rng.normal(size=(8, 32, 32, 3)), "y_true": rng.integers(0, 10, 8)}
