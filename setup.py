@@ -30,6 +30,8 @@ class BuildExt(build_ext):
 
     def finalize_options(self):
         self.build_temp = str(libdtconv.objects_folder())
+        if self.inplace or self.editable_mode:  # pip's own folder would be empty: all modules compiled a second time
+            self.build_lib = str(libdtconv.objects_folder() / "modules")
         self.parallel = self.parallel or libdtconv.jobs()
         super().finalize_options()
 
