@@ -1,4 +1,4 @@
-"""Random convolutions: each algorithm that can do them, against NumPy in float64; arrays and sizes that must be refused.
+"""Random convolutions: every algorithm that can do one, against NumPy in float64; what must be refused.
 
 Arrays lie among NaN, results among bytes that must be there afterwards: what is read or written elsewhere shows.
 """

@@ -19,7 +19,7 @@ from pydtconv.ops.base import Spec
 from tests.fuzz import trials
 from tests.fuzz.naive import Naive
 
-NETWORKS, PLANS = 4, 3
+NETWORKS, PLANS = 4, 6
 RTOL = {"float32": 1e-3, "float64": 1e-9}
 #: relative changes of inputs and parameters, and how far a result may move by them and still be compared: at the edge
 #: of a ReLU or between two maxima of a window rounding decides which gradient is right
@@ -54,18 +54,28 @@ def run(seed: int) -> None:
         dtype = str(random.choice(("float32", "float64")))
         config.set_floatx(dtype)
         net = _network(random)
+        training = bool(random.random() < 0.8)
+        told = f"seed {seed}, network {index}, {dtype}"
+        trials.keep("network.txt", told.encode())
+        want, moved = (_naive(net, training, nudge) for nudge in (0.0, NUDGE[dtype]))
         for _ in range(PLANS):
-            told = f"seed {seed}, network {index}, {dtype}"
-            trials.keep("network.txt", told.encode())
-            _try(net, dtype, random, told)
+            try:
+                _try(net, training, want, moved, random, told)
+            except Exception as error:
+                raise AssertionError(f"{error}\n{_drawn(net)}") from error
 
 
-def _try(net: Net, dtype: str, random: np.random.Generator, told: str) -> None:
-    training = bool(random.random() < 0.8)
-    want = _naive(net, training, 0.0)
-    moved = _naive(net, training, NUDGE[dtype])
+def _try(
+    net: Net,
+    training: bool,
+    want: dict[str, np.ndarray],
+    moved: dict[str, np.ndarray],
+    random: np.random.Generator,
+    told: str,
+) -> None:
+    dtype = config.floatx()
     plan, how = _plan(net, training, random)
-    told = f"{told}: {how}, x {net.arrays['x'].shape}, training {training}\n{_drawn(net)}"
+    told = f"{told}: {how}, {plan.variant}, x {net.arrays['x'].shape}, training {training}"
     memory = Memory()
     _reset(net)
     executor = Executor(plan, memory)
@@ -79,12 +89,14 @@ def _try(net: Net, dtype: str, random: np.random.Generator, told: str) -> None:
         for variable in net.model.variables:
             _compare(variable.value, want[variable.path], moved[variable.path], dtype, f"{variable.path} of {told}")
         gradients = [name for name in want if name.startswith("d ")]
+        # some are sums of what cancels, as of a bias before a normalization: beside the others they are zero
+        least = 0.1 * max((np.abs(want[name]).max(initial=0) for name in gradients), default=0)
         if training and memory.store is not None:
             found = {f"d {variable.path}": memory.store.gradient_of(variable) for variable in memory.store.variables}
             if set(found) != set(gradients):
                 raise AssertionError(f"gradients of {sorted(found)}, expected {sorted(gradients)}, {told}")
             for name, value in found.items():
-                _compare(value, want[name], moved[name], dtype, f"{name}, run {run} of {told}")
+                _compare(value, want[name], moved[name], dtype, f"{name}, run {run} of {told}", least)
         elif training and gradients:
             raise AssertionError(f"no gradients of {told}")
     trials.count(f"{dtype} {'training' if training else 'inference'}, {how}", "right")
@@ -111,8 +123,8 @@ def _naive(net: Net, training: bool, nudge: float) -> dict[str, np.ndarray]:
     return found
 
 
-def _compare(got: np.ndarray, want: np.ndarray, moved: np.ndarray, dtype: str, told: str) -> None:
-    scale = max(np.abs(want).max(initial=0), 1e-3)
+def _compare(got: np.ndarray, want: np.ndarray, moved: np.ndarray, dtype: str, told: str, least: float = 0.0) -> None:
+    scale = max(np.abs(want).max(initial=0), 1e-3, least)
     if not np.isfinite(want).all() or np.abs(want - moved).max(initial=0) > RTOL[dtype] / 20 * scale:
         trials.count(f"{dtype} arrays", "left out: rounding decides")
         return
