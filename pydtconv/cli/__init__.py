@@ -81,7 +81,7 @@ def _main(argv: Sequence[str] | None) -> int:
         from pydtconv import config  # noqa: F401  (reads the environment)
 
         return _parsed(argv)
-    except (ImportError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         if not str(error).startswith(_VARIABLES):
             raise
         print(f"pydtconv: {error}", file=sys.stderr, flush=True)

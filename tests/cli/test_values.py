@@ -57,6 +57,7 @@ def test_memory_limits_have_units(capsys):
         ("PYDTCONV_LEVEL", ["doctor", "--quick"]),
         ("PYDTCONV_UKR", ["doctor", "--quick"]),
         ("PYDTCONV_TUNE", ["--help"]),
+        ("PYDTCONV_DATA", ["doctor", "--quick"]),
     ],
 )
 def test_a_variable_of_the_environment_that_cannot_be(name, words):
