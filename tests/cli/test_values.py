@@ -55,9 +55,9 @@ def test_memory_limits_have_units(capsys):
         ("PYDTCONV_NUM_THREADS", ["summary", "--model", "mlp"]),
         ("OMP_NUM_THREADS", ["--version"]),
         ("PYDTCONV_LEVEL", ["doctor", "--quick"]),
-        ("PYDTCONV_UKR", ["doctor", "--quick"]),
+        pytest.param("PYDTCONV_UKR", ["doctor", "--quick"], marks=pytest.mark.slow),
         ("PYDTCONV_TUNE", ["--help"]),
-        ("PYDTCONV_DATA", ["doctor", "--quick"]),
+        pytest.param("PYDTCONV_DATA", ["doctor", "--quick"], marks=pytest.mark.slow),
     ],
 )
 def test_a_variable_of_the_environment_that_cannot_be(name, words):
