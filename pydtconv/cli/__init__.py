@@ -12,11 +12,13 @@ import importlib
 import sys
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydtconv._version import __version__
 from pydtconv.cli.errors import CommandError, UsageError
-from pydtconv.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from pydtconv.cli.parser import Parser
 
 COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "tune", "simulate", "doctor")
 
@@ -45,10 +47,14 @@ environment:
 
 `pydtconv COMMAND --help` tells more of a command.
 """
+#: what errors begin with that are about a variable of the environment
+_VARIABLES = ("PYDTCONV_", "OMP_NUM_THREADS")
 
 
 def build_parser() -> Parser:
     """The parser of the command and all its subcommands."""
+    from pydtconv.cli.parser import Parser
+
     parser = Parser(prog="pydtconv", description=_DESCRIPTION, epilog=_ENVIRONMENT)
     parser.add_argument("--version", action="store_true", help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
@@ -71,6 +77,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
+    try:
+        from pydtconv import config  # noqa: F401  (reads the environment)
+
+        return _parsed(argv)
+    except (ImportError, OSError, ValueError) as error:
+        if not str(error).startswith(_VARIABLES):
+            raise
+        print(f"pydtconv: {error}", file=sys.stderr, flush=True)
+        return 2
+
+
+def _parsed(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     try:
         args = parser.parse_args(argv)

@@ -1,5 +1,9 @@
 """Values of options that cannot be: one line that names option, what was expected and what came, and status 2."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from pydtconv.cli import main
@@ -43,3 +47,25 @@ def test_memory_limits_have_units(capsys):
     assert main(["plan", "--model", "mlp", "--image-size", "8", "--batch-size", "2", "--memory-limit", "1GB"]) == 0
     assert main(["plan", "--model", "mlp", "--image-size", "8", "--batch-size", "2", "--memory-limit", "1kB"]) == 2
     assert "got 1000 bytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("PYDTCONV_NUM_THREADS", ["summary", "--model", "mlp"]),
+        ("OMP_NUM_THREADS", ["--version"]),
+        ("PYDTCONV_LEVEL", ["doctor", "--quick"]),
+        pytest.param("PYDTCONV_UKR", ["doctor", "--quick"], marks=pytest.mark.slow),
+        ("PYDTCONV_TUNE", ["--help"]),
+        pytest.param("PYDTCONV_DATA", ["doctor", "--quick"], marks=pytest.mark.slow),
+    ],
+)
+def test_a_variable_of_the_environment_that_cannot_be(name, words):
+    """A line that names it, though it is found when modules are imported."""
+    others = {key: value for key, value in os.environ.items() if key != "PYDTCONV_NUM_THREADS"}
+    command = [sys.executable, "-m", "pydtconv", *words]
+    ended = subprocess.run(command, env=others | {name: "x"}, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    *_, last = ended.stderr.splitlines()
+    assert last.startswith(f"pydtconv: {name}")
+    assert "Traceback" not in ended.stderr

@@ -3,10 +3,13 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from pydtconv import config
+from pydtconv.conv.problem import ConvProblem
 from pydtconv.utils.reading import BadFileError
-from tests.fuzz import room_files, trials
+from tests.fuzz import room_commands, room_convolutions, room_files, room_graphs, trials
 from tests.fuzz.readers import READERS, Reader
 
 
@@ -48,6 +51,88 @@ def test_what_is_a_failure(trial):
         trial(lambda path: subprocess.run(["true"]))
     with pytest.raises(AssertionError, match=r"led to .*open"):
         trial(writes)
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    monkeypatch.setattr(trials, "counts", type(trials.counts)())
+    return trials.counts
+
+
+def test_a_convolution_that_is_wrong(counts, monkeypatch):
+    """A result, what lies beside it, and what lies beside the workspace."""
+    p = ConvProblem(2, 5, 6, 3, 4, 3, padding="same")
+    threads = config.num_threads()
+    try:
+        room_convolutions._try_all(p, np.random.default_rng(1))
+        assert counts["forward im2col", "right"] == 2
+
+        def tries(wrong):
+            run_bound = room_convolutions.run_bound
+            with monkeypatch.context() as patch:
+                patch.setattr(room_convolutions, "run_bound", lambda bound: (run_bound(bound), wrong(patch)))
+                room_convolutions._try_all(p, np.random.default_rng(1))
+
+        kept = {}
+
+        def guarded(*arguments):
+            kept["out"], kept["around"], mark = original(*arguments)
+            return kept["out"], kept["around"], mark
+
+        original = room_convolutions._guarded
+        monkeypatch.setattr(room_convolutions, "_guarded", guarded)
+        with pytest.raises(AssertionError, match=r"error \d"):
+            tries(lambda patch: kept["out"].__setitem__((0, 0, 0, 0), 99))
+        with pytest.raises(AssertionError, match="something else than the output"):
+            tries(lambda patch: kept["around"].__setitem__(-1, 0))
+    finally:
+        config.set_num_threads(threads)
+
+
+def test_a_graph_that_is_wrong(counts, monkeypatch):
+    """A network whose plan computes something else than the nodes of its graph say."""
+    floatx, threads = config.floatx(), config.num_threads()
+    try:
+        config.set_floatx("float64")
+        random = np.random.default_rng(3)
+        net = room_graphs._network(random)
+        want, moved = (room_graphs._naive(net, True, nudge) for nudge in (0.0, 2e-12))
+        room_graphs._try(net, True, want, moved, random, "a network")
+        assert counts["float64 arrays", "right"] > 0
+        for name in ("loss", next(name for name in want if name.startswith("d "))):
+            off = {key: value + (1e-6 if key == name else 0) for key, value in want.items()}
+            with pytest.raises(AssertionError, match=f"error .* in {name}"):
+                room_graphs._try(net, True, off, off, random, "a network")
+    finally:
+        config.set_floatx(floatx)
+        config.set_num_threads(threads)
+
+
+def test_a_command_that_ends_badly(monkeypatch):
+    def broken(words):
+        raise KeyError("a")
+
+    def silent(words):
+        return 1
+
+    def killed(words):
+        return 139
+
+    for main, message in ((broken, "KeyError"), (silent, "without a word"), (killed, "exit status 139")):
+        monkeypatch.setattr(room_commands, "main", main)
+        with pytest.raises(AssertionError, match=message):
+            room_commands._command(["plan", "--model", "x"])
+    with pytest.raises(AssertionError, match="Traceback"):
+        room_commands._check(1, "Traceback (most recent call last)", ["plan"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ["convolutions", "graphs", "commands"])
+def test_a_run_of_each_room(room, tmp_path):
+    command = [sys.executable, "-m", "tests.fuzz", room, "--seed", "7", "--runs", "1", "--corpus", str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert f"| {room} |" in run.stdout
 
 
 @pytest.mark.slow

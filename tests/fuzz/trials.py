@@ -13,7 +13,7 @@ _corpus: Path | None = None
 def begin(corpus: Path) -> None:
     """From here on inputs are kept in this folder."""
     global _corpus
-    _corpus = corpus
+    _corpus = corpus.resolve()
     corpus.mkdir(parents=True, exist_ok=True)
 
 
