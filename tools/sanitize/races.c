@@ -30,7 +30,7 @@ static float *filled(int64_t count) {
 
 /* Runs a pass on arrays of its own; returns a sum over the bits of what it wrote, 0 where it is not supported. */
 static uint64_t run(const dtconv_conv *p, const char *const *names) {
-    const dtconv_sconv_entry *entry = dtconv_sconv_find(names[0], names[1]);
+    const dtconv_conv_entry *entry = dtconv_sconv_find(names[0], names[1]);
     const int64_t xs = p->n * p->ih * p->iw * p->ldx, ys = p->n * p->oh * p->ow * p->ldy;
     const int64_t ws = p->kh * p->kw * (p->ci / p->groups) * p->co;
     dtconv_sconv_args a = {.x = filled(xs), .w = filled(ws), .y = filled(ys)};
