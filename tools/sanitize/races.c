@@ -1,5 +1,6 @@
-/* All passes of all convolution algorithms under ThreadSanitizer: alone on several threads, and two callers at once
- * while a third thread sets the number of threads.  Results must have the same bits throughout. */
+/* All passes of all convolution algorithms, and the kernels of races_nn.h, under ThreadSanitizer: alone on several
+ * threads, and two callers at once while a third thread sets the number of threads.  Results must have the same bits
+ * throughout. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,9 +29,21 @@ static float *filled(int64_t count) {
     return x;
 }
 
+static uint64_t bits_of(const float *x, int64_t count) {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        sum = sum * 31 + bits + 1;
+    }
+    return sum;
+}
+
+#include "races_nn.h"
+
 /* Runs a pass on arrays of its own; returns a sum over the bits of what it wrote, 0 where it is not supported. */
 static uint64_t run(const dtconv_conv *p, const char *const *names) {
-    const dtconv_sconv_entry *entry = dtconv_sconv_find(names[0], names[1]);
+    const dtconv_conv_entry *entry = dtconv_sconv_find(names[0], names[1]);
     const int64_t xs = p->n * p->ih * p->iw * p->ldx, ys = p->n * p->oh * p->ow * p->ldy;
     const int64_t ws = p->kh * p->kw * (p->ci / p->groups) * p->co;
     dtconv_sconv_args a = {.x = filled(xs), .w = filled(ws), .y = filled(ys)};
@@ -41,12 +54,7 @@ static uint64_t run(const dtconv_conv *p, const char *const *names) {
     dtconv_hold_num_threads(before);
     const int forward = !strcmp(names[1], "forward"), data = !strcmp(names[1], "backward_data");
     const float *result = forward ? a.y : data ? a.x : a.w;
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < (forward ? ys : data ? xs : ws); i++) {
-        uint32_t bits;
-        memcpy(&bits, &result[i], sizeof bits);
-        sum = sum * 31 + bits + 1;
-    }
+    const uint64_t sum = bits_of(result, forward ? ys : data ? xs : ws);
     free(a.x), free(a.w), free(a.y), free(workspace);
     if (status != DTCONV_OK && status != DTCONV_UNSUPPORTED) {
         printf("%s %s: status %d\n", names[0], names[1], status);
@@ -55,9 +63,14 @@ static uint64_t run(const dtconv_conv *p, const char *const *names) {
     return status == DTCONV_OK ? sum : 0;
 }
 
-static uint64_t want[PROBLEMS][PASSES];
+static uint64_t want[PROBLEMS][PASSES], want_of_kernel[KERNELS];
 
 static void compare_all(void) {
+    for (int i = 0; i < KERNELS; i++)
+        if (run_kernel(i) != want_of_kernel[i]) {
+            printf("%s: other bits\n", kernels[i].name);
+            exit(1);
+        }
     for (int i = 0; i < PROBLEMS; i++)
         for (int j = 0; j < PASSES; j++)
             if (run(&problems[i], passes[j]) != want[i][j]) {
@@ -80,6 +93,7 @@ static void *set_often(void *unused) {
 
 int main(void) {
     int ran = 0;
+    for (int i = 0; i < KERNELS; i++) want_of_kernel[i] = run_kernel(i);
     for (int i = 0; i < PROBLEMS; i++)
         for (int j = 0; j < PASSES; j++) ran += (want[i][j] = run(&problems[i], passes[j])) != 0;
     for (int threads = 1; threads <= 3; threads++) {
@@ -92,6 +106,7 @@ int main(void) {
     for (int i = 0; i < 2; i++) pthread_join(callers[i], NULL);
     atomic_store(&over, 1);
     pthread_join(setter, NULL);
-    printf("%d passes of %d problems, 1 to 4 threads: no race, the same bits\n", ran, PROBLEMS);
+    printf("%d passes of %d problems, %d other kernels, 1 to 4 threads: no race, the same bits\n", ran, PROBLEMS,
+           KERNELS);
     return 0;
 }
