@@ -32,7 +32,7 @@ def limit_workspace(args: Any) -> None:
     from pydtconv import config
 
     if args.workspace_limit is not None:
-        if not 0 <= args.workspace_limit < float("inf"):
+        if not 0 <= args.workspace_limit * _MIB < float("inf"):
             raise CommandError(f"--workspace-limit: expected MiB of 0 or more, got {args.workspace_limit}")
         config.set_conv_workspace_limit(int(args.workspace_limit * _MIB))
 

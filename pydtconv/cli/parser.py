@@ -44,12 +44,13 @@ def number(least: float, above: bool = False) -> Callable[[str], float]:
 def mebibytes(text: str) -> float:
     """What reads an option's value: MiB, or a text with a unit such as 1GB or 800MiB."""
     try:
-        return number(0)(text)
-    except argparse.ArgumentTypeError:
-        pass
-    try:
-        return (as_bytes("", text) or 0) / (1 << 20)
-    except ValueError:
+        try:
+            value = number(0)(text)
+        except argparse.ArgumentTypeError:
+            value = (as_bytes("", text) or 0) / (1 << 20)
+        int(value * (1 << 20))
+        return value
+    except (OverflowError, ValueError):
         told = f"expected MiB, or a size such as 800MiB or 1GB, got {text!r}"
         raise argparse.ArgumentTypeError(told) from None
 
@@ -68,6 +69,11 @@ class Parser(argparse.ArgumentParser):
             parser = self._subparser(getattr(known, "command", None)) or self
             parser.error(_unknown(unknown[0], parser))
         return known
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.option_strings and arg_strings == ["--"]:  # argparse would make an empty list of it
+            self.error(f"{'/'.join(action.option_strings)}: expected a value, got '--'")
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
