@@ -5,6 +5,7 @@ python docs/drawings.py        writes docs/_static/drawings/*.svg
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -284,10 +285,32 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
 }
 
 
+def plan_pictures() -> dict[str, str]:
+    """The graph of a small residual network as it is traced, and after the passes; out of a plan's dump."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    image = keras.Input((32, 32, 16), name="image")
+    y = layers.Conv2D(16, 3, padding="same", name="conv_1")(image)
+    y = layers.ReLU(name="relu_1")(layers.BatchNormalization(name="norm_1")(y))
+    y = layers.Conv2D(16, 3, padding="same", name="conv_2")(y)
+    y = layers.ReLU(name="relu_2")(layers.Add(name="add")([y, image]))
+    scores = layers.Dense(10, activation="softmax", name="scores")(layers.GlobalAveragePooling2D(name="pool")(y))
+    model = keras.Model(image, scores)
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    with tempfile.TemporaryDirectory() as folder:
+        model.plan(batch_size=32, dump=folder)
+        pictures = sorted(Path(folder).glob("*.svg"))
+        return {"graph_traced": pictures[0].read_text(), "graph_planned": pictures[-1].read_text()}
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, drawing in DRAWINGS.items():
         (FOLDER / f"{name}.svg").write_text(drawing().svg())
+        print(FOLDER / f"{name}.svg")
+    for name, svg in plan_pictures().items():
+        (FOLDER / f"{name}.svg").write_text(svg)
         print(FOLDER / f"{name}.svg")
 
 
