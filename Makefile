@@ -27,7 +27,7 @@ test test-all coverage: export OPENBLAS_NUM_THREADS ?= 1
 test: .venv/test
 	@$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
 
-test-all: .venv/test
+test-all: .venv/test-all
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 coverage:
@@ -73,6 +73,11 @@ races:
 .venv/demo .venv/test .venv/dev .venv/docs .venv/wheel: .venv/%: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)
 	@sh tools/venv.sh $*
 	@touch $@
+
+# all that some test needs, but for PyTorch, Keras and a browser
+.venv/test-all: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)
+	@sh tools/venv.sh test docs notebooks
+	@touch .venv/test .venv/docs $@
 
 # the site in build/docs; warnings are errors
 docs: .venv/docs

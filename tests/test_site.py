@@ -73,7 +73,7 @@ def test_pictures_are_there_and_have_a_text(site):
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright and a Chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra browser) and a Chromium")
     if CHROMIUM is None:
         pytest.skip("needs a Chromium")
     with playwright.sync_playwright() as play:
