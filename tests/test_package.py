@@ -98,7 +98,9 @@ def test_the_sdist_has_all_that_is_needed_to_build_and_test(tree, sdist):
     wanted = tracked(
         tree, "cext/**/*.[ch]", "pydtconv/**/*.py", "pydtconv/**/*.pyx", "pydtconv/**/*.pxd", "models/*.py"
     )
-    wanted |= tracked(tree, "tests/**/*.py", "benchmarks/**/*.py", "pydtconv/datasets/*.npz", "tools/**/*", "docs/**/*.md")
+    wanted |= tracked(
+        tree, "tests/**/*.py", "benchmarks/**/*.py", "pydtconv/datasets/*.npz", "tools/**/*", "docs/**/*.md"
+    )
     wanted |= {"Makefile", "LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "setup.py", "pydtconv/py.typed"}
     assert not wanted - names
     assert not [name for name in names if name.endswith((".so", ".dylib", ".pyc", ".o"))]
