@@ -57,10 +57,9 @@ C_FLAGS = [
     "-fvisibility=default",
 ]
 FAMILIES = ("gemm", "conv", "nn", "ukr")
-# what the third level adds for these files is a third of the whole compilation's time and no speed: their loops are
-# written out by hand, or are over losses
+# losses: what the third level adds takes much time to compile, and they run as fast without it
 SECOND_LEVEL = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
-AT_SECOND_LEVEL = ("transform", "elementwise_loss", "cross_entropy")
+AT_SECOND_LEVEL = ("elementwise_loss", "cross_entropy")
 # they take the longest, so they are compiled first and none of them is left over at the end
 LONG = ("transform", "batchnorm", "elementwise_loss", "cross_entropy", "direct_tile", "unary")
 PROBE = """#include <stdio.h>
