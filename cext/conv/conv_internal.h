@@ -15,7 +15,7 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* The im2col matrix of one group of channels: rows (n, oh, ow), columns (kh, kw, c). */
+/* The im2col matrix of one group of channels: rows (n, od, oh, ow), columns (kd, kh, kw, c). */
 typedef struct {
     const dtconv_conv *p;
     const real *x; /* first channel of the group */
@@ -51,10 +51,10 @@ typedef struct {
     const real *bias; /* of the GEMM's first column, or NULL */
     dtconv_activation activation;
     real alpha;
-    const real *residual; /* of the GEMM's first row and column, or NULL; not C itself */
+    const elem *residual; /* of the GEMM's first row and column, or NULL; not C itself */
     int64_t ldr;
 } DT(bias_activation);
-void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, real *c,
+void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, elem *c,
                                   int64_t ldc);
 
 /* The GEMM of a forward pass for one group: everything but A. */
@@ -71,14 +71,18 @@ dtconv_status DT(product_rows)(const dtconv_conv *p, const DT(conv_args) * a, in
 static inline int dtconv_fits(const dtconv_conv *p) {
     return p->n > 0 && p->ih > 0 && p->iw > 0 && p->ci > 0 && p->oh > 0 && p->ow > 0 && p->co > 0 && p->kh > 0 &&
            p->kw > 0 && p->sh > 0 && p->sw > 0 && p->dil_h > 0 && p->dil_w > 0 && p->pad_t >= 0 && p->pad_l >= 0 &&
-           p->groups > 0 && p->ci % p->groups == 0 && p->co % p->groups == 0 && p->ldx >= p->ci && p->ldy >= p->co;
+           p->id > 0 && p->od > 0 && p->kd > 0 && p->sd > 0 && p->dil_d > 0 && p->pad_f >= 0 && p->groups > 0 &&
+           p->ci % p->groups == 0 && p->co % p->groups == 0 && p->ldx >= p->ci && p->ldy >= p->co;
 }
 
-/* 1x1, stride 1, no padding: the image is the matrix. */
+/* One tap, stride 1, no padding: the image is the matrix. */
 static inline int dtconv_is_pointwise(const dtconv_conv *p) {
     return p->kh == 1 && p->kw == 1 && p->sh == 1 && p->sw == 1 && p->oh == p->ih && p->ow == p->iw && p->pad_t == 0 &&
-           p->pad_l == 0;
+           p->pad_l == 0 && p->kd == 1 && p->sd == 1 && p->od == p->id && p->pad_f == 0;
 }
+
+/* Whether there is a third axis that is more than one plane. */
+static inline int dtconv_is_deep(const dtconv_conv *p) { return p->id > 1 || p->od > 1 || p->kd > 1 || p->pad_f > 0; }
 
 static inline int dtconv_thread_id(void) {
 #ifdef _OPENMP
@@ -88,12 +92,16 @@ static inline int dtconv_thread_id(void) {
 #endif
 }
 
-static inline int64_t dtconv_rows(const dtconv_conv *p) { return p->n * p->oh * p->ow; }
-static inline int64_t dtconv_columns(const dtconv_conv *p) { return p->kh * p->kw * (p->ci / p->groups); }
+static inline int64_t dtconv_rows(const dtconv_conv *p) { return p->n * p->od * p->oh * p->ow; }
+static inline int64_t dtconv_taps(const dtconv_conv *p) { return p->kd * p->kh * p->kw; }
+static inline int64_t dtconv_columns(const dtconv_conv *p) { return dtconv_taps(p) * (p->ci / p->groups); }
+static inline int dtconv_threads_of(const dtconv_conv *p) { /* worth starting for a pass */
+    return dtconv_threads_for(dtconv_rows(p) * dtconv_columns(p) * p->co);
+}
 static inline size_t dtconv_round(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline int64_t dtconv_ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 static inline int64_t dtconv_round_to(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
-static inline int64_t dtconv_line(int64_t elements) { return dtconv_round_to(elements, 64 / (int64_t)sizeof(real)); }
+static inline int64_t dtconv_line(int64_t elements) { return dtconv_round_to(elements, 64 / (int64_t)sizeof(elem)); }
 
 /* Loads channels [first, first + channels) of pixels ahead of their use: the jumps from row to row of an image defeat
  * the processor's own prefetching. */

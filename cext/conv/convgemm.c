@@ -1,6 +1,6 @@
 /* CONVGEMM: forward as one GEMM whose left operand is packed straight from the image.
  *
- *   y (m x co) = im2col(x) (m x k) * w (k x co),   m = n * oh * ow, k = kh * kw * ci
+ *   y (m x co) = im2col(x) (m x k) * w (k x co),   m = n * od * oh * ow, k = kd * kh * kw * ci
  *
  * Method: Barrachina, Dolz, San Juan, Quintana-Orti, "Efficient and portable GEMM-based convolution operators for deep
  * neural network training on multicore processors", JPDC 2022, section 3: packing, which a GEMM does anyway, absorbs

@@ -1,7 +1,7 @@
 /* CONVGEMM_TRANS: backward_weights as a GEMM whose operand, the transposed im2col matrix, is packed straight from the
  * image.
  *
- *   dw (k x co) = im2col(x)^T (k x m) * dy (m x co),   m = n * oh * ow, k = kh * kw * ci
+ *   dw (k x co) = im2col(x)^T (k x m) * dy (m x co),   m = n * od * oh * ow, k = kd * kh * kw * ci
  *
  * Method: Barrachina, Dolz, San Juan, Quintana-Orti, JPDC 2022, section 4.  Two things are ours.  As m is huge and dw
  * often small, m is cut into slices, each multiplied by one thread into a matrix of its own; these are added in order.

@@ -1,9 +1,9 @@
 /* DECONVGEMM: backward_data as a GEMM whose result is scattered while it is unpacked.
  *
- *   dx = col2im(dy (m x co) * w^T (co x k)),   m = n * oh * ow, k = kh * kw * ci
+ *   dx = col2im(dy (m x co) * w^T (co x k)),   m = n * od * oh * ow, k = kd * kh * kw * ci
  *
  * Method (Barrachina, Dolz, San Juan, Quintana-Orti, JPDC 2022, section 4): the product exists only nc of its rows at a
- * time, in a (kh * kw * ci) x nc buffer, which is added to dx before the next rows overwrite it.  Theirs is sequential.
+ * time, in a k x nc buffer, which is added to dx before the next rows overwrite it.  Theirs is sequential.
  * Here both halves run in parallel: the GEMM as always, the scattering with each row of dx owned by one thread.  nc
  * does not depend on the number of threads, so neither do the sums.
  */

@@ -11,8 +11,8 @@
  *
  * Filters are packed once per call into panels of NR channels; a block of panels stays in L2 while the pixels of a
  * chunk pass by, tile after tile, and each tile meets all panels of the block while its pixels are in L1.  A unit of
- * work is a chunk (images, or rows of an image) and a block.  Results do not depend on how the work is cut; what is
- * gathered on request (gather.h) is merged from the parts of the chunks.
+ * work is a chunk (planes, or rows of a plane; see direct_view) and a block.  Results do not depend on how the work is
+ * cut; what is gathered on request (gather.h) is merged from the parts of the chunks.
  */
 #include "direct_pass.h"
 
@@ -70,15 +70,16 @@ static void look_ahead(const DT(direct_pass) * s, DT(direct_rows) * t, const DT(
     t->tile.ahead = beside;
 }
 
-/* The pixels of a class in `images` images from `image` on, for panels [first, last). */
+/* The pixels of a class in an image, for panels [first, last). */
 static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, int64_t last, int64_t image,
-                      int64_t images, const dtconv_axis_class *h, const dtconv_axis_class *w, const scratch *own) {
+                      const dtconv_axis_class *d, const dtconv_axis_class *h, const dtconv_axis_class *w,
+                      const scratch *own) {
     const dtconv_activation activation = s->turned ? DTCONV_LINEAR : s->args->activation;
     const real *bias = s->turned || !s->args->bias ? NULL : s->args->bias + group * s->cw;
-    const int pointwise = h->taps * w->taps == 1;
+    const int pointwise = d->taps * h->taps * w->taps == 1;
     DT(direct_rows) pair[2], *t = pair;
     pair[0].tile = (DT(direct_tile)){.segments = own->segments,
-                                     .segment_count = DT(direct_segments)(s, h, w, own->segments),
+                                     .segment_count = DT(direct_segments)(s, d, h, w, own->segments),
                                      .a_step = 1,
                                      .b_step = DIRECT_NR,
                                      .add = s->added != NULL,
@@ -86,8 +87,8 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
                                      .ahead_step = pointwise ? DIRECT_AHEAD : 0}; /* a line of each row in turn */
     for (int64_t r = 0; r < DIRECT_AHEAD; r++) pair[0].tile.a[r] = pair[0].x[r] = s->read;
     pair[1] = pair[0];
-    const int64_t pixels = images * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
-    DT(direct_walk) place = DT(direct_begin)(s, group, image, h, w);
+    const int64_t pixels = d->count * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
+    DT(direct_walk) place = DT(direct_begin)(s, group, image, d, h, w);
     if (s->turned && !t->tile.segment_count) {
         pass_over(s, own, group, &place, pixels, first * DIRECT_NR, MIN(last * DIRECT_NR, s->cw));
         return;
@@ -117,13 +118,15 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
 static void run_unit(const DT(direct_pass) * s, int64_t unit, const scratch *own) {
     const int64_t block = unit % s->blocks, chunk = unit / s->blocks % s->chunks, group = unit / s->blocks / s->chunks;
     const int64_t first = block * s->block, last = MIN(s->panels, first + s->block);
-    const int64_t cuts = dtconv_ceil_div(s->h.written, s->rows);
-    const int64_t image = chunk / cuts * s->images, images = MIN(s->images, s->n - image);
+    const int64_t cuts = dtconv_ceil_div(s->h.written, s->rows), parts = dtconv_ceil_div(s->d.written, s->planes);
+    const int64_t image = chunk / cuts / parts, plane = chunk / cuts % parts * s->planes;
+    const int64_t last_plane = MIN(s->d.written, plane + s->planes);
     const int64_t row = chunk % cuts * s->rows, end = MIN(s->h.written, row + s->rows);
     if (own->sums) DT(gather_begin)(own->sums);
-    for (dtconv_axis_class h = {0}; DT(direct_next_class)(&s->h, row, end, &h);)
-        for (dtconv_axis_class w = {0}; DT(direct_next_class)(&s->w, 0, s->w.written, &w);)
-            run_class(s, group, first, last, image, images, &h, &w, own);
+    for (dtconv_axis_class d = {0}; DT(direct_next_class)(&s->d, plane, last_plane, &d);)
+        for (dtconv_axis_class h = {0}; DT(direct_next_class)(&s->h, row, end, &h);)
+            for (dtconv_axis_class w = {0}; DT(direct_next_class)(&s->w, 0, s->w.written, &w);)
+                run_class(s, group, first, last, image, &d, &h, &w, own);
     const int64_t j = first * DIRECT_NR, n = MIN(last * DIRECT_NR, s->cw) - j;
     if (own->sums) DT(gather_end)(own->sums, &s->gathered, chunk, group * s->cw + j, n);
 }

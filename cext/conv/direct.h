@@ -65,6 +65,11 @@ typedef struct {
 
 dtconv_axis DT(direct_axis)(int64_t ih, int64_t oh, int64_t kh, int64_t sh, int64_t dil_h, int64_t pad_t, int turned);
 
+/* The problem as the direct passes walk it: images of planes of rows of pixels.  The images of a batch without a depth
+ * are the planes of one image, so that some of them make a chunk; and an axis that is alone is the one of rows, so that
+ * it can be cut. */
+dtconv_conv DT(direct_view)(const dtconv_conv *p);
+
 /* All classes of pixels [from, end), one after the other: begin with {0}; 0 when there is none left. */
 int DT(direct_next_class)(const dtconv_axis *axis, int64_t from, int64_t end, dtconv_axis_class *c);
 

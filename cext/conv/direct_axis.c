@@ -6,6 +6,25 @@ dtconv_axis DT(direct_axis)(int64_t ih, int64_t oh, int64_t kh, int64_t sh, int6
     return (dtconv_axis){turned ? ih : oh, turned ? oh : ih, kh, sh, dil_h, pad_t, turned};
 }
 
+dtconv_conv DT(direct_view)(const dtconv_conv *p) {
+    dtconv_conv v = *p;
+    if (dtconv_is_pointwise(p)) { /* one column of pixels */
+        v.ih = v.oh = dtconv_rows(p);
+        v.n = v.id = v.od = v.iw = v.ow = 1;
+        return v;
+    }
+    if (!dtconv_is_deep(p)) {
+        v.id = v.od = p->n;
+        v.n = v.kd = v.sd = v.dil_d = 1;
+    }
+    if (p->ih == 1 && p->oh == 1 && p->kh == 1 && p->pad_t == 0) {
+        v.ih = p->iw, v.oh = p->ow, v.kh = p->kw, v.sh = p->sw, v.dil_h = p->dil_w, v.pad_t = p->pad_l;
+        v.iw = v.ow = v.kw = v.sw = v.dil_w = 1;
+        v.pad_l = 0;
+    }
+    return v;
+}
+
 static int64_t divisor(int64_t a, int64_t b) { return b ? divisor(b, a % b) : a; }
 
 /* Tap 0's source and the steps, as if every pixel that is read existed; taps: those of the pixel's phase. */

@@ -6,13 +6,13 @@
 #include "gather.h"
 
 typedef struct {
-    dtconv_axis h, w;
-    int64_t n, groups, cr, cw;       /* images; groups; channels of a group that are read and written */
-    int64_t ldr, ldw;                /* distance of pixels */
-    int64_t threads;                 /* of the team, and that the workspace has room for */
-    int64_t depth, panels;           /* rows of a panel; panels of a group */
-    int64_t rows, images;            /* of a chunk: rows of one image, or whole images (rows: all of one) */
-    int64_t chunks, block, blocks;   /* panels of a block, blocks of a group */
+    dtconv_axis d, h, w;
+    int64_t n, groups, cr, cw;     /* images; groups; channels of a group that are read and written */
+    int64_t ldr, ldw;              /* distance of pixels */
+    int64_t threads;               /* of the team, and that the workspace has room for */
+    int64_t depth, panels;         /* rows of a panel; panels of a group */
+    int64_t rows, planes;          /* of a chunk: rows of one plane, or whole planes of one image (rows: all of one) */
+    int64_t chunks, block, blocks; /* panels of a block, blocks of a group */
     size_t packed, segments, copied; /* bytes */
     size_t sums, parts;              /* bytes of what a thread gathers, and of the parts of all chunks */
     DT(gather_parts) gathered;       /* of all chunks */
@@ -36,14 +36,14 @@ static inline const real *dtconv_direct_panel(const DT(direct_pass) * s, int64_t
 
 /* The steps of a class: a run per row of taps where its channels lie side by side, else one per tap.  Returns their
  * number. */
-int64_t DT(direct_segments)(const DT(direct_pass) * s, const dtconv_axis_class *h, const dtconv_axis_class *w,
-                            dtconv_segment *segments);
+int64_t DT(direct_segments)(const DT(direct_pass) * s, const dtconv_axis_class *d, const dtconv_axis_class *h,
+                            const dtconv_axis_class *w, dtconv_segment *segments);
 
 /* A walk through the pixels of a class: along rows, or along a column where a row has one pixel only. */
 typedef struct {
-    int64_t outer, inner;              /* pixels of an image */
-    int64_t a_image, a_outer, a_inner; /* elements to the next in what is read */
-    int64_t c_image, c_outer, c_inner; /* and pixels in what is written */
+    int64_t outer, inner;              /* pixels of a plane */
+    int64_t a_plane, a_outer, a_inner; /* elements to the next in what is read */
+    int64_t c_plane, c_outer, c_inner; /* and pixels in what is written */
     int64_t i, j;                      /* the place */
     int64_t pixel;                     /* of what is written */
     const real *a, *added, *x;
@@ -59,8 +59,8 @@ typedef struct {
 } DT(direct_rows);
 
 DT(direct_walk)
-DT(direct_begin)(const DT(direct_pass) * s, int64_t group, int64_t image, const dtconv_axis_class *h,
-                 const dtconv_axis_class *w);
+DT(direct_begin)(const DT(direct_pass) * s, int64_t group, int64_t image, const dtconv_axis_class *d,
+                 const dtconv_axis_class *h, const dtconv_axis_class *w);
 
 /* The next `count` pixels, at most MR. */
 void DT(direct_next)(DT(direct_walk) * k, int64_t count, DT(direct_rows) * t);

@@ -3,15 +3,16 @@
  *   dw[tap, ci, co] = sum over pixels of x[pixel * stride - pad + tap * dilation, ci] * dy[pixel, co]
  *
  * x is read in place, for each tap over the pixels where it meets an existing one; the innermost loop runs along the
- * longest axis (a row, a column, or the images of a batch where these are tiny).  Pixels are taken in chunks, of which
- * a panel of NR channels of dy is copied to L1 and meets all rows of dw before the next one.  Where a few input
- * channels would leave the tile half empty, the chunk's x is copied, too, with its padding: rows of a tile can then be
- * of different taps.
+ * longest axis (a row, a column, or the planes, which without a depth are the images of the batch: direct_view). Pixels
+ * are taken in chunks, of which a panel of NR channels of dy is copied to L1 and meets all rows of dw before the next
+ * one.  Where a few input channels would leave the tile half empty, the chunk's x is copied, too, with its padding:
+ * rows of a tile can then be of different taps.
  *
  * For many threads and small dw the chunks are cut into slices with sums of their own, which are added in order.
  * Chunks and slices depend on the problem alone, and so do results.
  */
 #include "direct.h"
+#include "pointwise_weights.h"
 
 enum {
     CHUNK_PIXELS = 224,
@@ -25,16 +26,17 @@ enum {
 /* Images of x as they are, or the copy of a chunk. */
 typedef struct {
     const real *x;
-    int64_t ih, iw, ld, pad_t, pad_l;
+    int64_t id, ih, iw, ld, pad_f, pad_t, pad_l;
 } source;
 
 typedef struct {
-    const dtconv_conv *p;
+    dtconv_conv p; /* as it is walked */
     const DT(conv_args) * args;
     int64_t threads;               /* of the team, and that the workspace has room for */
-    int64_t n, oh, ow;             /* of dy; flattened for pointwise convolutions */
+    int64_t n, od, oh, ow;         /* of dy */
     int64_t ci, co, taps, depth;   /* of a group; depth: rows of dw */
-    int64_t rows, images, cuts;    /* of a chunk; chunks of an image */
+    int64_t rows, planes;          /* of a chunk */
+    int64_t cuts, depths;          /* chunks of a plane; and of an image, in depth */
     int64_t chunks, slices, parts; /* parts: units of work in a slice, which divide its tiles */
     int copies;                    /* whether x is copied */
     int64_t groups_of_rows;        /* taps, or 1 where a tile's rows may be of several taps */
@@ -46,7 +48,7 @@ typedef struct {
 } pass_state;
 
 typedef struct {
-    int64_t image, images, row, rows;
+    int64_t image, plane, planes, row, rows;
 } chunk;
 
 /* A thread's own memory. */
@@ -56,24 +58,28 @@ typedef struct {
 } scratch;
 
 static void cut_pixels(pass_state *s) {
-    const int64_t image = s->oh * s->ow, x_pixels = MIN(s->p->sh, s->p->kh) * MIN(s->p->sw, s->p->kw);
+    const int64_t plane = s->oh * s->ow, planes = s->n * s->od;
+    const int64_t x_pixels = MIN(s->p.sd, s->p.kd) * MIN(s->p.sh, s->p.kh) * MIN(s->p.sw, s->p.kw);
     const int64_t bytes = (s->ci * x_pixels + s->co) * (int64_t)sizeof(real);
     const int64_t pixels = MAX(64, MIN(CHUNK_PIXELS, CHUNK_BYTES / bytes));
-    s->cuts = image > pixels ? dtconv_ceil_div(s->oh, MAX(1, pixels / s->ow)) : 1;
+    s->cuts = plane > pixels ? dtconv_ceil_div(s->oh, MAX(1, pixels / s->ow)) : 1;
     s->rows = dtconv_ceil_div(s->oh, s->cuts);
     s->cuts = dtconv_ceil_div(s->oh, s->rows);
-    s->images = s->cuts > 1 ? 1 : dtconv_ceil_div(s->n, dtconv_ceil_div(s->n * image, pixels));
-    s->chunks = dtconv_ceil_div(s->n, s->images) * s->cuts;
+    s->planes = s->cuts > 1 ? 1 : MIN(s->od, dtconv_ceil_div(planes, dtconv_ceil_div(planes * plane, pixels)));
+    s->depths = dtconv_ceil_div(s->od, s->planes);
+    s->chunks = s->n * s->depths * s->cuts;
 }
 
 static void cut_filters(pass_state *s) {
-    const dtconv_conv *p = s->p;
+    const dtconv_conv *p = &s->p;
     const int64_t filled = dtconv_ceil_div(s->ci, DIRECT_MR) * DIRECT_MR;
+    s->copy.id = (s->planes - 1) * p->sd + (p->kd - 1) * p->dil_d + 1;
     s->copy.ih = (s->rows - 1) * p->sh + (p->kh - 1) * p->dil_h + 1;
     s->copy.iw = (s->ow - 1) * p->sw + (p->kw - 1) * p->dil_w + 1;
     s->copy.ld = s->ci;
-    s->copies =
-        s->taps > 1 && s->ci * 5 <= filled * 3 && s->copy.ih * s->copy.iw <= 4 * s->rows * s->ow * p->sh * p->sw;
+    const int64_t copied = s->copy.id * s->copy.ih * s->copy.iw, pixels = s->planes * s->rows * s->ow;
+    const int64_t most = (p->kd > 1 ? 10 : 4) * p->sd * p->sh * p->sw; /* of x for a pixel of dy */
+    s->copies = s->taps > 1 && s->ci * 5 <= filled * 3 && copied <= most * pixels;
     s->groups_of_rows = s->copies ? 1 : s->taps;
     s->height = s->copies ? s->depth : s->ci;
     s->pieces = dtconv_ceil_div(s->height, DIRECT_MR);
@@ -81,14 +87,11 @@ static void cut_filters(pass_state *s) {
     s->tiles = p->groups * s->panels * s->groups_of_rows * s->pieces;
 }
 
-static pass_state prepare(const dtconv_conv *p) {
-    pass_state s = {
-        .p = p, .threads = dtconv_get_num_threads(), .n = p->n, .oh = p->oh, .ow = p->ow, .taps = p->kh * p->kw};
-    s.whole = (source){NULL, p->ih, p->iw, p->ldx, p->pad_t, p->pad_l};
-    if (dtconv_is_pointwise(p)) {
-        s.whole.ih = s.oh = dtconv_rows(p);
-        s.n = s.whole.iw = s.ow = 1;
-    }
+static pass_state prepare(const dtconv_conv *problem) {
+    pass_state s = {.p = DT(direct_view)(problem), .threads = dtconv_threads_of(problem)};
+    const dtconv_conv *p = &s.p;
+    s.n = p->n, s.od = p->od, s.oh = p->oh, s.ow = p->ow, s.taps = dtconv_taps(p);
+    s.whole = (source){NULL, p->id, p->ih, p->iw, p->ldx, p->pad_f, p->pad_t, p->pad_l};
     s.ci = p->ci / p->groups, s.co = p->co / p->groups;
     s.depth = s.taps * s.ci;
     cut_pixels(&s);
@@ -99,10 +102,9 @@ static pass_state prepare(const dtconv_conv *p) {
     const int even = s.slices % threads == 0;
     s.parts = MIN(s.tiles, s.slices == 1 ? threads : even ? 1 : dtconv_ceil_div(UNITS * threads, s.slices));
     s.sums = s.slices == 1 ? 0 : dtconv_round((size_t)(s.slices * dw));
-    const int copies = s.copies || dtconv_is_pointwise(p); /* pointwise where x is normalized as it is read */
-    s.copied = copies ? dtconv_round((size_t)(s.images * s.copy.ih * s.copy.iw * s.ci) * sizeof(real)) : 0;
-    s.panel = dtconv_round((size_t)(s.images * s.rows * s.ow * DIRECT_NR) * sizeof(real));
-    s.segments = dtconv_round((size_t)(s.images * s.rows) * sizeof(dtconv_segment));
+    s.copied = s.copies ? dtconv_round((size_t)(s.copy.id * s.copy.ih * s.copy.iw * s.ci) * sizeof(real)) : 0;
+    s.panel = dtconv_round((size_t)(s.planes * s.rows * s.ow * DIRECT_NR) * sizeof(real));
+    s.segments = dtconv_round((size_t)(s.planes * s.rows) * sizeof(dtconv_segment));
     return s;
 }
 
@@ -113,33 +115,27 @@ static size_t bytes_of(const pass_state *s) {
 /* Rows of the chunk's x with zeros where there is none. */
 static void copy_x(const pass_state *s, const chunk *at, int64_t group, real *copy) {
     const source *x = &s->whole, *c = &s->copy;
-    const int64_t first = at->row * s->p->sh - x->pad_t, size = s->ci * (int64_t)sizeof(real);
+    const int64_t front = at->plane * s->p.sd - x->pad_f, depth = c->id - (s->planes - at->planes) * s->p.sd;
+    const int64_t first = at->row * s->p.sh - x->pad_t, size = s->ci * (int64_t)sizeof(real);
     const int64_t left = MIN(x->pad_l, c->iw), right = MAX(left, MIN(c->iw, x->iw + x->pad_l));
-    for (int64_t image = at->image; image < at->image + at->images; image++)
+    for (int64_t plane = front; plane < front + depth; plane++)
         for (int64_t row = first; row < first + c->ih; row++, copy += c->iw * s->ci) {
-            if (row < 0 || row >= x->ih) {
+            if (row < 0 || row >= x->ih || plane < 0 || plane >= x->id) {
                 memset(copy, 0, (size_t)(c->iw * size));
                 continue;
             }
             memset(copy, 0, (size_t)(left * size));
-            const real *from = x->x + (image * x->ih + row) * x->iw * x->ld + group * s->ci;
+            const real *from = x->x + ((at->image * x->id + plane) * x->ih + row) * x->iw * x->ld + group * s->ci;
             for (int64_t col = left; col < right; col++)
                 for (int64_t i = 0; i < s->ci; i++) copy[col * s->ci + i] = from[(col - left) * x->ld + i];
             memset(copy + right * s->ci, 0, (size_t)((c->iw - right) * size));
         }
 }
 
-/* Rows of the chunk's x, normalized. */
-static void normalize_x(const pass_state *s, const chunk *at, real *copy) {
-    const real *x = s->whole.x + at->row * s->whole.ld;
-    for (int64_t row = 0; row < at->rows; row++, x += s->whole.ld, copy += s->copy.ld)
-        DT(direct_normalize)(&s->args->prologue, s->ci, x, copy);
-}
-
 /* Channels [j, j + n) of the chunk's dy, filled up to NR. */
 static void copy_panel(const pass_state *s, const chunk *at, int64_t j, int64_t n, real *panel) {
-    const int64_t ld = s->p->ldy, pixels = at->images * at->rows * s->ow;
-    const real *dy = s->args->y + (at->image * s->oh + at->row) * s->ow * ld + j;
+    const int64_t ld = s->p.ldy, pixels = at->planes * at->rows * s->ow;
+    const real *dy = s->args->y + ((at->image * s->od + at->plane) * s->oh + at->row) * s->ow * ld + j;
     for (int64_t i = 0; i < pixels; i++, dy += ld, panel += DIRECT_NR) {
         if (n == DIRECT_NR) {
             memcpy(panel, dy, DIRECT_NR * sizeof(real));
@@ -160,19 +156,22 @@ static int64_t existing(int64_t from, int64_t end, int64_t stride, int64_t offse
  * *x.  Panel rows are NR apart. */
 static void make_segments(const pass_state *s, const chunk *at, const source *from, int64_t tap, DT(direct_tile) * t,
                           dtconv_segment *segments, const real **x) {
-    const dtconv_conv *p = s->p;
-    const int64_t down = tap / p->kw * p->dil_h - from->pad_t, right = tap % p->kw * p->dil_w - from->pad_l;
-    int64_t row, col, count[3] = {at->images};
+    const dtconv_conv *p = &s->p;
+    const int64_t down = tap / p->kw % p->kh * p->dil_h - from->pad_t, right = tap % p->kw * p->dil_w - from->pad_l;
+    const int64_t deep = tap / p->kw / p->kh * p->dil_d - from->pad_f;
+    int64_t plane, row, col, count[3];
+    count[0] = existing(at->plane, at->plane + at->planes, p->sd, deep, from->id, &plane);
     count[1] = existing(at->row, at->row + at->rows, p->sh, down, from->ih, &row);
     count[2] = existing(0, s->ow, p->sw, right, from->iw, &col);
     t->segment_count = 0;
-    if (!count[1] || !count[2]) return;
-    const int64_t a[3] = {from->ih * from->iw * from->ld, p->sh * from->iw * from->ld, p->sw * from->ld};
+    if (!count[0] || !count[1] || !count[2]) return;
+    const int64_t a[3] = {p->sd * from->ih * from->iw * from->ld, p->sh * from->iw * from->ld, p->sw * from->ld};
     const int64_t b[3] = {at->rows * s->ow * DIRECT_NR, s->ow * DIRECT_NR, DIRECT_NR};
     const int inner = count[2] >= MAX(count[0], count[1]) ? 2 : count[1] >= count[0] ? 1 : 0;
     const int i = inner == 0, j = inner == 2 ? 1 : 2;
-    *x = from->x + ((at->image * from->ih + row * p->sh + down) * from->iw + col * p->sw + right) * from->ld;
-    const int64_t start = (row - at->row) * b[1] + col * b[2];
+    const int64_t line = (at->image * from->id + plane * p->sd + deep) * from->ih + row * p->sh + down;
+    *x = from->x + (line * from->iw + col * p->sw + right) * from->ld;
+    const int64_t start = (plane - at->plane) * b[0] + (row - at->row) * b[1] + col * b[2];
     for (int64_t k = 0; k < count[i]; k++)
         for (int64_t l = 0; l < count[j]; l++)
             segments[t->segment_count++] =
@@ -182,10 +181,11 @@ static void make_segments(const pass_state *s, const chunk *at, const source *fr
 
 /* Rows of A for a tile whose first row of dw is `first`: channels of one tap, or of the taps of the copy. */
 static void set_rows(const pass_state *s, const real *x, int64_t first, int64_t rows, DT(direct_tile) * t) {
-    const dtconv_conv *p = s->p;
+    const dtconv_conv *p = &s->p;
     for (int64_t r = 0; r < rows; r++) {
         const int64_t row = first + r, tap = s->copies ? row / s->ci : 0;
-        const int64_t pixel = tap / p->kw * p->dil_h * s->copy.iw + tap % p->kw * p->dil_w;
+        const int64_t line = tap / p->kw / p->kh * p->dil_d * s->copy.ih + tap / p->kw % p->kh * p->dil_h;
+        const int64_t pixel = line * s->copy.iw + tap % p->kw * p->dil_w;
         t->a[r] = x + pixel * s->ci + (s->copies ? row % s->ci : row);
     }
 }
@@ -194,18 +194,21 @@ static void set_rows(const pass_state *s, const real *x, int64_t first, int64_t 
  * tiles says. */
 static void look_ahead(const pass_state *s, const chunk *next, int64_t number, int64_t tiles, DT(direct_tile) * t,
                        const real **ahead) {
-    const dtconv_conv *p = s->p;
-    const int64_t line = 64 / (int64_t)sizeof(real), pixels = next->images * next->rows * s->ow;
+    const dtconv_conv *p = &s->p;
+    const int64_t line = 64 / (int64_t)sizeof(real), pixels = next->planes * next->rows * s->ow;
     const int64_t of_dy = dtconv_ceil_div(p->co, line), of_x = dtconv_ceil_div(p->ci, line);
     const int64_t step = p->kw < p->sw ? p->sw : 1; /* pixels between are never read */
-    const int64_t x_pixels = next->images * MIN(next->rows * p->sh, s->whole.ih) * s->whole.iw / step;
+    const int64_t x_planes = MIN(next->planes * p->sd, s->whole.id);
+    const int64_t x_pixels = x_planes * MIN(next->rows * p->sh, s->whole.ih) * s->whole.iw / step;
     const int64_t sets = of_dy + of_x * dtconv_ceil_div(x_pixels, pixels), set = number * sets / MAX(sets, tiles);
-    const real *from = s->args->y + (next->image * s->oh + next->row) * s->ow * p->ldy + set * line;
+    const real *from =
+        s->args->y + ((next->image * s->od + next->plane) * s->oh + next->row) * s->ow * p->ldy + set * line;
     int64_t ld = p->ldy;
     if (set >= of_dy) {
         const int64_t row = MIN(next->row * p->sh, s->whole.ih - 1), part = (set - of_dy) / of_x;
+        const int64_t plane = next->image * s->whole.id + MIN(next->plane * p->sd, s->whole.id - 1);
         ld = p->ldx * step;
-        from = s->whole.x + (next->image * s->whole.ih + row) * s->whole.iw * p->ldx + part * pixels * ld +
+        from = s->whole.x + (plane * s->whole.ih + row) * s->whole.iw * p->ldx + part * pixels * ld +
                (set - of_dy) % of_x * line;
     }
     for (int64_t i = 0; i < DIRECT_AHEAD; i++) ahead[i] = from + i * ld;
@@ -226,11 +229,8 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         const int64_t j = across % s->panels * DIRECT_NR, n = MIN(DIRECT_NR, s->co - j);
         if (across / s->panels != group) {
             group = across / s->panels;
-            if (s->args->prologue.mean)
-                normalize_x(s, &at, own->copy);
-            else if (s->copies)
-                copy_x(s, &at, group, own->copy);
-            if (s->copies) in.image = 0, in.row = 0;
+            if (s->copies) copy_x(s, &at, group, own->copy);
+            if (s->copies) in.image = in.plane = in.row = 0;
             from.x = s->copies ? own->copy : s->whole.x + group * s->ci;
         }
         if (across != panel) {
@@ -246,14 +246,16 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         if (t.segment_count) set_rows(s, x, row, rows, &t);
         look_ahead(s, next, tile - first, last - first, &t, ahead);
         for (int64_t r = 0; r < rows; r++)
-            t.added[r] = t.c[r] = result + (tap * s->height + row + r) * s->p->co + group * s->co;
+            t.added[r] = t.c[r] = result + (tap * s->height + row + r) * s->p.co + group * s->co;
         DT(direct_run_tile)(&t, rows, n, own->panel, NULL, j);
     }
 }
 
 static chunk chunk_of(const pass_state *s, int64_t index) {
-    chunk at = {.image = index / s->cuts * s->images, .row = index % s->cuts * s->rows};
-    at.images = MIN(s->images, s->n - at.image);
+    chunk at = {.image = index / s->cuts / s->depths,
+                .plane = index / s->cuts % s->depths * s->planes,
+                .row = index % s->cuts * s->rows};
+    at.planes = MIN(s->planes, s->od - at.plane);
     at.rows = MIN(s->rows, s->oh - at.row);
     return at;
 }
@@ -262,7 +264,7 @@ static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
     const int64_t slice = unit / s->parts, part = unit % s->parts;
     const int64_t first = s->tiles * part / s->parts, last = s->tiles * (part + 1) / s->parts;
     const int64_t begin = s->chunks * slice / s->slices, end = s->chunks * (slice + 1) / s->slices;
-    real *result = s->result + slice * s->depth * s->p->co;
+    real *result = s->result + slice * s->depth * s->p.co;
     chunk at = chunk_of(s, begin);
     for (int64_t c = begin; c < end; c++) {
         const chunk next = chunk_of(s, MIN(c + 1, end - 1));
@@ -271,32 +273,22 @@ static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
     }
 }
 
-/* Run by all threads of a team. */
-static void add_slices(const pass_state *s, real *dw) {
-    const int64_t size = s->depth * s->p->co;
-#pragma omp for schedule(static)
-    for (int64_t i = 0; i < size; i++) {
-        real sum = s->result[i];
-        for (int64_t slice = 1; slice < s->slices; slice++) sum += s->result[slice * size + i];
-        dw[i] = sum;
-    }
-}
+static int is_one_product(const dtconv_conv *p) { return dtconv_is_pointwise(p) && p->groups == 1; }
 
 size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
+    if (is_one_product(p)) return DT(pointwise_weights_workspace)(p);
     const pass_state s = prepare(p);
     return bytes_of(&s);
 }
 
 dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
                                                size_t bytes) {
+    if (is_one_product(p)) return DT(pointwise_weights)(p, a, workspace, bytes);
+    if (a->prologue.mean) return DTCONV_UNSUPPORTED;
     pass_state s = prepare(p);
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
     s.args = a;
-    if (a->prologue.mean) {
-        if (!dtconv_is_pointwise(p) || p->groups > 1) return DTCONV_UNSUPPORTED;
-        s.copies = 1;
-    }
     s.whole.x = a->x;
     s.result = s.slices == 1 ? a->w : (real *)memory;
     memory += s.sums;
@@ -306,7 +298,7 @@ dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(co
         const scratch own = {(real *)mine, (real *)(mine + s.copied), (dtconv_segment *)(mine + s.copied + s.panel)};
 #pragma omp for schedule(dynamic, 1)
         for (int64_t unit = 0; unit < s.slices * s.parts; unit++) run_unit(&s, unit, &own);
-        if (s.slices > 1) add_slices(&s, a->w);
+        if (s.slices > 1) dtconv_add_slices(s.result, s.slices, s.depth * s.p.co, a->w);
     }
     return DTCONV_OK;
 }

@@ -6,65 +6,33 @@
  * All activations here have a derivative that follows from y.  The pixels of backward are cut into at most SLICES parts
  * of equal size, at the same places on any number of threads; the parts' sums are added in order.
  */
-#include <math.h>
-
+#include "activate.h"
 #include "conv_internal.h"
 
-enum { SLICES = 32, SLICE_MIN = 64 };
-
-static inline real activate(real x, dtconv_activation activation, real alpha) {
-    switch (activation) {
-        case DTCONV_RELU:
-            return x < 0 ? 0 : x;
-        case DTCONV_RELU6:
-            return x < 0 ? 0 : x > 6 ? 6 : x;
-        case DTCONV_LEAKY_RELU:
-            return x < 0 ? alpha * x : x;
-        case DTCONV_SIGMOID:
-            return 1 / (1 + (real)exp(-(double)x));
-        case DTCONV_TANH:
-            return (real)tanh((double)x);
-        default:
-            return x;
-    }
-}
-
-static inline real derivative(real y, dtconv_activation activation, real alpha) {
-    switch (activation) {
-        case DTCONV_RELU:
-            return y > 0;
-        case DTCONV_RELU6:
-            return y > 0 && y < 6;
-        case DTCONV_LEAKY_RELU:
-            return y > 0 ? 1 : alpha;
-        case DTCONV_SIGMOID:
-            return y * (1 - y);
-        case DTCONV_TANH:
-            return 1 - y * y;
-        default:
-            return 1;
-    }
-}
+enum { SLICES = 32, SLICE_MIN = 64, ELEMENT = 16 /* multiplications that take as long */ };
 
 static inline __attribute__((always_inline)) void activate_rows(const DT(bias_activation) * e, int64_t m, int64_t n,
-                                                                const real *bias, const real *added, real *c,
+                                                                const real *bias, const elem *added, elem *c,
                                                                 int64_t ldc, dtconv_activation activation) {
     for (int64_t i = 0; i < m; i++, c += ldc, added += e->ldr) {
         if (bias && e->residual)
-            for (int64_t j = 0; j < n; j++) c[j] = activate(c[j] + bias[j] + added[j], activation, e->alpha);
+            for (int64_t j = 0; j < n; j++)
+                c[j] = narrow(activate(widen(c[j]) + bias[j] + widen(added[j]), activation, e->alpha));
         else if (e->residual)
-            for (int64_t j = 0; j < n; j++) c[j] = activate(c[j] + added[j], activation, e->alpha);
+            for (int64_t j = 0; j < n; j++)
+                c[j] = narrow(activate(widen(c[j]) + widen(added[j]), activation, e->alpha));
         else if (bias)
-            for (int64_t j = 0; j < n; j++) c[j] = activate(c[j] + bias[j], activation, e->alpha);
+            for (int64_t j = 0; j < n; j++) c[j] = narrow(activate(widen(c[j]) + bias[j], activation, e->alpha));
         else
-            for (int64_t j = 0; j < n; j++) c[j] = activate(c[j], activation, e->alpha);
+            for (int64_t j = 0; j < n; j++) c[j] = narrow(activate(widen(c[j]), activation, e->alpha));
     }
 }
 
-void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, real *c,
+void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, elem *c,
                                   int64_t ldc) {
     const DT(bias_activation) *e = context;
-    const real *bias = e->bias ? e->bias + j : NULL, *added = e->residual ? e->residual + i * e->ldr + j : c;
+    const real *bias = e->bias ? e->bias + j : NULL;
+    const elem *added = e->residual ? e->residual + i * e->ldr + j : c;
     switch (e->activation) { /* a loop of its own for each, so that it is vectorised */
         case DTCONV_LINEAR:
             activate_rows(e, m, n, bias, added, c, ldc, DTCONV_LINEAR);
@@ -87,27 +55,27 @@ void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int
     }
 }
 
-dtconv_status DT(conv_bias_forward)(int64_t pixels, int64_t co, real *y, int64_t ldy, const real *bias,
+dtconv_status DT(conv_bias_forward)(int64_t pixels, int64_t co, elem *y, int64_t ldy, const real *bias,
                                     dtconv_activation activation, real alpha) {
     const DT(bias_activation) finish = {.bias = bias, .activation = activation, .alpha = alpha};
     if (!bias && activation == DTCONV_LINEAR) return DTCONV_OK;
     const int64_t block = MAX(1, 16384 / co);
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(static)
+#pragma omp parallel for num_threads(dtconv_threads_for(ELEMENT * pixels * co)) schedule(dynamic, 1)
     for (int64_t i = 0; i < pixels; i += block)
         DT(bias_activation_epilogue)(&finish, i, MIN(block, pixels - i), 0, co, y + i * ldy, ldy);
     return DTCONV_OK;
 }
 
 /* dy *= act'(y) for one pixel, and sum += dy where sums are wanted. */
-static inline __attribute__((always_inline)) void backward_pixel(int64_t co, const real *y, real *dy, real *sum,
+static inline __attribute__((always_inline)) void backward_pixel(int64_t co, const elem *y, elem *dy, real *sum,
                                                                  dtconv_activation activation, real alpha) {
     if (activation != DTCONV_LINEAR)
-        for (int64_t c = 0; c < co; c++) dy[c] *= derivative(y[c], activation, alpha);
+        for (int64_t c = 0; c < co; c++) dy[c] = narrow(widen(dy[c]) * derivative(widen(y[c]), activation, alpha));
     if (sum)
-        for (int64_t c = 0; c < co; c++) sum[c] += dy[c];
+        for (int64_t c = 0; c < co; c++) sum[c] += widen(dy[c]);
 }
 
-static void backward_slice(int64_t pixels, int64_t co, const real *y, int64_t ldy, real *dy, int64_t lddy, real *sum,
+static void backward_slice(int64_t pixels, int64_t co, const elem *y, int64_t ldy, elem *dy, int64_t lddy, real *sum,
                            dtconv_activation activation, real alpha) {
 #define EACH(kind)                                                                                             \
     case kind:                                                                                                 \
@@ -127,7 +95,7 @@ static void backward_slice(int64_t pixels, int64_t co, const real *y, int64_t ld
 
 size_t DT(conv_bias_backward_workspace)(int64_t co) { return SLICES * dtconv_round((size_t)co * sizeof(real)); }
 
-dtconv_status DT(conv_bias_backward)(int64_t pixels, int64_t co, const real *y, int64_t ldy, real *dy, int64_t lddy,
+dtconv_status DT(conv_bias_backward)(int64_t pixels, int64_t co, const elem *y, int64_t ldy, elem *dy, int64_t lddy,
                                      dtconv_activation activation, real alpha, real *db, void *workspace,
                                      size_t bytes) {
     if (activation == DTCONV_LINEAR && !db) return DTCONV_OK;
@@ -135,11 +103,11 @@ dtconv_status DT(conv_bias_backward)(int64_t pixels, int64_t co, const real *y, 
     if (db && bytes < DT(conv_bias_backward_workspace)(co)) return DTCONV_WORKSPACE;
     const int64_t slice = MAX(SLICE_MIN, dtconv_ceil_div(pixels, SLICES)), slices = dtconv_ceil_div(pixels, slice);
     const size_t stride = dtconv_round((size_t)co * sizeof(real));
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(static)
+#pragma omp parallel for num_threads(dtconv_threads_for(ELEMENT * pixels * co)) schedule(dynamic, 1)
     for (int64_t s = 0; s < slices; s++) {
         real *sum = db ? (real *)((char *)workspace + (size_t)s * stride) : NULL;
         if (sum) memset(sum, 0, stride);
-        const real *slice_y = y ? y + s * slice * ldy : NULL;
+        const elem *slice_y = y ? y + s * slice * ldy : NULL;
         backward_slice(MIN(slice, pixels - s * slice), co, slice_y, ldy, dy + s * slice * lddy, lddy, sum, activation,
                        alpha);
     }

@@ -51,8 +51,8 @@ static void flush(DT(gather_sums) * s) {
     s->pending = 0;
 }
 
-void DT(gather_add)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t count, real *const *pixels,
-                    const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
+void DT(gather_add)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t count, elem *const *pixels,
+                    const elem *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
     if (parts->reductions)
         DT(reductions_add)(s, parts->reductions, count, pixels, x, channel, n, offset + channel, column);
     else

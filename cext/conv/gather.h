@@ -48,8 +48,8 @@ void DT(gather_begin)(DT(gather_sums) * s);
 /* Adds channels [channel, channel + n) of each of `count` pixels, as channels `column` on of the part (n <= width); the
  * first of a pixel is channel `offset` of what is written.  x: for reductions, the same pixels of what was normalized.
  * All channels of these pixels are added before `gather_count` says how many pixels they were. */
-void DT(gather_add)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t count, real *const *pixels,
-                    const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
+void DT(gather_add)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t count, elem *const *pixels,
+                    const elem *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
 void DT(gather_count)(DT(gather_sums) * s, int64_t count);
 
 /* Ends a part: its place among the parts, its first channel and their number. */
@@ -59,12 +59,12 @@ void DT(gather_end)(DT(gather_sums) * s, const DT(gather_parts) * parts, int64_t
 void DT(gather_merge)(const DT(gather_parts) * parts);
 
 /* The two kinds. */
-void DT(moments_add)(DT(gather_sums) * s, int64_t count, real *const *pixels, int64_t channel, int64_t n,
+void DT(moments_add)(DT(gather_sums) * s, int64_t count, elem *const *pixels, int64_t channel, int64_t n,
                      int64_t column);
 void DT(moments_end)(const DT(gather_sums) * s, int64_t n, double *mean, double *squares);
 void DT(moments_merge)(const DT(gather_parts) * parts);
-void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, real *const *pixels,
-                        const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
+void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, elem *const *pixels,
+                        const elem *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column);
 void DT(reductions_merge)(const DT(gather_parts) * parts);
 
 #endif

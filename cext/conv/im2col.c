@@ -3,7 +3,7 @@
  *   forward            y (m x co) = im2col(x) (m x k) * w (k x co)
  *   backward_data      dx = col2im(dy (m x co) * w^T (co x k))
  *   backward_weights   dw (k x co) = im2col(x)^T (k x m) * dy (m x co)
- *   m = n * oh * ow, k = kh * kw * ci
+ *   m = n * od * oh * ow, k = kd * kh * kw * ci
  *
  * Workspace: the m x k matrix of one group and the GEMM's packed blocks.  A 1x1 convolution has no matrix to build: the
  * image is the matrix, read in place or, with strides, packed from where it lies.
@@ -11,7 +11,7 @@
 #include "conv_internal.h"
 
 static size_t matrix_bytes(const dtconv_conv *p) {
-    if (p->kh == 1 && p->kw == 1) return 0;
+    if (dtconv_taps(p) == 1) return 0;
     return dtconv_round((size_t)(dtconv_rows(p) * dtconv_columns(p)) * sizeof(real));
 }
 

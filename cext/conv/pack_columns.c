@@ -84,21 +84,24 @@ static void pack_row(const DT(image_matrix) * a, const real *row, int64_t kw, in
                     hi - lo, width);
 }
 
-/* Columns [c, c + width) of the run at tap (kh, kw), for `pixels` output pixels from `pixel` on. */
-static void pack_span(const DT(image_matrix) * a, int64_t kh, int64_t kw, int64_t c, int64_t width, int64_t pixel,
+/* Columns [c, c + width) of the run at tap (row, kw), row = (kd, kh), for `pixels` output pixels from `pixel` on. */
+static void pack_span(const DT(image_matrix) * a, int64_t row, int64_t kw, int64_t c, int64_t width, int64_t pixel,
                       int64_t pixels, real *dst, int64_t dst_step) {
     const dtconv_conv *p = a->p;
-    int64_t ow = pixel % p->ow, oh = pixel / p->ow % p->oh, n = pixel / p->ow / p->oh;
+    const int64_t kd = row / p->kh, kh = row % p->kh;
+    int64_t ow = pixel % p->ow, oh = pixel / p->ow % p->oh, plane = pixel / p->ow / p->oh; /* (n, od) */
     while (pixels > 0) {
         const int64_t count = MIN(p->ow - ow, pixels), ih = oh * p->sh - p->pad_t + kh * p->dil_h;
-        if (ih >= 0 && ih < p->ih)
-            pack_row(a, a->x + (n * p->ih + ih) * p->iw * p->ldx, kw, c, ow, ow + count, width, dst, dst_step);
+        const int64_t n = plane / p->od, id = plane % p->od * p->sd - p->pad_f + kd * p->dil_d;
+        if (ih >= 0 && ih < p->ih && id >= 0 && id < p->id)
+            pack_row(a, a->x + ((n * p->id + id) * p->ih + ih) * p->iw * p->ldx, kw, c, ow, ow + count, width, dst,
+                     dst_step);
         else
             zero_pixels(dst, dst_step, count, width);
         dst += count * dst_step;
         pixels -= count;
         ow = 0;
-        if (++oh == p->oh) oh = 0, n++;
+        if (++oh == p->oh) oh = 0, plane++;
     }
 }
 
@@ -130,8 +133,8 @@ void DT(pack_image_trans)(const void *context, int64_t i, int64_t m, int64_t p, 
 
 void DT(im2col)(const DT(image_matrix) * a, int64_t first, int64_t last, real *dst) {
     const dtconv_conv *p = a->p;
-    const int64_t columns = p->kh * p->kw * a->ci, block = MAX(1, 16384 / columns);
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(static)
+    const int64_t columns = dtconv_columns(p), block = MAX(1, 16384 / columns);
+#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(dynamic, 1)
     for (int64_t row = first; row < last; row += block)
         pack_columns(a, row, MIN(block, last - row), 0, columns, dst + (row - first) * columns, columns);
 }

@@ -10,7 +10,7 @@ typedef struct {
 
 /* relu, vectors: constants where it is inlined; last: elements of the last vector; at: the first channel of `of`. */
 INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *of, int64_t at, int64_t count,
-                        real *const *pixels, const real *const *x, int64_t channel, real *sum, real *sum_x) {
+                        elem *const *pixels, const elem *const *x, int64_t channel, real *sum, real *sum_x) {
     vec sums[MOST], sums_x[MOST], mean[MOST], scale[MOST], beta[MOST];
     UNROLL for (int v = 0; v < vectors; v++) {
         const int64_t n = v == vectors - 1 ? last : V, j = at + v * V;
@@ -21,11 +21,11 @@ INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *
         beta[v] = relu && of->beta ? load_part(of->beta + j, n) : (vec){0};
     }
     for (int64_t i = 0; i < count; i++) {
-        const real *g = pixels[i] + channel, *xi = x[i] + channel;
+        const elem *g = pixels[i] + channel, *xi = x[i] + channel;
         UNROLL for (int v = 0; v < vectors; v++) {
             const int64_t n = v == vectors - 1 ? last : V;
-            const vec d = load_part(xi + v * V, n) - mean[v];
-            vec slope = load_part(g + v * V, n);
+            const vec d = load_elem_part(xi + v * V, n) - mean[v];
+            vec slope = load_elem_part(g + v * V, n);
             if (relu) slope = where(d * scale[v] + beta[v] > 0, slope, (vec){0});
             sums[v] += slope;
             sums_x[v] += slope * d;
@@ -38,7 +38,7 @@ INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *
     }
 }
 
-INLINE void add(int relu, const of_channels *of, int64_t count, real *const *pixels, const real *const *x,
+INLINE void add(int relu, const of_channels *of, int64_t count, elem *const *pixels, const elem *const *x,
                 int64_t channel, int64_t n, real *sum, real *sum_x) {
     int64_t j = 0;
 #define ADD(vectors, last) add_vectors(relu, vectors, last, of, j, count, pixels, x, channel + j, sum + j, sum_x + j)
@@ -49,8 +49,8 @@ INLINE void add(int relu, const of_channels *of, int64_t count, real *const *pix
 #undef ADD
 }
 
-void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, real *const *pixels,
-                        const real *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
+void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, elem *const *pixels,
+                        const elem *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
     const of_channels per = {of->mean + offset, of->scale + offset, of->beta ? of->beta + offset : NULL};
     if (of->relu)
         add(1, &per, count, pixels, x, channel, n, s->first + column, s->second + column);

@@ -3,7 +3,8 @@
  *   dw[kh, kw, c, co] = sum over (oh, ow, n) of xt[c, oh * sh - pad_t + kh * dil_h, ow * sw - pad_l + kw * dil_w, n]
  *                                                * dy[n, oh, ow, co]
  *
- * which is CONVGEMM with ci images of n channels, filters oh x ow, strides and dilation exchanged, and kh x kw outputs.
+ * which is CONVGEMM with ci images of n channels, filters oh x ow, strides and dilation exchanged, and kh x kw outputs;
+ * a depth likewise.
  * Method: Barrachina, Dolz, San Juan, Quintana-Orti, JPDC 2022, section 4: the re-indexed copy xt of x costs its size
  * in memory, the product then needs no more than CONVGEMM.  dy is read where it lies, in the order (oh, ow, n).
  */
@@ -46,14 +47,20 @@ static dtconv_conv exchanged(const dtconv_conv *p) {
                      .pad_t = p->pad_t,
                      .pad_l = p->pad_l,
                      .groups = 1,
-                     .ldx = p->n};
+                     .ldx = p->n,
+                     .id = p->id,
+                     .od = p->kd,
+                     .kd = p->od,
+                     .sd = p->dil_d,
+                     .dil_d = p->sd,
+                     .pad_f = p->pad_f};
     q.ldy = q.co;
     return q;
 }
 
 /* xt[c, pixel, n] = x[n, pixel, c] for the channels of one group. */
 static void reindex(const dtconv_conv *p, const real *x, real *xt) {
-    const int64_t image = p->ih * p->iw, ci = p->ci / p->groups;
+    const int64_t image = p->id * p->ih * p->iw, ci = p->ci / p->groups;
 #pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(static)
     for (int64_t pixel = 0; pixel < image; pixel++)
         for (int64_t c = 0; c < ci; c++)
@@ -62,14 +69,14 @@ static void reindex(const dtconv_conv *p, const real *x, real *xt) {
 
 /* dw[tap, c, co] = dwt[c, tap, co]; rows of co elements. */
 static void restore(const dtconv_conv *p, const real *dwt, real *dw) {
-    const int64_t taps = p->kh * p->kw, ci = p->ci / p->groups, co = p->co / p->groups;
+    const int64_t taps = dtconv_taps(p), ci = p->ci / p->groups, co = p->co / p->groups;
     for (int64_t tap = 0; tap < taps; tap++)
         for (int64_t c = 0; c < ci; c++)
             memcpy(dw + (tap * ci + c) * p->co, dwt + (c * taps + tap) * co, (size_t)co * sizeof(real));
 }
 
 static size_t xt_bytes(const dtconv_conv *p) {
-    return dtconv_round((size_t)(p->n * p->ih * p->iw * (p->ci / p->groups)) * sizeof(real));
+    return dtconv_round((size_t)(p->n * p->id * p->ih * p->iw * (p->ci / p->groups)) * sizeof(real));
 }
 
 static size_t dwt_bytes(const dtconv_conv *p) {
@@ -90,7 +97,7 @@ dtconv_status DT(conv_reindex_backward_weights)(const dtconv_conv *p, const DT(c
     for (int64_t group = 0; group < p->groups; group++) {
         reindex(p, a->x + group * ci, xt);
         const DT(image_matrix) image = DT(image_matrix_of)(&q, xt, 0);
-        const filters dy = {a->y + group * co, p->n, p->oh * p->ow, p->ldy};
+        const filters dy = {a->y + group * co, p->n, p->od * p->oh * p->ow, p->ldy};
         const DT(gemm_args) gemm = {.m = dtconv_rows(&q),
                                     .n = co,
                                     .k = dtconv_columns(&q),

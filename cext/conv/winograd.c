@@ -12,6 +12,11 @@
  *                  few panels of output channels at a time
  *   tiles kept     V for a large block of tiles; each thread takes a panel of output channels at a time: U of the
  * panel, then M and y for all tiles of the block.  For few tiles and many channels, where U is larger than the caches
+ * Images with a depth: M[e] of a plane of y is the sum over the kd planes of x that it reads, V[e] of each times U[e]
+ * of a plane of filters; both lie side by side as one longer row, so that the sum is one of the product.  Filters are
+ * kept, and each thread walks with its block of tiles through all planes, keeping V of the last kd planes of x: each is
+ * made once.  Where a row of V ends and goes on at its beginning, the product is cut in two.
+ *
  * The micro-kernel reads V in place, rows are tiles; U is written as its packed panels.
  */
 #include "gather.h"
@@ -20,7 +25,8 @@
 enum {
     CHUNK_TILES = 8,
     CHUNK_ROWS = 32,
-    BLOCK_BYTES = 768 << 10, /* V and M of a thread, filters kept */
+    BLOCK_BYTES = 768 << 10, /* V and M of a thread, filters kept; no more than three quarters of L2 */
+    DEEP_BYTES = 1536 << 10, /* the same with a depth: V of several planes */
     BLOCK_TILES = 56,        /* at most, filters kept */
     KEPT_BYTES = 8 << 20,    /* larger U is not kept where ... */
     KEPT_TILES = 128,        /* ... the tiles, of 6 x 6, are at most 8 blocks of this many */
@@ -52,15 +58,20 @@ static int64_t size_before_sums(const pass_state *s) {
 /* ... and what it gathers. */
 static int64_t size_of_thread(const pass_state *s) { return size_before_sums(s) + s->sums_size; }
 
+/* What is gathered from each plane of each block is a part. */
+static int64_t parts_of(const pass_state *s) { return dtconv_ceil_div(s->w.tiles, s->block) * s->w.od; }
+
 /* Sizes of blocks and of the workspace. */
 static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_filters, pass_state *s) {
     const dtconv_status status = DT(winograd_tiling)(p, backward_data, &s->w);
     if (status) return status;
     const DT(tiling) *w = &s->w;
     const int64_t nr = w->ukr->nr, mr = w->ukr->mr, panels = dtconv_ceil_div(w->co, nr), size = sizeof(real);
-    s->keep_tiles = !with_filters && w->points * w->ci * panels * nr * size > KEPT_BYTES &&
+    const int64_t l2 = dtconv_cache_bytes(2);
+    const int deep = w->od > 1 || w->id > 1 || w->kd > 1;
+    s->keep_tiles = !with_filters && !deep && w->points * w->ci * panels * nr * size > KEPT_BYTES &&
                     w->tiles * w->points <= 8 * KEPT_TILES * 36;
-    s->ldv = dtconv_plane_row(w->ci, V);
+    s->ldv = dtconv_plane_row(w->kd * w->slot, V);
     if (s->keep_tiles) {
         const int64_t most = KEPT_TILES * 36 / w->points;
         s->block = dtconv_round_to(dtconv_ceil_div(w->tiles, dtconv_ceil_div(w->tiles, most)), mr);
@@ -68,23 +79,24 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
     } else {
         const int64_t row = w->points * size * s->ldv;
         s->columns = MIN(panels, MAX(1, COLUMNS / nr)) * nr;
-        s->block = MAX(1, BLOCK_BYTES / (row + w->points * size * s->columns) / mr) * mr;
+        const int64_t bytes = deep ? MIN(DEEP_BYTES, l2 * 3 / 2) : MIN(BLOCK_BYTES, l2 * 3 / 4);
+        s->block = MAX(1, bytes / (row + w->points * size * s->columns) / mr) * mr;
         s->block = MIN(s->block, MAX(1, BLOCK_TILES / mr) * mr);
         s->block = MIN(s->block, dtconv_round_to(dtconv_ceil_div(w->tiles, w->threads), mr));
     }
     s->ldm = dtconv_plane_row(s->columns, V);
-    s->u_step = w->ci * nr;
+    s->u_step = w->kd * w->slot * nr;
     s->u_plane = dtconv_plane_step((s->keep_tiles ? s->columns / nr : panels) * s->u_step);
     s->v_plane = dtconv_plane_step(s->block * s->ldv);
     s->m_plane = dtconv_plane_step(s->block * s->ldm);
     const int64_t v_size = dtconv_line(w->points * s->v_plane), u_size = dtconv_line(w->points * s->u_plane);
     s->zeros_size = dtconv_line(w->ci + V);
     s->m_size = dtconv_line(w->points * s->m_plane);
-    s->packed_size = w->ukr->in_place ? 0 : dtconv_line(s->block * w->ci);
+    s->packed_size = w->ukr->in_place ? 0 : dtconv_line(s->block * w->kd * w->slot);
     s->shared_size = s->keep_tiles ? v_size : with_filters ? 0 : u_size;
     s->own_size = s->keep_tiles ? u_size : v_size;
     s->sums_size = (int64_t)DT(gather_sums_bytes)(s->columns) / size;
-    s->parts_size = (int64_t)DT(gather_parts_bytes)(dtconv_ceil_div(w->tiles, s->block), w->co) / size;
+    s->parts_size = (int64_t)DT(gather_parts_bytes)(parts_of(s), w->co) / size;
     return DTCONV_OK;
 }
 
@@ -93,10 +105,10 @@ static size_t bytes_of(const pass_state *s) {
            (size_t)(s->zeros_size + s->shared_size + s->parts_size + s->w.threads * size_of_thread(s)) * sizeof(real);
 }
 
-/* V of tiles [first, first + count), from row `row` on. */
-static void transform_tiles(const pass_state *s, int64_t first, int64_t count, real *v, int64_t row) {
+/* V of tiles [first, first + count) of a plane of x, from row `row` on. */
+static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, int64_t count, real *v, int64_t row) {
     const real *pixels[2][TRANSFORM_PIXELS];
-    DT(place) at = DT(tile_place)(&s->w, first);
+    DT(place) at = DT(tile_place)(&s->w, first, plane);
     DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[0]);
     for (int64_t i = 0; i < count; i++) {
         if (i + 1 < count) {
@@ -150,25 +162,47 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
     DT(gather_count)(sums, count);
 }
 
-/* y of tiles [first, first + count), channels [j, j + n), from V and the panels of U that begin with column j.
- * Meanwhile x of the block that begins with tile `next` is loaded, if there is one. */
-static void products(const pass_state *s, int64_t first, int64_t count, int64_t next, int64_t j, int64_t n,
-                     const real *v, const real *u, real *m) {
+/* Tiles, and the plane of y where they are. */
+typedef struct {
+    int64_t first, count, plane;
+} tiles_of;
+
+/* M[e] of the tiles of a block, n columns: of all planes that plane `plane` of y reads. */
+static void multiply(const pass_state *s, int64_t plane, int64_t count, int64_t n, const real *v, const real *u,
+                     real *m, real *packed) {
+    const DT(tiling) *w = &s->w;
+    const int64_t from = plane - w->pad_f, last = MIN(w->kd, w->id - from);
+    real beta = 0;
+    for (int64_t tap = MAX(0, -from), run; tap < last; tap += run, beta = 1) {
+        const int64_t slot = (from + tap) % w->kd;
+        run = MIN(last - tap, w->kd - slot);
+        DT(tile_gemm)(w->ukr, count, n, run * w->slot, v + slot * w->slot, s->ldv, 1, u + tap * w->slot * w->ukr->nr,
+                      s->u_step, beta, m, s->ldm, packed);
+    }
+    for (int64_t i = 0; !(beta > 0) && i < count; i++) memset(m + i * s->ldm, 0, (size_t)n * sizeof(real));
+}
+
+/* y of some tiles, channels [j, j + n), from V and the panels of U that begin with column j.  Meanwhile x of the tiles
+ * `next` is loaded, if there are any. */
+static void products(const pass_state *s, const tiles_of *of, const tiles_of *next, int64_t j, int64_t n, const real *v,
+                     const real *u, real *m) {
     const DT(tiling) *w = &s->w;
     real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH;
     const DT(conv_reductions) *reductions = s->gathered.reductions;
+    const int64_t first = of->first, count = of->count, plane = of->plane;
     for (int64_t e = 0; e < w->points; e++) {
         const int64_t from = count * e / w->points, to = count * (e + 1) / w->points;
-        DT(load_y_ahead)(w, s->y, w->ldy, first + from, to - from, j, n, outside);
-        if (s->added && s->added != s->y) DT(load_y_ahead)(w, s->added, s->lda, first + from, to - from, j, n, outside);
-        if (reductions) DT(load_y_ahead)(w, reductions->x, reductions->ldx, first + from, to - from, j, n, outside);
-        if (next < w->tiles) {
+        DT(load_y_ahead)(w, s->y, w->ldy, plane, first + from, to - from, j, n, outside);
+        if (s->added && s->added != s->y)
+            DT(load_y_ahead)(w, s->added, s->lda, plane, first + from, to - from, j, n, outside);
+        if (reductions)
+            DT(load_y_ahead)(w, reductions->x, reductions->ldx, plane, first + from, to - from, j, n, outside);
+        if (next->count > 0) {
             const int64_t turns = dtconv_ceil_div(w->co, s->columns) * w->points, turn = j / s->columns * w->points + e;
-            const int64_t some = MIN(s->block, w->tiles - next), begin = some * turn / turns;
-            DT(load_x_ahead)(w, s->x, next + begin, some * (turn + 1) / turns - begin, s->zeros);
+            const int64_t begin = next->count * turn / turns, end = next->count * (turn + 1) / turns;
+            DT(load_x_ahead)(w, s->x, next->plane, next->first + begin, end - begin, s->zeros);
         }
-        DT(tile_gemm)(w->ukr, count, n, w->ci, v + e * s->v_plane, s->ldv, 1, u + e * s->u_plane, s->u_step, 0,
-                      m + e * s->m_plane, s->ldm, packed);
+        multiply(s, plane, count, n, v + e * s->v_plane, u + e * s->u_plane, m + e * s->m_plane, packed);
     }
     const dtconv_activation activation = w->turned ? DTCONV_LINEAR : s->args->activation;
     DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias, .relu = activation == DTCONV_RELU};
@@ -177,7 +211,7 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
         sums = DT(gather_sums_on)(m - s->own_size + size_before_sums(s), s->columns);
         DT(gather_begin)(&sums);
     }
-    DT(place) at = DT(tile_place)(w, first);
+    DT(place) at = DT(tile_place)(w, first, plane);
     tile_pixels pixels[2];
     find_pixels(s, &at, j, n, outside, &pixels[0]);
     for (int64_t i = 0; i < count; i++) {
@@ -191,7 +225,7 @@ static void products(const pass_state *s, int64_t first, int64_t count, int64_t 
         if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, j, n, now->y, outside);
         if (s->gathered.wanted) gather(s, &sums, j, n, now, outside);
     }
-    if (s->gathered.wanted) DT(gather_end)(&sums, &s->gathered, first / s->block, j, n);
+    if (s->gathered.wanted) DT(gather_end)(&sums, &s->gathered, first / s->block * w->od + plane, j, n);
 }
 
 /* The functions from here to `run` are run by all threads of a team; own: the thread's own memory. */
@@ -200,27 +234,44 @@ static void all_filters(const pass_state *s, real *own, real *u) {
     const int64_t nr = w->ukr->nr, panels = dtconv_ceil_div(w->co, nr), cuts = dtconv_ceil_div(w->ci, CHUNK_ROWS);
     real *scratch = own + s->own_size + s->m_size + s->packed_size;
 #pragma omp for schedule(static)
-    for (int64_t unit = 0; unit < panels * cuts; unit++) {
-        const int64_t j = unit % panels * nr, k = unit / panels * CHUNK_ROWS;
-        DT(transform_filters)(w, s->filters, k, MIN(CHUNK_ROWS, w->ci - k), j, MIN(nr, w->co - j),
-                              u + j / nr * s->u_step + k * nr, s->u_step, s->u_plane, scratch);
+    for (int64_t unit = 0; unit < panels * cuts * w->kd; unit++) {
+        const int64_t j = unit % panels * nr, k = unit / panels % cuts * CHUNK_ROWS, tap = unit / panels / cuts;
+        real *to = u + j / nr * s->u_step + (tap * w->slot + k) * nr;
+        DT(transform_filters)(w, dtconv_filters_of(w, s->filters, tap), k, MIN(CHUNK_ROWS, w->ci - k), j,
+                              MIN(nr, w->co - j), to, s->u_step, s->u_plane, scratch);
+        if (k + CHUNK_ROWS < w->ci || w->slot == w->ci) continue;
+        for (int64_t e = 0; e < w->points; e++) /* rows that V is filled up with */
+            memset(to + e * s->u_plane + (w->ci - k) * nr, 0, (size_t)((w->slot - w->ci) * nr) * sizeof(real));
+    }
+}
+
+/* A block of tiles, in each plane of y; own: V of the planes of x that the last one read. */
+static void run_block(const pass_state *s, int64_t first, real *own, const real *u) {
+    const DT(tiling) *w = &s->w;
+    const int64_t nr = w->ukr->nr;
+    tiles_of of = {first, MIN(s->block, w->tiles - first), 0}, next = of;
+    int64_t made = 0; /* planes of x */
+    for (; of.plane < w->od; of.plane++) {
+        const int64_t from = of.plane - w->pad_f, end = MIN(w->id, from + w->kd);
+        for (made = MAX(made, from); made < end; made++)
+            transform_tiles(s, made, first, of.count, own + made % w->kd * w->slot, 0);
+        next.plane = made;
+        if (made < w->id && of.plane + 1 < w->od) {
+            next.first = first, next.count = of.count;
+        } else {
+            next.first = first + w->threads * s->block, next.count = MIN(s->block, w->tiles - next.first);
+            next.plane = 0;
+        }
+        for (int64_t j = 0; j < w->co; j += s->columns)
+            products(s, &of, &next, j, MIN(s->columns, w->co - j), own, u + j / nr * s->u_step, own + s->own_size);
     }
 }
 
 static void run_filters_kept(const pass_state *s, real *own) {
-    const DT(tiling) *w = &s->w;
-    const int64_t nr = w->ukr->nr;
-    real *m = own + s->own_size;
     if (!s->kept) all_filters(s, own, s->shared);
     const real *u = s->kept ? s->kept : s->shared;
 #pragma omp for schedule(dynamic, 1)
-    for (int64_t block = 0; block < dtconv_ceil_div(w->tiles, s->block); block++) {
-        const int64_t first = block * s->block, count = MIN(s->block, w->tiles - first);
-        transform_tiles(s, first, count, own, 0);
-        for (int64_t j = 0; j < w->co; j += s->columns)
-            products(s, first, count, first + w->threads * s->block, j, MIN(s->columns, w->co - j), own,
-                     u + j / nr * s->u_step, m);
-    }
+    for (int64_t first = 0; first < s->w.tiles; first += s->block) run_block(s, first, own, u);
 }
 
 static void run_tiles_kept(const pass_state *s, real *own) {
@@ -228,14 +279,15 @@ static void run_tiles_kept(const pass_state *s, real *own) {
     real *m = own + s->own_size, *scratch = m + s->m_size + s->packed_size;
     for (int64_t first = 0; first < w->tiles; first += s->block) {
         const int64_t count = MIN(s->block, w->tiles - first);
+        const tiles_of of = {first, count, 0}, none = {0};
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < count; i += CHUNK_TILES)
-            transform_tiles(s, first + i, MIN(CHUNK_TILES, count - i), s->shared, i);
+            transform_tiles(s, 0, first + i, MIN(CHUNK_TILES, count - i), s->shared, i);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t j = 0; j < w->co; j += s->columns) {
             const int64_t n = MIN(s->columns, w->co - j);
             DT(transform_filters)(w, s->filters, 0, w->ci, j, n, own, s->u_step, s->u_plane, scratch);
-            products(s, first, count, w->tiles, j, n, s->shared, own, m);
+            products(s, &of, &none, j, n, s->shared, own, m);
         }
     }
 }
@@ -246,8 +298,7 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
     s->zeros = dtconv_aligned(workspace);
     s->shared = s->zeros + s->zeros_size;
     if (!transformed)
-        s->gathered = DT(gather_parts_on)(s->shared + s->shared_size, dtconv_ceil_div(s->w.tiles, s->block), s->w.co,
-                                          s->args, s->w.turned);
+        s->gathered = DT(gather_parts_on)(s->shared + s->shared_size, parts_of(s), s->w.co, s->args, s->w.turned);
     s->threads = s->shared + s->shared_size + s->parts_size;
     memset(s->zeros, 0, (size_t)s->zeros_size * sizeof(real));
 #pragma omp parallel num_threads((int)s->w.threads)

@@ -11,22 +11,25 @@
  * dx and the filters are turned by 180 degrees and transposed. */
 typedef struct {
     int64_t n, ih, iw, ci, ldx, oh, ow, co, ldy, pad_t, pad_l;
+    int64_t id, od, kd, pad_f; /* depth: planes of an image, planes of filters */
     int turned;
     const DT(transform) * t;
     const DT(ukr_row) * ukr;
-    int64_t th, tw, tiles; /* tiles of an image, vertically and horizontally; of all images */
+    int64_t th, tw, tiles; /* tiles of a plane, vertically and horizontally; of a plane of all images */
     int64_t points;        /* a * a */
     int64_t threads;
+    int64_t slot; /* elements of a plane's channels in V and rows of U: ci, with a depth in whole vectors */
 } DT(tiling);
 
 /* DTCONV_OK, or why not. */
 dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(tiling) * w);
 
-/* A tile: its image, and its place there. */
+/* A tile: its image, its plane, and its place there. */
 typedef struct {
-    int64_t image, i, j;
+    int64_t image, plane, i, j;
 } DT(place);
-DT(place) DT(tile_place)(const DT(tiling) * w, int64_t index);
+DT(place) DT(tile_place)(const DT(tiling) * w, int64_t index, int64_t plane);
+/* The next one of the same plane of all images. */
 void DT(tile_next)(const DT(tiling) * w, DT(place) * at);
 
 /* Pointers to the a x a pixels of x that a tile reads, or to `zeros`. */
@@ -50,9 +53,10 @@ static inline int64_t dtconv_plane_step(int64_t elements) {
 
 /* Load the pixels of tiles [first, first + count) into L2, while products are computed and memory is idle: of x those
  * that the tiles before have not read, all channels; of y, or an image of its size, channels [j, j + n). */
-void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t first, int64_t count, const real *zeros);
-void DT(load_y_ahead)(const DT(tiling) * w, const real *y, int64_t ldy, int64_t first, int64_t count, int64_t j,
-                      int64_t n, const real *outside);
+void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t plane, int64_t first, int64_t count,
+                      const real *zeros);
+void DT(load_y_ahead)(const DT(tiling) * w, const real *y, int64_t ldy, int64_t plane, int64_t first, int64_t count,
+                      int64_t j, int64_t n, const real *outside);
 
 /* C (m x n) = A (m x k) B + beta C on the micro-kernel: B packed, its panels `b_step` apart, A element (i, p) at
  * a[i * rs + p * cs].  `packed`: room for k * MR elements, used where the micro-kernel wants packed A. */
@@ -63,6 +67,11 @@ void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, con
  * panels are panel_step apart, planes `plane`. */
 void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
                        int64_t channels, real *panels, int64_t row, int64_t panel_step, int64_t plane);
+
+/* The filters of plane `tap` of a depth, as the pass counts them. */
+static inline const real *dtconv_filters_of(const DT(tiling) * w, const real *filters, int64_t tap) {
+    return filters + (w->turned ? w->kd - 1 - tap : tap) * 9 * w->ci * w->co;
+}
 
 /* Transformed filters: rows [k, k + depth), columns [j, j + n) (j a multiple of NR), to rows 0 .. of panels as above.
  * scratch: FILTER_SCRATCH elements. */

@@ -2,7 +2,7 @@
  *
  * An image of oh x ow outputs is cut into ceil(oh / m) x ceil(ow / m) tiles of m x m outputs; tile (i, j) reads the a x
  * a inputs from (i * m - pad_t, j * m - pad_l) on, a = m + 2, zeros outside of the image.  The size is the one with the
- * fewest multiplications, a * a for each tile.
+ * fewest multiplications, a * a for each tile.  Images with a depth have such tiles in each of their planes.
  */
 #include "winograd.h"
 
@@ -24,7 +24,8 @@ int DT(winograd_tile)(int64_t oh, int64_t ow) {
 }
 
 dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(tiling) * w) {
-    if (p->kh != 3 || p->kw != 3 || p->sh != 1 || p->sw != 1 || p->dil_h != 1 || p->dil_w != 1 || p->groups != 1)
+    if (p->kh != 3 || p->kw != 3 || p->sh != 1 || p->sw != 1 || p->dil_h != 1 || p->dil_w != 1 || p->groups != 1 ||
+        p->sd != 1 || p->dil_d != 1)
         return DTCONV_UNSUPPORTED;
     if (backward_data)
         *w = (DT(tiling)){.n = p->n,
@@ -38,6 +39,9 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
                           .ldy = p->ldx,
                           .pad_t = 2 - p->pad_t,
                           .pad_l = 2 - p->pad_l,
+                          .id = p->od,
+                          .od = p->id,
+                          .pad_f = p->kd - 1 - p->pad_f,
                           .turned = 1};
     else
         *w = (DT(tiling)){.n = p->n,
@@ -50,7 +54,10 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
                           .co = p->co,
                           .ldy = p->ldy,
                           .pad_t = p->pad_t,
-                          .pad_l = p->pad_l};
+                          .pad_l = p->pad_l,
+                          .id = p->id,
+                          .od = p->od,
+                          .pad_f = p->pad_f};
     w->t = DT(winograd_transform)(DT(winograd_tile)(w->oh, w->ow));
     w->ukr = DT(ukr_current)();
     if (!w->ukr) return DTCONV_KERNEL;
@@ -58,7 +65,9 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
     w->tw = dtconv_ceil_div(w->ow, w->t->m);
     w->tiles = w->n * w->th * w->tw;
     w->points = w->t->a * w->t->a;
-    w->threads = dtconv_get_num_threads();
+    w->threads = dtconv_threads_of(p);
+    w->kd = p->kd;
+    w->slot = dtconv_is_deep(p) ? dtconv_round_to(w->ci, V) : w->ci;
     return DTCONV_OK;
 }
 
@@ -81,9 +90,9 @@ static void square(const real *x, int64_t h, int64_t w, int64_t ld, int64_t top,
     }
 }
 
-DT(place) DT(tile_place)(const DT(tiling) * w, int64_t index) {
+DT(place) DT(tile_place)(const DT(tiling) * w, int64_t index, int64_t plane) {
     const int64_t strip = index / w->tw;
-    return (DT(place)){strip / w->th, strip % w->th, index % w->tw};
+    return (DT(place)){strip / w->th, plane, strip % w->th, index % w->tw};
 }
 
 void DT(tile_next)(const DT(tiling) * w, DT(place) * at) {
@@ -96,25 +105,27 @@ void DT(tile_next)(const DT(tiling) * w, DT(place) * at) {
 
 void DT(tile_of_x)(const DT(tiling) * w, const real *x, const DT(place) * at, const real *zeros, const real **pixels) {
     const int m = w->t->m;
-    square(x + at->image * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx, at->i * m - w->pad_t, at->j * m - w->pad_l,
-           w->t->a, zeros, pixels);
+    square(x + (at->image * w->id + at->plane) * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx, at->i * m - w->pad_t,
+           at->j * m - w->pad_l, w->t->a, zeros, pixels);
 }
 
 void DT(tile_of_y)(const DT(tiling) * w, const real *y, int64_t ldy, const DT(place) * at, const real *outside,
                    const real **pixels) {
     const int m = w->t->m;
-    square(y + at->image * w->oh * w->ow * ldy, w->oh, w->ow, ldy, at->i * m, at->j * m, m, outside, pixels);
+    square(y + (at->image * w->od + at->plane) * w->oh * w->ow * ldy, w->oh, w->ow, ldy, at->i * m, at->j * m, m,
+           outside, pixels);
 }
 
 static void load_ahead(const real *pixel, int64_t channels) {
     for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixel + c, 0, 2);
 }
 
-void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t first, int64_t count, const real *zeros) {
+void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t plane, int64_t first, int64_t count,
+                      const real *zeros) {
     const real *pixels[TRANSFORM_PIXELS];
     const int m = w->t->m, a = w->t->a;
     if (count <= 0) return;
-    DT(place) at = DT(tile_place)(w, first);
+    DT(place) at = DT(tile_place)(w, first, plane);
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_x)(w, x, &at, zeros, pixels);
         for (int i = a - m; i < a; i++)
@@ -122,11 +133,11 @@ void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t first, int64_
     }
 }
 
-void DT(load_y_ahead)(const DT(tiling) * w, const real *y, int64_t ldy, int64_t first, int64_t count, int64_t j,
-                      int64_t n, const real *outside) {
+void DT(load_y_ahead)(const DT(tiling) * w, const real *y, int64_t ldy, int64_t plane, int64_t first, int64_t count,
+                      int64_t j, int64_t n, const real *outside) {
     const real *pixels[TRANSFORM_PIXELS];
     if (count <= 0) return;
-    DT(place) at = DT(tile_place)(w, first);
+    DT(place) at = DT(tile_place)(w, first, plane);
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_y)(w, y, ldy, &at, outside, pixels);
         for (int i = 0; i < w->t->m * w->t->m; i++) load_ahead(pixels[i] + j, n);

@@ -8,6 +8,14 @@
  * threads and read in place, V as columns of the left operand, Z as packed panels.  Every element of dU is summed by
  * one thread, block after block, so results do not depend on the number of threads.  Where there is one block only, dU
  * of a few channels is made and transformed at a time and never leaves the cache.
+ *
+ * Where dU is small enough to stay in L2 with V and Z of some tiles, threads do not share them: the tiles are cut into
+ * slices, whose number does not depend on the threads either; whoever takes one makes V and Z of a block at a time,
+ * adds to a dU of its own, and turns that into a dw of the slice.  These are added in order at the end.
+ *
+ * With a depth a block of tiles walks through the planes of dy, some at a time, with V of the planes of x that these
+ * meet, and dU of each plane of the filters is summed by itself.  V is kept in a ring of planes, so that each is made
+ * once; rows of several planes lie side by side, and a product is of all of them.
  */
 #include "winograd.h"
 
@@ -16,6 +24,9 @@ enum {
     BLOCK_BYTES = 4 << 20, /* V and Z of a block */
     BLOCK_TILES = 256,     /* at most */
     ROWS = 128,            /* input channels of a unit of work */
+    SLICES = 16,           /* at most, where threads have blocks of their own ... */
+    OWN_BLOCKS = 4,        /* ... of this many blocks at least, ... */
+    OWN_TILES = 48,        /* ... which have this many tiles at least */
 };
 
 typedef struct {
@@ -25,9 +36,25 @@ typedef struct {
     int64_t block, blocks; /* tiles at a time */
     int64_t rows, columns; /* input and output channels of a unit of work */
     int64_t ldv, ldc, v_plane, z_plane, z_step, c_plane;
+    int deep, own;
+    int64_t slices, dw_size;      /* own: slices of tiles, and elements of dw of each but the first */
+    int64_t planes, ring, c_step; /* with a depth: of dy at a time, of x that are kept; from dU to dU */
     int64_t zeros_size, v_size, z_size, c_size, packed_size; /* c_size: all of dU, or of a unit, per thread */
-    real *zeros, *v, *z, *c, *packed;
+    real *zeros, *v, *z, *c, *packed, *sums;
 } pass_state;
+
+/* Decides whether threads have blocks of their own, of how many tiles, and in how many slices. */
+static void cut_own(pass_state *s, int64_t tile_bytes) {
+    const DT(tiling) *w = &s->w;
+    const int64_t l2 = dtconv_cache_bytes(2), size = sizeof(real);
+    const int64_t c_bytes = w->points * w->ci * dtconv_plane_row(w->co, V) * size;
+    const int64_t block = MAX(OWN_TILES, (l2 * 3 / 4 - c_bytes) / tile_bytes / CHUNK_TILES * CHUNK_TILES);
+    s->slices = MIN(SLICES, dtconv_ceil_div(w->tiles, block) / OWN_BLOCKS);
+    s->own = !s->deep && c_bytes <= l2 * 5 / 8 && s->slices > 1;
+    if (!s->own) return;
+    s->block = block;
+    s->dw_size = dtconv_line(9 * w->ci * w->co);
+}
 
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const dtconv_status status = DT(winograd_tiling)(p, 0, &s->w);
@@ -35,36 +62,47 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const DT(tiling) *w = &s->w;
     const int64_t nr = w->ukr->nr, mr = w->ukr->mr, panels = dtconv_ceil_div(w->co, nr);
     s->ldv = dtconv_plane_row(w->ci, V);
+    s->deep = w->od > 1 || w->id > 1 || w->kd > 1;
     const int64_t tile_bytes = w->points * (s->ldv + panels * nr) * (int64_t)sizeof(real);
     s->block = MIN(BLOCK_TILES, MAX(64, BLOCK_BYTES / tile_bytes / CHUNK_TILES * CHUNK_TILES));
+    s->planes = s->ring = 1;
+    if (s->deep) { /* as many rows in all: of some planes, or of one and the ring */
+        s->planes = MIN(w->od, MAX(1, s->block / w->tiles));
+        s->ring = s->planes + w->kd - 1;
+        if (s->planes == 1) s->block = MAX(CHUNK_TILES, s->block / 2 / CHUNK_TILES * CHUNK_TILES);
+    }
+    cut_own(s, tile_bytes);
     s->blocks = dtconv_ceil_div(w->tiles, s->block);
     s->block = dtconv_round_to(dtconv_ceil_div(w->tiles, s->blocks), CHUNK_TILES);
     s->columns = nr;
-    s->rows = MIN(w->ci, MAX(1, ROWS / mr) * mr);
-    s->z_step = s->block * nr;
-    s->v_plane = dtconv_plane_step(s->block * s->ldv);
+    s->rows = s->own ? w->ci : MIN(w->ci, MAX(1, ROWS / mr) * mr);
+    if (s->planes > 1) s->block = w->tiles;
+    s->z_step = s->planes * s->block * nr;
+    s->v_plane = dtconv_plane_step(s->ring * s->block * s->ldv);
     s->z_plane = dtconv_plane_step(panels * s->z_step);
-    const int one = s->blocks == 1;
+    const int one = s->blocks == 1 && !s->deep;
     s->ldc = one ? dtconv_plane_row(nr, V) : dtconv_plane_row(w->co, V);
     s->c_plane = dtconv_plane_step((one ? s->rows : w->ci) * s->ldc);
     s->zeros_size = dtconv_line(MAX(w->ci, w->co) + V);
+    s->c_step = w->points * s->c_plane;
     s->v_size = w->points * s->v_plane;
     s->z_size = w->points * s->z_plane;
-    s->c_size = w->points * s->c_plane * (one ? w->threads : 1);
-    s->packed_size = w->ukr->in_place ? 0 : dtconv_line(dtconv_round_to(s->rows, mr) * s->block);
+    s->c_size = s->c_step * (one || s->own ? w->threads : w->kd);
+    s->packed_size = w->ukr->in_place ? 0 : dtconv_line(dtconv_round_to(s->rows, mr) * s->planes * s->block);
     return DTCONV_OK;
 }
 
 static size_t bytes_of(const pass_state *s) {
-    const int64_t size = s->zeros_size + s->v_size + s->z_size + s->c_size + s->w.threads * s->packed_size;
-    return 64 + (size_t)size * sizeof(real);
+    const int64_t blocks = s->own ? s->w.threads : 1, sums = s->own ? (s->slices - 1) * s->dw_size : 0;
+    const int64_t shared = s->zeros_size + blocks * (s->v_size + s->z_size) + s->c_size + sums;
+    return 64 + (size_t)(shared + s->w.threads * s->packed_size) * sizeof(real);
 }
 
 /* V and Z of tiles [first, first + count) to rows from `row` on. */
 static void transform_tiles(const pass_state *s, int64_t first, int64_t count, int64_t row) {
     const DT(tiling) *w = &s->w;
     const real *x[2][TRANSFORM_PIXELS], *dy[2][TRANSFORM_PIXELS];
-    DT(place) at = DT(tile_place)(w, first);
+    DT(place) at = DT(tile_place)(w, first, 0);
     DT(tile_of_x)(w, s->x, &at, s->zeros, x[0]);
     DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, dy[0]);
     for (int64_t i = 0; i < count; i++) {
@@ -81,20 +119,39 @@ static void transform_tiles(const pass_state *s, int64_t first, int64_t count, i
     }
 }
 
-/* c (rows x n) = dU[e][i .. i + rows][j .. j + n] of `count` tiles, added to c if beta is 1. */
-static void product(const pass_state *s, int64_t e, int64_t count, int64_t i, int64_t rows, int64_t j, int64_t n,
-                    real beta, real *c) {
-    DT(tile_gemm)(s->w.ukr, rows, n, count, s->v + e * s->v_plane + i, 1, s->ldv,
-                  s->z + e * s->z_plane + j / s->w.ukr->nr * s->z_step, s->z_step, beta, c, s->ldc,
+/* The same with a depth, of one plane: V of x, or Z of dy. */
+static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64_t first, int64_t count, int64_t row) {
+    const DT(tiling) *w = &s->w;
+    const real *pixels[TRANSFORM_PIXELS];
+    DT(place) at = DT(tile_place)(w, first, plane);
+    for (int64_t i = 0; i < count; i++, DT(tile_next)(w, &at)) {
+        if (!of_dy) {
+            DT(tile_of_x)(w, s->x, &at, s->zeros, pixels);
+            w->t->input(pixels, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
+        } else {
+            DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, pixels);
+            DT(expand_panels)(w, w->t->grad, pixels, 0, w->co, s->z, row + i, s->z_step, s->z_plane);
+        }
+    }
+}
+
+/* c (rows x n) = dU[e][i .. i + rows][j .. j + n] of `count` tiles, rows from v_row of V and z_row of Z on, added to c
+ * if beta is 1. */
+static void product(const pass_state *s, int64_t v_row, int64_t z_row, int64_t e, int64_t count, int64_t i,
+                    int64_t rows, int64_t j, int64_t n, real beta, real *c) {
+    const int64_t nr = s->w.ukr->nr;
+    DT(tile_gemm)(s->w.ukr, rows, n, count, s->v + e * s->v_plane + v_row * s->ldv + i, 1, s->ldv,
+                  s->z + e * s->z_plane + j / nr * s->z_step + z_row * nr, s->z_step, beta, c, s->ldc,
                   s->packed + dtconv_thread_id() * s->packed_size);
 }
 
-/* dw[.][i .. i + rows][j .. j + n] from dU, whose element (i, j) is at c. */
-static void transform_back(const pass_state *s, int64_t i, int64_t rows, int64_t j, int64_t n, const real *c) {
+/* dw[plane][.][i .. i + rows][j .. j + n] from dU, whose element (i, j) is at c. */
+static void transform_back(const pass_state *s, int64_t plane, int64_t i, int64_t rows, int64_t j, int64_t n,
+                           const real *c) {
     const DT(contract_finish) plain = {0};
     real *taps[9];
     for (int64_t r = 0; r < rows; r++) {
-        for (int tap = 0; tap < 9; tap++) taps[tap] = s->dw + (tap * s->w.ci + i + r) * s->w.co + j;
+        for (int tap = 0; tap < 9; tap++) taps[tap] = s->dw + ((plane * 9 + tap) * s->w.ci + i + r) * s->w.co + j;
         s->w.t->dfilter(c + r * s->ldc, s->c_plane, 0, n, taps, &plain);
     }
 }
@@ -108,15 +165,15 @@ static void run_one_block(const pass_state *s) {
     for (int64_t unit = 0; unit < across * down; unit++) {
         const int64_t j = unit / down * s->columns, n = MIN(s->columns, w->co - j);
         const int64_t i = unit % down * s->rows, rows = MIN(s->rows, w->ci - i);
-        for (int64_t e = 0; e < w->points; e++) product(s, e, w->tiles, i, rows, j, n, 0, c + e * s->c_plane);
-        transform_back(s, i, rows, j, n, c);
+        for (int64_t e = 0; e < w->points; e++) product(s, 0, 0, e, w->tiles, i, rows, j, n, 0, c + e * s->c_plane);
+        transform_back(s, 0, i, rows, j, n, c);
     }
 }
 
 /* Loads what tiles [first, last) read. */
 static void load_ahead(const pass_state *s, int64_t first, int64_t last) {
-    DT(load_x_ahead)(&s->w, s->x, first, last - first, s->zeros);
-    DT(load_y_ahead)(&s->w, s->dy, s->w.ldy, first, last - first, 0, s->w.co, s->zeros);
+    DT(load_x_ahead)(&s->w, s->x, 0, first, last - first, s->zeros);
+    DT(load_y_ahead)(&s->w, s->dy, s->w.ldy, 0, first, last - first, 0, s->w.co, s->zeros);
 }
 
 static void run_blocks(const pass_state *s) {
@@ -135,11 +192,92 @@ static void run_blocks(const pass_state *s) {
         for (int64_t unit = 0; unit < units; unit++) {
             load_ahead(s, then + some * unit / units, then + some * (unit + 1) / units);
             const int64_t e = unit / down, i = unit % down * s->rows;
-            product(s, e, count, i, MIN(s->rows, w->ci - i), 0, w->co, first > 0, s->c + e * s->c_plane + i * s->ldc);
+            product(s, 0, 0, e, count, i, MIN(s->rows, w->ci - i), 0, w->co, first > 0,
+                    s->c + e * s->c_plane + i * s->ldc);
         }
     }
 #pragma omp for schedule(static)
-    for (int64_t i = 0; i < w->ci; i++) transform_back(s, i, 1, 0, w->co, s->c + i * s->ldc);
+    for (int64_t i = 0; i < w->ci; i++) transform_back(s, 0, i, 1, 0, w->co, s->c + i * s->ldc);
+}
+
+/* One slice of tiles, by a thread that has V, Z and dU of its own; to its dw. */
+static void run_slice(const pass_state *s, int64_t slice) {
+    const DT(tiling) *w = &s->w;
+    const int64_t begin = s->blocks * slice / s->slices, end = s->blocks * (slice + 1) / s->slices;
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t first = block * s->block, count = MIN(s->block, w->tiles - first), then = first + count;
+        const int64_t some = block + 1 < end ? MIN(s->block, w->tiles - then) : 0;
+        transform_tiles(s, first, count, 0);
+        for (int64_t e = 0; e < w->points; e++) {
+            load_ahead(s, then + some * e / w->points, then + some * (e + 1) / w->points);
+            product(s, 0, 0, e, count, 0, w->ci, 0, w->co, block > begin, s->c + e * s->c_plane);
+        }
+    }
+    for (int64_t i = 0; i < w->ci; i++) transform_back(s, 0, i, 1, 0, w->co, s->c + i * s->ldc);
+}
+
+static void run_own(const pass_state *s) {
+    pass_state mine = *s;
+    const int64_t id = dtconv_thread_id(), row = s->w.co;
+    mine.v += id * s->v_size, mine.z += id * s->z_size, mine.c += id * s->c_step;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t slice = 0; slice < s->slices; slice++) {
+        mine.dw = slice ? s->sums + (slice - 1) * s->dw_size : s->dw;
+        run_slice(&mine, slice);
+    }
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < 9 * s->w.ci; i++)
+        for (int64_t slice = 1; slice < s->slices; slice++) {
+            const real *from = s->sums + (slice - 1) * s->dw_size + i * row;
+            real *to = s->dw + i * row;
+            for (int64_t j = 0; j < row; j++) to[j] += from[j];
+        }
+}
+
+/* `planes` planes of dy from `plane` on with the planes of x that they meet, for `count` tiles from `first` on; *made:
+ * planes of x so far. */
+static void run_planes(const pass_state *s, int64_t plane, int64_t planes, int64_t first, int64_t count,
+                       int64_t *made) {
+    const DT(tiling) *w = &s->w;
+    const int64_t from = plane - w->pad_f, begin = MAX(*made, from), end = MIN(w->id, from + planes - 1 + w->kd);
+    const int64_t chunks = dtconv_ceil_div(count, CHUNK_TILES), fresh = MAX(0, end - begin);
+#pragma omp for schedule(static)
+    for (int64_t unit = 0; unit < chunks * (planes + fresh); unit++) {
+        const int64_t i = unit % chunks * CHUNK_TILES, some = MIN(CHUNK_TILES, count - i), of = unit / chunks;
+        const int64_t x_plane = begin + of - planes;
+        if (of < planes)
+            transform_plane(s, 1, plane + of, first + i, some, of * s->block + i);
+        else
+            transform_plane(s, 0, x_plane, first + i, some, x_plane % s->ring * s->block + i);
+    }
+    *made = MAX(begin, end);
+    const int64_t down = dtconv_ceil_div(w->ci, s->rows);
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t unit = 0; unit < w->kd * w->points * down; unit++) {
+        const int64_t tap = unit / down / w->points, e = unit / down % w->points, i = unit % down * s->rows;
+        const int64_t last = MIN(plane + planes, w->id + w->pad_f - tap);
+        for (int64_t at = MAX(plane, w->pad_f - tap), run; at < last; at += run) {
+            const int64_t slot = (at - w->pad_f + tap) % s->ring;
+            run = MIN(last - at, s->ring - slot);
+            product(s, slot * s->block, (at - plane) * s->block, e, run * count, i, MIN(s->rows, w->ci - i), 0, w->co,
+                    1, s->c + tap * s->c_step + e * s->c_plane + i * s->ldc);
+        }
+    }
+}
+
+static void run_deep(const pass_state *s) {
+    const DT(tiling) *w = &s->w;
+#pragma omp for schedule(static)
+    for (int64_t e = 0; e < w->kd * w->points; e++) memset(s->c + e * s->c_plane, 0, (size_t)s->c_plane * sizeof(real));
+    for (int64_t first = 0; first < w->tiles; first += s->block) {
+        int64_t made = 0;
+        for (int64_t plane = 0; plane < w->od; plane += s->planes)
+            run_planes(s, plane, MIN(s->planes, w->od - plane), first, MIN(s->block, w->tiles - first), &made);
+    }
+#pragma omp for schedule(static)
+    for (int64_t unit = 0; unit < w->kd * w->ci; unit++)
+        transform_back(s, unit / w->ci, unit % w->ci, 1, 0, w->co,
+                       s->c + unit / w->ci * s->c_step + unit % w->ci * s->ldc);
 }
 
 size_t DT(conv_winograd_backward_weights_workspace)(const dtconv_conv *p) {
@@ -155,11 +293,20 @@ dtconv_status DT(conv_winograd_backward_weights)(const dtconv_conv *p, const DT(
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     s.zeros = dtconv_aligned(workspace);
     s.v = s.zeros + s.zeros_size;
-    s.z = s.v + s.v_size;
-    s.c = s.z + s.z_size;
+    const int64_t blocks = s.own ? s.w.threads : 1;
+    s.z = s.v + blocks * s.v_size;
+    s.c = s.z + blocks * s.z_size;
     s.packed = s.c + s.c_size;
+    s.sums = s.packed + s.w.threads * s.packed_size;
     memset(s.zeros, 0, (size_t)s.zeros_size * sizeof(real));
 #pragma omp parallel num_threads((int)s.w.threads)
-    run_blocks(&s);
+    {
+        if (s.deep)
+            run_deep(&s);
+        else if (s.own)
+            run_own(&s);
+        else
+            run_blocks(&s);
+    }
     return DTCONV_OK;
 }

@@ -7,27 +7,11 @@
  *
  * The sizes depend on the machine, the kernel and the problem but not on the number of threads: so do results.
  */
-#include <stdatomic.h>
-#include <unistd.h>
-
 #include "dtconv_real.h"
 #include "dtconv_gemm.h"
 #include "blocks.h"
 
 enum { B_WHOLE = 4 << 20, ROWS_IN_PLACE = 448 };
-
-static int64_t cache_bytes(int level) {
-    static const int64_t usual[] = {0, 32 << 10, 512 << 10, 8 << 20};
-    static _Atomic int64_t known[4]; /* 0: not asked for yet */
-    int64_t size = atomic_load_explicit(&known[level], memory_order_relaxed);
-    if (size) return size;
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-    size = sysconf(level == 1 ? _SC_LEVEL1_DCACHE_SIZE : level == 2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
-#endif
-    if (size <= 0) size = usual[level];
-    atomic_store_explicit(&known[level], size, memory_order_relaxed);
-    return size;
-}
 
 static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -35,7 +19,8 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int in_place) {
-    const int64_t l1 = cache_bytes(1), l2 = cache_bytes(2), size = sizeof(real), n_round = round_up(max(n, 1), ukr->nr);
+    const int64_t l1 = dtconv_cache_bytes(1), l2 = dtconv_cache_bytes(2), size = sizeof(real),
+                  n_round = round_up(max(n, 1), ukr->nr);
     DT(blocks) s = {.mr = ukr->mr, .nr = ukr->nr};
     const int64_t kc_most = max(128, min(384, l1 / 2 / (s.mr * size) / 8 * 8));
     /* equal pieces: 416 is one of 416 or two of 208, never 384 and 32 */

@@ -17,6 +17,7 @@
  * Every element of C is summed by one thread in the same order, so results do not depend on the number of threads.
  * Where one matrix is thin, another way without packing takes over (thin.c).
  */
+#include <stdatomic.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -46,11 +47,13 @@ static int team_size(void) {
 #endif
 }
 
-static int threads_for(int threads) {
+static int threads_for(int threads, int64_t m, int64_t n, int64_t k) {
 #ifdef _OPENMP
     if (omp_in_parallel()) return 1;
 #endif
-    return threads > 0 ? threads : dtconv_get_num_threads();
+    int64_t products; /* more than 64 bits can hold where a matrix lies on itself, with strides of 0 */
+    if (__builtin_mul_overflow(m, n, &products) || __builtin_mul_overflow(products, k, &products)) products = INT64_MAX;
+    return threads > 0 ? threads : dtconv_threads_for(products);
 }
 
 static size_t in_lines(size_t elements) { return (elements * sizeof(real) + ALIGN - 1) / ALIGN * ALIGN; }
@@ -65,7 +68,7 @@ size_t DT(gemm_workspace_on)(int64_t m, int64_t n, int64_t k, int threads) {
     const DT(ukr_row) *ukr = DT(ukr_current)();
     if (!ukr) return 0;
     const DT(blocks) s = DT(gemm_blocks)(ukr, m, n, k, 0);
-    return bytes_of(&s, m, n, k, threads_for(threads));
+    return bytes_of(&s, m, n, k, threads_for(threads, m, n, k));
 }
 
 size_t DT(gemm_workspace)(int64_t m, int64_t n, int64_t k) { return DT(gemm_workspace_on)(m, n, k, 0); }
@@ -77,6 +80,7 @@ typedef struct {
     real *b_packed, *a_packed; /* a_packed: the first thread's */
     int in_place;
     real alpha;
+    _Atomic int64_t (*taken)[DTCONV_MOST_THREADS]; /* pieces of each thread's share, of this round and of the next */
 } run_state;
 
 /* Packs this thread's part of B[p : p + k, j : j + n], whose pieces of KC steps lie one after the other: a range of
@@ -143,6 +147,21 @@ static void rows_of_share(const run_state *r, DT(share) share, int64_t jc, int64
     }
 }
 
+/* Pieces of rows of a thread's share that nobody has taken: the thread's own work, or help for one that is late. */
+static void pieces_of_share(const run_state *r, int owner, int threads, int round, int64_t jc, int64_t nc, int64_t p,
+                            int64_t k, real *a_packed) {
+    const DT(share) all = DT(gemm_share)(&r->s, r->g->m, nc, threads, owner);
+    if (all.m <= 0 || all.n <= 0) return;
+    const int64_t quarter = (all.m / 4 + r->s.mr) / r->s.mr * r->s.mr,
+                  rows = threads > 1 ? min(r->s.mc, quarter) : all.m;
+    for (;;) {
+        const int64_t first = rows * atomic_fetch_add_explicit(&r->taken[round][owner], 1, memory_order_relaxed);
+        if (first >= all.m) return;
+        const DT(share) piece = {all.i + first, min(rows, all.m - first), all.j, all.n};
+        rows_of_share(r, piece, jc, nc, p, k, a_packed);
+    }
+}
+
 /* One thread does not wait: it may run inside a parallel region of the caller, whose barrier this is not. */
 static void wait_for_team(int threads) {
     if (threads > 1) {
@@ -154,14 +173,18 @@ static void wait_for_team(int threads) {
 static void run_thread(const run_state *r, int threads, int id) {
     const DT(gemm_args) *g = r->g;
     real *a_packed = (real *)((char *)r->a_packed + (size_t)id * in_lines(r->s.a_size));
+    int round = 0;
     for (int64_t jc = 0; jc < g->n; jc += r->s.nc) {
         const int64_t nc = min(r->s.nc, g->n - jc);
-        const DT(share) share = DT(gemm_share)(&r->s, g->m, nc, threads, id);
         for (int64_t pb = 0; pb < g->k; pb += r->s.kb) {
             const int64_t kb = min(r->s.kb, g->k - pb);
             pack_b_share(r, pb, kb, jc, nc, threads, id);
             wait_for_team(threads);
-            if (share.m > 0 && share.n > 0) rows_of_share(r, share, jc, nc, pb, kb, a_packed);
+            for (int i = 0; i < threads; i++)
+                pieces_of_share(r, (id + i) % threads, threads, round, jc, nc, pb, kb, a_packed);
+            if (id == 0)
+                for (int i = 0; i < threads; i++) atomic_store_explicit(&r->taken[!round][i], 0, memory_order_relaxed);
+            round = !round;
             if (jc + nc < g->n || pb + kb < g->k) wait_for_team(threads);
         }
     }
@@ -197,11 +220,14 @@ dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *work
     if (g.a_in_place) g.pack_a = DT(pack_a_matrix), g.a = g.a_in_place;
     run_state r = {
         .g = &g, .ukr = ukr, .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k, in_place), .in_place = in_place, .alpha = alpha};
-    const int threads = threads_for(g.threads);
+    const int threads = threads_for(g.threads, g.m, g.n, g.k);
     if (bytes < bytes_of(&r.s, g.m, g.n, g.k, threads)) return DTCONV_WORKSPACE;
     r.b_packed = (real *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
     if (DT(gemm_thin)(&g, alpha, threads, r.b_packed)) return DTCONV_OK;
     r.a_packed = (real *)((char *)r.b_packed + in_lines(r.s.b_size));
+    _Atomic int64_t taken[2][DTCONV_MOST_THREADS];
+    for (int i = 0; i < threads; i++) taken[0][i] = taken[1][i] = 0;
+    r.taken = taken;
     if (threads == 1) {
         run_thread(&r, 1, 0);
         return DTCONV_OK;

@@ -8,8 +8,9 @@
  *    (how concatenations are written and read without a copy);
  *  - results do not depend on the number of threads unless its comment says so.
  *
- * Each function exists for float and for double.  A source file is written once with `real` and DT(name) and compiled
- * twice: DT(gemm) is dtconv_sgemm or dtconv_dgemm.  Compile with -DDTCONV_DOUBLE for the latter.
+ * Each function exists for float and for double, and where images may be in bfloat16 for that, too.  A source file is
+ * written once with `real`, `elem` and DT(name) and compiled once per precision: DT(gemm) is dtconv_sgemm or
+ * dtconv_dgemm (dtconv_real.h).
  */
 #ifndef DTCONV_H
 #define DTCONV_H
@@ -25,10 +26,16 @@ typedef enum {
     DTCONV_KERNEL = 4,      /* no micro-kernel could be chosen (pydtconv.microkernels says why) */
 } dtconv_status;
 
+/* Iterations that a thread takes at once of a loop with `count`, for schedule(dynamic, dtconv_piece(count)).  Where
+ * others use a core too, its thread does less, and nobody waits for it long. */
+int64_t dtconv_piece(int64_t count);
+
 /* Threads used by every parallel function: one value for the process, 1 to DTCONV_MOST_THREADS. */
 enum { DTCONV_MOST_THREADS = 1024 };
 int dtconv_get_num_threads(void);
 void dtconv_set_num_threads(int threads);
+/* Threads that are worth starting for so many multiplications: a team costs what some hundred thousands take. */
+int dtconv_threads_for(int64_t multiplications);
 /* From now on the calling thread has no team: for it the number of threads is 1, whatever is set. */
 void dtconv_compute_alone(void);
 
@@ -36,6 +43,11 @@ void dtconv_compute_alone(void);
  * 0: the process's value again.  Returns what was held before, for whoever puts it back.  A workspace is asked for and
  * used under one hold: then it has the size that is needed, even where another thread sets the number meanwhile. */
 int dtconv_hold_num_threads(int threads);
+
+/* Bytes of the data cache of a level, 1 to 3, that a core has or shares: as the system says, else as is usual.  Blocks
+ * are cut for them.  Set them before the first workspace is asked for; 0: as the system says. */
+int64_t dtconv_cache_bytes(int level);
+void dtconv_set_cache_bytes(int level, int64_t bytes);
 
 /* Which build of the library this is: "generic", "x86-64-v3" (AVX2 + FMA) or "x86-64-v4" (AVX-512). */
 const char *dtconv_level(void);

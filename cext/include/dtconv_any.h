@@ -4,14 +4,16 @@
  *     dtconv_adam(n, params, ...)  is  dtconv_sadam for float *params, dtconv_dadam for double *.
  * Where it takes none, a dtconv_dtype picks it when it runs:
  *     dtconv_gemm_workspace(dtype, m, n, k)
- * A further precision is a row of DTCONV_OF, of DTCONV_FOR and of dtconv_both.h.
+ * Only some functions exist for bfloat16 (images are uint16_t *, parameters float *; the image picks): where a dtype
+ * picks, DTCONV_FOR_EVERY says so.
+ * A further precision is a row of DTCONV_OF, of DTCONV_FOR_EVERY and of dtconv_both.h.
  */
 #ifndef DTCONV_ANY_H
 #define DTCONV_ANY_H
 
 #include "dtconv_both.h"
 
-typedef enum { DTCONV_FLOAT32 = 0, DTCONV_FLOAT64 = 1 } dtconv_dtype;
+typedef enum { DTCONV_FLOAT32 = 0, DTCONV_FLOAT64 = 1, DTCONV_BFLOAT16 = 2 } dtconv_dtype;
 
 /* A micro-kernel as the bindings see it. */
 typedef struct {
@@ -22,29 +24,44 @@ typedef struct {
 } dtconv_ukr_info;
 
 #define real float
+#define elem float
 #define DT(name) dtconv_s##name
 #include "dtconv_arguments.h"
 #undef real
+#undef elem
 #undef DT
 
 #define real double
+#define elem double
 #define DT(name) dtconv_d##name
 #include "dtconv_arguments.h"
 #undef real
+#undef elem
+#undef DT
+
+#define real float
+#define elem uint16_t
+#define DT(name) dtconv_h##name
+#include "dtconv_arguments.h"
+#undef real
+#undef elem
 #undef DT
 
 /* Arguments of a convolution's pass in one of the precisions; filled by dtconv_conv_set_*. */
 typedef union {
     dtconv_sconv_args s;
     dtconv_dconv_args d;
+    dtconv_hconv_args h;
 } dtconv_conv_args;
 
 /* The dtype of the elements of an array. */
-#define DTCONV_DTYPE(p) _Generic(*(p), float: DTCONV_FLOAT32, double: DTCONV_FLOAT64)
+#define DTCONV_DTYPE(p) _Generic(*(p), float: DTCONV_FLOAT32, double: DTCONV_FLOAT64, uint16_t: DTCONV_BFLOAT16)
 /* The function of the precision of *p. */
-#define DTCONV_OF(p, name) _Generic(*(p), float: dtconv_s##name, double: dtconv_d##name)
-/* The function of a dtype. */
+#define DTCONV_OF(p, name) _Generic(*(p), float: dtconv_s##name, double: dtconv_d##name, uint16_t: dtconv_h##name)
+/* The function of a dtype, float32 or float64. */
 #define DTCONV_FOR(dtype, name) ((dtype) == DTCONV_FLOAT64 ? dtconv_d##name : dtconv_s##name)
+/* The function of any dtype. */
+#define DTCONV_FOR_EVERY(dtype, name) ((dtype) == DTCONV_BFLOAT16 ? dtconv_h##name : DTCONV_FOR(dtype, name))
 
 /* DTCONV_<i>(name, arguments): the call of name, whose i-th argument, not its last, is the array that picks. */
 #define DTCONV_2(name, a, b, ...) DTCONV_OF(b, name)(a, b, __VA_ARGS__)
@@ -58,9 +75,9 @@ typedef union {
 #define DTCONV_10(name, a, b, c, d, e, f, g, h, i, j, ...) DTCONV_OF(j, name)(a, b, c, d, e, f, g, h, i, j, __VA_ARGS__)
 
 /* element-wise, reductions, random */
-#define dtconv_unary_forward(...) DTCONV_2(unary_forward, __VA_ARGS__)
-#define dtconv_unary_backward(...) DTCONV_2(unary_backward, __VA_ARGS__)
-#define dtconv_add_activation(...) DTCONV_2(add_activation, __VA_ARGS__)
+#define dtconv_unary_forward(...) DTCONV_4(unary_forward, __VA_ARGS__)
+#define dtconv_unary_backward(...) DTCONV_5(unary_backward, __VA_ARGS__)
+#define dtconv_add_activation(...) DTCONV_4(add_activation, __VA_ARGS__)
 #define dtconv_binary_forward(...) DTCONV_3(binary_forward, __VA_ARGS__)
 #define dtconv_binary_backward(...) DTCONV_5(binary_backward, __VA_ARGS__)
 #define dtconv_copy(...) DTCONV_4(copy, __VA_ARGS__)
@@ -72,7 +89,7 @@ typedef union {
 #define dtconv_random_window_forward(...) DTCONV_9(random_window_forward, __VA_ARGS__)
 #define dtconv_random_window_backward(...) DTCONV_10(random_window_backward, __VA_ARGS__)
 #define dtconv_reduce(...) DTCONV_5(reduce, __VA_ARGS__)
-#define dtconv_reduce_workspace(dtype, ...) DTCONV_FOR(dtype, reduce_workspace)(__VA_ARGS__)
+#define dtconv_reduce_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, reduce_workspace)(__VA_ARGS__)
 
 /* normalization */
 #define dtconv_batchnorm_statistics(...) DTCONV_3(batchnorm_statistics, __VA_ARGS__)
@@ -81,10 +98,22 @@ typedef union {
 #define dtconv_batchnorm_apply(...) DTCONV_3(batchnorm_apply, __VA_ARGS__)
 #define dtconv_batchnorm_backward_sums(...) DTCONV_3(batchnorm_backward_sums, __VA_ARGS__)
 #define dtconv_batchnorm_backward_apply(...) DTCONV_3(batchnorm_backward_apply, __VA_ARGS__)
-#define dtconv_batchnorm_workspace(dtype, ...) DTCONV_FOR(dtype, batchnorm_workspace)(__VA_ARGS__)
-#define dtconv_layernorm_forward(...) DTCONV_3(layernorm_forward, __VA_ARGS__)
-#define dtconv_layernorm_backward(...) DTCONV_3(layernorm_backward, __VA_ARGS__)
-#define dtconv_layernorm_workspace(dtype, ...) DTCONV_FOR(dtype, layernorm_workspace)(__VA_ARGS__)
+#define dtconv_batchnorm_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, batchnorm_workspace)(__VA_ARGS__)
+#define dtconv_layernorm_forward(...) DTCONV_4(layernorm_forward, __VA_ARGS__)
+#define dtconv_layernorm_backward(...) DTCONV_4(layernorm_backward, __VA_ARGS__)
+#define dtconv_layernorm_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, layernorm_workspace)(__VA_ARGS__)
+
+/* attention, products of tokens */
+#define dtconv_attention_workspace(dtype, ...) DTCONV_FOR(dtype, attention_workspace)(__VA_ARGS__)
+#define dtconv_attention_forward(...) DTCONV_2(attention_forward, __VA_ARGS__)
+#define dtconv_attention_backward(...) DTCONV_2(attention_backward, __VA_ARGS__)
+#define dtconv_gemm_batched_workspace(dtype, ...) DTCONV_FOR(dtype, gemm_batched_workspace)(__VA_ARGS__)
+#define dtconv_gemm_batched(...) DTCONV_7(gemm_batched, __VA_ARGS__)
+#define dtconv_dense_forward(...) DTCONV_4(dense_forward, __VA_ARGS__)
+#define dtconv_dense_bias_backward_workspace(dtype, ...) DTCONV_FOR(dtype, dense_bias_backward_workspace)(__VA_ARGS__)
+#define dtconv_dense_bias_backward(...) DTCONV_4(dense_bias_backward, __VA_ARGS__)
+#define dtconv_take_rows(...) DTCONV_4(take_rows, __VA_ARGS__)
+#define dtconv_add_to_rows(...) DTCONV_5(add_to_rows, __VA_ARGS__)
 
 /* softmax and losses */
 #define dtconv_softmax_forward(...) DTCONV_5(softmax_forward, __VA_ARGS__)
@@ -129,34 +158,48 @@ typedef union {
 /* sums over processes */
 #define dtconv_to_bfloat16(...) DTCONV_2(to_bfloat16, __VA_ARGS__)
 #define dtconv_from_bfloat16(n, x, y) DTCONV_OF(y, from_bfloat16)(n, x, y)
+#define dtconv_narrow_rows(...) DTCONV_3(narrow_rows, __VA_ARGS__)
+#define dtconv_widen_rows(n, c, x, ldx, y, ldy) DTCONV_OF(y, widen_rows)(n, c, x, ldx, y, ldy)
 #define dtconv_sum_rows(...) DTCONV_3(sum_rows, __VA_ARGS__)
 
 /* convolution */
 #define dtconv_conv_bias_forward(...) DTCONV_3(conv_bias_forward, __VA_ARGS__)
 #define dtconv_conv_bias_backward(...) DTCONV_3(conv_bias_backward, __VA_ARGS__)
-#define dtconv_conv_bias_backward_workspace(dtype, ...) DTCONV_FOR(dtype, conv_bias_backward_workspace)(__VA_ARGS__)
-#define dtconv_conv_find(dtype, ...) DTCONV_FOR(dtype, conv_find)(__VA_ARGS__)
+#define dtconv_conv_bias_backward_workspace(dtype, ...) \
+    DTCONV_FOR_EVERY(dtype, conv_bias_backward_workspace)(__VA_ARGS__)
+#define dtconv_fft_basis(dtype, ...) DTCONV_FOR(dtype, fft_basis)(__VA_ARGS__)
+#define dtconv_fft_spectra_size(dtype, ...) DTCONV_FOR(dtype, fft_spectra_size)(__VA_ARGS__)
+#define dtconv_fft_dy_spectra_size(dtype, ...) DTCONV_FOR(dtype, fft_dy_spectra_size)(__VA_ARGS__)
+#define dtconv_conv_find(dtype, ...) DTCONV_FOR_EVERY(dtype, conv_find)(__VA_ARGS__)
 #define dtconv_conv_set_arrays(...) DTCONV_2(conv_set_arrays, __VA_ARGS__)
-#define dtconv_conv_set_moments(...) DTCONV_2(conv_set_moments, __VA_ARGS__)
-#define dtconv_conv_set_prologue(...) DTCONV_2(conv_set_prologue, __VA_ARGS__)
+/* an image comes first and picks: vectors are of its precision's numbers */
+#define dtconv_conv_set_moments(image, ...) DTCONV_OF(image, conv_set_moments)(__VA_ARGS__)
+#define dtconv_conv_set_prologue(image, ...) DTCONV_OF(image, conv_set_prologue)(__VA_ARGS__)
 #define dtconv_conv_set_reductions(...) DTCONV_2(conv_set_reductions, __VA_ARGS__)
 #define dtconv_conv_set_residual(...) DTCONV_2(conv_set_residual, __VA_ARGS__)
+#define dtconv_conv_set_spectra(image, ...) DTCONV_OF(image, conv_set_spectra)(__VA_ARGS__)
 #define dtconv_winograd_filters(...) DTCONV_3(winograd_filters, __VA_ARGS__)
 #define dtconv_winograd_filters_bytes(dtype, ...) DTCONV_FOR(dtype, winograd_filters_bytes)(__VA_ARGS__)
 #define dtconv_winograd_with_filters(...) DTCONV_4(winograd_with_filters, __VA_ARGS__)
 #define dtconv_winograd_with_filters_workspace(dtype, ...) \
     DTCONV_FOR(dtype, winograd_with_filters_workspace)(__VA_ARGS__)
 
+/* Fourier transforms */
+#define dtconv_fft_batch(...) DTCONV_2(fft_batch, __VA_ARGS__)
+#define dtconv_overlap_run(...) DTCONV_2(overlap, __VA_ARGS__)
+#define dtconv_overlap_workspace(dtype, ...) DTCONV_FOR(dtype, overlap_workspace)(__VA_ARGS__)
+#define dtconv_fft_batch_workspace(dtype, ...) DTCONV_FOR(dtype, fft_batch_workspace)(__VA_ARGS__)
+
 /* micro-kernels */
-#define dtconv_ukr_describe(dtype, ...) DTCONV_FOR(dtype, ukr_describe)(__VA_ARGS__)
-#define dtconv_ukr_sizes(dtype, ...) DTCONV_FOR(dtype, ukr_sizes)(__VA_ARGS__)
+#define dtconv_ukr_describe(dtype, ...) DTCONV_FOR_EVERY(dtype, ukr_describe)(__VA_ARGS__)
+#define dtconv_ukr_sizes(dtype, ...) DTCONV_FOR_EVERY(dtype, ukr_sizes)(__VA_ARGS__)
 #define dtconv_ukr_register(dtype, ...) DTCONV_FOR(dtype, ukr_register)(__VA_ARGS__)
 #define dtconv_ukr_register_system(dtype, ...) DTCONV_FOR(dtype, ukr_register_system)(__VA_ARGS__)
-#define dtconv_ukr_select_index(dtype, ...) DTCONV_FOR(dtype, ukr_select_index)(__VA_ARGS__)
-#define dtconv_ukr_active_index(dtype) DTCONV_FOR(dtype, ukr_active_index)()
-#define dtconv_ukr_set_chooser(dtype, ...) DTCONV_FOR(dtype, ukr_set_chooser)(__VA_ARGS__)
-#define dtconv_ukr_self_test(dtype, ...) DTCONV_FOR(dtype, ukr_self_test)(__VA_ARGS__)
-#define dtconv_ukr_peak(dtype, ...) DTCONV_FOR(dtype, ukr_peak)(__VA_ARGS__)
+#define dtconv_ukr_select_index(dtype, ...) DTCONV_FOR_EVERY(dtype, ukr_select_index)(__VA_ARGS__)
+#define dtconv_ukr_active_index(dtype) DTCONV_FOR_EVERY(dtype, ukr_active_index)()
+#define dtconv_ukr_set_chooser(dtype, ...) DTCONV_FOR_EVERY(dtype, ukr_set_chooser)(__VA_ARGS__)
+#define dtconv_ukr_self_test(dtype, ...) DTCONV_FOR_EVERY(dtype, ukr_self_test)(__VA_ARGS__)
+#define dtconv_ukr_peak(dtype, ...) DTCONV_FOR_EVERY(dtype, ukr_peak)(__VA_ARGS__)
 #define dtconv_ukr_repeat_index(...) DTCONV_4(ukr_repeat_index, __VA_ARGS__)
 
 /* matrix products */

@@ -1,15 +1,16 @@
 /* What bindings need of types that differ between precisions: structures filled from arrays, micro-kernels by index.
- * In the precision that `real` and DT() say, and without an include guard: dtconv_any.h includes it once per precision.
+ * In the precision that `real`, `elem` and DT() say, and without an include guard: dtconv_any.h includes it once per
+ * precision.
  */
 
 /* Convolution: `args` is a dtconv_conv_args.  All that a pass needs; what else it may have is set by the functions
  * below. */
-static inline void DT(conv_set_arrays)(void *args, const real *x, const real *w, const real *y, const real *bias,
+static inline void DT(conv_set_arrays)(void *args, const elem *x, const real *w, const elem *y, const real *bias,
                                        int activation, double alpha, int accumulate) {
     *(DT(conv_args) *)args = (DT(conv_args)){
-        .x = (real *)x,
+        .x = (elem *)x,
         .w = (real *)w,
-        .y = (real *)y,
+        .y = (elem *)y,
         .bias = bias,
         .activation = (dtconv_activation)activation,
         .alpha = (real)alpha,
@@ -27,16 +28,22 @@ static inline void DT(conv_set_prologue)(void *args, const real *mean, const rea
     ((DT(conv_args) *)args)->prologue = (DT(conv_normalization)){mean, scale, beta, relu};
 }
 
-static inline void DT(conv_set_reductions)(void *args, const real *x, int64_t ldx, const real *mean, const real *scale,
+static inline void DT(conv_set_reductions)(void *args, const elem *x, int64_t ldx, const real *mean, const real *scale,
                                            const real *beta, int relu, const real *sum, const real *sum_x) {
     ((DT(conv_args) *)args)->reductions =
         (DT(conv_reductions)){x, ldx, mean, scale, beta, relu, (real *)sum, (real *)sum_x};
 }
 
-static inline void DT(conv_set_residual)(void *args, const real *residual, int64_t ldr) {
+static inline void DT(conv_set_residual)(void *args, const elem *residual, int64_t ldr) {
     DT(conv_args) *a = args;
     a->residual = residual;
     a->ldr = ldr;
+}
+
+static inline void DT(conv_set_spectra)(void *args, const real *spectra, const real *dy_spectra) {
+    DT(conv_args) *a = args;
+    a->spectra = (real *)spectra;
+    a->dy_spectra = (real *)dy_spectra;
 }
 
 /* C = alpha * A * B + beta * C; element (i, j) of A at a[i * ars + j * acs], of B likewise, rows of C ldc apart. */
@@ -85,6 +92,6 @@ static inline int DT(ukr_active_index)(void) {
 
 static inline double DT(ukr_self_test)(int index) { return DT(ukr_check)(DT(ukr_get)(index)); }
 
-static inline void DT(ukr_repeat_index)(int index, int64_t repeats, int64_t k, const real *a, const real *b, real *c) {
+static inline void DT(ukr_repeat_index)(int index, int64_t repeats, int64_t k, const elem *a, const elem *b, real *c) {
     DT(ukr_repeat)(DT(ukr_get)(index), repeats, k, a, b, c);
 }

@@ -10,12 +10,12 @@ enum { MOST_DEVIATIONS = VECTOR_BYTES == 64 ? 8 : 4, MOST_GRADIENTS = VECTOR_BYT
 
 /* Pixels: at `each`, or where that is NULL from `first` on, `ld` elements apart. */
 typedef struct {
-    const real *const *each;
-    const real *first;
+    const elem *const *each;
+    const elem *first;
     int64_t ld;
 } pixels_of;
 
-INLINE const real *pixel(const pixels_of *p, int64_t i) { return p->each ? p->each[i] : p->first + i * p->ld; }
+INLINE const elem *pixel(const pixels_of *p, int64_t i) { return p->each ? p->each[i] : p->first + i * p->ld; }
 
 /* Adds the sums of x - center and of its squares over `count` pixels, for `vectors` (a constant) vectors of channels
  * from `channel` on; center, sum and squares are those of the first of them. */
@@ -28,9 +28,9 @@ INLINE void add_deviations(int vectors, int64_t count, pixels_of x, int64_t chan
         squared[v] = load(squares + v * V);
     }
     for (int64_t i = 0; i < count; i++) {
-        const real *xi = pixel(&x, i) + channel;
+        const elem *xi = pixel(&x, i) + channel;
         UNROLL for (int v = 0; v < vectors; v++) {
-            const vec d = load(xi + v * V) - middle[v];
+            const vec d = load_elem(xi + v * V) - middle[v];
             sums[v] += d;
             squared[v] += d * d;
         }
@@ -45,9 +45,9 @@ INLINE void add_deviations(int vectors, int64_t count, pixels_of x, int64_t chan
 INLINE void add_deviations_rest(int64_t width, int64_t count, pixels_of x, int64_t channel, const real *center,
                                 real *sum, real *squares) {
     for (int64_t i = 0; i < count; i++) {
-        const real *xi = pixel(&x, i) + channel;
+        const elem *xi = pixel(&x, i) + channel;
         for (int64_t j = 0; j < width; j++) {
-            const real d = xi[j] - center[j];
+            const real d = widen(xi[j]) - center[j];
             sum[j] += d;
             squares[j] += d * d;
         }

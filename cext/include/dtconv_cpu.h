@@ -4,6 +4,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 enum {
@@ -15,7 +19,25 @@ enum {
     DTCONV_CPU_SSE3 = 32,
     DTCONV_CPU_BMI2 = 64,
     DTCONV_CPU_F16C = 128,
+    DTCONV_CPU_AVX512_BF16 = 256,
+    DTCONV_CPU_AMX_BF16 = 512, /* tiles, too, and the kernel has permitted them */
 };
+
+#if defined(__x86_64__)
+/* Whether this process may use AMX tiles: Linux gives their 8 KiB of state to those only that ask (arch_prctl
+ * ARCH_REQ_XCOMP_PERM, from 5.16).  Other systems are not asked. */
+static inline int dtconv_may_use_tiles(void) {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    enum { REQUEST = 0x1023, TILE_DATA = 18 };
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low >> 17 & 3) != 3) return 0;
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+#else
+    return 0;
+#endif
+}
+#endif
 
 static inline unsigned dtconv_cpu_features(void) {
     unsigned features = 0;
@@ -29,7 +51,14 @@ static inline unsigned dtconv_cpu_features(void) {
         __builtin_cpu_supports("avx512dq"))
         features |= DTCONV_CPU_AVX512;
     unsigned eax, ebx, ecx, edx; /* not all compilers' __builtin_cpu_supports know these */
-    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && ebx & 1u << 8) features |= DTCONV_CPU_BMI2;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+        const unsigned tiles = 1u << 24 | 1u << 22; /* AMX-TILE and AMX-BF16 */
+        if (ebx & 1u << 8) features |= DTCONV_CPU_BMI2;
+        if (features & DTCONV_CPU_AVX512 && (edx & tiles) == tiles && dtconv_may_use_tiles())
+            features |= DTCONV_CPU_AMX_BF16;
+        if (features & DTCONV_CPU_AVX512 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && eax & 1u << 5)
+            features |= DTCONV_CPU_AVX512_BF16;
+    }
     if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & 1u << 29) features |= DTCONV_CPU_F16C;
 #elif defined(__aarch64__)
     features |= DTCONV_CPU_NEON;

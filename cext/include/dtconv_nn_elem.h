@@ -76,46 +76,46 @@ typedef enum {
 #endif
 
 /* y = f(x).  layout: x, y. */
-dtconv_status DT(unary_forward)(int kind, const real *p, const int64_t *layout, const real *x, real *y);
+dtconv_status DT(unary_forward)(int kind, const real *p, const int64_t *layout, const elem *x, elem *y);
 
 /* dx (+)= dy f'(v), v = y or x as the kind says.  layout: v, dy, dx. */
-dtconv_status DT(unary_backward)(int kind, const real *p, int accumulate, const int64_t *layout, const real *v,
-                                 const real *dy, real *dx);
+dtconv_status DT(unary_backward)(int kind, const real *p, int accumulate, const int64_t *layout, const elem *v,
+                                 const elem *dy, elem *dx);
 
 /* y = f(a + b): residual addition with a fused activation.  layout: a, b, y. */
-dtconv_status DT(add_activation)(int kind, const real *p, const int64_t *layout, const real *a, const real *b, real *y);
+dtconv_status DT(add_activation)(int kind, const real *p, const int64_t *layout, const elem *a, const elem *b, elem *y);
 
 /* y = a op b.  layout: a, b, y. */
-dtconv_status DT(binary_forward)(int kind, const int64_t *layout, const real *a, const real *b, real *y);
+dtconv_status DT(binary_forward)(int kind, const int64_t *layout, const elem *a, const elem *b, elem *y);
 
 /* da (+)= dy * d(a op b)/da for operand 0, d/db for operand 1.  Of a, b and y those that the derivative needs, else
  * NULL: add, subtract none; multiply the other operand; divide b, and for operand 1 also y; maximum, minimum, power a
  * and b. layout: dy, a, b, y, out; strides of a missing operand are ignored. */
-dtconv_status DT(binary_backward)(int kind, int operand, int accumulate, const int64_t *layout, const real *dy,
-                                  const real *a, const real *b, const real *y, real *out);
+dtconv_status DT(binary_backward)(int kind, int operand, int accumulate, const int64_t *layout, const elem *dy,
+                                  const elem *a, const elem *b, const elem *y, elem *out);
 
 /* y (+)= factor x.  layout: x, y.  Also the copy between any two layouts. */
-dtconv_status DT(copy)(real factor, int accumulate, const int64_t *layout, const real *x, real *y);
+dtconv_status DT(copy)(real factor, int accumulate, const int64_t *layout, const elem *x, elem *y);
 
 /* y (+)= factor * reduction of x over some dimensions.  kind: sum, maximum, minimum, or the sum of x * x2 (x2 else
  * NULL). layout: K, R, the K kept extents, the R reduced extents, K + R strides of x, K + R strides of x2, K strides of
  * y. Either the last kept strides of x, x2 and y are all 1, or the last reduced strides of x and x2 are 1. Sums are
  * formed in blocks and over a fixed number of slices, so that the error does not grow with the length and the result
- * does not depend on the number of threads. */
+ * does not depend on the number of threads.  as_real: y holds `real`, as gradients of parameters do; else `elem`. */
 size_t DT(reduce_workspace)(const int64_t *layout);
-dtconv_status DT(reduce)(int kind, int accumulate, real factor, const int64_t *layout, const real *x, const real *x2,
-                         real *y, void *workspace, size_t bytes);
+dtconv_status DT(reduce)(int kind, int accumulate, real factor, const int64_t *layout, const elem *x, const elem *x2,
+                         void *y, int as_real, void *workspace, size_t bytes);
 
 /* y (+)= x with the dimensions in another order.  layout: x, y, where no stride of x need be 1 along y's innermost one.
  */
-dtconv_status DT(permute)(int accumulate, const int64_t *layout, const real *x, real *y);
+dtconv_status DT(permute)(int accumulate, const int64_t *layout, const elem *x, elem *y);
 
 /* Bilinear interpolation of n images (ih, iw, c) to (oh, ow, c), pixel centres at half-integers, edges repeated;
  * backward is its transpose: dx (+)= ... */
-dtconv_status DT(bilinear_forward)(int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow, int64_t c, const real *x,
-                                   int64_t ldx, real *y, int64_t ldy);
+dtconv_status DT(bilinear_forward)(int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow, int64_t c, const elem *x,
+                                   int64_t ldx, elem *y, int64_t ldy);
 dtconv_status DT(bilinear_backward)(int accumulate, int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow,
-                                    int64_t c, const real *dy, int64_t lddy, real *dx, int64_t lddx);
+                                    int64_t c, const elem *dy, int64_t lddy, elem *dx, int64_t lddx);
 
 /* What random numbers depend on: seed, stream (one for each random node), step, and the index of the element or sample
  * in the global batch.  Nothing else, so they are the same on any number of threads and in forward and backward. */
@@ -131,19 +131,19 @@ typedef struct {
 /* y (+)= x with probability 1 - rate, divided by that, else 0.  x NULL: ones.  Rows of c elements, ldx and ldy apart.
  */
 dtconv_status DT(dropout)(const dtconv_random_key *key, double rate, int accumulate, int64_t rows, int64_t c,
-                          const real *x, int64_t ldx, real *y, int64_t ldy);
+                          const elem *x, int64_t ldx, elem *y, int64_t ldy);
 
 /* y = x + stddev * a standard normal variable. */
-dtconv_status DT(gaussian_noise)(const dtconv_random_key *key, double stddev, int64_t rows, int64_t c, const real *x,
-                                 int64_t ldx, real *y, int64_t ldy);
+dtconv_status DT(gaussian_noise)(const dtconv_random_key *key, double stddev, int64_t rows, int64_t c, const elem *x,
+                                 int64_t ldx, elem *y, int64_t ldy);
 
 /* Random windows of images: y[s] (oh, ow, c) is a window of x[s] (ih, iw, c) at a random place, mirrored along its
  * columns (flip & 1) and rows (flip & 2) with probability 1/2 each.  backward: dx (+)= dy, put back into the window. */
 dtconv_status DT(random_window_forward)(const dtconv_random_key *key, int flip, int64_t n, int64_t ih, int64_t iw,
-                                        int64_t oh, int64_t ow, int64_t c, const real *x, int64_t ldx, real *y,
+                                        int64_t oh, int64_t ow, int64_t c, const elem *x, int64_t ldx, elem *y,
                                         int64_t ldy);
 dtconv_status DT(random_window_backward)(const dtconv_random_key *key, int flip, int accumulate, int64_t n, int64_t ih,
-                                         int64_t iw, int64_t oh, int64_t ow, int64_t c, const real *dy, int64_t lddy,
-                                         real *dx, int64_t lddx);
+                                         int64_t iw, int64_t oh, int64_t ow, int64_t c, const elem *dy, int64_t lddy,
+                                         elem *dx, int64_t lddx);
 
 #include "dtconv_optimizers.h"

@@ -17,7 +17,7 @@
 size_t DT(batchnorm_workspace)(int64_t rows, int64_t c);
 
 /* mean (c) and biased variance (c) of x; one pass over memory, two over the cache.  workspace: batchnorm_workspace. */
-dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const real *x, int64_t ldx, real *mean, real *variance,
+dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const elem *x, int64_t ldx, real *mean, real *variance,
                                        void *workspace, size_t bytes);
 
 /* inverse = 1 / sqrt(variance + epsilon) (c), and scale = gamma * inverse (c; gamma NULL: 1). */
@@ -29,14 +29,14 @@ dtconv_status DT(batchnorm_moving)(int64_t c, const real *mean, const real *vari
                                    real *moving_variance);
 
 /* y = act((x - mean) * scale + beta) (beta NULL: 0); one pass: reads x, writes y.  y may lie over x. */
-dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *mean,
+dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
                                   const real *scale, const real *beta, dtconv_activation activation, real alpha,
-                                  real *y, int64_t ldy);
+                                  elem *y, int64_t ldy);
 
 /* sum_dy (c) = sum of g and sum_dy_xhat (c) = sum of g * (x - mean) * inverse, where g = dy * act'(y): the gradients of
  * beta and gamma.  One pass: reads x, dy and, for SIGMOID and TANH, y (else NULL).  workspace: batchnorm_workspace. */
-dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *y,
-                                          int64_t ldy, const real *dy, int64_t lddy, const real *mean,
+dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const elem *y,
+                                          int64_t ldy, const elem *dy, int64_t lddy, const real *mean,
                                           const real *inverse, const real *scale, const real *beta,
                                           dtconv_activation activation, real alpha, real *sum_dy, real *sum_dy_xhat,
                                           void *workspace, size_t bytes);
@@ -44,28 +44,29 @@ dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const real *x
 /* dx = scale * (g - sum_dy / count - xhat * sum_dy_xhat / count); with sum_dy NULL (statistics that do not depend on
  * x): dx = scale * g.  count: samples behind the statistics (rows, or the rows of all processes).  One pass: reads x,
  * dy (and y), writes dx.  dx may lie over dy. */
-dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *y,
-                                           int64_t ldy, const real *dy, int64_t lddy, const real *mean,
+dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const elem *y,
+                                           int64_t ldy, const elem *dy, int64_t lddy, const real *mean,
                                            const real *inverse, const real *scale, const real *beta,
                                            dtconv_activation activation, real alpha, const real *sum_dy,
-                                           const real *sum_dy_xhat, int64_t count, int accumulate, real *dx,
+                                           const real *sum_dy_xhat, int64_t count, int accumulate, elem *dx,
                                            int64_t lddx);
 
 /* ---- layer normalization of each row of k elements: y = xhat * gamma + beta, xhat = (x - mean) * inverse ----
  *
  * mean, inverse (rows) are those of the row, inverse = 1 / sqrt(variance + epsilon) with the biased variance; gamma,
- * beta (k) may be NULL: 1, 0.  Forward and backward each go over memory once. */
+ * beta (k) may be NULL: 1, 0.  rms: mean is 0 instead, which makes it RMS normalization.  Forward and backward each go
+ * over memory once. */
 
 /* y may lie over x. */
-dtconv_status DT(layernorm_forward)(int64_t rows, int64_t k, const real *x, int64_t ldx, const real *gamma,
-                                    const real *beta, real epsilon, real *mean, real *inverse, real *y, int64_t ldy);
+dtconv_status DT(layernorm_forward)(int64_t rows, int64_t k, int rms, const elem *x, int64_t ldx, const real *gamma,
+                                    const real *beta, real epsilon, real *mean, real *inverse, elem *y, int64_t ldy);
 
 /* Bytes of workspace of layernorm_backward. */
 size_t DT(layernorm_workspace)(int64_t rows, int64_t k);
 
 /* dx (NULL: not wanted; may lie over dy), dgamma and dbeta (k; NULL: not wanted); accumulate_*: whether each is added
  * to. */
-dtconv_status DT(layernorm_backward)(int64_t rows, int64_t k, const real *x, int64_t ldx, const real *gamma,
-                                     const real *mean, const real *inverse, const real *dy, int64_t lddy,
-                                     int accumulate, real *dx, int64_t lddx, int accumulate_gamma, real *dgamma,
+dtconv_status DT(layernorm_backward)(int64_t rows, int64_t k, int rms, const elem *x, int64_t ldx, const real *gamma,
+                                     const real *mean, const real *inverse, const elem *dy, int64_t lddy,
+                                     int accumulate, elem *dx, int64_t lddx, int accumulate_gamma, real *dgamma,
                                      int accumulate_beta, real *dbeta, void *workspace, size_t bytes);

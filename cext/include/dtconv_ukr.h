@@ -13,19 +13,40 @@
  *
  * The order of the sum over k is the same for every element of C, wherever it lies in the tile.
  *
+ * In bfloat16 (`elem` is uint16_t) operands are bfloat16 and C is float32, and the contract is another one, which reads
+ * images in place:
+ *
+ *   C (m x NR) = beta * C + sum over steps s of A_s (m x k) * B_s (k x NR)        beta 0 or 1; alpha and n are not used
+ *
+ *        element (i, p) of A_s at a[steps[s].a + i * rs_a + p]
+ *        element (p, j) of B_s at b[steps[s].b + (p / 2) * 2 * NR + 2 * j + p % 2]        pairs, as dot products want
+ *
+ * k is a multiple of `depth`.  Rows of A up to the next multiple of `rows` may be read, and such rows of C be written.
+ * A thread calls begin() before its first call and end() after its last one: AMX has tiles to set up and to give back.
+ *
  * No include guard: include it after dtconv_real.h, once; dtconv_both.h includes it once per precision.
  */
+
+#ifndef DTCONV_UKR_STEP
+#define DTCONV_UKR_STEP
+/* Where one term of a sum of products lies: elements from A's and B's first ones. */
+typedef struct {
+    int64_t a, b;
+} dtconv_ukr_step;
+#endif
 
 typedef struct {
     int64_t m, n, k;
     real alpha;
-    const real *a;
+    const elem *a;
     int64_t rs_a, cs_a;
-    const real *b;
+    const elem *b;
     real beta;
     real *c;
     int64_t ldc;
-    const real *a_next, *b_next; /* panels of the next call, to be prefetched; any address will do */
+    const elem *a_next, *b_next;  /* panels of the next call, to be prefetched; any address will do */
+    const dtconv_ukr_step *steps; /* bfloat16 */
+    int64_t step_count;
 } DT(ukr_call);
 
 struct DT(ukr_row);
@@ -49,6 +70,9 @@ typedef struct DT(ukr_row) {
     int rank;          /* expected order of speed among usable kernels, best first (smallest) */
     int in_place;      /* reads A with rs_a != 1 where cs_a == 1, or rs_a == 1 with any cs_a */
     DT(ukr_fn) run;
+    /* bfloat16 */
+    int rows, depth;
+    void (*begin)(void), (*end)(void); /* NULL: nothing to do */
     /* for kernels of other libraries */
     void *foreign;
     void *context; /* its last argument */
@@ -82,7 +106,7 @@ const DT(ukr_row) * DT(ukr_current)(void);
 double DT(ukr_check)(const DT(ukr_row) * row);
 
 /* Called `repeats` times on the same packed panels of depth k: the speed of a kernel in cache. */
-void DT(ukr_repeat)(const DT(ukr_row) * row, int64_t repeats, int64_t k, const real *a, const real *b, real *c);
+void DT(ukr_repeat)(const DT(ukr_row) * row, int64_t repeats, int64_t k, const elem *a, const elem *b, real *c);
 
 /* Independent fused multiply-adds in registers, on vectors of the widest type among `features`; returns the number of
  * floating-point operations done. */

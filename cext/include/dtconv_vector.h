@@ -1,4 +1,4 @@
-/* Vectors of `real`, as wide as the level of the library that is compiled. */
+/* Vectors of `real`, as wide as the level of the library that is compiled; in memory they are `real` or `elem`. */
 #ifndef DTCONV_VECTOR_H
 #define DTCONV_VECTOR_H
 
@@ -51,9 +51,87 @@ INLINE void store_part(real *y, int64_t count, vec x) {
 }
 #endif
 
-/* Stores a vector at an aligned address past the caches, where the processor can; finish_stores() after the last. */
-INLINE void store_past_caches(real *y, vec x) {
+/* The same of elements of images, each of which is half as wide in memory where it is a bfloat16. */
+#ifdef DTCONV_BFLOAT16
+typedef uint16_t half_vec __attribute__((vector_size(VECTOR_BYTES / 2)));
+typedef uint16_t loose_half_vec __attribute__((vector_size(VECTOR_BYTES / 2), aligned(sizeof(elem)), may_alias));
+typedef uint32_t bits_vec __attribute__((vector_size(VECTOR_BYTES)));
+
+/* Instructions by name: of a general conversion gcc makes several times as many. */
 #if defined(__AVX512F__)
+INLINE vec widen_vector(half_vec x) { return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)x), 16); }
+INLINE half_vec narrow_vector(vec x) {
+    const __m512i bits = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
+    const __m512i kept = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    return (half_vec)_mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
+}
+#else
+#if defined(__AVX2__)
+INLINE vec widen_vector(half_vec x) { return (vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)x), 16); }
+#else
+INLINE vec widen_vector(half_vec x) { return (vec)(__builtin_convertvector(x, bits_vec) << 16); }
+#endif
+INLINE half_vec narrow_vector(vec x) {
+    const bits_vec bits = (bits_vec)x, rounded = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x400000;
+    const mask nan = x != x;
+    const bits_vec kept = ((rounded & ~(bits_vec)nan) | (quiet & (bits_vec)nan)) >> 16;
+#if defined(__AVX2__)
+    const __m256i packed = _mm256_packus_epi32((__m256i)kept, (__m256i)kept);
+    return (half_vec)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 8));
+#else
+    return __builtin_convertvector(kept, half_vec);
+#endif
+}
+#endif
+
+INLINE vec load_elem(const elem *x) { return widen_vector(*(const loose_half_vec *)x); }
+INLINE void store_elem(elem *y, vec x) { *(loose_half_vec *)y = narrow_vector(x); }
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+INLINE vec load_elem_part(const elem *x, int64_t count) {
+    return widen_vector((half_vec)_mm256_maskz_loadu_epi16((__mmask16)((1u << count) - 1), x));
+}
+INLINE void store_elem_part(elem *y, int64_t count, vec x) {
+    _mm256_mask_storeu_epi16(y, (__mmask16)((1u << count) - 1), (__m256i)narrow_vector(x));
+}
+#else
+INLINE vec load_elem_part(const elem *x, int64_t count) {
+    half_vec part = {0};
+    memcpy(&part, x, (size_t)count * sizeof(elem));
+    return widen_vector(part);
+}
+INLINE void store_elem_part(elem *y, int64_t count, vec x) {
+    const half_vec part = narrow_vector(x);
+    memcpy(y, &part, (size_t)count * sizeof(elem));
+}
+#endif
+#else
+INLINE vec load_elem(const elem *x) { return load(x); }
+INLINE void store_elem(elem *y, vec x) { store(y, x); }
+INLINE vec load_elem_part(const elem *x, int64_t count) { return load_part(x, count); }
+INLINE void store_elem_part(elem *y, int64_t count, vec x) { store_part(y, count, x); }
+#endif
+
+/* The first `count` of V elements; a constant where it is V. */
+INLINE vec load_first(const elem *x, int64_t count) { return count == V ? load_elem(x) : load_elem_part(x, count); }
+INLINE void store_first(elem *y, int64_t count, vec x) {
+    if (count == V)
+        store_elem(y, x);
+    else
+        store_elem_part(y, count, x);
+}
+
+/* Stores a vector of elements at an aligned address past the caches, where the processor can; finish_stores() after the
+ * last. */
+INLINE void store_past_caches(elem *y, vec x) {
+#if defined(DTCONV_BFLOAT16) && defined(__AVX512F__)
+    _mm256_stream_si256((__m256i *)y, (__m256i)narrow_vector(x));
+#elif defined(DTCONV_BFLOAT16) && defined(__AVX__)
+    _mm_stream_si128((__m128i *)y, (__m128i)narrow_vector(x));
+#elif defined(DTCONV_BFLOAT16)
+    store_elem(y, x);
+#elif defined(__AVX512F__)
     _mm512_stream_si512((void *)y, (__m512i)x);
 #elif defined(__AVX__)
     _mm256_stream_si256((__m256i *)y, (__m256i)x);

@@ -13,6 +13,10 @@ dtconv_status DT(to_bfloat16)(int64_t n, const real *x, uint16_t *y);
 /* y = x. */
 dtconv_status DT(from_bfloat16)(int64_t n, const uint16_t *x, real *y);
 
+/* The same of rows of c numbers, ldx and ldy apart. */
+dtconv_status DT(narrow_rows)(int64_t rows, int64_t c, const real *x, int64_t ldx, uint16_t *y, int64_t ldy);
+dtconv_status DT(widen_rows)(int64_t rows, int64_t c, const uint16_t *x, int64_t ldx, real *y, int64_t ldy);
+
 /* y[i] = bfloat16(sum over p of x[p][i]), x (count, n); sums in float32, in the order of p. */
 dtconv_status DT(sum_bfloat16)(int64_t count, int64_t n, const uint16_t *x, uint16_t *y);
 

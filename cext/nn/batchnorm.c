@@ -16,7 +16,9 @@
 /* Vectors of channels whose sums, with what else a row needs, fit the registers. */
 enum { GRADIENTS = VECTOR_BYTES == 64 ? 4 : 2 };
 enum {
-    BLOCK_ROWS = 256,          /* that are summed before sums go on in double precision */
+    AT_ONCE = VECTOR_BYTES == 64 ? 2 : 1, /* vectors of channels whose values for backward fit them */
+    PARAMETER_ROWS = 16, /* for which the values of some channels are loaded; wide rows are read nearly in order */
+    BLOCK_ROWS = 256,    /* that are summed before sums go on in double precision */
     STREAMED_BYTES = 16 << 20, /* of results that are written past the caches */
 };
 
@@ -38,61 +40,136 @@ dtconv_status DT(batchnorm_moving)(int64_t c, const real *mean, const real *vari
     return DTCONV_OK;
 }
 
-/* The normalized value before the activation; the same expression in forward and backward. */
-INLINE real normalized(real x, real mean, real scale, real beta) { return (x - mean) * scale + beta; }
+/* Of at most STRIP channels, filled up to whole vectors: what normalizes them and, in backward, sums over the rows. */
+typedef struct {
+    real mean[STRIP], scale[STRIP], beta[STRIP], offset[STRIP], slope[STRIP];
+} channels;
 
-INLINE void apply_rows(int code, int64_t rows, int64_t c, const real *x, int64_t ldx, const real *mean,
-                       const real *scale, const real *beta, real alpha, real *y, int64_t ldy) {
-    for (int64_t i = 0; i < rows; i++) {
-        const real *xi = x + i * ldx;
-        real *yi = y + i * ldy;
-        if (beta) {
+INLINE void copy_channels(channels *to, int64_t first, int64_t width, const real *mean, const real *scale,
+                          const real *beta) {
+    for (int64_t j = 0; j < width; j++) {
+        to->mean[j] = mean[first + j];
+        to->scale[j] = scale[first + j];
+        to->beta[j] = beta ? beta[first + j] : 0;
+    }
+    for (int64_t j = width; j % V; j++) to->mean[j] = to->scale[j] = to->beta[j] = 0;
+}
+
+/* Runs BLOCK(j, vectors, count) over `width` channels: as many vectors at once as `most`, then one, the last of which
+ * has fewer than V channels. */
+#define FOR_VECTORS(width, most, BLOCK)                                                                           \
+    do {                                                                                                          \
+        int64_t first_channel = 0;                                                                                \
+        for (; first_channel + (most) * V <= (width); first_channel += (most) * V) BLOCK(first_channel, most, V); \
+        for (; first_channel < (width); first_channel += V)                                                       \
+            BLOCK(first_channel, 1, min_i64(V, (width) - first_channel));                                         \
+    } while (0)
+
+/* The normalized value before the activation; the same expression in forward and backward. */
+INLINE vec normalized(vec x, vec mean, vec scale, vec beta) { return (x - mean) * scale + beta; }
+
+INLINE vec activated(int code, real alpha, vec z) {
+    if (code == DTCONV_RELU) return where(z < 0, (vec){0}, z);
+    if (code == DTCONV_RELU6) return where(z < 0, (vec){0}, where(z > 6, (vec){0} + 6, z));
+    if (code == DTCONV_LEAKY_RELU) return where(z < 0, alpha * z, z);
+    return z;
+}
+
+/* A switch that runs CALL(code): with a constant where it is one of the two that networks have most. */
+#define FOR_FREQUENT(activation, CALL) \
+    switch (activation) {              \
+        case DTCONV_LINEAR:            \
+            CALL(DTCONV_LINEAR);       \
+            break;                     \
+        case DTCONV_RELU:              \
+            CALL(DTCONV_RELU);         \
+            break;                     \
+        default:                       \
+            CALL((int)(activation));   \
+    }
+
+INLINE void apply_block(int code, int vectors, int64_t count, int64_t rows, const elem *x, int64_t ldx,
+                        const channels *of, int64_t j, real alpha, elem *y, int64_t ldy) {
+    vec mean[AT_ONCE], scale[AT_ONCE], beta[AT_ONCE];
+    UNROLL for (int v = 0; v < vectors; v++) {
+        mean[v] = load(of->mean + j + v * V);
+        scale[v] = load(of->scale + j + v * V);
+        beta[v] = load(of->beta + j + v * V);
+    }
+    for (int64_t i = 0; i < rows; i++, x += ldx, y += ldy) UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const vec z = normalized(load_first(x + v * V, count), mean[v], scale[v], beta[v]);
+        store_first(y + v * V, count, activated(code, alpha, z));
+    }
+}
+
+/* Activations with an exponential, which loops over numbers can do. */
+INLINE void apply_curved(int code, int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
+                         const real *scale, const real *beta, elem *y, int64_t ldy) {
+    for (int64_t i = 0; i < rows; i++, x += ldx, y += ldy)
 #pragma omp simd
-            for (int64_t j = 0; j < c; j++)
-                yi[j] = activate(code, alpha, normalized(xi[j], mean[j], scale[j], beta[j]));
-        } else {
-#pragma omp simd
-            for (int64_t j = 0; j < c; j++) yi[j] = activate(code, alpha, normalized(xi[j], mean[j], scale[j], 0));
+        for (int64_t j = 0; j < c; j++)
+            y[j] = narrow(activate(code, 0, (widen(x[j]) - mean[j]) * scale[j] + (beta ? beta[j] : 0)));
+}
+
+INLINE void apply_rows(int code, int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
+                       const real *scale, const real *beta, real alpha, elem *y, int64_t ldy) {
+    for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
+        const int64_t width = min_i64(STRIP, c - j0);
+        channels of;
+        copy_channels(&of, j0, width, mean, scale, beta);
+        for (int64_t i = 0; i < rows; i += PARAMETER_ROWS) {
+            const int64_t some = min_i64(PARAMETER_ROWS, rows - i);
+            const elem *from = x + i * ldx + j0;
+            elem *to = y + i * ldy + j0;
+#define APPLY_BLOCK(j, vectors, count) \
+    apply_block(code, vectors, count, some, from + j, ldx, &of, j, alpha, to + j, ldy)
+            FOR_VECTORS(width, AT_ONCE, APPLY_BLOCK);
         }
     }
 }
 
 /* Rows of whole vectors, and y past the caches: lines that the caches need not load first. */
-INLINE void stream_rows(int relu, int64_t rows, int64_t c, const real *x, int64_t ldx, const real *mean,
-                        const real *scale, const real *beta, real *y, int64_t ldy) {
+INLINE void stream_rows(int relu, int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
+                        const real *scale, const real *beta, elem *y, int64_t ldy) {
     for (int64_t i = 0; i < rows; i++, x += ldx, y += ldy)
         for (int64_t j = 0; j < c; j += V) {
-            const vec z = (load(x + j) - load(mean + j)) * load(scale + j) + (beta ? load(beta + j) : (vec){0});
+            const vec z =
+                normalized(load_elem(x + j), load(mean + j), load(scale + j), beta ? load(beta + j) : (vec){0});
             store_past_caches(y + j, relu ? where(z < 0, (vec){0}, z) : z);
         }
 }
 
 /* Whether y is too large to be in a cache when it is read next, and can be written by whole vectors. */
-static int streams(int64_t rows, int64_t c, const real *x, const real *y, int64_t ldy, dtconv_activation activation) {
+static int streams(int64_t rows, int64_t c, const elem *x, const elem *y, int64_t ldy, dtconv_activation activation) {
     const int plain = activation == DTCONV_LINEAR || activation == DTCONV_RELU;
-    const int whole = c % V == 0 && ldy % V == 0 && (uintptr_t)y % VECTOR_BYTES == 0;
-    return plain && whole && x != y && rows * c * (int64_t)sizeof(real) >= STREAMED_BYTES;
+    const int whole = c % V == 0 && ldy % V == 0 && (uintptr_t)y % (V * sizeof(elem)) == 0;
+    return plain && whole && x != y && rows * c * (int64_t)sizeof(elem) >= STREAMED_BYTES;
 }
 
-dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *mean,
+dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
                                   const real *scale, const real *beta, dtconv_activation activation, real alpha,
-                                  real *y, int64_t ldy) {
+                                  elem *y, int64_t ldy) {
     const int streaming = streams(rows, c, x, y, ldy, activation);
-#pragma omp parallel num_threads(threads_for(rows *c))
-    {
-        int64_t start, end;
-        thread_share(rows, &start, &end);
-        const real *from = x + start * ldx;
-        real *to = y + start * ldy;
+    const int64_t some = dtconv_piece(rows);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(rows *c))
+    for (int64_t start = 0; start < rows; start += some) {
+        const int64_t end = min_i64(rows, start + some);
+        const elem *from = x + start * ldx;
+        elem *to = y + start * ldy;
         if (streaming) {
             if (activation == DTCONV_RELU)
                 stream_rows(1, end - start, c, from, ldx, mean, scale, beta, to, ldy);
             else
                 stream_rows(0, end - start, c, from, ldx, mean, scale, beta, to, ldy);
             finish_stores();
+        } else if (activation == DTCONV_SIGMOID) {
+            apply_curved(DTCONV_SIGMOID, end - start, c, from, ldx, mean, scale, beta, to, ldy);
+        } else if (activation == DTCONV_TANH) {
+            apply_curved(DTCONV_TANH, end - start, c, from, ldx, mean, scale, beta, to, ldy);
         } else {
 #define APPLY(code) apply_rows(code, end - start, c, from, ldx, mean, scale, beta, alpha, to, ldy)
-            FOR_ACTIVATION(activation, APPLY)
+            FOR_FREQUENT(activation, APPLY)
         }
     }
     return DTCONV_OK;
@@ -100,93 +177,66 @@ dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const real *x, int64_
 
 /* What backward reads: x and dy, y where the activation needs it, and the values per channel. */
 typedef struct {
-    const real *x, *y, *dy, *mean, *inverse, *scale, *beta;
+    const elem *x, *y, *dy;
+    const real *mean, *inverse, *scale, *beta;
     int64_t ldx, ldy, lddy;
     real alpha;
 } gradient_arrays;
 
-/* dy * act'(y) of one element; y is computed again unless the activation is one that needs the real one. */
-INLINE real gradient(int code, real alpha, real dy, real x, real y, real mean, real scale, real beta) {
+/* dy * act'(y) of a vector; y is computed again unless the activation is one that needs the real one. */
+INLINE vec gradient(int code, real alpha, vec dy, vec x, const elem *y, int64_t count, vec mean, vec scale, vec beta) {
     if (code == DTCONV_LINEAR) return dy;
-    if (code == DTCONV_SIGMOID || code == DTCONV_TANH) return dy * activation_slope(code, alpha, y);
-    return dy * activation_slope(code, alpha, activate(code, alpha, normalized(x, mean, scale, beta)));
-}
-
-/* dy * act'(y) of a vector; y as above. */
-INLINE vec gradient_vector(int code, real alpha, vec dy, vec x, const real *y, vec mean, vec scale, vec beta) {
-    if (code == DTCONV_LINEAR) return dy;
-    if (code == DTCONV_SIGMOID) return dy * (load(y) * (1 - load(y)));
-    if (code == DTCONV_TANH) return dy * (1 - load(y) * load(y));
-    const vec z = (x - mean) * scale + beta;
+    if (code == DTCONV_SIGMOID || code == DTCONV_TANH) {
+        const vec result = load_first(y, count);
+        return code == DTCONV_SIGMOID ? dy * (result * (1 - result)) : dy * (1 - result * result);
+    }
+    const vec z = normalized(x, mean, scale, beta);
     if (code == DTCONV_RELU) return where(z > 0, dy, (vec){0});
     if (code == DTCONV_RELU6) return where((z > 0) & (z < 6), dy, (vec){0});
-    const vec leaky = where(z < 0, alpha * z, z);
-    return where(leaky > 0, dy, alpha * dy);
+    return where(activated(code, alpha, z) > 0, dy, alpha * dy);
 }
 
-/* Adds, of rows [start, end) and `vectors` vectors of channels from j on, the sum of g and that of g * (x - mean). */
-INLINE void gradient_block(int code, int vectors, const gradient_arrays *a, int64_t start, int64_t end, int64_t j,
-                           real *sum, real *sum_x) {
+/* Adds, of rows [start, end) and some vectors of channels from j0 + j on, the sum of g and that of g * (x - mean). */
+INLINE void gradient_block(int code, int vectors, int64_t count, const gradient_arrays *a, const channels *of,
+                           int64_t start, int64_t end, int64_t j0, int64_t j, real *sum, real *sum_x) {
     vec sums[GRADIENTS], sums_x[GRADIENTS], mean[GRADIENTS], scale[GRADIENTS], beta[GRADIENTS];
     UNROLL for (int v = 0; v < vectors; v++) {
-        sums[v] = load(sum + v * V);
-        sums_x[v] = load(sum_x + v * V);
-        mean[v] = load(a->mean + j + v * V);
-        scale[v] = load(a->scale + j + v * V);
-        beta[v] = a->beta ? load(a->beta + j + v * V) : (vec){0};
+        sums[v] = load(sum + j + v * V);
+        sums_x[v] = load(sum_x + j + v * V);
+        mean[v] = load(of->mean + j + v * V);
+        scale[v] = load(of->scale + j + v * V);
+        beta[v] = load(of->beta + j + v * V);
     }
-    const real *x = a->x + start * a->ldx + j, *dy = a->dy + start * a->lddy + j;
-    const real *y = a->y ? a->y + start * a->ldy + j : x;
+    const elem *x = a->x + start * a->ldx + j0 + j, *dy = a->dy + start * a->lddy + j0 + j;
+    const elem *y = a->y ? a->y + start * a->ldy + j0 + j : x;
     const int64_t ldy = a->y ? a->ldy : a->ldx;
     for (int64_t i = start; i < end; i++, x += a->ldx, dy += a->lddy, y += ldy) UNROLL
     for (int v = 0; v < vectors; v++) {
-        const vec xv = load(x + v * V);
-        const vec g = gradient_vector(code, a->alpha, load(dy + v * V), xv, y + v * V, mean[v], scale[v], beta[v]);
+        const vec xv = load_first(x + v * V, count), dyv = load_first(dy + v * V, count);
+        const vec g = gradient(code, a->alpha, dyv, xv, y + v * V, count, mean[v], scale[v], beta[v]);
         sums[v] += g;
         sums_x[v] += g * (xv - mean[v]);
     }
     UNROLL for (int v = 0; v < vectors; v++) {
-        store(sum + v * V, sums[v]);
-        store(sum_x + v * V, sums_x[v]);
-    }
-}
-
-/* The same of `width` channels that no whole vector is left for. */
-INLINE void gradient_rest(int code, int64_t width, const gradient_arrays *a, int64_t start, int64_t end, int64_t j0,
-                          real *sum, real *sum_x) {
-    for (int64_t i = start; i < end; i++) {
-        const real *x = a->x + i * a->ldx + j0, *dy = a->dy + i * a->lddy + j0;
-        const real *y = a->y ? a->y + i * a->ldy + j0 : x;
-        for (int64_t j = 0; j < width; j++) {
-            const real mean = a->mean[j0 + j], beta = a->beta ? a->beta[j0 + j] : 0;
-            const real g = gradient(code, a->alpha, dy[j], x[j], y[j], mean, a->scale[j0 + j], beta);
-            sum[j] += g;
-            sum_x[j] += g * (x[j] - mean);
-        }
+        store(sum + j + v * V, sums[v]);
+        store(sum_x + j + v * V, sums_x[v]);
     }
 }
 
 /* Sums over rows [start, end) of a strip of channels: of g to sums, of g * (x - mean) to sums_x. */
 INLINE void sum_rows(int code, const gradient_arrays *a, int64_t start, int64_t end, int64_t j0, int64_t width,
                      double *sums, double *sums_x) {
+    channels of;
+    copy_channels(&of, j0, width, a->mean, a->scale, a->beta);
+    const int64_t at_once = width <= GRADIENTS * V ? BLOCK_ROWS : PARAMETER_ROWS;
     for (int64_t j = 0; j < width; j++) sums[j] = sums_x[j] = 0;
     for (int64_t block = start; block < end; block += BLOCK_ROWS) {
         real first[STRIP] = {0}, second[STRIP] = {0};
         const int64_t last = min_i64(end, block + BLOCK_ROWS);
-        if (width == V) {
-            gradient_block(code, 1, a, block, last, j0, first, second);
-        } else if (width == 2 * V) {
-            gradient_block(code, 2, a, block, last, j0, first, second);
-        } else if (width == GRADIENTS * V) {
-            gradient_block(code, GRADIENTS, a, block, last, j0, first, second);
-        } else {
-            for (int64_t i = block; i < last; i++) {
-                int64_t j = 0;
-                for (; j + 2 * V <= width; j += 2 * V)
-                    gradient_block(code, 2, a, i, i + 1, j0 + j, first + j, second + j);
-                for (; j + V <= width; j += V) gradient_block(code, 1, a, i, i + 1, j0 + j, first + j, second + j);
-                gradient_rest(code, width - j, a, i, i + 1, j0 + j, first + j, second + j);
-            }
+        for (int64_t i = block; i < last; i += at_once) {
+#define SUM_BLOCK(j, vectors, count) \
+    gradient_block(code, vectors, count, a, &of, i, min_i64(last, i + at_once), j0, j, first, second)
+            FOR_VECTORS(width, GRADIENTS, SUM_BLOCK);
         }
         for (int64_t j = 0; j < width; j++) {
             sums[j] += (double)first[j];
@@ -195,8 +245,8 @@ INLINE void sum_rows(int code, const gradient_arrays *a, int64_t start, int64_t 
     }
 }
 
-dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *y,
-                                          int64_t ldy, const real *dy, int64_t lddy, const real *mean,
+dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const elem *y,
+                                          int64_t ldy, const elem *dy, int64_t lddy, const real *mean,
                                           const real *inverse, const real *scale, const real *beta,
                                           dtconv_activation activation, real alpha, real *sum_dy, real *sum_dy_xhat,
                                           void *workspace, size_t bytes) {
@@ -205,13 +255,13 @@ dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const real *x
     const gradient_arrays a = {x, y, dy, mean, inverse, scale, beta, ldx, ldy, lddy, alpha};
     const int64_t step = chunk_rows(rows, c), chunks = chunk_count(rows, c);
     double *sums = workspace; /* (chunks, 2, c) */
-#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(rows *c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(rows *c))
     for (int64_t chunk = 0; chunk < chunks; chunk++)
         for (int64_t j = 0; j < c; j += STRIP) {
             const int64_t start = chunk * step, end = min_i64(rows, start + step);
             double *here = sums + chunk * 2 * c + j;
 #define SUM(code) sum_rows(code, &a, start, end, j, min_i64(STRIP, c - j), here, here + c)
-            FOR_ACTIVATION(activation, SUM)
+            FOR_FREQUENT(activation, SUM)
         }
     for (int64_t chunk = 1; chunk < chunks; chunk++)
         for (int64_t j = 0; j < 2 * c; j++) sums[j] += sums[chunk * 2 * c + j];
@@ -222,56 +272,65 @@ dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const real *x
     return DTCONV_OK;
 }
 
+INLINE void backward_block(int code, int vectors, int64_t count, const gradient_arrays *a, const channels *of,
+                           int64_t start, int64_t end, int64_t j0, int64_t j, int accumulate, elem *dx, int64_t lddx) {
+    vec mean[AT_ONCE], scale[AT_ONCE], beta[AT_ONCE], offset[AT_ONCE], slope[AT_ONCE];
+    UNROLL for (int v = 0; v < vectors; v++) {
+        mean[v] = load(of->mean + j + v * V);
+        scale[v] = load(of->scale + j + v * V);
+        beta[v] = load(of->beta + j + v * V);
+        offset[v] = load(of->offset + j + v * V);
+        slope[v] = load(of->slope + j + v * V);
+    }
+    const elem *x = a->x + start * a->ldx + j0 + j, *dy = a->dy + start * a->lddy + j0 + j;
+    const elem *y = a->y ? a->y + start * a->ldy + j0 + j : x;
+    const int64_t ldy = a->y ? a->ldy : a->ldx;
+    elem *to = dx + start * lddx + j0 + j;
+    for (int64_t i = start; i < end; i++, x += a->ldx, dy += a->lddy, y += ldy, to += lddx) UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const vec xv = load_first(x + v * V, count), dyv = load_first(dy + v * V, count);
+        const vec g = gradient(code, a->alpha, dyv, xv, y + v * V, count, mean[v], scale[v], beta[v]);
+        vec d = scale[v] * (g - offset[v] - (xv - mean[v]) * slope[v]);
+        if (accumulate) d += load_first(to + v * V, count);
+        store_first(to + v * V, count, d);
+    }
+}
+
 /* dx of rows [start, end).  sum_dy NULL: the statistics are constants. */
 INLINE void backward_rows(int code, const gradient_arrays *a, int64_t start, int64_t end, int64_t c, const real *sum_dy,
-                          const real *sum_dy_xhat, real share, int accumulate, real *dx, int64_t lddx) {
-    const real alpha = a->alpha;
-    real offset[STRIP], slope[STRIP], mean[STRIP], scale[STRIP], beta[STRIP];
+                          const real *sum_dy_xhat, real share, int accumulate, elem *dx, int64_t lddx) {
     for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
         const int64_t width = min_i64(STRIP, c - j0);
-        for (int64_t j = 0; j < width; j++) {
-            mean[j] = a->mean[j0 + j];
-            scale[j] = a->scale[j0 + j];
-            beta[j] = a->beta ? a->beta[j0 + j] : 0;
-            offset[j] = sum_dy ? sum_dy[j0 + j] * share : 0;
-            slope[j] = sum_dy ? sum_dy_xhat[j0 + j] * share * a->inverse[j0 + j] : 0;
-        }
-        for (int64_t i = start; i < end; i++) {
-            const real *xi = a->x + i * a->ldx + j0, *gi = a->dy + i * a->lddy + j0,
-                       *yi = a->y ? a->y + i * a->ldy + j0 : xi;
-            real *di = dx + i * lddx + j0;
-            if (accumulate) {
-#pragma omp simd
-                for (int64_t j = 0; j < width; j++) {
-                    real g = gradient(code, alpha, gi[j], xi[j], yi[j], mean[j], scale[j], beta[j]);
-                    di[j] += scale[j] * (g - offset[j] - (xi[j] - mean[j]) * slope[j]);
-                }
-            } else {
-#pragma omp simd
-                for (int64_t j = 0; j < width; j++) {
-                    real g = gradient(code, alpha, gi[j], xi[j], yi[j], mean[j], scale[j], beta[j]);
-                    di[j] = scale[j] * (g - offset[j] - (xi[j] - mean[j]) * slope[j]);
-                }
+        channels of = {0};
+        copy_channels(&of, j0, width, a->mean, a->scale, a->beta);
+        if (sum_dy)
+            for (int64_t j = 0; j < width; j++) {
+                of.offset[j] = sum_dy[j0 + j] * share;
+                of.slope[j] = sum_dy_xhat[j0 + j] * share * a->inverse[j0 + j];
             }
+        for (int64_t i = start; i < end; i += PARAMETER_ROWS) {
+#define BACKWARD_BLOCK(j, vectors, count) \
+    backward_block(code, vectors, count, a, &of, i, min_i64(end, i + PARAMETER_ROWS), j0, j, accumulate, dx, lddx)
+            FOR_VECTORS(width, AT_ONCE, BACKWARD_BLOCK);
         }
     }
 }
 
-dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const real *x, int64_t ldx, const real *y,
-                                           int64_t ldy, const real *dy, int64_t lddy, const real *mean,
+dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const elem *y,
+                                           int64_t ldy, const elem *dy, int64_t lddy, const real *mean,
                                            const real *inverse, const real *scale, const real *beta,
                                            dtconv_activation activation, real alpha, const real *sum_dy,
-                                           const real *sum_dy_xhat, int64_t count, int accumulate, real *dx,
+                                           const real *sum_dy_xhat, int64_t count, int accumulate, elem *dx,
                                            int64_t lddx) {
     if (!y && (activation == DTCONV_SIGMOID || activation == DTCONV_TANH)) return DTCONV_ARGUMENT;
     const gradient_arrays a = {x, y, dy, mean, inverse, scale, beta, ldx, ldy, lddy, alpha};
     const real share = (real)(1.0 / (double)count);
-#pragma omp parallel num_threads(threads_for(rows *c))
-    {
-        int64_t start, end;
-        thread_share(rows, &start, &end);
+    const int64_t some = dtconv_piece(rows);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(rows *c))
+    for (int64_t start = 0; start < rows; start += some) {
+        const int64_t end = min_i64(rows, start + some);
 #define BACKWARD(code) backward_rows(code, &a, start, end, c, sum_dy, sum_dy_xhat, share, accumulate, dx, lddx)
-        FOR_ACTIVATION(activation, BACKWARD)
+        FOR_FREQUENT(activation, BACKWARD)
     }
     return DTCONV_OK;
 }

@@ -10,6 +10,7 @@
 
 enum {
     CENTER_ROWS = 16, /* whose mean is the first guess of the mean */
+    SUMMED_ROWS = 16, /* of wide rows, for which sums stay in registers */
     BLOCK_ROWS = 256, /* at most, that are summed before sums go on in double precision */
 };
 
@@ -17,10 +18,9 @@ size_t DT(batchnorm_workspace)(int64_t rows, int64_t c) {
     return (size_t)(chunk_count(rows, c) * c) * 2 * sizeof(double);
 }
 
-/* Adds the sums over `rows` of a strip of channels.  Memory is read strictly in order, which the processor's
- * prefetching wants: rows that fit the registers are summed there, of wider ones each is added to sums in the first
- * cache. */
-static void sum_deviations(int64_t rows, int64_t width, const real *x, int64_t ldx, const real *center, real *sum,
+/* Adds the sums over `rows` of a strip of channels.  Memory is read nearly in order, which the processor's prefetching
+ * wants: rows that fit the registers are summed there, of wider ones a few at once. */
+static void sum_deviations(int64_t rows, int64_t width, const elem *x, int64_t ldx, const real *center, real *sum,
                            real *squares) {
     pixels_of rest = {.first = x, .ld = ldx};
     if (width == V) {
@@ -32,26 +32,27 @@ static void sum_deviations(int64_t rows, int64_t width, const real *x, int64_t l
     } else if (width == MOST_DEVIATIONS * V) {
         add_deviations(MOST_DEVIATIONS, rows, rest, 0, center, sum, squares);
     } else {
-        for (int64_t i = 0; i < rows; i++, rest.first += ldx) {
+        for (int64_t i = 0; i < rows; i += SUMMED_ROWS, rest.first += SUMMED_ROWS * ldx) {
+            const int64_t some = min_i64(SUMMED_ROWS, rows - i);
             int64_t j = 0;
-            for (; j + 4 * V <= width; j += 4 * V) add_deviations(4, 1, rest, j, center + j, sum + j, squares + j);
-            for (; j + V <= width; j += V) add_deviations(1, 1, rest, j, center + j, sum + j, squares + j);
-            add_deviations_rest(width - j, 1, rest, j, center + j, sum + j, squares + j);
+            for (; j + 4 * V <= width; j += 4 * V) add_deviations(4, some, rest, j, center + j, sum + j, squares + j);
+            for (; j + V <= width; j += V) add_deviations(1, some, rest, j, center + j, sum + j, squares + j);
+            add_deviations_rest(width - j, some, rest, j, center + j, sum + j, squares + j);
         }
     }
 }
 
 /* The mean of the first rows of a block: a value near which the elements are. */
-static void find_center(int64_t rows, int64_t width, const real *x, int64_t ldx, real *center) {
+static void find_center(int64_t rows, int64_t width, const elem *x, int64_t ldx, real *center) {
     for (int64_t j = 0; j < width; j++) center[j] = 0;
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < width; j++) center[j] += x[i * ldx + j];
+        for (int64_t j = 0; j < width; j++) center[j] += widen(x[i * ldx + j]);
     for (int64_t j = 0; j < width; j++) center[j] /= (real)rows;
 }
 
 /* Moments of `rows` x `width` elements, merged into mean and m2 of `before` earlier rows.  Deviations are from what the
  * mean has been so far, so that x is read once; where that is off, its error is small against the deviations. */
-static void merge_block(int64_t rows, int64_t width, const real *x, int64_t ldx, int64_t before, double *mean,
+static void merge_block(int64_t rows, int64_t width, const elem *x, int64_t ldx, int64_t before, double *mean,
                         double *m2) {
     real first[STRIP] = {0}, second[STRIP] = {0}, center[STRIP];
     if (before == 0)
@@ -68,14 +69,14 @@ static void merge_block(int64_t rows, int64_t width, const real *x, int64_t ldx,
     }
 }
 
-dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const real *x, int64_t ldx, real *mean, real *variance,
+dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const elem *x, int64_t ldx, real *mean, real *variance,
                                        void *workspace, size_t bytes) {
     if (rows < 1 || c < 1) return DTCONV_ARGUMENT;
     if (bytes < DT(batchnorm_workspace)(rows, c)) return DTCONV_WORKSPACE;
     const int64_t step = chunk_rows(rows, c), chunks = chunk_count(rows, c);
     const int64_t block = min_i64(block_rows(c), BLOCK_ROWS);
     double *moments = workspace; /* (chunks, 2, c) */
-#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(rows *c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(rows *c))
     for (int64_t chunk = 0; chunk < chunks; chunk++)
         for (int64_t j = 0; j < c; j += STRIP) {
             const int64_t width = min_i64(STRIP, c - j), start = chunk * step, end = min_i64(rows, start + step);

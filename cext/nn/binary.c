@@ -1,127 +1,22 @@
-/* Arithmetic with two arguments, y = a op b with broadcasting, and its partial derivatives. */
-#include "dtconv_math.h"
+/* Arithmetic with two arguments over strided arrays; the arithmetic itself is in binary_spans.c. */
 #include "dtconv_nn_elem.h"
-#include "dtconv_real.h"
-#include "dtconv_strided.h"
+#include "spans.h"
 
-typedef struct {
-    int kind, operand, accumulate;
-    real factor;
-} binary_context;
-
-#define LOOP(expression) _Pragma("omp simd") for (int64_t i = 0; i < n; i++) out[i] = (real)(expression)
-
-static void forward_fn(const void *context, int64_t n, const real *const *in, real *out) {
-    const real *a = in[0], *b = in[1];
-    switch (((const binary_context *)context)->kind) {
-        case DTCONV_BINARY_ADD:
-            LOOP(a[i] + b[i]);
-            break;
-        case DTCONV_BINARY_SUBTRACT:
-            LOOP(a[i] - b[i]);
-            break;
-        case DTCONV_BINARY_MULTIPLY:
-            LOOP(a[i] * b[i]);
-            break;
-        case DTCONV_BINARY_DIVIDE:
-            LOOP(a[i] / b[i]);
-            break;
-        case DTCONV_BINARY_MAXIMUM:
-            LOOP(a[i] < b[i] ? b[i] : a[i]);
-            break;
-        case DTCONV_BINARY_MINIMUM:
-            LOOP(a[i] > b[i] ? b[i] : a[i]);
-            break;
-        case DTCONV_BINARY_POWER:
-            LOOP(DT(pow_)(a[i], b[i]));
-            break;
-        case DTCONV_BINARY_EQUAL:
-            LOOP(a[i] == b[i]);
-            break;
-    }
-}
-
-#define GRADIENT(expression)             \
-    do {                                 \
-        if (c->accumulate)               \
-            LOOP(out[i] + (expression)); \
-        else                             \
-            LOOP(expression);            \
-    } while (0)
-/* a tie shares the gradient */
-#define SHARE(mine, sign, other) \
-    dy[i] * (sign mine[i] > sign other[i] ? (real)1 : (mine[i] == other[i] ? (real)0.5 : 0))
-
-static void backward_fn(const void *context, int64_t n, const real *const *in, real *out) {
-    const binary_context *c = context;
-    const real *dy = in[0], *a = in[1], *b = in[2], *y = in[3];
-    switch (c->kind * 2 + c->operand) {
-        case DTCONV_BINARY_ADD * 2:
-        case DTCONV_BINARY_ADD * 2 + 1:
-        case DTCONV_BINARY_SUBTRACT * 2:
-            GRADIENT(dy[i]);
-            break;
-        case DTCONV_BINARY_SUBTRACT * 2 + 1:
-            GRADIENT(-dy[i]);
-            break;
-        case DTCONV_BINARY_MULTIPLY * 2:
-            GRADIENT(dy[i] * b[i]);
-            break;
-        case DTCONV_BINARY_MULTIPLY * 2 + 1:
-            GRADIENT(dy[i] * a[i]);
-            break;
-        case DTCONV_BINARY_DIVIDE * 2:
-            GRADIENT(dy[i] / b[i]);
-            break;
-        case DTCONV_BINARY_DIVIDE * 2 + 1:
-            GRADIENT(-dy[i] * y[i] / b[i]);
-            break;
-        case DTCONV_BINARY_MAXIMUM * 2:
-            GRADIENT(SHARE(a, +, b));
-            break;
-        case DTCONV_BINARY_MAXIMUM * 2 + 1:
-            GRADIENT(SHARE(b, +, a));
-            break;
-        case DTCONV_BINARY_MINIMUM * 2:
-            GRADIENT(SHARE(a, -, b));
-            break;
-        case DTCONV_BINARY_MINIMUM * 2 + 1:
-            GRADIENT(SHARE(b, -, a));
-            break;
-        case DTCONV_BINARY_POWER * 2:
-            GRADIENT(dy[i] * b[i] * DT(pow_)(a[i], b[i] - 1));
-            break;
-        case DTCONV_BINARY_POWER * 2 + 1:
-            GRADIENT(a[i] == 0 ? 0 : dy[i] * DT(pow_)(a[i], b[i]) * DT(log_)(a[i]));
-            break;
-    }
-}
-
-static void copy_fn(const void *context, int64_t n, const real *const *in, real *out) {
-    const binary_context *c = context;
-    const real *x = in[0], factor = c->factor;
-    if (c->accumulate)
-        LOOP(out[i] + factor * x[i]);
-    else if (factor == 1)
-        LOOP(x[i]);
-    else
-        LOOP(factor * x[i]);
-}
-
-dtconv_status DT(binary_forward)(int kind, const int64_t *layout, const real *a, const real *b, real *y) {
+dtconv_status DT(binary_forward)(int kind, const int64_t *layout, const elem *a, const elem *b, elem *y) {
     if (kind < 0 || kind >= DTCONV_BINARY_KINDS) return DTCONV_ARGUMENT;
-    const binary_context context = {kind, 0, 0, 0};
-    return DT(map_spans)(forward_fn, &context, layout, (const real *const[]){a, b}, y);
+    const RT(binary_context) context = {kind, 0, 0, 0};
+    return DT(map_spans)(RT(binary_forward_span), &context, 0, layout, (const elem *const[]){a, b}, y);
 }
 
-dtconv_status DT(binary_backward)(int kind, int operand, int accumulate, const int64_t *layout, const real *dy,
-                                  const real *a, const real *b, const real *y, real *out) {
+dtconv_status DT(binary_backward)(int kind, int operand, int accumulate, const int64_t *layout, const elem *dy,
+                                  const elem *a, const elem *b, const elem *y, elem *out) {
     if (kind < 0 || kind >= DTCONV_BINARY_EQUAL || (operand != 0 && operand != 1)) return DTCONV_ARGUMENT;
-    const binary_context context = {kind, operand, accumulate, 0};
-    return DT(map_spans)(backward_fn, &context, layout, (const real *const[]){dy, a, b, y}, out);
+    const RT(binary_context) context = {kind, operand, accumulate, 0};
+    return DT(map_spans)(RT(binary_backward_span), &context, accumulate, layout, (const elem *const[]){dy, a, b, y},
+                         out);
 }
 
-dtconv_status DT(copy)(real factor, int accumulate, const int64_t *layout, const real *x, real *y) {
-    const binary_context context = {0, 0, accumulate, factor};
-    return DT(map_spans)(copy_fn, &context, layout, (const real *const[]){x}, y);
+dtconv_status DT(copy)(real factor, int accumulate, const int64_t *layout, const elem *x, elem *y) {
+    const RT(binary_context) context = {0, 0, accumulate, factor};
+    return DT(map_spans)(RT(copy_span), &context, accumulate, layout, (const elem *const[]){x}, y);
 }

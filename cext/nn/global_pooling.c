@@ -10,10 +10,10 @@
 
 enum { PIXELS = 64 }; /* summed before their sum is added to the total */
 
-dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t c, const real *x, int64_t ldx, real *y,
+dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx, elem *y,
                                               int64_t ldy) {
     const real share = (real)(1.0 / (double)pixels);
-#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(n * pixels * c))
     for (int64_t b = 0; b < n; b++)
         for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
             real total[STRIP], sum[STRIP];
@@ -22,72 +22,73 @@ dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t
             for (int64_t block = 0; block < pixels; block += PIXELS) {
                 for (int64_t j = 0; j < width; j++) sum[j] = 0;
                 for (int64_t i = block; i < min_i64(pixels, block + PIXELS); i++) {
-                    const real *xi = x + (b * pixels + i) * ldx + j0;
-                    for (int64_t j = 0; j < width; j++) sum[j] += xi[j];
+                    const elem *xi = x + (b * pixels + i) * ldx + j0;
+                    for (int64_t j = 0; j < width; j++) sum[j] += widen(xi[j]);
                 }
                 for (int64_t j = 0; j < width; j++) total[j] += sum[j];
             }
-            for (int64_t j = 0; j < width; j++) y[b * ldy + j0 + j] = total[j] * share;
+            for (int64_t j = 0; j < width; j++) y[b * ldy + j0 + j] = narrow(total[j] * share);
         }
     return DTCONV_OK;
 }
 
-dtconv_status DT(global_average_pool_backward)(int64_t n, int64_t pixels, int64_t c, const real *dy, int64_t lddy,
-                                               int accumulate, real *dx, int64_t lddx) {
+dtconv_status DT(global_average_pool_backward)(int64_t n, int64_t pixels, int64_t c, const elem *dy, int64_t lddy,
+                                               int accumulate, elem *dx, int64_t lddx) {
     const real share = (real)(1.0 / (double)pixels);
-#pragma omp parallel for schedule(static) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for schedule(dynamic, dtconv_piece(n *pixels)) num_threads(threads_for(n * pixels * c))
     for (int64_t i = 0; i < n * pixels; i++) {
-        const real *g = dy + i / pixels * lddy;
-        real *di = dx + i * lddx;
+        const elem *g = dy + i / pixels * lddy;
+        elem *di = dx + i * lddx;
         if (accumulate)
-            for (int64_t j = 0; j < c; j++) di[j] += g[j] * share;
+            for (int64_t j = 0; j < c; j++) di[j] = narrow(widen(di[j]) + widen(g[j]) * share);
         else
-            for (int64_t j = 0; j < c; j++) di[j] = g[j] * share;
+            for (int64_t j = 0; j < c; j++) di[j] = narrow(widen(g[j]) * share);
     }
     return DTCONV_OK;
 }
 
-dtconv_status DT(global_max_pool_forward)(int64_t n, int64_t pixels, int64_t c, const real *x, int64_t ldx, real *y,
+dtconv_status DT(global_max_pool_forward)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx, elem *y,
                                           int64_t ldy, int32_t *argmax) {
     if (pixels < 1 || pixels > INT32_MAX) return DTCONV_ARGUMENT;
-#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(n * pixels * c))
     for (int64_t b = 0; b < n; b++)
         for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
             real best[STRIP];
             int32_t where[STRIP];
             const int64_t width = min_i64(STRIP, c - j0);
-            const real *first = x + b * pixels * ldx + j0;
+            const elem *first = x + b * pixels * ldx + j0;
             for (int64_t j = 0; j < width; j++) {
-                best[j] = first[j];
+                best[j] = widen(first[j]);
                 where[j] = 0;
             }
             for (int64_t i = 1; i < pixels; i++) {
-                const real *xi = first + i * ldx;
+                const elem *xi = first + i * ldx;
                 for (int64_t j = 0; j < width; j++) {
-                    const int take = (xi[j] > best[j]) | (xi[j] != xi[j]);
-                    best[j] = take ? xi[j] : best[j];
+                    const real value = widen(xi[j]);
+                    const int take = (value > best[j]) | (value != value);
+                    best[j] = take ? value : best[j];
                     where[j] = take ? (int32_t)i : where[j];
                 }
             }
-            for (int64_t j = 0; j < width; j++) y[b * ldy + j0 + j] = best[j];
+            for (int64_t j = 0; j < width; j++) y[b * ldy + j0 + j] = narrow(best[j]);
             if (argmax)
                 for (int64_t j = 0; j < width; j++) argmax[b * c + j0 + j] = where[j];
         }
     return DTCONV_OK;
 }
 
-dtconv_status DT(global_max_pool_backward)(int64_t n, int64_t pixels, int64_t c, const real *dy, int64_t lddy,
-                                           const int32_t *argmax, int accumulate, real *dx, int64_t lddx) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(n * pixels * c))
+dtconv_status DT(global_max_pool_backward)(int64_t n, int64_t pixels, int64_t c, const elem *dy, int64_t lddy,
+                                           const int32_t *argmax, int accumulate, elem *dx, int64_t lddx) {
+#pragma omp parallel for schedule(dynamic, dtconv_piece(n *pixels)) num_threads(threads_for(n * pixels * c))
     for (int64_t i = 0; i < n * pixels; i++) {
         const int64_t b = i / pixels;
         const int32_t here = (int32_t)(i % pixels), *where = argmax + b * c;
-        const real *g = dy + b * lddy;
-        real *di = dx + i * lddx;
+        const elem *g = dy + b * lddy;
+        elem *di = dx + i * lddx;
         if (accumulate)
-            for (int64_t j = 0; j < c; j++) di[j] += where[j] == here ? g[j] : 0;
+            for (int64_t j = 0; j < c; j++) di[j] = narrow(widen(di[j]) + (where[j] == here ? widen(g[j]) : 0));
         else
-            for (int64_t j = 0; j < c; j++) di[j] = where[j] == here ? g[j] : 0;
+            for (int64_t j = 0; j < c; j++) di[j] = where[j] == here ? g[j] : narrow(0);
     }
     return DTCONV_OK;
 }

@@ -9,10 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "dtconv_inline.h"
 #include "dtconv_real.h"
 
@@ -29,17 +25,6 @@ INLINE int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 INLINE int threads_for(int64_t elements) {
     int64_t useful = elements / THREAD_ELEMENTS + 1;
     return (int)min_i64(useful, dtconv_get_num_threads());
-}
-
-/* This thread's share [start, end) of `count` items inside a parallel region. */
-INLINE void thread_share(int64_t count, int64_t *start, int64_t *end) {
-#ifdef _OPENMP
-    const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-#else
-    const int64_t thread = 0, threads = 1;
-#endif
-    *start = count * thread / threads;
-    *end = count * (thread + 1) / threads;
 }
 
 /* Rows of a block of `width` channels that stays in the first cache levels (64 KiB). */
@@ -136,46 +121,5 @@ INLINE real activate(int code, real alpha, real v) {
             return v;
     }
 }
-
-/* Its derivative, from its result y. */
-INLINE real activation_slope(int code, real alpha, real y) {
-    switch (code) {
-        case DTCONV_RELU:
-            return y > 0 ? (real)1 : (real)0;
-        case DTCONV_RELU6:
-            return y > 0 && y < 6 ? (real)1 : (real)0;
-        case DTCONV_LEAKY_RELU:
-            return y > 0 ? (real)1 : alpha;
-        case DTCONV_SIGMOID:
-            return y * (1 - y);
-        case DTCONV_TANH:
-            return 1 - y * y;
-        default:
-            return 1;
-    }
-}
-
-/* A switch that runs CALL(code) with the activation's code as a constant. */
-#define FOR_ACTIVATION(activation, CALL) \
-    switch (activation) {                \
-        case DTCONV_LINEAR:              \
-            CALL(DTCONV_LINEAR);         \
-            break;                       \
-        case DTCONV_RELU:                \
-            CALL(DTCONV_RELU);           \
-            break;                       \
-        case DTCONV_RELU6:               \
-            CALL(DTCONV_RELU6);          \
-            break;                       \
-        case DTCONV_LEAKY_RELU:          \
-            CALL(DTCONV_LEAKY_RELU);     \
-            break;                       \
-        case DTCONV_SIGMOID:             \
-            CALL(DTCONV_SIGMOID);        \
-            break;                       \
-        case DTCONV_TANH:                \
-            CALL(DTCONV_TANH);           \
-            break;                       \
-    }
 
 #endif

@@ -11,21 +11,16 @@
 enum { BLOCK = 4096, PARALLEL = 32768, SLICES = 256, LANES = 16 };
 
 /* for each i in [0, n): the statements; each thread does whole blocks */
-#define FOR_EACH(n, ...)                                                                                               \
-    _Pragma(                                                                                                           \
-        "omp parallel for num_threads(dtconv_get_num_threads()) schedule(static) if (n >= PARALLEL)") for (int64_t     \
-                                                                                                               block = \
-                                                                                                                   0;  \
-                                                                                                           block <     \
-                                                                                                           (n +        \
-                                                                                                            BLOCK -    \
-                                                                                                            1) /       \
-                                                                                                               BLOCK;  \
-                                                                                                           block++) {  \
-        const int64_t end = (block + 1) * BLOCK < n ? (block + 1) * BLOCK : n;                                         \
-        _Pragma("omp simd") for (int64_t i = block * BLOCK; i < end; i++) { __VA_ARGS__ }                              \
-    }                                                                                                                  \
+/* clang-format off */
+#define FOR_EACH(n, ...) \
+    const int64_t blocks = (n + BLOCK - 1) / BLOCK, some = dtconv_piece(blocks); \
+    _Pragma("omp parallel for num_threads(dtconv_get_num_threads()) schedule(dynamic, some) if (n >= PARALLEL)") \
+    for (int64_t block = 0; block < blocks; block++) { \
+        const int64_t end = (block + 1) * BLOCK < n ? (block + 1) * BLOCK : n; \
+        _Pragma("omp simd") for (int64_t i = block * BLOCK; i < end; i++) { __VA_ARGS__ } \
+    } \
     return DTCONV_OK
+/* clang-format on */
 
 #define KEEP const real keep = (real)(1 - lr * weight_decay)
 

@@ -7,210 +7,316 @@
  * registers. Maximum pooling keeps the position of the maximum in its window, one byte for each output, instead of x.
  */
 #include "dtconv_nn_pooling.h"
+#include "dtconv_vector.h"
 #include "norm_common.h"
 
-/* Channels whose accumulators stay in registers; SMALL: for the rest that is no whole block. */
-enum { BLOCK = 64, SMALL = 16 };
+/* Vectors of channels whose accumulators stay in registers. */
+enum { AT_ONCE = VECTOR_BYTES == 64 ? 4 : 2 };
 
-/* Runs CALL(first, width) over c channels, with a constant width wherever possible. */
-#define FOR_CHANNELS(c, CALL)                                                                    \
-    do {                                                                                         \
-        int64_t first_channel = 0;                                                               \
-        for (; first_channel + BLOCK <= (c); first_channel += BLOCK) CALL(first_channel, BLOCK); \
-        for (; first_channel + SMALL <= (c); first_channel += SMALL) CALL(first_channel, SMALL); \
-        if (first_channel < (c)) CALL(first_channel, (c) - first_channel);                       \
+/* Runs CALL(first, vectors, count) over c channels: whole vectors together, then one by one, and the last of `count`,
+ * which is a constant in all others. */
+#define FOR_CHANNELS(c, CALL)                                                                                     \
+    do {                                                                                                          \
+        int64_t first_channel = 0;                                                                                \
+        for (; first_channel + AT_ONCE * V <= (c); first_channel += AT_ONCE * V) CALL(first_channel, AT_ONCE, V); \
+        for (; first_channel + V <= (c); first_channel += V) CALL(first_channel, 1, V);                           \
+        if (first_channel < (c)) CALL(first_channel, 1, (c) - first_channel);                                     \
     } while (0)
 
-#ifdef DTCONV_DOUBLE
-typedef int64_t position; /* as wide as `real`, so that both vectorise together */
+/* Positions in a window of a vector of channels: lanes as wide as `real`, one byte or four in memory. */
+typedef uint8_t bytes_of __attribute__((vector_size(VECTOR_BYTES / sizeof(real))));
+typedef int32_t words_of __attribute__((vector_size(VECTOR_BYTES / sizeof(real) * 4)));
+
+INLINE mask load_positions(const void *argmax, int64_t at, int bytes, int64_t count) {
+    if (bytes == 1) {
+        bytes_of part = {0};
+        memcpy(&part, (const uint8_t *)argmax + at, (size_t)count);
+#if defined(__AVX512F__) && !defined(DTCONV_DOUBLE)
+        return (mask)_mm512_cvtepu8_epi32((__m128i)part);
 #else
-typedef int32_t position;
+        return __builtin_convertvector(part, mask);
 #endif
-
-/* Taps [*from, *to) of the window that starts at `start` which lie inside [0, extent). */
-INLINE void inside(int64_t start, int64_t taps, int64_t extent, int64_t *from, int64_t *to) {
-    *from = max_i64(0, -start);
-    *to = min_i64(taps, extent - start);
-}
-
-/* Windows [*from, *to) of `count`, `taps` wide and `stride` apart, that cover pixel `at` (padding included). */
-INLINE void covering(int64_t at, int64_t taps, int64_t stride, int64_t count, int64_t *from, int64_t *to) {
-    *from = at < taps ? 0 : (at - taps) / stride + 1;
-    *to = min_i64(count, at / stride + 1);
-}
-
-/* Maximum of one window over `width` channels; x points to the window's first pixel, which may lie outside. */
-INLINE void max_window(const dtconv_pool *p, const real *x, int64_t ldx, int64_t p0, int64_t p1, int64_t q0, int64_t q1,
-                       int64_t width, real *y, void *argmax, int argmax_bytes) {
-    real best[BLOCK];
-    position where[BLOCK];
-    const position first = (position)(p0 * p->kw + q0);
-#pragma omp simd
-    for (int64_t j = 0; j < width; j++) {
-        best[j] = x[(p0 * p->iw + q0) * ldx + j];
-        where[j] = first;
     }
-    for (int64_t tap_h = p0; tap_h < p1; tap_h++)
-        for (int64_t tap_w = q0; tap_w < q1; tap_w++) {
-            const real *pixel = x + (tap_h * p->iw + tap_w) * ldx;
-            const position here = (position)(tap_h * p->kw + tap_w);
-#pragma omp simd
-            for (int64_t j = 0; j < width; j++) {
-                const int take = (pixel[j] > best[j]) | (pixel[j] != pixel[j]);
-                best[j] = take ? pixel[j] : best[j];
-                where[j] = take ? here : where[j];
-            }
-        }
-#pragma omp simd
-    for (int64_t j = 0; j < width; j++) y[j] = best[j];
-    if (!argmax) return;
-    if (argmax_bytes == 1) {
-#pragma omp simd
-        for (int64_t j = 0; j < width; j++) ((uint8_t *)argmax)[j] = (uint8_t)where[j];
+    words_of part = {0};
+    memcpy(&part, (const int32_t *)argmax + at, (size_t)count * sizeof(int32_t));
+    return __builtin_convertvector(part, mask);
+}
+
+INLINE void store_positions(void *argmax, int64_t at, int bytes, int64_t count, mask positions) {
+    if (bytes == 1) {
+#if defined(__AVX512F__) && !defined(DTCONV_DOUBLE)
+        const bytes_of part = (bytes_of)_mm512_cvtepi32_epi8((__m512i)positions);
+#else
+        const bytes_of part = __builtin_convertvector(positions, bytes_of);
+#endif
+        memcpy((uint8_t *)argmax + at, &part, (size_t)count);
     } else {
-#pragma omp simd
-        for (int64_t j = 0; j < width; j++) ((int32_t *)argmax)[j] = (int32_t)where[j];
+        const words_of part = __builtin_convertvector(positions, words_of);
+        memcpy((int32_t *)argmax + at, &part, (size_t)count * sizeof(int32_t));
     }
 }
 
-dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const real *x, int64_t ldx, real *y, int64_t ldy, void *argmax,
+/* One axis of a pooling problem. */
+typedef struct {
+    int64_t extent, out, taps, stride, before;
+} axis;
+
+INLINE axis across(const dtconv_pool *p) { return (axis){p->iw, p->ow, p->kw, p->sw, p->left}; }
+INLINE axis down(const dtconv_pool *p) { return (axis){p->ih, p->oh, p->kh, p->sh, p->top}; }
+INLINE axis deep(const dtconv_pool *p) { return (axis){p->id, p->od, p->kd, p->sd, p->front}; }
+
+INLINE int64_t start_of(axis a, int64_t window) {
+    return a.stride ? window * a.stride - a.before : window * a.extent / a.out;
+}
+
+/* Taps [*from, *to) of a window which lie inside; returns where it starts. */
+INLINE int64_t inside(axis a, int64_t window, int64_t *from, int64_t *to) {
+    const int64_t start = start_of(a, window);
+    *from = max_i64(0, -start);
+    *to = a.stride ? min_i64(a.taps, a.extent - start) : ((window + 1) * a.extent + a.out - 1) / a.out - start;
+    return start;
+}
+
+/* Windows [*from, *to) that cover a pixel. */
+INLINE void covering(axis a, int64_t pixel, int64_t *from, int64_t *to) {
+    const int64_t at = pixel + a.before;
+    if (!a.stride) {
+        *from = pixel * a.out / a.extent;
+        *to = ((pixel + 1) * a.out + a.extent - 1) / a.extent;
+        return;
+    }
+    *from = at < a.taps ? 0 : (at - a.taps) / a.stride + 1;
+    *to = min_i64(a.out, at / a.stride + 1);
+}
+
+/* Taps of a window that lie inside of x: [d0, d1) in depth, [p0, p1) down, [q0, q1) across. */
+typedef struct {
+    int64_t d0, d1, p0, p1, q0, q1;
+} taps;
+
+/* Pixels from the first of a window to that of a tap. */
+INLINE int64_t distance(const dtconv_pool *p, int64_t tap_d, int64_t tap_h, int64_t tap_w) {
+    return (tap_d * p->ih + tap_h) * p->iw + tap_w;
+}
+
+/* Where the windows of a row of outputs (b, od, oh) start, and the taps of these axes that lie inside. */
+INLINE taps taps_of_row(const dtconv_pool *p, int64_t row, int64_t *start) {
+    taps t;
+    const int64_t front = inside(deep(p), row / p->oh % p->od, &t.d0, &t.d1);
+    const int64_t top = inside(down(p), row % p->oh, &t.p0, &t.p1);
+    *start = ((row / p->oh / p->od * p->id + front) * p->ih + top) * p->iw;
+    return t;
+}
+
+/* Maximum of one window over some vectors of channels; x points to the window's first pixel, which may lie outside. */
+INLINE void max_window(const dtconv_pool *p, const elem *x, int64_t ldx, taps in, int vectors, int64_t count, elem *y,
+                       void *argmax, int64_t at, int bytes) {
+    vec best[AT_ONCE];
+    mask chosen[AT_ONCE];
+    const int64_t first = (in.d0 * p->kh + in.p0) * p->kw + in.q0, start = distance(p, in.d0, in.p0, in.q0) * ldx;
+    UNROLL for (int v = 0; v < vectors; v++) {
+        best[v] = load_first(x + start + v * V, count);
+        chosen[v] = (mask){0} + (int)first;
+    }
+    for (int64_t tap_d = in.d0; tap_d < in.d1; tap_d++)
+        for (int64_t tap_h = in.p0; tap_h < in.p1; tap_h++)
+            for (int64_t tap_w = in.q0; tap_w < in.q1; tap_w++) {
+                const elem *pixel = x + distance(p, tap_d, tap_h, tap_w) * ldx;
+                const mask here = (mask){0} + (int)((tap_d * p->kh + tap_h) * p->kw + tap_w);
+                UNROLL for (int v = 0; v < vectors; v++) {
+                    const vec value = load_first(pixel + v * V, count);
+                    const mask greater = (value > best[v]) | (value != value);
+                    best[v] = where(greater, value, best[v]);
+                    chosen[v] = (here & greater) | (chosen[v] & ~greater);
+                }
+            }
+    UNROLL for (int v = 0; v < vectors; v++) {
+        store_first(y + v * V, count, best[v]);
+        if (argmax) store_positions(argmax, at + v * V, bytes, count, chosen[v]);
+    }
+}
+
+dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const elem *x, int64_t ldx, elem *y, int64_t ldy, void *argmax,
                                    int argmax_bytes) {
-    if (argmax && argmax_bytes == 1 && p->kh * p->kw > 256) return DTCONV_ARGUMENT;
-#pragma omp parallel for schedule(static) num_threads(threads_for(p->n * p->oh * p->ow * p->c * p->kh * p->kw))
-    for (int64_t row = 0; row < p->n * p->oh; row++) {
-        const int64_t b = row / p->oh, top = row % p->oh * p->sh - p->top;
-        int64_t p0, p1, q0, q1;
-        inside(top, p->kh, p->ih, &p0, &p1);
+    if (argmax && argmax_bytes == 1 && p->kd * p->kh * p->kw > 256) return DTCONV_ARGUMENT;
+#pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->od * p->oh)) \
+    num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
+    for (int64_t row = 0; row < p->n * p->od * p->oh; row++) {
+        int64_t start;
+        taps in = taps_of_row(p, row, &start);
         for (int64_t ow = 0; ow < p->ow; ow++) {
-            const int64_t left = ow * p->sw - p->left, pixel = row * p->ow + ow;
-            inside(left, p->kw, p->iw, &q0, &q1);
-            const real *window = x + ((b * p->ih + top) * p->iw + left) * ldx;
-            char *to = argmax ? (char *)argmax + pixel * p->c * argmax_bytes : NULL;
-            real *yp = y + pixel * ldy;
-#define MAXIMUM(j, width) \
-    max_window(p, window + j, ldx, p0, p1, q0, q1, width, yp + j, to ? to + j * argmax_bytes : NULL, argmax_bytes)
+            const int64_t left = inside(across(p), ow, &in.q0, &in.q1), pixel = row * p->ow + ow;
+            const elem *window = x + (start + left) * ldx;
+            elem *to = y + pixel * ldy;
+#define MAXIMUM(j, vectors, count) \
+    max_window(p, window + j, ldx, in, vectors, count, to + j, argmax, pixel * p->c + j, argmax_bytes)
             FOR_CHANNELS(p->c, MAXIMUM);
         }
     }
     return DTCONV_OK;
 }
 
-/* Windows that cover one input pixel. */
+/* A window that covers a pixel: its output, where the pixel lies in it, and what an average takes of its gradient. */
 typedef struct {
-    int64_t at_h, at_w;     /* the pixel's place, counted from the padding's corner */
-    int64_t i0, i1, j0, j1; /* windows that cover it */
-    int64_t first;          /* index of the image's first output pixel */
-} cover;
+    int64_t output;
+    int32_t tap;
+    real share;
+} window;
 
-INLINE cover cover_of(const dtconv_pool *p, int64_t b, int64_t h, int64_t w) {
-    cover a = {.at_h = h + p->top, .at_w = w + p->left, .first = b * p->oh * p->ow};
-    covering(a.at_h, p->kh, p->sh, p->oh, &a.i0, &a.i1);
-    covering(a.at_w, p->kw, p->sw, p->ow, &a.j0, &a.j1);
-    return a;
+/* Windows of one pixel that are gathered together. */
+enum { WINDOWS = 128 };
+
+/* 1 / (pixels that a window with these taps inside is the mean of). */
+INLINE real share_of(const dtconv_pool *p, taps in, int include_pad) {
+    if (include_pad) return (real)1 / (real)(p->kd * p->kh * p->kw);
+    return (real)1 / (real)((in.d1 - in.d0) * (in.p1 - in.p0) * (in.q1 - in.q0));
 }
 
-/* `width` channels, from `channel` on, of the gradient of one pixel. */
-INLINE void max_gather(const dtconv_pool *p, const cover *a, const real *dy, int64_t lddy, const void *argmax,
-                       int argmax_bytes, int64_t channel, int64_t width, int accumulate, real *dx) {
-    real sum[BLOCK];
-#pragma omp simd
-    for (int64_t j = 0; j < width; j++) sum[j] = accumulate ? dx[j] : 0;
-    for (int64_t oh = a->i0; oh < a->i1; oh++)
-        for (int64_t ow = a->j0; ow < a->j1; ow++) {
-            const int64_t pixel = a->first + oh * p->ow + ow, from = pixel * p->c + channel;
-            const position tap = (position)((a->at_h - oh * p->sh) * p->kw + a->at_w - ow * p->sw);
-            const real *g = dy + pixel * lddy + channel;
-            position where[BLOCK]; /* widened first: comparing bytes would keep the sums from vectorising */
-            if (argmax_bytes == 1) {
-#pragma omp simd
-                for (int64_t j = 0; j < width; j++) where[j] = ((const uint8_t *)argmax)[from + j];
-            } else {
-#pragma omp simd
-                for (int64_t j = 0; j < width; j++) where[j] = ((const int32_t *)argmax)[from + j];
+/* A row of inputs (b, id, ih), and the windows over its pixels: [h0, h1) in depth, [i0, i1) down, [j0, j1) across. */
+typedef struct {
+    int64_t image, at_d, at_h, h0, h1, i0, i1, j0, j1;
+} covered;
+
+INLINE covered over_row(const dtconv_pool *p, int64_t row) {
+    const int64_t plane = row / p->ih;
+    covered k = {.image = plane / p->id, .at_d = plane % p->id, .at_h = row % p->ih};
+    covering(deep(p), k.at_d, &k.h0, &k.h1);
+    covering(down(p), k.at_h, &k.i0, &k.i1);
+    return k;
+}
+
+/* Goes on to pixel w, the first one or the next; without divisions, which would take longer than a few channels. */
+INLINE void over_pixel(const dtconv_pool *p, int64_t w, covered *k) {
+    const axis a = across(p);
+    if (!a.stride) {
+        covering(a, w, &k->j0, &k->j1);
+        return;
+    }
+    while (k->j0 * a.stride - a.before + a.taps <= w) k->j0++;
+    while (k->j1 < a.out && k->j1 * a.stride - a.before <= w) k->j1++;
+}
+
+/* Puts those of the windows over pixel w into `found` that come after the first `passed`, in order; returns how many,
+ * at most WINDOWS. */
+INLINE int64_t windows_over(const dtconv_pool *p, const covered *k, int64_t w, int64_t passed, int include_pad,
+                            window *found) {
+    int64_t count = 0;
+    for (int64_t od = k->h0; od < k->h1; od++)
+        for (int64_t oh = k->i0; oh < k->i1; oh++)
+            for (int64_t ow = k->j0; ow < k->j1 && count < WINDOWS; ow++) {
+                if (passed-- > 0) continue;
+                taps in;
+                const int64_t front = inside(deep(p), od, &in.d0, &in.d1), top = inside(down(p), oh, &in.p0, &in.p1);
+                const int64_t left = inside(across(p), ow, &in.q0, &in.q1);
+                const int64_t tap = ((k->at_d - front) * p->kh + k->at_h - top) * p->kw + w - left;
+                const int64_t output = ((k->image * p->od + od) * p->oh + oh) * p->ow + ow;
+                found[count++] = (window){output, (int32_t)tap, share_of(p, in, include_pad)};
             }
-#pragma omp simd
-            for (int64_t j = 0; j < width; j++) sum[j] += where[j] == tap ? g[j] : 0;
-        }
-#pragma omp simd
-    for (int64_t j = 0; j < width; j++) dx[j] = sum[j];
+    return count;
 }
 
-dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const real *dy, int64_t lddy, const void *argmax,
-                                    int argmax_bytes, int accumulate, real *dx, int64_t lddx) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(p->n * p->ih * p->iw * p->c))
-    for (int64_t row = 0; row < p->n * p->ih; row++)
-        for (int64_t w = 0; w < p->iw; w++) {
-            const cover a = cover_of(p, row / p->ih, row % p->ih, w);
-            real *to = dx + (row * p->iw + w) * lddx;
-#define GATHER_MAXIMUM(j, width) max_gather(p, &a, dy, lddy, argmax, argmax_bytes, j, width, accumulate, to + j)
-            FOR_CHANNELS(p->c, GATHER_MAXIMUM);
+/* Some vectors of channels, from `channel` on, of the gradient of one pixel. */
+INLINE void max_gather(const window *over, int64_t windows, int64_t c, const elem *dy, int64_t lddy, const void *argmax,
+                       int bytes, int64_t channel, int vectors, int64_t count, int accumulate, elem *dx) {
+    vec sum[AT_ONCE];
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] = accumulate ? load_first(dx + v * V, count) : (vec){0};
+    for (int64_t i = 0; i < windows; i++) {
+        const elem *g = dy + over[i].output * lddy + channel;
+        const mask tap = (mask){0} + over[i].tap;
+        UNROLL for (int v = 0; v < vectors; v++) {
+            const mask chosen = load_positions(argmax, over[i].output * c + channel + v * V, bytes, count);
+            sum[v] += where(chosen == tap, load_first(g + v * V, count), (vec){0});
         }
+    }
+    UNROLL for (int v = 0; v < vectors; v++) store_first(dx + v * V, count, sum[v]);
+}
+
+dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, const void *argmax,
+                                    int argmax_bytes, int accumulate, elem *dx, int64_t lddx) {
+#pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->id * p->ih)) \
+    num_threads(threads_for(p->n * p->id * p->ih * p->iw * p->c))
+    for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {
+        covered k = over_row(p, row);
+        for (int64_t w = 0; w < p->iw; w++) {
+            window over[WINDOWS];
+            over_pixel(p, w, &k);
+            elem *to = dx + (row * p->iw + w) * lddx;
+            int64_t passed = 0, windows;
+            do {
+                windows = windows_over(p, &k, w, passed, 1, over);
+                const int adds = accumulate || passed;
+#define GATHER_MAXIMUM(j, vectors, count) \
+    max_gather(over, windows, p->c, dy, lddy, argmax, argmax_bytes, j, vectors, count, adds, to + j)
+                FOR_CHANNELS(p->c, GATHER_MAXIMUM);
+                passed += windows;
+            } while (windows == WINDOWS);
+        }
+    }
     return DTCONV_OK;
 }
 
-/* 1 / (pixels that the window at output (oh, ow) is the mean of). */
-INLINE real share_of(const dtconv_pool *p, int64_t oh, int64_t ow, int include_pad) {
-    if (include_pad) return (real)1 / (real)(p->kh * p->kw);
-    int64_t p0, p1, q0, q1;
-    inside(oh * p->sh - p->top, p->kh, p->ih, &p0, &p1);
-    inside(ow * p->sw - p->left, p->kw, p->iw, &q0, &q1);
-    return (real)1 / (real)((p1 - p0) * (q1 - q0));
+INLINE void average_window(const dtconv_pool *p, const elem *x, int64_t ldx, taps in, real share, int vectors,
+                           int64_t count, elem *y) {
+    vec sum[AT_ONCE];
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] = (vec){0};
+    for (int64_t tap_d = in.d0; tap_d < in.d1; tap_d++)
+        for (int64_t tap_h = in.p0; tap_h < in.p1; tap_h++)
+            for (int64_t tap_w = in.q0; tap_w < in.q1; tap_w++) {
+                const elem *pixel = x + distance(p, tap_d, tap_h, tap_w) * ldx;
+                UNROLL for (int v = 0; v < vectors; v++) sum[v] += load_first(pixel + v * V, count);
+            }
+    UNROLL for (int v = 0; v < vectors; v++) store_first(y + v * V, count, sum[v] * share);
 }
 
-INLINE void average_window(const dtconv_pool *p, const real *x, int64_t ldx, int64_t p0, int64_t p1, int64_t q0,
-                           int64_t q1, real share, int64_t width, real *y) {
-    real sum[BLOCK];
-    for (int64_t j = 0; j < width; j++) sum[j] = 0;
-    for (int64_t tap_h = p0; tap_h < p1; tap_h++)
-        for (int64_t tap_w = q0; tap_w < q1; tap_w++) {
-            const real *pixel = x + (tap_h * p->iw + tap_w) * ldx;
-            for (int64_t j = 0; j < width; j++) sum[j] += pixel[j];
-        }
-    for (int64_t j = 0; j < width; j++) y[j] = sum[j] * share;
-}
-
-dtconv_status DT(average_pool_forward)(const dtconv_pool *p, const real *x, int64_t ldx, int include_pad, real *y,
+dtconv_status DT(average_pool_forward)(const dtconv_pool *p, const elem *x, int64_t ldx, int include_pad, elem *y,
                                        int64_t ldy) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(p->n * p->oh * p->ow * p->c * p->kh * p->kw))
-    for (int64_t row = 0; row < p->n * p->oh; row++) {
-        const int64_t b = row / p->oh, oh = row % p->oh, top = oh * p->sh - p->top;
-        int64_t p0, p1, q0, q1;
-        inside(top, p->kh, p->ih, &p0, &p1);
+#pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->od * p->oh)) \
+    num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
+    for (int64_t row = 0; row < p->n * p->od * p->oh; row++) {
+        int64_t start;
+        taps in = taps_of_row(p, row, &start);
         for (int64_t ow = 0; ow < p->ow; ow++) {
-            const int64_t left = ow * p->sw - p->left;
-            inside(left, p->kw, p->iw, &q0, &q1);
-            const real *window = x + ((b * p->ih + top) * p->iw + left) * ldx;
-            const real share = share_of(p, oh, ow, include_pad);
-            real *to = y + (row * p->ow + ow) * ldy;
-#define AVERAGE(j, width) average_window(p, window + j, ldx, p0, p1, q0, q1, share, width, to + j)
+            const int64_t left = inside(across(p), ow, &in.q0, &in.q1);
+            const elem *window = x + (start + left) * ldx;
+            const real share = share_of(p, in, include_pad);
+            elem *to = y + (row * p->ow + ow) * ldy;
+#define AVERAGE(j, vectors, count) average_window(p, window + j, ldx, in, share, vectors, count, to + j)
             FOR_CHANNELS(p->c, AVERAGE);
         }
     }
     return DTCONV_OK;
 }
 
-INLINE void average_gather(const dtconv_pool *p, const cover *a, const real *dy, int64_t lddy, int include_pad,
-                           int64_t channel, int64_t width, int accumulate, real *dx) {
-    real sum[BLOCK];
-    for (int64_t j = 0; j < width; j++) sum[j] = accumulate ? dx[j] : 0;
-    for (int64_t oh = a->i0; oh < a->i1; oh++)
-        for (int64_t ow = a->j0; ow < a->j1; ow++) {
-            const real *g = dy + (a->first + oh * p->ow + ow) * lddy + channel;
-            const real share = share_of(p, oh, ow, include_pad);
-            for (int64_t j = 0; j < width; j++) sum[j] += g[j] * share;
-        }
-    for (int64_t j = 0; j < width; j++) dx[j] = sum[j];
+INLINE void average_gather(const window *over, int64_t windows, const elem *dy, int64_t lddy, int64_t channel,
+                           int vectors, int64_t count, int accumulate, elem *dx) {
+    vec sum[AT_ONCE];
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] = accumulate ? load_first(dx + v * V, count) : (vec){0};
+    for (int64_t i = 0; i < windows; i++) {
+        const elem *g = dy + over[i].output * lddy + channel;
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] += load_first(g + v * V, count) * over[i].share;
+    }
+    UNROLL for (int v = 0; v < vectors; v++) store_first(dx + v * V, count, sum[v]);
 }
 
-dtconv_status DT(average_pool_backward)(const dtconv_pool *p, const real *dy, int64_t lddy, int include_pad,
-                                        int accumulate, real *dx, int64_t lddx) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(p->n * p->ih * p->iw * p->c))
-    for (int64_t row = 0; row < p->n * p->ih; row++)
+dtconv_status DT(average_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, int include_pad,
+                                        int accumulate, elem *dx, int64_t lddx) {
+#pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->id * p->ih)) \
+    num_threads(threads_for(p->n * p->id * p->ih * p->iw * p->c))
+    for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {
+        covered k = over_row(p, row);
         for (int64_t w = 0; w < p->iw; w++) {
-            const cover a = cover_of(p, row / p->ih, row % p->ih, w);
-            real *to = dx + (row * p->iw + w) * lddx;
-#define GATHER_AVERAGE(j, width) average_gather(p, &a, dy, lddy, include_pad, j, width, accumulate, to + j)
-            FOR_CHANNELS(p->c, GATHER_AVERAGE);
+            window over[WINDOWS];
+            over_pixel(p, w, &k);
+            elem *to = dx + (row * p->iw + w) * lddx;
+            int64_t passed = 0, windows;
+            do {
+                windows = windows_over(p, &k, w, passed, include_pad, over);
+                const int adds = accumulate || passed;
+#define GATHER_AVERAGE(j, vectors, count) average_gather(over, windows, dy, lddy, j, vectors, count, adds, to + j)
+                FOR_CHANNELS(p->c, GATHER_AVERAGE);
+                passed += windows;
+            } while (windows == WINDOWS);
         }
+    }
     return DTCONV_OK;
 }

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "dtconv_nn_elem.h"
 #include "dtconv_real.h"
@@ -17,7 +18,7 @@ enum { OUTPUT_BLOCK = 256, SUM_BLOCK = 64, MAX_SLICES = 32, SLICE_ELEMENTS = 819
 typedef struct {
     int kept, reduced, kind;
     const int64_t *kept_shape, *reduced_shape, *x_strides, *x2_strides, *y_strides;
-    const real *x, *x2;
+    const elem *x, *x2;
     int rows_inside;       /* whether the innermost dimension is a reduced one */
     int64_t width;         /* extent of the innermost kept dimension, 1 where rows_inside */
     int64_t outer, blocks; /* outputs: outer groups of `width`, in blocks of OUTPUT_BLOCK */
@@ -67,29 +68,29 @@ static inline real pick(int kind, real a, real b) {
 }
 
 /* acc[i] = pick(acc[i], x[i] (* x2[i])) */
-static void accumulate_row(int kind, int64_t n, const real *x, const real *x2, real *acc) {
+static void accumulate_row(int kind, int64_t n, const elem *x, const elem *x2, real *acc) {
     switch (kind) {
         case DTCONV_REDUCE_SUM:
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) acc[i] += x[i];
+            for (int64_t i = 0; i < n; i++) acc[i] += widen(x[i]);
             break;
         case DTCONV_REDUCE_DOT:
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) acc[i] += x[i] * x2[i];
+            for (int64_t i = 0; i < n; i++) acc[i] += widen(x[i]) * widen(x2[i]);
             break;
         case DTCONV_REDUCE_MAXIMUM:
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) acc[i] = pick(DTCONV_REDUCE_MAXIMUM, acc[i], x[i]);
+            for (int64_t i = 0; i < n; i++) acc[i] = pick(DTCONV_REDUCE_MAXIMUM, acc[i], widen(x[i]));
             break;
         case DTCONV_REDUCE_MINIMUM:
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) acc[i] = pick(DTCONV_REDUCE_MINIMUM, acc[i], x[i]);
+            for (int64_t i = 0; i < n; i++) acc[i] = pick(DTCONV_REDUCE_MINIMUM, acc[i], widen(x[i]));
             break;
     }
 }
 
 /* Reduction of n contiguous elements: LANES running results over blocks, then over the lanes. */
-static real reduce_span(int kind, int64_t n, const real *x, const real *x2) {
+static real reduce_span(int kind, int64_t n, const elem *x, const elem *x2) {
     real total = identity(kind);
     for (int64_t start = 0; start < n; start += SUM_BLOCK * LANES) {
         const int64_t count = n - start < SUM_BLOCK * LANES ? n - start : SUM_BLOCK * LANES;
@@ -117,8 +118,8 @@ static void reduce_block(const problem *t, int64_t x_offset, int64_t x2_offset, 
         const int64_t r1 = r0 + SUM_BLOCK < to ? r0 + SUM_BLOCK : to;
         for (int64_t i = 0; i < n; i++) block[i] = identity(t->kind);
         for (int64_t r = r0; r < r1; r++) {
-            const real *x = t->x + x_offset + offset_of(r, dims, t->reduced_shape, t->x_strides + t->kept);
-            const real *x2 = NULL;
+            const elem *x = t->x + x_offset + offset_of(r, dims, t->reduced_shape, t->x_strides + t->kept);
+            const elem *x2 = NULL;
             if (t->x2) x2 = t->x2 + x2_offset + offset_of(r, dims, t->reduced_shape, t->x2_strides + t->kept);
             if (t->rows_inside)
                 block[0] = pick(t->kind, block[0], reduce_span(t->kind, inner, x, x2));
@@ -129,12 +130,26 @@ static void reduce_block(const problem *t, int64_t x_offset, int64_t x2_offset, 
     }
 }
 
-static void store(int64_t n, const real *acc, real factor, int accumulate, real *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = accumulate ? y[i] + factor * acc[i] : factor * acc[i];
+/* Where results go: `real` or `elem`. */
+typedef struct {
+    void *y;
+    int as_real, accumulate;
+    real factor;
+} target;
+
+static void store(int64_t n, const real *acc, const target *t, int64_t offset) {
+    if (t->as_real) {
+        real *y = (real *)t->y + offset;
+        for (int64_t i = 0; i < n; i++) y[i] = t->accumulate ? y[i] + t->factor * acc[i] : t->factor * acc[i];
+    } else {
+        elem *y = (elem *)t->y + offset;
+        for (int64_t i = 0; i < n; i++)
+            y[i] = narrow(t->accumulate ? widen(y[i]) + t->factor * acc[i] : t->factor * acc[i]);
+    }
 }
 
-/* Reduces block `b` of outputs over slice `s`; the result goes to partial, or to y where partial is NULL. */
-static void run_item(const problem *t, int64_t b, int64_t s, real factor, int accumulate, real *y, real *partial) {
+/* Reduces block `b` of outputs over slice `s`; the result goes to partial, or to its place where partial is NULL. */
+static void run_item(const problem *t, int64_t b, int64_t s, const target *to, real *partial) {
     const int64_t group = b / t->blocks, first = b % t->blocks * OUTPUT_BLOCK;
     const int64_t n = t->width - first < OUTPUT_BLOCK ? t->width - first : OUTPUT_BLOCK;
     const int dims = t->kept - !t->rows_inside;
@@ -143,9 +158,9 @@ static void run_item(const problem *t, int64_t b, int64_t s, real factor, int ac
                  offset_of(group, dims, t->kept_shape, t->x2_strides) + first, n, t->length * s / t->slices,
                  t->length * (s + 1) / t->slices, acc);
     if (partial)
-        store(n, acc, 1, 0, partial + s * t->outer * t->width + group * t->width + first);
+        memcpy(partial + s * t->outer * t->width + group * t->width + first, acc, (size_t)n * sizeof(real));
     else
-        store(n, acc, factor, accumulate, y + offset_of(group, dims, t->kept_shape, t->y_strides) + first);
+        store(n, acc, to, offset_of(group, dims, t->kept_shape, t->y_strides) + first);
 }
 
 size_t DT(reduce_workspace)(const int64_t *layout) {
@@ -153,28 +168,27 @@ size_t DT(reduce_workspace)(const int64_t *layout) {
     return t.slices > 1 ? (size_t)(t.slices * t.outer * t.width) * sizeof(real) : 0;
 }
 
-dtconv_status DT(reduce)(int kind, int accumulate, real factor, const int64_t *layout, const real *x, const real *x2,
-                         real *y, void *workspace, size_t bytes) {
+dtconv_status DT(reduce)(int kind, int accumulate, real factor, const int64_t *layout, const elem *x, const elem *x2,
+                         void *y, int as_real, void *workspace, size_t bytes) {
     if (kind < 0 || kind >= DTCONV_REDUCE_KINDS || (kind == DTCONV_REDUCE_DOT) != (x2 != NULL)) return DTCONV_ARGUMENT;
     problem t = analyse(kind, layout);
     if (t.rows_inside && t.x_strides[t.kept + t.reduced - 1] != 1) return DTCONV_ARGUMENT;
     if (bytes < DT(reduce_workspace)(layout)) return DTCONV_WORKSPACE;
     t.x = x;
     t.x2 = x2;
+    const target to = {y, as_real, accumulate, factor};
     real *partial = t.slices > 1 ? workspace : NULL;
     const int64_t items = t.outer * t.blocks * t.slices;
     const int64_t inner = t.rows_inside ? t.reduced_shape[t.reduced - 1] : t.width;
 #pragma omp parallel for num_threads(dtconv_get_num_threads()) \
-    schedule(static) if (t.outer * t.length * inner >= DTCONV_PARALLEL_ELEMENTS)
-    for (int64_t item = 0; item < items; item++)
-        run_item(&t, item / t.slices, item % t.slices, factor, accumulate, y, partial);
+    schedule(dynamic, dtconv_piece(items)) if (t.outer * t.length * inner >= DTCONV_PARALLEL_ELEMENTS)
+    for (int64_t item = 0; item < items; item++) run_item(&t, item / t.slices, item % t.slices, &to, partial);
     if (!partial) return DTCONV_OK;
     const int dims = t.kept - !t.rows_inside;
     const int64_t outputs = t.outer * t.width;
     for (int64_t s = 1; s < t.slices; s++)
         for (int64_t i = 0; i < outputs; i++) partial[i] = pick(kind, partial[i], partial[s * outputs + i]);
     for (int64_t group = 0; group < t.outer; group++)
-        store(t.width, partial + group * t.width, factor, accumulate,
-              y + offset_of(group, dims, t.kept_shape, t.y_strides));
+        store(t.width, partial + group * t.width, &to, offset_of(group, dims, t.kept_shape, t.y_strides));
     return DTCONV_OK;
 }

@@ -6,8 +6,9 @@
 typedef struct {
     int ndim, inputs;
     const int64_t *shape, *strides; /* strides[operand * ndim + dim] */
-    const real *const *in;
-    real *out;
+    const elem *const *in;
+    elem *out;
+    int reads_out;
 } nest;
 
 /* Where in the nest a thread is: indices of the outer dimensions and the operands' offsets. */
@@ -34,6 +35,34 @@ static void advance(const nest *t, position *at) {
     }
 }
 
+#ifdef DTCONV_BFLOAT16
+static void widen_span(int64_t n, const elem *x, real *y) {
+    for (int64_t i = 0; i < n; i++) y[i] = widen(x[i]);
+}
+
+/* One span of n elements from element j of the innermost dimension on. */
+static void run_span(const nest *t, DT(span_fn) fn, const void *context, const position *at, int64_t j, int64_t n) {
+    real values[DTCONV_MAX_INPUTS][DTCONV_SPREAD], result[DTCONV_SPREAD];
+    const real *in[DTCONV_MAX_INPUTS];
+    elem *out = t->out + at->offset[t->inputs] + j;
+    for (int64_t i = 0; i < n; i += DTCONV_SPREAD) {
+        const int64_t count = n - i < DTCONV_SPREAD ? n - i : DTCONV_SPREAD;
+        for (int k = 0; k < t->inputs; k++) {
+            const int64_t stride = t->strides[k * t->ndim + t->ndim - 1];
+            in[k] = t->in[k] ? values[k] : NULL;
+            if (!in[k]) continue;
+            const elem *from = t->in[k] + at->offset[k] + (j + i) * stride;
+            if (stride)
+                widen_span(count, from, values[k]);
+            else
+                for (int64_t e = 0; e < count; e++) values[k][e] = widen(*from);
+        }
+        if (t->reads_out) widen_span(count, out + i, result);
+        fn(context, count, in, result);
+        for (int64_t e = 0; e < count; e++) out[i + e] = narrow(result[e]);
+    }
+}
+#else
 /* One span of n elements from element j of the innermost dimension on. */
 static void run_span(const nest *t, DT(span_fn) fn, const void *context, const position *at, int64_t j, int64_t n) {
     real spread[DTCONV_MAX_INPUTS][DTCONV_SPREAD];
@@ -57,10 +86,11 @@ static void run_span(const nest *t, DT(span_fn) fn, const void *context, const p
             if (in[k] && !constant[k]) in[k] += step;
     }
 }
+#endif
 
-dtconv_status DT(map_spans)(DT(span_fn) fn, const void *context, const int64_t *layout, const real *const *in,
-                            real *out) {
-    const nest t = {(int)layout[0], (int)layout[1] - 1, layout + 2, layout + 2 + layout[0], in, out};
+dtconv_status DT(map_spans)(DT(span_fn) fn, const void *context, int reads_out, const int64_t *layout,
+                            const elem *const *in, elem *out) {
+    const nest t = {(int)layout[0], (int)layout[1] - 1, layout + 2, layout + 2 + layout[0], in, out, reads_out};
     if (t.ndim < 1 || t.ndim > DTCONV_MAX_DIMS || t.inputs > DTCONV_MAX_INPUTS) return DTCONV_ARGUMENT;
     const int64_t inner = t.shape[t.ndim - 1];
     int64_t outer = 1;
@@ -72,7 +102,7 @@ dtconv_status DT(map_spans)(DT(span_fn) fn, const void *context, const int64_t *
     const int64_t per_group = spans > 1 || inner >= DTCONV_SPAN ? 1 : DTCONV_SPAN / inner;
     const int64_t groups = (items + per_group - 1) / per_group;
 #pragma omp parallel for num_threads(dtconv_get_num_threads()) \
-    schedule(static) if (inner * outer >= DTCONV_PARALLEL_ELEMENTS)
+    schedule(dynamic, dtconv_piece(groups)) if (inner * outer >= DTCONV_PARALLEL_ELEMENTS)
     for (int64_t g = 0; g < groups; g++) {
         const int64_t end = (g + 1) * per_group < items ? (g + 1) * per_group : items;
         position at;

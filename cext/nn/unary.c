@@ -1,181 +1,26 @@
-/* Activations and other functions of one argument: y = f(x), dx = dy f'(x).
- *
- * One table of formulas; each row becomes two loops that the compiler vectorises.  The derivative of the kinds in the
- * first table is written in y (their x need not be kept, and y may overwrite x), of those in the second in x.
+/* Activations and other functions of one argument over strided arrays; the functions themselves are in unary_spans.c.
  */
-#include "dtconv_math.h"
 #include "dtconv_nn_elem.h"
-#include "dtconv_real.h"
-#include "dtconv_strided.h"
-
-/* vectorise although in and out may be the same array; the C library's functions for doubles cannot be */
-#ifdef DTCONV_DOUBLE
-#define SIMD
-#else
-#define SIMD _Pragma("omp simd")
-#endif
-
-#define SQRT1_2PI ((real)0.39894228040143267794)
-#define GELU_C ((real)0.79788456080286535588) /* sqrt(2 / pi) */
-#define GELU_A ((real)0.044715)
-
-/* K(kind, f in x, f' in y); a maximum is written as a comparison that keeps NaN */
-#define FROM_OUTPUT_TABLE(K)                                                                          \
-    K(LINEAR, x, 1 + 0 * y)                                                                           \
-    K(RELU, x < 0 ? 0 : x, y > 0 ? 1 : 0)                                                             \
-    K(RELU6, x < 0 ? 0 : (x > 6 ? 6 : x), y > 0 && y < 6 ? 1 : 0)                                     \
-    K(LEAKY_RELU, x < 0 ? p[0] * x : x, y > 0 ? 1 : p[0])                                             \
-    K(SIGMOID, DT(sigmoid_)(x), y * (1 - y))                                                          \
-    K(TANH, DT(tanh_)(x), 1 - y * y)                                                                  \
-    K(ELU, p[1] * (x > 0 ? x : p[0] * DT(expm1_)(x / p[2])), y > 0 ? p[1] : (y + p[1] * p[0]) / p[2]) \
-    K(EXP, DT(exp_)(x), y)                                                                            \
-    K(SOFTPLUS, DT(softplus_)(x), -DT(expm1_)(-y))                                                    \
-    K(CLIP, x<p[0] ? p[0] : (x > p[1] ? p[1] : x), y> p[0] && y < p[1] ? 1 : 0)                       \
-    K(HARD_SIGMOID, p[0] * x < (real) - 0.5 ? 0 : (p[0] * x > (real)0.5 ? 1 : p[0] * x + (real)0.5),  \
-      y > 0 && y < 1 ? p[0] : 0)                                                                      \
-    K(SQRT, DT(sqrt_)(x), (real)0.5 / y)                                                              \
-    K(RECIPROCAL, 1 / x, -y * y)                                                                      \
-    K(AFFINE, p[0] * x + p[1], p[0] + 0 * y)
-
-/* K(kind, f in x, f' in x) */
-#define FROM_INPUT_TABLE(K)                                                                                       \
-    K(RELU_GENERAL, x >= p[1] ? p[1] : (x < p[2] ? p[0] * (x - p[2]) : x), x >= p[1] ? 0 : (x < p[2] ? p[0] : 1)) \
-    K(GELU, x *DT(normal_cdf_)(x), DT(normal_cdf_)(x) + x * SQRT1_2PI * DT(exp_)((real) - 0.5 * x * x))           \
-    K(GELU_TANH, x *DT(sigmoid_)(2 * gelu_inner(x)), gelu_tanh_slope(x))                                          \
-    K(SILU, x *DT(sigmoid_)(x), silu_slope(x))                                                                    \
-    K(SOFTSIGN, x / (1 + (x < 0 ? -x : x)), 1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))))                \
-    K(HARD_SILU, x < -3 ? 0 : (x > 3 ? x : x * (x + 3) / 6), x < -3 ? 0 : (x > 3 ? 1 : (2 * x + 3) / 6))          \
-    K(MISH, x *mish_ratio(x), mish_slope(x))                                                                      \
-    K(LOG_SIGMOID, -DT(softplus_)(-x), DT(sigmoid_)(-x))                                                          \
-    K(THRESHOLD, x > p[0] ? x : p[1], x > p[0] ? 1 : 0)                                                           \
-    K(TANH_SHRINK, x - DT(tanh_)(x), DT(tanh_)(x) * DT(tanh_)(x))                                                 \
-    K(HARD_SHRINK, x > p[0] || x < -p[0] ? x : 0, x > p[0] || x < -p[0] ? 1 : 0)                                  \
-    K(SOFT_SHRINK, x > p[0] ? x - p[0] : (x < -p[0] ? x + p[0] : 0), x > p[0] || x < -p[0] ? 1 : 0)               \
-    K(SQUAREPLUS, (real)0.5 * (x + DT(sqrt_)(x * x + p[0])), (real)0.5 * (1 + x / DT(sqrt_)(x * x + p[0])))       \
-    K(SPARSE_PLUS, x <= -1 ? 0 : (x < 1 ? (real)0.25 * (x + 1) * (x + 1) : x),                                    \
-      x <= -1 ? 0 : (x < 1 ? (real)0.5 * (x + 1) : 1))                                                            \
-    K(ABS, x < 0 ? -x : x, x < 0 ? -1 : (x > 0 ? 1 : 0))                                                          \
-    K(SQUARE, x *x, 2 * x)                                                                                        \
-    K(LOG, DT(log_)(x), 1 / x)                                                                                    \
-    K(SIGN, x < 0 ? -1 : (x > 0 ? 1 : 0), 0 * x)
-
-/* gelu(x) = x (1 + tanh(u)) / 2 = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
-static inline real gelu_inner(real x) { return GELU_C * (x + GELU_A * x * x * x); }
-
-static inline real gelu_tanh_slope(real x) {
-    const real s = DT(sigmoid_)(2 * gelu_inner(x));
-    return s + 2 * x * s * (1 - s) * GELU_C * (1 + 3 * GELU_A * x * x);
-}
-
-static inline real silu_slope(real x) {
-    const real s = DT(sigmoid_)(x);
-    return s * (1 + x * (1 - s));
-}
-
-/* tanh(log(1 + e)) = n / (n + 2), n = e (e + 2), e = exp(x); constant from 20 on */
-static inline real mish_ratio(real x) {
-    const real e = DT(exp_)(x > 20 ? 20 : x), n = e * (e + 2);
-    return n / (n + 2);
-}
-
-static inline real mish_slope(real x) {
-    const real e = DT(exp_)(x > 20 ? 20 : x), n = e * (e + 2);
-    return n / (n + 2) + x * 4 * e * (e + 1) / ((n + 2) * (n + 2));
-}
-
-typedef struct {
-    int kind, accumulate;
-    real p[3];
-} unary_context;
-
-#define FORWARD_CASE(kind, f, slope)           \
-    case DTCONV_UNARY_##kind:                  \
-        SIMD for (int64_t i = 0; i < n; i++) { \
-            const real x = xs[i];              \
-            ys[i] = (real)(f);                 \
-        }                                      \
-        break;
-
-static void forward_span(int kind, const real *p, int64_t n, const real *xs, real *ys) {
-    switch (kind) {
-        case DTCONV_UNARY_POWER:
-            for (int64_t i = 0; i < n; i++) ys[i] = DT(pow_)(xs[i], p[0]);
-            break;
-            FROM_OUTPUT_TABLE(FORWARD_CASE)
-            FROM_INPUT_TABLE(FORWARD_CASE)
-    }
-}
-
-#define BACKWARD_CASE(kind, v, slope)              \
-    case DTCONV_UNARY_##kind:                      \
-        if (accumulate) {                          \
-            SIMD for (int64_t i = 0; i < n; i++) { \
-                const real v = vs[i];              \
-                dx[i] += dy[i] * (real)(slope);    \
-            }                                      \
-        } else {                                   \
-            SIMD for (int64_t i = 0; i < n; i++) { \
-                const real v = vs[i];              \
-                dx[i] = dy[i] * (real)(slope);     \
-            }                                      \
-        }                                          \
-        break;
-#define BACKWARD_FROM_OUTPUT(kind, f, slope) BACKWARD_CASE(kind, y, slope)
-#define BACKWARD_FROM_INPUT(kind, f, slope) BACKWARD_CASE(kind, x, slope)
-
-static void backward_span(int kind, const real *p, int accumulate, int64_t n, const real *vs, const real *dy,
-                          real *dx) {
-    switch (kind) {
-        case DTCONV_UNARY_POWER:
-            for (int64_t i = 0; i < n; i++) dx[i] = (accumulate ? dx[i] : 0) + dy[i] * p[0] * DT(pow_)(vs[i], p[0] - 1);
-            break;
-            FROM_OUTPUT_TABLE(BACKWARD_FROM_OUTPUT)
-            FROM_INPUT_TABLE(BACKWARD_FROM_INPUT)
-    }
-}
-
-static void forward_fn(const void *context, int64_t n, const real *const *in, real *out) {
-    const unary_context *c = context;
-    forward_span(c->kind, c->p, n, in[0], out);
-}
-
-static void backward_fn(const void *context, int64_t n, const real *const *in, real *out) {
-    const unary_context *c = context;
-    backward_span(c->kind, c->p, c->accumulate, n, in[0], in[1], out);
-}
-
-static void add_fn(const void *context, int64_t n, const real *const *in, real *out) {
-    const unary_context *c = context;
-    const real *a = in[0], *b = in[1];
-    if (c->kind == DTCONV_UNARY_RELU) {
-        SIMD for (int64_t i = 0; i < n; i++) {
-            const real x = a[i] + b[i];
-            out[i] = x < 0 ? 0 : x;
-        }
-        return;
-    }
-    SIMD for (int64_t i = 0; i < n; i++) out[i] = a[i] + b[i];
-    if (c->kind != DTCONV_UNARY_LINEAR) forward_span(c->kind, c->p, n, out, out);
-}
+#include "spans.h"
 
 static int valid(int kind) { return kind >= 0 && kind < DTCONV_UNARY_KINDS && kind != DTCONV_UNARY_FROM_INPUT; }
 
-dtconv_status DT(unary_forward)(int kind, const real *p, const int64_t *layout, const real *x, real *y) {
+dtconv_status DT(unary_forward)(int kind, const real *p, const int64_t *layout, const elem *x, elem *y) {
     if (!valid(kind)) return DTCONV_ARGUMENT;
-    const unary_context context = {kind, 0, {p[0], p[1], p[2]}};
-    return DT(map_spans)(forward_fn, &context, layout, (const real *const[]){x}, y);
+    const RT(unary_context) context = {kind, 0, {p[0], p[1], p[2]}};
+    return DT(map_spans)(RT(unary_forward_span), &context, 0, layout, (const elem *const[]){x}, y);
 }
 
-dtconv_status DT(unary_backward)(int kind, const real *p, int accumulate, const int64_t *layout, const real *v,
-                                 const real *dy, real *dx) {
+dtconv_status DT(unary_backward)(int kind, const real *p, int accumulate, const int64_t *layout, const elem *v,
+                                 const elem *dy, elem *dx) {
     if (!valid(kind)) return DTCONV_ARGUMENT;
-    const unary_context context = {kind, accumulate, {p[0], p[1], p[2]}};
-    return DT(map_spans)(backward_fn, &context, layout, (const real *const[]){v, dy}, dx);
+    const RT(unary_context) context = {kind, accumulate, {p[0], p[1], p[2]}};
+    return DT(map_spans)(RT(unary_backward_span), &context, accumulate, layout, (const elem *const[]){v, dy}, dx);
 }
 
-dtconv_status DT(add_activation)(int kind, const real *p, const int64_t *layout, const real *a, const real *b,
-                                 real *y) {
+dtconv_status DT(add_activation)(int kind, const real *p, const int64_t *layout, const elem *a, const elem *b,
+                                 elem *y) {
     if (!valid(kind)) return DTCONV_ARGUMENT;
-    const unary_context context = {kind, 0, {p[0], p[1], p[2]}};
-    return DT(map_spans)(add_fn, &context, layout, (const real *const[]){a, b}, y);
+    const RT(unary_context) context = {kind, 0, {p[0], p[1], p[2]}};
+    return DT(map_spans)(RT(add_activation_span), &context, 0, layout, (const elem *const[]){a, b}, y);
 }

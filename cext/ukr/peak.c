@@ -9,21 +9,21 @@
 
 enum { CHAINS = 12, STEPS = 64 };
 
-#define PEAK(name, bytes, target)                                                                                \
-    typedef real name##_vec __attribute__((vector_size(bytes)));                                                 \
-    target static double name(int64_t repeats) {                                                                 \
-        name##_vec x[CHAINS] = {{0}}, a = {0}, b = {0};                                                          \
-        for (int i = 0; i < CHAINS; i++)                                                                         \
-            for (int j = 0; j < (int)(bytes / sizeof(real)); j++) x[i][j] = (real)i, a[j] = (real)0.5, b[j] = 1; \
-        for (int64_t r = 0; r < repeats; r++)                                                                    \
-            for (int s = 0; s < STEPS; s++) {                                                                    \
-                UNROLL for (int i = 0; i < CHAINS; i++) x[i] = x[i] * a + b;                                     \
-                __asm__ volatile("" : "+" KEEP(a));                                                              \
-            }                                                                                                    \
-        static volatile real sink; /* the sums are used, so they are computed */                                 \
-        for (int i = 0; i < CHAINS; i++) sink = x[i][0];                                                         \
-        (void)sink;                                                                                              \
-        return 2.0 * (double)repeats * STEPS * CHAINS * (double)(bytes / sizeof(real));                          \
+#define PEAK(name, bytes, target)                                                       \
+    typedef real name##_vec __attribute__((vector_size(bytes)));                        \
+    target static double name(int64_t repeats) {                                        \
+        name##_vec x[CHAINS] = {{0}}, a = {0}, b = {0};                                 \
+        UNROLL for (int i = 0; i < CHAINS; i++) x[i] += (real)i;                        \
+        a += (real)0.5, b += 1;                                                         \
+        for (int64_t r = 0; r < repeats; r++)                                           \
+            for (int s = 0; s < STEPS; s++) {                                           \
+                UNROLL for (int i = 0; i < CHAINS; i++) x[i] = x[i] * a + b;            \
+                __asm__ volatile("" : "+" KEEP(a));                                     \
+            }                                                                           \
+        static volatile real sink; /* the sums are used, so they are computed */        \
+        UNROLL for (int i = 0; i < CHAINS; i++) sink = x[i][0];                         \
+        (void)sink;                                                                     \
+        return 2.0 * (double)repeats * STEPS * CHAINS * (double)(bytes / sizeof(real)); \
     }
 
 #if defined(__x86_64__)

@@ -1,0 +1,138 @@
+/* Copies of pieces of an image in which tiles of a matrix product lie at one distance from row to row.
+ *
+ * Pixels of neighbouring images lie side by side, those of a row behind them, phases of the stride apart from each
+ * other.  So 16 or 32 output pixels in a row, or the same output pixel of as many images, read pixels at one distance
+ * with every tap; padding is there as zeros, channels are whole tiles, and where x is to be normalized it has been.
+ */
+#include "direct.h"
+
+int64_t DT(images_of_chunk)(int64_t n, int64_t width, int64_t unit, int64_t wanted) {
+    int64_t best = 1, best_waste = INT64_MAX / 16;
+    for (int64_t images = 1; images <= MIN(n, 64); images *= 2) {
+        const int64_t pixels = width * images, waste = (dtconv_round_to(pixels, unit) - pixels) * 1000 / pixels;
+        if (waste < best_waste * 9 / 10 || (pixels / images * best < wanted && waste <= best_waste))
+            best = images, best_waste = waste;
+        if (pixels >= wanted && waste <= 70) break;
+    }
+    return best;
+}
+
+layout DT(layout_of)(const image *x, const piece *at, int64_t pitch, int inside) {
+    const int64_t step = step_of(&x->h), across = step_of(&x->w);
+    layout l = {.phases = across, .images = at->images, .pitch = pitch};
+    l.row = MAX(0, at->row * step + first_offset(&x->h));
+    const int64_t last = MIN(x->h.read - 1, (at->row + at->rows - 1) * step + last_offset(&x->h));
+    l.rows = MAX(0, last - l.row + 1);
+    l.column = first_offset(&x->w);
+    int64_t end = (count_of(&x->w, 0) - 1) * across + last_offset(&x->w) + 1;
+    if (inside) l.column = MAX(0, l.column), end = MIN(end, x->w.read);
+    l.columns = MAX(1, dtconv_ceil_div(end - l.column, across));
+    return l;
+}
+
+int64_t DT(layout_pixels)(const image *x, int64_t images, int64_t rows, int inside) {
+    const piece at = {.images = images, .rows = rows};
+    const layout l = DT(layout_of)(x, &at, 1, inside);
+    const int64_t high = (rows - 1) * step_of(&x->h) + last_offset(&x->h) - first_offset(&x->h) + 1;
+    return x->d.taps * MIN(x->h.read, high) * l.phases * l.columns * images;
+}
+
+static void clear(half *dst, int64_t n, int64_t low) {
+    memset(dst, 0, (size_t)n * sizeof(half));
+    if (low) memset(dst + low, 0, (size_t)n * sizeof(half));
+}
+
+static void copy_numbers(const elem *from, int64_t n, half *dst, int64_t low) {
+#ifdef DTCONV_BFLOAT16
+    (void)low;
+    memcpy(dst, from, (size_t)n * sizeof(half));
+#else
+    HT(split_row)(n, from, dst, low ? dst + low : NULL);
+#endif
+}
+
+void DT(copy_pixel)(const image *x, const elem *from, int64_t depth, half *dst, int64_t low) {
+    const DT(conv_normalization) *f = &x->prologue;
+    if (!f->mean)
+        copy_numbers(from, x->channels, dst, low);
+    else
+#ifdef DTCONV_BFLOAT16
+        HT(normalize_row)(x->channels, from, f->mean, f->scale, f->beta, f->relu, dst);
+#else
+        HT(normalize_split_row)(x->channels, from, f->mean, f->scale, f->beta, f->relu, dst, low ? dst + low : NULL);
+#endif
+    if (depth > x->channels) clear(dst + x->channels, depth - x->channels, low);
+}
+
+/* One row of one image; dst: its first pixel. */
+static void copy_row(const image *x, const elem *from, const layout *l, int64_t depth, half *dst, int64_t low) {
+    const int64_t next = l->images * l->pitch, end = l->column + l->columns * l->phases;
+    for (int64_t phase = 0; phase < l->phases; phase++)
+        for (int64_t i = 0; i < l->columns; i++, dst += next) {
+            const int64_t column = l->column + i * l->phases + phase;
+            if (column < 0 || column >= x->w.read || column >= end)
+                clear(dst, depth, low);
+            else
+                DT(copy_pixel)(x, from + column * x->ld, depth, dst, low);
+        }
+}
+
+void DT(copy_piece)(const image *x, const piece *at, const layout *l, int64_t depth, half *dst, int64_t low) {
+    const int64_t line = l->phases * l->columns * l->images * l->pitch;
+    for (int64_t kd = 0; kd < x->d.taps; kd++) {
+        const int64_t plane = plane_of(x, at->plane, kd);
+        if (plane < 0) continue;
+        for (int64_t i = 0; i < at->images; i++)
+            for (int64_t row = 0; row < l->rows; row++) {
+                const int64_t source = ((at->first + i) * x->d.read + plane) * x->h.read + l->row + row;
+                copy_row(x, x->data + source * x->w.read * x->ld, l, depth,
+                         dst + (kd * l->rows + row) * line + i * l->pitch, low);
+            }
+    }
+}
+
+/* The taps of a row of filters for one output pixel, first column `column`. */
+static half *join_taps(const image *x, const elem *row, int64_t column, half *dst, int64_t low) {
+    const int64_t c = x->channels;
+    int64_t offset;
+    if (row && !x->prologue.mean && x->ld == c && !x->w.turned && x->w.dilation == 1) { /* side by side */
+        const int64_t first = column - x->w.pad, before = MIN(x->w.taps, MAX(0, -first));
+        const int64_t end = MAX(before, MIN(x->w.taps, x->w.read - first));
+        clear(dst, before * c, low);
+        copy_numbers(row + (first + before) * c, (end - before) * c, dst + before * c, low);
+        clear(dst + end * c, (x->w.taps - end) * c, low);
+        return dst + x->w.taps * c;
+    }
+    for (int64_t kw = 0; kw < x->w.taps; kw++, dst += c) {
+        offset_of(&x->w, 0, kw, &offset);
+        const int64_t at = column + offset;
+        if (!row || at < 0 || at >= x->w.read)
+            clear(dst, c, low);
+        else
+            DT(copy_pixel)(x, row + at * x->ld, c, dst, low);
+    }
+    return dst;
+}
+
+void DT(join_piece)(const image *x, const piece *at, int64_t depth, int64_t pitch, half *dst, int64_t low) {
+    const int64_t step = step_of(&x->h), across = step_of(&x->w),
+                  length = x->d.taps * x->h.taps * x->w.taps * x->channels;
+    for (int64_t row = at->row; row < at->row + at->rows; row++)
+        for (int64_t column = 0; column < x->w.written; column++)
+            for (int64_t i = 0; i < at->images; i++, dst += pitch) {
+                half *to = dst;
+                for (int64_t kd = 0; kd < x->d.taps; kd++) {
+                    const int64_t plane = plane_of(x, at->plane, kd);
+                    for (int64_t kh = 0; kh < x->h.taps; kh++) {
+                        int64_t offset;
+                        offset_of(&x->h, 0, kh, &offset);
+                        const int64_t line = row * step + offset;
+                        const int exists = plane >= 0 && line >= 0 && line < x->h.read;
+                        const int64_t source = ((at->first + i) * x->d.read + plane) * x->h.read + line;
+                        const elem *from = exists ? x->data + source * x->w.read * x->ld : NULL;
+                        to = join_taps(x, from, column * across, to, low);
+                    }
+                }
+                clear(to, depth - length, low);
+            }
+}

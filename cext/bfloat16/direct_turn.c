@@ -1,0 +1,176 @@
+/* What backward_weights by products of bfloat16 copies: rows of channels of x, and panels of pairs of pixels of dy.
+ *
+ * Neighbouring pixels of a row are those of many images, which lie far from each other in memory, often a power of two
+ * of bytes: in the same sets of the caches.  So some columns of one image are read after the other.
+ */
+#include "direct_weights.h"
+#include "finish.h"
+
+/* A stage has, one behind the other: a pixel of zeros, pixels that are left over, and the columns of each image. */
+static int64_t wide_of(const weights *s) { return dtconv_round_to(s->channels, SQUARE); }
+static int64_t image_of(const weights *s) { return s->stage_columns * wide_of(s) + SQUARE; } /* another set each */
+
+int64_t DT(stage_elements)(const weights *s) { return (1 + SQUARE) * wide_of(s) + s->images * image_of(s); }
+
+/* n elements that lie in some lines, from where it takes long. */
+static inline void look_ahead(const elem *next, int64_t n) {
+    for (int64_t k = 0; k < n; k += 64 / (int64_t)sizeof(elem)) __builtin_prefetch(next + k, 0, 2);
+}
+
+/* Some columns of an image; next: elements from it to what is wanted after it; n: channels that are written, more than
+ * the image's are zeros. */
+static void stage_columns(const weights *s, const image *x, const elem *from, int64_t next, int64_t columns, int64_t n,
+                          half *dst) {
+    const int64_t low = s->halves == 1 ? 0 : s->low_stage;
+#ifdef DTCONV_BFLOAT16
+    if (n == x->channels && !x->prologue.mean) {
+        for (int64_t i = 0; i < columns; i++, from += x->ld, dst += n)
+            for (int64_t k = 0; k < n; k += SQUARE) {
+                __builtin_prefetch(from + next + k, 0, 2);
+                memcpy(dst + k, from + k, SQUARE * sizeof(half));
+            }
+        return;
+    }
+#endif
+    for (int64_t i = 0; i < columns; i++, from += x->ld, dst += n) {
+        look_ahead(from + next, x->channels);
+        DT(copy_pixel)(x, from, n, dst, low);
+    }
+}
+
+/* 32 pixels become columns of the rows of all channels. */
+static void turn(const weights *s, const half *const *pixels, int64_t n, half *copy) {
+    for (int64_t k = 0; k < n; k += SQUARE)
+        for (int64_t low = 0; low < s->halves; low++) {
+            const half *rows[SQUARE];
+            for (int64_t i = 0; i < SQUARE; i++) rows[i] = pixels[i] + low * s->low_stage + k;
+            HT(transpose_square)(MIN(SQUARE, n - k), rows, copy + low * s->low_copy + k * s->pitch, s->pitch);
+        }
+}
+
+typedef struct {
+    const half *pixels[SQUARE];
+    int64_t filled, done;
+} queue;
+
+/* Whether pixels lie as they are wanted. */
+static int in_order(const image *x, const layout *l) {
+    return sizeof(elem) == sizeof(half) && l->images == 1 && x->channels % SQUARE == 0 && !x->prologue.mean;
+}
+
+/* Some columns of a line, from column `column` of the phase on; first: where the line begins in the first image. */
+static void turn_columns(const weights *s, const image *x, const elem *first, int64_t column, int64_t columns,
+                         const layout *l, half *stage, half *copy, queue *q) {
+    const int64_t wide = dtconv_round_to(x->channels, SQUARE), of_image = image_of(s),
+                  size = x->d.read * x->h.read * x->w.read * x->ld;
+    half *rest = stage + wide, *staged = rest + SQUARE * wide;
+    const int64_t step = l->phases, before = column < 0 ? dtconv_ceil_div(-column, step) : 0;
+    const int64_t end = column < x->w.read ? dtconv_ceil_div(x->w.read - column, step) : 0;
+    const int64_t from = MIN(columns, before), to = MAX(from, MIN(columns, end));
+    const half *at = staged;
+    int64_t distance = wide;
+    if (first && in_order(x, l)) {
+        at = (const half *)(first + column * x->ld), distance = step * x->ld;
+    } else if (first) {
+        image apart = *x;
+        apart.ld *= step;
+        for (int64_t i = 0; i < l->images; i++)
+            stage_columns(s, &apart, first + i * size + (column + from * step) * x->ld, size, to - from, wide,
+                          staged + i * of_image + from * wide);
+    }
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = 0; i < l->images; i++) {
+            q->pixels[q->filled++] = first && j >= from && j < to ? at + i * of_image + j * distance : stage;
+            if (q->filled < SQUARE) continue;
+            turn(s, q->pixels, x->channels, copy + q->done);
+            q->filled = 0, q->done += SQUARE;
+        }
+    for (int64_t k = 0; k < q->filled; k++) { /* the stage is wanted for the next columns */
+        if (q->pixels[k] != stage && q->pixels[k] != rest + k * wide)
+            for (int64_t low = 0; low < s->halves; low++)
+                memcpy(rest + k * wide + low * s->low_stage, q->pixels[k] + low * s->low_stage,
+                       (size_t)wide * sizeof(half));
+        if (q->pixels[k] != stage) q->pixels[k] = rest + k * wide;
+    }
+}
+
+void DT(turn_piece)(const weights *s, const image *x, const piece *at, const layout *l, half *stage, half *copy) {
+    const int64_t n = x->channels, wide = dtconv_round_to(n, SQUARE);
+    queue q = {.filled = 0};
+    for (int64_t k = 0; k < s->halves; k++) memset(stage + k * s->low_stage, 0, (size_t)wide * sizeof(half));
+    for (int64_t kd = 0; kd < x->d.taps; kd++) {
+        const int64_t plane = plane_of(x, at->plane, kd);
+        for (int64_t line = 0; line < l->rows * l->phases; line++) {
+            const int64_t row = l->row + line / l->phases;
+            const elem *first = x->data + ((at->first * x->d.read + plane) * x->h.read + row) * x->w.read * x->ld;
+            for (int64_t j = 0; j < l->columns; j += s->stage_columns)
+                turn_columns(s, x, plane < 0 ? NULL : first, l->column + line % l->phases + j * l->phases,
+                             MIN(s->stage_columns, l->columns - j), l, stage, copy, &q);
+        }
+    }
+    while (q.filled && q.filled < SQUARE) q.pixels[q.filled++] = stage;
+    if (q.filled) turn(s, q.pixels, n, copy + q.done), q.done += SQUARE;
+    for (int64_t k = 0; k < s->halves; k++, copy += s->low_copy)
+        for (int64_t i = 0; i < n; i++)
+            memset(copy + i * s->pitch + q.done, 0, (size_t)(s->pitch - q.done) * sizeof(half));
+}
+
+/* Channels of a pixel, as halves; those of an image in bfloat16 that is not normalized are where they are. */
+static const half *halves_of(const weights *s, const packing *dy, const elem *pixel, int64_t j, int64_t n,
+                             half (*to)[TILE_COLUMNS]) {
+    const DT(conv_normalization) *f = &dy->prologue;
+    static const half none[TILE_COLUMNS];
+    if (!pixel) return none;
+#ifdef DTCONV_BFLOAT16
+    (void)s;
+    if (!f->mean) return pixel + j;
+    HT(normalize_row)(n, pixel + j, f->mean + j, f->scale + j, f->beta ? f->beta + j : NULL, f->relu, to[0]);
+#else
+    half *low = s->halves == 1 ? NULL : to[1];
+    if (f->mean)
+        HT(normalize_split_row)(n, pixel + j, f->mean + j, f->scale + j, f->beta ? f->beta + j : NULL, f->relu, to[0],
+                                low);
+    else
+        HT(split_row)(n, pixel + j, to[0], low);
+#endif
+    return to[0];
+}
+
+/* Two pixels of all panels; NULL: none. */
+static void pack_pixels(const weights *s, const packing *dy, const elem *first, const elem *second, half *panels) {
+    const int64_t nr = s->ukr->nr, size = panel_of(s);
+    half own[2][2][TILE_COLUMNS];
+    for (int64_t j = 0; j < dy->n; j += nr, panels += size) {
+        const int64_t n = MIN(nr, dy->n - j);
+        const half *a = halves_of(s, dy, first, j, n, own[0]), *b = halves_of(s, dy, second, j, n, own[1]);
+        HT(pack_pairs)(n, nr, a, b, panels);
+        if (s->halves == 1) continue;
+        HT(pack_pairs)(n, nr, first ? a + TILE_COLUMNS : a, second ? b + TILE_COLUMNS : b, panels + s->low_panel);
+    }
+}
+
+void DT(pack_piece)(const weights *s, const piece *at, const packing *dy, int64_t row, int64_t rows, int64_t span,
+                    half *panels) {
+    const dtconv_conv *p = &s->p;
+    const int64_t images = at->images, line = images * p->ow, nr = s->ukr->nr, begin = span * s->span;
+    const int64_t size = p->od * p->oh * p->ow * p->ldy;
+    const int by_image = images % 2 == 0 && begin % images == 0 && s->span % images == 0 && begin + s->span <= line;
+    for (int64_t r = at->row + row; r < at->row + row + rows; r++, panels += s->span * nr) {
+        const elem *from = dy->data + ((at->first * p->od + at->plane) * p->oh + r) * p->ow * p->ldy;
+        for (int64_t i = 0; by_image && i < images; i += 2) {
+            const elem *pixel = from + i * size + begin / images * p->ldy;
+            for (int64_t q = i; q < s->span; q += images, pixel += p->ldy) {
+                look_ahead(pixel + 2 * size, dy->n), look_ahead(pixel + 3 * size, dy->n);
+                pack_pixels(s, dy, pixel, pixel + size, panels + q * nr);
+            }
+        }
+        for (int64_t q = 0; !by_image && q < s->span; q += 2) {
+            const elem *pair[2];
+            for (int64_t k = 0; k < 2; k++) {
+                const int64_t pixel = begin + q + k;
+                pair[k] = pixel < line ? from + pixel % images * size + pixel / images * p->ldy : NULL;
+            }
+            pack_pixels(s, dy, pair[0], pair[1], panels + q * nr);
+        }
+    }
+}

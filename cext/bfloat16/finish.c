@@ -1,0 +1,50 @@
+#include "finish.h"
+
+#include "../conv/activate.h"
+
+/* bias, adds, relu: constants where it is inlined. */
+INLINE void rows(int bias, int adds, int relu, const finishing *f, int64_t m, int64_t n, const real *sums, int64_t ld,
+                 const elem *const *added, elem *const *to) {
+    for (int64_t j = 0; j < n; j += V) {
+        const int64_t count = n - j < V ? n - j : V;
+        const vec shift = bias ? load_part(f->bias + j, count) : (vec){0};
+        for (int64_t r = 0; r < m; r++) {
+            vec y = load(sums + r * ld + j) + shift;
+            if (count == V) {
+                if (adds) y += load_elem(added[r] + j);
+                store_elem(to[r] + j, relu ? positive(y) : y);
+            } else {
+                if (adds) y += load_elem_part(added[r] + j, count);
+                store_elem_part(to[r] + j, count, relu ? positive(y) : y);
+            }
+        }
+    }
+}
+
+void DT(finish_tile)(const finishing *f, int64_t m, int64_t n, real *sums, int64_t ld, const elem *const *added,
+                     elem *const *to) {
+    const int relu = f->activation == DTCONV_RELU;
+    if (f->activation != DTCONV_LINEAR && !relu) {
+        for (int64_t r = 0; r < m; r++)
+            for (int64_t j = 0; j < n; j++) {
+                const real z = sums[r * ld + j] + (f->bias ? f->bias[j] : 0) + (added ? widen(added[r][j]) : 0);
+                to[r][j] = narrow(activate(z, f->activation, f->alpha));
+            }
+        return;
+    }
+#define ROWS(bias, adds)                                   \
+    if (relu)                                              \
+        rows(bias, adds, 1, f, m, n, sums, ld, added, to); \
+    else                                                   \
+        rows(bias, adds, 0, f, m, n, sums, ld, added, to)
+    if (f->bias && added) {
+        ROWS(1, 1);
+    } else if (f->bias) {
+        ROWS(1, 0);
+    } else if (added) {
+        ROWS(0, 1);
+    } else {
+        ROWS(0, 0);
+    }
+#undef ROWS
+}

@@ -1,0 +1,121 @@
+/* The self-test of micro-kernels for bfloat16: each against sums in double precision, on whole and edge tiles, with one
+ * and with several steps, and with what must not be touched around them. */
+#include "dtconv_real.h"
+#include "dtconv_ukr.h"
+
+enum { MR_MOST = DTCONV_UKR_MAX_MR, NR_MOST = DTCONV_UKR_MAX_NR, K_MOST = 96, STEPS = 3, LD = NR_MOST + 5 };
+
+typedef struct {
+    elem a[STEPS * (MR_MOST + 1) * K_MOST], b[STEPS * NR_MOST * K_MOST];
+    real c[MR_MOST * LD], before[MR_MOST * LD];
+} buffers;
+
+/* Small numbers of both signs; many of them have 8 bits of precision. */
+static real value(uint32_t seed) {
+    const uint32_t h = (seed * 2654435761u) ^ (seed >> 7);
+    return (real)((int32_t)(h >> 8 & 511) - 255) / 64;
+}
+
+static void fill(elem *x, int64_t count, uint32_t seed) {
+    for (int64_t i = 0; i < count; i++) x[i] = narrow(value((uint32_t)i * 31 + seed));
+}
+
+static double expected(const DT(ukr_call) * t, int64_t nr, int64_t i, int64_t j, double before, double *size) {
+    double sum = t->beta == 0 ? 0 : before;
+    *size = sum < 0 ? -sum : sum;
+    for (int64_t s = 0; s < t->step_count; s++)
+        for (int64_t p = 0; p < t->k; p++) {
+            const double a = (double)widen(t->a[t->steps[s].a + i * t->rs_a + p]);
+            const double product = a * (double)widen(t->b[t->steps[s].b + p / 2 * 2 * nr + 2 * j + p % 2]);
+            sum += product;
+            *size += product < 0 ? -product : product;
+        }
+    return sum;
+}
+
+/* Largest error in units of the tolerance. */
+static double difference(const DT(ukr_row) * row, const DT(ukr_call) * t, const buffers *x) {
+    const int64_t written = (t->m + row->rows - 1) / row->rows * row->rows;
+    double worst = 0;
+    for (int64_t i = 0; i < MR_MOST; i++)
+        for (int64_t j = 0; j < LD; j++) {
+            if (i >= t->m && i < written && j < row->nr) continue;
+            double size = 0, right = (double)x->before[i * LD + j];
+            if (i < t->m && j < row->nr) right = expected(t, row->nr, i, j, right, &size);
+            double error = (double)x->c[i * LD + j] - right;
+            error = error < 0 ? -error : error;
+            if (size > 0) error /= (double)REAL_EPS * 4 * size;
+            if (!(error <= worst)) worst = error; /* NaN counts; what must not be touched is exact or counts as 1e9 */
+            if (size == 0 && error > 0) worst = 1e9;
+        }
+    return worst;
+}
+
+static double check_one(const DT(ukr_row) * row, buffers *x, int64_t m, int64_t k, int64_t steps, real beta) {
+    dtconv_ukr_step step[STEPS];
+    for (int64_t s = 0; s < STEPS; s++)
+        step[s] = (dtconv_ukr_step){(STEPS - 1 - s) * (MR_MOST + 1) * K_MOST, s * NR_MOST * K_MOST};
+    fill(x->a, STEPS * (MR_MOST + 1) * K_MOST, 1);
+    fill(x->b, STEPS * NR_MOST * K_MOST, 2);
+    for (int64_t i = 0; i < MR_MOST * LD; i++) x->before[i] = x->c[i] = value((uint32_t)i + 3);
+    for (int64_t i = 0; beta == 0 && i < m; i++)
+        for (int64_t j = 0; j < row->nr; j++) {
+            const uint32_t nan = 0x7fc00000; /* must not be read */
+            memcpy(&x->c[i * LD + j], &nan, sizeof nan);
+        }
+    const DT(ukr_call) t = {.m = m,
+                            .n = row->nr,
+                            .k = k,
+                            .alpha = 1,
+                            .a = x->a,
+                            .rs_a = K_MOST,
+                            .cs_a = 1,
+                            .b = x->b,
+                            .beta = beta,
+                            .c = x->c,
+                            .ldc = LD,
+                            .steps = step,
+                            .step_count = steps};
+    if (row->begin) row->begin();
+    row->run(row, &t);
+    if (row->end) row->end();
+    return difference(row, &t, x);
+}
+
+double DT(ukr_check)(const DT(ukr_row) * row) {
+    buffers x __attribute__((aligned(64)));
+    const int64_t ms[] = {row->mr, row->mr - 1, (row->mr + 1) / 2, 1}, ks[] = {row->depth, K_MOST};
+    double worst = 0;
+    for (int i = 0; i < 4; i++)
+        for (int p = 0; p < 2; p++)
+            for (int64_t steps = 1; steps <= STEPS; steps += STEPS - 1)
+                for (int beta = 0; beta <= 1; beta++) {
+                    const double d = ms[i] < 1 ? 0 : check_one(row, &x, ms[i], ks[p], steps, (real)beta);
+                    if (!(d <= worst)) worst = d;
+                }
+    return worst;
+}
+
+/* A in tiles of 32 columns, as GEMM packs it; a k of up to 32 * PIECES counts. */
+void DT(ukr_repeat)(const DT(ukr_row) * row, int64_t repeats, int64_t k, const elem *a, const elem *b, real *c) {
+    enum { PIECES = 64, WIDTH = 32 };
+    dtconv_ukr_step steps[PIECES];
+    const int64_t count = k / WIDTH < PIECES ? k / WIDTH : PIECES;
+    for (int64_t s = 0; s < count; s++) steps[s] = (dtconv_ukr_step){s * WIDTH * row->mr, s * WIDTH * row->nr};
+    const DT(ukr_call) t = {.m = row->mr,
+                            .n = row->nr,
+                            .k = WIDTH,
+                            .alpha = 1,
+                            .a = a,
+                            .rs_a = WIDTH,
+                            .cs_a = 1,
+                            .b = b,
+                            .beta = 0,
+                            .c = c,
+                            .ldc = row->nr,
+                            .steps = steps,
+                            .step_count = count};
+    if (row->begin) row->begin();
+    for (int64_t i = 0; i < repeats; i++) row->run(row, &t);
+    if (row->end) row->end();
+}

@@ -1,0 +1,207 @@
+/* Pointwise convolution, backward_weights, for `direct`: a product of matrices whose sum runs over pixels.
+ *
+ *   dw (ci x co) = act((x - mean) * scale + beta)^T (ci x pixels) * dy (pixels x co)          or of x as it is
+ *
+ * Both operands have the sum's dimension as their rows, which is what panels of the micro-kernel want: packing copies
+ * rows and transposes nothing.  x is normalized as it is copied, with mean, scale and beta in registers.
+ *
+ *   slices   of pixels, each with a dw of its own, which are added in order
+ *   parts    of the rows of dw; a unit of work is a part of a slice
+ *     jc     walks co in steps of NC
+ *       pc   walks the slice's pixels in steps of KC: packs dy[pc, jc], which stays in L2
+ *         ic walks the part's channels in steps of some panels: packs x[pc, ic], of which a panel stays in L1
+ *
+ * Meanwhile what is packed next is loaded.  Slices depend on the problem and the machine's caches alone, and so do
+ * results.
+ */
+#include "pointwise_weights.h"
+
+#include "dtconv_ukr.h" /* needs `real` */
+
+enum {
+    SUMS_BYTES = 4 << 20, /* of all slices */
+    SLICES = 16,
+    TILES = 512,      /* wanted in all slices together */
+    UNITS = 4,        /* wanted for each thread where there are slices */
+    GROUP_PANELS = 8, /* of x that are packed at a time */
+    FEW_PIXELS = 8,   /* whose rows stay in L1, also where they are 4 KiB apart */
+    READ_AHEAD = 1024 /* bytes: kernels load the step after the last one */
+};
+
+typedef struct {
+    const DT(conv_args) * args;
+    const DT(ukr_row) * ukr;
+    int64_t pixels, ci, co, ldx, ldy;
+    int64_t threads;       /* of the team, and that the workspace has room for */
+    int64_t kc, nc;        /* pixels and columns of dw at a time */
+    int64_t panels;        /* of x */
+    int64_t slices, parts; /* parts: of a slice's panels */
+    size_t sums, of_x, of_dy;
+    real *result; /* of slice 0 */
+} pass_state;
+
+/* A block of x that is packed: pixels [p, p + k), channels [i, i + m). */
+typedef struct {
+    int64_t p, k, i, m;
+} block;
+
+static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
+    *s = (pass_state){.ukr = DT(ukr_current)(), .threads = dtconv_threads_of(p)};
+    if (!s->ukr) return DTCONV_KERNEL;
+    const int64_t size = sizeof(real), mr = s->ukr->mr, nr = s->ukr->nr;
+    s->pixels = dtconv_rows(p), s->ci = p->ci, s->co = p->co, s->ldx = p->ldx, s->ldy = p->ldy;
+    s->panels = dtconv_ceil_div(s->ci, mr);
+    const int64_t deep = DT(gemm_get_sizes)().kc, blocks = dtconv_ceil_div(s->pixels, deep);
+    s->kc = dtconv_ceil_div(s->pixels, blocks);
+    const int64_t columns = dtconv_round_to(s->co, nr);
+    const int64_t most = MAX(nr, dtconv_cache_bytes(2) / 2 / (deep * size) / nr * nr);
+    s->nc = dtconv_round_to(dtconv_ceil_div(columns, dtconv_ceil_div(columns, most)), nr);
+    const int64_t dw = s->ci * s->co * size, tiles = s->panels * (columns / nr), threads = s->threads;
+    const int64_t slices = MIN(MIN(SLICES, SUMS_BYTES / dw), MIN(blocks, dtconv_ceil_div(TILES, tiles)));
+    for (s->slices = 1; s->slices * 2 <= slices;) s->slices *= 2;
+    const int even = s->slices % threads == 0;
+    s->parts = MIN(s->panels, s->slices == 1 ? threads : even ? 1 : dtconv_ceil_div(UNITS * threads, s->slices));
+    s->sums = s->slices == 1 ? 0 : dtconv_round((size_t)(s->slices * dw));
+    s->of_x = dtconv_round((size_t)(MIN(s->panels, GROUP_PANELS) * mr * s->kc * size)) + READ_AHEAD;
+    s->of_dy = dtconv_round((size_t)(s->nc * s->kc * size)) + READ_AHEAD;
+    return DTCONV_OK;
+}
+
+static size_t bytes_of(const pass_state *s) { return 64 + s->sums + (size_t)s->threads * (s->of_x + s->of_dy); }
+
+/* `channels` <= mr of `pixels` rows of x, normalized, to rows of a panel; the switches are constants. */
+INLINE void normalize_rows(const pass_state *s, const real *x, int64_t pixels, int64_t i, int64_t channels, real *to,
+                           int shifts, int relu) {
+    const DT(conv_normalization) *f = &s->args->prologue;
+    const int64_t mr = s->ukr->mr;
+    for (int64_t v = 0; v < channels; v += V) {
+        const int64_t n = MIN(V, channels - v), room = MIN(V, mr - v);
+        const vec mean = load_part(f->mean + i + v, n), scale = load_part(f->scale + i + v, n);
+        const vec beta = shifts ? load_part(f->beta + i + v, n) : (vec){0};
+        for (int64_t k = 0; k < pixels; k++) {
+            vec z = (load_part(x + k * s->ldx + v, n) - mean) * scale;
+            if (shifts) z += beta;
+            store_part(to + k * mr + v, room, relu ? positive(z) : z);
+        }
+    }
+}
+
+/* `n` columns of `pixels` rows to rows of a panel, filled up to `width`. */
+static void copy_rows(const real *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
+    for (int64_t v = 0; v < width; v += V) {
+        const int64_t count = MIN(V, n - v), room = MIN(V, width - v);
+        for (int64_t k = 0; k < pixels; k++)
+            store_part(to + k * width + v, room, count > 0 ? load_part(rows + k * ld + v, count) : (vec){0});
+    }
+}
+
+/* Channels [i, i + n) of some pixels from p on to rows of a panel. */
+static void pack_rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int64_t i, int64_t n, real *to) {
+    const DT(conv_normalization) *f = &s->args->prologue;
+    const real *x = s->args->x + p * s->ldx + i;
+    if (!f->mean || n < s->ukr->mr) copy_rows(x, s->ldx, pixels, n, s->ukr->mr, to);
+    if (!f->mean) return;
+    if (f->beta && f->relu)
+        normalize_rows(s, x, pixels, i, n, to, 1, 1);
+    else if (f->beta)
+        normalize_rows(s, x, pixels, i, n, to, 1, 0);
+    else if (f->relu)
+        normalize_rows(s, x, pixels, i, n, to, 0, 1);
+    else
+        normalize_rows(s, x, pixels, i, n, to, 0, 0);
+}
+
+/* A few pixels at a time, all panels: their lines are in L1 for the next panel, which reads parts of the same. */
+static void pack_x(const pass_state *s, const block *b, real *packed) {
+    const int64_t mr = s->ukr->mr;
+    for (int64_t k = 0; k < b->k; k += FEW_PIXELS)
+        for (int64_t i = 0; i < b->m; i += mr)
+            pack_rows_of_x(s, b->p + k, MIN(FEW_PIXELS, b->k - k), b->i + i, MIN(mr, b->m - i),
+                           packed + i * b->k + k * mr);
+}
+
+/* Rows [p, p + k) of dy, columns [j, j + n). */
+static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, real *packed) {
+    const int64_t nr = s->ukr->nr;
+    for (int64_t i = 0; i < k; i += FEW_PIXELS)
+        for (int64_t jr = 0; jr < n; jr += nr)
+            copy_rows(s->args->y + (p + i) * s->ldy + j + jr, s->ldy, MIN(FEW_PIXELS, k - i), MIN(nr, n - jr), nr,
+                      packed + jr * k + i * nr);
+}
+
+/* Loads part `turn` of `turns` of rows [p, p + k), columns [j, j + n), into L2. */
+static void load_ahead(const real *rows, int64_t ld, int64_t p, int64_t k, int64_t j, int64_t n, int64_t turn,
+                       int64_t turns) {
+    for (int64_t row = p + k * turn / turns; row < p + k * (turn + 1) / turns; row++)
+        for (int64_t c = j; c < j + n; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(rows + row * ld + c, 0, 2);
+}
+
+/* Columns [j, j + n) of the rows of dw that belong to a packed block of x; x of `next` is loaded on the way. */
+static void multiply(const pass_state *s, const block *b, const block *next, int64_t j, int64_t n, int add,
+                     const real *x, const real *dy, real *dw) {
+    const int64_t mr = s->ukr->mr, nr = s->ukr->nr;
+    const int64_t across = dtconv_ceil_div(n, nr), turns = dtconv_ceil_div(b->m, mr) * across;
+    DT(ukr_call) t = {.k = b->k, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .rs_a = 1, .cs_a = mr};
+    for (int64_t turn = 0; turn < turns; turn++) {
+        const int64_t i = turn / across * mr, column = turn % across * nr;
+        load_ahead(s->args->x, s->ldx, next->p, next->k, next->i, next->m, turn, turns);
+        t.m = MIN(mr, b->m - i), t.n = MIN(nr, n - column);
+        t.a = x + i * b->k, t.b = dy + column * b->k;
+        t.a_next = column + nr < n ? t.a : t.a + mr * b->k;
+        t.b_next = column + nr < n ? t.b + nr * b->k : dy;
+        t.c = dw + (b->i + i) * s->co + j + column;
+        s->ukr->run(s->ukr, &t);
+    }
+}
+
+/* Columns [j, j + n) of rows [first, last) of a slice's dw, from pixels [begin, end). */
+static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_t begin, int64_t end, int64_t j,
+                        int64_t n, real *dw, real *x, real *dy) {
+    const int64_t most = GROUP_PANELS * s->ukr->mr;
+    for (int64_t p = begin; p < end; p += s->kc) {
+        const int64_t k = MIN(s->kc, end - p), then = MIN(s->kc, end - p - k);
+        pack_dy(s, p, k, j, n, dy);
+        for (int64_t i = first; i < last; i += most) {
+            const block b = {p, k, i, MIN(most, last - i)};
+            block next = {p, k, i + most, MIN(most, last - i - most)};
+            if (i + most >= last) next = (block){p + k, then, first, MIN(most, last - first)};
+            pack_x(s, &b, x);
+            load_ahead(s->args->y, s->ldy, p + k, then, j, n, i - first, last - first);
+            multiply(s, &b, &next, j, n, p > begin, x, dy, dw);
+        }
+    }
+}
+
+static void run_unit(const pass_state *s, int64_t unit, real *x, real *dy) {
+    const int64_t slice = unit / s->parts, part = unit % s->parts, mr = s->ukr->mr;
+    const int64_t first = s->panels * part / s->parts * mr;
+    const int64_t last = MIN(s->ci, s->panels * (part + 1) / s->parts * mr);
+    const int64_t begin = s->pixels * slice / s->slices, end = s->pixels * (slice + 1) / s->slices;
+    real *dw = s->result + slice * s->ci * s->co;
+    for (int64_t j = 0; j < s->co; j += s->nc)
+        run_columns(s, first, last, begin, end, j, MIN(s->nc, s->co - j), dw, x, dy);
+}
+
+size_t DT(pointwise_weights_workspace)(const dtconv_conv *p) {
+    pass_state s;
+    return prepare(p, &s) ? 0 : bytes_of(&s);
+}
+
+dtconv_status DT(pointwise_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    pass_state s;
+    const dtconv_status status = prepare(p, &s);
+    if (status) return status;
+    if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
+    char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
+    s.args = a;
+    s.result = s.slices == 1 ? a->w : (real *)memory;
+#pragma omp parallel num_threads((int)s.threads)
+    {
+        char *mine = memory + s.sums + (size_t)dtconv_thread_id() * (s.of_x + s.of_dy);
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t unit = 0; unit < s.slices * s.parts; unit++)
+            run_unit(&s, unit, (real *)mine, (real *)(mine + s.of_x));
+        if (s.slices > 1) dtconv_add_slices(s.result, s.slices, s.ci * s.co, a->w);
+    }
+    return DTCONV_OK;
+}

@@ -1,0 +1,201 @@
+/* Sums over the rows of matrices, and what is made of them: gradients of biases, batch normalization.
+ *
+ * A block takes 32 columns; each of its 8 warps a part of the rows.  Parts of rows lie along the grid's y axis; what
+ * they find is summed by `column_totals`, in an order that does not depend on anything else.
+ */
+#include "dtconv_cuda.h"
+
+enum { WIDTH = 32, HEIGHT = 8 };
+
+/* How an activation of batch normalization, and of a convolution, is coded: as in elementwise.cu. */
+enum { LINEAR, RELU, RELU6, LEAKY_RELU, SIGMOID, TANH };
+
+#include "functions.h"
+
+__device__ inline real activate(int kind, real alpha, real z) {
+    switch (kind) {
+        case RELU:
+            return z < 0 ? 0 : z;
+        case RELU6:
+            return z < 0 ? 0 : (z > 6 ? 6 : z);
+        case LEAKY_RELU:
+            return z < 0 ? alpha * z : z;
+        case SIGMOID:
+            return sigmoid_(z);
+        case TANH:
+            return tanh_(z);
+    }
+    return z;
+}
+
+/* act' from y */
+__device__ inline real slope_of(int kind, real alpha, real y) {
+    switch (kind) {
+        case RELU:
+            return y > 0 ? 1 : 0;
+        case RELU6:
+            return y > 0 && y < 6 ? 1 : 0;
+        case LEAKY_RELU:
+            return y > 0 ? 1 : alpha;
+        case SIGMOID:
+            return y * (1 - y);
+        case TANH:
+            return 1 - y * y;
+    }
+    return 1;
+}
+
+/* What batch normalization's backward reads; y: none where it is computed again. */
+struct normalization {
+    Array<const real> x, y, dy, mean, scale, beta;
+    int64_t ldx, ldy, lddy;
+    int kind;
+    real alpha;
+};
+
+/* dy * act'(y) of one element */
+__device__ inline real gradient(const normalization &a, int64_t row, int64_t j, real x) {
+    const real dy = a.dy[row * a.lddy + j];
+    if (a.kind == LINEAR) return dy;
+    if (a.y) return dy * slope_of(a.kind, a.alpha, a.y[row * a.ldy + j]);
+    const real z = (x - a.mean[j]) * a.scale[j] + (a.beta ? a.beta[j] : 0);
+    return dy * slope_of(a.kind, a.alpha, activate(a.kind, a.alpha, z));
+}
+
+struct two {
+    real a, b;
+};
+
+/* Sums of a block over its rows; parts: (2, gridDim.y, c). */
+template <typename F>
+__device__ inline void sum_columns(int64_t rows, int64_t c, Array<real> parts, int count, const F &f) {
+    SHARED(real, first, WIDTH * HEIGHT);
+    SHARED(real, second, WIDTH * HEIGHT);
+    const int lane = threadIdx.x % WIDTH, line = threadIdx.x / WIDTH;
+    const int64_t j = (int64_t)blockIdx.x * WIDTH + lane;
+    const int64_t each = (rows + gridDim.y - 1) / gridDim.y, from = blockIdx.y * each;
+    const int64_t to = from + each < rows ? from + each : rows;
+    two sum = {0, 0};
+    if (j < c)
+        for (int64_t i = from + line; i < to; i += HEIGHT) {
+            const two value = f(i, j);
+            sum.a += value.a;
+            sum.b += value.b;
+        }
+    first[threadIdx.x] = sum.a;
+    if (count > 1) second[threadIdx.x] = sum.b;
+    __syncthreads();
+    if (line || j >= c) return;
+    for (int i = 1; i < HEIGHT; i++) {
+        sum.a += first[i * WIDTH + lane];
+        if (count > 1) sum.b += second[i * WIDTH + lane];
+    }
+    parts[blockIdx.y * c + j] = sum.a;
+    if (count > 1) parts[(gridDim.y + blockIdx.y) * c + j] = sum.b;
+}
+
+/* parts of the sums of x's columns; with mean: of (x - mean)^2 */
+GLOBAL BOUNDS(256)
+    column_sums(int64_t rows, int64_t c, Array<const real> x, int64_t ldx, Array<const real> mean, Array<real> parts) {
+    sum_columns(rows, c, parts, 1, [&](int64_t i, int64_t j) {
+        const real value = x[i * ldx + j], away = mean ? value - mean[j] : 0;
+        const two found = {mean ? away * away : value, 0};
+        return found;
+    });
+}
+KERNEL(column_sums)
+
+/* y (+)= factor * sum of `count` parts, for each column; divisor: y = sum / divisor where it is not 0 */
+GLOBAL column_totals(int64_t count, int64_t c, Array<const real> parts, double factor, int64_t accumulate,
+                     Array<real> y) {
+    FOR_EACH(j, c) {
+        double sum = 0;
+        for (int64_t i = 0; i < count; i++) sum += (double)parts[i * c + j];
+        const real value = (real)(sum * factor);
+        y[j] = accumulate ? y[j] + value : value;
+    }
+}
+KERNEL(column_totals)
+
+/* parts of the sums of g and of g * (x - mean), g = dy * act' */
+GLOBAL BOUNDS(256)
+    normalization_sums(int64_t rows, int64_t c, Array<const real> x, int64_t ldx, Array<const real> y, int64_t ldy,
+                       Array<const real> dy, int64_t lddy, Array<const real> mean, Array<const real> scale,
+                       Array<const real> beta, int64_t kind, double alpha, Array<real> parts) {
+    const normalization a = {x, y, dy, mean, scale, beta, ldx, ldy, lddy, (int)kind, (real)alpha};
+    sum_columns(rows, c, parts, 2, [&](int64_t i, int64_t j) {
+        const real value = a.x[i * a.ldx + j], g = gradient(a, i, j, value);
+        const two found = {g, g * (value - a.mean[j])};
+        return found;
+    });
+}
+KERNEL(normalization_sums)
+
+/* inverse = 1 / sqrt(variance + epsilon), scale = gamma * inverse; moving = moving * momentum + batch * (1 - momentum)
+ */
+GLOBAL normalization_scale(int64_t c, Array<const real> mean, Array<const real> variance, Array<const real> gamma,
+                           double epsilon, double momentum, Array<real> kept, Array<real> inverse, Array<real> scale,
+                           Array<real> moving_mean, Array<real> moving_variance) {
+    FOR_EACH(j, c) {
+        const real root = 1 / sqrt_(variance[j] + (real)epsilon), m = mean[j], keep = (real)momentum;
+        kept[j] = m;
+        inverse[j] = root;
+        scale[j] = gamma ? gamma[j] * root : root;
+        if (moving_mean) {
+            moving_mean[j] = moving_mean[j] * keep + m * (1 - keep);
+            moving_variance[j] = moving_variance[j] * keep + variance[j] * (1 - keep);
+        }
+    }
+}
+KERNEL(normalization_scale)
+
+/* y = act((x - mean) * scale + beta) */
+GLOBAL normalize(int64_t rows, int64_t c, Array<const real> x, int64_t ldx, Array<const real> mean,
+                 Array<const real> scale, Array<const real> beta, int64_t kind, double alpha, Array<real> y,
+                 int64_t ldy) {
+    FOR_EACH(i, rows * c) {
+        const int64_t row = i / c, j = i % c;
+        const real z = (x[row * ldx + j] - mean[j]) * scale[j] + (beta ? beta[j] : 0);
+        y[row * ldy + j] = activate((int)kind, (real)alpha, z);
+    }
+}
+KERNEL(normalize)
+
+/* dx (+)= scale * (g - sum_g / count - (x - mean) * inverse^2 * sum_gx / count); without sums: scale * g */
+GLOBAL normalization_gradient(int64_t rows, int64_t c, Array<const real> x, int64_t ldx, Array<const real> y,
+                              int64_t ldy, Array<const real> dy, int64_t lddy, Array<const real> mean,
+                              Array<const real> scale, Array<const real> beta, int64_t kind, double alpha,
+                              Array<const real> inverse, Array<const real> sums, double count, int64_t accumulate,
+                              Array<real> dx, int64_t lddx) {
+    const normalization a = {x, y, dy, mean, scale, beta, ldx, ldy, lddy, (int)kind, (real)alpha};
+    const real share = (real)(1 / count);
+    FOR_EACH(i, rows * c) {
+        const int64_t row = i / c, j = i % c;
+        const real value = a.x[row * a.ldx + j];
+        real g = gradient(a, row, j, value);
+        if (sums) g -= sums[j] * share + (value - a.mean[j]) * inverse[j] * inverse[j] * sums[c + j] * share;
+        const real found = g * a.scale[j];
+        dx[row * lddx + j] = accumulate ? dx[row * lddx + j] + found : found;
+    }
+}
+KERNEL(normalization_gradient)
+
+/* dgamma (+)= sum_gx * inverse, dbeta (+)= sum_g */
+GLOBAL normalization_parameters(int64_t c, Array<const real> sums, Array<const real> inverse, int64_t add_gamma,
+                                int64_t add_beta, Array<real> dgamma, Array<real> dbeta) {
+    FOR_EACH(j, c) {
+        if (dgamma) dgamma[j] = (add_gamma ? dgamma[j] : 0) + sums[c + j] * inverse[j];
+        if (dbeta) dbeta[j] = (add_beta ? dbeta[j] : 0) + sums[j];
+    }
+}
+KERNEL(normalization_parameters)
+
+/* dy *= act'(y), rows of c elements */
+GLOBAL slope(int64_t rows, int64_t c, int64_t kind, double alpha, Array<const real> y, int64_t ldy, Array<real> dy,
+             int64_t lddy) {
+    FOR_EACH(i, rows * c) {
+        const int64_t row = i / c, j = i % c;
+        dy[row * lddy + j] *= slope_of((int)kind, (real)alpha, y[row * ldy + j]);
+    }
+}
+KERNEL(slope)

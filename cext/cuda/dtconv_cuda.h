@@ -1,0 +1,80 @@
+/* What all kernels share.  A file of kernels is compiled once for each real type: DOUBLE says which.
+ *
+ * It is CUDA for NVRTC, and C++ for tests without a GPU (host/cuda_on_host.h says how).  Both see
+ *   Array<T>            an array in global memory; false where none was given
+ *   SHARED(T, name, N)  shared memory
+ *   KERNEL(name)        behind each kernel: makes it callable from outside
+ * Kernels take integers as int64_t and numbers as double, so that a launch needs no types.
+ */
+#ifndef DTCONV_CUDA_H
+#define DTCONV_CUDA_H
+
+#ifdef __CUDACC_RTC__
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#endif
+
+#ifndef ON_HOST
+template <typename T>
+using Array = T *; /* results may take the place of what they are made of */
+#define SHARED(T, name, N) __shared__ T name[N]
+#define KERNEL(name)
+#endif
+
+#ifdef DOUBLE
+typedef double real;
+#else
+typedef float real;
+#endif
+
+/* Of a kernel: its name stays as it is. */
+#ifdef ON_HOST
+#define GLOBAL static void
+#define BOUNDS(threads)
+#else
+#define GLOBAL extern "C" __global__ void
+#define BOUNDS(threads) __launch_bounds__(threads, 2)
+#endif
+
+/* i = this thread's elements of n, for a grid of any size. */
+#define FOR_EACH(i, n)                                                                                           \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i##_step = (int64_t)gridDim.x * blockDim.x; \
+         i < (n); i += i##_step)
+
+#define FULL 0xffffffffu
+enum { BLOCK = 256, WARPS = BLOCK / 32 };
+
+/* Sums over the lanes of a warp; every lane gets it. */
+template <typename T>
+__device__ inline T warp_sum(T value) {
+    for (int bits = 16; bits; bits /= 2) value += __shfl_xor_sync(FULL, value, bits);
+    return value;
+}
+
+template <typename T>
+__device__ inline T warp_max(T value) {
+    for (int bits = 16; bits; bits /= 2) {
+        const T other = __shfl_xor_sync(FULL, value, bits);
+        value = other > value || other != other ? other : value;
+    }
+    return value;
+}
+
+/* Sums over the BLOCK threads of a block; every thread gets it.  parts: shared memory of WARPS elements. */
+template <typename T, typename S>
+__device__ inline T block_sum(T value, S &parts) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    value = warp_sum(value);
+    __syncthreads(); /* parts may still be read by those who found the sum before this one */
+    if (lane == 0) parts[warp] = value;
+    __syncthreads();
+    T sum = 0;
+    for (int i = 0; i < WARPS; i++) sum += parts[i];
+    return sum;
+}
+
+#endif

@@ -1,0 +1,138 @@
+/* Update steps of optimizers: one sweep each, formulas in cext/include/dtconv_optimizers.h and cext/nn/optimizers.c.
+ *
+ * s: numbers that change from step to step, which lie in memory so that a recorded step need not be recorded again.
+ */
+#include "dtconv_cuda.h"
+#include "functions.h"
+
+/* s: keep, rate */
+GLOBAL sgd(int64_t n, Array<const double> s, Array<real> w, Array<const real> g) {
+    const real keep = (real)s[0], rate = (real)s[1];
+    FOR_EACH(i, n) w[i] = keep * w[i] - rate * g[i];
+}
+KERNEL(sgd)
+
+/* s: keep, rate, momentum */
+GLOBAL momentum(int64_t n, Array<const double> s, int64_t nesterov, Array<real> w, Array<const real> g, Array<real> v) {
+    const real keep = (real)s[0], rate = (real)s[1], mu = (real)s[2];
+    FOR_EACH(i, n) {
+        const real step = rate * g[i], velocity = mu * v[i] - step;
+        v[i] = velocity;
+        w[i] = keep * w[i] + (nesterov ? mu * velocity - step : velocity);
+    }
+}
+KERNEL(momentum)
+
+/* s: keep, rate, rho, 1 - rho, momentum, epsilon */
+GLOBAL rmsprop(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> v, Array<real> average,
+               Array<real> velocity) {
+    const real keep = (real)s[0], rate = (real)s[1], r = (real)s[2], r1 = (real)s[3], mu = (real)s[4], eps = (real)s[5];
+    FOR_EACH(i, n) {
+        const real square = r * v[i] + r1 * (g[i] * g[i]);
+        v[i] = square;
+        real spread = square + eps;
+        if (average) {
+            const real mean = r * average[i] + r1 * g[i];
+            average[i] = mean;
+            spread = square - mean * mean + eps;
+        }
+        real step = rate * g[i] / sqrt_(spread);
+        if (velocity) {
+            step += mu * velocity[i];
+            velocity[i] = step;
+        }
+        w[i] = keep * w[i] - step;
+    }
+}
+KERNEL(rmsprop)
+
+/* s: keep, alpha, 1 - beta_1, 1 - beta_2, epsilon; largest: of AMSGrad */
+GLOBAL adam(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> m, Array<real> v,
+            Array<real> largest) {
+    const real keep = (real)s[0], a = (real)s[1], c1 = (real)s[2], c2 = (real)s[3], eps = (real)s[4];
+    FOR_EACH(i, n) {
+        const real mean = m[i] + c1 * (g[i] - m[i]);
+        real square = v[i] + c2 * (g[i] * g[i] - v[i]);
+        m[i] = mean;
+        v[i] = square;
+        if (largest) {
+            square = square > largest[i] ? square : largest[i];
+            largest[i] = square;
+        }
+        w[i] = keep * w[i] - a * mean / (sqrt_(square) + eps);
+    }
+}
+KERNEL(adam)
+
+/* s: keep, cm, cg, cv, 1 - beta_1, 1 - beta_2, epsilon */
+GLOBAL nadam(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> m, Array<real> v) {
+    const real keep = (real)s[0], cm = (real)s[1], cg = (real)s[2], cv = (real)s[3], c1 = (real)s[4], c2 = (real)s[5];
+    const real eps = (real)s[6];
+    FOR_EACH(i, n) {
+        const real mean = m[i] + c1 * (g[i] - m[i]), square = v[i] + c2 * (g[i] * g[i] - v[i]);
+        m[i] = mean;
+        v[i] = square;
+        w[i] = keep * w[i] - (cm * mean + cg * g[i]) / (sqrt_(cv * square) + eps);
+    }
+}
+KERNEL(nadam)
+
+/* s: keep, rate, epsilon */
+GLOBAL adagrad(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> a) {
+    const real keep = (real)s[0], rate = (real)s[1], eps = (real)s[2];
+    FOR_EACH(i, n) {
+        const real sum = a[i] + g[i] * g[i];
+        a[i] = sum;
+        w[i] = keep * w[i] - rate * g[i] / sqrt_(sum + eps);
+    }
+}
+KERNEL(adagrad)
+
+/* s: keep, rate, rho, 1 - rho, epsilon */
+GLOBAL adadelta(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> a, Array<real> d) {
+    const real keep = (real)s[0], rate = (real)s[1], r = (real)s[2], r1 = (real)s[3], eps = (real)s[4];
+    FOR_EACH(i, n) {
+        const real sum = r * a[i] + r1 * (g[i] * g[i]), u = -sqrt_(d[i] + eps) * g[i] / sqrt_(sum + eps);
+        a[i] = sum;
+        d[i] = r * d[i] + r1 * (u * u);
+        w[i] = keep * w[i] + rate * u;
+    }
+}
+KERNEL(adadelta)
+
+/* s: keep, rate, 1 - beta_1, beta_2, epsilon */
+GLOBAL adamax(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> m, Array<real> u) {
+    const real keep = (real)s[0], rate = (real)s[1], c1 = (real)s[2], b2 = (real)s[3], eps = (real)s[4];
+    FOR_EACH(i, n) {
+        const real size = g[i] < 0 ? -g[i] : g[i], old = b2 * u[i], mean = m[i] + c1 * (g[i] - m[i]);
+        m[i] = mean;
+        u[i] = old > size ? old : size;
+        w[i] = keep * w[i] - rate * mean / (u[i] + eps);
+    }
+}
+KERNEL(adamax)
+
+/* s: keep, rate, beta_1, 1 - beta_1, beta_2, 1 - beta_2 */
+GLOBAL lion(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> m) {
+    const real keep = (real)s[0], rate = (real)s[1], b1 = (real)s[2], c1 = (real)s[3], b2 = (real)s[4], c2 = (real)s[5];
+    FOR_EACH(i, n) {
+        const real u = b1 * m[i] + c1 * g[i], sign = u > 0 ? 1 : (u < 0 ? -1 : 0);
+        w[i] = keep * w[i] - rate * sign;
+        m[i] = b2 * m[i] + c2 * g[i];
+    }
+}
+KERNEL(lion)
+
+/* s: factor */
+GLOBAL scale(int64_t n, Array<const double> s, Array<real> x) {
+    const real f = (real)s[0];
+    FOR_EACH(i, n) x[i] *= f;
+}
+KERNEL(scale)
+
+/* s: limit */
+GLOBAL clip(int64_t n, Array<const double> s, Array<real> x) {
+    const real high = (real)s[0];
+    FOR_EACH(i, n) x[i] = x[i] > high ? high : (x[i] < -high ? -high : x[i]);
+}
+KERNEL(clip)
