@@ -12,6 +12,7 @@ from pydtconv import (
     microkernels,  # noqa: F401  (puts the choice of a kernel in place)
 )
 from pydtconv._ext import gemm as _gemm
+from pydtconv._ext import gemm_mixed as _mixed
 from pydtconv._ext import ukr
 
 _local = threading.local()
@@ -28,8 +29,8 @@ def _workspace(size: int) -> NDArray[np.uint8]:
 def _operand(name: str, array: NDArray, transpose: bool) -> NDArray:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"gemm: {name} must be a NumPy array, got {type(array).__name__}")
-    if array.dtype not in (np.float32, np.float64):
-        raise TypeError(f"gemm: {name} must be float32 or float64, got {array.dtype}")
+    if array.dtype.name not in ("float32", "float64", "bfloat16"):
+        raise TypeError(f"gemm: {name} must be float32, float64 or bfloat16, got {array.dtype}")
     if array.ndim != 2:
         raise ValueError(f"gemm: {name} must have two dimensions, got shape {array.shape}")
     uneven = not array.flags.aligned or any(stride % array.itemsize for stride in array.strides)
@@ -38,17 +39,42 @@ def _operand(name: str, array: NDArray, transpose: bool) -> NDArray:
     return array.T if transpose else array
 
 
-def _checked_out(out: NDArray, shape: tuple[int, int], dtype: np.dtype) -> None:
+def _checked_out(out: NDArray, shape: tuple[int, int], dtypes: set[str]) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError(f"gemm: out must be a NumPy array, got {type(out).__name__}")
-    if out.dtype != dtype or not out.dtype.isnative:
-        raise TypeError(f"gemm: out must be {dtype} as a and b are, got {out.dtype}")
+    expected = dtypes | {"float32", "bfloat16"} if "bfloat16" in dtypes else dtypes
+    if out.dtype.name not in expected or not out.dtype.isnative:
+        raise TypeError(f"gemm: out must be {' or '.join(sorted(expected))} as a and b are, got {out.dtype}")
     if out.shape != shape:
         raise ValueError(f"gemm: out must have shape {shape}, got {out.shape}")
     if not out.flags.writeable:
         raise ValueError("gemm: out is read-only")
     if not out.flags.aligned:
         raise ValueError(f"gemm: out must be aligned, got an array at address {out.ctypes.data}")
+
+
+def multiply_mixed(
+    a: NDArray,
+    b: NDArray,
+    out: NDArray,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    bias: NDArray | None = None,
+    activation: int = 0,
+    slope: float = 0.0,
+    workspace: NDArray | None = None,
+) -> None:
+    """out = act(alpha * a @ b + beta * out + bias) by products of bfloat16 and sums of float32.
+
+    Each of a, b and out is float32 or bfloat16, as ml_dtypes' or as uint16, its bits; rows of out are contiguous.
+    bias: (n,) float32; activation: a code of dtconv_activation, slope that of leaky ReLU.  workspace: uint8,
+    `mixed_workspace_bytes` of them; made where it is absent.  The caller has checked shapes.
+    """
+    a, b, out = (x.view(np.uint16) if x.dtype.name == "bfloat16" else x for x in (a, b, out))
+    with config.hold_num_threads():
+        if workspace is None:
+            workspace = _workspace(_mixed.workspace_bytes(*out.shape, a.shape[1]))
+        ukr.check(_mixed.gemm(a, b, out, workspace, beta, bias, activation, slope, alpha), "gemm")
 
 
 def gemm(
@@ -66,11 +92,17 @@ def gemm(
     any strides: views are used as they are, unless they are misaligned.  out: (m, n), written and returned; made
     where it is absent.  Rows or columns of out must be contiguous.  beta = 0 means that out is not read.
 
+    Where a or b is ml_dtypes' bfloat16, the other one and out may each be bfloat16 or float32.  Then products are those
+    of bfloat16, to which a float32 operand is rounded, sums are float32, and each result is rounded once.  An out that
+    is made is bfloat16 where both are.
+
     Raises TypeError for another dtype, ValueError for shapes that do not fit, an out that is read-only, has no
     contiguous rows or columns, or shares memory with a or b.
     """
     a, b = _operand("a", a, transpose_a), _operand("b", b, transpose_b)
-    if a.dtype != b.dtype:
+    dtypes = {a.dtype.name, b.dtype.name}
+    mixed = "bfloat16" in dtypes
+    if len(dtypes) > 1 and dtypes != {"bfloat16", "float32"}:
         raise TypeError(f"gemm: a and b must have the same dtype, got {a.dtype} and {b.dtype}")
     (m, k), (k_b, n) = a.shape, b.shape
     if k != k_b:
@@ -78,15 +110,15 @@ def gemm(
     if out is None:
         if beta != 0:
             raise ValueError(f"gemm: beta = {beta!r} needs an out to read")
-        out = np.empty((m, n), a.dtype)
+        out = np.empty((m, n), b.dtype if a.dtype.name == "bfloat16" else a.dtype)
     else:
-        _checked_out(out, (m, n), a.dtype)
+        _checked_out(out, (m, n), dtypes)
         if np.shares_memory(out, a) or np.shares_memory(out, b):
             raise ValueError("gemm: out shares memory with a or b")
     if m == 0 or n == 0:
         return out
     if k == 0 or alpha == 0:
-        np.multiply(out, beta, out=out) if beta != 0 else out.fill(0)
+        np.multiply(out, out.dtype.type(beta), out=out) if beta != 0 else out.fill(0)
         return out
     c = out
     if c.strides[1] != c.itemsize and n > 1:  # columns are contiguous: out.T = b.T @ a.T
@@ -97,6 +129,9 @@ def gemm(
             f"gemm: rows or columns of out must be contiguous and apart, got strides {out.strides} "
             f"for shape {out.shape}"
         )
+    if mixed:
+        multiply_mixed(a, b, c, alpha, beta)
+        return out
     with config.hold_num_threads():
         size = _gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype.name)
         ukr.check(_gemm.gemm(a, b, c, alpha, beta, _workspace(size)), "gemm")

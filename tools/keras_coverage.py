@@ -27,6 +27,7 @@ MODULES = {
     "keras.losses": "losses",
     "keras.metrics": "metrics",
     "keras.ops": "functions",
+    "keras.ops.image": "functions of images",
     "keras.optimizers": "optimizers",
     "keras.optimizers.schedules": "learning rate schedules",
     "keras.preprocessing": "preprocessing",
@@ -41,11 +42,69 @@ This page compares the public names of Keras {version} with those of pydtconv. T
 `python tools/keras_coverage.py --write` makes it, with Keras installed. A name that is missing raises an error that
 names it and the nearest thing that exists.
 
-Recurrent, text and quantized layers are not planned: pydtconv is for convolutional networks.
+Each name that is missing stands under its reason.
 
 | module | Keras has | pydtconv has of these |
 | --- | --- | --- |
 """
+
+#: why names are not there: (reason, {module: names})
+REASONS: tuple[tuple[str, dict[str, str]], ...] = (
+    (
+        "Recurrent layers are not planned: pydtconv is for convolutional networks",
+        {
+            "keras.layers": "Bidirectional ConvLSTM1D ConvLSTM2D ConvLSTM3D GRU GRUCell LSTM LSTMCell RNN SimpleRNN "
+            "SimpleRNNCell StackedRNNCells"
+        },
+    ),
+    (
+        "Text is not planned; connectionist temporal classification is for sequences of text",
+        {
+            "keras.layers": "TextVectorization",
+            "keras.losses": "CTC ctc",
+            "keras.ops": "ctc_decode ctc_loss",
+            "keras.preprocessing": "text_dataset_from_directory",
+            "keras.utils": "text_dataset_from_directory",
+        },
+    ),
+    (
+        "Audio files are not read (`ops.stft`, `STFTSpectrogram` and `MelSpectrogram` are there)",
+        {
+            "keras.utils": "audio_dataset_from_directory",
+        },
+    ),
+    ("Quantization is not planned", {"keras": "Quantizer"}),
+    (
+        "They run other frameworks, or need their libraries",
+        {
+            "keras.callbacks": "OrbaxCheckpoint",
+            "keras.layers": "FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper",
+        },
+    ),
+    (
+        "`distribution.SpatialParallel` and `DataParallel` divide the work; layouts of variables are not planned",
+        {"keras.distribution": "LayoutMap ModelParallel TensorLayout distribute_tensor"},
+    ),
+    (
+        "A step of one's own (`train_step`) takes several optimizers",
+        {"keras.optimizers": "MultiOptimizer OptimizerMap"},
+    ),
+    (
+        "A plan decides what it computes again in backward: `Model.fit` under a `memory_limit`",
+        {"keras": "RematScope remat"},
+    ),
+    (
+        "They are for backends whose functions have no state; here `function` and `GradientTape` trace code, and a "
+        "`Model` of inputs and outputs is what `Function` is",
+        {"keras": "Function StatelessScope SymbolicScope name_scope"},
+    ),
+    ("Derivatives in forward mode are not planned: see `GradientTape.jacobian`", {"keras.ops": "jvp"}),
+    (
+        "Columns of tables, and settings of scripts, are not what this is about; each `FeatureSpace` change is "
+        "a layer (`StringLookup`, `Discretization`, `HashedCrossing`, ...)",
+        {"keras.utils": "Config FeatureSpace"},
+    ),
+)
 
 
 def public(module: ModuleType) -> list[str]:
@@ -55,24 +114,42 @@ def public(module: ModuleType) -> list[str]:
 
 def has(name: str, attribute: str) -> bool:
     try:
-        return hasattr(importlib.import_module(name.replace("keras", "pydtconv", 1)), attribute)
+        found = getattr(importlib.import_module(name.replace("keras", "pydtconv", 1)), attribute, None)
     except ImportError:
         return False
+    return found is not None and not inspect.ismodule(found)
+
+
+def missing() -> dict[str, list[str]]:
+    """The public names of each module of Keras that ours does not have."""
+    return {name: [each for each in public(importlib.import_module(name)) if not has(name, each)] for name in MODULES}
+
+
+def unexplained(found: dict[str, list[str]]) -> list[str]:
+    """Missing names, with their modules, that stand under no reason."""
+    explained = {(module, each) for _, names in REASONS for module, listed in names.items() for each in listed.split()}
+    return [f"{module}.{each}" for module, names in found.items() for each in names if (module, each) not in explained]
 
 
 def page() -> str:
+    """The text of docs/keras.md.  Raises ValueError where a missing name has no reason."""
     import keras
 
+    found = missing()
+    if unexplained(found):
+        raise ValueError(f"expected a reason in REASONS for each missing name, got none for {unexplained(found)}")
     text = HEAD.format(version=keras.__version__)
-    missing: dict[str, list[str]] = {}
     for name in MODULES:
-        names = public(importlib.import_module(name))
-        missing[name] = [each for each in names if not has(name, each)]
-        text += f"| `{name}` | {len(names)} | {len(names) - len(missing[name])} |\n"
-    for name, what in MODULES.items():
-        if missing[name]:
-            listed = ", ".join(f"`{each}`" for each in missing[name])
-            text += f"\n## Missing {what} (`{name}`)\n\n{listed}\n"
+        count = len(public(importlib.import_module(name)))
+        text += f"| `{name}` | {count} | {count - len(found[name])} |\n"
+    for reason, names in REASONS:
+        listed = [
+            f"`{module}.{each}`"
+            for module, all_names in names.items()
+            for each in all_names.split()
+            if each in found[module]
+        ]
+        text += f"\n{reason}:\n{', '.join(listed)}.\n" if listed else ""
     return text
 
 

@@ -3,7 +3,8 @@
     python tools/libdtconv.py       builds it in place; needs nothing but Python and a C compiler
 
 Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA) and "x86-64-v4" (AVX-512).  All have the
-same name and interface.  Every file of gemm/, conv/, nn/ and ukr/ is compiled once per precision (dtconv_real.h).
+same name and interface.  Every file of FAMILIES is compiled once per precision (dtconv_real.h): in float32 and in
+float64, and those of BFLOAT16 in bfloat16, too.
 
 DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone, DTCONV_LEVELS=native the one for this CPU; else all are
 built.  DTCONV_JOBS is the number of parallel compilations, DTCONV_CFLAGS are further flags (-Werror).
@@ -47,7 +48,6 @@ LEVEL_FLAGS = {
 }
 C_FLAGS = [
     "-std=gnu11",
-    "-O3",
     "-fPIC",
     "-fno-math-errno",
     "-fno-trapping-math",
@@ -56,12 +56,45 @@ C_FLAGS = [
     "-Werror=implicit",
     "-fvisibility=default",
 ]
-FAMILIES = ("gemm", "conv", "nn", "ukr")
-# losses: what the third level adds takes much time to compile, and they run as fast without it
-SECOND_LEVEL = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
-AT_SECOND_LEVEL = ("elementwise_loss", "cross_entropy")
+FAMILIES = ("gemm", "conv", "fft", "nn", "ukr")
+# gcc's second level leaves loops as they are where it does not know their lengths; clang's needs no such words
+SECOND_LEVEL, VECTORIZING = "-O2", ["-ftree-vectorize", "-fvect-cost-model=dynamic"]
+# what the third level adds takes a third of the time to compile; only these run faster with it, in single precision
+THIRD_LEVEL, AT_THIRD_LEVEL = "-O3", ("transform",)
+# compiled in bfloat16 alone
+OF_BFLOAT16 = "bfloat16"
+# of it, what is compiled for images in float32, too, whose products are of bfloat16
+OF_FLOAT32 = ("direct", "direct_copy", "direct_turn", "direct_weights", "finish")
+# what has images in bfloat16; losses and optimizers have none, and functions of numbers are float32's (spans.h)
+BFLOAT16 = (
+    "conv/depthwise",
+    "conv/epilogue",
+    "conv/gather",
+    "conv/moments",
+    "conv/reductions",
+    "conv/table",
+    "nn/batchnorm",
+    "nn/batchnorm_statistics",
+    "nn/binary",
+    "nn/global_pooling",
+    "nn/layernorm",
+    "nn/permute",
+    "nn/pooling",
+    "nn/random",
+    "nn/reduce",
+    "nn/resize",
+    "nn/strided",
+    "nn/unary",
+)
 # they take the longest, so they are compiled first and none of them is left over at the end
-LONG = ("transform", "batchnorm", "elementwise_loss", "cross_entropy", "direct_tile", "unary")
+LONG = ("transform", "batchnorm", "elementwise_loss", "cross_entropy", "direct_tile", "unary_spans")
+# the compiler's own header of vector instructions, which takes longer to read than most of our files to compile
+INTRINSICS = """#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+"""
 PROBE = """#include <stdio.h>
 #include "dtconv_cpu.h"
 int main(void) {
@@ -85,14 +118,29 @@ def further_flags() -> list[str]:
     return shlex.split(os.environ.get("DTCONV_CFLAGS", ""))
 
 
+@cache
+def vectorizing() -> list[str]:
+    """VECTORIZING where the compiler knows it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text("int probe;\n")
+        command = [*compiler(), "-Werror", *VECTORIZING, "-c", str(source), "-o", str(Path(folder) / "probe.o")]
+        return [] if subprocess.run(command, capture_output=True, check=False).returncode else VECTORIZING
+
+
 def c_flags() -> list[str]:
-    return C_FLAGS + further_flags() + system_blis()[0]
+    return [SECOND_LEVEL, *vectorizing(), *C_FLAGS, *system_blis()[0]]
 
 
 def objects_folder() -> Path:
-    """Where objects stay, a folder per compiler and flags: a second build compiles only what changed."""
-    settings = " ".join([*compiler(), *c_flags(), os.environ.get("CFLAGS", ""), sys.version])
-    return ROOT / "build" / f"objects-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
+    """Where objects stay, a folder per compiler and flags: a second build compiles only what changed.
+
+    In build/ here, or in the folder that DTCONV_OBJECTS names, which several copies of the same sources may share.
+    """
+    flags = [*c_flags(), *openmp_flags(), *further_flags()]
+    settings = " ".join([*compiler(), *flags, os.environ.get("CFLAGS", ""), sys.version])
+    folder = Path(os.environ.get("DTCONV_OBJECTS") or ROOT / "build")
+    return folder / f"objects-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
 
 
 @cache
@@ -146,8 +194,13 @@ def system_blis() -> tuple[list[str], list[str]]:
     return ["-DDTCONV_SYSTEM_BLIS", *(["-DDTCONV_SYSTEM_BLIS_1"] if from_1 else []), *compile_flags], link_flags
 
 
+@cache
 def openmp_flags() -> list[str]:
-    """The flags that switch OpenMP on, or none where the compiler has no OpenMP (it works, on one thread)."""
+    """The flags that switch OpenMP on.
+
+    Where the compiler has none, everything works on one thread: flags that leave pragmas, and what only they use,
+    without a warning.
+    """
     candidates = [["-Xpreprocessor", "-fopenmp", "-lomp"]] if MACOS else [["-fopenmp"]]
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "probe.c"
@@ -157,34 +210,54 @@ def openmp_flags() -> list[str]:
             if subprocess.run(command, capture_output=True, check=False).returncode == 0:
                 return flags
     print("warning: this C compiler has no OpenMP; pydtconv will use one thread", file=sys.stderr)
-    return []
+    return ["-Wno-unknown-pragmas", "-Wno-unused-variable", "-Wno-unused-parameter"]
 
 
 def sources() -> list[tuple[Path, str, list[str]]]:
     """Every C file with the suffix of its object and its defines, those first that take long to compile."""
-    both: dict[str, list[str]] = {"_s": [], "_d": ["-DDTCONV_DOUBLE"]}
+    precisions: dict[str, list[str]] = {"_s": [], "_d": ["-DDTCONV_DOUBLE"], "_h": ["-DDTCONV_BFLOAT16"]}
     found: list[tuple[Path, str, list[str]]] = [(path, "", []) for path in sorted(ROOT.glob("cext/common/*.c"))]
     for family in FAMILIES:
         for path in sorted(ROOT.glob(f"cext/{family}/*.c")):
-            found += [(path, suffix, defines) for suffix, defines in both.items()]
+            third = f"{family}/{path.stem}" in BFLOAT16
+            found += [(path, suffix, defines) for suffix, defines in precisions.items() if suffix != "_h" or third]
+    for path in sorted(ROOT.glob(f"cext/{OF_BFLOAT16}/*.c")):
+        found += [
+            (path, suffix, precisions[suffix]) for suffix in ("_h", "_s") if suffix == "_h" or path.stem in OF_FLOAT32
+        ]
     return sorted(found, key=lambda source: LONG.index(source[0].stem) if source[0].stem in LONG else len(LONG))
+
+
+def precompiled(level: str, objects: Path, openmp: list[str]) -> list[str]:
+    """The flag that has INTRINSICS read ahead, once for all files; a compiler that cannot reads the text each time."""
+    header = objects / level / "intrinsics.h"
+    if not header.with_name("intrinsics.h.gch").exists():
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text(INTRINSICS)
+        flags = [*c_flags(), *LEVEL_FLAGS[level], *(flag for flag in openmp if not flag.startswith("-l"))]
+        run([*compiler(), *flags, *further_flags(), "-x", "c-header", str(header), "-o", f"{header}.gch"])
+    return ["-include", str(header)]
 
 
 def compile_commands(level: str, objects: Path, openmp: list[str], force: bool) -> Iterator[list[str]]:
     """The command of each object that is missing or older than its source, a header or this file."""
+    intrinsics: list[str] = []
     headers = max(path.stat().st_mtime for path in [*ROOT.glob("cext/**/*.h"), Path(__file__)])
     for source, suffix, defines in sources():
         target = objects / level / f"{source.parent.name}_{source.stem}{suffix}.o"
         if target.exists() and not force and target.stat().st_mtime > max(headers, source.stat().st_mtime):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        optimized = SECOND_LEVEL if source.stem in AT_SECOND_LEVEL else []
+        intrinsics = intrinsics or precompiled(level, objects, openmp)
+        optimized = [THIRD_LEVEL] if source.stem in AT_THIRD_LEVEL and "-DDTCONV_DOUBLE" not in defines else []
         flags = [
             *c_flags(),
             *optimized,
             *LEVEL_FLAGS[level],
             *(flag for flag in openmp if not flag.startswith("-l")),
             *defines,
+            *intrinsics,
+            *further_flags(),  # the last word
         ]
         yield [*compiler(), *flags, f"-I{ROOT / 'cext' / 'include'}", "-c", str(source), "-o", str(target)]
 

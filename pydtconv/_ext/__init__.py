@@ -16,6 +16,8 @@ _LEVELS = {
     "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
     "generic": set(),
 }
+#: how long a waiting thread spins: a sleeping one is woken in 5 to 50 us
+_SPIN_SECONDS = 15e-6
 
 
 def available_levels() -> list[str]:
@@ -26,16 +28,27 @@ def available_levels() -> list[str]:
     return [level for level, needs in _LEVELS.items() if needs <= features and (_FOLDER / level / _NAME).exists()]
 
 
+def spin_count() -> int:
+    """Rounds that a waiting thread spins for before it sleeps: about as long as it takes to wake it.
+
+    Of the same number of rounds some processors make seven times as much as others, so they are measured.
+    """
+    from pydtconv._ext import cpu
+
+    return max(1, min(20000, round(_SPIN_SECONDS / max(cpu.pause_seconds(), 1e-9))))
+
+
 def _load_with_short_waits(path: Path) -> None:
-    """Loads the library such that its waiting threads spin for 20000 rounds before they sleep.
+    """Loads the library such that its waiting threads spin for a short while before they sleep.
 
     GNU's OpenMP reads its settings once, when it is loaded.  Its own default is to spin for 300000 rounds or more, on
-    cores that others may want.  What the user has set counts; other libraries and child processes see nothing of it.
+    cores that others may want, perhaps the very thread that is waited for.  What the user has set counts; other
+    libraries and child processes see nothing of it.
     """
     if "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
         ctypes.CDLL(str(path))
         return
-    os.environ["GOMP_SPINCOUNT"] = "20000"
+    os.environ["GOMP_SPINCOUNT"] = str(spin_count())
     try:
         ctypes.CDLL(str(path))
     finally:

@@ -10,7 +10,12 @@ cdef extern from "dtconv_cpu.h" nogil:
         DTCONV_CPU_SSE3
         DTCONV_CPU_BMI2
         DTCONV_CPU_F16C
+        DTCONV_CPU_AVX512_BF16
+        DTCONV_CPU_AMX_BF16
     unsigned dtconv_cpu_features()
+
+cdef extern from "dtconv_pause.h" nogil:
+    double dtconv_pause_seconds()
 
 #: the features that levels and micro-kernels ask for, by name, with their bits
 FEATURES = {
@@ -22,6 +27,8 @@ FEATURES = {
     "sse3": DTCONV_CPU_SSE3,
     "bmi2": DTCONV_CPU_BMI2,
     "f16c": DTCONV_CPU_F16C,
+    "avx512_bf16": DTCONV_CPU_AVX512_BF16,
+    "amx_bf16": DTCONV_CPU_AMX_BF16,
 }
 
 
@@ -29,3 +36,8 @@ def features() -> frozenset:
     """Names of the features of this CPU, of those in `FEATURES`."""
     cdef unsigned bits = dtconv_cpu_features()
     return frozenset(name for name, bit in FEATURES.items() if bits & bit)
+
+
+def pause_seconds() -> float:
+    """Seconds of one round of a waiting OpenMP thread, measured now, in less than a millisecond."""
+    return dtconv_pause_seconds()

@@ -4,6 +4,7 @@ cdef extern from "dtconv_any.h" nogil:
     ctypedef enum dtconv_dtype:
         DTCONV_FLOAT32
         DTCONV_FLOAT64
+        DTCONV_BFLOAT16
 
 
 cdef inline dtconv_dtype dtype_of(str name) except *:
@@ -12,4 +13,6 @@ cdef inline dtconv_dtype dtype_of(str name) except *:
         return DTCONV_FLOAT32
     if name == "float64":
         return DTCONV_FLOAT64
-    raise ValueError(f"dtype: expected float32 or float64, got {name}")
+    if name == "bfloat16":
+        return DTCONV_BFLOAT16
+    raise ValueError(f"dtype: expected float32, float64 or bfloat16, got {name}")

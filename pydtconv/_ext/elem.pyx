@@ -1,13 +1,13 @@
 """Element-wise operators, reductions, copies and random operators (cext/nn).
 
 Arrays come as flat memoryviews that reach from an operand's first element to its last; `layout` (int64) says where the
-elements are (see cext/include/dtconv_nn_elem.h).  None stands for an operand that is not needed.
+elements are (see cext/include/dtconv_nn_elem.h).  None stands for an operand that is not needed.  Arrays of bfloat16
+are uint16: its bits.
 """
 
-from cython cimport floating
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pydtconv._ext.arrays cimport ld, matrix, vector
+from pydtconv._ext.arrays cimport element, ld, matrix, reals, vector
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 from pydtconv._ext.status cimport check
 
@@ -34,41 +34,44 @@ cdef extern from "dtconv_any.h" nogil:
     int dtconv_reduce(...)
 
 
-def unary_forward(int kind, const floating[::1] p, const int64_t[::1] layout, const floating[::1] x, floating[::1] y):
+def unary_forward(int kind, p, const int64_t[::1] layout, const element[::1] x, element[::1] y):
     """y = f(x); kind: a dtconv_unary, p: its three parameters; layout of x, y."""
+    cdef const void *parameters = reals(&x[0], p)
     with nogil:
-        check(dtconv_unary_forward(kind, &p[0], &layout[0], &x[0], &y[0]))
+        check(dtconv_unary_forward(kind, parameters, &layout[0], &x[0], &y[0]))
 
 
-def unary_backward(int kind, const floating[::1] p, bint accumulate, const int64_t[::1] layout, const floating[::1] v,
-                   const floating[::1] dy, floating[::1] dx):
+def unary_backward(int kind, p, bint accumulate, const int64_t[::1] layout, const element[::1] v,
+                   const element[::1] dy, element[::1] dx):
     """dx (+)= dy f'(v), v = y or x; layout of v, dy, dx."""
+    cdef const void *parameters = reals(&v[0], p)
     with nogil:
-        check(dtconv_unary_backward(kind, &p[0], accumulate, &layout[0], &v[0], &dy[0], &dx[0]))
+        check(dtconv_unary_backward(kind, parameters, accumulate, &layout[0], &v[0], &dy[0], &dx[0]))
 
 
-def add_activation(int kind, const floating[::1] p, const int64_t[::1] layout, const floating[::1] a,
-                   const floating[::1] b, floating[::1] y):
+def add_activation(int kind, p, const int64_t[::1] layout, const element[::1] a,
+                   const element[::1] b, element[::1] y):
     """y = f(a + b); layout of a, b, y."""
+    cdef const void *parameters = reals(&a[0], p)
     with nogil:
-        check(dtconv_add_activation(kind, &p[0], &layout[0], &a[0], &b[0], &y[0]))
+        check(dtconv_add_activation(kind, parameters, &layout[0], &a[0], &b[0], &y[0]))
 
 
-def binary_forward(int kind, const int64_t[::1] layout, const floating[::1] a, const floating[::1] b, floating[::1] y):
+def binary_forward(int kind, const int64_t[::1] layout, const element[::1] a, const element[::1] b, element[::1] y):
     """y = a op b; kind: a dtconv_binary; layout of a, b, y."""
     with nogil:
         check(dtconv_binary_forward(kind, &layout[0], &a[0], &b[0], &y[0]))
 
 
-def binary_backward(int kind, int operand, bint accumulate, const int64_t[::1] layout, const floating[::1] dy,
-                    const floating[::1] a, const floating[::1] b, const floating[::1] y, floating[::1] out):
+def binary_backward(int kind, int operand, bint accumulate, const int64_t[::1] layout, const element[::1] dy,
+                    const element[::1] a, const element[::1] b, const element[::1] y, element[::1] out):
     """out (+)= dy times the derivative by the operand; layout of dy, a, b, y, out."""
     with nogil:
         check(dtconv_binary_backward(kind, operand, accumulate, &layout[0], &dy[0], vector(a), vector(b),
                                       vector(y), &out[0]))
 
 
-def copy(floating factor, bint accumulate, const int64_t[::1] layout, const floating[::1] x, floating[::1] y):
+def copy(double factor, bint accumulate, const int64_t[::1] layout, const element[::1] x, element[::1] y):
     """y (+)= factor x; layout of x, y."""
     with nogil:
         check(dtconv_copy(factor, accumulate, &layout[0], &x[0], &y[0]))
@@ -79,28 +82,39 @@ def reduce_workspace(const int64_t[::1] layout, str dtype) -> int:
     return dtconv_reduce_workspace(dtype_of(dtype), &layout[0])
 
 
-def reduce(int kind, bint accumulate, floating factor, const int64_t[::1] layout, const floating[::1] x,
-           const floating[::1] x2, floating[::1] y, uint8_t[::1] workspace):
-    """y (+)= factor times the reduction of x (or x * x2); kind: a dtconv_reduce; layout as in the header."""
+def reduce(int kind, bint accumulate, double factor, const int64_t[::1] layout, const element[::1] x,
+           const element[::1] x2, y, uint8_t[::1] workspace):
+    """y (+)= factor times the reduction of x (or x * x2); kind: a dtconv_reduce; layout as in the header.
+
+    y may be float32 where x is bfloat16.
+    """
+    cdef element[::1] elements
+    cdef bint as_real = y.itemsize != sizeof(element)
+    cdef void *target
+    if as_real:
+        target = reals(&x[0], y)
+    else:
+        elements = y
+        target = &elements[0]
     with nogil:
-        check(dtconv_reduce(kind, accumulate, factor, &layout[0], &x[0], vector(x2), &y[0], &workspace[0],
+        check(dtconv_reduce(kind, accumulate, factor, &layout[0], &x[0], vector(x2), target, as_real, &workspace[0],
                              workspace.shape[0]))
 
 
-def permute(bint accumulate, const int64_t[::1] layout, const floating[::1] x, floating[::1] y):
+def permute(bint accumulate, const int64_t[::1] layout, const element[::1] x, element[::1] y):
     """y (+)= x, dimensions in another order; layout of x, y."""
     with nogil:
         check(dtconv_permute(accumulate, &layout[0], &x[0], &y[0]))
 
 
-def bilinear_forward(const floating[:, :, :, :] x, floating[:, :, :, :] y, int64_t ldx, int64_t ldy):
+def bilinear_forward(const element[:, :, :, :] x, element[:, :, :, :] y, int64_t ldx, int64_t ldy):
     """y = x resized to y's rows and columns; x (n, ih, iw, c), y (n, oh, ow, c), pixels ldx and ldy apart."""
     with nogil:
         check(dtconv_bilinear_forward(x.shape[0], x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3],
                                        &x[0, 0, 0, 0], ldx, &y[0, 0, 0, 0], ldy))
 
 
-def bilinear_backward(bint accumulate, const floating[:, :, :, :] dy, floating[:, :, :, :] dx, int64_t lddy,
+def bilinear_backward(bint accumulate, const element[:, :, :, :] dy, element[:, :, :, :] dx, int64_t lddy,
                       int64_t lddx):
     """dx (+)= the transpose of `bilinear_forward` applied to dy."""
     with nogil:
@@ -109,15 +123,15 @@ def bilinear_backward(bint accumulate, const floating[:, :, :, :] dy, floating[:
 
 
 def dropout(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, double rate, bint accumulate,
-            const floating[:, :] x, floating[:, :] y):
+            const element[:, :] x, element[:, :] y):
     """y (+)= x with some elements 0 and the others divided by 1 - rate; x None: ones.  Rows may be apart."""
     cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
     with nogil:
         check(dtconv_dropout(&key, rate, accumulate, y.shape[0], y.shape[1], matrix(x), ld(x), &y[0, 0], ld(y)))
 
 
-def gaussian_noise(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, double stddev, const floating[:, :] x,
-                   floating[:, :] y):
+def gaussian_noise(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, double stddev, const element[:, :] x,
+                   element[:, :] y):
     """y = x + noise of standard deviation stddev.  Rows may be apart."""
     cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
     with nogil:
@@ -125,7 +139,7 @@ def gaussian_noise(uint64_t seed, uint32_t stream, uint32_t step, int64_t first,
 
 
 def random_window_forward(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, int flip,
-                          const floating[:, :, :, :] x, floating[:, :, :, :] y, int64_t ldx, int64_t ldy):
+                          const element[:, :, :, :] x, element[:, :, :, :] y, int64_t ldx, int64_t ldy):
     """y = a random window of each image of x, mirrored at random (flip: 1 columns, 2 rows, 3 both)."""
     cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
     with nogil:
@@ -134,7 +148,7 @@ def random_window_forward(uint64_t seed, uint32_t stream, uint32_t step, int64_t
 
 
 def random_window_backward(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, int flip, bint accumulate,
-                           const floating[:, :, :, :] dy, floating[:, :, :, :] dx, int64_t lddy, int64_t lddx):
+                           const element[:, :, :, :] dy, element[:, :, :, :] dx, int64_t lddy, int64_t lddx):
     """dx (+)= dy put back into the windows that `random_window_forward` took."""
     cdef dtconv_random_key key = dtconv_random_key(seed, stream, step, first)
     with nogil:

@@ -1,5 +1,7 @@
 """Threads and build level of the C library."""
 
+from libc.stdint cimport int64_t
+
 cdef extern from "dtconv.h" nogil:
     enum:
         DTCONV_MOST_THREADS
@@ -8,6 +10,8 @@ cdef extern from "dtconv.h" nogil:
     void dtconv_compute_alone()
     int dtconv_hold_num_threads(int threads)
     const char *dtconv_level()
+    int64_t dtconv_cache_bytes(int level)
+    void dtconv_set_cache_bytes(int level, int64_t nbytes)
 
 
 #: the most that `set_num_threads` takes
@@ -35,3 +39,13 @@ def hold_num_threads(int threads) -> int:
 def level() -> str:
     """The build of the C library in use: "generic", "x86-64-v3" or "x86-64-v4"."""
     return dtconv_level().decode()
+
+
+def cache_bytes(int level) -> int:
+    """Bytes of the cache of a level (1, 2, 3) that blocks are cut for."""
+    return dtconv_cache_bytes(level)
+
+
+def set_cache_bytes(int level, int64_t nbytes) -> None:
+    """Cuts blocks for a cache of another size from now on; 0: as the system says."""
+    dtconv_set_cache_bytes(level, nbytes)

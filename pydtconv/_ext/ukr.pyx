@@ -1,9 +1,9 @@
-"""The tables of micro-kernels, one for each dtype ("float32", "float64"); their self-test and speed."""
+"""The tables of micro-kernels, one for each dtype ("float32", "float64", "bfloat16"); their self-test and speed."""
 
-from cython cimport floating
 from libc.stdint cimport int64_t, uintptr_t
 
-from pydtconv._ext.dtypes cimport DTCONV_FLOAT32, DTCONV_FLOAT64, dtconv_dtype, dtype_of
+from pydtconv._ext.arrays cimport element, reals
+from pydtconv._ext.dtypes cimport DTCONV_BFLOAT16, DTCONV_FLOAT32, DTCONV_FLOAT64, dtconv_dtype, dtype_of
 
 cdef extern from "dtconv_any.h" nogil:
     ctypedef struct dtconv_ukr_info:
@@ -46,12 +46,18 @@ cdef int choose_float64() noexcept nogil:
         return choose("float64")
 
 
+cdef int choose_bfloat16() noexcept nogil:
+    with gil:
+        return choose("bfloat16")
+
+
 def set_chooser(chooser) -> None:
     """`chooser(dtype)` is called when a kernel is wanted and none is in force: it selects one or raises."""
     global _chooser
     _chooser = chooser
     dtconv_ukr_set_chooser(DTCONV_FLOAT32, choose_float32)
     dtconv_ukr_set_chooser(DTCONV_FLOAT64, choose_float64)
+    dtconv_ukr_set_chooser(DTCONV_BFLOAT16, choose_bfloat16)
 
 
 def check(int status, where: str) -> None:
@@ -109,11 +115,11 @@ def sizes(str dtype, int index) -> tuple:
     return blocks[0], blocks[1], blocks[2]
 
 
-def repeat(int index, int64_t repeats, int64_t k, const floating[::1] a, const floating[::1] b,
-           floating[::1] c) -> None:
-    """Runs a kernel on the same panels again and again."""
+def repeat(int index, int64_t repeats, int64_t k, const element[::1] a, const element[::1] b, c) -> None:
+    """Runs a kernel on the same panels again and again; c: numbers of their arithmetic, float32 for bfloat16."""
+    cdef void *sums = reals(&a[0], c)
     with nogil:
-        dtconv_ukr_repeat_index(index, repeats, k, &a[0], &b[0], &c[0])
+        dtconv_ukr_repeat_index(index, repeats, k, &a[0], &b[0], sums)
 
 
 def peak(str dtype, unsigned features, int64_t repeats) -> float:

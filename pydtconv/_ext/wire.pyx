@@ -9,6 +9,8 @@ cdef extern from "dtconv_any.h" nogil:
     int dtconv_to_bfloat16(...)
     int dtconv_from_bfloat16(...)
     int dtconv_ssum_bfloat16(int64_t, int64_t, const uint16_t *, uint16_t *)
+    int dtconv_narrow_rows(...)
+    int dtconv_widen_rows(...)
     int dtconv_sum_rows(...)
     void dtconv_publish(int64_t *, int64_t)
     int64_t dtconv_least(int64_t, int64_t, const int64_t *)
@@ -87,3 +89,17 @@ def least(const int64_t[:, ::1] counters, int64_t column) -> int:
     if counters.shape[0] == 0 or not 0 <= column < counters.shape[1]:
         raise IndexError(f"expected a column of {counters.shape[0]} x {counters.shape[1]} counters, got {column}")
     return dtconv_least(counters.shape[0], counters.shape[1], &counters[0, column])
+
+
+def narrow_rows(const floating[:, :] x, uint16_t[:, :] y):
+    """y = bfloat16(x), bits; arrays of one shape, rows may be apart."""
+    with nogil:
+        check(dtconv_narrow_rows(x.shape[0], x.shape[1], &x[0, 0], x.strides[0] // <int64_t> sizeof(floating), &y[0, 0],
+                                 y.strides[0] // 2))
+
+
+def widen_rows(const uint16_t[:, :] x, floating[:, :] y):
+    """y = x, which is bits of bfloat16; arrays of one shape, rows may be apart."""
+    with nogil:
+        check(dtconv_widen_rows(x.shape[0], x.shape[1], &x[0, 0], x.strides[0] // 2, &y[0, 0],
+                                y.strides[0] // <int64_t> sizeof(floating)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydtconv.conv.problem import ConvProblem
+from math import prod
+
+from pydtconv.conv.problem import Axis, ConvProblem
 from pydtconv.conv.taps import taps_met
 
 #: points of the largest tile of Winograd's method that keeps float32 results accurate: F(4, 3), F(2, 5)
@@ -17,12 +19,11 @@ def fewest_multiplications(p: ConvProblem, direction: str) -> int:
     Computations", 1980; A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2016, equation 5;
     strides and dilations of 1 only).  3x3 filters on large images: 36 where the direct method has 144.
     """
-    rows = _products(p.ih, p.oh, p.kh, p.sh, p.dil_h, p.padding[0][0], direction)
-    columns = _products(p.iw, p.ow, p.kw, p.sw, p.dil_w, p.padding[1][0], direction)
-    return p.n * rows * columns * (p.ci // p.groups) * p.co
+    return p.n * prod(_products(axis, direction) for axis in p.axes) * (p.ci // p.groups) * p.co
 
 
-def _products(extent: int, out: int, kernel: int, stride: int, dilation: int, before: int, direction: str) -> int:
+def _products(axis: Axis, direction: str) -> int:
+    extent, out, kernel, stride, dilation, before, _ = axis
     taps = taps_met(out, kernel, stride, dilation, before, extent)
     if (stride, dilation) != (1, 1):
         return taps

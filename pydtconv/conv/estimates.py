@@ -3,20 +3,34 @@
 `work_of_...` count, per family of algorithms, what a pass does: floating-point operations with their padding to whole
 vectors, tiles, bytes.  COSTS says what each costs an algorithm: coefficients of 0 or more, fitted to measurements by
 `python -m benchmarks.ranking` (relative errors over a grid of layers, two threads of an AVX-512 CPU), products that no
-transform saves at the cores' peak or more.  Only ratios matter; `pydtconv tune` measures where they do not hold.
+transform saves at the cores' peak or more.  On another machine only their ratios mean something: `pydtconv tune
+--calibrate` fits them there (calibration.py), and `pydtconv tune` measures where the model does not hold.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from pydtconv._ext import runtime
 from pydtconv._ext import winograd as winograd_ext
-from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv import bases
+from pydtconv.conv.problem import LARGEST_SIZE, Axis, ConvProblem
 from pydtconv.conv.taps import taps_met
 
 #: the direct algorithm has its own micro-kernel, at the vector length of the build; matrix products find wider ones
 NARROW = 3.0 if runtime.level() == "generic" else 1.0
+
+#: what the direct algorithm's products cost where an image is one pixel: forward sums thousands of channels for each
+#: element, which leaves the caches; backward_data has products of few
+LONG_SUMS = {"forward": 2.5, "backward_data": 0.6}
+
+#: what direct's backward_weights of pointwise convolutions takes of its model: the micro-kernel of matrix products
+#: multiplies, filters' gradients are written less often, and there is little to begin with (pointwise_weights.c)
+POINTWISE = {"products": 0.83, "filters": 0.115, "calls": 0.1}
+
+#: what fft by phases (strides) takes beyond its model: tiles of phases are small, and of many channels
+PHASES = {"signals": 1.15, "images": 1.6}
 
 
 class Work(NamedTuple):
@@ -31,7 +45,7 @@ class Work(NamedTuple):
 
 
 def _itemsize(p: ConvProblem) -> int:
-    return 8 if p.dtype == "float64" else 4
+    return {"float64": 8, "float32": 4, "bfloat16": 2}[p.dtype]
 
 
 def _vectors(channels: int, p: ConvProblem) -> int:
@@ -41,12 +55,24 @@ def _vectors(channels: int, p: ConvProblem) -> int:
 
 
 def _images(p: ConvProblem) -> float:
-    return (p.n * p.ih * p.iw * p.ci + p.n * p.oh * p.ow * p.co) * _itemsize(p)
+    return (prod(p.x_shape) + prod(p.y_shape)) * _itemsize(p)
+
+
+def _seen(p: ConvProblem) -> ConvProblem:
+    """The problem as products of matrices and direct are given it: an image that filters meet whole is one pixel."""
+    taps = prod(p.kernel)
+    whole = p.kernel == p.spatial and all(axis.dilation == 1 or axis.kernel == 1 for axis in p.axes)
+    if not whole or taps == 1 or p.groups > 1 or p.dtype == "bfloat16" or p.ci * taps > LARGEST_SIZE:
+        return p
+    if any(side for sides in p.padding for side in sides) or prod(p.out) > 1:
+        return p
+    return ConvProblem(p.n, 1, 1, p.ci * taps, p.co, 1, dtype=p.dtype)
 
 
 def work_of_gemm(p: ConvProblem, direction: str) -> Work:
     """An m x co x k product; the matrix of pointwise convolutions is the image, which only backward_weights packs."""
-    ci, co, taps, pixels = p.ci // p.groups, p.co // p.groups, p.kh * p.kw, p.n * p.oh * p.ow
+    p = _seen(p)
+    ci, co, taps, pixels = p.ci // p.groups, p.co // p.groups, prod(p.kernel), p.n * prod(p.out)
     k = taps * ci if direction == "forward" else _vectors(taps * ci, p)
     wide = co if direction == "backward_data" else _vectors(co, p)
     packed = taps > 1 or direction == "backward_weights"
@@ -60,32 +86,38 @@ def work_of_gemm(p: ConvProblem, direction: str) -> Work:
     )
 
 
-def _share_of_taps(written: int, taps: int, stride: int, dilation: int, before: int, read: int) -> float:
+def _share_of_taps(axis: Axis) -> float:
     """The share of an axis's taps that do not fall on padding."""
-    return taps_met(written, taps, stride, dilation, before, read) / (taps * written)
+    met = taps_met(axis.out, axis.kernel, axis.stride, axis.dilation, axis.before, axis.extent)
+    return met / (axis.kernel * axis.out)
 
 
 def work_of_direct(p: ConvProblem, direction: str) -> Work:
     """Products of the taps that exist, in whole vectors of the channels that lie along them.
 
     In forward and backward_data each tile of 14 pixels and 32 channels costs something by itself; in backward_weights
-    the tile's rows are input channels, or of all taps of a few, and what counts are rows that stay empty.
+    the tile's rows are input channels, or of all taps of a few, and what counts are rows that stay empty.  Those of
+    pointwise convolutions without groups are one product of matrices.
     """
-    ci, co, taps = p.ci // p.groups, p.co // p.groups, p.kh * p.kw
-    share = _share_of_taps(p.oh, p.kh, p.sh, p.dil_h, p.padding[0][0], p.ih)
-    share *= _share_of_taps(p.ow, p.kw, p.sw, p.dil_w, p.padding[1][0], p.iw)
+    seen = _seen(p)
+    if direction == "backward_weights" and seen.is_pointwise and p.groups == 1 and p.dtype != "bfloat16":
+        return _work_of_pointwise_weights(seen)
+    narrow = NARROW * (LONG_SUMS[direction] if seen is not p else 1.0)
+    p = seen
+    ci, co, taps = p.ci // p.groups, p.co // p.groups, prod(p.kernel)
+    share = prod(_share_of_taps(axis) for axis in p.axes)
     across, down = (ci, co) if direction == "backward_data" else (co, ci)
     wide = _vectors(across, p)
-    products = 2.0 * p.groups * p.n * p.oh * p.ow * share * taps * down * wide * _itemsize(p) / 4
+    products = 2.0 * p.groups * p.n * prod(p.out) * share * taps * down * wide * _itemsize(p) / 4
     if direction == "backward_weights":
         rows = ci if ci > 8 else taps * ci
         tiles = products * (-(-rows // 14) * 14 - rows) / rows
     else:
-        written = p.n * (p.ih * p.iw if direction == "backward_data" else p.oh * p.ow)
+        written = p.n * prod(p.spatial if direction == "backward_data" else p.out)
         tiles = float(p.groups * -(-written // 14) * -(-across * _itemsize(p) // 128))
     return Work(
-        products=products * NARROW,
-        tiles=tiles * NARROW,
+        products=products * narrow,
+        tiles=tiles * narrow,
         matrix=0.0,
         images=_images(p),
         filters=float(taps * ci * p.co * _itemsize(p)),
@@ -93,25 +125,84 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
     )
 
 
-def work_of_winograd(p: ConvProblem, direction: str) -> Work:
-    """Products of transformed tiles, with a start-up per row of each; tiles and filters written and read."""
-    oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
-    m = winograd_ext.tile(oh, ow)
-    tiles, points = p.n * -(-oh // m) * -(-ow // m), (m + 2) ** 2
+def _work_of_pointwise_weights(p: ConvProblem) -> Work:
     return Work(
-        products=2.0 * points * tiles * (_vectors(p.ci, p) + 8) * (_vectors(p.co, p) + 8) * _itemsize(p) / 4,
-        tiles=float(points * tiles * (p.ci + p.co) * _itemsize(p)),
+        products=2.0 * p.n * prod(p.out) * p.ci * _vectors(p.co, p) * _itemsize(p) / 4 * POINTWISE["products"],
+        tiles=0.0,
         matrix=0.0,
         images=_images(p),
-        filters=float(points * p.ci * p.co * _itemsize(p)),
+        filters=float(p.ci * p.co * _itemsize(p)) * POINTWISE["filters"],
+        calls=POINTWISE["calls"],
+    )
+
+
+def work_of_bfloat16(p: ConvProblem, direction: str) -> Work:
+    """Products of whole tiles, 32 pixels, 32 channels written and 32 that are summed; copies of what is read.
+
+    In backward_weights the tile is of channels, what is summed are pixels, and each part of x's channels copies y.
+    """
+    ci, co, taps = p.ci // p.groups, p.co // p.groups, prod(p.kernel)
+    across, down = (ci, co) if direction == "backward_data" else (co, ci)
+    share = prod(_share_of_taps(axis) for axis in p.axes)
+    wide, joined = -(-across // 32) * 32, -(-taps * down // 32) * 32
+    deep = joined if taps * -(-down // 32) * 32 >= 1.5 * joined else share * taps * -(-down // 32) * 32
+    pixels = p.n * prod(p.out)
+    read = prod(p.y_shape if direction == "backward_data" else p.x_shape)
+    if direction == "backward_weights":
+        read += -(-ci // min(256, max(32, 576 // taps))) * prod(p.y_shape)
+    return Work(
+        products=2.0 * p.groups * pixels * deep * wide,
+        tiles=float(p.groups * -(-pixels // 32) * wide // 32),
+        matrix=float(read * _itemsize(p)),
+        images=_images(p),
+        filters=float(taps * ci * p.co * _itemsize(p)),
+        calls=float(p.groups),
+    )
+
+
+def work_of_winograd(p: ConvProblem, direction: str) -> Work:
+    """Products of transformed tiles, with a start-up per row of each; tiles and filters written and read.
+
+    With a depth each tile of y has products with the planes of filters that meet a plane of x.  Products are then of
+    the tiles of one plane of all images: where these are few, the micro-kernel's rows stay empty.  backward_weights
+    reads and writes the transformed filters for every 256 tiles.
+    """
+    oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
+    m = winograd_ext.tile(oh, ow)
+    tiles, points, depth = p.n * -(-oh // m) * -(-ow // m), (m + 2) ** 2, p.axes[0]
+    planes = depth.kernel * depth.out * _share_of_taps(depth)
+    filters, rows = float(p.kd), tiles
+    if p.rank == 3 and direction == "backward_weights":
+        filters += p.kd * -(-tiles * depth.out // 256)
+    elif p.rank == 3:
+        rows = -(-tiles // 14) * 14
+    return Work(
+        products=2.0 * points * rows * planes * (_vectors(p.ci, p) + 8) * (_vectors(p.co, p) + 8) * _itemsize(p) / 4,
+        tiles=float(points * tiles * (p.ci * p.id + p.co * p.od) * _itemsize(p)),
+        matrix=0.0,
+        images=_images(p),
+        filters=points * filters * p.ci * p.co * _itemsize(p),
         calls=1.0,
     )
 
 
-def work_of_depthwise(p: ConvProblem, direction: str) -> Work:
-    """Nothing else supports what it does, so that a rough figure will do."""
-    return Work(float(p.flops), 0.0, 0.0, _images(p), 0.0, 1.0)
+def work_of_fft(p: ConvProblem, direction: str, basis: bases.Basis | None = None, family: str = "fft") -> Work:
+    """What the C library's model says, which chooses the basis by it; of `basis`, where there is one."""
+    beyond = 1.0 if {p.sh, p.sw} == {1} else PHASES["signals" if p.ih == 1 else "images"]
+    return Work(bases.seconds(p, direction, basis, family) * beyond * 1e12, 0.0, 0.0, _images(p), 0.0, p.groups)
 
+
+def work_of_depthwise(p: ConvProblem, direction: str) -> Work:
+    """Nothing else supports what it does with several channels, so that a rough figure will do.
+
+    A single channel has no vector to fill: each product is gathered and scattered by itself.
+    """
+    alone = 16 if p.co == 1 else 1
+    return Work(float(p.flops) * alone * _vectors(p.co, p) / p.co, 0.0, 0.0, _images(p), 0.0, 1.0)
+
+
+#: threads that COSTS were fitted with
+FITTED_THREADS = 2
 
 COSTS: dict[tuple[str, str], Work] = {
     ("im2col", "forward"): Work(4.71, 0, 76, 20.5, 52.3, 0),
@@ -124,9 +215,21 @@ COSTS: dict[tuple[str, str], Work] = {
     ("direct", "forward"): Work(4.67, 2.37e04, 0, 9.48, 115, 0),
     ("direct", "backward_data"): Work(4.88, 3.32e03, 0, 7.55, 129, 3.7e06),
     ("direct", "backward_weights"): Work(5.22, 1.38, 0, 23.4, 68.9, 1.44e07),
+    ("direct_bf16x3", "forward"): Work(1.3, 1.4e06, 0, 64, 760, 0),  # these three as within steps of two threads
+    ("direct_bf16x3", "backward_data"): Work(1.1, 0, 0, 135, 800, 0),
+    ("direct_bf16x3", "backward_weights"): Work(2.9, 0, 225, 205, 380, 0),
+    ("direct_bf16", "forward"): Work(0.25, 6.36e05, 0, 39, 185, 0),
+    ("direct_bf16", "backward_data"): Work(0.3, 0, 0, 89.6, 216, 0),
+    ("direct_bf16", "backward_weights"): Work(1.09, 1.24e05, 108, 0, 215, 0),
     ("winograd", "forward"): Work(5.5, 0, 0, 2.54, 47.4, 0),
     ("winograd", "backward_data"): Work(4.4, 39.4, 0, 0, 50.3, 0),
     ("winograd", "backward_weights"): Work(6.53, 0.765, 0, 0, 19, 0),
+    ("fft", "forward"): Work(0.41, 0, 0, 0, 0, 3e6),
+    ("fft", "backward_data"): Work(0.41, 0, 0, 0, 0, 3e6),
+    ("fft", "backward_weights"): Work(0.41, 0, 0, 0, 0, 3e6),
+    ("fft_overlap_add", "forward"): Work(0.41, 0, 0, 0, 0, 3e6),
+    ("fft_overlap_add", "backward_data"): Work(0.41, 0, 0, 0, 0, 3e6),
+    ("fft_overlap_add", "backward_weights"): Work(0.41, 0, 0, 0, 0, 3e6),
     ("depthwise", "forward"): Work(40, 0, 0, 30, 0, 1e7),
     ("depthwise", "backward_data"): Work(40, 0, 0, 30, 0, 1e7),
     ("depthwise", "backward_weights"): Work(40, 0, 0, 30, 0, 1e7),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,21 +27,21 @@ ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "si
 
 
 def pixel_stride(array: np.ndarray, name: str) -> int:
-    """Elements from one pixel of an image (n, h, w, c) to the next.
+    """Elements from one pixel of an image (n, *spatial, c) to the next.
 
     Raises ValueError unless channels are contiguous and pixels evenly spaced and apart, as in an NHWC array or a
     channel slice: neither a broadcast array nor a window that slides over one is.
     """
     size = array.itemsize
     extents, strides = array.shape, array.strides
-    axes = [axis for axis in (2, 1, 0) if extents[axis] > 1]
-    step, count = strides[axes[0]] if axes else extents[3] * size, 1  # bytes from pixel to pixel, pixels so far
+    axes = [axis for axis in range(array.ndim - 2, -1, -1) if extents[axis] > 1]
+    step, count = strides[axes[0]] if axes else extents[-1] * size, 1  # bytes from pixel to pixel, pixels so far
     for axis in axes:
         if strides[axis] != step * count:
             step = -1
             break
         count *= extents[axis]
-    if (extents[3] > 1 and strides[3] != size) or step % size or step < extents[3] * size:
+    if (extents[-1] > 1 and strides[-1] != size) or step % size or step < extents[-1] * size:
         raise ValueError(
             f"{name}: expected an NHWC array in C order or a slice of its channels, got strides {strides} for "
             f"shape {extents} of {array.dtype}"
@@ -47,16 +49,36 @@ def pixel_stride(array: np.ndarray, name: str) -> int:
     return step // size
 
 
+def as_planes(array: np.ndarray) -> np.ndarray:
+    """An image (n, *spatial, c) of one to three axes, or filters, as a view of four dimensions: the first axes are one.
+
+    The pixels of images are evenly spaced (`pixel_stride`), filters in C order.
+    """
+    extents = array.shape
+    return array if array.ndim == 4 else array.reshape(prod(extents[:-3]), *extents[-3:])
+
+
 def check_array(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> None:
     """Raises TypeError or ValueError, naming the argument, unless value is an array of that shape and dtype."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{name}: expected a numpy.ndarray, got {type(value).__name__}")
     if value.dtype != dtype:
-        raise ValueError(f"{name}: expected dtype {dtype}, got {value.dtype}")
+        wanted = "bfloat16, of ml_dtypes or as uint16, its bits" if dtype == "uint16" else dtype
+        raise ValueError(f"{name}: expected dtype {wanted}, got {value.dtype}")
     if value.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {value.shape}")
     if not value.flags.aligned:
         raise ValueError(f"{name}: expected an aligned array, got one at address {value.ctypes.data}")
+
+
+def in_memory(value: Any) -> Any:
+    """An array as the C library sees it: bfloat16 as uint16, its bits."""
+    return value.view(np.uint16) if isinstance(value, np.ndarray) and value.dtype.name == "bfloat16" else value
+
+
+def image_dtype(p: ConvProblem) -> str:
+    """The dtype of images in memory."""
+    return "uint16" if p.dtype == "bfloat16" else p.dtype
 
 
 def check_dense(value: np.ndarray, name: str) -> None:
@@ -111,11 +133,13 @@ def bind(
     prologue: Normalization | None = None,
     reductions: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray] | None = None,
     residual: np.ndarray | None = None,
+    spectra: np.ndarray | None = None,
+    dy_spectra: np.ndarray | None = None,
     workspace: np.ndarray | None = None,
 ) -> Callable[..., int]:
     """A pass of p bound to its arrays: a callable that allocates nothing; run it with `run`.
 
-    x (n, ih, iw, ci), w (kh, kw, ci // groups, co), y (n, oh, ow, co), or their gradients; the pass's own output among
+    x (n, *spatial, ci), w (*kernel, ci // groups, co), y (n, *out, co), or their gradients; the pass's own output among
     them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue
     of forward.  accumulate: add to dx (backward_data).  moments: mean and variance (co,) each of y over all pixels, to
     be written by a forward whose row of the table says that it gathers them.  prologue: mean, scale, beta (ci,) each,
@@ -125,6 +149,10 @@ def bind(
     writes: the sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).
     residual: an image of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it
     may be y itself.
+    spectra: the transform of x, of the `spectra_size` of the algorithm's row; forward leaves it there, backward_weights
+    by the same algorithm and basis reads it instead of transforming x again.  dy_spectra: the transform of dy, of the
+    `dy_spectra_size` of the algorithm's row; backward_weights leaves it there, and a backward_data that cuts dy into
+    the same tiles (see kept.py) reads it.
     workspace: uint8, at least workspace_bytes(...) with the threads set when it runs (see `config.hold_num_threads`);
     None: it is passed in each call.
     Raises ValueError or TypeError naming the array that does not fit.
@@ -133,13 +161,15 @@ def bind(
     names = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}[
         direction
     ]
-    for value, name, shape in zip((x, w, y), names, (p.x_shape, p.w_shape, p.y_shape), strict=True):
-        check_array(value, name, shape, p.dtype)
+    x, y, residual = (in_memory(value) for value in (x, y, residual))
+    dtypes, shapes = (image_dtype(p), p.real, image_dtype(p)), (p.x_shape, p.w_shape, p.y_shape)
+    for value, name, shape, dtype in zip((x, w, y), names, shapes, dtypes, strict=True):
+        check_array(value, name, shape, dtype)
     ldx, ldy = pixel_stride(x, names[0]), pixel_stride(y, names[2])
     check_dense(w, names[1])
     inputs = tuple(value for value, name in zip((x, w, y), names, strict=True) if name != "out")
     if bias is not None:
-        check_array(bias, "bias", (p.co,), p.dtype)
+        check_array(bias, "bias", (p.co,), p.real)
         check_dense(bias, "bias")
         inputs += (bias,)
     if activation not in ACTIVATIONS:
@@ -148,7 +178,7 @@ def bind(
         raise ValueError(f"bias, residual and activation: expected none in {direction}, they belong to forward")
     ldr = 0
     if residual is not None:
-        check_array(residual, "residual", p.y_shape, p.dtype)
+        check_array(residual, "residual", p.y_shape, image_dtype(p))
         ldr = pixel_stride(residual, "residual")
         if residual.ctypes.data != y.ctypes.data or ldr != ldy:
             inputs += (residual,)
@@ -161,7 +191,7 @@ def bind(
         if direction != "forward" or not TABLE[algorithm].gathers:
             raise ValueError(f"moments: expected none for {direction} of {algorithm}, which does not gather them")
         for value, name in ((mean, "mean"), (variance, "variance")):
-            check_array(value, name, (p.co,), p.dtype)
+            check_array(value, name, (p.co,), p.real)
             check_dense(value, name)
             check_output(value, name, inputs)
         outputs |= {"mean": mean, "variance": variance}
@@ -169,6 +199,19 @@ def bind(
         if direction == "backward_data" or not TABLE[algorithm].normalizes_in(p):
             raise ValueError(f"prologue: expected none for {direction} of {algorithm}, which cannot normalize x of {p}")
         inputs += _checked_normalization(p, prologue, "prologue")
+    if spectra is not None:
+        size = 0 if direction == "backward_data" else TABLE[algorithm].spectra_size(p)
+        _check_spectra(spectra, "spectra", size, f"{direction} of {algorithm}", p)
+    if dy_spectra is not None:
+        size = TABLE[algorithm].dy_spectra_size(p, direction)
+        _check_spectra(dy_spectra, "dy_spectra", size, f"{direction} of {algorithm}", p)
+    left = {"forward": {"spectra": spectra}, "backward_weights": {"dy_spectra": dy_spectra}}.get(direction, {})
+    found = {"backward_data": (dy_spectra,), "backward_weights": (spectra,)}.get(direction, ())
+    inputs += tuple(value for value in found if value is not None)
+    for name, written in left.items():
+        if written is not None:
+            check_output(written, name, inputs)
+            outputs[name] = written
     gathered = None
     if reductions is not None:
         gathered = _checked_reductions(p, direction, algorithm, reductions, inputs)
@@ -176,12 +219,12 @@ def bind(
     check_output(outputs["out"], "out", inputs)
     check_outputs(outputs)
     bound: Callable[..., int] = ext.bind(
-        p.sizes,
-        algorithm,
+        TABLE[algorithm].sizes(p),
+        TABLE[algorithm].family,
         direction,
-        x,
-        w,
-        y,
+        as_planes(x),
+        as_planes(w),
+        as_planes(y),
         ldx,
         ldy,
         bias,
@@ -192,11 +235,21 @@ def bind(
         variance,
         prologue,
         gathered,
-        residual,
+        None if residual is None else as_planes(residual),
         ldr,
+        spectra,
+        dy_spectra,
         workspace,
     )
     return bound
+
+
+def _check_spectra(value: np.ndarray, name: str, size: int, what: str, p: ConvProblem) -> None:
+    """Raises ValueError unless a pass that leaves or reads spectra of this size is given such an array."""
+    if not size:
+        raise ValueError(f"{name}: expected none for {what}, which does not keep them")
+    check_array(value, name, (size,), p.real)
+    check_dense(value, name)
 
 
 def _checked_normalization(p: ConvProblem, normalization: Normalization, name: str) -> tuple[np.ndarray, ...]:
@@ -204,7 +257,7 @@ def _checked_normalization(p: ConvProblem, normalization: Normalization, name: s
     mean, scale, beta, _ = normalization
     vectors = {"mean": mean, "scale": scale} | ({} if beta is None else {"beta": beta})
     for which, vector in vectors.items():
-        check_array(vector, f"{name}: {which}", (p.ci,), p.dtype)
+        check_array(vector, f"{name}: {which}", (p.ci,), p.real)
         check_dense(vector, f"{name}: {which}")
     return tuple(vectors.values())
 
@@ -217,16 +270,17 @@ def _checked_reductions(
     others: tuple[np.ndarray, ...],
 ) -> tuple[Any, ...]:
     """`reductions` as the extension takes them: image, elements between its pixels, the normalization, both sums."""
-    if direction != "backward_data" or not TABLE[algorithm].gathers:
+    if direction != "backward_data" or not TABLE[algorithm].gathers_reductions(p):
         raise ValueError(f"reductions: expected none for {direction} of {algorithm}, which does not gather them")
     image, normalization, *sums = reductions
-    check_array(image, "reductions", p.x_shape, p.dtype)
+    image = in_memory(image)
+    check_array(image, "reductions", p.x_shape, image_dtype(p))
     others += (image, *_checked_normalization(p, normalization, "reductions"))
     for value in sums:
-        check_array(value, "sums", (p.ci,), p.dtype)
+        check_array(value, "sums", (p.ci,), p.real)
         check_dense(value, "sums")
         check_output(value, "sums", others)
-    return image, pixel_stride(image, "reductions"), *normalization, *sums
+    return as_planes(image), pixel_stride(image, "reductions"), *normalization, *sums
 
 
 def scratch(nbytes: int) -> np.ndarray | None:
@@ -249,8 +303,18 @@ def _call(
         run(bound, scratch(workspace_bytes(p, direction, name)))
 
 
-def _output(out: np.ndarray | None, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+def _output(out: np.ndarray | None, shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
     return np.empty(shape, dtype) if out is None else out
+
+
+def _like(p: ConvProblem, image: np.ndarray) -> str | np.dtype:
+    """The dtype of an image that is made from this one: bfloat16 comes as ml_dtypes' or as its bits, and goes so."""
+    return getattr(image, "dtype", "uint16") if p.dtype == "bfloat16" else p.dtype
+
+
+def _on_device(p: ConvProblem, direction: str, *arguments: Any) -> Any:
+    """A pass on arrays of a device, whose algorithms are others (kernels/gpu/convolutions)."""
+    return importlib.import_module("pydtconv.devices.eager").convolution(p, direction, *arguments)
 
 
 def forward(
@@ -262,14 +326,18 @@ def forward(
     algorithm: str = "auto",
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """y (n, oh, ow, co) from x (n, ih, iw, ci), w (kh, kw, ci // groups, co) and bias (co,).
+    """y (n, *out, co) from x (n, *spatial, ci), w (*kernel, ci // groups, co) and bias (co,), one to three axes.
 
-    x and out may be channel slices.  algorithm: a name of the table; "auto": the variant's, else the ranking's.
-    "winograd" makes whole tiles of y infinite or NaN where x has one such value, or one that nearly overflows;
+    x and out may be channel slices.  Where p.dtype is "bfloat16", x and y are arrays of ml_dtypes' bfloat16 or uint16,
+    its bits, w and bias float32.  algorithm: a name of the table; "auto": the variant's, else the ranking's.
+    "winograd", "fft" and "fft_overlap_add" make whole tiles of y infinite or NaN where x has one such value, or one
+    that nearly overflows;
     `config.set_conv_precision("strict")` has "auto" leave it out.
     Raises ValueError or TypeError naming the argument, before anything is written.
     """
-    y = _output(out, p.y_shape, p.dtype)
+    if hasattr(x, "__cuda_array_interface__"):
+        return _on_device(p, "forward", x, w, bias, algorithm, out)
+    y = _output(out, p.y_shape, _like(p, x))
     _call(p, "forward", algorithm, x, w, y, bias)
     return y
 
@@ -277,8 +345,10 @@ def forward(
 def backward_data(
     p: ConvProblem, dy: np.ndarray, w: np.ndarray, *, algorithm: str = "auto", out: np.ndarray | None = None
 ) -> np.ndarray:
-    """dx (n, ih, iw, ci) from dy (n, oh, ow, co) and w (kh, kw, ci // groups, co); otherwise as forward."""
-    dx = _output(out, p.x_shape, p.dtype)
+    """dx (n, *spatial, ci) from dy (n, *out, co) and w (*kernel, ci // groups, co); otherwise as forward."""
+    if hasattr(dy, "__cuda_array_interface__"):
+        return _on_device(p, "backward_data", dy, w, None, algorithm, out)
+    dx = _output(out, p.x_shape, _like(p, dy))
     _call(p, "backward_data", algorithm, dx, w, dy)
     return dx
 
@@ -286,7 +356,9 @@ def backward_data(
 def backward_weights(
     p: ConvProblem, x: np.ndarray, dy: np.ndarray, *, algorithm: str = "auto", out: np.ndarray | None = None
 ) -> np.ndarray:
-    """dw (kh, kw, ci // groups, co) from x (n, ih, iw, ci) and dy (n, oh, ow, co); otherwise as forward."""
-    dw = _output(out, p.w_shape, p.dtype)
+    """dw (*kernel, ci // groups, co) from x (n, *spatial, ci) and dy (n, *out, co); otherwise as forward."""
+    if hasattr(x, "__cuda_array_interface__"):
+        return _on_device(p, "backward_weights", x, dy, None, algorithm, out)
+    dw = _output(out, p.w_shape, p.real)
     _call(p, "backward_weights", algorithm, x, dw, dy)
     return dw

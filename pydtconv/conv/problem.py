@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from math import prod
+from typing import Any, NamedTuple
 
 DIRECTIONS = ("forward", "backward_data", "backward_weights")
-DTYPES = ("float32", "float64")
-#: the largest size, and the most elements of an image, the filters or the matrix of im2col: sums and products of sizes
-#: then fit 64 bits in C, coordinates 32
-LARGEST_SIZE, MOST_ELEMENTS = 2**31 - 1, 2**50
-Padding = tuple[tuple[int, int], tuple[int, int]]
+DTYPES = ("float32", "float64", "bfloat16")
+#: the largest size, the most elements of an image, the filters or the matrix of im2col, the most products of a pass:
+#: sums and products of sizes then fit 64 bits in C, coordinates 32
+LARGEST_SIZE, MOST_ELEMENTS, MOST_PRODUCTS = 2**31 - 1, 2**50, 2**62
+#: names of the sizes of an image along its axes, and of the sides of its padding, by the number of axes
+EXTENTS = {1: ("iw",), 2: ("ih", "iw"), 3: ("id", "ih", "iw")}
+SIDES = {1: "(left, right),", 2: "(top, bottom), (left, right)", 3: "(front, back), (top, bottom), (left, right)"}
+_WAYS = ("in depth", "vertically", "horizontally")
+_WANTED = {1: "an integer", 2: "an integer or a pair of integers", 3: "an integer or three integers"}
+Padding = tuple[tuple[int, int], ...]
+
+
+def several(value: Any, name: str, count: int, minimum: int = 1) -> tuple[int, ...]:
+    """An integer or `count` of them as a tuple, at most LARGEST_SIZE.  Raises ValueError naming the argument."""
+    values = (value,) * count if isinstance(value, int) else value
+    try:
+        found = tuple(int(v) for v in values if int(v) == v)
+    except (TypeError, ValueError, OverflowError):
+        found = ()
+    if len(found) != count:
+        raise ValueError(f"{name}: expected {_WANTED[count]}, got {value!r}")
+    if min(found) < minimum:
+        raise ValueError(f"{name}: expected integers of {minimum} or more, got {value!r}")
+    if max(found) > LARGEST_SIZE:
+        raise ValueError(f"{name}: expected integers of at most {LARGEST_SIZE}, got {value!r}")
+    return found
 
 
 def pair(value: Any, name: str, minimum: int = 1) -> tuple[int, int]:
     """An integer or a pair of them as a pair, at most LARGEST_SIZE.  Raises ValueError naming the argument."""
-    values = (value, value) if isinstance(value, int) else value
-    try:
-        first, second = (int(v) for v in values if int(v) == v)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name}: expected an integer or a pair of integers, got {value!r}") from None
-    if first < minimum or second < minimum:
-        raise ValueError(f"{name}: expected integers of {minimum} or more, got {value!r}")
-    if max(first, second) > LARGEST_SIZE:
-        raise ValueError(f"{name}: expected integers of at most {LARGEST_SIZE}, got {value!r}")
+    first, second = several(value, name, 2, minimum)
     return first, second
+
+
+def by_axis(value: Any, name: str, minimum: int = 1) -> int | tuple[int, ...]:
+    """An integer, which stands for all axes, or one to three of them, as a tuple.  Raises ValueError."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return several(value, name, 1, minimum)[0]
+    count = len(value) if isinstance(value, (tuple, list)) else 2
+    return several(value, name, count if count in EXTENTS else 2, minimum)
 
 
 def same_padding(extent: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
@@ -34,46 +58,76 @@ def same_padding(extent: int, kernel: int, stride: int, dilation: int) -> tuple[
 
 
 def resolve_padding(
-    padding: Any, extents: tuple[int, int], kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int]
+    padding: Any, extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
 ) -> Padding:
-    """Padding by side, ((top, bottom), (left, right)), from "valid", "same", or sides.  Raises ValueError."""
+    """Padding by side, (before, after) for each axis, from "valid", "same", or sides.  Raises ValueError."""
     if padding == "valid":
-        return (0, 0), (0, 0)
+        return ((0, 0),) * len(extents)
     if padding == "same":
-        h, w = (same_padding(*sizes) for sizes in zip(extents, kernel, strides, dilation, strict=True))
-        return h, w
+        return tuple(same_padding(*sizes) for sizes in zip(extents, kernel, strides, dilation, strict=True))
     try:
-        vertical, horizontal = padding
-        return pair(vertical, "padding", 0), pair(horizontal, "padding", 0)
+        sides = tuple(padding)
+        if len(sides) != len(extents):
+            raise ValueError("another number of axes")
+        return tuple(pair(side, "padding", 0) for side in sides)
     except (TypeError, ValueError):
         raise ValueError(
-            "padding: expected 'valid', 'same' or ((top, bottom), (left, right)) of integers of 0 or more, "
-            f"got {padding!r}"
+            f"padding: expected 'valid', 'same' or ({SIDES[len(extents)]}) of integers of 0 or more, got {padding!r}"
         ) from None
+
+
+class Axis(NamedTuple):
+    """One axis of a convolution, of images that have it or not."""
+
+    extent: int
+    out: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+
+
+_NO_AXIS = Axis(1, 1, 1, 1, 1, 0, 0)
+
+
+class _Size:
+    """A size of a problem along an axis, counted from the last one; 1 where an image does not have that axis."""
+
+    def __init__(self, values: str, axis: int) -> None:
+        self.values, self.axis = values, axis
+
+    def __get__(self, p: ConvProblem, owner: type) -> int:
+        found: tuple[int, ...] = getattr(p, self.values)
+        return found[self.axis] if -self.axis <= len(found) else 1
 
 
 @dataclass(frozen=True, init=False)
 class ConvProblem:
-    """A convolution of n images ih x iw x ci with co filters kh x kw, as hashable sizes.
+    """A convolution of n images of one to three axes, of ci channels, with co filters, as hashable sizes.
 
-    Images are NHWC, filters HWIO: x_shape (n, ih, iw, ci), w_shape (kh, kw, ci // groups, co), y_shape (n, oh, ow, co).
+    Channels come last: x_shape (n, *spatial, ci), w_shape (*kernel, ci // groups, co), y_shape (n, *out, co).  Sizes by
+    axis are tuples of the length `rank`; padding has (before, after) of each axis.  The last axis is also w (iw, ow,
+    kw, sw, dil_w), the one before h, the one before that d (id, od, ...): what an image does not have is of size 1.
     flops counts multiplications and additions of the direct algorithm.
     """
 
     n: int
-    ih: int
-    iw: int
+    spatial: tuple[int, ...]
     ci: int
     co: int
-    kh: int
-    kw: int
-    sh: int
-    sw: int
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
     padding: Padding
-    dil_h: int
-    dil_w: int
+    dilation: tuple[int, ...]
     groups: int
     dtype: str
+
+    id, ih, iw = (_Size("spatial", axis) for axis in (-3, -2, -1))
+    od, oh, ow = (_Size("out", axis) for axis in (-3, -2, -1))
+    kd, kh, kw = (_Size("kernel", axis) for axis in (-3, -2, -1))
+    sd, sh, sw = (_Size("strides", axis) for axis in (-3, -2, -1))
+    dil_d, dil_h, dil_w = (_Size("dilation", axis) for axis in (-3, -2, -1))
 
     def __init__(
         self,
@@ -89,103 +143,177 @@ class ConvProblem:
         groups: int = 1,
         dtype: str = "float32",
     ) -> None:
-        """padding: "valid", "same" (Keras's) or ((top, bottom), (left, right)).
+        """Of two axes; padding: "valid", "same" (Keras's) or ((top, bottom), (left, right)).
 
         Raises ValueError for sizes below 1, groups that do not divide the channels, an unknown dtype, an empty output,
-        and sizes beyond LARGEST_SIZE and MOST_ELEMENTS.
+        and sizes beyond LARGEST_SIZE, MOST_ELEMENTS and MOST_PRODUCTS.
         """
-        for name, value in (("n", n), ("ih", ih), ("iw", iw), ("ci", ci), ("co", co), ("groups", groups)):
+        self._set(n, (ih, iw), ci, co, kernel, strides, padding, dilation, groups, dtype)
+
+    @classmethod
+    def of(
+        cls,
+        x_shape: Sequence[int],
+        w_shape: Sequence[int],
+        strides: Any = 1,
+        padding: Any = "valid",
+        dilation: Any = 1,
+        groups: int = 1,
+        dtype: str = "float32",
+    ) -> ConvProblem:
+        """Images of x_shape (n, *spatial, ci), one to three axes, and filters of w_shape (*kernel, ci // groups, co).
+
+        strides, dilation: an integer or one for each axis.  padding: "valid", "same" or (before, after) for each axis.
+        Raises ValueError as the constructor does, and where the shapes do not fit each other.
+        """
+        x_shape, w_shape = tuple(x_shape), tuple(w_shape)
+        if len(x_shape) - 2 not in EXTENTS:
+            raise ValueError(f"x_shape: expected (n, *spatial, ci) with one to three axes, got {x_shape}")
+        if len(w_shape) != len(x_shape):
+            raise ValueError(
+                f"w_shape: expected (*kernel, ci // groups, co) with {len(x_shape)} sizes, as {x_shape} has, "
+                f"got {w_shape}"
+            )
+        p = cls.__new__(cls)
+        p._set(
+            x_shape[0], x_shape[1:-1], x_shape[-1], w_shape[-1], w_shape[:-2], strides, padding, dilation, groups, dtype
+        )
+        if w_shape[-2] * p.groups != p.ci:
+            raise ValueError(f"w_shape: expected {p.w_shape} for x_shape {x_shape} and groups={groups}, got {w_shape}")
+        return p
+
+    def _set(
+        self,
+        n: int,
+        spatial: tuple[int, ...],
+        ci: int,
+        co: int,
+        kernel: Any,
+        strides: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
+        dtype: str,
+    ) -> None:
+        rank = len(spatial)
+        counts = {"n": n, **dict(zip(EXTENTS[rank], spatial, strict=True)), "ci": ci, "co": co, "groups": groups}
+        for name, value in counts.items():
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
                 raise ValueError(f"{name}: expected an integer of 1 or more, got {value!r}")
             if value > LARGEST_SIZE:
                 raise ValueError(f"{name}: expected an integer of at most {LARGEST_SIZE}, got {value!r}")
-        kh, kw = pair(kernel, "kernel")
-        sh, sw = pair(strides, "strides")
-        dil_h, dil_w = pair(dilation, "dilation")
+        kernel = several(kernel, "kernel", rank)
+        strides = several(strides, "strides", rank)
+        dilation = several(dilation, "dilation", rank)
         for name, channels in (("ci", ci), ("co", co)):
             if channels % groups:
                 raise ValueError(f"groups: expected a divisor of {name}={channels}, got {groups}")
         if dtype not in DTYPES:
-            raise ValueError(f"dtype: expected 'float32' or 'float64', got {dtype!r}")
-        sides = resolve_padding(padding, (ih, iw), (kh, kw), (sh, sw), (dil_h, dil_w))
-        counts = {"n": n, "ih": ih, "iw": iw, "ci": ci, "co": co, "groups": groups}
-        pairs = {"kh": kh, "kw": kw, "sh": sh, "sw": sw, "dil_h": dil_h, "dil_w": dil_w}
-        values: dict[str, Any] = {name: int(value) for name, value in (counts | pairs).items()}
-        values |= {"padding": sides, "dtype": str(dtype)}
+            raise ValueError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+        values = {
+            "n": int(n),
+            "spatial": tuple(int(extent) for extent in spatial),
+            "ci": int(ci),
+            "co": int(co),
+            "kernel": kernel,
+            "strides": strides,
+            "padding": resolve_padding(padding, spatial, kernel, strides, dilation),
+            "dilation": dilation,
+            "groups": int(groups),
+            "dtype": str(dtype),
+        }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        if self.oh < 1 or self.ow < 1:
+        if min(self.out) < 1:
             raise ValueError(
-                f"kernel: the output would be empty ({self.oh} x {self.ow}): kernel {kh} x {kw} with dilation "
-                f"{dil_h} x {dil_w} does not fit into an image of {ih} x {iw} with padding {sides}"
+                f"kernel: the output would be empty ({_by(self.out)}): kernel {_by(kernel)} with dilation "
+                f"{_by(dilation)} does not fit into an image of {_by(spatial)} with padding {self.padding}"
             )
         self._check_products()
 
     def _check_products(self) -> None:
         """Raises ValueError where C would multiply sizes to more than it can hold."""
-        height, width = self.ih + sum(self.padding[0]) + self.sh, self.iw + sum(self.padding[1]) + self.sw
-        for name, extent in (("vertically", height), ("horizontally", width)):
+        extents = [
+            extent + sum(sides) + stride
+            for extent, sides, stride in zip(self.spatial, self.padding, self.strides, strict=True)
+        ]
+        for name, extent in zip(_WAYS[-self.rank :], extents, strict=True):
             if extent > LARGEST_SIZE:
                 raise ValueError(
                     f"padding: expected at most {LARGEST_SIZE} pixels {name}, with a stride beyond them, got {extent}"
                 )
-        pixels, inputs = self.n * self.oh * self.ow, self.ci // self.groups
+        pixels, taps, inputs = self.n * prod(self.out), prod(self.kernel), self.ci // self.groups
         for what, count in (
-            ("x with its padding", self.n * height * width * self.ci),
-            ("the kernel", self.kh * self.kw * inputs * self.co),
+            ("x with its padding", self.n * prod(extents) * self.ci),
+            ("the kernel", taps * inputs * self.co),
             ("the output", pixels * self.co),
-            ("the matrix of im2col", pixels * self.kh * self.kw * self.ci),
+            ("the matrix of im2col", pixels * taps * self.ci),
         ):
             if count > MOST_ELEMENTS:
                 raise ValueError(f"sizes: expected at most {MOST_ELEMENTS} elements of {what}, got {count}: {self}")
+        products = pixels * taps * inputs * self.co
+        if products > MOST_PRODUCTS:
+            raise ValueError(f"sizes: expected at most {MOST_PRODUCTS} products of a pass, got {products}: {self}")
+
+    @property
+    def real(self) -> str:
+        """The dtype of the arithmetic, and of filters, bias, statistics: float32 where images are bfloat16."""
+        return "float32" if self.dtype == "bfloat16" else self.dtype
+
+    @property
+    def rank(self) -> int:
+        """How many axes an image has."""
+        return len(self.spatial)
+
+    @cached_property
+    def out(self) -> tuple[int, ...]:
+        """Sizes of an image of y."""
+        return tuple(
+            (extent + sum(sides) - (kernel - 1) * dilation - 1) // stride + 1
+            for extent, kernel, stride, dilation, sides in zip(
+                self.spatial, self.kernel, self.strides, self.dilation, self.padding, strict=True
+            )
+        )
+
+    @property
+    def axes(self) -> tuple[Axis, Axis, Axis]:
+        """Depth, height and width, of size 1 where an image does not have them."""
+        sizes = (self.spatial, self.out, self.kernel, self.strides, self.dilation)
+        found = [Axis(*of, *sides) for *of, sides in zip(*sizes, self.padding, strict=True)]
+        depth, height, width = [_NO_AXIS] * (3 - self.rank) + found
+        return depth, height, width
 
     @property
     def is_pointwise(self) -> bool:
-        """1x1, stride 1, no padding: the image is the matrix."""
-        return (self.kh, self.kw, self.sh, self.sw) == (1, 1, 1, 1) and self.padding == ((0, 0), (0, 0))
+        """A filter of one tap, stride 1, no padding: the image is the matrix."""
+        return {*self.kernel, *self.strides} == {1} and not any(map(any, self.padding))
 
     @property
-    def oh(self) -> int:
-        return (self.ih + sum(self.padding[0]) - (self.kh - 1) * self.dil_h - 1) // self.sh + 1
+    def x_shape(self) -> tuple[int, ...]:
+        return self.n, *self.spatial, self.ci
 
     @property
-    def ow(self) -> int:
-        return (self.iw + sum(self.padding[1]) - (self.kw - 1) * self.dil_w - 1) // self.sw + 1
+    def w_shape(self) -> tuple[int, ...]:
+        return *self.kernel, self.ci // self.groups, self.co
 
     @property
-    def x_shape(self) -> tuple[int, int, int, int]:
-        return self.n, self.ih, self.iw, self.ci
-
-    @property
-    def w_shape(self) -> tuple[int, int, int, int]:
-        return self.kh, self.kw, self.ci // self.groups, self.co
-
-    @property
-    def y_shape(self) -> tuple[int, int, int, int]:
-        return self.n, self.oh, self.ow, self.co
+    def y_shape(self) -> tuple[int, ...]:
+        return self.n, *self.out, self.co
 
     @property
     def flops(self) -> int:
-        return 2 * self.n * self.oh * self.ow * self.kh * self.kw * (self.ci // self.groups) * self.co
+        return 2 * self.n * prod(self.out) * prod(self.kernel) * (self.ci // self.groups) * self.co
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """What the C library's problem holds, in its order, but for the distances between pixels."""
+        d, h, w = self.axes
         return (
-            self.n,
-            self.ih,
-            self.iw,
-            self.ci,
-            self.oh,
-            self.ow,
-            self.co,
-            self.kh,
-            self.kw,
-            self.sh,
-            self.sw,
-            self.dil_h,
-            self.dil_w,
-            self.padding[0][0],
-            self.padding[1][0],
-            self.groups,
+            *(self.n, h.extent, w.extent, self.ci, h.out, w.out, self.co, h.kernel, w.kernel, h.stride, w.stride),
+            *(h.dilation, w.dilation, h.before, w.before, self.groups),
+            *(d.extent, d.out, d.kernel, d.stride, d.dilation, d.before),
         )
+
+
+def _by(sizes: Sequence[int]) -> str:
+    return " x ".join(map(str, sizes))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pydtconv import config
-from pydtconv.conv import timings
+from pydtconv.conv import calibrated, products, timings
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.table import TABLE
 
@@ -70,18 +70,32 @@ def check_direction(direction: str) -> None:
 
 
 def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
-    """For every algorithm of the table None where it can do this pass of p, else the reason why not."""
+    """For every algorithm of the table None where it can do this pass of p, else the reason why not.
+
+    What `config.set_float32_matmul_precision` does not allow has a reason, too; a layer may ask for it by name.
+    """
     check_direction(direction)
-    return {name: row.reason(p, direction) for name, row in TABLE.items()}
+    return {name: row.reason(p, direction) or products.why_not(row.products) for name, row in TABLE.items()}
+
+
+def ranking(p: ConvProblem, direction: str, precision: str = "fast", of_bfloat16: int | None = None) -> tuple[str, ...]:
+    """Names of the algorithms that support p, the fastest by the cost model first; "strict": only exact sums.
+
+    of_bfloat16: those that multiply float32 by so many products of bfloat16 are among them.
+    """
+    check_direction(direction)
+    return _ranking(p, direction, precision, of_bfloat16, calibrated.state(p.dtype))
 
 
 @lru_cache(maxsize=4096)
-def ranking(p: ConvProblem, direction: str, precision: str = "fast") -> tuple[str, ...]:
-    """Names of the algorithms that support p, the fastest by the cost model first; "strict": only exact sums."""
-    check_direction(direction)
-    rows = [row for row in TABLE.values() if row.reason(p, direction) is None]
+def _ranking(
+    p: ConvProblem, direction: str, precision: str, of_bfloat16: int | None, _state: tuple[str, int, int, int]
+) -> tuple[str, ...]:
+    """_state: of the cost model, whose estimates are remembered."""
+    rows = [row for row in TABLE.values() if row.reason(p, direction) is None and row.products in (None, of_bfloat16)]
     if precision == "strict":
         rows = [row for row in rows if row.strict]
+    rows = [row.of(p, direction) for row in rows]
     return tuple(row.name for row in sorted(rows, key=lambda row: row.seconds(p, direction)))
 
 
@@ -90,13 +104,15 @@ def algorithms(p: ConvProblem, direction: str) -> list[str]:
 
     Of those that support it, within the precision and the workspace limit in force; at least one.
     """
-    ranked = ranking(p, direction, config.conv_precision())
+    seconds = timings.measured(p, direction)
+    ranked = ranking(p, direction, config.conv_precision(), products.in_force())
+    families = {TABLE[name].family for name in ranked}  # a basis that was measured may not be the cost model's
+    ranked += tuple(name for name in seconds if name not in ranked and name in TABLE and TABLE[name].family in families)
     limit = config.conv_workspace_limit()
     if limit is not None:
         needs = {name: TABLE[name].workspace_bytes(p, direction) for name in ranked}
         bound = max(limit, min(needs.values()))
         ranked = tuple(name for name in ranked if needs[name] <= bound)
-    seconds = timings.measured(p, direction)
     return sorted(ranked, key=lambda name: seconds.get(name, float("inf")))  # stable: the others keep their order
 
 

@@ -7,11 +7,12 @@ benchmarks walk this table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 from pydtconv._ext import conv as ext
-from pydtconv.conv import estimates
-from pydtconv.conv.problem import DIRECTIONS, ConvProblem
+from pydtconv.conv import bases, calibrated, estimates
+from pydtconv.conv.problem import DIRECTIONS, Axis, ConvProblem
 
 
 @dataclass(frozen=True)
@@ -20,10 +21,14 @@ class Algorithm:
 
     supports(p): None, or the reason why not.  work(p, direction): what the cost model counts.
     gathers: whether forward can gather mean and variance of y, and backward_data reductions of dx, on the way out.
-    normalizes: whether forward and backward_weights of a pointwise convolution can normalize x as they read it.
+    normalizes: whether forward and backward_weights of a pointwise convolution, by products of bfloat16 of any, can
+    normalize x as they read it.
     rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
     is not finite or nearly overflows spoils those results only whose sums it is in.  Where
     `config.set_conv_precision("strict")` is in force, what rounds more or does not contain is left out.
+    bfloat16: whether it has passes for images in bfloat16.
+    products: how many products of bfloat16 stand for one of float32 (products.py); None: it multiplies as it stores.
+    has_basis: whether its tiles may have several sizes; "fft 12x12" is the row "fft" with a basis of its own.
     """
 
     name: str
@@ -34,29 +39,95 @@ class Algorithm:
     gathers: bool = False
     normalizes: bool = False
     contained: bool = True
+    bfloat16: bool = False
+    products: int | None = None
+    has_basis: bool = False
+    basis: bases.Basis | None = None
 
     def reason(self, p: ConvProblem, direction: str) -> str | None:
         """None where this algorithm can do this pass of p, else why not."""
         if direction not in self.directions:
             return f"{self.name} has no {direction}, only {' and '.join(self.directions)}"
-        return self.supports(p)
+        if p.dtype == "bfloat16" and not self.bfloat16:
+            return f"{self.name} has passes for float32 and float64 only ({' and '.join(_BFLOAT16)} do bfloat16)"
+        if self.products is not None and p.dtype != "float32":
+            return f"{self.name} multiplies float32 as bfloat16, got {p.dtype}"
+        reason = self.supports(p)
+        if reason is None and self.basis is not None and bases.seconds(p, direction, self.basis, self.family) == 0:
+            return f"a basis of {bases.written(self.basis)} does not hold {p.kh}x{p.kw} filters, or is too large"
+        return reason
+
+    def of(self, p: ConvProblem, direction: str) -> Algorithm:
+        """This row with the basis that it is expected to be the fastest with, where it has one."""
+        return self.with_basis(bases.best(p, direction, self.family)) if self.has_basis and self.basis is None else self
+
+    def others(self, p: ConvProblem, direction: str, count: int) -> list[Algorithm]:
+        """This row with the `count` next best bases."""
+        if not self.has_basis:
+            return []
+        return [self.with_basis(basis) for basis in bases.ranking(p, direction, family=self.family)[1 : 1 + count]]
+
+    def with_basis(self, basis: bases.Basis) -> Algorithm:
+        return replace(self, name=f"{self.family} {bases.written(basis)}", basis=basis)
+
+    @property
+    def family(self) -> str:
+        """Its name without a basis."""
+        return self.name.partition(" ")[0]
+
+    def sizes(self, p: ConvProblem) -> tuple[int, ...]:
+        """What the C library's problem holds."""
+        return p.sizes if self.basis is None else p.sizes + self.basis
 
     @property
     def strict(self) -> bool:
         """Whether it gives what plain sums of products give, but for the order of additions."""
         return self.rounding == 1 and self.contained
 
+    def gathers_reductions(self, p: ConvProblem) -> bool:
+        """Whether backward_data of p can gather reductions of dx: not where it writes phases of it."""
+        return self.gathers and not (self.has_basis and set(p.strides) != {1})
+
     def normalizes_in(self, p: ConvProblem) -> bool:
         """Whether forward and backward_weights of p can normalize x as they read it."""
-        return self.normalizes and p.is_pointwise and p.groups == 1
+        copies = p.dtype == "bfloat16" or self.products is not None
+        return self.normalizes and p.groups == 1 and (p.is_pointwise or copies)
 
     def seconds(self, p: ConvProblem, direction: str) -> float:
-        """The cost model's estimate; only ratios between algorithms mean something."""
-        return estimates.seconds(estimates.COSTS[self.name, direction], self.work(p, direction))
+        """The cost model's estimate with the threads now set.
+
+        Where the machine has not been calibrated only ratios between algorithms mean something.
+        """
+        return estimates.seconds(calibrated.costs(self.family, direction, p.dtype), self.amounts(p, direction))
+
+    def amounts(self, p: ConvProblem, direction: str) -> estimates.Work:
+        """What the cost model counts, with the basis of this row."""
+        return (
+            estimates.work_of_fft(p, direction, self.basis, self.family) if self.has_basis else self.work(p, direction)
+        )
+
+    def spectra_size(self, p: ConvProblem) -> int:
+        """Elements of the transform of x that forward can leave for backward_weights with this basis; 0: it cannot."""
+        if self.basis is None:
+            return 0
+        return int(ext.fft_spectra(self.sizes(p), self.family, p.dtype)[0])
+
+    def dy_spectra_size(self, p: ConvProblem, direction: str) -> int:
+        """Elements of the transform of dy that backward_weights can leave for backward_data: this row's pass leaves or
+        reads it, where one of the other cuts dy into the same tiles.  0: none does.
+        """
+        if self.basis is None or direction == "forward":
+            return 0
+        families = [row.family for row in TABLE.values() if row.has_basis]
+        mine = [(self.family, other) if direction == "backward_data" else (other, self.family) for other in families]
+        return max(int(ext.fft_dy_spectra(self.sizes(p), *both, p.dtype)[0]) for both in mine)
 
     def workspace_bytes(self, p: ConvProblem, direction: str) -> int:
         """Bytes of scratch memory with the threads now set."""
-        return int(ext.workspace_bytes(p.sizes, self.name, direction, p.dtype))
+        return int(ext.workspace_bytes(self.sizes(p), self.family, direction, p.dtype))
+
+
+_BFLOAT16 = ("direct", "depthwise")
 
 
 def _is_depthwise(p: ConvProblem) -> bool:
@@ -76,33 +147,127 @@ def _one_channel_per_group(p: ConvProblem) -> str | None:
 
 
 def _three_by_three(p: ConvProblem) -> str | None:
-    if (p.kh, p.kw) != (3, 3):
-        return f"winograd needs 3x3 filters, got {p.kh}x{p.kw}"
-    if (p.sh, p.sw) != (1, 1):
-        return f"winograd needs strides of 1, got {p.sh}, {p.sw}"
-    if (p.dil_h, p.dil_w) != (1, 1):
-        return f"winograd needs a dilation of 1, got {p.dil_h}, {p.dil_w}"
+    if p.rank == 1:
+        return "winograd has tiles of two axes, not of one"
+    if p.kernel[-2:] != (3, 3):
+        return f"winograd needs {'' if p.rank == 2 else 'k x '}3x3 filters, got {'x'.join(map(str, p.kernel))}"
+    if set(p.strides) != {1}:
+        return f"winograd needs strides of 1, got {', '.join(map(str, p.strides))}"
+    if set(p.dilation) != {1}:
+        return f"winograd needs a dilation of 1, got {', '.join(map(str, p.dilation))}"
     return None if p.groups == 1 else f"winograd needs groups == 1, got {p.groups}"
 
 
-TABLE: dict[str, Algorithm] = {
-    row.name: row
-    for row in (
-        Algorithm("im2col", DIRECTIONS, _multiplies_matrices, estimates.work_of_gemm),
-        Algorithm("convgemm", ("forward",), _multiplies_matrices, estimates.work_of_gemm),
-        Algorithm("deconvgemm", ("backward_data",), _multiplies_matrices, estimates.work_of_gemm),
-        Algorithm("reindex", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
-        Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
-        Algorithm("depthwise", DIRECTIONS, _one_channel_per_group, estimates.work_of_depthwise),
-        Algorithm("direct", DIRECTIONS, _multiplies_matrices, estimates.work_of_direct, gathers=True, normalizes=True),
-        Algorithm(
-            "winograd",
-            DIRECTIONS,
-            _three_by_three,
-            estimates.work_of_winograd,
-            rounding=10.0,
-            gathers=True,
-            contained=False,  # sums of a tile's pixels and their products go to all results of the tile
-        ),
-    )
-}
+def phase_taps(axis: Axis) -> int:
+    """Taps of a phase of the filters, whose pixels lie a stride apart (cext/conv/fourier_phases.c)."""
+    return (axis.kernel - 1 + -axis.before % axis.stride) // axis.stride + 1
+
+
+def _large_filters(p: ConvProblem) -> str | None:
+    depth = p.axes[0]
+    if depth.stride > 1 or (depth.dilation > 1 and depth.kernel > 1):
+        return f"fft needs a stride and a dilation of 1 along the depth, got {depth.stride} and {depth.dilation}"
+    if any(axis.stride > 1 and axis.dilation > 1 for axis in p.axes):
+        return f"fft does strides by phases of dilation 1, got strides {p.sh}, {p.sw} and dilation {p.dil_h}, {p.dil_w}"
+    taps = [phase_taps(axis) for axis in p.axes[1:]]
+    if prod(taps) == 1:
+        of = "" if {p.sh, p.sw} == {1} else f" of {p.sh}x{p.sw} phases"
+        return f"fft needs filters of more than one tap, got {p.kh}x{p.kw}{of}"
+    if bases.best(p, "forward") == bases.NONE or bases.best(p, "backward_data") == bases.NONE:
+        return f"fft has transforms of at most 256 points along an axis, too few for {p.kh}x{p.kw} filters"
+    return _multiplies_matrices(p)
+
+
+def _disjoint_tiles(p: ConvProblem) -> str | None:
+    return "fft_overlap_add adds up tiles of one or two axes, not of three" if p.rank == 3 else _large_filters(p)
+
+
+class Table(dict[str, Algorithm]):
+    """Rows by name; that of a row with a basis, such as "fft 12x12", stands for one, too."""
+
+    def __missing__(self, name: str) -> Algorithm:
+        family, _, basis = name.partition(" ")
+        row, sizes = self.get(family), bases.read(basis)
+        if row is None or not row.has_basis or sizes is None:
+            raise KeyError(name)
+        return row.with_basis(sizes)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and bool(self[name])
+        except KeyError:
+            return False
+
+
+TABLE = Table(
+    {
+        row.name: row
+        for row in (
+            Algorithm("im2col", DIRECTIONS, _multiplies_matrices, estimates.work_of_gemm),
+            Algorithm("convgemm", ("forward",), _multiplies_matrices, estimates.work_of_gemm),
+            Algorithm("deconvgemm", ("backward_data",), _multiplies_matrices, estimates.work_of_gemm),
+            Algorithm("reindex", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
+            Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
+            Algorithm("depthwise", DIRECTIONS, _one_channel_per_group, estimates.work_of_depthwise, bfloat16=True),
+            Algorithm(
+                "direct",
+                DIRECTIONS,
+                _multiplies_matrices,
+                estimates.work_of_direct,
+                gathers=True,
+                normalizes=True,
+                bfloat16=True,
+            ),
+            Algorithm(
+                "direct_bf16x3",
+                DIRECTIONS,
+                _multiplies_matrices,
+                estimates.work_of_bfloat16,
+                rounding=3.0,
+                gathers=True,
+                normalizes=True,
+                contained=False,  # an infinity has no halves
+                products=3,
+            ),
+            Algorithm(
+                "direct_bf16",
+                DIRECTIONS,
+                _multiplies_matrices,
+                estimates.work_of_bfloat16,
+                rounding=1e3,
+                gathers=True,
+                normalizes=True,
+                contained=False,  # padding is zeros that are multiplied
+                products=1,
+            ),
+            Algorithm(
+                "winograd",
+                DIRECTIONS,
+                _three_by_three,
+                estimates.work_of_winograd,
+                rounding=10.0,
+                gathers=True,
+                contained=False,  # sums of a tile's pixels and their products go to all results of the tile
+            ),
+            Algorithm(
+                "fft",
+                DIRECTIONS,
+                _large_filters,
+                estimates.work_of_fft,
+                rounding=3.0,
+                gathers=True,
+                contained=False,  # as of winograd
+                has_basis=True,
+            ),
+            Algorithm(
+                "fft_overlap_add",
+                DIRECTIONS,
+                _disjoint_tiles,
+                estimates.work_of_fft,
+                rounding=3.0,
+                contained=False,
+                has_basis=True,
+            ),
+        )
+    }
+)

@@ -1,8 +1,9 @@
 """Measured times of convolution algorithms: a JSON file that tuning writes and every later choice reads.
 
 The file is convolutions.json in `own_cache()`.  An entry belongs to one build of the C library, kind of CPU,
-micro-kernel, number of threads, pass, and problem with all its sizes and its dtype; the entries of other builds are
-kept, but for the oldest ones.  An entry without times says that the pass was decided by the cost model.
+micro-kernel, number of threads, pass, problem with all its sizes and its dtype, and precision of float32's products
+other than "highest"; the entries of other builds are kept, but for the oldest ones.  An entry without times says that
+the pass was decided by the cost model.
 A file that cannot be read is ignored with a warning, and replaced by the next tuning.  Who writes it holds a lock, and
 replaces it as a whole, so that it can be read at any time.
 """
@@ -21,9 +22,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydtconv import config, microkernels
-from pydtconv._ext import library, ukr
+from pydtconv import config
+from pydtconv._ext import library
 from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv.products import kernel_in_force
 from pydtconv.utils.machine import cpu_kind, own_cache
 from pydtconv.utils.reading import read_json
 from pydtconv.utils.whole_file import write_alone
@@ -49,7 +51,9 @@ def path() -> Path:
 
 def key(p: ConvProblem, direction: str) -> str:
     """What an entry belongs to, but for the build, with the threads and the micro-kernel now in force."""
-    return f"{_cpu()} | {_kernel(p.dtype)} | {config.num_threads()} threads | {direction} {_sizes(p)}"
+    precision = config.float32_matmul_precision()
+    among = f" {precision}" if p.dtype == "float32" and precision != "highest" else ""
+    return f"{_cpu()} | {kernel_in_force(p.dtype)} | {config.num_threads()} threads | {direction} {_sizes(p)}{among}"
 
 
 def measured(p: ConvProblem, direction: str) -> Mapping[str, float]:
@@ -157,15 +161,8 @@ def _checked(contents: Any) -> dict[str, Entries]:
     return builds
 
 
-def _kernel(dtype: str) -> str:
-    if ukr.current(dtype) < 0:
-        return microkernels.selected(dtype).name  # which chooses one
-    name: str = ukr.table(dtype)[ukr.current(dtype)][0]
-    return name
-
-
 def _sizes(p: ConvProblem) -> str:
-    (top, bottom), (left, right) = p.padding
-    image, filters = f"{p.n}x{p.ih}x{p.iw}x{p.ci}", f"{p.kh}x{p.kw}x{p.ci // p.groups}x{p.co}"
-    steps = f"strides {p.sh},{p.sw} padding {top},{bottom},{left},{right} dilation {p.dil_h},{p.dil_w}"
-    return f"{image} * {filters} {steps} groups {p.groups} {p.dtype}"
+    image, filters = ("x".join(map(str, shape)) for shape in (p.x_shape, p.w_shape))
+    strides, dilation = (",".join(map(str, values)) for values in (p.strides, p.dilation))
+    sides = ",".join(str(side) for axis in p.padding for side in axis)
+    return f"{image} * {filters} strides {strides} padding {sides} dilation {dilation} groups {p.groups} {p.dtype}"

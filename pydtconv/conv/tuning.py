@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pydtconv.conv import timings
+from pydtconv import dtypes
+from pydtconv.conv import products, timings
 from pydtconv.conv.functional import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import ranking, workspace_bytes
@@ -18,6 +19,8 @@ from pydtconv.conv.table import TABLE
 #: an algorithm that took this many times as long as the fastest is not timed again: at once, and after some turns
 HOPELESS, BEHIND = 2.0, 1.25
 EARLY_TURNS, ROUNDS = 3, 15
+#: bases of an algorithm that are timed besides the one that the cost model puts first
+OTHER_BASES = 3
 #: seconds of an algorithm after which some turns suffice
 ENOUGH = 0.15
 
@@ -96,7 +99,8 @@ class _Tuning:
 
     def names(self, task: Task) -> list[str]:
         """The algorithms to be timed, at least the cost model's first where any fits."""
-        limit, names = self.workspace_limit, list(ranking(*task))
+        limit, names = self.workspace_limit, list(_ranking(*task))
+        names += [row.name for name in names for row in TABLE[name].others(*task, OTHER_BASES)]
         if limit is not None:
             names = [name for name in names if workspace_bytes(*task, name) <= limit]
         if self.near is not None and names:
@@ -122,13 +126,19 @@ class _Tuning:
 
 def _estimate(task: Task, counts: Mapping[Task, int]) -> float:
     """Seconds of all occurrences of a task, by the cost model."""
-    return counts[task] * TABLE[ranking(*task)[0]].seconds(*task)
+    return counts[task] * TABLE[_ranking(*task)[0]].seconds(*task)
+
+
+def _ranking(p: ConvProblem, direction: str) -> tuple[str, ...]:
+    """Of "fast" precision, with the products in force."""
+    return ranking(p, direction, of_bfloat16=products.in_force())
 
 
 def measure(p: ConvProblem, direction: str, names: list[str], seconds: float) -> dict[str, float]:
     """The best time of each algorithm on random arrays; they take turns until `seconds` are over, at least one each."""
-    some = np.random.default_rng(0).standard_normal(1 << 16).astype(p.dtype)
-    x, w, y = (np.resize(some, shape) for shape in (p.x_shape, p.w_shape, p.y_shape))
+    some = np.random.default_rng(0).standard_normal(1 << 16).astype(p.real)
+    images = dtypes.to_bits(some) if p.dtype == dtypes.BFLOAT16 else some
+    x, w, y = (np.resize(*each) for each in ((images, p.x_shape), (some, p.w_shape), (images, p.y_shape)))
     workspace = scratch(max(workspace_bytes(p, direction, name) for name in names))
     calls = {name: bind(p, direction, name, x, w, y) for name in names}
     best, spent = dict.fromkeys(names, np.inf), dict.fromkeys(names, 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv._ext import winograd as ext
-from pydtconv.conv.functional import ACTIVATIONS, check_array, check_dense, check_output, pixel_stride, run
+from pydtconv.conv.functional import ACTIVATIONS, as_planes, check_array, check_dense, check_output, pixel_stride, run
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import supported
 
@@ -26,7 +26,10 @@ class TransformedFilters:
     """
 
     def __init__(self, p: ConvProblem, direction: str, w: np.ndarray) -> None:
-        """w (3, 3, ci, co).  Raises ValueError or TypeError where winograd cannot do the pass or w does not fit."""
+        """w (3, 3, ci, co), or (kd, 3, 3, ci, co).
+
+        Raises ValueError or TypeError where winograd cannot do the pass or w does not fit.
+        """
         supported(p, direction, "winograd")
         if direction == "backward_weights":
             raise ValueError(f"direction: expected 'forward' or 'backward_data', got {direction!r}")
@@ -36,7 +39,7 @@ class TransformedFilters:
         self._key = (p.sizes, direction == "backward_data")
         self.u = aligned(ext.filters_bytes(*self._key, p.dtype), p.dtype)
         with config.hold_num_threads():
-            run(lambda space: ext.filters(*self._key, w, self.u, space), self._workspace())
+            run(lambda space: ext.filters(*self._key, as_planes(w), self.u, space), self._workspace())
 
     def _workspace(self) -> np.ndarray:
         return aligned(ext.workspace_bytes(*self._key, self.p.dtype))
@@ -76,7 +79,9 @@ class TransformedFilters:
         code = ACTIVATIONS[activation]
         with config.hold_num_threads():
             run(
-                lambda space: ext.run(*self._key, x, self.u, y, ldx, ldy, bias, code, alpha, False, space),
+                lambda space: ext.run(
+                    *self._key, as_planes(x), self.u, as_planes(y), ldx, ldy, bias, code, alpha, False, space
+                ),
                 self._workspace(),
             )
         return result

@@ -8,7 +8,7 @@ own affair, and so is the choice among algorithms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -47,6 +47,35 @@ class BackwardReductions:
     sums: Any
 
 
+@dataclass(frozen=True)
+class RowBlock:
+    """Rows of an output, along its first image axis: `out` of image `image`, from the rows `read` of the input.
+
+    padding: before and after what is read.  number: of the block among all of its pass.
+    """
+
+    number: int
+    image: int
+    out: tuple[int, int]
+    read: tuple[int, int]
+    padding: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Keepable:
+    """What forward can leave for backward, which else computes it again: an array in `Pass.saved`.
+
+    seconds: what both are expected to be faster by.  algorithms: by direction, those that both have to run then.
+    within_backward: one part of backward leaves it for another one, which else computes it again.
+    """
+
+    name: str
+    spec: Spec
+    seconds: float
+    algorithms: Mapping[str, str]
+    within_backward: bool = False
+
+
 @dataclass
 class RunState:
     """What changes from one execution to the next; bound passes read it when they run.
@@ -55,17 +84,31 @@ class RunState:
     sample_offset: index in the global batch of this process's first sample (0 without distribution).
     draws: of random operators that are active outside of training, so far.
     part_done: called with the name of a part by passes that consist of several, when the part is done (see `in_parts`).
+    samples: of the share of a global batch that this process has; 0 where that does not matter.
     portions: by kind, the portion of the global batch that this process has (see ops.Portion; 1 where it is not told).
     synchronizer: makes statistics of this process's samples those of the global batch; None without distribution.
+    exchanger: carries parts of images between processes that share them (see ops/exchange.py); None without any.
     """
 
     seed: int = 0
     step: int = 0
     draws: int = 0
     sample_offset: int = 0
+    samples: int = 0
     part_done: Callable[[str], None] | None = None
     portions: dict[str, float] = field(default_factory=dict)
     synchronizer: Any = None
+    exchanger: Any = None
+
+    def first_row(self, rows: int) -> int:
+        """Of a tensor with so many rows, the number of the first one in that of the global batch.
+
+        A tensor may have several rows for each sample; where it cannot, all processes have the same one.
+        """
+        if not self.samples:
+            return self.sample_offset
+        each, rest = divmod(rows, self.samples)
+        return 0 if rest else self.sample_offset * each
 
 
 @dataclass
@@ -76,11 +119,12 @@ class Pass:
     dy: gradients of the outputs (backward; None where an output has no gradient).
     dx: gradients of the inputs, to be written (backward; None where not wanted).
     accumulate: for each input, whether to add to `dx` instead of overwriting it (only inputs in `Op.accumulates`).
-    saved: the arrays of `Op.saves`, written in forward, read in backward.
+    saved: the arrays of `Op.saves`, written in forward, read in backward; perhaps those of `Kernel.keeps`.
     workspace: at least as many bytes as `Kernel.workspace` asked for, aligned to 64; its contents are lost between
     passes.
     training: whether the forward belongs to a training step.
     run: see RunState.  stream: a number of its own for every random node of a graph.
+    launcher: what binds kernels of a device with memory of its own (devices/launcher.py); None on a CPU.
     prologue: what x[0] is, if not what lies there; given only to kernels that say so in `takes_prologue`.
     reductions: in backward, sums that the pass gathers from dx[0] as it completes it; given only to kernels that say so
     in `gathers_reductions`.  sums: in backward of a normalization, such sums of dy[0], (2, 1, 1, c); else None.
@@ -98,6 +142,7 @@ class Pass:
     training: bool = False
     run: RunState = field(default_factory=RunState)
     stream: int = 0
+    launcher: Any = None
     prologue: Prologue | None = None
     reductions: BackwardReductions | None = None
     sums: Any = None
@@ -137,12 +182,49 @@ class Kernel(Generic[OpType]):
         """
         raise NotImplementedError
 
+    @property
+    def works_in_blocks(self) -> bool:
+        """Whether there is `forward_blocks`: parts of forward, between which others may run."""
+        return False
+
+    @property
+    def splits_backward(self) -> bool:
+        """Whether there is `backward_weights`: a part of backward, before which others may run."""
+        return False
+
+    def forward_blocks(self, p: Pass, blocks: Sequence[RowBlock], every: Sequence[RowBlock] = ()) -> Call:
+        """Binds the forward of some rows of y.  every: all blocks, where these are the last of them.
+
+        What is found of each block for outputs other than y lies in the saved array "blocks", see `block_saves`.
+        """
+        raise NotImplementedError
+
+    def block_workspace(self, block: RowBlock, *inputs: Spec) -> int:
+        """Bytes of scratch memory of `forward_blocks` for one block."""
+        raise NotImplementedError
+
+    def block_problem(self, block: RowBlock, *inputs: Spec) -> Any:
+        """What algorithms are chosen for in a block."""
+        raise NotImplementedError
+
+    def block_saves(self, count: int, *inputs: Spec) -> Spec | None:
+        """The array that passes of so many blocks share; None for none."""
+        raise NotImplementedError
+
+    def backward_weights(self, p: Pass) -> Call:
+        """Binds what writes dx[1] alone, after a `backward` in which it was not wanted, which has left dy behind."""
+        raise NotImplementedError
+
     def recompute(self, p: Pass) -> Call:
         """Binds what writes the output once more, before backward, from `Op.replay_inputs` and the saved arrays.
 
         The result has the bits of forward's.  State is not touched again.
         """
         return self.forward(p)
+
+    def keeps(self, is_open: Collection[str], *inputs: Spec) -> Sequence[Keepable]:
+        """What can be kept for backward; is_open: directions whose algorithm may be exchanged for that."""
+        return ()
 
     def takes_prologue(self, *inputs: Spec) -> bool:
         """Whether forward and backward can take input 0 through a `Prologue`."""
@@ -152,10 +234,11 @@ class Kernel(Generic[OpType]):
         """Whether backward can gather `BackwardReductions` from the gradient of input 0."""
         return False
 
-    def algorithms_for(self, *inputs: Spec, smallest: bool = False) -> dict[str, str]:
+    def algorithms_for(self, *inputs: Spec, within: int | None = None) -> dict[str, str]:
         """The algorithm of each of `Op.passes`; nothing for operators that have none.
 
-        smallest: those with the smallest workspaces, where neither the operator nor a variant says which to take.
+        within: bytes of a workspace; where neither the operator nor a variant says which to take, one that needs no
+        more, or the least.
         """
         return {}
 
@@ -196,8 +279,8 @@ def sequence(calls: Sequence[Call]) -> Call:
     return run
 
 
-def scratch(nbytes: int) -> np.ndarray:
-    """A workspace of nbytes that is aligned to 64."""
-    buffer = np.empty(nbytes + 64, np.uint8)
-    start = -buffer.ctypes.data % 64
+def scratch(nbytes: int, alignment: int = 64) -> np.ndarray:
+    """A workspace of nbytes that is aligned to 64, or to more."""
+    buffer = np.empty(nbytes + alignment, np.uint8)
+    start = -buffer.ctypes.data % alignment
     return buffer[start : start + nbytes]

@@ -7,9 +7,11 @@ from typing import Any, cast
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import in_memory
 from pydtconv.kernels.base import Pass, scratch
 from pydtconv.kernels.registry import find
 from pydtconv.ops.base import Op, Spec, outputs_of, spec_of
+from pydtconv.utils.results import as_result
 
 
 def compute(op: Op, *inputs: Any, training: bool = False, device: str = "cpu") -> Any:
@@ -18,14 +20,14 @@ def compute(op: Op, *inputs: Any, training: bool = False, device: str = "cpu") -
     specs = [spec_of(array) for array in arrays]
     y = [_empty(spec) for spec in outputs_of(op, *specs)]
     if op.is_view:
-        return arrays[0].reshape(y[0].shape)
+        return as_result(arrays[0].reshape(y[0].shape))
     kernel = find(op, device, op.kernel_dtype(*specs))
     saved = {key: _empty(spec) for key, spec in op.saves(*specs, training=training).items()}
     with config.hold_num_threads():
         workspace = scratch(kernel.workspace("forward", *specs))
         kernel.forward(Pass(x=arrays, y=y, saved=saved, workspace=workspace, training=training))()
-    return y[0] if len(y) == 1 else tuple(y)
+    return as_result(y[0]) if len(y) == 1 else tuple(map(as_result, y))
 
 
 def _empty(spec: Spec) -> np.ndarray:
-    return np.empty(cast("tuple[int, ...]", spec.shape), spec.dtype)
+    return np.empty(cast("tuple[int, ...]", spec.shape), in_memory(spec.dtype))

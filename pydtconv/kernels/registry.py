@@ -18,11 +18,19 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from pydtconv.dtypes import BFLOAT16
+
 if TYPE_CHECKING:
     from pydtconv.kernels.base import Kernel
 
 #: the packages of kernels by device
-DEVICES = {"cpu": "pydtconv.kernels.cpu"}
+DEVICES = {"cpu": "pydtconv.kernels.cpu", "gpu": "pydtconv.kernels.gpu", "host": "pydtconv.kernels.gpu"}
+
+#: devices that run the kernels of another one
+_SAME = {"host": "gpu"}
+
+#: dtypes of a kernel that also takes images in bfloat16, which come to it as uint16, their bits
+IMAGES = ("float32", "float64", BFLOAT16)
 
 #: dtypes of a kernel that leaves the arithmetic to what runs with any
 ANY = ("any",)
@@ -70,9 +78,11 @@ def find(op: Any, device: str, dtype: str) -> Kernel[Any]:
 
     An operator class without an entry of its own is run by the kernel of the class that it derives from.
     """
-    load(device)
+    own = load(device)
     for operator in type(op).__mro__:
-        kernel = _kernels.get((operator, device, dtype)) or _kernels.get((operator, device, ANY[0]))
+        kernel = _kernels.get((operator, own, dtype))
+        if kernel is None and dtype != BFLOAT16:  # whose bits NumPy would take for integers
+            kernel = _kernels.get((operator, own, ANY[0]))
         if kernel is not None:
             return kernel(op)
     known = [f"{entry.device} {entry.dtype}" for entry in entries() if entry.operator in type(op).__mro__]
@@ -82,11 +92,22 @@ def find(op: Any, device: str, dtype: str) -> Kernel[Any]:
     )
 
 
-def load(device: str) -> None:
-    """Imports the kernels of a device.  Raises ValueError for one that is not known."""
-    if device not in DEVICES:
+def supports(op: Any, device: str, dtype: str) -> bool:
+    """Whether an operator has a kernel for this dtype itself, not only one that runs with any."""
+    own = load(device)
+    return any((operator, own, dtype) in _kernels for operator in type(op).__mro__)
+
+
+def load(device: str) -> str:
+    """Imports the kernels of a device, "gpu:1" as "gpu"; returns the name by which they are entered.
+
+    Raises ValueError for a device that is not known.
+    """
+    kind = device.partition(":")[0]
+    if kind not in DEVICES:
         raise ValueError(f"device: expected one of {', '.join(DEVICES)}, got {device!r}")
-    importlib.import_module(DEVICES[device])
+    importlib.import_module(DEVICES[kind])
+    return _SAME.get(kind, kind)
 
 
 def entries() -> Iterator[Entry]:

@@ -14,6 +14,6 @@ ranking and not a measurement, so that equal runs take equal kernels and give eq
 from pydtconv.microkernels.blis import blis_library
 from pydtconv.microkernels.choice import select, selected
 from pydtconv.microkernels.speed import measure, peak_gflops
-from pydtconv.microkernels.table import MicroKernel, available
+from pydtconv.microkernels.table import DTYPES, MicroKernel, available
 
-__all__ = ["MicroKernel", "available", "blis_library", "measure", "peak_gflops", "select", "selected"]
+__all__ = ["DTYPES", "MicroKernel", "available", "blis_library", "measure", "peak_gflops", "select", "selected"]

@@ -25,7 +25,9 @@ def measure(name: str, dtype: str = "float32", seconds: float = 0.05) -> float:
     if reason:
         raise ValueError(f"measure: micro-kernel {found} cannot be used: {reason}")
     k = 256
-    a, b, c = (_aligned(count, dtype) for count in ((mr + 8) * k, (nr + 8) * k, mr * nr + 64))
+    stored, summed = ("uint16", "float32") if dtype == "bfloat16" else (dtype, dtype)
+    a, b = (_aligned(count, stored) for count in ((mr + 8) * k, (nr + 8) * k))
+    c = _aligned(mr * nr + 64, summed)
     return _best_rate(lambda count: (ukr.repeat(index, count, k, a, b, c), 2.0 * count * mr * nr * k)[1], 20, seconds)
 
 

@@ -31,7 +31,7 @@ class MicroKernel:
 
 
 #: dtypes that have a table of kernels
-DTYPES = ("float32", "float64")
+DTYPES = ("float32", "float64", "bfloat16")
 
 _failed: dict[tuple[str, str], str] = {}
 _passed: set[tuple[str, str]] = set()
@@ -39,9 +39,9 @@ _passed: set[tuple[str, str]] = set()
 
 def checked(dtype: object) -> str:
     """The name of a dtype that has a table; raises ValueError for any other."""
-    name = np.dtype(dtype).name  # type: ignore[call-overload]
+    name = "bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name  # type: ignore[call-overload]
     if name not in DTYPES:
-        raise ValueError(f"dtype: expected 'float32' or 'float64', got {name!r}")
+        raise ValueError(f"dtype: expected 'float32', 'float64' or 'bfloat16', got {name!r}")
     return str(name)
 
 
@@ -96,7 +96,8 @@ def available(dtype: str = "float32") -> list[MicroKernel]:
 
 
 def _provider(name: str) -> str:
-    return {"portable": "portable", "native": "native", "system": "system blis"}.get(name.split("_")[0], "blis")
+    family = name.split("_")[0]
+    return {"portable": "portable", "system": "system blis", "blis": "blis"}.get(family, "native")
 
 
 def verdict(dtype: str, index: int, name: str, bits: int) -> str:

@@ -5,16 +5,26 @@ set -eu
 cd "$(dirname "$0")/../.."
 CC=${CC:-gcc} folder=build/races
 mkdir -p "$folder"
-flags="-std=gnu11 -O1 -g -fPIC -fno-math-errno -fsanitize=thread ${LEVEL_FLAGS:-} -Icext/include"
-cat > "$folder/Makefile" <<MAKE
-SOURCES := $(echo cext/common/runtime.c cext/gemm/*.c cext/conv/*.c cext/nn/*.c cext/ukr/*.c)
-OBJECTS := \$(SOURCES:cext/%.c=$folder/%.o)
-HEADERS := $(find cext -name '*.h' | tr '\n' ' ')
-$folder/races: \$(OBJECTS) tools/sanitize/races.c tools/sanitize/team.c tools/sanitize/races_nn.h
-	$CC $flags \$(filter-out %.h,\$^) -o \$@ -lm -pthread -ldl
-$folder/%.o: cext/%.c \$(HEADERS)
-	@mkdir -p \$(@D)
-	$CC $flags -fopenmp -c \$< -o \$@
-MAKE
-make -s -f "$folder/Makefile" -j "${JOBS:-2}" "$folder/races"
+flags="-std=gnu11 -O1 -g -fPIC -fno-math-errno -fsanitize=thread -DDTCONV_WORTH_A_THREAD=1 ${LEVEL_FLAGS:-} -Icext/include"
+# files and what each is compiled for are those of the library, without float64, whose code is that of float32
+python3 - "$folder" >"$folder/Makefile" <<'LIST'
+import sys
+from pathlib import Path
+
+sys.path.insert(0, "tools")
+import libdtconv
+
+folder = sys.argv[1]
+headers = " ".join(str(path.relative_to(libdtconv.ROOT)) for path in sorted(libdtconv.ROOT.glob("cext/**/*.h")))
+rows = []
+for path, suffix, defines in libdtconv.sources():
+    source = path.relative_to(libdtconv.ROOT)
+    if suffix != "_d" or "gemm" in source.parts or "ukr" in source.parts:
+        target = f"{folder}/{source.parent.name}_{source.stem}{suffix}.o"
+        rows.append(target)
+        print(f"{target}: {source} {headers}\n\t$(COMPILE) {' '.join(defines)} -c $< -o $@")
+print(f"{folder}/races: {' '.join(rows)} tools/sanitize/races.c tools/sanitize/team.c tools/sanitize/races_nn.h")
+print("\t$(LINK) $(filter-out %.h,$^) -o $@ -lm -pthread -ldl")
+LIST
+make -s -f "$folder/Makefile" COMPILE="$CC $flags -fopenmp" LINK="$CC $flags" -j "${JOBS:-2}" "$folder/races"
 TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" "$folder/races"

@@ -1,4 +1,5 @@
-/* The other kernels that use threads: normalization, pooling, softmax, reductions and optimizers.  For races.c. */
+/* The other kernels that use threads: normalization, pooling, softmax, reductions, attention, transforms, long signals,
+ * products of bfloat16 and optimizers.  For races.c. */
 
 /* Where a kernel reads and writes: arrays of ROWS x CHANNELS elements. */
 typedef struct {
@@ -8,9 +9,27 @@ typedef struct {
 } nn_arrays;
 
 enum { IMAGES = 4, SIDE = 24, ROWS = IMAGES * SIDE * SIDE, CHANNELS = 40, ELEMENTS = ROWS * CHANNELS };
-static const dtconv_pool windows = {IMAGES, SIDE, SIDE, CHANNELS, SIDE / 2, SIDE / 2, 3, 3, 2, 2, 0, 0};
+static const dtconv_pool windows = {IMAGES, SIDE, SIDE, CHANNELS, SIDE / 2, SIDE / 2, 3, 3, 2, 2, 0, 0, 1, 1, 1, 1, 0};
 /* sums over the rows: kept and reduced extents 1 each; strides of x, of x2 (none) and of y */
 static const int64_t column_sums[] = {1, 1, CHANNELS, ROWS, 1, CHANNELS, 0, 0, 1};
+
+/* attention: SAMPLES sequences of TOKENS tokens, HEADS heads of FEATURES */
+enum { SAMPLES = 3, TOKENS = 64, HEADS = 4, FEATURES = 16, WIDTH = HEADS * FEATURES };
+#define WALK {TOKENS * WIDTH, WIDTH, FEATURES}
+static const dtconv_attention attention = {SAMPLES,  HEADS, HEADS, TOKENS, TOKENS,        FEATURES,
+                                           FEATURES, WALK,  WALK,  WALK,   WALK,          WALK,
+                                           WALK,     WALK,  WALK,  {0},    .scale = 0.25, .causal = 1};
+static const dtconv_fft_problem transform = {IMAGES, 24, 20, 16, 20, 18, DTCONV_FFT_REAL, 1};
+static const dtconv_overlap signals = {8, 4000, 65, 0, 4000, 240, 176, 65};
+static const dtconv_gemm_mixed_args product = {.m = 200,
+                                               .n = 96,
+                                               .k = 130,
+                                               .a = {.rs = 130, .cs = 1},
+                                               .b = {.rs = 96, .cs = 1},
+                                               .ldc = 96,
+                                               .alpha = 1,
+                                               .activation = DTCONV_RELU,
+                                               .products = 1};
 
 static dtconv_status nn_batchnorm(nn_arrays *a) {
     float **v = a->vectors;
@@ -33,10 +52,10 @@ static dtconv_status nn_batchnorm(nn_arrays *a) {
 static dtconv_status nn_layernorm(nn_arrays *a) {
     float *mean = a->argmax, *inverse = mean + ROWS, **v = a->vectors;
     dtconv_status status =
-        dtconv_slayernorm_forward(ROWS, CHANNELS, a->x, CHANNELS, NULL, NULL, 0.001f, mean, inverse, a->y, CHANNELS);
+        dtconv_slayernorm_forward(ROWS, CHANNELS, 0, a->x, CHANNELS, NULL, NULL, 0.001f, mean, inverse, a->y, CHANNELS);
     if (!status)
-        status = dtconv_slayernorm_backward(ROWS, CHANNELS, a->x, CHANNELS, NULL, mean, inverse, a->slot, CHANNELS, 0,
-                                            a->dx, CHANNELS, 0, v[0], 0, v[1], a->workspace, a->bytes);
+        status = dtconv_slayernorm_backward(ROWS, CHANNELS, 0, a->x, CHANNELS, NULL, mean, inverse, a->slot, CHANNELS,
+                                            0, a->dx, CHANNELS, 0, v[0], 0, v[1], a->workspace, a->bytes);
     return status;
 }
 
@@ -66,7 +85,32 @@ static dtconv_status nn_softmax(nn_arrays *a) {
 }
 
 static dtconv_status nn_reduce(nn_arrays *a) {
-    return dtconv_sreduce(DTCONV_REDUCE_SUM, 0, 1, column_sums, a->x, NULL, a->y, a->workspace, a->bytes);
+    return dtconv_sreduce(DTCONV_REDUCE_SUM, 0, 1, column_sums, a->x, NULL, a->y, 1, a->workspace, a->bytes);
+}
+
+static dtconv_status nn_attention(nn_arrays *a) {
+    float *sums = a->argmax, *q = a->x, *k = q + SAMPLES * TOKENS * WIDTH, *v = k + SAMPLES * TOKENS * WIDTH;
+    float *dk = a->dx + SAMPLES * TOKENS * WIDTH, *dv = dk + SAMPLES * TOKENS * WIDTH;
+    const dtconv_status status =
+        dtconv_sattention_forward(&attention, q, k, v, NULL, a->y, sums, a->workspace, a->bytes);
+    return status ? status
+                  : dtconv_sattention_backward(&attention, q, k, v, NULL, a->y, sums, a->slot, a->dx, dk, dv,
+                                               a->workspace, a->bytes);
+}
+
+static dtconv_status nn_transform(nn_arrays *a) {
+    return dtconv_sfft_batch(&transform, a->x, a->y, a->workspace, a->bytes);
+}
+
+static dtconv_status nn_signals(nn_arrays *a) {
+    return dtconv_soverlap(&signals, a->x, a->slot, a->y, a->workspace, a->bytes);
+}
+
+static dtconv_status nn_product(nn_arrays *a) {
+    dtconv_gemm_mixed_args p = product;
+    p.a.data = a->x, p.b.data = a->slot, p.c = a->y;
+    const dtconv_status status = dtconv_gemm_mixed(&p, a->workspace, a->bytes);
+    return status == DTCONV_KERNEL ? DTCONV_OK : status; /* Python puts the micro-kernel in force */
 }
 
 static dtconv_status nn_weighted_mean(nn_arrays *a) {
@@ -99,6 +143,10 @@ static const struct {
                {"global_pool", nn_global_pool},
                {"softmax", nn_softmax},
                {"reduce", nn_reduce},
+               {"attention", nn_attention},
+               {"transform", nn_transform},
+               {"signals", nn_signals},
+               {"product", nn_product},
                {"weighted_mean", nn_weighted_mean},
                {"adam", nn_adam},
                {"momentum", nn_momentum},
@@ -107,11 +155,17 @@ enum { KERNELS = sizeof kernels / sizeof *kernels };
 
 /* Runs a kernel on arrays of its own; returns a sum over the bits of all that it wrote. */
 static uint64_t run_kernel(int which) {
-    nn_arrays a = {filled(ELEMENTS), filled(ELEMENTS), filled(ELEMENTS), filled(ELEMENTS)};
+    nn_arrays a = {.x = filled(ELEMENTS), .y = filled(ELEMENTS), .dx = filled(ELEMENTS), .slot = filled(ELEMENTS)};
     const int before = dtconv_hold_num_threads(dtconv_get_num_threads());
-    const size_t sizes[] = {dtconv_sbatchnorm_workspace(ROWS, CHANNELS), dtconv_slayernorm_workspace(ROWS, CHANNELS),
-                            dtconv_sreduce_workspace(column_sums)};
-    for (int i = 0; i < 3; i++) a.bytes = sizes[i] > a.bytes ? sizes[i] : a.bytes;
+    const size_t sizes[] = {dtconv_sbatchnorm_workspace(ROWS, CHANNELS),
+                            dtconv_slayernorm_workspace(ROWS, CHANNELS),
+                            dtconv_sreduce_workspace(column_sums),
+                            dtconv_sattention_workspace(&attention, 0),
+                            dtconv_sattention_workspace(&attention, 1),
+                            dtconv_sfft_batch_workspace(&transform),
+                            dtconv_soverlap_workspace(&signals),
+                            dtconv_gemm_mixed_workspace(product.m, product.n, product.k, product.products)};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) a.bytes = sizes[i] > a.bytes ? sizes[i] : a.bytes;
     for (int i = 0; i < 6; i++) a.vectors[i] = filled(CHANNELS);
     a.workspace = malloc(a.bytes + 64), a.argmax = calloc(ELEMENTS, sizeof(int32_t));
     if (!a.workspace || !a.argmax) abort();

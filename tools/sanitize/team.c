@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { MOST_THREADS = 64, MOST_LOOPS = 4096 };
 
@@ -16,7 +17,7 @@ typedef struct {
 } loop;
 
 typedef struct {
-    int size;
+    int size, begun; /* begun: loops with which the region begins */
     void (*work)(void *);
     void *data;
     pthread_barrier_t barrier;
@@ -34,13 +35,12 @@ static _Thread_local int id, loops; /* loops: how many have begun */
 
 static void *run_member(void *argument) {
     const member *m = argument;
-    current = m->of, id = m->id, loops = 0;
+    current = m->of, id = m->id, loops = m->of->begun;
     m->of->work(m->of->data);
     return NULL;
 }
 
-void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags) {
-    (void)flags;
+static void run_team(void (*work)(void *), void *data, unsigned threads, const loop *begun) {
     team *const outer = current;
     const int outer_id = id, outer_loops = loops;
     const int size = outer || threads < 1 ? 1 : threads < MOST_THREADS ? (int)threads : MOST_THREADS;
@@ -49,6 +49,7 @@ void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned 
     pthread_t others[MOST_THREADS];
     if (!t) abort();
     t->size = size, t->work = work, t->data = data;
+    if (begun) t->begun = 1, t->loops[0] = *begun;
     pthread_barrier_init(&t->barrier, NULL, (unsigned)size);
     pthread_mutex_init(&t->lock, NULL);
     for (int i = 0; i < size; i++) members[i] = (member){t, i};
@@ -60,6 +61,17 @@ void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned 
     pthread_mutex_destroy(&t->lock);
     free(t);
     current = outer, id = outer_id, loops = outer_loops;
+}
+
+void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags) {
+    (void)flags;
+    run_team(work, data, threads, NULL);
+}
+
+void GOMP_parallel_loop_nonmonotonic_dynamic(void (*work)(void *), void *data, unsigned threads, long start, long end,
+                                             long step, long chunk, unsigned flags) {
+    (void)flags;
+    run_team(work, data, threads, &(loop){true, start, end, step, chunk});
 }
 
 void GOMP_barrier(void) {
@@ -94,3 +106,9 @@ int omp_get_thread_num(void) { return current ? id : 0; }
 int omp_get_num_threads(void) { return current ? current->size : 1; }
 int omp_in_parallel(void) { return current && current->size > 1; }
 int omp_pause_resource_all(int kind) { return kind < 0; }
+
+double omp_get_wtime(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}

@@ -6,11 +6,17 @@ rows, strided: how arrays are handed to C.  Importing the package registers them
 from pydtconv.kernels.cpu import (  # noqa: F401
     activation,
     arithmetic,
+    attention,
+    augment,
+    contraction,
     convolution,
     convolution_transpose,
     cross_entropy,
     custom,
+    dense_bfloat16,
     elementwise_loss,
+    embedding,
+    exchange,
     layer_normalization,
     linear,
     loss_sums,
@@ -22,4 +28,5 @@ from pydtconv.kernels.cpu import (  # noqa: F401
     resize,
     shape,
     softmax,
+    table,
 )

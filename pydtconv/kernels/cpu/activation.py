@@ -6,10 +6,12 @@ from functools import partial
 
 import numpy as np
 
-from pydtconv._ext import elem
+from pydtconv._ext import elem, wire
+from pydtconv.dtypes import BFLOAT16, itemsize
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
+from pydtconv.kernels.cpu.rows import real_of
 from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, flat, layout, reduction_workspace, typed
-from pydtconv.kernels.registry import register
+from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.activation import Activation, Bias
 from pydtconv.ops.base import Spec
 
@@ -54,7 +56,7 @@ CODES: dict[str | None, int] = {
 
 def bind_unary(kind: str, params: tuple[float, float, float], x: np.ndarray, y: np.ndarray) -> Call:
     """y = f(x); y may be x."""
-    p = np.array(params, x.dtype)
+    p = np.array(params, real_of(x))
     return partial(typed(elem.unary_forward, x.dtype), CODES[kind], p, layout(y.shape, x, y), flat(x), flat(y))
 
 
@@ -67,7 +69,7 @@ def bind_unary_backward(
     accumulate: bool = False,
 ) -> Call:
     """dx (+)= dy f'(v), v = y or x as the kind says; dx may be dy."""
-    p = np.array(params, dy.dtype)
+    p = np.array(params, real_of(dy))
     return partial(
         typed(elem.unary_backward, dy.dtype),
         CODES[kind],
@@ -80,7 +82,16 @@ def bind_unary_backward(
     )
 
 
-@register(Activation)
+def as_image(vector: np.ndarray, x: np.ndarray, workspace: np.ndarray | None) -> tuple[np.ndarray, Call]:
+    """A parameter in the dtype of an image, and what makes it that: where x is bfloat16, in the workspace's start."""
+    if vector.dtype == x.dtype:
+        return vector, nothing
+    assert workspace is not None
+    rounded = workspace[: vector.size * x.itemsize].view(x.dtype)
+    return rounded, partial(wire.to_bfloat16, vector, rounded)
+
+
+@register(Activation, dtypes=IMAGES)
 class ActivationKernel(Kernel[Activation]):
     """dx comes from y where the kind's derivative does, else from x."""
 
@@ -94,21 +105,31 @@ class ActivationKernel(Kernel[Activation]):
         return bind_unary_backward(self.op.kind, self.op.parameters, v, p.dy[0], p.dx[0], p.adds(0))
 
 
-@register(Bias)
+@register(Bias, dtypes=IMAGES)
 class BiasKernel(Kernel[Bias]):
     """One sweep forward; backward sums dy's rows for db."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         shape = inputs[0].shape
-        return 0 if direction == "forward" else reduction_workspace(shape, range(len(shape) - 1), inputs[0].dtype)
+        if direction == "backward":
+            return reduction_workspace(shape, range(len(shape) - 1), inputs[0].dtype)
+        return inputs[1].size * itemsize(BFLOAT16) if inputs[0].dtype == BFLOAT16 else 0
 
     def forward(self, p: Pass) -> Call:
         x, b = p.x
         y = p.y[0]
-        none = np.zeros(3, x.dtype)
-        return partial(
-            typed(elem.add_activation, x.dtype), 0, none, layout(y.shape, x, b, y), flat(x), flat(b), flat(y)
+        rounded, to_image = as_image(b, x, p.workspace)
+        none = np.zeros(3, real_of(x))
+        add = partial(
+            typed(elem.add_activation, x.dtype),
+            0,
+            none,
+            layout(y.shape, x, rounded, y),
+            flat(x),
+            flat(rounded),
+            flat(y),
         )
+        return sequence([to_image, add])
 
     def backward(self, p: Pass) -> Call:
         dy, calls = p.dy[0], []

@@ -10,6 +10,7 @@ import numpy as np
 from pydtconv._ext import elem
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.activation import CODES, bind_unary_backward
+from pydtconv.kernels.cpu.rows import real_of
 from pydtconv.kernels.cpu.strided import (
     bind_copy,
     bind_reduce,
@@ -19,7 +20,7 @@ from pydtconv.kernels.cpu.strided import (
     reduction_workspace,
     typed,
 )
-from pydtconv.kernels.registry import register
+from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.activation import parameters
 from pydtconv.ops.arithmetic import Add, Binary, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Spec
@@ -58,7 +59,7 @@ def bind_sum_to(
     return bind_reduce("sum", axes, term, target, workspace, x2=x2, factor=factor, accumulate=accumulate)
 
 
-@register(Add)
+@register(Add, dtypes=IMAGES)
 class AddKernel(Kernel[Add]):
     """Inputs are added one after the other, the activation with the last."""
 
@@ -71,7 +72,7 @@ class AddKernel(Kernel[Add]):
         calls: list[Call] = []
         if y.size == 0:
             return nothing
-        params = np.array(parameters(self.op.activation or "linear", self.op.alpha, None, None), y.dtype)
+        params = np.array(parameters(self.op.activation or "linear", self.op.alpha, None, None), real_of(y))
         total = typed(elem.add_activation, y.dtype)
         # an input whose place y takes comes first, for y is written from the first addition on
         inputs = sorted(p.x, key=lambda x: x.ctypes.data != y.ctypes.data)
@@ -111,7 +112,7 @@ def bind_copy_in_place(y: np.ndarray, factor: float) -> Call:
     return bind_copy(y, y, factor)
 
 
-@register(Subtract, Multiply, Divide, Maximum, Minimum, Power)
+@register(Subtract, Multiply, Divide, Maximum, Minimum, Power, dtypes=IMAGES)
 class BinaryKernel(Kernel[Binary]):
     """One strided sweep each way; the gradient of what was broadcast is summed, from the workspace where need be."""
 

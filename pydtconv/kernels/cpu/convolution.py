@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from pydtconv._ext import conv as ext
-from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind, pixel_stride, run, scratch
+from pydtconv.conv.functional import ACTIVATIONS, Normalization, as_planes, bind, pixel_stride, run, scratch
+from pydtconv.conv.kept import kept, kept_besides
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import Choice, algorithms, choose, variant_of, workspace_bytes
 from pydtconv.conv.table import TABLE
-from pydtconv.kernels.base import Call, Kernel, Pass, Prologue, in_parts
-from pydtconv.kernels.cpu.moments import moments_in, statistics, statistics_workspace
-from pydtconv.kernels.registry import register
-from pydtconv.ops.base import Spec, spec_of
+from pydtconv.kernels.base import Call, Keepable, Kernel, Pass, Prologue, RowBlock, RunState, in_parts, sequence
+from pydtconv.kernels.cpu.moments import combined, moments_in, statistics, statistics_workspace
+from pydtconv.kernels.cpu.rows import spec_of
+from pydtconv.kernels.registry import IMAGES, register
+from pydtconv.ops.base import Spec
 from pydtconv.ops.convolution import Conv, ConvBase, DepthwiseConv
 
 ConvType = TypeVar("ConvType", bound=ConvBase)
@@ -34,11 +37,15 @@ class ConvBaseKernel(Kernel[ConvType]):
         p = self.op.problem(x, w)
         return {direction: choose(p, direction, self._asked_for, self.op.variant) for direction in self.op.passes}
 
-    def algorithms_for(self, *inputs: Spec, smallest: bool = False) -> dict[str, str]:
-        if smallest and self.op.algorithm is None and variant_of(self.op.variant).name == "AUTO":
+    def algorithms_for(self, *inputs: Spec, within: int | None = None) -> dict[str, str]:
+        if within is not None and self.op.algorithm is None and self._is_auto:
             p = self.op.problem(*inputs[:2])
-            return {direction: _smallest(p, direction) for direction in self.op.passes}
+            return {direction: _within(p, direction, within) for direction in self.op.passes}
         return {direction: choice.algorithm for direction, choice in self.choices(*inputs[:2]).items()}
+
+    @property
+    def _is_auto(self) -> bool:
+        return variant_of(self.op.variant).name == "AUTO"
 
     @property
     def _asked_for(self) -> Mapping[str, str] | str | None:
@@ -81,6 +88,7 @@ class ConvBaseKernel(Kernel[ConvType]):
                 moments=wanted if gathers else None,
                 prologue=None if p.prologue is None else _through(p.prologue),
                 residual=p.x[-1] if self.op.residual else None,
+                spectra=p.saved.get("spectra"),
             )
         }
         need = workspace_bytes(problem, "forward", name)
@@ -93,12 +101,8 @@ class ConvBaseKernel(Kernel[ConvType]):
         dy, dx, dw = p.dy[0], p.dx[0], p.dx[1]
         calls, need = self._finish_backward(p, dy)
         if dw is not None:
-            problem = self._problem_of(p.x[0], dw)
-            name = self._algorithm(problem, "backward_weights")
-            filters = self._filters(problem, dw)
-            prologue = None if p.prologue is None else _through(p.prologue)
-            calls["backward_weights"] = bind(problem, "backward_weights", name, p.x[0], filters, dy, prologue=prologue)
-            need = max(need, workspace_bytes(problem, "backward_weights", name))
+            calls["backward_weights"], more = self._weights(p)
+            need = max(need, more)
         if dx is not None:
             problem = self._problem_of(dx, p.x[1])
             name = self._algorithm(problem, "backward_data")
@@ -113,12 +117,81 @@ class ConvBaseKernel(Kernel[ConvType]):
                 reductions=None
                 if p.reductions is None
                 else (p.reductions.x, _through(p.reductions.prologue), *moments_in(p.reductions.sums)),
+                dy_spectra=self._dy_spectra(p),
             )
             need = max(need, workspace_bytes(problem, "backward_data", name))
         return in_order(calls, p, need)
 
+    def _dy_spectra(self, p: Pass) -> np.ndarray | None:
+        """What backward_weights leaves for backward_data, where p has both."""
+        return None if p.dx[0] is None or p.dx[1] is None else p.saved.get("dy_spectra")
+
+    def _weights(self, p: Pass) -> tuple[Callable[..., int], int]:
+        """What writes dw, and the workspace it needs."""
+        problem = self._problem_of(p.x[0], p.dx[1])
+        name = self._algorithm(problem, "backward_weights")
+        call = bind(
+            problem,
+            "backward_weights",
+            name,
+            p.x[0],
+            self._filters(problem, p.dx[1]),
+            p.dy[0],
+            prologue=None if p.prologue is None else _through(p.prologue),
+            spectra=p.saved.get("spectra"),
+            dy_spectra=self._dy_spectra(p),
+        )
+        return call, workspace_bytes(problem, "backward_weights", name)
+
+    # -- parts of passes ---------------------------------------------------------------------------------------------
+
+    @property
+    def works_in_blocks(self) -> bool:
+        return isinstance(self.op.padding, tuple)
+
+    @property
+    def splits_backward(self) -> bool:
+        return True
+
+    def backward_weights(self, p: Pass) -> Call:
+        call, need = self._weights(p)
+        return in_order({"backward_weights": call}, p, need)
+
+    def _of_block(self, block: RowBlock) -> ConvBaseKernel[ConvType]:
+        return type(self)(dataclasses.replace(self.op, padding=(block.padding, *self.op.padding[1:])))
+
+    def block_workspace(self, block: RowBlock, *inputs: Spec) -> int:
+        return self._of_block(block).workspace("forward", _read_by(block, inputs[0]), *inputs[1:])
+
+    def block_problem(self, block: RowBlock, *inputs: Spec) -> ConvProblem:
+        """The convolution of one block."""
+        return self._of_block(block).op.problem(_read_by(block, inputs[0]), inputs[1])
+
+    def block_saves(self, count: int, *inputs: Spec) -> Spec | None:
+        if not self.op.auxiliary:
+            return None
+        _, moments = self.op.infer(*inputs)  # type: ignore[misc]
+        return Spec((count, *moments.shape), moments.dtype)
+
+    def forward_blocks(self, p: Pass, blocks: Sequence[RowBlock], every: Sequence[RowBlock] = ()) -> Call:
+        """Moments are those of each block, and at the end of all of them together."""
+        found = p.saved.get("blocks")
+        calls = []
+        for block in blocks:
+            here, rows = slice(block.image, block.image + 1), slice(*block.out)
+            y = [p.y[0][here, rows], *(() if found is None else (found[block.number],))]
+            x = [p.x[0][here, slice(*block.read)], *p.x[1:]]
+            if self.op.residual:
+                x[-1] = x[-1][here, rows]
+            part = dataclasses.replace(p, x=x, y=y, saved={}, run=RunState())  # its parts are not told one by one
+            calls.append(self._of_block(block).forward(part))
+        if every and found is not None:
+            counts = {block.number: block.out[1] - block.out[0] for block in every}
+            calls.append(combined(found, [counts[number] for number in range(len(found))], p.y[1]))
+        return sequence(calls)
+
     def _problem_of(self, x: np.ndarray, w: np.ndarray) -> ConvProblem:
-        return self.op.problem(Spec(x.shape, x.dtype.name), Spec(w.shape, w.dtype.name))
+        return self.op.problem(spec_of(x), spec_of(w))
 
     def _algorithm(self, problem: ConvProblem, direction: str) -> str:
         return choose(problem, direction, self._asked_for, self.op.variant).algorithm
@@ -132,17 +205,26 @@ class ConvBaseKernel(Kernel[ConvType]):
         y = p.y[0] if code else None
         ldy, lddy = 0 if y is None else pixel_stride(y, "y"), pixel_stride(dy, "dy")
 
+        slope, result = as_planes(dy), None if y is None else as_planes(y)
+
         def finish(workspace: np.ndarray | None) -> int:
-            status: int = ext.bias_backward(dy, lddy, y, ldy, code, alpha, db, workspace)
+            status: int = ext.bias_backward(slope, lddy, result, ldy, code, alpha, db, workspace)
             return status
 
-        need = 0 if db is None else ext.bias_backward_workspace(db.size, dy.dtype.name)
+        need = 0 if db is None else ext.bias_backward_workspace(db.size, spec_of(dy).dtype)
         return {"backward_bias": finish}, need
 
 
-def _smallest(p: ConvProblem, direction: str) -> str:
-    """The algorithm with the smallest workspace."""
-    return min(algorithms(p, direction), key=lambda name: workspace_bytes(p, direction, name))
+def _within(p: ConvProblem, direction: str, most: int) -> str:
+    """The fastest algorithm with a workspace of at most so many bytes, else one with the smallest."""
+    needs = {name: workspace_bytes(p, direction, name) for name in algorithms(p, direction)}
+    bound = max(most, min(needs.values()))
+    return next(name for name, need in needs.items() if need <= bound)
+
+
+def _read_by(block: RowBlock, x: Spec) -> Spec:
+    """The part of the input that a block reads."""
+    return Spec((1, block.read[1] - block.read[0], *x.shape[2:]), x.dtype)
 
 
 def _through(prologue: Prologue) -> Normalization:
@@ -161,7 +243,7 @@ def in_order(calls: Mapping[str, Callable[..., int]], p: Pass, need: int) -> Cal
     return transient
 
 
-@register(Conv)
+@register(Conv, dtypes=IMAGES)
 class ConvKernel(ConvBaseKernel[Conv]):
     """Where the algorithms can, x is normalized as it is read, and sums are gathered as dx is written."""
 
@@ -169,11 +251,29 @@ class ConvKernel(ConvBaseKernel[Conv]):
         p, names = self.op.problem(*inputs[:2]), self.algorithms_for(*inputs)
         return all(TABLE[names[role]].normalizes_in(p) for role in ("forward", "backward_weights"))
 
+    def keeps(self, is_open: Collection[str], *inputs: Spec) -> list[Keepable]:
+        """The transform of x, then that of dy, with the basis that the first one has given to backward_weights."""
+        p, names = self.op.problem(*inputs[:2]), self.algorithms_for(*inputs)
+        opened = set(is_open) if self._is_auto else set()
+        keepable: list[Keepable] = []
+        of_x = kept(p, names, {"forward", "backward_weights"} <= opened)
+        if of_x is not None:
+            changed = {"forward": of_x.other, "backward_weights": of_x.backward_weights}
+            keepable.append(Keepable("spectra", Spec((of_x.elements,), p.dtype), of_x.seconds, changed))
+            of_dy = kept_besides(p, names | changed, "backward_data" in opened)
+        else:
+            of_dy = kept(p, names, {"backward_data", "backward_weights"} <= opened, "backward_data")
+        if of_dy is not None:
+            changed = {"backward_data": of_dy.other, "backward_weights": of_dy.backward_weights}
+            keepable.append(Keepable("dy_spectra", Spec((of_dy.elements,), p.dtype), of_dy.seconds, changed, True))
+        return keepable
+
     def gathers_reductions(self, *inputs: Spec) -> bool:
-        return TABLE[self.algorithms_for(*inputs)["backward_data"]].gathers
+        row = TABLE[self.algorithms_for(*inputs)["backward_data"]]
+        return row.gathers_reductions(self.op.problem(*inputs[:2]))
 
 
-@register(DepthwiseConv)
+@register(DepthwiseConv, dtypes=IMAGES)
 class DepthwiseConvKernel(ConvBaseKernel[DepthwiseConv]):
     """Filters are a view in the shape of a grouped convolution's."""
 

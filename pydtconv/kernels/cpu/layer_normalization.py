@@ -7,12 +7,12 @@ import numpy as np
 from pydtconv._ext import norm
 from pydtconv.kernels.base import Call, Kernel, Pass
 from pydtconv.kernels.cpu.rows import flat_of, rows_of
-from pydtconv.kernels.registry import register
+from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.layer_normalization import LayerNorm
 
 
-@register(LayerNorm)
+@register(LayerNorm, dtypes=IMAGES)
 class LayerNormKernel(Kernel[LayerNorm]):
     """Rows of a matrix (rows, k); backward sums dgamma and dbeta over blocks of rows."""
 
@@ -39,10 +39,10 @@ class LayerNormKernel(Kernel[LayerNorm]):
         x, y = self._matrix(p.x[0]), self._matrix(p.y[0])
         gamma = flat_of(p.x[1]) if self.op.scale else None
         beta = flat_of(p.x[1 + self.op.scale]) if self.op.center else None
-        mean, inverse = flat_of(p.saved["mean"]), flat_of(p.saved["inverse"])
+        mean, inverse, rms = flat_of(p.saved["mean"]), flat_of(p.saved["inverse"]), self.op.rms
 
         def run() -> None:
-            norm.layernorm_forward(x, gamma, beta, self.op.epsilon, mean, inverse, y)
+            norm.layernorm_forward(rms, x, gamma, beta, self.op.epsilon, mean, inverse, y)
 
         return run
 
@@ -51,11 +51,13 @@ class LayerNormKernel(Kernel[LayerNorm]):
         gamma, dgamma = (flat_of(p.x[1]), flat_of(p.dx[1])) if self.op.scale else (None, None)
         dbeta = flat_of(p.dx[1 + self.op.scale]) if self.op.center else None
         mean, inverse, workspace = flat_of(p.saved["mean"]), flat_of(p.saved["inverse"]), p.workspace
-        add = p.adds(0)
+        add, rms = p.adds(0), self.op.rms
         add_gamma = self.op.scale and p.adds(1)
         add_beta = self.op.center and p.adds(1 + self.op.scale)
 
         def run() -> None:
-            norm.layernorm_backward(x, gamma, mean, inverse, dy, add, dx, add_gamma, dgamma, add_beta, dbeta, workspace)
+            norm.layernorm_backward(
+                rms, x, gamma, mean, inverse, dy, add, dx, add_gamma, dgamma, add_beta, dbeta, workspace
+            )
 
         return run

@@ -1,24 +1,25 @@
-"""Matrix products through the library's GEMM."""
+"""The dense layer's products through the library's GEMM, finished block by block (cext/nn/dense.c)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
-from pydtconv._ext import elem, ukr
+from pydtconv._ext import attention as ext
 from pydtconv._ext import gemm as gemm_ext
-from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing, sequence
-from pydtconv.kernels.cpu.activation import CODES, bind_unary, bind_unary_backward
+from pydtconv._ext import ukr
+from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing
+from pydtconv.kernels.cpu.activation import CODES, bind_unary
+from pydtconv.kernels.cpu.dense_bfloat16 import Bfloat16DenseKernel, wanted
 from pydtconv.kernels.cpu.rows import rows_of
-from pydtconv.kernels.cpu.strided import bind_reduce, flat, layout, reduction_workspace, typed
+from pydtconv.kernels.cpu.strided import typed
 from pydtconv.kernels.registry import register
 from pydtconv.ops.activation import parameters
 from pydtconv.ops.base import Spec
-from pydtconv.ops.linear import Dense, MatMul
+from pydtconv.ops.linear import Dense
 
 
 def bind_gemm(
@@ -45,7 +46,33 @@ def gemm_bytes(m: int, n: int, k: int, dtype: str) -> int:
 
 @register(Dense)
 class DenseKernel(Kernel[Dense]):
-    """One product for each of y, dx and dw; bias and activation in one sweep behind it."""
+    """One product for each of y, dx and dw; bias, residual and activation while a block of y is in cache.
+
+    Where `config.set_float32_matmul_precision` allows products of bfloat16 and these are faster, they are taken.
+    """
+
+    def _by_halves(self, m: int, n: int, k: int, dtype: str) -> Bfloat16DenseKernel | None:
+        products = wanted(m, n, k, dtype)
+        if products is None:
+            return None
+        kernel = Bfloat16DenseKernel(self.op)
+        kernel.products = products
+        return kernel
+
+    def _of(self, p: Pass) -> Bfloat16DenseKernel | None:
+        y = p.dy[0] if p.dy else p.y[0]
+        n = y.shape[-1]
+        if p.x[0] is not None:  # dw may be some of its rows
+            k = p.x[0].shape[-1]
+        else:
+            k = 0 if p.x[1] is None else p.x[1].shape[0]
+        return self._by_halves(y.size // n, n, k, y.dtype.name) if n else None
+
+    @property
+    def _finish(self) -> tuple[int, np.ndarray]:
+        """Code and parameters of the activation."""
+        kind = self.op.activation or "linear"
+        return CODES[kind], np.array(parameters(kind, self.op.alpha, None, None))
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         x, w = inputs[:2]
@@ -54,44 +81,46 @@ class DenseKernel(Kernel[Dense]):
         m, (k, n) = math.prod(x.shape[:-1]), w.shape  # type: ignore[arg-type]
         assert k is not None
         assert n is not None
+        halves = self._by_halves(m, n, k, x.dtype)
+        if halves is not None:
+            return halves.workspace(direction, *inputs)
         if direction == "forward":
             return gemm_bytes(m, n, k, x.dtype)
-        return max(
-            gemm_bytes(m, k, n, x.dtype), gemm_bytes(k, n, m, x.dtype), reduction_workspace((m, n), (0,), x.dtype)
-        )
+        bias = ext.dense_bias_backward_workspace(m, n, x.dtype)
+        return max(gemm_bytes(m, k, n, x.dtype), gemm_bytes(k, n, m, x.dtype), bias)
 
     def forward(self, p: Pass) -> Call:
-        y = rows_of(p.y[0])
-        calls = [bind_gemm(rows_of(p.x[0]), p.x[1], y, p.workspace)]
-        params = parameters(self.op.activation or "linear", self.op.alpha, None, None)
-        if y.size and len(p.x) > 2:
-            b = p.x[2]
-            calls.append(
-                partial(
-                    typed(elem.add_activation, y.dtype),
-                    CODES[self.op.activation],
-                    np.array(params, y.dtype),
-                    layout(y.shape, y, b, y),
-                    flat(y),
-                    flat(b),
-                    flat(y),
-                )
-            )
-        elif y.size and self.op.activation:
-            calls.append(bind_unary(self.op.activation, params, y, y))
-        return sequence(calls)
+        halves = self._of(p)
+        if halves is not None:
+            return halves.forward(p)
+        x, w, y = rows_of(p.x[0]), p.x[1], rows_of(p.y[0])
+        bias, residual = self.op.bias_of(p.x), rows_of(p.x[-1]) if self.op.residual else None
+        code, params = self._finish
+        if y.size == 0:
+            return nothing
+        z = rows_of(p.saved["z"]) if "z" in p.saved else None
+        params = params.astype(y.dtype)
+        return partial(typed(ext.dense_forward, y.dtype), x, w, bias, residual, code, params, z, y, _scratch(p))
+
+    def recompute(self, p: Pass) -> Call:
+        if not self.op.smooth:
+            return self.forward(p)
+        assert self.op.activation is not None
+        return bind_unary(self.op.activation, (0.0, 0.0, 0.0), p.saved["z"], p.y[0])
 
     def backward(self, p: Pass) -> Call:
+        halves = self._of(p)
+        if halves is not None:
+            return halves.backward(p)
         dy = rows_of(p.dy[0])
-        bias: list[Call] = []
         parts: dict[str, Call] = {}
-        if self.op.activation and dy.size:
-            params = parameters(self.op.activation, self.op.alpha, None, None)
-            bias.append(bind_unary_backward(self.op.activation, params, rows_of(p.y[0]), dy, dy))
-        if len(p.dx) > 2 and p.dx[2] is not None:
-            bias.append(bind_reduce("sum", (0,), dy, p.dx[2].reshape(1, -1), p.workspace, accumulate=p.adds(2)))
-        if bias:
-            parts["backward_bias"] = sequence(bias)
+        db = self.op.bias_of(p.dx)
+        code, params = self._finish
+        if dy.size and (self.op.activation or db is not None):
+            v = rows_of(p.saved["z"] if self.op.smooth else p.y[0]) if self.op.activation else None
+            add = db is not None and p.adds(2)
+            finish = typed(ext.dense_bias_backward, dy.dtype)
+            parts["backward_bias"] = partial(finish, code, params.astype(dy.dtype), v, dy, add, db, _scratch(p))
         if p.dx[0] is not None:
             parts["backward_data"] = bind_gemm(dy, p.x[1].T, rows_of(p.dx[0]), p.workspace, p.adds(0))
         if p.dx[1] is not None:
@@ -99,47 +128,12 @@ class DenseKernel(Kernel[Dense]):
         return in_parts(parts, p.run)
 
     def backward_rows(self, p: Pass, rows: slice) -> Call:
+        halves = self._of(p)
+        if halves is not None:
+            return halves.backward_rows(p, rows)
         dw = bind_gemm(rows_of(p.x[0])[:, rows].T, rows_of(p.dy[0]), p.dx[1], p.workspace)
         return in_parts({"backward_weights": dw}, p.run)
 
 
-@register(MatMul)
-class MatMulKernel(Kernel[MatMul]):
-    """A product for each matrix of the batch."""
-
-    def workspace(self, direction: str, *inputs: Spec) -> int:
-        (m, k), n = inputs[0].shape[-2:], inputs[1].shape[-1]
-        if m is None or k is None or n is None:
-            return 0
-        if direction == "forward":
-            return gemm_bytes(m, n, k, inputs[0].dtype)
-        return max(gemm_bytes(m, k, n, inputs[0].dtype), gemm_bytes(k, n, m, inputs[0].dtype))
-
-    def forward(self, p: Pass) -> Call:
-        a, b = (_repeat(x, p.y[0].shape[:-2]) for x in p.x)
-        return sequence([bind_gemm(a[i], b[i], p.y[0][i], p.workspace) for i in np.ndindex(p.y[0].shape[:-2])])
-
-    def backward(self, p: Pass) -> Call:
-        dy = p.dy[0]
-        batch = dy.shape[:-2]
-        calls: list[Call] = []
-        for which in (0, 1):
-            if p.dx[which] is None:
-                continue
-            dx, written = _repeat(p.dx[which], batch), set()
-            other = _repeat(p.x[1 - which], batch)
-            for i in np.ndindex(batch):
-                place = dx[i].ctypes.data
-                again = p.adds(which) or place in written
-                written.add(place)
-                left, right = (dy[i], other[i].T) if which == 0 else (other[i].T, dy[i])
-                calls.append(bind_gemm(left, right, dx[i], p.workspace, again))
-        return sequence(calls)
-
-
-def _repeat(x: np.ndarray, batch: Sequence[int]) -> np.ndarray:
-    """x with its leading axes repeated, as a view that may be written."""
-    strides = [0] * (len(batch) + 2 - x.ndim) + [
-        0 if n == 1 else s for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)
-    ]
-    return np.lib.stride_tricks.as_strided(x, (*batch, *x.shape[-2:]), (*strides, *x.strides[-2:]))
+def _scratch(p: Pass) -> np.ndarray:
+    return np.empty(1, np.uint8) if p.workspace is None else p.workspace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv._ext import norm
 from pydtconv.kernels.base import Call, Kernel, Pass
 from pydtconv.kernels.cpu.rows import rows_of
-from pydtconv.kernels.registry import register
+from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.moments import Moments
 
@@ -38,7 +38,28 @@ def statistics_workspace(x: Spec) -> int:
     return int(norm.batchnorm_workspace(x.size // c, c, x.dtype))
 
 
-@register(Moments)
+def combined(parts: np.ndarray, counts: Sequence[int], whole: np.ndarray) -> Call:
+    """Binds what writes the moments of an image from those of its parts, (parts, 2, 1, 1, c), of so many pixels each.
+
+    The variance of the whole is the mean of the parts' variances and of the squares of what their means are off by
+    (T. Chan, G. Golub, R. LeVeque, 1979).
+    """
+    weights = np.array(counts, parts.dtype) / sum(counts)
+    means, variances = parts[:, 0, 0, 0], parts[:, 1, 0, 0]
+    mean, variance = moments_in(whole)
+    off = np.empty_like(means)
+
+    def combine() -> None:
+        np.dot(weights, means, out=mean)
+        np.subtract(means, mean, out=off)
+        np.multiply(off, off, out=off)
+        np.add(off, variances, out=off)
+        np.dot(weights, off, out=variance)
+
+    return combine
+
+
+@register(Moments, dtypes=IMAGES)
 class MomentsKernel(Kernel[Moments]):
     """The sweep that a convolution's own moments save."""
 

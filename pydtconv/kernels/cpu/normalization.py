@@ -5,23 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from pydtconv._ext import norm
+from pydtconv.dtypes import real
 from pydtconv.kernels.base import Call, Kernel, Pass
 from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.kernels.cpu.moments import moments_in
-from pydtconv.kernels.cpu.rows import carve, carved_bytes, rows_of
-from pydtconv.kernels.registry import register
+from pydtconv.kernels.cpu.rows import carve, carved_bytes, real_of, rows_of
+from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.normalization import FROM_INPUT, BatchNorm
 
 
-@register(BatchNorm)
+@register(BatchNorm, dtypes=IMAGES)
 class BatchNormKernel(Kernel[BatchNorm]):
     """Statistics, coefficients, application; backward in two sweeps, or one where its sums are given."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         x = inputs[0]
         c = x.shape[-1] or 1
-        vectors = carved_bytes(1 if direction == "forward" else 2, c, x.dtype)
+        vectors = carved_bytes(1 if direction == "forward" else 2, c, real(x.dtype))
         return vectors + norm.batchnorm_workspace(x.size // c, c, x.dtype)
 
     def forward(self, p: Pass) -> Call:
@@ -34,7 +35,7 @@ class BatchNormKernel(Kernel[BatchNorm]):
         code = CODES[self.op.activation]
         assert p.workspace is not None
         run_state = p.run
-        (variance,), rest = carve(p.workspace, 1, x.shape[1], x.dtype)
+        (variance,), rest = carve(p.workspace, 1, x.shape[1], real_of(x))
         moments = moments_in(p.x[-1]) if self.op.given else None
         application = (x, mean, scale, beta, code, self.op.alpha, y)
 
@@ -77,7 +78,7 @@ class BatchNormKernel(Kernel[BatchNorm]):
         mean, inverse, scale = p.saved["mean"], p.saved["inverse"], p.saved["scale"]
         code = CODES[self.op.activation]
         assert p.workspace is not None
-        (sum_dy, sum_dy_xhat), rest = carve(p.workspace, 2, x.shape[1], x.dtype)
+        (sum_dy, sum_dy_xhat), rest = carve(p.workspace, 2, x.shape[1], real_of(x))
         y = None if self.op.activation in FROM_INPUT else y
         common = (x, y, dy, mean, inverse, scale, beta, code, self.op.alpha)
         rows, run_state = x.shape[0], p.run

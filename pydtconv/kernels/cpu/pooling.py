@@ -1,34 +1,48 @@
-"""Pooling over windows of an image (NHWC), and over whole images (cext/nn/pooling.c)."""
+"""Pooling over windows of an image, and over whole images (cext/nn/pooling.c)."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 import numpy as np
 
 from pydtconv._ext import pooling as ext
 from pydtconv.kernels.base import Call, Kernel, Pass
 from pydtconv.kernels.cpu.rows import bytes_of, rows_of
-from pydtconv.kernels.registry import register
-from pydtconv.ops.base import spec_of
-from pydtconv.ops.pooling import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool, WindowPool
+from pydtconv.kernels.registry import IMAGES, register
+from pydtconv.kernels.windows import axes_of
+from pydtconv.ops.pooling import (
+    AdaptiveAveragePool,
+    AdaptiveMaxPool,
+    AdaptivePool,
+    AveragePool,
+    GlobalAveragePool,
+    GlobalMaxPool,
+    MaxPool,
+    WindowPool,
+)
+
+MaxOp = TypeVar("MaxOp", MaxPool, AdaptiveMaxPool)
+AverageOp = TypeVar("AverageOp", AveragePool, AdaptiveAveragePool)
 
 
-def window_of(op: WindowPool, x: np.ndarray, y: np.ndarray) -> ext.PoolWindow:
+def _width(places: np.ndarray | None) -> int:
+    """Bytes of each of the places of maxima."""
+    return 1 if places is None else places.itemsize
+
+
+def window_of(op: WindowPool | AdaptivePool, x: np.ndarray, y: np.ndarray) -> ext.PoolWindow:
     """The window as C has it; x and y may be the gradients."""
-    (n, ih, iw, c), (_, oh, ow, _) = x.shape, y.shape
-    rows, columns = (op.window(axis, spec_of(x)) for axis in (1, 2))
-    assert rows is not None
-    assert columns is not None
-    kernel, strides = (rows.kernel, columns.kernel), (rows.stride, columns.stride)
-    return ext.PoolWindow(n, ih, iw, c, oh, ow, *kernel, *strides, rows.before, columns.before)
+    depth, (ih, oh, kh, sh, top), (iw, ow, kw, sw, left) = axes_of(op, x, y)
+    return ext.PoolWindow(x.shape[0], ih, iw, x.shape[-1], oh, ow, kh, kw, sh, sw, top, left, *depth)
 
 
-@register(MaxPool)
-class MaxPoolKernel(Kernel[MaxPool]):
+class _MaxPoolKernel(Kernel[MaxOp]):
     """Training writes the place of each maximum; backward goes by it."""
 
     def forward(self, p: Pass) -> Call:
-        x, y, argmax = rows_of(p.x[0]), rows_of(p.y[0]), bytes_of(p.saved.get("argmax"))
-        window, width = window_of(self.op, p.x[0], p.y[0]), self.op.argmax_bytes
+        x, y, places = rows_of(p.x[0]), rows_of(p.y[0]), p.saved.get("argmax")
+        window, argmax, width = window_of(self.op, p.x[0], p.y[0]), bytes_of(places), _width(places)
 
         def run() -> None:
             ext.max_pool_forward(window, x, y, argmax, width)
@@ -36,8 +50,8 @@ class MaxPoolKernel(Kernel[MaxPool]):
         return run
 
     def backward(self, p: Pass) -> Call:
-        dy, dx, argmax = rows_of(p.dy[0]), rows_of(p.dx[0]), bytes_of(p.saved["argmax"])
-        window, width = window_of(self.op, p.dx[0], p.dy[0]), self.op.argmax_bytes
+        dy, dx, places = rows_of(p.dy[0]), rows_of(p.dx[0]), p.saved["argmax"]
+        window, argmax, width = window_of(self.op, p.dx[0], p.dy[0]), bytes_of(places), _width(places)
         accumulate = p.adds(0)
 
         def run() -> None:
@@ -46,31 +60,54 @@ class MaxPoolKernel(Kernel[MaxPool]):
         return run
 
 
-@register(AveragePool)
-class AveragePoolKernel(Kernel[AveragePool]):
+@register(MaxPool, dtypes=IMAGES)
+class MaxPoolKernel(_MaxPoolKernel[MaxPool]):
+    """Over windows that lie a stride apart."""
+
+
+@register(AdaptiveMaxPool, dtypes=IMAGES)
+class AdaptiveMaxPoolKernel(_MaxPoolKernel[AdaptiveMaxPool]):
+    """Over windows that an image is cut into."""
+
+
+class _AveragePoolKernel(Kernel[AverageOp]):
     """One sweep each way."""
+
+    @property
+    def _include_pad(self) -> bool:
+        return isinstance(self.op, AveragePool) and self.op.count_include_pad
 
     def forward(self, p: Pass) -> Call:
         x, y = rows_of(p.x[0]), rows_of(p.y[0])
-        window = window_of(self.op, p.x[0], p.y[0])
+        window, include_pad = window_of(self.op, p.x[0], p.y[0]), self._include_pad
 
         def run() -> None:
-            ext.average_pool_forward(window, x, self.op.count_include_pad, y)
+            ext.average_pool_forward(window, x, include_pad, y)
 
         return run
 
     def backward(self, p: Pass) -> Call:
         dy, dx = rows_of(p.dy[0]), rows_of(p.dx[0])
-        window = window_of(self.op, p.dx[0], p.dy[0])
+        window, include_pad = window_of(self.op, p.dx[0], p.dy[0]), self._include_pad
         accumulate = p.adds(0)
 
         def run() -> None:
-            ext.average_pool_backward(window, dy, self.op.count_include_pad, accumulate, dx)
+            ext.average_pool_backward(window, dy, include_pad, accumulate, dx)
 
         return run
 
 
-@register(GlobalAveragePool)
+@register(AveragePool, dtypes=IMAGES)
+class AveragePoolKernel(_AveragePoolKernel[AveragePool]):
+    """Over windows that lie a stride apart."""
+
+
+@register(AdaptiveAveragePool, dtypes=IMAGES)
+class AdaptiveAveragePoolKernel(_AveragePoolKernel[AdaptiveAveragePool]):
+    """Over windows that an image is cut into."""
+
+
+@register(GlobalAveragePool, dtypes=IMAGES)
 class GlobalAveragePoolKernel(Kernel[GlobalAveragePool]):
     """Sums of each image, in blocks."""
 
@@ -91,7 +128,7 @@ class GlobalAveragePoolKernel(Kernel[GlobalAveragePool]):
         return run
 
 
-@register(GlobalMaxPool)
+@register(GlobalMaxPool, dtypes=IMAGES)
 class GlobalMaxPoolKernel(Kernel[GlobalMaxPool]):
     """Training writes the place of each maximum; backward goes by it."""
 

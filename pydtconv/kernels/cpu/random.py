@@ -16,9 +16,9 @@ from pydtconv.kernels.cpu.resize import pixel_distance
 from pydtconv.kernels.cpu.rows import rows_of
 from pydtconv.kernels.cpu.shape import bind_fill
 from pydtconv.kernels.cpu.strided import bind_copy, flat, layout, typed
-from pydtconv.kernels.registry import register
+from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
-from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip, RandomWindow
+from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip, RandomWindow, Within
 
 _MASK64 = (1 << 64) - 1
 _MASK32 = (1 << 32) - 1
@@ -27,17 +27,44 @@ _MASK32 = (1 << 32) - 1
 def bind_random(function: Callable[..., None], p: Pass, seed: int | None, per_sample: int, *arguments: Any) -> Call:
     """A call with the key of this run in front: seed, stream, step, index of the first element."""
     run, stream = p.run, p.stream & _MASK32
+    shape = next(array for array in (*p.x, *p.dy) if array is not None).shape
+    rows = shape[0] if shape else 0
 
     def call() -> None:
         key = run.seed if seed is None else seed
-        function(key & _MASK64, stream, run.step & _MASK32, run.sample_offset * per_sample, *arguments)
+        function(key & _MASK64, stream, run.step & _MASK32, run.first_row(rows) * per_sample, *arguments)
 
     def call_outside_of_training() -> None:
         key = run.seed if seed is None else seed
         run.draws += 1
-        function(key & _MASK64, stream, run.draws & _MASK32, run.sample_offset * per_sample, *arguments)
+        function(key & _MASK64, stream, run.draws & _MASK32, run.first_row(rows) * per_sample, *arguments)
 
     return call if p.training else call_outside_of_training
+
+
+def bind_random_part(
+    function: Callable[..., None], p: Pass, seed: int | None, within: Within, parameters: tuple[Any, ...], *arrays: Any
+) -> Call:
+    """As `bind_random`, for arrays of one shape that are a part of larger ones, along the axes of `within`.
+
+    Elements that lie one after the other in the whole are drawn by one call.
+    """
+    part = arrays[0].shape
+    whole, start = list(part), [0] * len(part)
+    for axis, first, extent in within:
+        whole[axis], start[axis] = extent, first
+    steps = [math.prod(whole[axis + 1 :]) for axis in range(len(whole))]
+    inner = max(axis for axis, _, _ in within)
+    runs = []
+    for place in np.ndindex(*part[:inner]):
+        first = sum((i + at) * step for i, at, step in zip((*place, 0), start, steps, strict=False))
+        runs.append((first, *(rows_of(array[place]) for array in arrays)))
+
+    def draw(seed: int, stream: int, step: int, first: int) -> None:
+        for offset, *rows in runs:
+            function(seed, stream, step, first + offset, *parameters, *rows)
+
+    return bind_random(draw, p, seed, math.prod(whole[1:]))
 
 
 def matrix(x: np.ndarray) -> np.ndarray:
@@ -45,7 +72,7 @@ def matrix(x: np.ndarray) -> np.ndarray:
     return x.reshape(1, -1) if x.flags.c_contiguous else rows_of(x)
 
 
-@register(Dropout)
+@register(Dropout, dtypes=IMAGES)
 class DropoutKernel(Kernel[Dropout]):
     """The mask is drawn anew in backward; one that is shared along axes lies in the workspace."""
 
@@ -58,6 +85,8 @@ class DropoutKernel(Kernel[Dropout]):
             return bind_copy(x, y, accumulate=accumulate)
         draw = typed(elem.dropout, x.dtype)
         shape = self.op.mask_shape(x.shape)
+        if shape == x.shape and self.op.within:
+            return bind_random_part(draw, p, self.op.seed, self.op.within, (self.op.rate, accumulate), x, y)
         if shape == x.shape:
             rows = (matrix(x), matrix(y))
             if rows[0].shape != rows[1].shape:
@@ -90,7 +119,7 @@ class DropoutKernel(Kernel[Dropout]):
         return nothing if p.dx[0] is None else self._bind(p, p.dy[0], p.dx[0], p.adds(0))
 
 
-@register(GaussianNoise)
+@register(GaussianNoise, dtypes=IMAGES)
 class GaussianNoiseKernel(Kernel[GaussianNoise]):
     """Noise is added as it is drawn."""
 
@@ -98,6 +127,9 @@ class GaussianNoiseKernel(Kernel[GaussianNoise]):
         x, y = p.x[0], p.y[0]
         if not (p.training or self.op.always) or x.size == 0:
             return bind_copy(x, y)
+        if self.op.within:
+            noise = typed(elem.gaussian_noise, x.dtype)
+            return bind_random_part(noise, p, self.op.seed, self.op.within, (self.op.stddev,), x, y)
         rows = (matrix(x), matrix(y))
         if rows[0].shape != rows[1].shape:
             rows = (rows_of(x), rows_of(y))
@@ -109,7 +141,7 @@ class GaussianNoiseKernel(Kernel[GaussianNoise]):
         return nothing if p.dx[0] is None else bind_copy(p.dy[0], p.dx[0], accumulate=p.adds(0))
 
 
-@register(RandomFlip, RandomCrop)
+@register(RandomFlip, RandomCrop, dtypes=IMAGES)
 class RandomWindowKernel(Kernel[RandomWindow]):
     """Windows are copied from, and added to, where the same draw puts them; outside of training the middle."""
 

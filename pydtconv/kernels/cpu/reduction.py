@@ -14,7 +14,7 @@ from pydtconv._ext import elem
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.arithmetic import BINARY, aligned
 from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, flat, layout, reduction_workspace, typed
-from pydtconv.kernels.registry import ANY, register
+from pydtconv.kernels.registry import ANY, IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.reduction import ArgMax, Max, Mean, Min, Reduction, Sum
 
@@ -59,12 +59,12 @@ class ReductionKernel(Kernel[ReductionType]):
         return bind_copy(dy, dx, self.factor(dx), p.adds(0))
 
 
-@register(Sum)
+@register(Sum, dtypes=IMAGES)
 class SumKernel(ReductionKernel[Sum]):
     """factor is 1."""
 
 
-@register(Mean)
+@register(Mean, dtypes=IMAGES)
 class MeanKernel(ReductionKernel[Mean]):
     """factor is 1 / number of elements."""
 

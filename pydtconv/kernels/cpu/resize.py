@@ -8,15 +8,16 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pydtconv._ext import elem
+from pydtconv.dtypes import BFLOAT16
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
-from pydtconv.kernels.cpu.shape import bind_fill, outside
+from pydtconv.kernels.cpu.shape import bind_fill, bind_narrow, bind_widen, outside
 from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, reduction_workspace, typed
-from pydtconv.kernels.registry import register
+from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.resize import Pad, Upsample
 
 
-@register(Pad)
+@register(Pad, dtypes=IMAGES)
 class PadKernel(Kernel[Pad]):
     """Mirrored borders are copied line by line, and added back in the reverse order."""
 
@@ -58,28 +59,42 @@ class PadKernel(Kernel[Pad]):
         return sequence([*calls, bind_copy(dy[self.window(dy)], p.dx[0], accumulate=p.adds(0))])
 
 
-@register(Upsample)
+@register(Upsample, dtypes=IMAGES)
 class UpsampleKernel(Kernel[Upsample]):
     """Nearest: a copy to a view with repeated pixels, and a sum over it.  Bilinear: C."""
 
     def _repeated(self, y: np.ndarray) -> np.ndarray:
         """y (or dy) as (n, h, size, w, size, c)."""
-        (n, oh, ow, c), (fh, fw) = y.shape, self.op.size
-        s = y.strides
-        return as_strided(y, (n, oh // fh, fh, ow // fw, fw, c), (s[0], s[1] * fh, s[1], s[2] * fw, s[2], s[3]))
+        shape, strides = [y.shape[0]], [y.strides[0]]
+        for extent, stride, times in zip(y.shape[1:-1], y.strides[1:-1], self.op.size, strict=True):
+            shape += [extent // times, times]
+            strides += [stride * times, stride]
+        return as_strided(y, (*shape, y.shape[-1]), (*strides, y.strides[-1]))
+
+    def _apart(self, x: np.ndarray) -> np.ndarray:
+        """x (or dx) with an axis behind each one of its pixels, as (n, h, 1, w, 1, c)."""
+        return x[(slice(None), *(slice(None), None) * len(self.op.size))]
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
-        if direction == "forward" or self.op.interpolation != "nearest" or None in inputs[0].shape:
+        if direction == "forward" or None in inputs[0].shape:
             return 0
-        n, h, w, c = inputs[0].shape
-        return reduction_workspace((n, h, self.op.size[0], w, self.op.size[1], c), (2, 4), inputs[0].dtype)
+        if self.op.interpolation != "nearest":
+            return 0 if inputs[0].dtype != BFLOAT16 else 4 * inputs[0].size * (1 + self.op.size[0] * self.op.size[1])
+        n, *spatial, c = inputs[0].shape
+        pairs = (extent for pair in zip(spatial, self.op.size, strict=True) for extent in pair)
+        return reduction_workspace((n, *pairs, c), self._copies, inputs[0].dtype)
+
+    @property
+    def _copies(self) -> tuple[int, ...]:
+        """Axes of `_repeated` along which a pixel is repeated."""
+        return tuple(range(2, 2 * len(self.op.size) + 1, 2))
 
     def forward(self, p: Pass) -> Call:
         x, y = p.x[0], p.y[0]
         if x.size == 0:
             return nothing
         if self.op.interpolation == "nearest":
-            return bind_copy(x[:, :, None, :, None, :], self._repeated(y))
+            return bind_copy(self._apart(x), self._repeated(y))
         return partial(typed(elem.bilinear_forward, x.dtype), x, y, pixel_distance(x), pixel_distance(y))
 
     def backward(self, p: Pass) -> Call:
@@ -88,11 +103,22 @@ class UpsampleKernel(Kernel[Upsample]):
             return nothing
         if self.op.interpolation == "nearest":
             return bind_reduce(
-                "sum", (2, 4), self._repeated(dy), dx[:, :, None, :, None, :], p.workspace, accumulate=p.adds(0)
+                "sum", self._copies, self._repeated(dy), self._apart(dx), p.workspace, accumulate=p.adds(0)
             )
+        if dx.dtype == np.uint16:
+            return self._backward_in_float(p, dy, dx)
         return partial(
             typed(elem.bilinear_backward, dx.dtype), p.adds(0), dy, dx, pixel_distance(dy), pixel_distance(dx)
         )
+
+    def _backward_in_float(self, p: Pass, dy: np.ndarray, dx: np.ndarray) -> Call:
+        """A pixel of dx is a sum of many terms: it is formed in float32, in the workspace, and rounded once."""
+        assert p.workspace is not None
+        numbers = p.workspace[: 4 * (dx.size + dy.size)].view(np.float32)
+        wide_dx, wide_dy = numbers[: dx.size].reshape(dx.shape), numbers[dx.size :].reshape(dy.shape)
+        spread = partial(elem.bilinear_backward["float"], p.adds(0), wide_dy, wide_dx, dy.shape[-1], dx.shape[-1])
+        before = [bind_widen(dx, wide_dx)] if p.adds(0) else []
+        return sequence([*before, bind_widen(dy, wide_dy), spread, bind_narrow(wide_dx, dx)])
 
 
 def pixel_distance(x: np.ndarray) -> int:

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.dtypes import BFLOAT16
+from pydtconv.ops.base import Spec
+
 
 def rows_of(array: np.ndarray | None) -> Any:
     """The (rows, c) view of an array whose last axis is contiguous; None stays None.
@@ -25,6 +28,13 @@ def rows_of(array: np.ndarray | None) -> Any:
     return view
 
 
+def matrices(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays of one shape as rows of contiguous elements: one row where both are dense."""
+    if x.flags.c_contiguous and y.flags.c_contiguous:
+        return x.reshape(1, -1), y.reshape(1, -1)
+    return rows_of(x), rows_of(y)
+
+
 def flat_of(array: np.ndarray | None) -> Any:
     """The flat view of a dense array; None stays None.  Raises ValueError where that would need a copy."""
     if array is None:
@@ -37,6 +47,16 @@ def flat_of(array: np.ndarray | None) -> Any:
 def bytes_of(array: np.ndarray | None) -> Any:
     """The memory of a dense array as bytes; None stays None."""
     return None if array is None else flat_of(array).view(np.uint8)
+
+
+def spec_of(array: np.ndarray) -> Spec:
+    """Shape and dtype of what an array holds; uint16 are the bits of bfloat16."""
+    return Spec(tuple(array.shape), BFLOAT16 if array.dtype == np.uint16 else array.dtype.name)
+
+
+def real_of(array: np.ndarray) -> np.dtype:
+    """The dtype of parameters and statistics that go with an image; one of bfloat16 comes as uint16, its bits."""
+    return np.dtype(np.float32) if array.dtype == np.uint16 else array.dtype
 
 
 def carve(workspace: np.ndarray, count: int, length: int, dtype: Any) -> tuple[list[np.ndarray], np.ndarray]:

@@ -7,17 +7,22 @@ from functools import partial
 
 import numpy as np
 
-from pydtconv._ext import elem
+from pydtconv._ext import elem, wire
+from pydtconv.dtypes import BFLOAT16, FLOATING, name_of, to_bits
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
+from pydtconv.kernels.cpu.rows import matrices, real_of
 from pydtconv.kernels.cpu.strided import bind_copy, flat, merge, strides_of, typed
-from pydtconv.kernels.registry import ANY, register
-from pydtconv.ops.checks import FLOATING
+from pydtconv.kernels.registry import ANY, IMAGES, register
 from pydtconv.ops.shape import Cast, Concatenate, Slice, Transpose
+
+#: elements that are rounded to bfloat16 at a time
+PIECE = 1 << 16
 
 
 def bind_fill(y: np.ndarray, value: float) -> Call:
     """Sets all elements of a view to a value."""
-    return bind_copy(np.full((1,) * y.ndim, value, y.dtype), y) if y.size else nothing
+    number = np.full((1,) * y.ndim, value, real_of(y))
+    return bind_copy(to_bits(number) if y.dtype == np.uint16 else number, y) if y.size else nothing
 
 
 def bind_permute(x: np.ndarray, y: np.ndarray, accumulate: bool = False) -> Call:
@@ -33,7 +38,7 @@ def bind_permute(x: np.ndarray, y: np.ndarray, accumulate: bool = False) -> Call
     return partial(typed(elem.permute, x.dtype), accumulate, plan, flat(x), flat(y))
 
 
-@register(Transpose)
+@register(Transpose, dtypes=IMAGES)
 class TransposeKernel(Kernel[Transpose]):
     """A permuted view is copied."""
 
@@ -46,7 +51,7 @@ class TransposeKernel(Kernel[Transpose]):
         return bind_permute(p.dy[0].transpose(np.argsort(self.op.order(p.dy[0].ndim))), p.dx[0], p.adds(0))
 
 
-@register(Concatenate)
+@register(Concatenate, dtypes=IMAGES)
 class ConcatenateKernel(Kernel[Concatenate]):
     """Each input is copied to its part of the output."""
 
@@ -80,7 +85,7 @@ class ConcatenateKernel(Kernel[Concatenate]):
         )
 
 
-@register(Slice)
+@register(Slice, dtypes=IMAGES)
 class SliceKernel(Kernel[Slice]):
     """A window is copied; backward clears what lies outside."""
 
@@ -109,14 +114,57 @@ def outside(array: np.ndarray, window: Sequence[slice]) -> list[np.ndarray]:
 
 @register(Cast, dtypes=ANY)
 class CastKernel(Kernel[Cast]):
-    """NumPy's conversion."""
+    """NumPy's conversion; that of numbers to bfloat16 is ours."""
 
     def forward(self, p: Pass) -> Call:
+        if self.op.dtype == BFLOAT16:
+            return (bind_narrow if p.x[0].dtype.kind == "f" else bind_round)(p.x[0], p.y[0])
         return partial(np.copyto, p.y[0], p.x[0], casting="unsafe")
 
     def backward(self, p: Pass) -> Call:
-        if p.dx[0] is None:
+        dx = p.dx[0]
+        if dx is None:
             return nothing
-        if p.dx[0].dtype.name not in FLOATING or np.dtype(self.op.dtype).name not in FLOATING:
-            return partial(p.dx[0].fill, 0)
-        return partial(np.copyto, p.dx[0], p.dy[0], casting="unsafe")
+        if dx.dtype.name not in FLOATING or name_of(self.op.dtype) not in FLOATING:
+            return partial(dx.fill, 0)
+        if self.op.dtype == BFLOAT16:
+            return bind_widen(p.dy[0], dx)
+        return partial(np.copyto, dx, p.dy[0], casting="unsafe")
+
+
+@register(Cast, dtypes=(BFLOAT16,))
+class FromBfloat16Kernel(Kernel[Cast]):
+    """From bfloat16 to float32 or float64; other dtypes would need a second step."""
+
+    def forward(self, p: Pass) -> Call:
+        if p.y[0].dtype.kind != "f":
+            raise ValueError(f"cast: from bfloat16: expected float32 or float64, got {self.op.dtype}")
+        return bind_widen(p.x[0], p.y[0])
+
+    def backward(self, p: Pass) -> Call:
+        return nothing if p.dx[0] is None else bind_narrow(p.dy[0], p.dx[0])
+
+
+def bind_narrow(x: np.ndarray, y: np.ndarray) -> Call:
+    """y = x rounded to bfloat16."""
+    return partial(wire.narrow_rows, *matrices(x, y)) if x.size else nothing
+
+
+def bind_round(x: np.ndarray, y: np.ndarray) -> Call:
+    """y = integers rounded to bfloat16, to nearest even."""
+
+    def run() -> None:
+        source, target = x.reshape(-1), y.reshape(-1)
+        for start in range(0, source.size, PIECE):
+            target[start : start + PIECE] = to_bits(source[start : start + PIECE])
+
+    return run if x.flags.c_contiguous and y.flags.c_contiguous else partial(_round_views, x, y)
+
+
+def _round_views(x: np.ndarray, y: np.ndarray) -> None:
+    y[...] = to_bits(x)
+
+
+def bind_widen(x: np.ndarray, y: np.ndarray) -> Call:
+    """y = x, which is bfloat16."""
+    return partial(wire.widen_rows, *matrices(x, y)) if x.size else nothing

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from pydtconv import dtypes
 from pydtconv._ext import elem
 from pydtconv.kernels.base import Call, nothing
 
-_FUSED = {"float32": "float", "float64": "double"}
+#: arrays of bfloat16 come as uint16, its bits
+_FUSED = {"float32": "float", "float64": "double", "uint16": "uint16_t"}
 MAX_DIMS = 8
 
 REDUCE = {"sum": 0, "maximum": 1, "minimum": 2, "dot": 3}
@@ -95,7 +97,7 @@ def reduce_layout(axes: Sequence[int], x: np.ndarray, x2: np.ndarray | None, y: 
 
 def reduction_workspace(shape: Sequence[int | None], axes: Sequence[int], dtype: str) -> int:
     """Bytes of workspace of a reduction over `axes` of any array of this shape, a channel slice or not."""
-    itemsize = np.dtype(dtype).itemsize
+    itemsize = dtypes.itemsize(dtype)
     extents = [extent or 1 for extent in shape]
     y_shape = [1 if d in axes else extent for d, extent in enumerate(extents)]
     sizes = [0]

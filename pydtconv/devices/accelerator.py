@@ -1,0 +1,107 @@
+"""What the devices share that run the kernels of cext/cuda."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from pydtconv.devices import updates
+from pydtconv.devices.device import Device
+from pydtconv.devices.launcher import Launcher
+from pydtconv.kernels.base import Call
+
+
+class Accelerator(Device):
+    """most_parts: that the rows of a matrix are cut into for sums over them."""
+
+    most_parts = 1
+
+    def grid_of_each(self, count: int) -> tuple[int, int]:
+        """Blocks, and threads of a block, of a kernel whose threads share so many elements."""
+        raise NotImplementedError
+
+    def lanes(self, channels: int) -> int:
+        """Neighbouring threads that share the channels of a pixel: a power of two, 32 at most."""
+        return min(32, 1 << (channels - 1).bit_length())
+
+    def bind_kernel(
+        self, kernel: str, dtype: str, grid: tuple[int, ...], threads: int, arguments: Sequence[Any]
+    ) -> Call:
+        """What starts a kernel "file.name"."""
+        raise NotImplementedError
+
+    def bind_gemm(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
+        """out (+)= a @ b."""
+        raise NotImplementedError
+
+    def bind_gemm_batched(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
+        """out (+)= a @ b for batches of matrices."""
+        raise NotImplementedError
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        """Within it, arrays of others are read when they are there, and what is written is there behind it."""
+        yield
+
+    def launcher(self) -> Launcher:
+        return Launcher(self)
+
+    def results(self, outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return {name: self.get(array) for name, array in outputs.items()}
+
+    def bind_copy(self, source: Any, target: Any) -> Call:
+        return _kept(launcher := self.launcher(), launcher.copy(source, target))
+
+    def bind_add(self, source: Any, total: Any) -> Call:
+        return _kept(launcher := self.launcher(), launcher.copy(source, total, accumulate=True))
+
+    def update(self, name: str, *arguments: Any) -> None:
+        """One of the functions of `_ext.optimizers`, on arrays of the device."""
+        updates.run(self, name, *arguments)
+
+
+def _kept(launcher: Launcher, call: Call) -> Call:
+    """The call, which keeps the arrays that were made for it."""
+
+    def run(_: Launcher = launcher) -> None:
+        call()
+
+    return run
+
+
+class Matrix:
+    """A matrix as BLAS is told of it, column by column: its transposition, address and leading dimension."""
+
+    def __init__(self, array: Any) -> None:
+        rows, columns = (s // array.itemsize for s in array.strides)
+        m, n = array.shape
+        by_rows = columns == 1 or n == 1
+        if not by_rows and rows != 1 and m != 1:
+            raise ValueError(f"a matrix of strides {array.strides}: expected contiguous rows or columns")
+        self.transposed = not by_rows
+        self.leading = max((rows if m > 1 else n) if by_rows else (columns if n > 1 else m), 1)
+        self.address = array.data.ptr
+
+
+def distance_of(array: Any) -> int:
+    """Elements between the matrices of a batch."""
+    distance: int = array.strides[0] // array.itemsize
+    return distance
+
+
+def gemm_arguments(a: Any, b: Any, out: Any) -> tuple[Any, ...]:
+    """What BLAS is asked for, column by column, to have out = a @ b, row by row: out^T = b^T @ a^T.
+
+    (transposition of the first, of the second, m, n, k, first, its leading dimension, second, its, out, its)
+    """
+    (m, k), n = a.shape, b.shape[1]
+    first, second, result = Matrix(b), Matrix(a), Matrix(out)
+    if result.transposed:
+        raise ValueError(f"out: expected contiguous rows, got strides {out.strides}")
+    return (
+        *(first.transposed, second.transposed, n, m, k),
+        *(first.address, first.leading, second.address, second.leading, result.address, result.leading),
+    )

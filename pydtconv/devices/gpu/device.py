@@ -1,0 +1,210 @@
+"""One NVIDIA GPU through CuPy.
+
+Everything runs on one stream of ours, in the order in which it is asked for.  The kernels of a file are compiled for
+the GPU when the first of them is bound; CuPy keeps what NVRTC made on disk.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from pydtconv.devices import sources
+from pydtconv.devices.accelerator import Accelerator, distance_of, gemm_arguments
+from pydtconv.devices.gpu.availability import check
+from pydtconv.kernels.base import Call
+
+#: threads of a block of kernels whose threads share elements, and blocks for each multiprocessor
+THREADS, BLOCKS = 256, 16
+
+
+class GPU(Accelerator):
+    """number: as CUDA counts them.  Raises DeviceError where there is none of that number."""
+
+    most_parts = 64
+    captures = True
+
+    def __init__(self, number: int) -> None:
+        self.cupy = check(number)
+        self.name = f"gpu:{number}"
+        self._number = number
+        self._device = self.cupy.cuda.Device(number)
+        with self._device:
+            self._stream = self.cupy.cuda.Stream(non_blocking=True)
+            self._processors = int(self._device.attributes["MultiProcessorCount"])
+        self._modules: dict[tuple[str, str], Any] = {}
+
+    @contextmanager
+    def _here(self) -> Iterator[None]:
+        """What CuPy does within is done on this device and stream."""
+        with self._device, self._stream:
+            yield
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def arena(self, nbytes: int) -> Any:
+        with self._here():
+            try:
+                return self.cupy.empty((nbytes,), np.uint8)
+            except self.cupy.cuda.memory.OutOfMemoryError:
+                free = self._device.mem_info[0]
+                raise MemoryError(
+                    f"device {self.name}: expected {nbytes} bytes for the plan, of which {free} are free; "
+                    "memory_limit makes a smaller plan"
+                ) from None
+
+    def array(self, arena: Any, offset: int, shape: tuple[int, ...], dtype: Any, strides: Any) -> Any:
+        return self.cupy.ndarray(shape, dtype, memptr=arena.data + offset, strides=strides)
+
+    def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        with self._here():
+            return self.cupy.zeros(shape, dtype)
+
+    def put(self, target: Any, value: np.ndarray) -> None:
+        with self._here():
+            target.set(np.ascontiguousarray(value).reshape(target.shape), stream=self._stream)
+
+    def get(self, source: Any) -> np.ndarray:
+        with self._here():
+            found: np.ndarray = self.cupy.ascontiguousarray(source).get(stream=self._stream)
+            self._stream.synchronize()
+            return found.reshape(source.shape)
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        with self._device:
+            self.cupy.cuda.get_current_stream().synchronize()
+        yield
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        """Waits until all that was started is done."""
+        self._stream.synchronize()
+
+    def memory_peak(self) -> float:
+        """Bytes per second that the memory can move, by its clock and width."""
+        found = self._device.attributes
+        return 2e3 * found["MemoryClockRate"] * found["GlobalMemoryBusWidth"] / 8
+
+    # -- kernels ---------------------------------------------------------------------------------------------------
+
+    def grid_of_each(self, count: int) -> tuple[int, int]:
+        return max(1, min(-(-count // THREADS), BLOCKS * self._processors)), THREADS
+
+    def _function(self, kernel: str, dtype: str) -> Any:
+        file, _, name = kernel.partition(".")
+        double = dtype in ("float64", "complex128")
+        if (file, dtype) not in self._modules:
+            options = ("--std=c++17", *(["-DDOUBLE"] if double else []))
+            with self._here():
+                module = self.cupy.RawModule(code=sources.text_of(file), options=options, backend="nvrtc")
+                self._modules[file, dtype] = module
+        with self._here():
+            return self._modules[file, dtype].get_function(name)
+
+    def bind_kernel(
+        self, kernel: str, dtype: str, grid: tuple[int, ...], threads: int, arguments: Sequence[Any]
+    ) -> Call:
+        function, given = self._function(kernel, dtype), tuple(map(_as_cuda, arguments))
+
+        def run() -> None:
+            with self._here():
+                function(grid, (threads,), given)
+
+        return run
+
+    def bind_gemm(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
+        from cupy_backends.cuda.libs import cublas
+
+        transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a, b, out)
+        multiply = cublas.dgemm if a.dtype == np.float64 else cublas.sgemm
+        one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)
+        kept = (one, beta, a, b, out)  # while the call is
+
+        def run() -> None:
+            with self._here():
+                handle = self.cupy.cuda.device.get_cublas_handle()
+                multiply(
+                    *(handle, int(transa), int(transb), m, n, k, kept[0].ctypes.data),
+                    *(first, lda, second, ldb, kept[1].ctypes.data, result, ldc),
+                )
+
+        return run
+
+    def bind_gemm_batched(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
+        from cupy_backends.cuda.libs import cublas
+
+        transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a[0], b[0], out[0])
+        multiply = cublas.dgemmStridedBatched if a.dtype == np.float64 else cublas.sgemmStridedBatched
+        one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)
+        kept, count = (one, beta, a, b, out), a.shape[0]
+        distances = distance_of(b), distance_of(a), distance_of(out)
+
+        def run() -> None:
+            with self._here():
+                handle = self.cupy.cuda.device.get_cublas_handle()
+                multiply(
+                    *(handle, int(transa), int(transb), m, n, k, kept[0].ctypes.data),
+                    *(first, lda, distances[0], second, ldb, distances[1]),
+                    *(kept[1].ctypes.data, result, ldc, distances[2], count),
+                )
+
+        return run
+
+    def capture(self, calls: Sequence[Call]) -> Call | None:
+        """One call that launches a CUDA graph of all of them; None, with a warning, where CUDA refuses."""
+        error_class = self.cupy.cuda.runtime.CUDARuntimeError
+        with self._here():
+            self._stream.synchronize()
+            self._stream.begin_capture()
+            failed: Exception | None = None
+            try:
+                for call in calls:
+                    call()
+            except Exception as error:
+                failed = error
+            try:
+                graph = self._stream.end_capture()
+            except error_class as error:
+                failed = failed or error
+        if failed is not None:
+            warnings.warn(f"device {self.name}: steps are not captured: {failed}", RuntimeWarning, stacklevel=2)
+            return None
+
+        def run() -> None:
+            with self._here():
+                graph.launch(self._stream)
+
+        return run
+
+    # -- what there is to say of it --------------------------------------------------------------------------------
+
+    def describe(self) -> list[tuple[str, str]]:
+        runtime = self.cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(self._number)
+        with self._device:
+            free, total = self._device.mem_info
+        name = properties["name"].decode()
+        version = runtime.driverGetVersion()
+        driver = f"{version // 1000}.{version % 1000 // 10}"
+        return [
+            (self.name, f"{name}, compute capability {self._device.compute_capability}, {self._processors} processors"),
+            ("", f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free, driver for CUDA {driver}"),
+        ]
+
+
+def _as_cuda(value: Any) -> Any:
+    """An argument of a kernel as CuPy passes it: int64_t, double, a pointer."""
+    if value is None:
+        return np.uintp(0)
+    if isinstance(value, (bool, int, np.integer)):
+        return np.int64(int(value))
+    if isinstance(value, (float, np.floating)):
+        return np.float64(value)
+    if isinstance(value, np.ndarray):
+        raise TypeError("kernel: expected an array of the device, a number or None, got a NumPy array")
+    return value

@@ -1,0 +1,159 @@
+"""The update steps of optimizers on a device: the functions of `_ext.optimizers` by name, with the same arguments.
+
+A step of a plan is recorded: the first time, its kernels are bound; from then on only their numbers are found anew,
+before the step runs (`Update.refresh`), and the kernels run among the others.  Outside of a plan they run at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from pydtconv.devices.launcher import Launcher
+from pydtconv.kernels.base import Call
+
+Numbers = Sequence[float]
+
+
+class Unsupported(NotImplementedError):
+    """An update that has no kernel on the device."""
+
+
+def _keep(lr: float, weight_decay: float) -> float:
+    return 1 - lr * weight_decay
+
+
+def _sgd(lr: float, weight_decay: float = 0.0) -> Numbers:
+    return _keep(lr, weight_decay), lr
+
+
+def _momentum(lr: float, momentum: float, nesterov: bool, weight_decay: float = 0.0) -> Numbers:
+    return _keep(lr, weight_decay), lr, momentum
+
+
+def _rmsprop(lr: float, rho: float, momentum: float, epsilon: float, weight_decay: float = 0.0) -> Numbers:
+    return _keep(lr, weight_decay), lr, rho, 1 - rho, momentum, epsilon
+
+
+def _adam(lr: float, beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float = 0.0) -> Numbers:
+    alpha = lr * math.sqrt(1 - beta_2**step) / (1 - beta_1**step)
+    return _keep(lr, weight_decay), alpha, 1 - beta_1, 1 - beta_2, epsilon
+
+
+def _nadam(
+    lr: float, beta_1: float, beta_2: float, epsilon: float, step: int, product: float, weight_decay: float = 0.0
+) -> Numbers:
+    now, following = (beta_1 * (1 - 0.5 * 0.96 ** (step + i)) for i in (0, 1))
+    mean, gradient = lr * following / (1 - product * following), lr * (1 - now) / (1 - product)
+    return _keep(lr, weight_decay), mean, gradient, 1 / (1 - beta_2**step), 1 - beta_1, 1 - beta_2, epsilon
+
+
+def _adagrad(lr: float, epsilon: float, weight_decay: float = 0.0) -> Numbers:
+    return _keep(lr, weight_decay), lr, epsilon
+
+
+def _adadelta(lr: float, rho: float, epsilon: float, weight_decay: float = 0.0) -> Numbers:
+    return _keep(lr, weight_decay), lr, rho, 1 - rho, epsilon
+
+
+def _adamax(lr: float, beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float = 0.0) -> Numbers:
+    return _keep(lr, weight_decay), lr / (1 - beta_1**step), 1 - beta_1, beta_2, epsilon
+
+
+def _lion(lr: float, beta_1: float, beta_2: float, weight_decay: float = 0.0) -> Numbers:
+    return _keep(lr, weight_decay), lr, beta_1, 1 - beta_1, beta_2, 1 - beta_2
+
+
+def _one(value: float) -> Numbers:
+    return (value,)
+
+
+#: of each update: how many arrays come first, how many may follow at the end, and what its numbers are
+TABLE: dict[str, tuple[int, int, Callable[..., Numbers]]] = {
+    "sgd": (2, 0, _sgd),
+    "momentum": (3, 0, _momentum),
+    "rmsprop": (3, 2, _rmsprop),
+    "adam": (4, 1, _adam),
+    "nadam": (4, 0, _nadam),
+    "adagrad": (3, 0, _adagrad),
+    "adadelta": (4, 0, _adadelta),
+    "adamax": (4, 0, _adamax),
+    "lion": (3, 0, _lion),
+    "scale": (1, 0, _one),
+    "clip": (1, 0, _one),
+}
+
+
+class Update:
+    """An optimizer's call, for a part of the variables, as it is recorded.  apply: makes the call."""
+
+    def __init__(self, launcher: Launcher, apply: Call) -> None:
+        self.launcher = launcher
+        self.apply = apply
+        self._calls: list[Call] = []
+        self._numbers: list[Numbers] = []
+        self._names: list[str] = []
+        self._at = 0
+        self._recorded = False
+        launcher.before(self.refresh)
+
+    def refresh(self) -> None:
+        """Finds the numbers of the step that comes; the first time it records the kernels as well."""
+        self._at = 0
+        token = _recording.set(self)
+        try:
+            self.apply()
+        finally:
+            _recording.reset(token)
+        if self._at != len(self._names):
+            raise Unsupported(f"optimizer: expected the updates {self._names} in every step, got {self._at} of them")
+        self._recorded = True
+
+    def note(self, name: str, numbers: Numbers, bind: Callable[[Launcher, Any], Call]) -> None:
+        """Takes over one kernel of the call, or its new numbers."""
+        at, self._at = self._at, self._at + 1
+        if not self._recorded:
+            self._names.append(name)
+            self._numbers.append(numbers)
+            self._calls.append(bind(self.launcher, self.launcher.varying(len(numbers), lambda: self._numbers[at])))
+        elif at >= len(self._names) or self._names[at] != name:
+            raise Unsupported(f"optimizer: expected the updates {self._names} in every step, got {name} after {at}")
+        else:
+            self._numbers[at] = numbers
+
+    def __call__(self) -> None:
+        for call in self._calls:
+            call()
+
+
+_recording: ContextVar[Update | None] = ContextVar("_recording", default=None)
+
+
+def run(device: Any, name: str, *arguments: Any) -> None:
+    """Runs an update, or records it.  Raises Unsupported for one that has no kernel."""
+    if name not in TABLE:
+        raise Unsupported(f"optimizer: {name}: expected one of {', '.join(TABLE)} on device {device.name}")
+    first, more, numbers_of = TABLE[name]
+    arrays, rest = list(arguments[:first]), list(arguments[first:])
+    extra: list[Any] = []
+    while more and rest and (rest[-1] is None or not isinstance(rest[-1], (int, float))):
+        extra.insert(0, rest.pop())
+    if more:
+        extra = [*extra, *[None] * (more - len(extra))]
+    numbers = [float(value) for value in numbers_of(*rest)]
+    flags = [bool(rest[2])] if name == "momentum" else []
+    w = arrays[0]
+
+    def bind(launcher: Launcher, slot: Any) -> Call:
+        return launcher.each(f"optimizers.{name}", w.dtype, w.size, w.size, slot, *flags, *arrays, *extra)
+
+    recording = _recording.get()
+    if recording is not None:
+        recording.note(name, numbers, bind)
+        return
+    launcher = device.launcher()
+    bind(launcher, launcher.constant(np.array(numbers, np.float64)))()

@@ -1,0 +1,63 @@
+"""Cross-entropies over classes, alone and with softmax (cext/cuda/losses.cu); labels are checked as they are fed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydtconv.kernels.base import Call, Kernel, Pass
+from pydtconv.kernels.gpu.arrays import register
+from pydtconv.kernels.gpu.softmax import by_samples
+from pydtconv.kernels.registry import MissingKernelError
+from pydtconv.ops.cross_entropy import CrossEntropy, SoftmaxCrossEntropy, Targets
+
+_SCORES, _PROBABILITIES, _SOFTMAX = 0, 1, 2
+_LABEL_TYPES = {"int32": 0, "int64": 1, "float32": 2, "float64": 3}
+
+
+def truth(op: Targets, y_true: Any) -> tuple[Any, ...]:
+    """What is true, as the kernels take it: distributions or labels, and what changes them."""
+    ignore = (op.ignore_class is not None, op.ignore_class or 0)
+    if op.kind == "sparse":
+        labels = y_true.reshape(-1).view(np.uint8)
+        return None, labels, _LABEL_TYPES[y_true.dtype.name], 0.0, *ignore
+    return y_true, None, 0, float(op.label_smoothing), *ignore
+
+
+@register(CrossEntropy)
+class CrossEntropyKernel(Kernel[CrossEntropy]):
+    """From scores or from probabilities."""
+
+    def __init__(self, op: CrossEntropy) -> None:
+        if op.kind == "binary":
+            raise MissingKernelError("operator CrossEntropy of kind 'binary': expected a kernel for a GPU, got none")
+        super().__init__(op)
+
+    def _prediction(self) -> tuple[int, float]:
+        return _SCORES if self.op.from_logits else _PROBABILITIES, float(self.op.epsilon)
+
+    def forward(self, p: Pass) -> Call:
+        x, loss = p.x[0], p.y[0]
+        arguments = (*self._prediction(), x, *truth(self.op, p.x[1]), None, loss)
+        return by_samples(p.launcher, "cross_entropy_forward", x, self.op.axis, *arguments)
+
+    def backward(self, p: Pass) -> Call:
+        x = p.x[0]
+        arguments = (*self._prediction(), x, *truth(self.op, p.x[1]), p.dy[0], None, p.adds(0), p.dx[0])
+        return by_samples(p.launcher, "cross_entropy_backward", x, self.op.axis, *arguments)
+
+
+@register(SoftmaxCrossEntropy)
+class SoftmaxCrossEntropyKernel(Kernel[SoftmaxCrossEntropy]):
+    """Probabilities and losses in one kernel over the logits."""
+
+    def forward(self, p: Pass) -> Call:
+        x, (q, loss) = p.x[0], p.y
+        arguments = (_SOFTMAX, float(self.op.epsilon), x, *truth(self.op, p.x[1]), q, loss)
+        return by_samples(p.launcher, "cross_entropy_forward", x, self.op.axis, *arguments)
+
+    def backward(self, p: Pass) -> Call:
+        q, (dq, dloss) = p.y[0], p.dy
+        arguments = (_SOFTMAX, float(self.op.epsilon), q, *truth(self.op, p.x[1]), dloss, dq, p.adds(0), p.dx[0])
+        return by_samples(p.launcher, "cross_entropy_backward", q, self.op.axis, *arguments)

@@ -1,0 +1,96 @@
+"""Transforms of cext/cuda/fourier.cu bound to arrays: any axis, real or complex, padded and clipped in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pydtconv.kernels.base import Call
+
+#: points that a transform may have
+LENGTHS = (2, 4, 8, 16, 32, 64, 128, 256)
+_REALS = {"float32": "float32", "complex64": "float32", "float64": "float64", "complex128": "float64"}
+
+
+@cache
+def channels_of(points: int) -> int:
+    """Channels of a block, as fourier.cu has them."""
+    return 32 if points <= 32 else 16 if points == 64 else 8
+
+
+@dataclass(frozen=True)
+class Side:
+    """Where a transform reads, or writes: distances in elements between outer and middle places, channels and points.
+
+    unit: reals from one element to the next; plane: reals between its parts; planes: 1 (real), 2 (real and imaginary
+    parts), or 3 (their sum as well; where it is read: the three products of Gauss's method).
+    """
+
+    outer: int
+    middle: int
+    channel: int
+    point: int
+    unit: int = 1
+    plane: int = 0
+    planes: int = 1
+
+    def numbers(self) -> tuple[int, ...]:
+        return self.outer, self.middle, self.channel, self.point, self.unit, self.plane, self.planes
+
+
+def interleaved(outer: int, middle: int, channel: int, point: int) -> Side:
+    """A side of complex elements as NumPy has them."""
+    return Side(outer, middle, channel, point, 2, 1, 2)
+
+
+def planar(outer: int, middle: int, channel: int, point: int, plane: int, planes: int) -> Side:
+    """A side whose parts lie in planes."""
+    return Side(outer, middle, channel, point, 1, plane, planes)
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A batch of transforms along one axis.
+
+    points: N.  batch: outer and middle places and channels.  start, extent: the points that are there: others are zeros
+    where they are read and left out where they are written.  frequencies: N, or N / 2 + 1.
+    conjugate: the spectrum is conjugated.
+    """
+
+    points: int
+    inverse: bool
+    batch: tuple[int, int, int]
+    source: Side
+    target: Side
+    start: int
+    extent: int
+    frequencies: int
+    scale: float = 1.0
+    conjugate: bool = False
+    accumulate: bool = False
+
+    def bind(self, launcher: Any, x: Any, y: Any) -> Call:
+        dtype = _REALS[np.dtype(y.dtype).name]
+        outer, middle, channels = self.batch
+        flags = (self.source.channel != 1, self.target.channel != 1, self.accumulate)
+        sizes = (
+            *self.batch,
+            *self.source.numbers(),
+            *self.target.numbers(),
+            *(self.start, self.extent, self.frequencies, self.conjugate, *flags),
+        )
+        angles = 2 * np.pi * np.arange(max(self.points // 2, 1)) / self.points
+        factors = launcher.constant(np.stack([np.cos(angles), np.sin(angles)], -1), dtype)
+        kernel = f"fourier.{'inverse' if self.inverse else 'forward'}_{self.points}"
+        grid = (outer * middle * -(-channels // channels_of(self.points)),)
+        arguments = (launcher.constant(sizes, np.int64), float(self.scale), factors, _parts(x), _parts(y))
+        return launcher.launch(kernel, dtype, grid, 256, *arguments)
+
+
+def _parts(array: Any) -> Any:
+    """Complex elements as pairs of reals."""
+    name = np.dtype(array.dtype).name
+    return array.view(_REALS[name]) if name.startswith("complex") else array
