@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydtconv import config
+from pydtconv.conv import products
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
 from pydtconv.graph.ir.graph import CompileOptions, Graph, Node, Tensor
@@ -18,7 +21,11 @@ from pydtconv.graph.passes.algorithms import left_open
 from pydtconv.graph.passes.graph_pass import GraphPass, PassReport, run_passes
 from pydtconv.graph.passes.table import PASSES
 from pydtconv.graph.schedule.convolution_passes import passes_of
+from pydtconv.graph.schedule.measured_times import measured
 from pydtconv.graph.schedule.memory_limit import choices, seconds_of
+from pydtconv.graph.schedule.offload import Timeline
+from pydtconv.graph.schedule.offload_search import Offload, Search
+from pydtconv.graph.schedule.offloaded import Offloaded
 from pydtconv.graph.schedule.rematerialization import base_of
 from pydtconv.graph.schedule.scheduler import Scheduler
 from pydtconv.graph.schedule.steps import PassStep, RecomputeStep, Step, Updates
@@ -35,13 +42,17 @@ Tune = Callable[[list[tuple[ConvProblem, str]], int], bool]
 
 
 class MemoryLimitError(MemoryError):
-    """No plan fits in the memory limit; `smallest_bytes` is the least that a plan needs."""
+    """No plan fits in the memory limit of `limit` bytes; `smallest_bytes` is the least that a plan needs.
 
-    def __init__(self, limit: int, smallest: int) -> None:
+    where: of which process that is, such as " on rank 2", where several train together.
+    """
+
+    def __init__(self, limit: int, smallest: int, where: str = "") -> None:
         super().__init__(
             f"memory_limit: expected at least {smallest} bytes ({smallest / MIB:.1f} MiB), the smallest plan of this "
-            f"model and batch size; got {limit} bytes ({limit / MIB:.1f} MiB)"
+            f"model and batch size{where}; got {limit} bytes ({limit / MIB:.1f} MiB)"
         )
+        self.limit = limit
         self.smallest_bytes = smallest
 
 
@@ -52,9 +63,12 @@ class Plan:
     steps: calls in order.  storages: pieces of the arena with life times and offsets.  arena_bytes: its size.
     gradient_order: parameters in the order in which backward completes their gradients.
     applies_gradients: whether the optimizer applies each gradient as soon as it is complete, so that there is no flat
-    array of gradients.  slots: flat arrays that the optimizer keeps beside parameters and gradients.  backward_start:
-    the first step of backward.  views: where inputs and outputs lie.  passes: what each pass over the graph did.
-    threads: that its workspaces have room for, and that it runs on.
+    array of gradients.  slots: flat arrays that the optimizer keeps beside parameters and gradients.  state_bytes: of
+    the optimizer's other variables.  backward_start: the first step of backward.  views: where inputs and outputs
+    lie.  gradient_views: where the gradients lie that are results, by name.  passes: what each pass over the graph did.
+    threads: that its workspaces have room for, and that it runs on.  matmul_precision: what float32 is multiplied as,
+    in words; empty for "highest".  offloaded: what leaves memory in between, and the
+    predicted time lines; None where nothing does.
     """
 
     graph: Graph
@@ -64,12 +78,16 @@ class Plan:
     gradient_order: list[Tensor]
     variant: str
     slots: int = 0
+    state_bytes: int = 0
     applies_gradients: bool = False
     backward_start: int = 0
     views: dict[Tensor, View] = field(default_factory=dict)
+    gradient_views: dict[str, View] = field(default_factory=dict)
     algorithms: dict[Node, dict[str, str]] = field(default_factory=dict)
     passes: list[PassReport] = field(default_factory=list)
     threads: int = field(default_factory=config.num_threads)
+    matmul_precision: str = field(default_factory=products.described)
+    offloaded: Offloaded | None = None
 
     @property
     def parameter_bytes(self) -> int:
@@ -88,7 +106,8 @@ class Plan:
 
     @property
     def slot_bytes(self) -> int:
-        return self.slots * self.trainable_bytes
+        """Bytes of what the optimizer keeps."""
+        return self.slots * self.trainable_bytes + self.state_bytes
 
     @property
     def transient_bytes(self) -> int:
@@ -177,6 +196,10 @@ class Plan:
             "predicted peak": self.peak_bytes,
         }
         lines += [f"{name:>24}: {value / MIB:10.2f} MiB" for name, value in parts.items() if value]
+        if self.matmul_precision:
+            lines.append(f"{'float32 products':>24}: {self.matmul_precision}")
+        if self.offloaded is not None:
+            lines += self.offloaded.lines()
         did = [str(report) for report in self.passes if report.changed or report.before != report.after]
         if did:
             lines.append(f"{'passes':>24}: {'; '.join(did)}  (change of nodes, *nodes new or changed)")
@@ -202,17 +225,21 @@ def build_plan(
     tune: Tune | None = None,
     passes: Sequence[GraphPass] | None = None,
     dump: str | Path | None = None,
+    offload: Offload | None = None,
+    state_bytes: int = 0,
 ) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
-    variant: convolution variant, None for the one in force.  memory_limit: bytes that `peak_bytes` may not exceed;
-    where the fastest algorithms need more, those with the smallest workspaces are taken instead, and then ever more
-    tensors recomputed, by the estimated time that it takes.  slots: flat arrays of the optimizer, for the prediction
-    only.  recompute: tensors that backward computes again where it can, None for those that one sweep over memory
-    brings back from what is kept anyway.  updates: given where the optimizer can apply
-    gradients while backward runs; that is planned where the flat array of gradients would be large.  tune: called
-    where the variant leaves the choice of algorithms open, before it is final.  passes: in the place of the table's.
-    dump: a folder for the graph after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan.
+    variant: convolution variant, None for the one in force. memory_limit: bytes that `peak_bytes` may not exceed; where
+    the fastest algorithms need more, those with the smallest workspaces are taken instead, and then ever more tensors
+    recomputed, by the estimated time that it takes. slots: flat arrays of the optimizer, and state_bytes, bytes of its
+    other variables, for the prediction only. recompute: tensors that backward computes again where it can, None for
+    those that one sweep over memory brings back from what is kept anyway. updates: given where the optimizer can apply
+    gradients while backward runs; that is planned where the flat array of gradients would be large. tune: called where
+    the variant leaves the choice of algorithms open, before it is final. passes: in the place of the table's. dump: a
+    folder for the graph after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan. offload:
+    where tensors may be written to between forward and backward, so that the limit is met; the plan with the least
+    predicted time is taken.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MissingKernelError for an operator
     that no kernel runs, MemoryLimitError when no plan fits.
@@ -220,8 +247,9 @@ def build_plan(
     if graph.loss is not None and graph.loss.shape != ():
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
     with config.hold_num_threads():
-        compiler = _Compiler(graph, slots, updates, PASSES if passes is None else passes, _dump_into(dump, graph))
-        return _build_plan(compiler, variant_of(variant).name, memory_limit, recompute, tune)
+        table = PASSES if passes is None else passes
+        compiler = _Compiler(graph, (slots, state_bytes), updates, table, _dump_into(dump, graph))
+        return _build_plan(compiler, variant_of(variant).name, memory_limit, recompute, tune, offload)
 
 
 def _build_plan(
@@ -230,16 +258,24 @@ def _build_plan(
     memory_limit: int | None,
     recompute: Collection[Tensor] | None,
     tune: Tune | None,
+    offload: Offload | None,
 ) -> Plan:
     graph = compiler.graph
-    compiler.run_passes(CompileOptions(variant, elides=recompute is None))
+    compiler.run_passes(CompileOptions(variant, elides=recompute is None, kept_bytes=None if recompute is None else 0))
     plan = compiler.plan(recompute)
     if tune is not None and variant == "AUTO" and tune(passes_of(plan.steps, left_open(graph)), plan.arena_bytes):
         compiler.choose_anew(graph.options)
         plan = compiler.plan(recompute)
     if memory_limit is None or plan.peak_bytes <= memory_limit:
         return compiler.dumped(plan)
-    compiler.choose_anew(CompileOptions(variant, smallest_workspaces=True, elides=False))
+    for kept_bytes in _less_kept(graph, plan.peak_bytes - memory_limit):
+        compiler.choose_anew(dataclasses.replace(graph.options, kept_bytes=kept_bytes))
+        plan = compiler.plan(recompute)
+        if plan.peak_bytes <= memory_limit:
+            return compiler.dumped(plan)
+    if offload is not None:
+        return compiler.dumped(compiler.offloading(offload, variant, memory_limit))
+    compiler.choose_anew(CompileOptions(variant, workspace_bytes=0, elides=False, kept_bytes=0))
     smallest = plan.peak_bytes
     candidates = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
     for choice in candidates:
@@ -250,11 +286,20 @@ def _build_plan(
     raise MemoryLimitError(memory_limit, smallest)
 
 
+def _less_kept(graph: Graph, over: int) -> list[int]:
+    """Bytes to keep where a plan is so many bytes over the limit: what is left without these, then none."""
+    every = [each for kept in graph.kept.values() for each in kept]
+    total = sum(each.spec.nbytes for each in every if not each.within_backward)
+    total += max((each.spec.nbytes for each in every if each.within_backward), default=0)
+    return sorted({max(total - over, 0), 0}, reverse=True) if total else []
+
+
 def _gains_by_updates(graph: Graph) -> bool:
     """Whether a flat array of gradients would be large, and no result is a variable, which updates change."""
     if any(base_of(tensor).variable is not None for tensor in graph.outputs.values()):
         return False
-    trained = [tensor for tensor in graph.parameters if tensor.variable is not None and tensor.variable.trainable]
+    known = graph.parameters if graph.sources is None else graph.sources
+    trained = [tensor for tensor in known if tensor.variable is not None and tensor.variable.trainable]
     return sum(tensor.spec.nbytes for tensor in trained) >= LARGE_GRADIENTS
 
 
@@ -270,10 +315,16 @@ class _Compiler:
     """Makes the plans of one graph: runs the passes over it, then the stages behind them."""
 
     def __init__(
-        self, graph: Graph, slots: int, updates: Updates | None, table: Sequence[GraphPass], dump: Dump | None
+        self,
+        graph: Graph,
+        state: tuple[int, int],
+        updates: Updates | None,
+        table: Sequence[GraphPass],
+        dump: Dump | None,
     ) -> None:
+        """state: what the optimizer keeps, the number of flat arrays and bytes besides."""
         self.graph = graph
-        self.slots = slots
+        self.slots, self.state_bytes = state
         self.updates = updates
         self.table = table
         self.dump = dump
@@ -303,22 +354,54 @@ class _Compiler:
 
     def plan(self, recompute: Collection[Tensor] | None) -> Plan:
         """The plan in which backward recomputes these tensors, None for those that are cheap to."""
-        graph = self.graph
-        scheduler = Scheduler(graph, recompute, self.updates)
+        return self.finish(self.layout(recompute))
+
+    def layout(self, recompute: Collection[Tensor] | None, overlaps: bool = True) -> Scheduler:
+        """The steps of that plan.  overlaps: see Scheduler."""
+        scheduler = Scheduler(self.graph, recompute, self.updates, overlaps)
         scheduler.run()
+        return scheduler
+
+    def offloading(self, offload: Offload, variant: str, limit: int) -> Plan:
+        """The plan within the limit with the least predicted time.  Raises MemoryLimitError."""
+
+        def fixed(scheduler: Scheduler) -> int:
+            return self.finish(scheduler, placed=False).peak_bytes
+
+        def finish(scheduler: Scheduler, found: Timeline, most: int) -> Plan:
+            plan = self.finish(scheduler, placed=False)
+            plan.offloaded = Offloaded.into(scheduler, found, offload)
+            plan.backward_start = scheduler.backward_start
+            plan.storages = list(scheduler.storages)
+            plan.arena_bytes = assign_offsets(plan.storages, most if found.most <= most else None)
+            return plan
+
+        threads = config.num_threads()
+        layout = functools.partial(self.layout, overlaps=False)  # what is offloaded is found between whole passes
+        search = Search(self.graph, offload, threads, lambda: measured(threads), self.choose_anew, layout, fixed)
+        plan, smallest = search.run(variant, limit, finish)
+        if plan is None:
+            raise MemoryLimitError(limit, smallest)
+        return plan
+
+    def finish(self, scheduler: Scheduler, placed: bool = True) -> Plan:
+        """The plan of these steps; placed: whether storages get their places."""
+        graph = self.graph
         storages = list(scheduler.storages)
         ends = [*graph.inputs.values(), *graph.outputs.values()]
         return Plan(
             graph=graph,
             steps=scheduler.steps,
             storages=storages,
-            arena_bytes=assign_offsets(storages),
+            arena_bytes=assign_offsets(storages) if placed else 0,
             gradient_order=scheduler.gradient_order,
             variant=graph.options.variant,
             slots=self.slots,
+            state_bytes=self.state_bytes,
             applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
             backward_start=scheduler.backward_start,
             views={tensor: scheduler.sharing.view(tensor) for tensor in ends},
+            gradient_views=scheduler.gradient_views,
             algorithms=dict(graph.algorithms),
             passes=list(self.reports.values()),
         )

@@ -1,19 +1,30 @@
 # ruff: noqa: F401, F403
 """Operators and, under the names of `keras.ops`, functions that apply them."""
 
-from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, Activation, Bias
+from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, SMOOTH, Activation, Bias
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
+from pydtconv.ops.attention import Attention
 from pydtconv.ops.base import Op, Retained, Spec, Window, compute
+from pydtconv.ops.contraction import Contract
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
 from pydtconv.ops.cross_entropy import CrossEntropy, SigmoidCrossEntropy, SoftmaxCrossEntropy
 from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.elementwise_loss import ElementwiseLoss
+from pydtconv.ops.embedding import TakeRows
+from pydtconv.ops.exchange import Exchange
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.linear import Dense, MatMul
 from pydtconv.ops.loss_sums import L1L2Penalty, Portion, WeightedMean, WeightedSum
 from pydtconv.ops.normalization import BatchNorm
-from pydtconv.ops.pooling import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool
+from pydtconv.ops.pooling import (
+    AdaptiveAveragePool,
+    AdaptiveMaxPool,
+    AveragePool,
+    GlobalAveragePool,
+    GlobalMaxPool,
+    MaxPool,
+)
 from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip
 from pydtconv.ops.reduction import ArgMax, Max, Mean, Min, Sum
 from pydtconv.ops.resize import Crop, Pad, Upsample
@@ -22,9 +33,15 @@ from pydtconv.ops.softmax import LogSoftmax, Softmax
 
 # functions after the operators: `linear` and `softmax` are files too, and the functions are what is meant
 # isort: split
+from pydtconv.ops import augment_policies as _augment_policies
+from pydtconv.ops import image as image
+from pydtconv.ops.augment import Augment
 from pydtconv.ops.functions.activation import *
 from pydtconv.ops.functions.arithmetic import *
+from pydtconv.ops.functions.attention import *
 from pydtconv.ops.functions.convolution import *
+from pydtconv.ops.functions.custom_gradient import *
+from pydtconv.ops.functions.einsum import *
 from pydtconv.ops.functions.linear import *
 from pydtconv.ops.functions.losses import *
 from pydtconv.ops.functions.normalization import *
@@ -32,3 +49,19 @@ from pydtconv.ops.functions.pooling import *
 from pydtconv.ops.functions.reduction import *
 from pydtconv.ops.functions.shape import *
 from pydtconv.ops.functions.softmax import *
+from pydtconv.ops.functions.tables.control import *
+from pydtconv.ops.functions.tables.counting import *
+from pydtconv.ops.functions.tables.creating import *
+from pydtconv.ops.functions.tables.elementwise import *
+from pydtconv.ops.functions.tables.fourier import *
+from pydtconv.ops.functions.tables.linalg import *
+from pydtconv.ops.functions.tables.moves import *
+from pydtconv.ops.functions.tables.pieces import *
+from pydtconv.ops.functions.tables.products import *
+from pydtconv.ops.functions.tables.reducing import *
+from pydtconv.ops.functions.tables.selecting import *
+from pydtconv.ops.functions.tables.sums import *
+from pydtconv.ops.table import TableOp
+from pydtconv.utils.suggest import refusal as _refusal
+
+__getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

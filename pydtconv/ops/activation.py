@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pydtconv.ops.base import Op, Retained, Spec
-from pydtconv.ops.checks import same_float
+from pydtconv.ops.checks import same_float, same_real
 
 #: kinds that other operators can fuse; alpha: the slope of leaky_relu
 FUSABLE = (
@@ -21,6 +21,9 @@ FUSABLE = (
     "sigmoid",
     "tanh",
 )
+
+#: kinds that a dense layer can fuse as well, keeping what they are applied to
+SMOOTH = ("gelu", "gelu_tanh", "silu")
 
 #: kinds whose derivative follows from y alone
 FROM_OUTPUT = (
@@ -81,10 +84,10 @@ def parameters(kind: str, alpha: float | None, beta: float | None, gamma: float 
     return first, second, third
 
 
-def check_fusable(activation: str | None) -> None:
+def check_fusable(activation: str | None, kinds: tuple[str, ...] = FUSABLE) -> None:
     """Raises ValueError for a kind that cannot be fused; None is linear."""
-    if activation is not None and activation not in FUSABLE:
-        raise ValueError(f"activation: expected one of {', '.join(FUSABLE)}, got {activation!r}")
+    if activation is not None and activation not in kinds:
+        raise ValueError(f"activation: expected one of {', '.join(kinds)}, got {activation!r}")
 
 
 @dataclass(frozen=True)
@@ -133,8 +136,11 @@ class Bias(Op):
     passes_dy: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = (0, 1)
 
+    def reals(self, count: int) -> tuple[int, ...]:
+        return (1,)
+
     def infer(self, *inputs: Spec) -> Spec:
-        same_float("bias", *inputs)
+        same_real("bias", *inputs)
         x, b = inputs
         if len(b.shape) != 1 or not x.shape or x.shape[-1] != b.shape[0]:
             raise ValueError(f"Bias: expected b of shape ({x.shape[-1] if x.shape else '?'},), got {b.shape}")

@@ -11,13 +11,18 @@ Parameters are inputs like all others: `Conv(...)(x, kernel, bias)`.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from pydtconv import dtypes
+
 #: the module that computes operators on arrays at once, by name: operators import no kernels
 EAGER = "pydtconv.kernels.eager"
+#: gives what records operators on these arrays, where somebody watches one; set by `pydtconv.loops`
+watching: Callable[[Sequence[Any]], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,12 @@ class Spec:
 
     @property
     def nbytes(self) -> int:
-        return self.size * np.dtype(self.dtype).itemsize
+        return self.size * dtypes.itemsize(self.dtype)
+
+
+def is_image(shape: tuple[int | None, ...]) -> bool:
+    """Whether a shape is one of images of one to three axes, (n, *spatial, c)."""
+    return 3 <= len(shape) <= 5
 
 
 @dataclass(frozen=True)
@@ -121,8 +131,12 @@ class Op:
     replay_saves: ClassVar[tuple[str, ...]] = ()
     #: outputs, the last ones, that nobody differentiates or keeps; `recompute` leaves them out
     auxiliary: ClassVar[int] = 0
+    #: whether its kernel draws random numbers, by a stream of its own
+    draws: ClassVar[bool] = False
     #: input of which `backward_rows` computes some rows of the gradient at a time
     splits: ClassVar[int | None] = None
+    #: whether constants among the inputs keep their dtype; else they get that of the first input
+    mixes_dtypes: ClassVar[bool] = False
     #: inputs that must be dense even where others need not (filters)
     dense_inputs: ClassVar[tuple[int, ...]] = ()
     #: passes, as `pydtconv.conv` calls them, for which its kernel chooses among algorithms: that of y, of dx and of dw
@@ -134,6 +148,8 @@ class Op:
     takes_bias: ClassVar[bool] = False
     #: whether `activation` may be any of ops.activation.FUSABLE
     takes_activation: ClassVar[bool] = False
+    #: whether `activation` may also be any of ops.activation.SMOOTH, without a residual
+    takes_smooth_activation: ClassVar[bool] = False
     #: whether `residual` may be True
     takes_residual: ClassVar[bool] = False
     #: the activation that is applied to its result; alpha is its parameter
@@ -167,6 +183,14 @@ class Op:
         """
         return {}
 
+    def reals(self, count: int) -> tuple[int, ...]:
+        """Of so many inputs those that are float32 where images are bfloat16: parameters, statistics."""
+        return ()
+
+    def replay_cost(self, *inputs: Spec) -> dict[str, Cost]:
+        """Arithmetic of `recompute`: that of forward, or none where saved arrays alone bring the output back."""
+        return {} if self.replay_inputs == () else self.cost("forward", *inputs)
+
     def kernel_dtype(self, *inputs: Spec) -> str:
         """The dtype by which its kernel is looked up: that of input 0."""
         return inputs[0].dtype
@@ -175,12 +199,17 @@ class Op:
         """The window along an axis of input 0; None where that axis has none, as for operators that are no windows."""
         return None
 
+    def place_of_input(self, x: Spec) -> int | None:
+        """Bytes from its output's start at which input 0 lies there, unchanged and dense; None where it does not."""
+        return None
+
     def __call__(self, *inputs: Any) -> Any:
         """Applies the op: adds a node to the inputs' graph, or computes at once when all inputs are arrays."""
         for value in inputs:
             if hasattr(value, "apply_op"):
                 return value.apply_op(self, inputs)
-        return compute(self, *inputs)
+        graph = None if watching is None else watching(inputs)
+        return compute(self, *inputs) if graph is None else graph.add(self, inputs)
 
 
 def outputs_of(op: Op, *specs: Spec) -> tuple[Spec, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from pydtconv.ops.base import Spec
+from pydtconv.dtypes import BFLOAT16, FLOATING, real
+from pydtconv.ops.base import Op, Spec
 
 #: dtypes that arrays keep when operators are applied to them; others become `config.floatx()`
 FLOATS = ("float32", "float64")
-
-#: floating dtypes; which of them an operator has a kernel for, the registry says
-FLOATING = ("float16", "bfloat16", *FLOATS)
 
 
 def same_float(name: str, *inputs: Spec) -> str:
@@ -19,6 +18,36 @@ def same_float(name: str, *inputs: Spec) -> str:
     if dtypes[0] not in FLOATING or len(set(dtypes)) > 1:
         raise ValueError(f"{name}: expected inputs of one floating dtype, got {', '.join(dtypes)}")
     return dtypes[0]
+
+
+def same_real(name: str, x: Spec, *parameters: Spec) -> None:
+    """Raises ValueError unless x is floating and the parameters have the dtype that goes with it."""
+    check_float(name, "x", x.dtype)
+    if any(spec.dtype != real(x.dtype) for spec in parameters):
+        told = ", ".join(spec.dtype for spec in parameters)
+        raise ValueError(f"{name}: expected parameters of {real(x.dtype)} because x is {x.dtype}, got {told}")
+
+
+def read_as(op: Op, inputs: Sequence[Spec], weak: Sequence[bool]) -> list[str]:
+    """The dtype in which an operator reads each of its inputs, where some of them are bfloat16.
+
+    Parameters and statistics (`Op.reals`) are float32 then.  weak: variables and constants, which are read as what they
+    meet; another input that is float32 or float64 makes all of them that, as NumPy's promotion does.
+    """
+    reals = op.reals(len(inputs))
+    images = [i for i, spec in enumerate(inputs) if i not in reals and spec.dtype in FLOATING]
+    strong = [inputs[i].dtype for i in images if not weak[i] and inputs[i].dtype != BFLOAT16]
+    widest = partial(max, default=BFLOAT16, key=("bfloat16", "float16", "float32", "float64").index)
+    if not images:  # an operator of parameters alone: all of them are what the widest that is no constant asks for
+        target = widest(inputs[i].dtype for i in reals if not weak[i] and inputs[i].dtype in FLOATING)
+    elif BFLOAT16 not in (inputs[i].dtype for i in images):
+        target = inputs[images[0]].dtype
+    else:
+        target = widest(strong)
+    found = [target if i in images else spec.dtype for i, spec in enumerate(inputs)]
+    for i in reals:
+        found[i] = real(target) if inputs[i].dtype in FLOATING else inputs[i].dtype
+    return found
 
 
 def check_float(op: str, argument: str, dtype: str) -> None:

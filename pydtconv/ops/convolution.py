@@ -1,6 +1,7 @@
 """Convolution operators: Conv and DepthwiseConv, and what they share with ConvTranspose.
 
-Images are NHWC.  The operator may name an algorithm of `pydtconv.conv` for each pass, or a variant that does.  Bias and
+Images have one to three axes (n, *spatial, c), filters (*kernel, ...) as many.  The operator may name an algorithm of
+`pydtconv.conv` for each pass, or a variant that does.  Bias and
 activation are part of the operator, so that they cost no sweep of their own.
 """
 
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydtconv.conv.cost import fewest_multiplications
-from pydtconv.conv.problem import ConvProblem, pair
+from pydtconv.conv.problem import ConvProblem, by_axis
+from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec, Window
-from pydtconv.ops.checks import FLOATING
+from pydtconv.ops.checks import check_float
 from pydtconv.ops.moments import moments_spec
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
@@ -24,13 +26,14 @@ Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
 class ConvBase(Op):
     """What the operators share: inputs (x, w) or (x, w, b), each pass of the operator being one of a convolution.
 
-    padding: "valid", "same" or ((top, bottom), (left, right)).  activation: one whose derivative follows from y.
+    strides, dilation: an integer, or one for each axis.  padding: "valid", "same" or (before, after) for each axis.
+    activation: one whose derivative follows from y.
     algorithm: a name for every pass it has, or names by direction.  variant: None for the one in force.
     """
 
-    strides: tuple[int, int] = (1, 1)
+    strides: int | tuple[int, ...] = 1
     padding: Any = "valid"
-    dilation: tuple[int, int] = (1, 1)
+    dilation: int | tuple[int, ...] = 1
     activation: str | None = None
     alpha: float = 0.0
     algorithm: Algorithm = None
@@ -44,8 +47,8 @@ class ConvBase(Op):
     takes_activation: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strides", pair(self.strides, "strides"))
-        object.__setattr__(self, "dilation", pair(self.dilation, "dilation"))
+        object.__setattr__(self, "strides", by_axis(self.strides, "strides"))
+        object.__setattr__(self, "dilation", by_axis(self.dilation, "dilation"))
         if isinstance(self.algorithm, Mapping):
             object.__setattr__(self, "algorithm", tuple(sorted(self.algorithm.items())))
         check_fusable(self.activation)
@@ -63,7 +66,7 @@ class ConvBase(Op):
         p = self.problem(x, w)
         return Spec((x.shape[0], *self._output_shape(p)[1:]), x.dtype)
 
-    def _output_shape(self, p: ConvProblem) -> tuple[int, int, int, int]:
+    def _output_shape(self, p: ConvProblem) -> tuple[int, ...]:
         return p.y_shape
 
     def _check(self, inputs: tuple[Spec, ...]) -> tuple[Spec, Spec]:
@@ -71,17 +74,25 @@ class ConvBase(Op):
             last = " and a residual" if self.residual else ""
             raise ValueError(f"{self.name}: expected inputs x, w and perhaps b{last}, got {len(inputs)} inputs")
         x, w = inputs[:2]
-        for spec, what in ((x, "x"), (w, "w")):
-            if spec.dtype != x.dtype or spec.dtype not in FLOATING:
-                raise ValueError(f"{self.name}: {what}: expected the floating dtype that x has, got {spec.dtype}")
+        check_float(self.name, "x", x.dtype)
+        if w.dtype != real(x.dtype):
+            raise ValueError(f"{self.name}: w: expected {real(x.dtype)} because x is {x.dtype}, got {w.dtype}")
         shape = (x.shape[0], *self._output_shape(self.problem(x, w))[1:])
-        wanted = {"b": (self.bias_of(inputs), shape[3:]), "residual": (inputs[-1] if self.residual else None, shape)}
+        residual = inputs[-1] if self.residual else None
+        wanted = {
+            "b": (self.bias_of(inputs), Spec(shape[-1:], real(x.dtype))),
+            "residual": (residual, Spec(shape, x.dtype)),
+        }
         for name, (given, expected) in wanted.items():
-            if given is not None and given != Spec(expected, x.dtype):
+            if given is not None and given != expected:
                 raise ValueError(
-                    f"{self.name}: {name}: expected shape {expected} of {x.dtype}, got {given.shape} of {given.dtype}"
+                    f"{self.name}: {name}: expected shape {expected.shape} of {expected.dtype}, got {given.shape} of "
+                    f"{given.dtype}"
                 )
         return x, w
+
+    def reals(self, count: int) -> tuple[int, ...]:
+        return tuple(range(1, count - self.residual))
 
     def bias_of(self, inputs: Sequence[Any]) -> Any:
         """The one of the inputs, or of what belongs to them, that is the bias's; None where there is none."""
@@ -92,11 +103,11 @@ class ConvBase(Op):
         return Retained(x=x, y=(0,) if self.overwrites_dy else ())
 
     def window(self, axis: int, *inputs: Spec) -> Window | None:
-        if axis not in (1, 2):
+        p = self.problem(*inputs[:2])
+        if axis not in range(1, p.rank + 1):
             return None
-        p, i = self.problem(*inputs[:2]), axis - 1
-        (before, after), sizes = p.padding[i], ((p.kh, p.sh, p.dil_h), (p.kw, p.sw, p.dil_w))
-        return Window(*sizes[i], before, after)
+        _, _, kernel, stride, dilation, before, after = p.axes[axis - p.rank - 1]
+        return Window(kernel, stride, dilation, before, after)
 
     def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
         p = self.problem(*inputs[:2])
@@ -105,14 +116,31 @@ class ConvBase(Op):
         return {role: Cost(p.flops, fewest_multiplications(p, name)) for role, name in zip(roles, names, strict=True)}
 
 
-def sizes_of(op: Op, spec: Spec, what: str) -> tuple[int, int, int, int]:
-    """The four dimensions of an image or of filters; an unknown batch counts as 1.  Raises ValueError for others."""
-    if len(spec.shape) != 4 or None in spec.shape[what == "x" :]:
-        raise ValueError(
-            f"{op.name}: {what}: expected four dimensions, known but for the batch, got shape {spec.shape}"
-        )
-    first, second, third, fourth = (extent or 0 for extent in spec.shape)
-    return first if spec.shape[0] is not None else 1, second, third, fourth
+_DIMENSIONS = {3: "three", 4: "four", 5: "five"}
+
+
+def sizes_of(op: Op, x: Spec, w: Spec) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The sizes of images and of filters of as many axes; an unknown batch counts as 1.  Raises ValueError for others.
+
+    What the operator's strides and dilation say of the number of axes has to agree.
+    """
+    counts = {len(values) + 2 for values in (op.strides, op.dilation) if isinstance(values, tuple)}  # type: ignore[attr-defined]
+    if len(x.shape) not in _DIMENSIONS or counts - {len(x.shape)}:
+        many = " and ".join(_DIMENSIONS[count] for count in sorted(counts)) or "three to five"
+        raise ValueError(f"{op.name}: x: expected {many} dimensions, known but for the batch, got shape {x.shape}")
+    for spec, what in ((x, "x"), (w, "w")):
+        if len(spec.shape) != len(x.shape) or None in spec.shape[what == "x" :]:
+            raise ValueError(
+                f"{op.name}: {what}: expected {_DIMENSIONS[len(x.shape)]} dimensions, known but for the batch, "
+                f"got shape {spec.shape}"
+            )
+    of_x, of_w = (tuple(extent or 0 for extent in spec.shape) for spec in (x, w))
+    return (of_x[0] if x.shape[0] is not None else 1, *of_x[1:]), of_w
+
+
+def taps(rank: int) -> str:
+    """The names of the sizes of filters along `rank` axes."""
+    return ", ".join(("kd", "kh", "kw")[-rank:])
 
 
 def no_fit(op: Op, expected: str, got: object) -> ValueError:
@@ -121,7 +149,7 @@ def no_fit(op: Op, expected: str, got: object) -> ValueError:
 
 @dataclass(frozen=True)
 class Conv(ConvBase):
-    """y = act(conv(x, w) + b + r); x (n, h, w, ci), w (kh, kw, ci // groups, co), b (co,).
+    """y = act(conv(x, w) + b + r); x (n, *spatial, ci), w (*kernel, ci // groups, co), b (co,).
 
     residual: the last input is r, an image of y's shape, whose place y may take; without it there is no r.
     moments: also mean and biased variance of y over all pixels, as an output (2, 1, 1, co) that is not differentiated.
@@ -156,22 +184,22 @@ class Conv(ConvBase):
         return (y, moments_spec(y)) if self.moments else y
 
     def problem(self, x: Spec, w: Spec) -> ConvProblem:
-        n, h, width, ci = sizes_of(self, x, "x")
-        kh, kw, inputs, co = sizes_of(self, w, "w")
-        if inputs * self.groups != ci:
-            raise no_fit(self, f"(kh, kw, {ci} / {self.groups} groups, filters) for x of shape {x.shape}", w.shape)
-        return ConvProblem(
-            n, h, width, ci, co, (kh, kw), self.strides, self.padding, self.dilation, self.groups, x.dtype
-        )
+        sizes, filters = sizes_of(self, x, w)
+        ci, rank = sizes[-1], len(sizes) - 2
+        if filters[-2] * self.groups != ci:
+            wanted = f"({taps(rank)}, {ci} / {self.groups} groups, filters)"
+            raise no_fit(self, f"{wanted} for x of shape {x.shape}", w.shape)
+        return ConvProblem.of(sizes, filters, self.strides, self.padding, self.dilation, self.groups, x.dtype)
 
 
 @dataclass(frozen=True)
 class DepthwiseConv(ConvBase):
-    """A convolution of each channel by itself; x (n, h, w, ci), w (kh, kw, ci, mult), y (n, oh, ow, ci * mult)."""
+    """A convolution of each channel by itself; x (n, *spatial, ci), w (*kernel, ci, mult), y (n, *out, ci * mult)."""
 
     def problem(self, x: Spec, w: Spec) -> ConvProblem:
-        n, h, width, ci = sizes_of(self, x, "x")
-        kh, kw, inputs, mult = sizes_of(self, w, "w")
+        sizes, (*kernel, inputs, mult) = sizes_of(self, x, w)
+        ci = sizes[-1]
         if inputs != ci:
-            raise no_fit(self, f"(kh, kw, {ci}, multiplier) for x of shape {x.shape}", w.shape)
-        return ConvProblem(n, h, width, ci, ci * mult, (kh, kw), self.strides, self.padding, self.dilation, ci, x.dtype)
+            raise no_fit(self, f"({taps(len(kernel))}, {ci}, multiplier) for x of shape {x.shape}", w.shape)
+        filters = (*kernel, 1, ci * mult)
+        return ConvProblem.of(sizes, filters, self.strides, self.padding, self.dilation, ci, x.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pydtconv.dtypes import real
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import check_axis, check_float
 
@@ -14,12 +15,14 @@ class LayerNorm(Op):
 
     Inputs: x, gamma if `scale`, beta if `center`, both shaped like the axes.  axis: the last axis, or several that
     are the last ones together.  Backward keeps x and, for each sample, mean and 1 / sqrt(variance + epsilon).
+    rms: the mean is taken as 0, and the variance is the mean square (Zhang, Sennrich 2019).
     """
 
     axis: int | tuple[int, ...] = -1
     epsilon: float = 1e-3
     scale: bool = True
     center: bool = True
+    rms: bool = False
 
     inplace = (0,)
     inplace_backward = (0,)
@@ -40,6 +43,9 @@ class LayerNorm(Op):
             raise ValueError(f"LayerNorm: expected the last axis or axes of {rank} dimensions, got axis={self.axis}")
         return axes[0]
 
+    def reals(self, count: int) -> tuple[int, ...]:
+        return tuple(range(1, count))
+
     def infer(self, *inputs: Spec) -> Spec:
         wanted = ["x", *["gamma"] * self.scale, *["beta"] * self.center]
         if len(inputs) != len(wanted):
@@ -48,9 +54,10 @@ class LayerNorm(Op):
         check_float("LayerNorm", "x", x.dtype)
         shape = x.shape[self.lead(len(x.shape)) :]
         for name, spec in zip(wanted[1:], inputs[1:], strict=True):
-            if spec.shape != shape or spec.dtype != x.dtype:
+            if spec.shape != shape or spec.dtype != real(x.dtype):
                 raise ValueError(
-                    f"LayerNorm: {name} must have shape {shape} and dtype {x.dtype}, got {spec.shape} and {spec.dtype}"
+                    f"LayerNorm: {name} must have shape {shape} and dtype {real(x.dtype)}, got {spec.shape} and "
+                    f"{spec.dtype}"
                 )
         return x
 
@@ -58,5 +65,5 @@ class LayerNorm(Op):
         return Retained(x=(0, 1) if self.scale else (0,))
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
-        rows = Spec(inputs[0].shape[: self.lead(len(inputs[0].shape))], inputs[0].dtype)
+        rows = Spec(inputs[0].shape[: self.lead(len(inputs[0].shape))], real(inputs[0].dtype))
         return {"mean": rows, "inverse": rows}

@@ -1,49 +1,104 @@
 """Matrix products: the dense layer's and the general one, through the library's GEMM.
 
-y = f(x w + b)          x (..., k), w (k, n), b (n,), y (..., n)
-dx = dy w^T, dw = x^T dy, db = sum of dy's rows, with dy multiplied by f'(y) first
+y = f(x w + b + r)      x (..., k), w (k, n), b (n,), r and y (..., n)
+dx = dy w^T, dw = x^T dy, db = sum of dy's rows, dr = dy, with dy multiplied by f' first
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydtconv.ops.activation import check_fusable
+from pydtconv.dtypes import real
+from pydtconv.ops.activation import FUSABLE, SMOOTH, check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec
-from pydtconv.ops.checks import broadcast_shapes, same_float
+from pydtconv.ops.checks import broadcast_shapes, same_float, same_real
 
 
 @dataclass(frozen=True)
 class Dense(Op):
-    """y = f(x w) or f(x w + b) over the last axis of x; f is a fused activation, alpha its parameter."""
+    """y = f(x w), f(x w + b) or f(x w + b + r) over the last axis of x; f is a fused activation, alpha its parameter.
+
+    residual: the last input is r, whose place y may take; without it there is no r.
+    f of the kinds SMOOTH leaves z, what it is applied to, for backward, and has y again from z without a product.
+    wide: y is float32 where x is bfloat16.
+    """
 
     activation: str | None = None
     alpha: float | None = None
+    residual: bool = False
+    wide: bool = False
 
-    accumulates: ClassVar[tuple[int, ...]] = (0, 1, 2)
     splits: ClassVar[int] = 1
     takes_bias: ClassVar[bool] = True
     takes_activation: ClassVar[bool] = True
+    takes_smooth_activation: ClassVar[bool] = True
+    takes_residual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_fusable(self.activation)
+        check_fusable(self.activation, (*FUSABLE, *SMOOTH))
+        if self.smooth and self.residual:
+            raise ValueError(f"Dense: residual: expected False with the activation {self.activation}, got True")
         object.__setattr__(self, "overwrites_dy", self.activation is not None)
 
+    @property
+    def smooth(self) -> bool:
+        """Whether f' follows from z and not from y."""
+        return self.activation in SMOOTH
+
+    @property
+    def name(self) -> str:
+        return "dense+add" if self.residual else "dense"
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (0, 1) if self.residual else (0, 1, 2)
+
+    @property
+    def inplace(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (2, 3) if self.residual else ()  # of these, what has y's shape
+
+    @property
+    def passes_dy(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.inplace
+
+    @property
+    def replay_inputs(self) -> tuple[int, ...] | None:  # type: ignore[override]
+        return () if self.smooth else None
+
+    def bias_of(self, inputs: Sequence[Any]) -> Any:
+        """The one of the inputs, or of what belongs to them, that is the bias's; None where there is none."""
+        return inputs[2] if len(inputs) - self.residual > 2 else None
+
+    def reals(self, count: int) -> tuple[int, ...]:
+        return tuple(range(1, count - self.residual))
+
     def infer(self, *inputs: Spec) -> Spec:
-        dtype = same_float("Dense", *inputs)
+        same_real("Dense", *(inputs[:-1] if self.residual else inputs))
+        if len(inputs) - self.residual not in (2, 3):
+            last = " and a residual" if self.residual else ""
+            raise ValueError(f"Dense: expected inputs x, w and perhaps b{last}, got {len(inputs)} inputs")
         x, w = inputs[:2]
         if len(w.shape) != 2:
             raise ValueError(f"Dense: expected w of two dimensions, got shape {w.shape}")
         if not x.shape or x.shape[-1] != w.shape[0]:
             raise ValueError(f"Dense: expected x of shape (..., {w.shape[0]}) for w of shape {w.shape}, got {x.shape}")
-        if len(inputs) > 2 and inputs[2].shape != w.shape[1:]:
-            raise ValueError(f"Dense: expected b of shape {w.shape[1:]}, got {inputs[2].shape}")
-        return Spec((*x.shape[:-1], w.shape[1]), dtype)
+        bias, y = self.bias_of(inputs), Spec((*x.shape[:-1], w.shape[1]), real(x.dtype) if self.wide else x.dtype)
+        if bias is not None and bias.shape != w.shape[1:]:
+            raise ValueError(f"Dense: expected b of shape {w.shape[1:]}, got {bias.shape}")
+        if self.residual and (inputs[-1] != y or len(y.shape) < 2):
+            raise ValueError(
+                f"Dense: expected a residual of shape {y.shape}, of two axes or more, got {inputs[-1].shape}"
+            )
+        return y
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         x = (0,) if needs[1] else ()
-        return Retained(x=(*x, 1) if needs[0] else x, y=(0,) if self.activation else ())
+        return Retained(x=(*x, 1) if needs[0] else x, y=(0,) if self.activation and not self.smooth else ())
+
+    def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
+        return {"z": self.infer(*inputs)} if self.smooth and training else {}
 
     def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
         x, w = inputs[:2]

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydtconv.ops.base import Op, Spec
+from pydtconv.dtypes import real
+from pydtconv.ops.base import Op, Spec, is_image
 from pydtconv.ops.checks import check_float
 
 
 def moments_spec(x: Spec) -> Spec:
     """Spec of the moments of an image."""
-    return Spec((2, 1, 1, x.shape[-1]), x.dtype)
+    return Spec((2, 1, 1, x.shape[-1]), real(x.dtype))
 
 
 @dataclass(frozen=True)
 class Moments(Op):
-    """Mean and biased variance of x (n, h, w, c) over all but the last axis, (2, 1, 1, c).  Not differentiated."""
+    """Mean and biased variance of x (n, *spatial, c) over all but the last axis, (2, 1, 1, c).  Not differentiated."""
 
     nondifferentiable = (0,)
 
     def infer(self, *inputs: Spec) -> Spec:
         (x,) = inputs
-        if len(x.shape) != 4:
-            raise ValueError(f"Moments: expected an image (n, h, w, c), got shape {x.shape}")
+        if not is_image(x.shape):
+            raise ValueError(f"Moments: expected an image (n, *spatial, c) of one to three axes, got shape {x.shape}")
         check_float("Moments", "x", x.dtype)
         return moments_spec(x)

@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from pydtconv.dtypes import real
 from pydtconv.ops.activation import FUSABLE
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import check_float
@@ -83,6 +84,9 @@ class BatchNorm(Op):
     def nondifferentiable(self) -> tuple[int, ...]:  # type: ignore[override]
         return (*self.state, *[self.state[1] + 1] * self.given)
 
+    def reals(self, count: int) -> tuple[int, ...]:
+        return tuple(range(1, count))
+
     def infer(self, *inputs: Spec) -> Spec:
         if self.activation not in (None, *FUSABLE):
             raise ValueError(
@@ -99,10 +103,10 @@ class BatchNorm(Op):
         if self.given and inputs[-1] != moments_spec(x):
             raise ValueError(f"BatchNorm: expected moments of {moments_spec(x)}, got {inputs[-1]}")
         for name, spec in list(zip(wanted, inputs, strict=True))[1 : self.state[1] + 1]:
-            if spec.shape != x.shape[-1:] or spec.dtype != x.dtype:
+            if spec.shape != x.shape[-1:] or spec.dtype != real(x.dtype):
                 raise ValueError(
-                    f"BatchNorm: {name} must have shape {x.shape[-1:]} and dtype {x.dtype} because x has {x.shape}, "
-                    f"got shape {spec.shape} and dtype {spec.dtype}"
+                    f"BatchNorm: {name} must have shape {x.shape[-1:]} and dtype {real(x.dtype)} because x has "
+                    f"{x.shape} and {x.dtype}, got shape {spec.shape} and dtype {spec.dtype}"
                 )
         return x
 
@@ -112,7 +116,7 @@ class BatchNorm(Op):
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         """mean and inverse: of the statistics in use; scale: gamma * inverse."""
-        spec = Spec(inputs[0].shape[-1:], inputs[0].dtype)
+        spec = Spec(inputs[0].shape[-1:], real(inputs[0].dtype))
         return {"mean": spec, "inverse": spec, "scale": spec}
 
     def beta_of(self, inputs: Sequence[_T]) -> _T | None:

@@ -4,12 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+
+def _of_table(name: str, *operands: Any) -> Any:
+    from pydtconv import ops
+
+    return getattr(ops, name)(*operands)
+
+
+def equal(name: str, tensor: Any, other: Any, among_tensors: bool) -> Any:
+    """tensor == other (or !=, by the name) element by element, where other is a number or an array; else identity.
+
+    among_tensors: whether other tensors, variables and lists are compared so, too.
+    """
+    numbers = (bool, int, float, np.ndarray, np.generic)
+    others = hasattr(other, "apply_op") or isinstance(other, (list, tuple))
+    compared = isinstance(other, numbers) or (among_tensors and others)
+    return _of_table(name, tensor, other) if compared else NotImplemented
+
 
 class Operators:
     """Mixin of everything that has `apply_op`: symbolic tensors and variables."""
 
     #: so that NumPy leaves `array + tensor` to us
     __array_ufunc__ = None
+    shape: Any
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
 
     def __add__(self, other: Any) -> Any:
         from pydtconv.ops import add
@@ -60,6 +85,52 @@ class Operators:
         from pydtconv.ops import negative
 
         return negative(self)
+
+    def __abs__(self) -> Any:
+        from pydtconv.ops import abs
+
+        return abs(self)
+
+    def __rpow__(self, base: Any) -> Any:
+        from pydtconv.ops import power
+
+        return power(base, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _of_table("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _of_table("mod", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _of_table("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _of_table("floor_divide", other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _of_table("less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _of_table("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _of_table("greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _of_table("greater_equal", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return _of_table("logical_and", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return _of_table("logical_or", self, other)
+
+    def __xor__(self, other: Any) -> Any:
+        return _of_table("logical_xor", self, other)
+
+    def __invert__(self) -> Any:
+        return _of_table("logical_not", self)
 
     def __matmul__(self, other: Any) -> Any:
         from pydtconv.ops import matmul

@@ -1,38 +1,48 @@
-"""Pooling over windows of an image (NHWC), and over whole images."""
+"""Pooling over windows of an image of one to three axes, (n, *spatial, c), and over whole images."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from pydtconv.conv.problem import same_padding
 from pydtconv.ops.base import Op, Spec, Window
 from pydtconv.ops.checks import check_float
 
-#: ((top, bottom), (left, right)), "valid" (none) or "same" (oh = ceil(ih / sh), the odd pixel below and right)
-Padding = str | tuple[tuple[int, int], tuple[int, int]]
+#: (before, after) of each axis, "valid" (none) or "same" (oh = ceil(ih / sh), the odd pixel at the end)
+Padding = str | tuple[tuple[int, int], ...]
+_COUNTS = {1: "one positive integer", 2: "two positive integers", 3: "three positive integers"}
+_SHAPES = {1: "(n, w, c)", 2: "(n, h, w, c)", 3: "(n, d, h, w, c)"}
 
 
 @dataclass(frozen=True)
 class WindowPool(Op):
     """What maximum and average pooling share: the window and its sizes.
 
-    pool_size, strides: (height, width); strides None: pool_size.
+    pool_size, strides: an integer for each axis; strides None: pool_size.
     """
 
-    pool_size: tuple[int, int]
-    strides: tuple[int, int] | None = None
+    pool_size: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
     padding: Padding = "valid"
 
     accumulates = (0,)
 
     def __post_init__(self) -> None:
-        for name, pair in (("pool_size", self.pool_size), ("strides", self._strides)):
-            if len(pair) != 2 or min(pair) < 1:
-                raise ValueError(f"{self._kind}: expected {name} to be two positive integers, got {pair}")
+        count = len(self.pool_size)
+        if count not in _COUNTS:
+            raise ValueError(
+                f"{self._kind}: expected pool_size to be one to three positive integers, got {self.pool_size}"
+            )
+        for name, sizes in (("pool_size", self.pool_size), ("strides", self._strides)):
+            if len(sizes) != count or min(sizes) < 1:
+                raise ValueError(f"{self._kind}: expected {name} to be {_COUNTS[count]}, got {sizes}")
         if isinstance(self.padding, str):
             if self.padding not in ("valid", "same"):
-                raise ValueError(f"{self._kind}: expected padding 'valid', 'same' or four sizes, got {self.padding!r}")
+                raise ValueError(f"{self._kind}: expected padding 'valid', 'same' or sizes, got {self.padding!r}")
             return
+        if len(self.padding) != count:
+            raise ValueError(f"{self._kind}: expected padding of {count} axes, got {self.padding}")
         for sides, size in zip(self.padding, self.pool_size, strict=True):
             if len(sides) != 2 or min(sides) < 0 or max(sides) >= size:
                 raise ValueError(
@@ -45,11 +55,11 @@ class WindowPool(Op):
         return type(self).__name__
 
     @property
-    def _strides(self) -> tuple[int, int]:
+    def _strides(self) -> tuple[int, ...]:
         return self.strides or self.pool_size
 
     def window(self, axis: int, *inputs: Spec) -> Window | None:
-        if axis not in (1, 2):
+        if axis not in range(1, len(self.pool_size) + 1):
             return None
         size, stride, extent = self.pool_size[axis - 1], self._strides[axis - 1], inputs[0].shape[axis]
         before, after = (0, 0) if isinstance(self.padding, str) else self.padding[axis - 1]
@@ -66,21 +76,20 @@ class WindowPool(Op):
 
     def infer(self, *inputs: Spec) -> Spec:
         (x,) = inputs
-        if len(x.shape) != 4:
-            raise ValueError(f"{self._kind}: x must have shape (n, h, w, c), got {x.shape}")
+        if len(x.shape) != len(self.pool_size) + 2:
+            raise ValueError(f"{self._kind}: x must have shape {_SHAPES[len(self.pool_size)]}, got {x.shape}")
         check_float(self._kind, "x", x.dtype)
-        n, _, _, c = x.shape
-        oh, ow = (self._outputs(axis, x) for axis in (1, 2))
-        if oh < 1 or ow < 1:
+        out = [self._outputs(axis, x) for axis in range(1, len(x.shape) - 1)]
+        if min(out) < 1:
             raise ValueError(f"{self._kind}: a window of {self.pool_size} does not fit in x of shape {x.shape}")
-        return Spec((n, oh, ow, c), x.dtype)
+        return Spec((x.shape[0], *out, x.shape[-1]), x.dtype)
 
 
 @dataclass(frozen=True)
 class MaxPool(WindowPool):
     """y = maximum over each window; padding never counts.
 
-    x (n, ih, iw, c) -> y (n, oh, ow, c).  Training keeps the place of each maximum in its window, one byte per output
+    x (n, *spatial, c) -> y (n, *out, c).  Training keeps the place of each maximum in its window, one byte per output
     (four where a window has more than 256 pixels), and neither x nor y.  Of equal maxima the first gets the gradient.
     """
 
@@ -88,7 +97,7 @@ class MaxPool(WindowPool):
 
     @property
     def argmax_bytes(self) -> int:
-        return 1 if self.pool_size[0] * self.pool_size[1] <= 256 else 4
+        return 1 if prod(self.pool_size) <= 256 else 4
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         if not training:
@@ -99,12 +108,67 @@ class MaxPool(WindowPool):
 
 @dataclass(frozen=True)
 class AveragePool(WindowPool):
-    """y = mean over each window.  x (n, ih, iw, c) -> y (n, oh, ow, c).
+    """y = mean over each window.  x (n, *spatial, c) -> y (n, *out, c).
 
     count_include_pad: padding counts as zeros; otherwise, as in Keras, the mean is over the pixels inside x.
     """
 
     count_include_pad: bool = False
+
+
+@dataclass(frozen=True)
+class AdaptivePool(Op):
+    """What adaptive pooling shares: as many windows along each axis as there are outputs.
+
+    output_size: an integer for each axis.  Output i of `out` is made of the pixels from floor(i * extent / out) up to
+    ceil((i + 1) * extent / out): windows of neighbours overlap by a pixel where the extents do not divide.
+    """
+
+    output_size: tuple[int, ...]
+
+    accumulates = (0,)
+
+    def __post_init__(self) -> None:
+        kind, count = type(self).__name__, len(self.output_size)
+        if count not in _COUNTS or min(self.output_size) < 1:
+            raise ValueError(
+                f"{kind}: expected output_size to be one to three positive integers, got {self.output_size}"
+            )
+
+    def windows(self, *inputs: Spec) -> tuple[int, ...]:
+        """Pixels of the longest window along each axis."""
+        return tuple(
+            max(-(-(i + 1) * extent // out) - i * extent // out for i in range(out))
+            for extent, out in zip(inputs[0].shape[1:-1], self.output_size, strict=True)
+            if extent is not None
+        )
+
+    def infer(self, *inputs: Spec) -> Spec:
+        (x,) = inputs
+        kind, count = type(self).__name__, len(self.output_size)
+        if len(x.shape) != count + 2:
+            raise ValueError(f"{kind}: x must have shape {_SHAPES[count]}, got {x.shape}")
+        if None in x.shape[1:] or 0 in x.shape[1:-1]:
+            raise ValueError(f"{kind}: expected known sizes of 1 or more, got x of shape {x.shape}")
+        check_float(kind, "x", x.dtype)
+        return Spec((x.shape[0], *self.output_size, x.shape[-1]), x.dtype)
+
+
+@dataclass(frozen=True)
+class AdaptiveMaxPool(AdaptivePool):
+    """y = maximum over each window; keeps places as MaxPool does."""
+
+    replay_saves = ("argmax",)
+
+    def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
+        if not training:
+            return {}
+        return {"argmax": Spec(self.infer(*inputs).shape, "uint8" if prod(self.windows(*inputs)) <= 256 else "int32")}
+
+
+@dataclass(frozen=True)
+class AdaptiveAveragePool(AdaptivePool):
+    """y = mean over each window."""
 
 
 @dataclass(frozen=True)

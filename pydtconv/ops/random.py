@@ -13,6 +13,9 @@ from typing import ClassVar
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.checks import same_float
 
+#: of each axis along which a tensor is a part of a larger one: the axis, the part's first element, the whole's extent
+Within = tuple[tuple[int, int, int], ...]
+
 
 @dataclass(frozen=True)
 class Dropout(Op):
@@ -20,13 +23,16 @@ class Dropout(Op):
 
     noise_shape: shape of the mask, with 1 where it is shared along an axis ((n, 1, 1, c) drops whole channels).
     seed: of this operator alone; None takes the run's.  always: outside of training, too.
+    within: where x lies in a larger tensor, the numbers of whose elements it draws; not along axes with a shared mask.
     """
 
     rate: float
     noise_shape: tuple[int | None, ...] | None = None
     seed: int | None = None
     always: bool = False
+    within: Within = ()
 
+    draws: ClassVar[bool] = True
     inplace: ClassVar[tuple[int, ...]] = (0,)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = (0,)
@@ -55,12 +61,14 @@ class Dropout(Op):
 
 @dataclass(frozen=True)
 class GaussianNoise(Op):
-    """x plus normal noise of standard deviation `stddev`."""
+    """x plus normal noise of standard deviation `stddev`; within: as for dropout."""
 
     stddev: float
     seed: int | None = None
     always: bool = False
+    within: Within = ()
 
+    draws: ClassVar[bool] = True
     inplace: ClassVar[tuple[int, ...]] = (0,)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
     passes_dy: ClassVar[tuple[int, ...]] = (0,)
@@ -78,6 +86,7 @@ class GaussianNoise(Op):
 class RandomWindow(Op):
     """Images (n, h, w, c): a window of each, at a random place, mirrored at random."""
 
+    draws: ClassVar[bool] = True
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     seed: int | None
     always: bool

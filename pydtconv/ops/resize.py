@@ -17,11 +17,11 @@ from pydtconv.ops.shape import Slice
 
 
 def Crop(cropping: Sequence[Sequence[int]]) -> Slice:
-    """Images without `cropping` = ((top, bottom), (left, right)) rows and columns."""
-    (top, bottom), (left, right) = cropping
-    if min(top, bottom, left, right) < 0:
+    """Images (n, *spatial, c) without `cropping` = (before, after) pixels along each axis."""
+    if any(count < 0 for sides in cropping for count in sides):
         raise ValueError(f"Crop: expected numbers of 0 or more, got {cropping}")
-    return Slice((0, top, left, 0), (None, -bottom or None, -right or None, None))
+    befores, afters = zip(*cropping, strict=True)
+    return Slice((0, *befores, 0), (None, *(-after or None for after in afters), None))
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Pad(Op):
 
 @dataclass(frozen=True)
 class Upsample(Op):
-    """Images (n, h, w, c) with each pixel repeated size times, or interpolated between pixels ("bilinear")."""
+    """Images (n, *spatial, c) with each pixel repeated size times, or of two axes interpolated ("bilinear")."""
 
-    size: tuple[int, int] = (2, 2)
+    size: tuple[int, ...] = (2, 2)
     interpolation: str = "nearest"
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
@@ -71,12 +71,15 @@ class Upsample(Op):
         object.__setattr__(self, "size", tuple(self.size))
         if self.interpolation not in ("nearest", "bilinear"):
             raise ValueError(f"Upsample: expected interpolation 'nearest' or 'bilinear', got {self.interpolation!r}")
-        if len(self.size) != 2 or min(self.size) < 1:
-            raise ValueError(f"Upsample: expected a size of two integers of 1 or more, got {self.size}")
+        if not 1 <= len(self.size) <= 3 or min(self.size) < 1:
+            raise ValueError(f"Upsample: expected a size of one to three integers of 1 or more, got {self.size}")
+        if len(self.size) != 2 and self.interpolation == "bilinear":
+            raise ValueError(f"Upsample: bilinear interpolation expects a size of two integers, got {self.size}")
 
     def infer(self, *inputs: Spec) -> Spec:
         same_float("Upsample", *inputs)
-        if len(inputs[0].shape) != 4:
-            raise ValueError(f"Upsample: expected images (n, h, w, c), got shape {inputs[0].shape}")
-        n, h, w, c = inputs[0].shape
-        return Spec((n, h and h * self.size[0], w and w * self.size[1], c), inputs[0].dtype)
+        if len(inputs[0].shape) != len(self.size) + 2:
+            axes = ", ".join("dhw"[-len(self.size) :])
+            raise ValueError(f"Upsample: expected images (n, {axes}, c), got shape {inputs[0].shape}")
+        n, *spatial, c = inputs[0].shape
+        return Spec((n, *(e and e * times for e, times in zip(spatial, self.size, strict=True)), c), inputs[0].dtype)

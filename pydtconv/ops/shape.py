@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
+from pydtconv.dtypes import name_of
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import normalize_axes, same_float
 
@@ -153,4 +152,4 @@ class Cast(Op):
     dtype: str
 
     def infer(self, *inputs: Spec) -> Spec:
-        return Spec(inputs[0].shape, np.dtype(self.dtype).name)
+        return Spec(inputs[0].shape, name_of(self.dtype))

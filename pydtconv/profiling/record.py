@@ -17,7 +17,7 @@ Part = tuple[int, str]  # index of the plan's step, part of its pass
 class Record:
     """One training step: spans (start, stop) of the parts and of what runs outside of the plan, in nanoseconds.
 
-    communication, waits: of several processes.
+    communication, waits: of several processes.  transfers: to and from a scratch file, and whether they wrote.
     """
 
     batch_size: int
@@ -29,6 +29,7 @@ class Record:
     communication: list[tuple[str, int, int]] = field(default_factory=list)
     waits: list[tuple[str, int, int]] = field(default_factory=list)
     gradients: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    transfers: list[tuple[str, int, int, bool]] = field(default_factory=list)
 
 
 def outside_of(records: list[Record]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.graph.schedule.steps import RecomputeStep, Step
 from pydtconv.profiling.profile import Profile, Timing
 from pydtconv.profiling.record import Record, median, outside_of, timing_of
-from pydtconv.profiling.trace import COMMUNICATION, HOST, WAIT, Trace
+from pydtconv.profiling.trace import COMMUNICATION, HOST, READS, WAIT, WRITES, Trace
 from pydtconv.profiling.work import update_bytes
 from pydtconv.utils.machine import cpu_name
 
@@ -75,6 +75,7 @@ class Profiler(Callback):
         self._memory = model._training.memory
         self._memory.hooks.append(self)
         self._memory.state.part_done = self._part_done
+        self._memory.observe_transfers(self._transferred)
         for name, wrap in (
             ("_train_batch", self._around_step),
             ("_apply_gradients", self._around("optimizer")),
@@ -89,6 +90,7 @@ class Profiler(Callback):
         self._replica.observer = None
         self._memory.hooks.remove(self)
         self._memory.state.part_done = None
+        self._memory.observe_transfers(None)
         for name in self._replaced:
             object.__delattr__(self._profiled, name)
         self._replaced = []
@@ -155,6 +157,10 @@ class Profiler(Callback):
         if self._record is not None:
             self._record.waits.append((what, start, stop))
 
+    def _transferred(self, name: str, start: int, stop: int, wrote: bool) -> None:
+        if self._record is not None:
+            self._record.transfers.append((name, start, stop, wrote))
+
     def _finish(self) -> None:
         record, self._record = self._record, None
         if record is None or not record.parts:
@@ -178,6 +184,8 @@ class Profiler(Callback):
         for track, spans in ((HOST, record.outside), (COMMUNICATION, record.communication), (WAIT, record.waits)):
             for name, start, stop in spans:
                 self.trace.add(name, start, stop, track)
+        for name, start, stop, wrote in record.transfers:
+            self.trace.add(name, start, stop, WRITES if wrote else READS)
 
     # --- what it found ---------------------------------------------------------------------------------------------
     @property

@@ -1,7 +1,7 @@
 """Time lines in Chrome's trace format (JSON; open in chrome://tracing or ui.perfetto.dev).
 
-One process of the time line is one rank; its tracks are COMPUTE, COMMUNICATION, WAIT and HOST.  Times are those of the
-system's clock, so that traces of several ranks can be merged; the ranks' clocks must agree for that.
+One process of the time line is one rank; its tracks are COMPUTE, COMMUNICATION, WAIT, HOST, WRITES and READS.  Times
+are those of the system's clock, so that traces of several ranks can be merged; the ranks' clocks must agree for that.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from pydtconv.utils.reading import parsing, read_json
 from pydtconv.utils.whole_file import write_whole
 
-COMPUTE, COMMUNICATION, WAIT, HOST = range(4)
-TRACKS = ("compute", "communication", "wait", "host")
+COMPUTE, COMMUNICATION, WAIT, HOST, WRITES, READS = range(6)
+TRACKS = ("compute", "communication", "wait", "host", "writes", "reads")
 
 
 class Trace:
@@ -38,7 +38,7 @@ class Trace:
     def add(
         self, name: str, start: int, stop: int, track: int = COMPUTE, rank: int | None = None, **details: Any
     ) -> None:
-        """A span.  track: COMPUTE, COMMUNICATION, WAIT or HOST; rank: the trace's own by default."""
+        """A span.  track: COMPUTE, COMMUNICATION, WAIT, HOST, WRITES or READS; rank: the trace's own by default."""
         event = {"name": name, "ph": "X", "cat": TRACKS[track], "ts": start + self._to_system_clock}
         event |= {"dur": stop - start, "pid": self.rank if rank is None else rank, "tid": track}
         self._events.append(event | ({"args": details} if details else {}))

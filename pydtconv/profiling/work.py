@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
 from pydtconv.graph.memory.storage import View
+from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
+from pydtconv.graph.schedule.halos import BlocksStep
+from pydtconv.graph.schedule.step_times import share
 from pydtconv.graph.schedule.steps import AddStep, BackwardStep, CopyStep, PassStep, Step, UpdateStep
 from pydtconv.ops.base import Cost
 
@@ -20,13 +23,21 @@ def cost_of(step: Step, part: str) -> Cost:
 
 @cost_of.register
 def _(step: PassStep, part: str) -> Cost:
-    return _costs(step).get("forward" if part == "recompute" else part, _NOTHING)
+    if part == "recompute":
+        return step.node.op.replay_cost(*(tensor.spec for tensor in step.node.inputs)).get("forward", _NOTHING)
+    return _costs(step).get(part, _NOTHING)
+
+
+@cost_of.register
+def _(step: BlocksStep, part: str) -> Cost:
+    cost = _costs(step).get(part, _NOTHING)
+    return Cost(round(cost.flops * step.share), round(cost.multiplications * step.share))
 
 
 @cost_of.register
 def _(step: BackwardStep, part: str) -> Cost:
-    cost, share = _costs(step).get(part, _NOTHING), _share(step)
-    return Cost(round(cost.flops * share), round(cost.multiplications * share))
+    cost, part_of = _costs(step).get(part, _NOTHING), share(step)
+    return Cost(round(cost.flops * part_of), round(cost.multiplications * part_of))
 
 
 def _costs(step: PassStep) -> dict[str, Cost]:
@@ -45,6 +56,12 @@ def bytes_of(step: Step, part: str, slots: int = 0) -> int:
     Workspaces are left out, since another algorithm needs others.  slots: of the optimizer, for updates.
     """
     return _total(step.views())
+
+
+@bytes_of.register(StartStep)
+@bytes_of.register(WaitStep)
+def _(step: Step, part: str, slots: int = 0) -> int:
+    return 0  # others move them
 
 
 @bytes_of.register
@@ -73,6 +90,11 @@ def _(step: PassStep, part: str, slots: int = 0) -> int:
 
 
 @bytes_of.register
+def _(step: BlocksStep, part: str, slots: int = 0) -> int:
+    return round((_total(step.x[:1]) + _total(step.y)) * step.share) + _total(step.x[1:])
+
+
+@bytes_of.register
 def _(step: BackwardStep, part: str, slots: int = 0) -> int:
     x, y, dy, dx = step.x, step.y, step.dy, step.dx
     if part == "backward_bias":
@@ -81,16 +103,8 @@ def _(step: BackwardStep, part: str, slots: int = 0) -> int:
     if part == "backward_data":
         return _total(x[1:2], dy, dx[:1], _added(step, 0))
     if part == "backward_weights":
-        return round(_total(x[:1]) * _share(step)) + _total(dy, dx[1:2], _added(step, 1))
+        return round(_total(x[:1]) * share(step)) + _total(dy, dx[1:2], _added(step, 1))
     return _total(x, y, dy, step.saved.values(), dx, *(_added(step, i) for i in range(len(dx))))
-
-
-def _share(step: BackwardStep) -> float:
-    """The portion of a gradient's rows that a step of backward computes."""
-    if step.rows is None:
-        return 1.0
-    extent = step.node.inputs[step.node.op.splits or 0].shape[0] or 1
-    return (step.rows.stop - step.rows.start) / extent
 
 
 def _added(step: BackwardStep, i: int) -> Sequence[View | None]:

@@ -40,6 +40,8 @@ def notes(graph: Graph, node: Node) -> Iterator[str]:
         yield "elided"
     if node.inputs and node.inputs[0] in graph.elided:
         yield "normalizes its input"
+    for each in graph.kept.get(node, ()):
+        yield f"keeps {each.name}"
     if node in graph.fused_reductions:
         yield f"{REDUCTIONS} of {graph.fused_reductions[node].scope.rpartition('/')[2]}"
 

@@ -8,17 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import dtypes
 from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.deferred import Deferred, MetricUpdate
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.kernels.base import Kernel
+from pydtconv.kernels.base import Keepable, Kernel
 from pydtconv.kernels.registry import find
-from pydtconv.ops.base import Op, Spec, outputs_of
-from pydtconv.ops.operators import Operators
+from pydtconv.ops.base import Op, Spec, is_image, outputs_of
+from pydtconv.ops.checks import read_as
+from pydtconv.ops.operators import Operators, equal
+from pydtconv.ops.shape import Cast
 
 
 def current_graph() -> Graph | None:
     """The innermost graph that this thread is tracing, or None."""
     return tracing.current()
+
+
+#: names of operators that give yes or no
+_COMPARISONS = frozenset(("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"))
 
 
 class Tensor(Operators):
@@ -44,6 +52,25 @@ class Tensor(Operators):
     def dtype(self) -> str:
         return self.spec.dtype
 
+    def __eq__(self, other: object) -> Any:
+        return equal("equal", self, other, self._is_traced)
+
+    def __ne__(self, other: object) -> Any:
+        return equal("not_equal", self, other, self._is_traced)
+
+    @property
+    def _is_traced(self) -> bool:
+        """Whether it is a user's code that has this tensor now: its graph is traced, and no recording's own."""
+        return current_graph() is self.graph and not self.graph.records
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        """True, as of any object; but what a comparison gave has no value yet."""
+        if self.node is not None and self.node.op.name in _COMPARISONS:
+            raise TypeError(f"{self} has no truth value while code is traced: use ops.where")
+        return True
+
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
         return self.graph.add(op, inputs)
 
@@ -55,6 +82,7 @@ class Node:
     """One application of an op.  scope says which layer it came from ("conv2d_1/..."); tables and traces show it.
 
     device: where it runs; that of the graph, until a pass says otherwise.
+    stream: of its random numbers, where that is not to follow from its place in the graph.
     """
 
     def __init__(self, graph: Graph, op: Op, inputs: tuple[Tensor, ...], scope: str) -> None:
@@ -62,6 +90,7 @@ class Node:
         self.inputs = inputs
         self.scope = scope
         self.device = graph.device
+        self.stream: int | None = None
         self._found: tuple[Op, str, str, Kernel[Any]] | None = None
         specs = outputs_of(op, *(tensor.spec for tensor in inputs))
         self.name = f"{scope or op.name}#{len(graph.nodes)}"
@@ -82,45 +111,71 @@ class Node:
 
 def joins_channels(node: Node) -> bool:
     """Whether the node concatenates images along their channels: the plan does that by placing, not by its op."""
-    return node.op.concatenates and node.op.axis in (-1, 3) and len(node.outputs[0].shape) == 4  # type: ignore[attr-defined]
+    if not node.op.concatenates or not is_image(node.outputs[0].shape):
+        return False
+    rank = len(node.outputs[0].shape)
+    return node.op.axis % rank == rank - 1  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class CompileOptions:
     """What a graph is compiled for.
 
-    variant: of convolution.  smallest_workspaces: take the algorithms with the smallest workspaces, where neither the
-    layer nor the variant says which to take.  elides: whether a normalized image may be left out of memory.
+    variant: of convolution.  workspace_bytes: take algorithms with workspaces of at most so many bytes, where there are
+    such and neither the layer nor the variant says which to take; 0: those with the smallest ones.  elides: whether a
+    normalized image may be left out of memory.  kept_bytes: of what forward may keep for backward to compute less (see
+    passes/kept_spectra.py); None: no limit.
     """
 
     variant: str = "AUTO"
-    smallest_workspaces: bool = False
+    workspace_bytes: int | None = None
     elides: bool = True
+    kept_bytes: int | None = None
 
 
 class Graph:
     """Nodes in the order in which they were traced, which is an order in which they can run.
 
     training: whether layers were traced as in a training step.  device: where its nodes run.  outputs: named results;
-    loss: the scalar to differentiate, or None.  The rest is what passes leave to the stages behind them:
+    loss: the scalar to differentiate, or None.  sources: what it is differentiated by; None: all trainable variables.
+    gradients: tensors whose gradient is a result, too, by its name.  metric_updates: calls of metrics on its tensors.
+    split: how its first part is split into patches (see passes/split.py), split_draw: the number of a stochastic
+    scheme.  The rest is what passes leave to the stages behind them:
     algorithms: of each convolution, by direction.  before_choice: its operator as it was before these were chosen.
     fused_reductions: nodes whose backward also computes the reductions of a batch normalization, and that.
     elided: tensors that are not materialized, and what is read instead of them.
+    kept: nodes whose forward leaves something for backward, and what.
+    placements: of inputs and results by name, where they lie in those of all processes together.
+    partition: the mesh of processes over which images are cut, as this one sees it (see graph/spatial); None: none.
     """
+
+    #: whether Python code is being recorded that also calls optimizers and metrics (see pydtconv/loops)
+    records = False
+    #: whether it is thrown away after one run, as that of a call on arrays is
+    runs_once = False
 
     def __init__(self, training: bool = False, device: str = "cpu") -> None:
         self.training = training
         self.device = device
         self.options = CompileOptions()
+        self.split: Any = None
+        self.split_draw: int | None = None
         self.algorithms: dict[Node, dict[str, str]] = {}
         self.before_choice: dict[Node, Op] = {}
         self.fused_reductions: dict[Node, Node] = {}
         self.elided: dict[Tensor, Tensor] = {}
+        self.kept: dict[Node, tuple[Keepable, ...]] = {}
+        self.partition: Any = None
+        self.placements: dict[str, Any] = {}
         self.nodes: list[Node] = []
         self.inputs: dict[str, Tensor] = {}
         self.outputs: dict[str, Tensor] = {}
         self.loss: Tensor | None = None
+        self.sources: tuple[Tensor, ...] | None = None
+        self.gradients: dict[str, Tensor] = {}
         self.losses: list[Tensor] = []
+        self.loss_owners: list[Any] = []
+        self.metric_updates: list[MetricUpdate] = []
         self._parameters: dict[int, Tensor] = {}
         self._scopes: list[str] = []
 
@@ -151,28 +206,60 @@ class Graph:
         """Tensors of the variables used, in order of first use."""
         return list(self._parameters.values())
 
-    def constant(self, value: Any, dtype: str) -> Tensor:
-        array = np.ascontiguousarray(value, dtype=dtype)
+    def constant(self, value: Any, dtype: str, shape: tuple[int, ...] | None = None) -> Tensor:
+        """A tensor of a value; shape: by default the value's, but at least one axis."""
+        array = dtypes.to_bits(value) if dtype == dtypes.BFLOAT16 else np.ascontiguousarray(value, dtype=dtype)
+        array = array if shape is None else array.reshape(shape)
         tensor = Tensor(self, Spec(array.shape, dtype), "constant")
         tensor.constant = array
         return tensor
 
+    def add_loss(self, owner: Any, loss: Tensor) -> None:
+        """Adds a scalar to the total loss, which the layer `owner` wants."""
+        self.losses.append(loss)
+        self.loss_owners.append(owner)
+
+    def update(self, metric: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Notes a call of a metric, for whoever runs the graph to make with the values."""
+        self.metric_updates.append(MetricUpdate(metric, method, args, kwargs))
+
+    def result(self, call: Any, name: str) -> Any:
+        """What a metric gives, which is not known yet."""
+        return Deferred(name)
+
     def add(self, op: Op, inputs: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
         """Adds a node; returns its output, or a tuple where it has several."""
         dtype = next((x.dtype for x in inputs if isinstance(x, (Tensor, Variable))), "float32")
-        tensors = tuple(self._as_tensor(value, dtype) for value in inputs)
+        tensors = tuple(
+            self._as_tensor(value, value.dtype.name if op.mixes_dtypes and isinstance(value, np.ndarray) else dtype, op)
+            for value in inputs
+        )
+        if any(tensor.dtype == dtypes.BFLOAT16 for tensor in tensors) and not isinstance(op, Cast):
+            weak = [tensor.variable is not None or tensor.constant is not None for tensor in tensors]
+            wanted = read_as(op, [tensor.spec for tensor in tensors], weak)
+            tensors = tuple(map(self.cast, tensors, wanted))
         node = Node(self, op, tensors, "/".join(self._scopes))
         self.nodes.append(node)
         return node.outputs[0] if len(node.outputs) == 1 else node.outputs
 
-    def _as_tensor(self, value: Any, dtype: str) -> Tensor:
+    def cast(self, tensor: Tensor, dtype: str) -> Tensor:
+        """The tensor in a dtype."""
+        if tensor.dtype == dtype:
+            return tensor
+        node = Node(self, Cast(dtype), (tensor,), "/".join(self._scopes))
+        self.nodes.append(node)
+        return node.outputs[0]
+
+    def _as_tensor(self, value: Any, dtype: str, op: Op) -> Tensor:
+        """An operand of the op; a value becomes a constant of this dtype."""
         if isinstance(value, Tensor):
             if value.graph is not self:
                 raise ValueError(f"{value} belongs to another graph; a layer kept a tensor of an earlier call")
             return value
         if isinstance(value, Variable):
             return self.parameter(value)
-        return self.constant(value, dtype)
+        keeps_shape = op.mixes_dtypes and isinstance(value, np.ndarray)
+        return self.constant(value, dtype, value.shape if keeps_shape else None)
 
     def scope(self, name: str) -> _Scope:
         """A context in which nodes are named after a layer."""

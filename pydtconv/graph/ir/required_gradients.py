@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 
 
 class RequiredGradients:
-    """The gradients that are wanted: of tensors on a path from a trainable variable to the loss.
+    """The gradients that are wanted: of tensors on a path from a source (a trainable variable) to the loss.
 
     nodes: those whose backward runs, in forward's order.
     """
 
     def __init__(self, graph: Graph) -> None:
-        down: set[Tensor] = {tensor for tensor in graph.parameters if tensor.variable and tensor.variable.trainable}
+        trained = [tensor for tensor in graph.parameters if tensor.variable and tensor.variable.trainable]
+        down: set[Tensor] = set(trained if graph.sources is None else graph.sources)
         inputs = [(node, _differentiable(node)) for node in graph.nodes]
         for node, read in inputs:
             if not down.isdisjoint(read):
-                down.update(tensor for tensor in node.outputs if tensor.dtype.startswith("float"))
+                down.update(tensor for tensor in node.outputs if tensor.dtype in FLOATING)
         up: set[Tensor] = {graph.loss} if graph.loss is not None else set()
         for node, read in reversed(inputs):
             if not up.isdisjoint(node.outputs):

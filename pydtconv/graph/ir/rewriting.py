@@ -17,7 +17,8 @@ def consumers(graph: Graph) -> dict[Tensor, list[Node]]:
 
 
 def results(graph: Graph) -> set[Tensor]:
-    return {*graph.outputs.values(), *([graph.loss] if graph.loss is not None else [])}
+    ends = {*graph.outputs.values(), *graph.gradients.values()}
+    return ends if graph.loss is None else ends | {graph.loss}
 
 
 def replace_reads(graph: Graph, old: Tensor, new: Tensor) -> None:

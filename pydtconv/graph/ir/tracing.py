@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from pydtconv.ops.base import Op
@@ -20,9 +21,14 @@ class _Tracing(threading.local):
 
     def __init__(self) -> None:
         self.graphs: list[Any] = []
+        self.waiting: list[Any] = []
+        self.settling = False
 
 
 _tracing = _Tracing()
+
+#: recordings that may wait; the oldest one runs where there are more
+_WAITING = 8
 
 
 def begin(graph: Tracer) -> None:
@@ -33,6 +39,55 @@ def begin(graph: Tracer) -> None:
 def end() -> None:
     """The innermost graph is traced no longer."""
     _tracing.graphs.pop()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """While operators of this thread go into no graph: they are computed at once."""
+    _tracing.graphs.append(None)
+    try:
+        yield
+    finally:
+        _tracing.graphs.pop()
+
+
+def wait(recording: Any) -> None:
+    """This thread has recorded what has not run yet; it runs before a value that it reads or changes is touched."""
+    waiting = _tracing.waiting
+    if not any(each is recording for each in waiting):
+        waiting.append(recording)
+        if len(waiting) > _WAITING:
+            settle(waiting[:1])
+
+
+def waits_no_longer(recording: Any) -> None:
+    """What was recorded runs now."""
+    _tracing.waiting = [each for each in _tracing.waiting if each is not recording]
+
+
+def settle(recordings: Sequence[Any] | None = None) -> None:
+    """Runs what this thread has recorded and not run: all of it, or these recordings."""
+    if _tracing.settling or not _tracing.waiting:
+        return
+    with running():
+        for recording in list(_tracing.waiting) if recordings is None else recordings:
+            recording.flush()
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """While something recorded runs, when nothing else may."""
+    before, _tracing.settling = _tracing.settling, True
+    try:
+        yield
+    finally:
+        _tracing.settling = before
+
+
+def settle_outside() -> None:
+    """The same, where no graph is traced."""
+    if _tracing.waiting and not _tracing.settling and current() is None:
+        settle()
 
 
 def current() -> Any:

@@ -14,8 +14,10 @@ from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.tracing import Tracer
 from pydtconv.kernels.eager import compute
 from pydtconv.ops.base import Op, Spec
-from pydtconv.ops.operators import Operators
+from pydtconv.ops.operators import Operators, equal
 
+#: what `Variable.aggregation` may be
+AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
 _bytes_left: ContextVar[list[int] | None] = ContextVar("_bytes_left", default=None)
 
 
@@ -42,18 +44,39 @@ class Variable(Operators):
 
     `value` is the array itself.  A training plan moves it into a flat array (see parameter_store.py) and the
     variable then holds a view of that; so take `value` afresh instead of keeping it, and write through `assign`.
+    mirror: where a device has the value, what brings it back (graph/memory/mirror.py).
     """
+
+    mirror: Any = None
+    #: how often `assign` has changed the value
+    version = 0
 
     def __init__(
         self,
         initializer: Callable[..., Any] | Any,
         shape: Sequence[int] | None = None,
-        dtype: str = "float32",
+        dtype: str | None = None,
         trainable: bool = True,
-        name: str = "variable",
+        autocast: bool = True,
+        aggregation: str | None = "none",
+        synchronization: str = "auto",
+        name: str | None = None,
+        layout: Any = None,
         copy: bool = True,
     ) -> None:
-        """initializer: a callable (shape, dtype) -> array, or an array.  copy: False to keep that array itself."""
+        """initializer: a callable (shape, dtype) -> array, or an array.  dtype: float32 by default.
+
+        copy: False to keep the array itself.  aggregation: what processes that train together make of the values that
+        code of theirs assigns: "mean" (by samples), "sum", "only_first_replica"; with "none" they must be equal.
+        autocast, synchronization and layout are Keras's; only their defaults mean something here.
+        """
+        name, dtype = name or "variable", dtype or "float32"
+        if aggregation not in (None, *AGGREGATIONS):
+            raise ValueError(f"variable {name!r}: aggregation: expected one of {AGGREGATIONS}, got {aggregation!r}")
+        if layout is not None or synchronization != "auto":
+            raise NotImplementedError(
+                f"variable {name!r}: expected synchronization='auto', layout=None, got {synchronization!r}, {layout!r}"
+            )
         if callable(initializer):
             if shape is None:
                 raise ValueError(f"variable {name!r}: a callable initializer needs a shape")
@@ -65,31 +88,90 @@ class Variable(Operators):
         self.name = name
         self.path = name
         self.trainable = trainable
+        self.aggregation = aggregation or "none"
         self.regularizer: Any = None
         self.constraint: Any = None
 
     @property
+    def value(self) -> np.ndarray:
+        """The array itself."""
+        tracing.settle_outside()
+        if self.mirror is not None:
+            self.mirror.to_host()
+        return self._value
+
+    @value.setter
+    def value(self, array: np.ndarray) -> None:
+        self._value = array
+
+    @property
+    def host_array(self) -> np.ndarray:
+        """The array on the host, to be compared: what is in it may be older than what a device has."""
+        return self._value
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        return self.value.shape
+        return self._value.shape
 
     @property
     def dtype(self) -> str:
-        return self.value.dtype.name
+        return self._value.dtype.name
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle gets: the value as the host has it."""
+        if self.mirror is not None:
+            self.mirror.to_host()
+        return self.__dict__
 
     @property
     def spec(self) -> Spec:
         return Spec(self.shape, self.dtype)
 
     def numpy(self) -> np.ndarray:
-        """A copy of the value."""
-        return self.value.copy()
+        """A copy of the value.  Raises ValueNeededError, a TypeError, in code that is traced."""
+        return self.known().copy()
+
+    def known(self) -> np.ndarray:
+        """The array itself, for Python code to go on with; as `numpy`, in code that is traced or recorded."""
+        graph: Any = tracing.current()
+        if graph is not None and getattr(graph, "records", False):
+            graph.asked(self)
+        return self.value
 
     def assign(self, value: Any) -> None:
         """Overwrites the value in place.  Raises ValueError when the shape differs."""
+        graph: Any = tracing.current()
+        if graph is not None and getattr(graph, "records", False):
+            graph.assign(self, value, None)
+            return
         array = np.asarray(value, dtype=self.value.dtype)
         if array.shape != self.value.shape:
             raise ValueError(f"variable {self.path!r}: expected shape {self.value.shape}, got {array.shape}")
         self.value[...] = array
+        self.version += 1
+
+    def assign_add(self, value: Any) -> None:
+        """Adds to the value."""
+        self._assign_sum(value, 1)
+
+    def assign_sub(self, value: Any) -> None:
+        """Takes away from the value."""
+        self._assign_sum(value, -1)
+
+    def _assign_sum(self, value: Any, sign: int) -> None:
+        graph: Any = tracing.current()
+        if graph is not None and getattr(graph, "records", False):
+            graph.assign(self, value, sign)
+        else:
+            self.assign(self.value + sign * np.asarray(value, dtype=self.value.dtype))
+
+    def __eq__(self, other: object) -> Any:
+        return equal("equal", self, other, isinstance(other, Variable))
+
+    def __ne__(self, other: object) -> Any:
+        return equal("not_equal", self, other, isinstance(other, Variable))
+
+    __hash__ = object.__hash__
 
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Any:
         """Adds the op to the graph that is being traced, or computes at once when there is none."""
@@ -102,7 +184,7 @@ class Variable(Operators):
         return compute(op, *(value.value if isinstance(value, Variable) else value for value in inputs))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.value, dtype=dtype)
+        return np.array(self.known(), dtype=dtype)
 
     def __repr__(self) -> str:
         return f"<Variable {self.path} shape={self.shape} dtype={self.dtype} trainable={self.trainable}>"

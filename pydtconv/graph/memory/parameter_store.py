@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,26 @@ class ParameterStore:
         if array.shape != (self.size,) or array.dtype != self.dtype:
             raise ValueError(f"gradients: expected {self.size} {self.dtype}, got {array.shape} {array.dtype}")
         self._gradients = array
+
+    @property
+    def working_parameters(self) -> Any:
+        """The flat array of parameters where steps compute: another one on a device with memory of its own."""
+        return self.parameters
+
+    @property
+    def working_gradients(self) -> Any:
+        """That of the gradients."""
+        return self.gradients
+
+    def working_slot(self, flat: np.ndarray) -> Any:
+        """That of a slot."""
+        return flat
+
+    def begin_update(self) -> None:
+        """Makes sure that the working arrays have the values."""
+
+    def watch_slots(self, slots: Sequence[Variable]) -> None:
+        """Notes the variables that lie in the flat arrays of slots."""
 
     def slice_of(self, variable: Variable) -> slice:
         """Where the variable lies in each flat array."""

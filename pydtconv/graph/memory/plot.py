@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,12 +37,17 @@ class Placed(Protocol):
     def slot_bytes(self) -> int: ...
     @property
     def peak_bytes(self) -> int: ...
+    @property
+    def offloaded(self) -> Any: ...
     def peak_step(self) -> int: ...
     def live_at(self, step: int) -> Sequence[Storage]: ...
 
 
 def plot_memory(plan: Placed, path: Path) -> Path:
-    """Two panels: bytes in use over the steps by kind; and each storage as a box (step x offset in the arena)."""
+    """Two panels: bytes in use over the steps by kind; and each storage as a box (step x offset in the arena).
+
+    A plan with offload has a third one: the predicted time lines of computing, writes and reads.
+    """
     try:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch, Rectangle
@@ -49,8 +55,13 @@ def plot_memory(plan: Placed, path: Path) -> Path:
         raise ImportError("plan.plot needs matplotlib: pip install 'pydtconv[plot]'") from error
 
     count = max(len(plan.steps), 1)
-    figure = Figure(figsize=(11, 8), layout="constrained")
-    over_time, boxes = figure.subplots(2, 1, sharex=True)
+    extra = plan.offloaded is not None
+    figure = Figure(figsize=(11, 10 if extra else 8), layout="constrained")
+    grid = figure.add_gridspec(3 if extra else 2, 1, height_ratios=[4, 4, 1.4] if extra else [1, 1])
+    over_time = figure.add_subplot(grid[0])
+    boxes = figure.add_subplot(grid[1], sharex=over_time)
+    if extra:
+        _draw_time_lines(figure.add_subplot(grid[2]), plan.offloaded)
 
     bottoms = [0.0] * count
     for kind, color in COLORS.items():
@@ -95,3 +106,20 @@ def plot_memory(plan: Placed, path: Path) -> Path:
     boxes.set_xlabel(f"step (backward starts at {plan.backward_start})")
     boxes.set_ylabel("offset in the arena, MiB")
     return save_figure(figure, path, 130)
+
+
+def _draw_time_lines(axes: Any, offloaded: Any) -> None:
+    """Computing, writes and reads over the predicted seconds of a step."""
+    starts = [*offloaded.starts, offloaded.seconds]
+    computing = [(1e3 * a, 1e3 * (b - a)) for a, b in itertools.pairwise(starts)]
+    turn = next((i for i, start in enumerate(starts) if start >= offloaded.backward), len(starts))
+    axes.broken_barh(computing[:turn], (2.1, 0.8), color=COLORS["activation"])
+    axes.broken_barh(computing[turn:], (2.1, 0.8), color=COLORS["gradient"])
+    for row, number, color in ((1, 2, COLORS["workspace"]), (0, 3, COLORS["saved"])):
+        spans = [each[number] for each in offloaded.moved]
+        axes.broken_barh([(1e3 * a, 1e3 * (b - a)) for a, b in spans], (row + 0.1, 0.8), color=color, edgecolor="white")
+    axes.set_yticks([2.5, 1.5, 0.5], ["compute", "writes", "reads"])
+    axes.set_xlim(0, 1e3 * offloaded.seconds)
+    axes.set_xlabel(
+        f"predicted ms; {offloaded.scratch_bytes / MIB:.1f} MiB offloaded, {1e3 * offloaded.waited:.1f} ms of waiting"
+    )

@@ -1,8 +1,9 @@
 """Which of forward's tensors share a storage, and as which part of it.
 
-Three ways of sharing, each a child -> parent link that `Sharing.view` follows to the root:
+Four ways of sharing, each a child -> parent link that `Sharing.view` follows to the root:
  - a view operator's output (reshape) is its input;
  - the inputs of a concatenation along the channels are slices of its output, so that nothing is copied;
+ - the input of an exchange of halos lies within its output, where it is dense there;
  - an operator that can work in place takes over an input that nobody reads afterwards.
 """
 
@@ -10,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pydtconv import dtypes
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
-from pydtconv.graph.memory.storage import Storage, View
+from pydtconv.graph.memory.storage import Storage, View, dense_strides
+from pydtconv.ops.base import is_image
 
 #: read after the forward pass: retained for backward, or a result
 FOREVER = 1 << 30
@@ -21,7 +24,7 @@ def parts_of(node: Node, whole: View) -> list[View]:
     """The parts of a concatenation's output (or of its gradient) that belong to its inputs."""
     parts, channel = [], 0
     for tensor in node.inputs:
-        parts.append(whole.part((0, 0, 0, channel), tensor.spec))
+        parts.append(whole.part((*[0] * (len(tensor.shape) - 1), channel), tensor.spec))
         channel += tensor.shape[-1] or 0
     return parts
 
@@ -35,6 +38,7 @@ class Sharing:
     def __init__(self, graph: Graph, retained: Iterable[Tensor], elided: Mapping[Tensor, Tensor]) -> None:
         self.graph = graph
         self.elided = elided
+        self.inputs = set(graph.inputs.values())  # which are copied to where they lie
         self.last_read: dict[Tensor, int] = {}
         self.consumers: dict[Tensor, list[Node]] = {}
         for index, node in enumerate(graph.nodes):
@@ -43,12 +47,15 @@ class Sharing:
                 self.consumers.setdefault(tensor, []).append(node)
         for tensor in [*retained, *graph.outputs.values(), *([graph.loss] if graph.loss else [])]:
             self.last_read[tensor] = FOREVER
-        self.parent: dict[Tensor, tuple[Tensor, int | None]] = {}  # first channel where the child is a slice
+        #: with the bytes from the parent's start to the child's, and whether the child is a slice of its channels
+        self.parent: dict[Tensor, tuple[Tensor, int, bool]] = {}
         self.roots: dict[Tensor, Storage] = {}
         self.members: dict[Tensor, list[Tensor]] = {}
         self._views: dict[Tensor, View] | None = None  # once all is linked
         self.dense = self._tensors_that_must_be_dense()
         self._share_views()
+        for node in graph.nodes:
+            self._share_halos(node)
         for node in graph.nodes:
             if joins_channels(node):
                 self._share_concatenation(node)
@@ -58,18 +65,22 @@ class Sharing:
 
     # -- links -----------------------------------------------------------------------------------------------------
 
-    def _root(self, tensor: Tensor) -> tuple[Tensor, int | None]:
-        """The tensor at the end of the links, and the first channel in it if this one is a slice of it."""
-        channel: int | None = None
+    def _root(self, tensor: Tensor) -> tuple[Tensor, int, bool]:
+        """The tensor at the end of the links, where in bytes this one begins in it, and whether it is a slice of it."""
+        passed = []
         while tensor in self.parent:
-            tensor, first = self.parent[tensor]
-            if first is not None:
-                channel = (channel or 0) + first
-        return tensor, channel
+            passed.append(tensor)
+            tensor = self.parent[tensor][0]
+        offset, is_slice = 0, False
+        for each in reversed(passed):  # which then link to the root: chains of many operators stay quick to follow
+            _, more, slices = self.parent[each]
+            offset, is_slice = offset + more, is_slice or slices
+            self.parent[each] = tensor, offset, is_slice
+        return tensor, offset, is_slice
 
-    def _link(self, child: Tensor, parent: Tensor, channel: int | None = None) -> None:
-        self.parent[child] = (parent, channel)
-        root, _ = self._root(parent)
+    def _link(self, child: Tensor, parent: Tensor, offset: int = 0, is_slice: bool = False) -> None:
+        self.parent[child] = (parent, offset, is_slice)
+        root, *_ = self._root(parent)
         self.members.setdefault(root, [root]).extend(self.members.pop(child, [child]))
 
     def _is_ours(self, tensor: Tensor) -> bool:
@@ -90,14 +101,24 @@ class Sharing:
             if node.op.is_view:
                 self._link(node.outputs[0], node.inputs[0])
 
+    def _share_halos(self, node: Node) -> None:
+        place = node.op.place_of_input(node.inputs[0].spec) if node.inputs else None
+        if place is None or node.outputs[0] in self.elided:
+            return
+        if not self._is_ours(node.inputs[0]) and node.inputs[0] not in self.inputs:
+            return
+        if node.inputs[0] not in self.parent and node.outputs[0] not in self.parent:
+            self._link(node.inputs[0], node.outputs[0], place)
+            self.dense.add(node.outputs[0])  # the place is that in a dense array
+
     def _share_concatenation(self, node: Node) -> None:
         whole = node.outputs[0]
         channel = 0
         for tensor in node.inputs:
             free = self._is_ours(tensor) and tensor not in self.parent and tensor not in self.dense
-            root, _ = self._root(whole)
-            if free and root is not tensor and len(tensor.shape) == 4:
-                self._link(tensor, whole, channel)
+            root, *_ = self._root(whole)
+            if free and root is not tensor and is_image(tensor.shape):
+                self._link(tensor, whole, channel * dtypes.itemsize(tensor.dtype), is_slice=True)
             channel += tensor.shape[-1] or 0
 
     def _share_inplace(self, index: int, node: Node) -> None:
@@ -132,7 +153,7 @@ class Sharing:
     def _nobody_reads_after(self, index: int, tensor: Tensor, out: Tensor) -> bool:
         """Whether no tensor that shares an element with this one is read after node `index`, except by `out`."""
         mine = self.view(tensor)
-        root, _ = self._root(tensor)
+        root, *_ = self._root(tensor)
         for other in self.members.get(root, [root]):
             if other is not out and self.last_read.get(other, -1) > index and self.view(other).overlaps(mine):
                 return False
@@ -156,13 +177,14 @@ class Sharing:
         return self._views[tensor]
 
     def _view(self, tensor: Tensor) -> View:
-        root, channel = self._root(tensor)
+        root, offset, is_slice = self._root(tensor)
         if root.variable is not None or root.constant is not None:
             return View(root, tensor.spec)
         if root not in self.roots:
             kind = "activation" if root.node is not None else "input"
             self.roots[root] = Storage(root.name, kind, root.spec.nbytes)
         storage = self.roots[root]
-        if channel is None:
-            return View(storage, tensor.spec)
-        return View(storage, root.spec).part((0, 0, 0, channel), tensor.spec)
+        if not is_slice:
+            return View(storage, tensor.spec, offset)
+        strides = dense_strides(root.spec)
+        return View(storage, tensor.spec, offset, None if strides == dense_strides(tensor.spec) else strides)

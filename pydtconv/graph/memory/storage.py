@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from pydtconv import dtypes
 from pydtconv.ops.base import Spec
 
 
@@ -21,7 +23,7 @@ class Storage:
     """A piece of memory: kind is "input", "activation", "recomputed", "saved", "gradient" or "workspace".
 
     lives: the steps at which it is first written and last used; several where its contents are elsewhere in between.
-    offset: bytes into the arena, once assigned.
+    offset: bytes into the arena, once assigned, and a multiple of `alignment`.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Storage:
     nbytes: int
     lives: list[tuple[int, int]] = field(default_factory=list)
     offset: int = -1
+    alignment: int = 64
     released: bool = field(default=False, init=False, repr=False)
 
     def touch(self, step: int) -> None:
@@ -98,7 +101,7 @@ class View:
         if self.strides is None:
             return self.offset + self.spec.nbytes
         reach = sum(((extent or 1) - 1) * stride for extent, stride in zip(self.spec.shape, self.strides, strict=True))
-        return self.offset + reach + np.dtype(self.spec.dtype).itemsize
+        return self.offset + reach + dtypes.itemsize(self.spec.dtype)
 
     def same_place(self, other: View) -> bool:
         return (
@@ -108,16 +111,21 @@ class View:
             and self.strides == other.strides
         )
 
-    def array(self, arena: np.ndarray) -> np.ndarray:
-        """The array in `arena` (1-D, uint8), for a view whose buffer is a storage with an offset."""
+    def array(self, arena: Any, make: Callable[..., Any] | None = None) -> Any:
+        """The array in `arena` (1-D, uint8), for a view whose buffer is a storage with an offset.
+
+        make: what makes it on a device, of (arena, byte, shape, dtype, strides); None: NumPy.
+        """
         offset = self.buffer.offset + self.offset
-        return np.ndarray(self.spec.shape, np.dtype(self.spec.dtype), arena, offset, self.strides)  # type: ignore[arg-type]
+        if make is None:
+            return np.ndarray(self.spec.shape, dtypes.in_memory(self.spec.dtype), arena, offset, self.strides)  # type: ignore[arg-type]
+        return make(arena, offset, self.spec.shape, dtypes.in_memory(self.spec.dtype), self.strides)
 
 
 @functools.lru_cache(maxsize=1024)
 def dense_strides(spec: Spec) -> tuple[int, ...]:
     """Bytes between neighbours along each axis of a dense array."""
-    step, strides = np.dtype(spec.dtype).itemsize, []
+    step, strides = dtypes.itemsize(spec.dtype), []
     for extent in reversed(spec.shape):
         strides.append(step)
         step *= extent or 1

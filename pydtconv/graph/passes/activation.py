@@ -6,17 +6,23 @@ import dataclasses
 
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.rewriting import absorb, consumers, sole_consumer
-from pydtconv.ops import FUSABLE, Activation
+from pydtconv.ops import FUSABLE, SMOOTH, Activation
 
 
 def fuse_activation(graph: Graph) -> None:
-    """act(op(...)) -> op(..., activation=act) for activations whose derivative follows from their output."""
+    """act(op(...)) -> op(..., activation=act) for activations whose derivative follows from their output.
+
+    Operators that keep what they apply their activation to take GELU and its kin as well.
+    """
     readers = consumers(graph)
     for node in list(graph.nodes):
         if not node.op.takes_activation or node.op.activation is not None:
             continue
         consumer = sole_consumer(graph, node, readers)
-        if consumer is None or not isinstance(consumer.op, Activation) or consumer.op.kind not in FUSABLE:
+        if consumer is None or not isinstance(consumer.op, Activation):
+            continue
+        smooth = node.op.takes_smooth_activation and not node.op.residual and consumer.op.kind in SMOOTH
+        if consumer.op.kind not in FUSABLE and not smooth:
             continue
         alpha = consumer.op.parameters[0]
         if consumer.op.kind == "leaky_relu" and alpha <= 0:  # the sign of x does not follow from y

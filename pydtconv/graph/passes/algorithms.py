@@ -11,8 +11,8 @@ from pydtconv.graph.ir.graph import Graph, Node
 def choose_algorithms(graph: Graph) -> None:
     """Fixes the algorithms of all convolutions, so that what has been planned is what runs.
 
-    With `smallest_workspaces` it takes those where neither the layer nor the variant says which to take.  It may run
-    again, with other options or after tuning, and then chooses anew.
+    `workspace_bytes` bounds them where neither the layer nor the variant says which to take.  It may run again, with
+    other options or after tuning, and then chooses anew.
     """
     options, chosen = graph.options, graph.algorithms
     chosen.clear()
@@ -22,7 +22,7 @@ def choose_algorithms(graph: Graph) -> None:
         op: Any = graph.before_choice.setdefault(node, node.op)
         node.op = dataclasses.replace(op, variant=options.variant)
         specs = [tensor.spec for tensor in node.inputs]
-        chosen[node] = node.kernel.algorithms_for(*specs, smallest=options.smallest_workspaces)
+        chosen[node] = node.kernel.algorithms_for(*specs, within=options.workspace_bytes)
         node.op = dataclasses.replace(op, variant=options.variant, algorithm=chosen[node])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,10 @@ class Condition:
 
 ALWAYS = Condition("always", lambda graph: True)
 TRAINING = Condition("in training", lambda graph: graph.training)
+ON_MESH = Condition(
+    "on a mesh of several processes", lambda graph: graph.partition is not None and math.prod(graph.partition.shape) > 1
+)
+SPLIT = Condition("in training, where asked for", lambda graph: graph.training and graph.split is not None)
 HAS_LOSS = Condition("with a loss", lambda graph: graph.loss is not None)
 
 
@@ -100,7 +105,7 @@ def run_passes(
 
 
 #: what passes can change: the nodes, their operators, inputs and outputs; then what is noted of them
-_State = tuple[list[Node], list[Any], list[Any], list[Any], dict[Node, Any], dict[Node, Any]]
+_State = tuple[list[Node], list[Any], list[Any], list[Any], dict[Node, Any], dict[Node, Any], dict[Node, Any]]
 
 
 def _state(graph: Graph) -> _State:
@@ -108,7 +113,7 @@ def _state(graph: Graph) -> _State:
     ops, inputs = [node.op for node in nodes], [node.inputs for node in nodes]
     outputs = [node.outputs for node in nodes]
     elided = {tensor.node: source for tensor, source in graph.elided.items() if tensor.node is not None}
-    return nodes, ops, inputs, outputs, elided, dict(graph.fused_reductions)
+    return nodes, ops, inputs, outputs, elided, dict(graph.fused_reductions), dict(graph.kept)
 
 
 def _changed(before: _State, now: _State) -> set[Node]:
@@ -120,7 +125,7 @@ def _changed(before: _State, now: _State) -> set[Node]:
         for node, *parts in zip(*now[:4], strict=True):
             if node not in known or not all(map(operator.is_, known[node], parts)):
                 found.add(node)
-    for noted, notes in ((before[4], now[4]), (before[5], now[5])):
+    for noted, notes in ((before[4], now[4]), (before[5], now[5]), (before[6], now[6])):
         found.update(node for node, value in notes.items() if noted.get(node) is not value)
         found.update(node for node in noted if node not in notes)
     return found

@@ -11,7 +11,7 @@ from pydtconv.ops.resize import Pad
 
 
 def fuse_padding(graph: Graph) -> None:
-    """conv(pad(x), w) -> conv(x, w, padding=...) where rows and columns of zeros are added."""
+    """conv(pad(x), w) -> conv(x, w, padding=...) where zeros are added along the axes of the image."""
     readers = consumers(graph)
     for node in list(graph.nodes):
         if not isinstance(node.op, Pad) or node.op.mode != "constant" or node.op.value != 0:
@@ -20,7 +20,7 @@ def fuse_padding(graph: Graph) -> None:
         if consumer is None or not isinstance(consumer.op, (Conv, DepthwiseConv)) or consumer.op.padding != "valid":
             continue
         batch, *sides, channels = node.op.padding
-        if len(sides) != 2 or any(batch + channels) or consumer.inputs[0] is not node.outputs[0]:
+        if not 1 <= len(sides) <= 3 or any(batch + channels) or consumer.inputs[0] is not node.outputs[0]:
             continue
         consumer.op = dataclasses.replace(consumer.op, padding=tuple(sides))
         consumer.inputs = (node.inputs[0], *consumer.inputs[1:])

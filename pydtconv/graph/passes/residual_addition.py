@@ -1,4 +1,4 @@
-"""Convolution + addition of an image that is there before it -> a convolution with that image as its last input."""
+"""Convolution or dense + addition of what is there before it -> the same operator with that as its last input."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydtconv.ops import Add
 
 
 def fuse_addition(graph: Graph) -> None:
-    """conv(x, w, ...) + r -> conv(x, w, ..., r), where r has the shape of the sum and is computed before.
+    """op(x, w, ...) + r -> op(x, w, ..., r), where r has the shape of the sum and is computed before.
 
-    Of two convolutions that are added it is the later one that adds the other's result.
+    Of two operators that are added it is the later one that adds the other's result.
     """
     readers = consumers(graph)
     place = {node: index for index, node in enumerate(graph.nodes)}
@@ -24,6 +24,6 @@ def fuse_addition(graph: Graph) -> None:
             continue
         (residual,) = (tensor for tensor in consumer.inputs if tensor is not node.outputs[0])
         before = residual.node is None or place[residual.node] < place[node]
-        if before and residual.spec == node.outputs[0].spec:
+        if before and residual.spec == node.outputs[0].spec and len(residual.shape) > 1:
             op = dataclasses.replace(node.op, residual=True)  # type: ignore[type-var]
             absorb(graph, node, consumer, op, (*node.inputs, residual))

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.ops.base import is_image
 from pydtconv.ops.convolution import Conv
 from pydtconv.ops.moments import Moments, moments_spec
 from pydtconv.ops.normalization import BatchNorm
@@ -32,7 +33,7 @@ def share_moments(graph: Graph) -> None:
 
 def _wants_moments(node: Node) -> bool:
     op = node.op
-    return isinstance(op, BatchNorm) and not op.frozen and not op.given and len(node.inputs[0].shape) == 4
+    return isinstance(op, BatchNorm) and not op.frozen and not op.given and is_image(node.inputs[0].shape)
 
 
 def _gathers(tensor: Tensor) -> bool:

@@ -11,16 +11,21 @@ from pydtconv.graph.passes.activation import fuse_activation
 from pydtconv.graph.passes.algorithms import choose_algorithms
 from pydtconv.graph.passes.backward_reductions import fuse_backward_reductions
 from pydtconv.graph.passes.bias import fuse_bias
+from pydtconv.graph.passes.casts import place_casts
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
-from pydtconv.graph.passes.graph_pass import HAS_LOSS, TRAINING, GraphPass, check_table
+from pydtconv.graph.passes.graph_pass import HAS_LOSS, ON_MESH, SPLIT, TRAINING, GraphPass, check_table
+from pydtconv.graph.passes.kept_spectra import keep_spectra
 from pydtconv.graph.passes.kernels import find_kernels
 from pydtconv.graph.passes.loss import fuse_loss
 from pydtconv.graph.passes.normalized_prologue import elide_normalization
 from pydtconv.graph.passes.padding import fuse_padding
+from pydtconv.graph.passes.patches import split_patches
 from pydtconv.graph.passes.pool_before_relu import pool_before_relu
 from pydtconv.graph.passes.residual_addition import fuse_addition
 from pydtconv.graph.passes.shared_moments import share_moments
+from pydtconv.graph.passes.spatial import cut_images
 from pydtconv.graph.passes.transposes import sink_transposes
+from pydtconv.graph.passes.wide_results import widen_results
 
 PASSES: tuple[GraphPass, ...] = (
     GraphPass(
@@ -30,11 +35,26 @@ PASSES: tuple[GraphPass, ...] = (
         leaves="every node is one on which a result depends",
     ),
     GraphPass(
+        "casts",
+        place_casts,
+        takes="no dead nodes, whose readers would count",
+        leaves="every operator on bfloat16 has a kernel for it, and no cast undoes another",
+        after=("dead-nodes",),
+    ),
+    GraphPass(
+        "patches",
+        split_patches,
+        takes="no dead nodes; operators as they were traced, nothing fused",
+        leaves="what `graph.split` says is computed in patches, one after the other, and rejoined",
+        after=("dead-nodes", "casts"),
+        when=SPLIT,
+    ),
+    GraphPass(
         "transposes",
         sink_transposes,
         takes="no dead nodes, whose readers would count",
         leaves="no transpose of a transpose, none before an element-wise operator that can run without it",
-        after=("dead-nodes",),
+        after=("dead-nodes", "casts"),
     ),
     GraphPass(
         "padding",
@@ -80,6 +100,21 @@ PASSES: tuple[GraphPass, ...] = (
         after=("dead-nodes",),
     ),
     GraphPass(
+        "wide-results",
+        widen_results,
+        takes="what a dense operator can take in, it has taken in: bias and activation",
+        leaves="no cast to float32 of what a dense operator alone writes",
+        after=("casts", "bias", "activation", "loss"),
+    ),
+    GraphPass(
+        "spatial",
+        cut_images,
+        takes="operators are fused; what they read and leave are whole images",
+        leaves="tensors are this process's parts; halos, gathering and sums over processes are operators",
+        after=("padding", "residual-addition", "activation", "pool-before-relu", "loss"),
+        when=ON_MESH,
+    ),
+    GraphPass(
         "shared-moments",
         share_moments,
         takes="convolutions compute what is normalized: additions are fused, activations are where they stay",
@@ -92,7 +127,17 @@ PASSES: tuple[GraphPass, ...] = (
         find_kernels,
         takes="the operators are final but for the algorithms of convolutions",
         leaves="each node knows the kernel that runs it",
-        after=("padding", "bias", "residual-addition", "activation", "pool-before-relu", "loss", "shared-moments"),
+        after=(
+            "padding",
+            "bias",
+            "residual-addition",
+            "activation",
+            "pool-before-relu",
+            "loss",
+            "wide-results",
+            "spatial",
+            "shared-moments",
+        ),
     ),
     GraphPass(
         "algorithms",
@@ -100,6 +145,14 @@ PASSES: tuple[GraphPass, ...] = (
         takes="the operators are final, and there is a kernel for each",
         leaves="each convolution names its algorithms; `graph.algorithms` lists them",
         after=("kernels",),
+    ),
+    GraphPass(
+        "kept-spectra",
+        keep_spectra,
+        takes="the algorithms are known",
+        leaves="`graph.kept`: convolutions that keep transforms of x for backward, or of dy in it",
+        after=("algorithms",),
+        when=HAS_LOSS,
     ),
     GraphPass(
         "backward-reductions",

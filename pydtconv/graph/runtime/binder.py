@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from pydtconv.devices.updates import Update
+from pydtconv.dtypes import BFLOAT16, to_bits
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.memory.storage import Storage, View
 from pydtconv.graph.runtime.memory import Memory
+from pydtconv.graph.runtime.scratch_file import ScratchFile
 from pydtconv.graph.schedule.steps import LossGradient, ParameterGradient, Step
 from pydtconv.kernels.base import Call
 
@@ -34,33 +37,47 @@ class Binder:
     def __init__(self, graph: Graph, memory: Memory, updater: Updater | None) -> None:
         self.training = graph.training
         self.state = memory.state
+        self.device = memory.device
+        self.launcher = memory.device.launcher()
         self.waits: dict[Step, Call] = {}
         self._memory = memory
+        self._constants: dict[Tensor, Any] = {}
         self._updater = updater
-        self._streams = {node: index for index, node in enumerate(graph.nodes)}
+        # those that draw come first, so that their numbers do not depend on what else is in the graph
+        in_order = sorted(graph.nodes, key=lambda node: not node.op.draws)
+        self._streams = {node: index for index, node in enumerate(in_order)}
 
     def stream(self, node: Node) -> int:
         """A number of its own for every node, for random numbers."""
-        return self._streams[node]
+        return self._streams[node] if node.stream is None else node.stream
 
     def update(self, variable: Tensor, gradient: np.ndarray, rows: slice | None) -> Call:
         """The optimizer's call for a variable by its gradient (1-D), or for some rows of it."""
         assert self._memory.store is not None
         assert self._updater is not None
         assert variable.variable is not None
-        part = self._memory.store.slice_of(variable.variable)
+        store = self._memory.store
+        part = store.slice_of(variable.variable)
         if rows is not None:
             first = part.start + rows.start * (variable.spec.size // (variable.spec.shape[0] or 1))
             part = slice(first, first + gradient.size)
-        return functools.partial(self._updater.apply_part, part, gradient)
+        apply = functools.partial(self._updater.apply_part, part, gradient)
+        return apply if self.launcher is None else Update(self.launcher, apply)
+
+    def transfers(self) -> ScratchFile:
+        """The file that storages are written to in between."""
+        assert self._memory.scratch_file is not None
+        return self._memory.scratch_file
 
     def array(self, view: View) -> np.ndarray:
         """The array of a view."""
         buffer = view.buffer
         if isinstance(buffer, Storage):
-            return view.array(self._memory.arena)
+            return view.array(self._memory.arena, self.device.array)
+        if self.launcher is not None:
+            return self._of_device(view)
         if isinstance(buffer, LossGradient):
-            return np.ones((), view.spec.dtype)
+            return _one(view.spec.dtype)
         if isinstance(buffer, ParameterGradient):
             assert self._memory.store is not None
             assert buffer.tensor.variable is not None
@@ -68,3 +85,25 @@ class Binder:
         if buffer.constant is not None:
             return buffer.constant.reshape(view.spec.shape)
         return buffer.variable.value.reshape(view.spec.shape)
+
+    def _of_device(self, view: View) -> Any:
+        """The array of a constant, a variable or its gradient, on a device with memory of its own."""
+        buffer, store, shape = view.buffer, self._memory.store, view.spec.shape
+        if isinstance(buffer, LossGradient):
+            return self.launcher.constant(_one(view.spec.dtype))
+        if isinstance(buffer, ParameterGradient):
+            assert store is not None
+            assert buffer.tensor.variable is not None
+            return store.working_gradients[store.slice_of(buffer.tensor.variable)].reshape(shape)
+        if buffer.constant is not None:
+            if buffer not in self._constants:
+                self._constants[buffer] = self.launcher.constant(buffer.constant)
+            return self._constants[buffer].reshape(shape)
+        if store is not None and buffer.variable in store:
+            return store.working_parameters[store.slice_of(buffer.variable)].reshape(shape)
+        assert self._memory.mirror is not None
+        return self._memory.mirror.array_of(buffer.variable).reshape(shape)
+
+
+def _one(dtype: str) -> np.ndarray:
+    return to_bits(1.0).reshape(()) if dtype == BFLOAT16 else np.ones((), dtype)

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
+from pydtconv.devices import Device
+from pydtconv.devices import get as get_device
 from pydtconv.graph.ir.graph import Tensor
+from pydtconv.graph.memory.mirror import DeviceStore, Mirror
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.runtime.hooks import Hooks
-from pydtconv.kernels.base import RunState, scratch
+from pydtconv.graph.runtime.scratch_file import Observer, ScratchFile
+from pydtconv.kernels.base import RunState
+
+
+class Bound(Protocol):
+    """What holds arrays in the arena."""
+
+    def unbind(self) -> None:
+        """Lets go of them."""
 
 
 class Memory:
@@ -19,30 +32,84 @@ class Memory:
     hooks: called by every plan, within those of an executor: after its `before` and before its `after`.
     keeps_gradients: set by whoever reads `store.gradients` after a step, or while it runs: steps that are planned from
     then on leave the gradients there, and the optimizer comes afterwards.
+    scratch_file: where plans with transfers put what does not fit; None until one is used.
+    device: where the arena lies.  mirror: of the variables, on a device with memory of its own.
     """
 
-    def __init__(self) -> None:
-        self.arena = np.empty(0, np.uint8)
+    def __init__(self, device: Device | None = None) -> None:
+        self.device = get_device("cpu") if device is None else device
+        self.mirror = None if self.device.is_host else Mirror(self.device)
+        self.arena: Any = np.empty(0, np.uint8)
         self.store: ParameterStore | None = None
         self.state = RunState()
         self.hooks: list[Hooks] = []
         self.keeps_gradients = False
+        self.scratch_file: ScratchFile | None = None
+        self._observer: Observer | None = None
+        self._bound: weakref.WeakSet[Bound] = weakref.WeakSet()
         self.generation = 0
 
+    def attach(self, bound: Bound) -> None:
+        """Who lets go of the arena before another takes its place."""
+        self._bound.add(bound)
+
     def reserve(self, nbytes: int) -> None:
-        """Makes the arena at least this large; executors bind anew when it had to grow."""
+        """Makes the arena at least this large; executors bind anew when it had to grow.
+
+        Raises MemoryError where there is no room; then there is no arena, and the next run asks again.
+        """
         if nbytes > self.arena.nbytes:
-            self.arena = np.empty(0, np.uint8)  # give the old one back first
-            self.arena = scratch(nbytes)
             self.generation += 1
+            for bound in tuple(self._bound):
+                bound.unbind()
+            self.arena = np.empty(0, np.uint8)  # the old one is given back first
+            self.arena = self.device.arena(nbytes)
+
+    def use_scratch_file(self, folder: str, nbytes: int) -> ScratchFile:
+        """Reserves so many bytes in a file of this folder.  Raises OSError where that cannot be."""
+        if self.scratch_file is None or self.scratch_file.folder != folder:
+            self.release_scratch_file()
+            self.scratch_file = ScratchFile(folder)
+            self.scratch_file.observer = self._observer
+            self.generation += 1
+        self.scratch_file.reserve(nbytes)
+        return self.scratch_file
+
+    def observe_transfers(self, observer: Observer | None) -> None:
+        """Who is told of each transfer; None: nobody."""
+        self._observer = observer
+        if self.scratch_file is not None:
+            self.scratch_file.observer = observer
+
+    def release_scratch_file(self) -> None:
+        """Gives the file's space back; the next plan that needs one reserves it anew."""
+        if self.scratch_file is not None:
+            self.scratch_file.close()
 
     def make_store(self, order: Sequence[Tensor], dtype: str) -> None:
         """Moves the variables into a flat store, if they are not all in the present one."""
         variables = [tensor.variable for tensor in order if tensor.variable is not None]
         if self.store is None or any(variable not in self.store for variable in variables):
-            self.store = ParameterStore(variables, dtype)
+            if self.mirror is None:
+                self.store = ParameterStore(variables, dtype)
+            else:
+                self.release_variables()
+                self.mirror = Mirror(self.device)
+                self.store = DeviceStore(variables, dtype, self.mirror)
             self.generation += 1
             _return_freed_memory()
+
+    def release_variables(self) -> None:
+        """Brings the values of variables back to the host."""
+        if self.mirror is not None:
+            self.mirror.to_host()
+
+    def take_variables(self) -> None:
+        """Takes the values of variables to the device, before a run."""
+        if self.store is not None:
+            self.store.begin_update()
+        elif self.mirror is not None:
+            self.mirror.to_device(())
 
 
 def _return_freed_memory() -> None:

@@ -50,7 +50,8 @@ class Backward:
         self.steps = steps
         self.updates = updates
         self.make = make
-        self.gradients = Gradients(required, steps, transient=updates is not None)
+        results = set(graph.gradients.values())
+        self.gradients = Gradients(required, steps, transient=updates is not None, results=results)
         self.order: list[Tensor] = []
 
     def run(self) -> None:
@@ -85,7 +86,7 @@ class Backward:
         dy = gradients.read(node)
         if node.op.overwrites_dy:
             for index, view in enumerate(dy):
-                if view is not None and (gradients.shared(view, node.outputs) or not isinstance(view.buffer, Storage)):
+                if view is not None and (gradients.read_later(view, node) or not isinstance(view.buffer, Storage)):
                     dy[index] = gradients.copied(node, view, node.outputs[index])
         needs = self.required.of_inputs(node)
         dx: Views = [None] * len(node.inputs)

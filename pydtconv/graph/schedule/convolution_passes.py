@@ -7,6 +7,7 @@ from typing import Any
 
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.graph.ir.graph import Node
+from pydtconv.graph.schedule.halos import BlocksStep
 from pydtconv.graph.schedule.steps import BackwardStep, PassStep, Step
 
 
@@ -19,6 +20,9 @@ def passes_of(steps: Sequence[Step], directions: Mapping[Node, Collection[str]])
         op: Any = step.node.op
         p = op.problem(*(tensor.spec for tensor in step.node.inputs[:2]))
         y, dx, dw = op.passes
+        if isinstance(step, BlocksStep):
+            passes += [(problem, y) for problem in step.problems() if y in directions[step.node]]
+            continue
         if isinstance(step, BackwardStep):
             names = [name for name, view in ((dx, step.dx[0]), (dw, step.dx[1])) if view is not None]
         else:

@@ -6,7 +6,7 @@ gradient are added to the first.  Before memory that another living gradient sha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.ir.required_gradients import RequiredGradients
@@ -18,13 +18,17 @@ class Gradients(dict[Tensor, View]):
     """The views of the gradients that have a contribution already.
 
     transient: whether the gradients of variables lie in the arena, and not in the store's flat array.
+    results: tensors whose gradients are read after the last step.
     """
 
-    def __init__(self, required: RequiredGradients, steps: Steps, transient: bool) -> None:
+    def __init__(
+        self, required: RequiredGradients, steps: Steps, transient: bool, results: Collection[Tensor] = ()
+    ) -> None:
         super().__init__()
         self.required = required
         self.steps = steps
         self.transient = transient
+        self.results = results
         self.of_variables: dict[object, Tensor] = {}  # by the buffers of their gradients
         self.pending: dict[Tensor, View] = {}  # gradients that a backward step has still to read
 
@@ -43,9 +47,14 @@ class Gradients(dict[Tensor, View]):
                 isinstance(view.buffer, Storage)
                 and view.spec == tensor.spec
                 and not taken
-                and not self.shared(view, node.outputs)
+                and not self.read_later(view, node)
             ):
                 return view
+        place = node.op.place_of_input(tensor.spec) if alone else None
+        if place is not None and dy[0] is not None and not dy[0].is_slice:
+            view = dy[0]
+            if isinstance(view.buffer, Storage) and not self.read_later(view, node):
+                return View(view.buffer, tensor.spec, view.offset + place)
         if spare is not None and spare.spec == tensor.spec and tensor.variable is None:
             return spare
         return self._new(tensor)
@@ -85,6 +94,10 @@ class Gradients(dict[Tensor, View]):
         """Whether a gradient that is still to be read, other than those of `excluding`, lies in the same memory."""
         return any(view.overlaps(other) for tensor, other in self.pending.items() if tensor not in excluding)
 
+    def read_later(self, view: View, node: Node) -> bool:
+        """Whether a gradient that is read after the node's step of backward lies in the same memory."""
+        return self.shared(view, tuple(tensor for tensor in node.outputs if tensor not in self.results))
+
     def copied(self, node: Node, view: View, tensor: Tensor) -> View:
         copy = fresh(f"d {tensor.name} copy", "gradient", tensor.spec)
         self.steps.copy_view(node, view, copy)
@@ -93,7 +106,8 @@ class Gradients(dict[Tensor, View]):
     def read(self, node: Node) -> list[View | None]:
         """The gradients of a node's outputs, which its step of backward reads."""
         for tensor in node.outputs:
-            self.pending.pop(tensor, None)
+            if tensor not in self.results:
+                self.pending.pop(tensor, None)
         return [self.get(tensor) for tensor in node.outputs]
 
     def mark_pending(self, node: Node) -> None:

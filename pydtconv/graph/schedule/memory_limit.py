@@ -12,6 +12,8 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from pydtconv import config
+from pydtconv.conv import calibrated
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.schedule.rematerialization import (
     Rematerialization,
@@ -21,8 +23,6 @@ from pydtconv.graph.schedule.rematerialization import (
     sources_of,
 )
 
-#: floating-point operations and bytes per second of a core; only their ratio decides
-FLOPS, BYTES = 1e11, 2.5e10
 #: sizes of segments, as shares of all bytes kept; shares of the segments that are recomputed
 SEGMENTS = (0.5, 0.25, 0.125, 0.06, 0.03, 0.015)
 SHARES = (0.2, 0.4, 0.7, 1.0)
@@ -33,8 +33,9 @@ def seconds_of(node: Node) -> float:
     moved = sum(tensor.spec.nbytes for tensor in (*sources_of(node), *node.outputs))
     flops = 0.0
     if not joins_channels(node):
-        flops = sum(cost.flops for cost in node.op.cost("forward", *(tensor.spec for tensor in node.inputs)).values())
-    return moved / BYTES + flops / FLOPS
+        flops = sum(cost.flops for cost in node.op.replay_cost(*(tensor.spec for tensor in node.inputs)).values())
+    machine = calibrated.machine()
+    return config.num_threads() * (moved / machine.bytes + flops / machine.flops)
 
 
 def choices(graph: Graph, readers: Mapping[Tensor, int]) -> Iterator[Collection[Tensor]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.memory.sharing import Sharing, parts_of
 from pydtconv.graph.memory.storage import View
@@ -46,7 +47,7 @@ def recomputable(graph: Graph, tensor: Tensor) -> bool:
     if joins_channels(node):
         return True
     touches_state = bool(node.op.updates) and not node.op.replay_keeps_state
-    return node.op.replayable and not touches_state and tensor.dtype.startswith("float")
+    return node.op.replayable and not touches_state and tensor.dtype in FLOATING
 
 
 def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
@@ -71,7 +72,7 @@ def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
 
 def _is_arithmetic(node: Node) -> bool:
     """Whether floating-point operations rather than memory traffic take the operator's time."""
-    return not joins_channels(node) and bool(node.op.cost("forward", *(tensor.spec for tensor in node.inputs)))
+    return not joins_channels(node) and bool(node.op.replay_cost(*(tensor.spec for tensor in node.inputs)))
 
 
 class LaysOutSteps(Protocol):

@@ -14,6 +14,7 @@ from pydtconv.graph.ir.required_gradients import RequiredGradients
 from pydtconv.graph.memory.sharing import Sharing, parts_of
 from pydtconv.graph.memory.storage import Storage, View, fresh
 from pydtconv.graph.schedule.backward import Backward
+from pydtconv.graph.schedule.halos import overlap
 from pydtconv.graph.schedule.rematerialization import Rematerialization, cheap_tensors
 from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, RecomputeStep, Steps, Updates
 from pydtconv.kernels.base import BackwardReductions, Prologue
@@ -26,14 +27,20 @@ class Scheduler:
     """Lays out the steps of a graph.  After `run`: steps, storages, gradient_order."""
 
     def __init__(
-        self, graph: Graph, recompute: Collection[Tensor] | None = None, updates: Updates | None = None
+        self,
+        graph: Graph,
+        recompute: Collection[Tensor] | None = None,
+        updates: Updates | None = None,
+        overlaps: bool = True,
     ) -> None:
         """recompute: tensors that backward recomputes if it can, None for those that are cheap to.
 
         updates: given where steps of the optimizer are wanted; gradients of variables are then transient.
+        overlaps: whether exchanges between processes go on while convolutions run.
         """
         self.graph = graph
         self.updates = updates
+        self.overlaps = overlaps and graph.partition is not None and graph.partition.overlaps
         self.required = RequiredGradients(graph)
         self.sums: dict[Node, View] = {}
         self.elided = graph.elided
@@ -51,16 +58,22 @@ class Scheduler:
         self.storages: dict[Storage, None] = {}
         self.saved: dict[Node, dict[str, View]] = {}
         self.gradient_order: list[Tensor] = []
+        self.gradient_views: dict[str, View] = {}
         self.backward_start = 0
 
     def run(self) -> None:
         for node in self.graph.nodes:
             self._forward(node)
+        if self.overlaps:
+            overlap(self.steps)
         if self.graph.loss is not None:
             self.backward_start = len(self.steps)
             backward = Backward(self.graph, self.required, self.sharing, self.steps, self.updates, self._backward)
             backward.run()
+            if self.overlaps:
+                overlap(self.steps, self.backward_start)
             self.gradient_order = backward.order
+            self.gradient_views = {name: backward.gradients[t] for name, t in self.graph.gradients.items()}
         self.note_life_times()
 
     def _retained(self, node: Node) -> Retained:
@@ -88,6 +101,9 @@ class Scheduler:
                 storage.touch(0 if tensor.node is None else end)
                 if tensor in self.graph.outputs.values():
                     storage.touch(end)
+        for view in self.gradient_views.values():
+            if isinstance(view.buffer, Storage):
+                view.buffer.touch(end)
 
     # -- passes ----------------------------------------------------------------------------------------------------
 
@@ -123,6 +139,9 @@ class Scheduler:
         if self.rematerialization.late_saves(node):
             self._kept(node.outputs[0])
         saved = dict(self.saved[node])
+        within = [each for each in self.graph.kept.get(node, ()) if each.within_backward]
+        if within and dx[0] is not None and dx[1] is not None:
+            saved |= {each.name: fresh(f"{node.name}.{each.name}", "workspace", each.spec) for each in within}
         step = BackwardStep(node, x=x, y=y, dy=tuple(dy), dx=tuple(dx), accumulate=accumulate, saved=saved)
         step.prologue = self._prologue(node) if 0 in retained.x else None
         step.reductions = self._reductions(node) if dx[0] is not None else None
@@ -150,7 +169,9 @@ class Scheduler:
         return Prologue(saved["mean"], saved["scale"], where, source.op.activation == "relu")
 
     def _saves(self, node: Node) -> dict[str, Spec]:
-        return node.op.saves(*(tensor.spec for tensor in node.inputs), training=self.graph.training)
+        saves = dict(node.op.saves(*(tensor.spec for tensor in node.inputs), training=self.graph.training))
+        kept = self.graph.kept.get(node, ())
+        return saves | {each.name: each.spec for each in kept if not each.within_backward}
 
     # -- recomputation ---------------------------------------------------------------------------------------------
 

@@ -9,9 +9,13 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from pydtconv.devices.device import Device
+from pydtconv.dtypes import BFLOAT16
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.memory.storage import View, fresh
 from pydtconv.kernels.base import BackwardReductions, Call, Pass, Prologue, RunState, scratch
+from pydtconv.kernels.registry import find
+from pydtconv.ops.arithmetic import Add
 from pydtconv.ops.base import Spec
 
 
@@ -20,9 +24,14 @@ class Binder(Protocol):
 
     training: bool
     state: RunState
+    device: Device
+    launcher: Any  # of the device, None on a CPU
     waits: dict[Step, Call]  # of the asynchronous steps bound so far, what waits for them
 
     def array(self, view: View) -> np.ndarray: ...
+
+    def transfers(self) -> Any:
+        """What moves storages out of the arena and back (see transfers.py)."""
 
     def stream(self, node: Node) -> int:
         """A number of its own for every node."""
@@ -109,11 +118,15 @@ class PassStep(Step):
             "training": binder.training,
             "run": binder.state,
             "stream": binder.stream(self.node),
+            "launcher": binder.launcher,
             "prologue": None if self.prologue is None else _bound_prologue(binder, self.prologue),
         }
 
     def bind(self, binder: Binder) -> Call:
         bind, make = self._pass(), functools.partial(Pass, **self._arguments(binder))
+        if self.transient_bytes and binder.launcher is not None:
+            workspace = binder.device.zeros((self.transient_bytes,), np.uint8)
+            return bind(make(workspace=workspace))
         if self.transient_bytes:
             return lambda: bind(make(workspace=scratch(self.transient_bytes)))()
         return bind(make(workspace=None if self.workspace is None else binder.array(self.workspace)))
@@ -216,7 +229,7 @@ class CopyStep(Step):
         return (self.target,)
 
     def bind(self, binder: Binder) -> Call:
-        return functools.partial(np.copyto, binder.array(self.target), binder.array(self.source))
+        return binder.device.bind_copy(binder.array(self.source), binder.array(self.target))
 
 
 @dataclass(eq=False)
@@ -229,8 +242,10 @@ class AddStep(CopyStep):
         return [self.source, self.target]
 
     def bind(self, binder: Binder) -> Call:
-        total = binder.array(self.target)
-        return functools.partial(np.add, total, binder.array(self.source), total)
+        total, source = binder.array(self.target), binder.array(self.source)
+        if self.target.spec.dtype != BFLOAT16:
+            return binder.device.bind_add(source, total)
+        return find(Add(), self.node.device, BFLOAT16).forward(Pass(x=[total, source], y=[total]))
 
 
 @dataclass(eq=False)

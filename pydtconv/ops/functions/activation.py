@@ -11,9 +11,10 @@ from pydtconv.ops.functions.shape import split
 
 # fmt: off
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu",
-    "linear", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_shrink", "softplus",
-    "softsign", "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh", "tanh_shrink", "threshold",
+    "celu", "elu", "gelu", "general_relu", "glu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish",
+    "hard_tanh", "leaky_relu", "linear", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu",
+    "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
+    "tanh_shrink", "threshold",
 ]
 # fmt: on
 
@@ -23,7 +24,12 @@ def linear(x: Any) -> Any:
     return x
 
 
-def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
+def relu(x: Any) -> Any:
+    """max(x, 0)"""
+    return unary("relu", x)
+
+
+def general_relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
     """max(x, 0); in general max_value from there on, x from threshold on, negative_slope * (x - threshold) below."""
     if threshold == 0 and max_value is None:
         return unary("leaky_relu", x, float(negative_slope)) if negative_slope else unary("relu", x)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Op
+from pydtconv.ops.functions.integers import exact
 from pydtconv.ops.functions.operands import as_operand, is_scalar, of_one_dtype, unary
 
 # fmt: off
 __all__ = [
-    "abs", "absolute", "add", "affine", "average", "clip", "divide", "exp", "log", "maximum", "minimum", "multiply",
+    "abs", "absolute", "add", "affine", "clip", "divide", "exp", "log", "maximum", "mean_of", "minimum", "multiply",
     "negative", "power", "reciprocal", "rsqrt", "sign", "sqrt", "square", "subtract",
 ]
 # fmt: on
@@ -26,6 +29,7 @@ def affine(x: Any, scale: float, offset: float) -> Any:
     return unary("affine", x, float(scale), float(offset))
 
 
+@exact(np.add, of_booleans=True)
 def add(x1: Any, x2: Any) -> Any:
     """x1 + x2."""
     if is_scalar(x2) and not is_scalar(x1):
@@ -35,6 +39,7 @@ def add(x1: Any, x2: Any) -> Any:
     return _binary(Add(), x1, x2)
 
 
+@exact(np.subtract)
 def subtract(x1: Any, x2: Any) -> Any:
     """x1 - x2."""
     if is_scalar(x2) and not is_scalar(x1):
@@ -44,6 +49,7 @@ def subtract(x1: Any, x2: Any) -> Any:
     return _binary(Subtract(), x1, x2)
 
 
+@exact(np.multiply, of_booleans=True)
 def multiply(x1: Any, x2: Any) -> Any:
     """x1 * x2."""
     if is_scalar(x2) and not is_scalar(x1):
@@ -63,6 +69,7 @@ def divide(x1: Any, x2: Any) -> Any:
     return _binary(Divide(), x1, x2)
 
 
+@exact(np.power)
 def power(x1: Any, x2: Any) -> Any:
     """x1 ** x2."""
     if is_scalar(x2) and not is_scalar(x1):
@@ -74,6 +81,7 @@ def power(x1: Any, x2: Any) -> Any:
     return _binary(Power(), x1, x2)
 
 
+@exact(np.maximum, of_booleans=True)
 def maximum(x1: Any, x2: Any) -> Any:
     """The larger of x1 and x2, element by element."""
     if is_scalar(x2) and not is_scalar(x1):
@@ -83,6 +91,7 @@ def maximum(x1: Any, x2: Any) -> Any:
     return _binary(Maximum(), x1, x2)
 
 
+@exact(np.minimum, of_booleans=True)
 def minimum(x1: Any, x2: Any) -> Any:
     """The smaller of x1 and x2, element by element."""
     if is_scalar(x2) and not is_scalar(x1):
@@ -92,16 +101,18 @@ def minimum(x1: Any, x2: Any) -> Any:
     return _binary(Minimum(), x1, x2)
 
 
-def average(xs: Any) -> Any:
+def mean_of(xs: Any) -> Any:
     """The mean of several tensors, element by element."""
     return Add(average=True)(*(as_operand(x) for x in xs))
 
 
+@exact(np.negative)
 def negative(x: Any) -> Any:
     """-x"""
     return affine(x, -1, 0)
 
 
+@exact(np.abs, of_booleans=True)
 def abs(x: Any) -> Any:
     """The absolute value."""
     return unary("abs", x)
@@ -110,11 +121,13 @@ def abs(x: Any) -> Any:
 absolute = abs
 
 
+@exact(np.sign)
 def sign(x: Any) -> Any:
     """-1, 0 or 1; its gradient is zero."""
     return unary("sign", x)
 
 
+@exact(np.square)
 def square(x: Any) -> Any:
     """x * x"""
     return unary("square", x)
@@ -145,6 +158,7 @@ def log(x: Any) -> Any:
     return unary("log", x)
 
 
+@exact(np.clip)
 def clip(x: Any, x_min: float, x_max: float) -> Any:
     """min(max(x, x_min), x_max) for numbers x_min and x_max."""
     if float(x_min) > float(x_max):

@@ -8,7 +8,7 @@ from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
 from pydtconv.ops.functions.shape import with_channels_last
 
-__all__ = ["conv", "conv_transpose", "depthwise_conv"]
+__all__ = ["conv", "conv_transpose", "depthwise_conv", "separable_conv"]
 
 
 def conv(
@@ -19,13 +19,13 @@ def conv(
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Any:
-    """Two-dimensional convolution; the groups follow from the channels of inputs and kernel."""
+    """Convolution along one to three axes; the groups follow from the channels of inputs and kernel."""
 
     def apply(x: Any) -> Any:
-        channels, inner = x.shape[-1], kernel.shape[2]
+        channels, inner = x.shape[-1], kernel.shape[-2]
         if channels % inner:
             raise ValueError(
-                f"kernel: expected a divisor of {channels} input channels as third dimension, got {kernel.shape}"
+                f"kernel: expected a divisor of {channels} input channels as last dimension but one, got {kernel.shape}"
             )
         return Conv(strides, padding, dilation_rate, groups=channels // inner)(x, kernel)
 
@@ -40,8 +40,22 @@ def depthwise_conv(
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Any:
-    """Convolution of each channel by itself; kernel (kh, kw, channels, multiplier)."""
+    """Convolution of each channel by itself; kernel (*kernel_size, channels, multiplier)."""
     return with_channels_last(lambda x: DepthwiseConv(strides, padding, dilation_rate)(x, kernel), inputs, data_format)
+
+
+def separable_conv(
+    inputs: Any,
+    depthwise_kernel: Any,
+    pointwise_kernel: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    data_format: str | None = None,
+    dilation_rate: Any = 1,
+) -> Any:
+    """A depthwise convolution and a pointwise one, of kernel (1, ..., channels * multiplier, filters), behind it."""
+    deep = DepthwiseConv(strides, padding, dilation_rate)
+    return with_channels_last(lambda x: Conv()(deep(x, depthwise_kernel), pointwise_kernel), inputs, data_format)
 
 
 def conv_transpose(
@@ -53,6 +67,6 @@ def conv_transpose(
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Any:
-    """Transposed convolution; kernel (kh, kw, filters, channels)."""
+    """Transposed convolution; kernel (*kernel_size, filters, channels)."""
     op = ConvTranspose(strides, padding, dilation_rate, output_padding=output_padding)
     return with_channels_last(lambda x: op(x, kernel), inputs, data_format)

@@ -12,7 +12,10 @@ __all__ = ["dot", "matmul"]
 
 
 def matmul(x1: Any, x2: Any) -> Any:
-    """The matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast."""
+    """The matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast.
+
+    x1: (..., m, k) or (k,).  x2: (..., k, n) or (k,).  Returns (..., m, n), without the axis of a vector.
+    """
     x1, x2 = of_one_dtype(x1, x2)
     if len(x1.shape) == 1:
         y = matmul(expand_dims(x1, 0), x2)
@@ -23,5 +26,23 @@ def matmul(x1: Any, x2: Any) -> Any:
 
 
 def dot(x1: Any, x2: Any) -> Any:
-    """The product of vectors or matrices."""
-    return matmul(x1, x2)
+    """The sum of products over the last axis of x1 and the last but one of x2, or its only one; numbers multiply.
+
+    x1: (..., k).  x2: (..., k, n) or (k,).  Returns x1's other axes, then x2's.
+    """
+    from pydtconv.ops.functions.arithmetic import multiply
+
+    x1, x2 = of_one_dtype(x1, x2)
+    if not x1.shape or not x2.shape:
+        return multiply(x1, x2)
+    if len(x1.shape) == 1 or len(x2.shape) <= 2:
+        return matmul(x1, x2) if len(x2.shape) <= 2 or len(x1.shape) > 2 else _dot(x1, x2)
+    return _dot(x1, x2)
+
+
+def _dot(x1: Any, x2: Any) -> Any:
+    from pydtconv.ops.functions.einsum import einsum
+
+    lead = "abcdefg"[: len(x1.shape) - 1]
+    other = "hijlmno"[: len(x2.shape) - 2]
+    return einsum(f"{lead}k,{other}kz->{lead}{other}z", x1, x2)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import FLOATING, name_of, real
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.checks import FLOATS
+from pydtconv.ops.shape import Cast
 
 
 def is_symbolic(x: Any) -> bool:
@@ -25,15 +27,42 @@ def as_operand(x: Any, dtype: str | None = None) -> Any:
     if is_symbolic(x):
         return x
     array = np.asarray(x)
-    return array.astype(dtype or (array.dtype if array.dtype.name in FLOATS else config.floatx()), copy=False)
+    wanted = dtype and real(dtype)  # the graph makes bfloat16 of it
+    return array.astype(wanted or (array.dtype if array.dtype.name in FLOATS else config.floatx()), copy=False)
+
+
+def as_float(x: Any, dtype: str | None = None) -> Any:
+    """x as floats, whatever it is."""
+    if is_symbolic(x) and name_of(x.dtype) not in FLOATING:
+        return Cast(dtype or config.floatx())(x)
+    return as_operand(x, dtype)
+
+
+def as_tensor(x: Any) -> Any:
+    """x as an operand of what only moves elements: integers and booleans stay what they are."""
+    if is_symbolic(x):
+        return x
+    array = np.asarray(x)
+    counted = isinstance(x, (np.ndarray, np.generic)) and array.dtype.kind in "biu"
+    return array if counted else as_operand(array)
 
 
 def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
-    """Operands of one dtype: that of the first symbolic or float one."""
-    dtypes = [np.dtype(x.dtype).name for x in xs if is_symbolic(x)]
+    """Floats of one dtype: that of the first symbolic or array of floats."""
+    dtypes = [name_of(x.dtype) for x in xs if is_symbolic(x) and name_of(x.dtype) in FLOATING]
     dtypes += [x.dtype.name for x in xs if isinstance(x, np.ndarray) and x.dtype.name in FLOATS]
-    return tuple(as_operand(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
+    return tuple(as_float(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
+
+
+def of_one_kind(*xs: Any) -> tuple[Any, ...]:
+    """Operands of one dtype: floats where one of them is, else the common one of integers."""
+    tensors = [as_tensor(x) for x in xs]
+    kinds = [name_of(x.dtype) for x in tensors]
+    if any(kind in FLOATING for kind in kinds):
+        return of_one_dtype(*xs)
+    kind = np.result_type(*kinds).name
+    return tuple(x if name_of(x.dtype) == kind else Cast(kind)(x) for x in tensors)
 
 
 def unary(kind: str, x: Any, *parameters: float | None) -> Any:
-    return Activation(kind, *parameters)(as_operand(x))
+    return Activation(kind, *parameters)(as_float(x))

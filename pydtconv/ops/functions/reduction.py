@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from pydtconv.ops.functions.arithmetic import sqrt, square, subtract
-from pydtconv.ops.functions.operands import as_operand
+import numpy as np
+
+from pydtconv.ops.checks import FLOATING, normalize_axes
+from pydtconv.ops.functions.arithmetic import maximum, minimum, sqrt, square, subtract
+from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor, is_symbolic
 from pydtconv.ops.functions.shape import reshape
 from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
+from pydtconv.ops.table import RULES, Rule, TableOp, counted, no_gradient
+from pydtconv.utils.results import as_result
 
 __all__ = ["amax", "amin", "argmax", "max", "mean", "min", "std", "sum", "var"]
 
@@ -16,27 +22,67 @@ def _axes(axis: Axes) -> int | tuple[int, ...] | None:
     return axis if axis is None or isinstance(axis, int) else tuple(axis)
 
 
+def _extents(extents: tuple[int, ...], axis: Axes, keepdims: bool) -> tuple[int, ...]:
+    axes = range(len(extents)) if axis is None else normalize_axes("reduction", axis, len(extents))
+    if keepdims:
+        return tuple(1 if d in axes else n for d, n in enumerate(extents))
+    return tuple(n for d, n in enumerate(extents) if d not in axes)
+
+
+_SUM, _MAX, _MIN = (f"{name} of integers" for name in ("sum", "max", "min"))
+_EXACT: dict[str, Callable[..., Any]] = {_SUM: np.sum, _MAX: np.max, _MIN: np.min}
+for _name, _function in _EXACT.items():
+    _kind = "count" if _name == _SUM else "first"
+    RULES[_name] = Rule(
+        lambda x, axis, keepdims, _function=_function: _function(x, axis=axis, keepdims=keepdims),
+        no_gradient,
+        _extents,
+        _kind,
+    )
+
+
+def _reduced(name: str, op: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+    """By an operator on floats; integers exactly."""
+    x, axes = as_tensor(x), _axes(axis)
+    dtype = str(x.dtype)
+    if dtype in FLOATING:
+        return op(axes, keepdims)(x)
+    if is_symbolic(x):
+        return TableOp(name, (("axis", axes), ("keepdims", bool(keepdims))))(x)
+    found = _EXACT[name](x, axis=axes, keepdims=bool(keepdims))
+    return as_result(np.asarray(found).astype(counted(dtype) if name == _SUM else dtype, copy=False))
+
+
 def sum(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The sum over axes."""
-    return Sum(_axes(axis), keepdims)(as_operand(x))
+    return _reduced(_SUM, Sum, x, axis, keepdims)
 
 
 def mean(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The mean over axes."""
-    return Mean(_axes(axis), keepdims)(as_operand(x))
+    return Mean(_axes(axis), keepdims)(as_float(x))
 
 
-def max(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+def amax(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The largest element over axes; equal ones share the gradient."""
-    return Max(_axes(axis), keepdims)(as_operand(x))
+    return _reduced(_MAX, Max, x, axis, keepdims)
 
 
-def min(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+def amin(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The smallest element over axes; equal ones share the gradient."""
-    return Min(_axes(axis), keepdims)(as_operand(x))
+    return _reduced(_MIN, Min, x, axis, keepdims)
 
 
-amax, amin = max, min
+def max(x: Any, axis: Axes = None, keepdims: bool = False, initial: float | None = None) -> Any:
+    """The largest element over axes, and of `initial`; equal ones share the gradient."""
+    y = amax(x, axis, keepdims)
+    return y if initial is None else maximum(y, initial)
+
+
+def min(x: Any, axis: Axes = None, keepdims: bool = False, initial: float | None = None) -> Any:
+    """The smallest element over axes, and of `initial`; equal ones share the gradient."""
+    y = amin(x, axis, keepdims)
+    return y if initial is None else minimum(y, initial)
 
 
 def var(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:

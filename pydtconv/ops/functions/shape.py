@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, dtypes
 from pydtconv.ops.checks import normalize_axes
-from pydtconv.ops.functions.operands import as_operand, is_symbolic, of_one_dtype
+from pydtconv.ops.functions.moving import moved
+from pydtconv.ops.functions.operands import as_tensor, is_symbolic, of_one_kind
 from pydtconv.ops.reduction import Axes
 from pydtconv.ops.resize import Pad
 from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
+from pydtconv.ops.table import TableOp
 
 # fmt: off
 __all__ = [
@@ -24,7 +27,7 @@ __all__ = [
 
 def reshape(x: Any, newshape: Any) -> Any:
     """The same elements in another shape; one extent may be -1."""
-    return Reshape((newshape,) if isinstance(newshape, int) else tuple(newshape))(as_operand(x))
+    return Reshape((newshape,) if isinstance(newshape, int) else tuple(newshape))(as_tensor(x))
 
 
 def ravel(x: Any) -> Any:
@@ -34,7 +37,7 @@ def ravel(x: Any) -> Any:
 
 def expand_dims(x: Any, axis: int) -> Any:
     """x with a new axis of extent 1 at `axis` of the result."""
-    x = as_operand(x)
+    x = as_tensor(x)
     rank = len(x.shape) + 1
     (axis,) = normalize_axes("expand_dims", axis, rank)
     return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
@@ -42,7 +45,7 @@ def expand_dims(x: Any, axis: int) -> Any:
 
 def squeeze(x: Any, axis: Axes = None) -> Any:
     """x without axes of extent 1: the given ones, or all."""
-    x = as_operand(x)
+    x = as_tensor(x)
     axes = normalize_axes("squeeze", axis, len(x.shape)) if axis is not None else ()
     if axis is not None and any(x.shape[a] != 1 for a in axes):
         raise ValueError(f"squeeze: expected extents of 1 along {axis}, got shape {tuple(x.shape)}")
@@ -51,12 +54,12 @@ def squeeze(x: Any, axis: Axes = None) -> Any:
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
     """The axes in another order; None reverses them."""
-    return Transpose(None if axes is None else tuple(axes))(as_operand(x))
+    return moved(Transpose(None if axes is None else tuple(axes)), as_tensor(x))
 
 
 def moveaxis(x: Any, source: Axes, destination: Axes) -> Any:
     """Axes moved to other positions, the rest in order."""
-    x = as_operand(x)
+    x = as_tensor(x)
     rank = len(x.shape)
     from_, to = (
         [a % rank for a in ([axes] if isinstance(axes, int) else axes or ())] for axes in (source, destination)
@@ -69,7 +72,7 @@ def moveaxis(x: Any, source: Axes, destination: Axes) -> Any:
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged."""
-    x = as_operand(x)
+    x = as_tensor(x)
     order = list(range(len(x.shape)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return transpose(x, order)
@@ -77,31 +80,33 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
 
 def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
     """Tensors one behind the other along an axis."""
-    xs = of_one_dtype(*xs)
-    return xs[0] if len(xs) == 1 else Concatenate(axis)(*xs)
+    xs = of_one_kind(*xs)
+    return xs[0] if len(xs) == 1 else moved(Concatenate(axis), *xs)
 
 
 def stack(x: Sequence[Any], axis: int = 0) -> Any:
     """Tensors along a new axis."""
-    return concatenate([expand_dims(value, axis) for value in of_one_dtype(*x)], axis)
+    return concatenate([expand_dims(value, axis) for value in of_one_kind(*x)], axis)
 
 
 def slice_along(x: Any, axis: int, start: int, stop: int | None) -> Any:
     """x[start:stop] along one axis."""
-    x = as_operand(x)
+    x = as_tensor(x)
     rank = len(x.shape)
     (axis,) = normalize_axes("slice", axis, rank)
     starts = tuple(start if d == axis else 0 for d in range(rank))
-    return Slice(starts, tuple(stop if d == axis else None for d in range(rank)))(x)
+    return moved(Slice(starts, tuple(stop if d == axis else None for d in range(rank))), x)
 
 
 def get_item(x: Any, key: Any) -> Any:
-    """x[key] as NumPy reads it, for integers, slices of step 1, `...` and None.
+    """x[key] as NumPy reads it, for integers, slices, `...`, None and lists of indices.
 
     Raises TypeError for other keys, IndexError for what lies outside x, and ValueError for a part of an axis whose
     extent is not known.
     """
-    x = as_operand(x)
+    x = as_tensor(x)
+    if any(_is_general(part) for part in _parts(key)):
+        return TableOp("_index", (("key", tuple(_plain(part) for part in _parts(key))),))(x)
     starts, stops, shape = [], [], []
     extents = enumerate(x.shape)
     for part in _complete(key, len(x.shape)):
@@ -115,17 +120,37 @@ def get_item(x: Any, key: Any) -> Any:
         if isinstance(part, slice):
             shape.append(-1 if extent is None else (extent if stop is None else stop) - start)
     if any(starts) or any(stop is not None for stop in stops):
-        x = Slice(tuple(starts), tuple(stops))(x)
+        x = moved(Slice(tuple(starts), tuple(stops)), x)
     return x if len(shape) == len(x.shape) and None not in _parts(key) else reshape(x, shape)
+
+
+def _plain(part: Any) -> Any:
+    """A part of a key as a setting of an operator; the table of functions reads it (tables/moves.py)."""
+    if isinstance(part, slice):
+        return ("slice", part.start, part.stop, part.step)
+    return ("array", *np.asarray(part).tolist()) if isinstance(part, (list, np.ndarray)) else part
+
+
+def _is_general(part: Any) -> bool:
+    """Whether a part of a key needs more than a window: a step, or a list of indices."""
+    if isinstance(part, slice):
+        return part.step not in (None, 1)
+    return isinstance(part, (list, np.ndarray)) and np.asarray(part).dtype.kind in "iub" and np.ndim(part) > 0
 
 
 def _parts(key: Any) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
+def _as_index(part: Any) -> Any:
+    """An integer of what knows its value as one; anything else as it is."""
+    known = isinstance(part, (int, np.integer, np.ndarray, slice, list))
+    return part if known or not hasattr(part, "__index__") else operator.index(part)
+
+
 def _complete(key: Any, rank: int) -> tuple[Any, ...]:
     """The parts of a key, with whole slices where it leaves axes out."""
-    parts = _parts(key)
+    parts = tuple(map(_as_index, _parts(key)))
     for part in parts:
         known = isinstance(part, (int, np.integer, slice)) and not isinstance(part, bool)
         if not known and part is not None and part is not Ellipsis:
@@ -156,7 +181,7 @@ def _bounds(part: Any, axis: int, extent: int | None) -> tuple[int, int | None]:
 
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """x cut along an axis into equal sections, or at the given indices."""
-    x = as_operand(x)
+    x = as_tensor(x)
     extent = x.shape[axis]
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
@@ -170,18 +195,22 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
 
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> Any:
     """x with (before, after) elements per axis: constant_values (0), or mirrored ("reflect", "symmetric")."""
-    x = as_operand(x)
+    x = as_tensor(x)
     widths = np.broadcast_to(np.asarray(pad_width, int), (len(x.shape), 2))
     if not widths.any():
         return x
     pairs = tuple((int(a), int(b)) for a, b in widths)
-    return Pad(pairs, mode, float(constant_values or 0))(x)
+    return moved(Pad(pairs, mode, float(constant_values or 0)), x)
 
 
 def cast(x: Any, dtype: str) -> Any:
     """x in another dtype."""
-    x = x if is_symbolic(x) else np.asarray(x)
-    return x if np.dtype(x.dtype) == np.dtype(dtype) else Cast(np.dtype(dtype).name)(x)
+    x, name = x if is_symbolic(x) else np.asarray(x), dtypes.name_of(dtype)
+    if dtypes.name_of(x.dtype) == name:
+        return x
+    if is_symbolic(x):
+        return Cast(name)(x)
+    return dtypes.as_bfloat16(x) if name == dtypes.BFLOAT16 else x.astype(name)
 
 
 def with_axis_last(function: Callable[[Any], Any], x: Any, axis: int) -> Any:

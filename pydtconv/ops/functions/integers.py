@@ -1,0 +1,66 @@
+"""Arithmetic on integers gives integers, as in Keras; beside a float they are floats."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops.shape import Cast
+from pydtconv.ops.table import RULES, Rule, TableOp, no_gradient
+from pydtconv.utils.results import as_result
+
+
+def exact(on_integers: Callable[..., Any], of_booleans: bool = False) -> Callable[..., Callable[..., Any]]:
+    """Decorator of a function on floats: what NumPy's function gives where tensors are integers, and numbers, too.
+
+    of_booleans: whether booleans alone stay booleans; else they count as integers.
+    """
+
+    def decorator(on_floats: Callable[..., Any]) -> Callable[..., Any]:
+        name = f"{on_floats.__name__} of integers"
+        RULES[name] = Rule(on_integers, no_gradient, dtype="promote")
+
+        @functools.wraps(on_floats)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            values = [*args, *kwargs.values()]
+            kinds = [_dtype(value) for value in values if not _is_number(value)]
+            if not kinds or not all(kinds) or not all(map(_is_integer, filter(_is_number, values))):
+                return on_floats(*args, **kwargs)
+            if not (of_booleans and len(kinds) == len(values) and set(kinds) == {"bool"}):
+                values = [_counting(value) for value in values]
+            kind = next(str(value.dtype) for value in values if not _is_number(value))
+            operands = [np.asarray(value, kind) if _is_number(value) else value for value in values]
+            if any(map(is_symbolic, operands)):
+                return TableOp(name)(*operands)
+            return as_result(on_integers(*operands))
+
+        return function
+
+    return decorator
+
+
+def _counting(value: Any) -> Any:
+    """Booleans as integers; anything else as it is."""
+    if getattr(value, "dtype", None) != "bool":
+        return value
+    return Cast("int32")(value) if is_symbolic(value) else value.astype("int32")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, np.generic))
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _dtype(value: Any) -> str | None:
+    """The dtype of a tensor or an array of integers or booleans, None for anything else."""
+    if not (is_symbolic(value) or isinstance(value, np.ndarray)):
+        return None
+    dtype = str(value.dtype)
+    return dtype if dtype.startswith(("int", "uint", "bool")) else None

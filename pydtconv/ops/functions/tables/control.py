@@ -1,0 +1,155 @@
+"""Loops and branches.  They run in Python while a graph is traced: a loop leaves its steps, one behind the other.
+
+What depends on the values of symbolic tensors is not known then: `cond` computes both branches and chooses, and
+`while_loop` refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import tree
+from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops.functions.shape import concatenate, get_item, stack
+from pydtconv.ops.functions.tables.pieces import where
+
+__all__ = [
+    "associative_scan",
+    "cond",
+    "fori_loop",
+    "map",
+    "scan",
+    "switch",
+    "vectorize",
+    "vectorized_map",
+    "while_loop",
+]
+
+
+def _extent(xs: Any, name: str) -> int:
+    leaves = tree.flatten(xs)
+    extent = leaves[0].shape[0] if leaves else None
+    if extent is None:
+        raise ValueError(f"{name}: expected tensors whose first extent is known, got {xs!r}")
+    return extent
+
+
+def _item(xs: Any, i: int) -> Any:
+    return tree.map_structure(lambda x: get_item(x, i) if is_symbolic(x) else np.asarray(x)[i], xs)
+
+
+def _stacked(items: Sequence[Any]) -> Any:
+    return tree.map_structure(lambda *leaves: _stack(leaves), *items)
+
+
+def _stack(leaves: Sequence[Any]) -> Any:
+    return stack(leaves, 0) if any(is_symbolic(leaf) for leaf in leaves) else np.stack([np.asarray(x) for x in leaves])
+
+
+def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+    """true_fn() where pred is true, else false_fn(); both, and a choice, where pred is symbolic."""
+    if not is_symbolic(pred):
+        return true_fn() if np.asarray(pred).any() else false_fn()
+    return tree.map_structure(lambda a, b: where(pred, a, b), true_fn(), false_fn())
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """branches[index](*operands), the index limited to those that there are."""
+    if is_symbolic(index):
+        results = [branch(*operands) for branch in branches]
+        chosen = results[-1]
+        for i, result in reversed(list(enumerate(results[:-1]))):
+            chosen = tree.map_structure(lambda a, b, i=i: where(index <= i, a, b), result, chosen)
+        return chosen
+    return branches[int(np.clip(int(index), 0, len(branches) - 1))](*operands)
+
+
+def while_loop(
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None
+) -> Any:
+    """body on loop_vars as long as cond is true for them, at most maximum_iterations times."""
+    many = isinstance(loop_vars, (list, tuple))
+    values = tuple(loop_vars) if many else (loop_vars,)
+    done = 0
+    while maximum_iterations is None or done < maximum_iterations:
+        test = cond(*values)
+        if is_symbolic(test) and not hasattr(test, "value"):
+            raise NotImplementedError("ops.while_loop: its condition depends on symbolic tensors: use ops.fori_loop")
+        if not np.asarray(test).all():
+            break
+        result = body(*values)
+        values = tuple(result) if isinstance(result, (list, tuple)) else (result,)
+        done += 1
+    return values if many else values[0]
+
+
+def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
+    """val = body_fun(i, val) for i from lower to upper - 1."""
+    value = init_val
+    for i in range(int(lower), int(upper)):
+        value = body_fun(i, value)
+    return value
+
+
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
+    """f of each element along axis 0, stacked."""
+    return _stacked([f(_item(xs, i)) for i in range(_extent(xs, "map"))])
+
+
+def vectorized_map(function: Callable[[Any], Any], elements: Any) -> Any:
+    """function of each element along axis 0, stacked."""
+    return map(function, elements)
+
+
+def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = None, signature: str | None = None) -> Callable[..., Any]:
+    """pyfunc for arrays, element by element."""
+    return np.vectorize(pyfunc, excluded=excluded, signature=signature)
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: Any = 1,
+) -> tuple[Any, Any]:
+    """carry, y = f(carry, x) for each x along axis 0: the last carry and all y, stacked."""
+    if xs is None and length is None:
+        raise ValueError("scan: expected xs or length, got neither")
+    count = _extent(xs, "scan") if xs is not None else int(length)  # type: ignore[arg-type]
+    if length is not None and length != count:
+        raise ValueError(f"scan: length: expected {count} as xs has, got {length}")
+    carry, results = init, []
+    for i in reversed(range(count)) if reverse else range(count):
+        carry, y = f(carry, None if xs is None else _item(xs, i))
+        results.append(y)
+    results = results[::-1] if reverse else results
+    return carry, None if results and results[0] is None else _stacked(results)
+
+
+def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """All of f(x0, f(x1, ...)) up to each element along an axis, for an f that may be grouped in any way."""
+
+    def part(x: Any, i: int) -> Any:
+        rank = len(x.shape)
+        key = tuple(slice(i, i + 1) if d == axis % rank else slice(None) for d in range(rank))
+        return get_item(x, key) if is_symbolic(x) else np.asarray(x)[key]
+
+    extent = tree.flatten(elems)[0].shape[axis]
+    order = list(reversed(range(extent))) if reverse else list(range(extent))
+    items = [tree.map_structure(lambda x, i=i: part(x, i), elems) for i in order]
+    results = items[:1]
+    for item in items[1:]:
+        results.append(f(results[-1], item))
+    results = results[::-1] if reverse else results
+    return tree.map_structure(lambda *leaves: _joined(leaves, axis), *results)
+
+
+def _joined(leaves: Sequence[Any], axis: int) -> Any:
+    if any(is_symbolic(leaf) for leaf in leaves):
+        return concatenate(leaves, axis)
+    return np.concatenate(leaves, axis)

@@ -1,0 +1,144 @@
+"""Arrays made of numbers, shapes and other arrays' shapes: NumPy's functions with Keras's dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops.functions.tables.making import signature_of
+
+#: signature, what it gives, and how; dtype None is floatx
+_OF_FLOATS: list[tuple[str, str, Callable[..., Any]]] = [
+    ("zeros(shape, dtype=None)", "Zeros.", np.zeros),
+    ("ones(shape, dtype=None)", "Ones.", np.ones),
+    ("empty(shape, dtype=None)", "An array whose values are not set: zeros here.", np.zeros),
+    ("full(shape, fill_value, dtype=None)", "An array of one value.", np.full),
+    ("eye(N, M=None, k=0, dtype=None)", "A matrix with ones on a diagonal.", np.eye),
+    ("identity(n, dtype=None)", "The identity matrix.", np.identity),
+    ("tri(N, M=None, k=0, dtype=None)", "A matrix with ones on and below a diagonal.", np.tri),
+    (
+        "linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0)",
+        "Numbers at equal distances from start to stop.",
+        np.linspace,
+    ),
+    (
+        "logspace(start, stop, num=50, endpoint=True, base=10, dtype=None, axis=0)",
+        "Powers of base at equal distances of the exponent.",
+        np.logspace,
+    ),
+    (
+        "geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)",
+        "Numbers in equal ratios from start to stop.",
+        np.geomspace,
+    ),
+]
+_WINDOWS: list[tuple[str, str, Callable[..., Any]]] = [
+    ("bartlett(x)", "Bartlett's window of x points, a triangle.", np.bartlett),
+    ("blackman(x)", "Blackman's window of x points.", np.blackman),
+    ("hamming(x)", "Hamming's window of x points.", np.hamming),
+    ("hanning(x)", "Von Hann's window of x points.", np.hanning),
+    ("kaiser(x, beta)", "Kaiser's window of x points.", np.kaiser),
+]
+
+
+def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
+    name, signature = signature_of(text)
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        dtype = given.pop("dtype", None)
+        if dtype is None:
+            dtype = config.floatx()
+        result = function(**given) if "x" not in given else function(int(given.pop("x")), **given)
+        if isinstance(result, tuple):
+            return result[0].astype(dtype), result[1]
+        return result.astype(dtype)
+
+    made.__name__ = made.__qualname__ = name
+    made.__module__ = __name__
+    made.__doc__ = about + ("  dtype: None for floatx." if "dtype" in signature.parameters else "")
+    made.__signature__ = signature  # type: ignore[attr-defined]
+    return name, made
+
+
+_FUNCTIONS = dict(_made(*row) for row in (*_OF_FLOATS, *_WINDOWS))
+globals().update(_FUNCTIONS)
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> np.ndarray:
+    """Numbers from start (0 where it is the only one) up to stop; integers where all are, else floatx."""
+    if stop is None:
+        start, stop = 0, start
+    array = np.arange(start, stop, 1 if step is None else step)
+    return array.astype(dtype or ("int32" if array.dtype.kind in "iu" else config.floatx()))
+
+
+def _like(x: Any, value: float, dtype: Any) -> Any:
+    from pydtconv.ops.functions.arithmetic import affine
+    from pydtconv.ops.functions.shape import cast
+
+    if is_symbolic(x):
+        y = affine(x, 0.0, value)
+        return y if dtype is None else cast(y, dtype)
+    array = np.asarray(x)
+    return np.full(array.shape, value, dtype or array.dtype)
+
+
+def zeros_like(x: Any, dtype: Any = None) -> Any:
+    """Zeros of the shape and dtype of x."""
+    return _like(x, 0.0, dtype)
+
+
+def ones_like(x: Any, dtype: Any = None) -> Any:
+    """Ones of the shape and dtype of x."""
+    return _like(x, 1.0, dtype)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """An array of one value of the shape and dtype of x."""
+    return _like(x, fill_value, dtype)
+
+
+empty_like = zeros_like
+
+
+def array(x: Any, dtype: Any = None) -> Any:
+    """x as a tensor; a copy."""
+    return convert_to_tensor(np.array(x) if isinstance(x, np.ndarray) else x, dtype)
+
+
+def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> Any:
+    """x as a tensor: an array of NumPy, or symbolic as it is.  Python's floats become floatx, its integers int32."""
+    from pydtconv.ops.functions.shape import cast
+    from pydtconv.ops.functions.tables.making import operands_of
+
+    if sparse or ragged:
+        raise ValueError(f"convert_to_tensor: expected sparse and ragged None or False, got {sparse!r}, {ragged!r}")
+    (value,) = operands_of(x)
+    if dtype is None:
+        return value
+    return cast(value, dtype) if is_symbolic(value) else np.asarray(value, np.dtype(dtype))
+
+
+def convert_to_numpy(x: Any) -> np.ndarray:
+    """x as an array of NumPy.  Raises TypeError for a symbolic tensor, which has no value."""
+    return np.asarray(x)
+
+
+__all__ = [
+    *_FUNCTIONS,
+    "arange",
+    "array",
+    "convert_to_numpy",
+    "convert_to_tensor",
+    "empty_like",
+    "full_like",
+    "ones_like",
+    "zeros_like",
+]

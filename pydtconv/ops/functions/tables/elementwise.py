@@ -1,0 +1,287 @@
+"""Functions that are applied element by element, of one argument and of two.
+
+A row of one argument has its derivative in x or y; one of two has those by each, times dy.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.table import Backward, Rule, no_gradient, unbroadcast
+
+_LN2, _LN10, _PI = math.log(2), math.log(10), math.pi
+
+
+def _unary(forward: Callable[..., Any], slope: Callable[..., Any], dtype: str = "float") -> Rule:
+    """slope: the derivative, a function of x or of y."""
+    of_y = list(inspect.signature(slope).parameters) == ["y"]
+
+    def gradient(b: Backward, **static: Any) -> Any:
+        return (b.dy[0] * slope(b.y[0] if of_y else b.x[0]),)
+
+    return Rule(_cast_first(forward), gradient, _same, dtype, reads_x=not of_y, reads_y=of_y)
+
+
+def _cast_first(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """forward, for which small integers become floats that are wide enough."""
+
+    def function(x: np.ndarray, **static: Any) -> Any:
+        return forward(x if x.dtype.kind not in "iub" else x.astype("float64"), **static)
+
+    return function
+
+
+def _same(*shapes: tuple[int, ...], **static: Any) -> tuple[int, ...]:
+    return shapes[0]
+
+
+def _step(forward: Callable[..., Any], dtype: str = "float") -> Rule:
+    """A function whose gradient is zero."""
+    return Rule(forward, no_gradient, _same, dtype)
+
+
+def _binary(
+    forward: Callable[..., Any], left: Callable[..., Any], right: Callable[..., Any], dtype: str = "promote"
+) -> Rule:
+    """left, right: the derivatives, functions of both arguments."""
+
+    def gradient(b: Backward, **static: Any) -> Any:
+        return tuple(
+            unbroadcast(b.dy[0] * slope(*b.x), shape) for slope, shape in zip((left, right), b.shapes, strict=True)
+        )
+
+    return Rule(forward, gradient, None, dtype)
+
+
+def _pair(forward: Callable[..., Any], dtype: str = "promote") -> Rule:
+    """A function of two arguments without a gradient."""
+    return Rule(forward, no_gradient, None, dtype)
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.frompyfunc(math.erf, 1, 1)(x).astype("float64")
+
+
+def _erfc(x: np.ndarray) -> np.ndarray:
+    return np.frompyfunc(math.erfc, 1, 1)(x).astype("float64")
+
+
+def _erfinv_of(y: float) -> float:
+    """The normal quantile of the tail that is the smaller one, which keeps all digits."""
+    if not -1 < y < 1:
+        return math.copysign(math.inf, y) if abs(y) == 1 else math.nan
+    if abs(y) < 1e-9:
+        return y * math.sqrt(_PI) / 2
+    x = math.copysign(NormalDist().inv_cdf((1 - abs(y)) / 2), y) / math.sqrt(2)
+    return x - (math.erf(x) - y) * math.sqrt(_PI) / 2 * math.exp(x * x)
+
+
+def _erfinv(x: np.ndarray) -> np.ndarray:
+    return np.frompyfunc(_erfinv_of, 1, 1)(x.astype("float64")).astype("float64")
+
+
+def _i1(x: np.ndarray) -> np.ndarray:
+    """The modified Bessel function I1, the mean of exp(x cos t) cos t over a turn."""
+    cosine = np.cos((np.arange(64) + 0.5) * (2 * _PI / 64))
+    return np.mean(np.exp(x[..., None] * cosine) * cosine, axis=-1)
+
+
+def _sinc_slope(x: np.ndarray) -> np.ndarray:
+    px = np.where(x == 0, 1, _PI * x)
+    return np.where(x == 0, 0, _PI * (px * np.cos(px) - np.sin(px)) / px**2)
+
+
+def _sigmoid(z: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(z / 2))
+
+
+def _half(mask: np.ndarray, equal: np.ndarray) -> np.ndarray:
+    """1 where mask, half where both are equal."""
+    return np.where(equal, 0.5, mask)
+
+
+def _safe(b: np.ndarray) -> np.ndarray:
+    return np.where(b == 0, 1, b)
+
+
+def _int(x: np.ndarray, function: Callable[..., Any]) -> np.ndarray:
+    return x if x.dtype.kind in "iub" else function(x)
+
+
+UNARY: list[Row] = [
+    ("sin(x)", "The sine.", _unary(np.sin, lambda x: np.cos(x))),
+    ("cos(x)", "The cosine.", _unary(np.cos, lambda x: -np.sin(x))),
+    ("tan(x)", "The tangent.", _unary(np.tan, lambda y: 1 + y * y)),
+    ("arcsin(x)", "The inverse sine.", _unary(np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))),
+    ("arccos(x)", "The inverse cosine.", _unary(np.arccos, lambda x: -1 / np.sqrt(1 - x * x))),
+    ("arctan(x)", "The inverse tangent.", _unary(np.arctan, lambda x: 1 / (1 + x * x))),
+    ("sinh(x)", "The hyperbolic sine.", _unary(np.sinh, lambda x: np.cosh(x))),
+    ("cosh(x)", "The hyperbolic cosine.", _unary(np.cosh, lambda x: np.sinh(x))),
+    ("arcsinh(x)", "The inverse hyperbolic sine.", _unary(np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1))),
+    ("arccosh(x)", "The inverse hyperbolic cosine.", _unary(np.arccosh, lambda x: 1 / np.sqrt(x * x - 1))),
+    ("arctanh(x)", "The inverse hyperbolic tangent.", _unary(np.arctanh, lambda x: 1 / (1 - x * x))),
+    ("exp2(x)", "2 ** x.", _unary(np.exp2, lambda y: y * _LN2)),
+    ("expm1(x)", "exp(x) - 1.", _unary(np.expm1, lambda y: y + 1)),
+    ("log10(x)", "The logarithm to base 10.", _unary(np.log10, lambda x: 1 / (x * _LN10))),
+    ("log1p(x)", "log(1 + x).", _unary(np.log1p, lambda x: 1 / (1 + x))),
+    ("log2(x)", "The logarithm to base 2.", _unary(np.log2, lambda x: 1 / (x * _LN2))),
+    ("cbrt(x)", "The cube root.", _unary(np.cbrt, lambda y: 1 / (3 * y * y))),
+    ("deg2rad(x)", "Degrees as radians.", _unary(np.deg2rad, lambda y: _PI / 180)),
+    ("rad2deg(x)", "Radians as degrees.", _unary(np.rad2deg, lambda y: 180 / _PI)),
+    ("erf(x)", "The error function.", _unary(_erf, lambda x: 2 / math.sqrt(_PI) * np.exp(-x * x))),
+    ("erfc(x)", "1 - erf(x).", _unary(_erfc, lambda x: -2 / math.sqrt(_PI) * np.exp(-x * x))),
+    ("erfinv(x)", "The inverse of erf.", _unary(_erfinv, lambda y: math.sqrt(_PI) / 2 * np.exp(y * y))),
+    ("sinc(x)", "sin(pi x) / (pi x).", _unary(np.sinc, _sinc_slope)),
+    ("i0(x)", "The modified Bessel function of order 0.", _unary(np.i0, lambda x: _i1(x))),
+    ("fabs(x)", "The absolute value, as a float.", _unary(np.abs, lambda x: np.sign(x))),
+    ("floor(x)", "The largest integer up to x.", _step(np.floor)),
+    ("ceil(x)", "The smallest integer from x on.", _step(np.ceil)),
+    ("trunc(x)", "x without its fraction.", _step(lambda x: _int(x, np.trunc), "promote")),
+    ("round(x, decimals=0)", "x rounded, halves to even.", _step(np.round, "promote")),
+    ("isfinite(x)", "Whether x is neither infinite nor NaN.", _step(np.isfinite, "bool")),
+    ("isinf(x)", "Whether x is infinite.", _step(np.isinf, "bool")),
+    ("isnan(x)", "Whether x is NaN.", _step(np.isnan, "bool")),
+    ("isneginf(x)", "Whether x is minus infinity.", _step(np.isneginf, "bool")),
+    ("isposinf(x)", "Whether x is infinity.", _step(np.isposinf, "bool")),
+    ("isreal(x)", "Whether the imaginary part is zero.", _step(np.isreal, "bool")),
+    ("signbit(x)", "Whether the sign is set.", _step(np.signbit, "bool")),
+    ("logical_not(x)", "Whether x is false.", _step(np.logical_not, "bool")),
+    ("bitwise_not(x)", "All bits turned.", _step(np.bitwise_not, "promote")),
+    ("bitwise_invert(x)", "All bits turned.", _step(np.bitwise_not, "promote")),
+    (
+        "nan_to_num(x, nan=0.0, posinf=None, neginf=None)",
+        "x with numbers in the place of NaN and infinities.",
+        Rule(
+            lambda x, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
+            lambda b, **static: (b.dy[0] * np.isfinite(b.x[0]),),
+            _same,
+            "promote",
+        ),
+    ),
+    (
+        "stop_gradient(variable)",
+        "The variable, through which no gradient goes.",
+        _step(lambda x: x, "promote"),
+    ),
+]
+
+BINARY: list[Row] = [
+    (
+        "arctan2(x1, x2)",
+        "The angle of the point (x2, x1).",
+        _binary(np.arctan2, lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b), "float"),
+    ),
+    (
+        "fmax(x1, x2)",
+        "The larger one; that which is no NaN.",
+        _binary(
+            np.fmax,
+            lambda a, b: _half((a > b) | np.isnan(b), a == b),
+            lambda a, b: _half((b > a) | np.isnan(a), a == b),
+        ),
+    ),
+    (
+        "fmin(x1, x2)",
+        "The smaller one; that which is no NaN.",
+        _binary(
+            np.fmin,
+            lambda a, b: _half((a < b) | np.isnan(b), a == b),
+            lambda a, b: _half((b < a) | np.isnan(a), a == b),
+        ),
+    ),
+    (
+        "fmod(x1, x2)",
+        "The remainder with the sign of x1.",
+        _binary(np.fmod, lambda a, b: 1, lambda a, b: -np.trunc(a / b)),
+    ),
+    (
+        "mod(x1, x2)",
+        "The remainder with the sign of x2.",
+        _binary(np.mod, lambda a, b: 1, lambda a, b: -np.floor(a / b)),
+    ),
+    (
+        "hypot(x1, x2)",
+        "sqrt(x1^2 + x2^2).",
+        _binary(np.hypot, lambda a, b: a / _safe(np.hypot(a, b)), lambda a, b: b / _safe(np.hypot(a, b)), "float"),
+    ),
+    (
+        "logaddexp(x1, x2)",
+        "log(exp(x1) + exp(x2)).",
+        _binary(np.logaddexp, lambda a, b: _sigmoid(a - b), lambda a, b: _sigmoid(b - a), "float"),
+    ),
+    (
+        "logaddexp2(x1, x2)",
+        "log2(2^x1 + 2^x2).",
+        _binary(np.logaddexp2, lambda a, b: _sigmoid((a - b) * _LN2), lambda a, b: _sigmoid((b - a) * _LN2), "float"),
+    ),
+    (
+        "ldexp(x1, x2)",
+        "x1 * 2 ** x2.",
+        _binary(lambda a, b: a * np.exp2(b), lambda a, b: np.exp2(b), lambda a, b: a * np.exp2(b) * _LN2, "float"),
+    ),
+    (
+        "divide_no_nan(x1, x2)",
+        "x1 / x2, 0 where x2 is 0.",
+        _binary(
+            lambda a, b: np.where(b == 0, 0, a / _safe(b)),
+            lambda a, b: np.where(b == 0, 0, 1 / _safe(b)),
+            lambda a, b: np.where(b == 0, 0, -a / _safe(b) ** 2),
+            "float",
+        ),
+    ),
+    ("floor_divide(x1, x2)", "The largest integer up to x1 / x2.", _pair(np.floor_divide)),
+    ("heaviside(x1, x2)", "0 below zero, x2 at zero, 1 above.", _pair(np.heaviside, "float")),
+    ("nextafter(x1, x2)", "The float next to x1 towards x2.", _pair(np.nextafter)),
+    ("gcd(x1, x2)", "The greatest common divisor of integers.", _pair(np.gcd)),
+    ("lcm(x1, x2)", "The least common multiple of integers.", _pair(np.lcm)),
+    ("bitwise_and(x, y)", "Bits set in both.", _pair(np.bitwise_and)),
+    ("bitwise_or(x, y)", "Bits set in one or both.", _pair(np.bitwise_or)),
+    ("bitwise_xor(x, y)", "Bits set in one of both.", _pair(np.bitwise_xor)),
+    ("bitwise_left_shift(x, y)", "x moved y bits to the left.", _pair(np.left_shift)),
+    ("left_shift(x, y)", "x moved y bits to the left.", _pair(np.left_shift)),
+    ("bitwise_right_shift(x, y)", "x moved y bits to the right.", _pair(np.right_shift)),
+    ("right_shift(x, y)", "x moved y bits to the right.", _pair(np.right_shift)),
+    ("equal(x1, x2)", "Whether both are equal.", _pair(np.equal, "bool")),
+    ("not_equal(x1, x2)", "Whether they differ.", _pair(np.not_equal, "bool")),
+    ("greater(x1, x2)", "Whether x1 > x2.", _pair(np.greater, "bool")),
+    ("greater_equal(x1, x2)", "Whether x1 >= x2.", _pair(np.greater_equal, "bool")),
+    ("less(x1, x2)", "Whether x1 < x2.", _pair(np.less, "bool")),
+    ("less_equal(x1, x2)", "Whether x1 <= x2.", _pair(np.less_equal, "bool")),
+    ("logical_and(x1, x2)", "Whether both are true.", _pair(np.logical_and, "bool")),
+    ("logical_or(x1, x2)", "Whether one or both are true.", _pair(np.logical_or, "bool")),
+    ("logical_xor(x1, x2)", "Whether one of both is true.", _pair(np.logical_xor, "bool")),
+    (
+        "isclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False)",
+        "Whether |x1 - x2| <= atol + rtol * |x2|.",
+        Rule(np.isclose, no_gradient, lambda a, b, **static: np.broadcast_shapes(a, b), "bool"),
+    ),
+    (
+        "allclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False)",
+        "Whether `isclose` is true everywhere.",
+        Rule(np.allclose, no_gradient, lambda a, b, **static: (), "bool"),
+    ),
+]
+
+
+def _where_gradient(b: Backward, **static: Any) -> Any:
+    condition = b.x[0].astype(bool)
+    return (
+        None,
+        unbroadcast(np.where(condition, b.dy[0], 0), b.shapes[1]),
+        unbroadcast(np.where(condition, 0, b.dy[0]), b.shapes[2]),
+    )
+
+
+#: where(condition, x1, x2): the function is in `pieces.py`, for x1 and x2 may be absent
+WHERE = Rule(lambda c, a, b: np.where(c, a, b), _where_gradient, None, "behind the first")
+
+_FUNCTIONS = {**functions_of(__name__, UNARY), **functions_of(__name__, BINARY, tensors=2)}
+globals().update(_FUNCTIONS)
+__all__ = [*_FUNCTIONS]

@@ -1,0 +1,125 @@
+"""From a row of a table to a function with Keras's name, arguments and defaults."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.dtypes import real
+from pydtconv.ops import base
+from pydtconv.ops.checks import FLOATING
+from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops.table import RULES, Rule, TableOp, counted, promoted
+from pydtconv.utils.results import as_result
+
+#: a row: the signature ("flip(x, axis=None)"), what it computes, the rule
+Row = tuple[str, str, Rule]
+
+
+def signature_of(text: str) -> tuple[str, inspect.Signature]:
+    """ "flip(x, axis=None)" -> its name and its signature."""
+    name, _, parameters = text.partition("(")
+    return name, inspect.signature(eval(f"lambda {parameters.removesuffix(')')}: None"))
+
+
+def functions_of(module: str, rows: list[Row], tensors: Mapping[str, int] | int = 1) -> dict[str, Callable[..., Any]]:
+    """The functions of a table by name, with their rules entered.
+
+    tensors: how many of the first arguments are tensors, for all rows or by name; the others are settings.
+    """
+    made = {}
+    for text, about, rule in rows:
+        name, signature = signature_of(text)
+        count = tensors if isinstance(tensors, int) else tensors.get(name, 1)
+        made[name] = _function(module, name, signature, about, rule, count)
+    return made
+
+
+def _function(
+    module: str, name: str, signature: inspect.Signature, about: str, rule: Rule, count: int
+) -> Callable[..., Any]:
+    RULES[name] = rule
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = list(bound.arguments.items())
+        return apply(name, [value for _, value in values[:count]], dict(values[count:]))
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    function.__doc__ = about
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+def apply(name: str, values: list[Any], static: dict[str, Any]) -> Any:
+    """The function of a rule on tensors or arrays, with settings."""
+    operands = operands_of(*values)
+    if "dtype" in static:
+        static["dtype"] = None if static["dtype"] is None else np.dtype(static["dtype"]).name
+    watched = base.watching is not None and base.watching(operands) is not None
+    if watched or any(is_symbolic(value) for value in operands):
+        return TableOp(name, tuple((key, frozen(value)) for key, value in static.items()))(*operands)
+    rule = RULES[name]
+    with np.errstate(all="ignore"):
+        result = rule.forward(*operands, **static)
+    dtypes = [array.dtype.name for array in operands]
+    if isinstance(result, (tuple, list)):
+        kinds = rule.dtype if isinstance(rule.dtype, tuple) else (rule.dtype,) * len(result)
+        return type(result)(_as_kind(part, kind, dtypes, static) for part, kind in zip(result, kinds, strict=True))
+    return _as_kind(result, str(rule.dtype), dtypes, static)
+
+
+def _as_kind(result: Any, kind: str, dtypes: list[str], static: dict[str, Any]) -> np.ndarray:
+    return as_result(_in_kind(result, kind, dtypes, static))
+
+
+def _in_kind(result: Any, kind: str, dtypes: list[str], static: dict[str, Any]) -> np.ndarray:
+    array = np.asarray(result)
+    if static.get("dtype") is not None:
+        return array.astype(static["dtype"], copy=False)
+    if kind == "float":
+        kind = dtypes[0] if dtypes[0] in FLOATING else config.floatx()
+    elif kind in ("promote", "behind the first"):
+        kind = promoted(dtypes if kind == "promote" else dtypes[1:])
+    elif kind == "first":
+        kind = dtypes[0]
+    elif kind == "count":
+        kind = counted(dtypes[0])
+    elif kind == "natural":
+        return array
+    return array.astype(kind, copy=False)
+
+
+def operands_of(*values: Any) -> list[Any]:
+    """Symbolic values as they are, the rest as arrays: numbers get the dtype of what they stand beside."""
+    known = [str(value.dtype) for value in values if is_symbolic(value) or isinstance(value, (np.ndarray, np.generic))]
+    floats = [real(dtype) for dtype in known if dtype in FLOATING]
+
+    def array_of(value: Any) -> Any:
+        if is_symbolic(value) or isinstance(value, (np.ndarray, np.generic)):
+            return value if is_symbolic(value) else np.asarray(value)
+        array = np.asarray(value)
+        if array.dtype.kind == "f":
+            return array.astype(floats[0] if floats else config.floatx())
+        if array.dtype.kind == "i" and array.ndim == 0 and known:
+            return array.astype(floats[0] if floats else known[0] if known[0] != "bool" else "int32")
+        if array.dtype.kind == "i" and array.dtype == np.int64:
+            return array.astype("int32")
+        return array
+
+    return [array_of(value) for value in values]
+
+
+def frozen(value: Any) -> Any:
+    """A setting that can be part of an operator: lists and arrays as tuples."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return tuple(frozen(item) for item in value)
+    if isinstance(value, np.generic):
+        return value.item()
+    return value

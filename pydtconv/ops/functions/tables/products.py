@@ -1,0 +1,218 @@
+"""Products, norms and what is near to them, made of other functions, which give them their gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.ops.checks import normalize_axes
+from pydtconv.ops.functions.arithmetic import (
+    abs,
+    add,
+    divide,
+    exp,
+    log,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    power,
+    sqrt,
+    square,
+    subtract,
+)
+from pydtconv.ops.functions.linear import matmul
+from pydtconv.ops.functions.operands import as_operand, is_symbolic
+from pydtconv.ops.functions.reduction import amax, amin, mean
+from pydtconv.ops.functions.reduction import sum as sum_over
+from pydtconv.ops.functions.shape import (
+    cast,
+    expand_dims,
+    ravel,
+    reshape,
+    squeeze,
+    stack,
+    transpose,
+)
+from pydtconv.ops.functions.tables import elementwise, selecting
+from pydtconv.ops.functions.tables.making import operands_of
+from pydtconv.ops.functions.tables.pieces import _at_least, ndim, shape, unstack, where
+from pydtconv.ops.reduction import Axes
+
+# fmt: off
+__all__ = [
+    "binary_crossentropy", "cdist", "cross", "extract_sequences", "inner", "kron", "multi_hot", "norm", "normalize",
+    "outer", "psnr", "rms_normalization", "select", "tensordot", "vander", "vdot",
+]
+# fmt: on
+
+
+def outer(x1: Any, x2: Any) -> Any:
+    """The products of all pairs of two flat tensors."""
+    return multiply(expand_dims(ravel(x1), 1), expand_dims(ravel(x2), 0))
+
+
+def inner(x1: Any, x2: Any) -> Any:
+    """Sums of products along the last axes."""
+    x1, x2 = operands_of(x1, x2)
+    if not x1.shape or not x2.shape:
+        return multiply(x1, x2)
+    return tensordot(x1, x2, ([-1], [-1]))
+
+
+def vdot(x1: Any, x2: Any) -> Any:
+    """The sum of the products of all elements."""
+    return sum_over(multiply(ravel(x1), ravel(x2)))
+
+
+def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
+    """Sums of products along pairs of axes: the last n of x1 and the first n of x2, or as named."""
+    a, b = as_operand(x1), as_operand(x2)
+    if isinstance(axes, int):
+        left, right = list(range(len(a.shape) - axes, len(a.shape))), list(range(axes))
+    else:
+        left, right = ([p] if isinstance(p, int) else list(p) for p in axes)
+    left, right = [p % len(a.shape) for p in left], [p % len(b.shape) for p in right]
+    kept_a = [d for d in range(len(a.shape)) if d not in left]
+    kept_b = [d for d in range(len(b.shape)) if d not in right]
+    extents_a, extents_b = [a.shape[d] for d in kept_a], [b.shape[d] for d in kept_b]
+    common = math.prod(a.shape[d] for d in left)
+    if common != math.prod(b.shape[d] for d in right):
+        raise ValueError(f"tensordot: expected equal extents along axes={axes}, got {shape(a)} and {shape(b)}")
+    rows = -1 if None in extents_a else math.prod(extents_a)
+    y = matmul(
+        reshape(transpose(a, [*kept_a, *left]), (rows, common)),
+        reshape(transpose(b, [*right, *kept_b]), (common, math.prod(extents_b))),
+    )
+    return reshape(y, tuple(-1 if n is None else n for n in (*extents_a, *extents_b)))
+
+
+def kron(x1: Any, x2: Any) -> Any:
+    """The Kronecker product."""
+    a, b = as_operand(x1), as_operand(x2)
+    rank = max(len(a.shape), len(b.shape))
+    a, b = _at_least(a, rank), _at_least(b, rank)
+    wide_a = reshape(a, [n for extent in a.shape for n in (extent, 1)])
+    wide_b = reshape(b, [n for extent in b.shape for n in (1, extent)])
+    return reshape(multiply(wide_a, wide_b), [m * n for m, n in zip(a.shape, b.shape, strict=True)])
+
+
+def cross(x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """Cross products of vectors of 3 (or 2) components along an axis."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = unstack(x1, axis=axisa), unstack(x2, axis=axisb)
+    if len(a) == len(b) == 2:
+        return subtract(multiply(a[0], b[1]), multiply(a[1], b[0]))
+    if {len(a), len(b)} - {2, 3}:
+        raise ValueError(f"cross: expected vectors of 2 or 3 components, got {len(a)} and {len(b)}")
+    a, b = ([*v, multiply(v[0], 0.0)] if len(v) == 2 else v for v in (a, b))
+    parts = [subtract(multiply(a[i], b[j]), multiply(a[j], b[i])) for i, j in ((1, 2), (2, 0), (0, 1))]
+    return stack(parts, axisc)
+
+
+def cdist(x: Any, y: Any) -> Any:
+    """Euclidean distances of the rows of x (..., m, d) and y (..., n, d)."""
+    a, b = as_operand(x), as_operand(y)
+    return sqrt(sum_over(square(subtract(expand_dims(a, -2), expand_dims(b, -3))), -1))
+
+
+def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Any:
+    """Norms of vectors (an axis) and matrices (two): None, "fro", 1, 2, inf, -inf, any number for vectors, "nuc"."""
+    x = as_operand(x)
+    axes = normalize_axes("norm", axis, len(x.shape))
+    if ord is None or (ord in ("fro", 2) and (len(axes) == 1 or ord == "fro")):
+        return sqrt(sum_over(square(x), axes, keepdims))
+    if len(axes) == 1:
+        if ord == math.inf:
+            return amax(abs(x), axes, keepdims)
+        if ord == -math.inf:
+            return amin(abs(x), axes, keepdims)
+        if ord == 0:
+            return sum_over(cast(elementwise._FUNCTIONS["not_equal"](x, 0.0), str(x.dtype)), axes, keepdims)
+        if ord == 1:
+            return sum_over(abs(x), axes, keepdims)
+        return power(sum_over(power(abs(x), float(ord)), axes, keepdims), 1 / ord)
+    if len(axes) == 2 and ord in (1, -1, math.inf, -math.inf):
+        inside = axes[0] if ord in (1, -1) else axes[1]
+        sums = sum_over(abs(x), inside, True)
+        y = (amax if ord > 0 else amin)(sums, axes, True)
+        return y if keepdims else squeeze(y, axes)
+    if is_symbolic(x):
+        raise NotImplementedError(f"ops.norm with ord={ord!r} of matrices: is here for arrays only")
+    return np.linalg.norm(x, ord, axes if len(axes) == 2 else axes[0], keepdims).astype(x.dtype)
+
+
+def normalize(x: Any, axis: int = -1, order: float = 2, epsilon: float | None = None) -> Any:
+    """x divided by its norm along an axis, which is taken as epsilon at least."""
+    x = as_operand(x)
+    epsilon = config.epsilon() if epsilon is None else epsilon
+    if order == 2:
+        return divide(x, sqrt(maximum(sum_over(square(x), axis, True), epsilon * epsilon)))
+    return divide(x, maximum(norm(x, order, axis, True), epsilon))
+
+
+def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: float | None = None) -> Any:
+    """x divided by the root of the mean of its squares over axes, times a scale where there is one."""
+    x = as_operand(x)
+    epsilon = config.epsilon() if epsilon is None else epsilon
+    y = divide(x, sqrt(add(mean(square(x), axis, True), epsilon)))
+    return y if scale is None else multiply(y, scale)
+
+
+def psnr(x1: Any, x2: Any, max_val: float) -> Any:
+    """The ratio of the peak to the noise of two signals, in decibels."""
+    error = mean(square(subtract(x1, x2)))
+    return add(multiply(log(error), -10 / math.log(10)), 20 * math.log10(max_val))
+
+
+def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Any:
+    """-(t log(p) + (1 - t) log(1 - p)) of each element, p the output or its sigmoid."""
+    target, output = operands_of(target, output)
+    target = cast(target, str(output.dtype))
+    if from_logits:
+        positive = subtract(maximum(output, 0.0), multiply(output, target))
+        return add(positive, elementwise._FUNCTIONS["log1p"](exp(negative(abs(output)))))
+    epsilon = config.epsilon()
+    p = minimum(maximum(output, epsilon), 1 - epsilon)
+    loss = add(multiply(target, log(p)), multiply(subtract(1.0, target), log(subtract(1.0, p))))
+    return negative(loss)
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """The choice of the first condition that is true, else the default."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(f"select: expected as many conditions as choices, got {len(condlist)} and {len(choicelist)}")
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+def multi_hot(
+    inputs: Any, num_classes: int | None = None, axis: int = -1, dtype: Any = None, sparse: bool = False, **kwargs: Any
+) -> Any:
+    """1 for each class that is among the indices along an axis; that axis becomes the classes'."""
+    num_classes = kwargs.pop("num_tokens", num_classes)
+    if sparse or kwargs or num_classes is None:
+        raise ValueError(f"multi_hot: expected num_classes, sparse=False, got {num_classes}, {sparse}, {kwargs}")
+    hot = selecting._FUNCTIONS["one_hot"](inputs, num_classes, axis, dtype or config.floatx())
+    return amax(hot, axis=1 if ndim(inputs) > 1 else 0)
+
+
+def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Any:
+    """Windows along the last axis: (..., n) -> (..., windows, sequence_length)."""
+    count = 1 + (shape(x)[-1] - sequence_length) // sequence_stride  # type: ignore[operator]
+    places = np.arange(count)[:, None] * sequence_stride + np.arange(sequence_length)
+    return selecting._FUNCTIONS["take"](x, places, -1)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Powers of a vector's elements as rows."""
+    count = shape(x)[0] if N is None else N
+    powers = [power(x, float(i)) if i else add(multiply(x, 0.0), 1.0) for i in range(count)]  # type: ignore[arg-type]
+    return stack(powers if increasing else powers[::-1], -1)

@@ -1,0 +1,254 @@
+"""What functions of images are made of: matrices along axes (resizing, blurring), and sampling at coordinates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.table import Backward, Rule
+
+Shape = tuple[int, ...]
+#: rows of a matrix along an axis: kind and its settings
+Filter = tuple[Any, ...]
+
+FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
+
+
+# -- matrices along axes
+
+
+def _triangle(x: np.ndarray) -> np.ndarray:
+    return np.maximum(0, 1 - x)
+
+
+def _cubic(a: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Keys's kernel."""
+
+    def kernel(x: np.ndarray) -> np.ndarray:
+        inner = ((a + 2) * x - (a + 3)) * x * x + 1
+        outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return np.where(x < 1, inner, np.where(x < 2, outer, 0))
+
+    return kernel
+
+
+def _lanczos(radius: int) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
+
+
+#: interpolation by name: kernel, its radius
+_KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], int]] = {
+    "linear": (_triangle, 1),
+    "cubic": (_cubic(-0.5), 2),
+    "bicubic": (_cubic(-0.75), 2),
+    "lanczos3": (_lanczos(3), 3),
+    "lanczos5": (_lanczos(5), 5),
+}
+
+
+def _resized(extent: int, size: int, interpolation: str, antialias: bool) -> np.ndarray:
+    """(size, extent): centres of pixels correspond; at the border the outermost pixel repeats."""
+    matrix = np.zeros((size, extent))
+    centre = (np.arange(size) + 0.5) * extent / size - 0.5
+    if interpolation == "nearest":
+        matrix[
+            np.arange(size), np.minimum(np.floor((np.arange(size) + 0.5) * extent / size).astype(int), extent - 1)
+        ] = 1
+        return matrix
+    if antialias:
+        kernel, _ = _KERNELS["cubic" if interpolation == "bicubic" else interpolation]
+        stretch = max(extent / size, 1.0)
+        weights = kernel(np.abs(centre[:, None] - np.arange(extent)) / stretch)
+        return weights / weights.sum(1, keepdims=True)
+    kernel, radius = _KERNELS[interpolation]
+    if interpolation == "linear":
+        centre = np.maximum(centre, 0)
+    low = np.floor(centre).astype(int)
+    for step in range(1 - radius, radius + 1):
+        place = low + step
+        np.add.at(matrix, (np.arange(size), np.clip(place, 0, extent - 1)), kernel(np.abs(centre - place)))
+    return matrix
+
+
+def _moved(extent: int, size: int, scale: float, translation: float, method: str, antialias: bool) -> np.ndarray:
+    """(size, extent): x * scale + translation, nothing from outside."""
+    kernel, _ = _KERNELS[method]
+    centre = (np.arange(size) + 0.5 - translation) / scale - 0.5
+    stretch = max(1 / scale, 1.0) if antialias else 1.0
+    weights = kernel(np.abs(centre[:, None] - np.arange(extent)) / stretch)
+    total = weights.sum(1, keepdims=True)
+    weights = np.where(np.abs(total) > 1e-4, weights / np.where(total == 0, 1, total), 0)
+    inside = (centre >= -0.5) & (centre <= extent - 0.5)
+    return np.where(inside[:, None], weights, 0)
+
+
+def _filtered(extent: int, weights: Sequence[float]) -> np.ndarray:
+    """(extent, extent): a correlation with a vector, zeros outside."""
+    matrix, half = np.zeros((extent, extent)), len(weights) // 2
+    for i, weight in enumerate(weights):
+        matrix += np.diag(np.full(extent - abs(i - half), weight), i - half) if abs(i - half) < extent else 0
+    return matrix
+
+
+_MATRICES: dict[str, Callable[..., np.ndarray]] = {"resize": _resized, "move": _moved, "filter": _filtered}
+
+
+@cache
+def _matrix(extent: int, kind: str, *settings: Any) -> np.ndarray:
+    return _MATRICES[kind](extent, *settings)
+
+
+def _along(
+    x: np.ndarray, axes: Sequence[int], filters: Sequence[Filter], transposed: Shape | None = None
+) -> np.ndarray:
+    """Products with a matrix along each axis; transposed: the shape of the result of the transposed ones."""
+    y = x if x.dtype.kind == "f" else x.astype("float32")
+    for axis, (kind, *settings) in zip(axes, filters, strict=True):
+        matrix = _matrix((transposed or y.shape)[axis], kind, *settings)
+        matrix = matrix.T if transposed else matrix
+        y = np.moveaxis(np.tensordot(matrix.astype(y.dtype), y, (1, axis)), 0, axis)
+    return y
+
+
+def _along_shape(extents: Shape, axes: Sequence[int], filters: Sequence[Filter]) -> Shape:
+    shape = list(extents)
+    for axis, (kind, *settings) in zip(axes, filters, strict=True):
+        shape[axis] = shape[axis] if kind == "filter" else settings[0]
+    return tuple(shape)
+
+
+def _along_gradient(b: Backward, axes: Sequence[int], filters: Sequence[Filter]) -> Any:
+    return (_along(b.dy[0], axes, filters, b.shapes[0]),)
+
+
+# -- sampling
+
+
+def _fixed(index: np.ndarray, extent: int, mode: str) -> np.ndarray:
+    """Indices outside as those inside that the mode puts in their place."""
+    if mode == "wrap":
+        return index % extent
+    if mode == "mirror":
+        last = extent - 1
+        return np.abs((index + last) % (2 * last) - last) if last else np.zeros_like(index)
+    if mode == "reflect":
+        last = 2 * extent
+        return (np.abs((2 * index + 1 + last) % (2 * last) - last) - 1) // 2
+    return np.clip(index, 0, extent - 1)
+
+
+def _corners(coordinates: np.ndarray, extents: Shape, order: int, mode: str) -> Any:
+    """(indices, weight, whether inside) of each of the points that a sample is made of."""
+    choices = []
+    for coordinate, extent in zip(coordinates, extents, strict=True):
+        if order == 0:
+            parts = [(np.round(coordinate).astype(np.int64), np.ones_like(coordinate))]
+        else:
+            low = np.floor(coordinate)
+            share = coordinate - low
+            parts = [(low.astype(np.int64), 1 - share), (low.astype(np.int64) + 1, share)]
+        choices.append(
+            [(_fixed(i, extent, mode), w, (i >= 0) & (i < extent) if mode == "constant" else None) for i, w in parts]
+        )
+    for corner in itertools.product(*choices):
+        indices, weights, insides = zip(*corner, strict=True)
+        inside = None if mode != "constant" else np.logical_and.reduce(insides)
+        yield indices, math.prod(weights[1:], start=weights[0]), inside
+
+
+def sample(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, fill_value: float) -> np.ndarray:
+    """Values of x at coordinates (rank, ...) between its elements; x may have further axes behind."""
+    rank = len(coordinates)
+    total: Any = 0
+    for indices, weight, inside in _corners(np.asarray(coordinates, "float64"), x.shape[:rank], order, fill_mode):
+        weight = weight.reshape(weight.shape + (1,) * (x.ndim - rank))
+        values = x[indices]
+        if inside is not None:
+            values = np.where(inside.reshape(weight.shape), values, fill_value)
+        total = total + weight * values
+    return np.round(total) if x.dtype.kind in "iu" else total
+
+
+def _check_sampling(name: str, order: int, fill_mode: str) -> None:
+    if order not in (0, 1):
+        raise NotImplementedError(f"{name}: order: expected 0 or 1, got {order}")
+    if fill_mode not in FILL_MODES:
+        raise ValueError(f"{name}: fill_mode: expected one of {', '.join(FILL_MODES)}, got {fill_mode!r}")
+
+
+def _map(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, fill_value: float) -> np.ndarray:
+    _check_sampling("map_coordinates", order, fill_mode)
+    if len(coordinates) != x.ndim:
+        raise ValueError(f"map_coordinates: coordinates: expected {x.ndim} of them, got {len(coordinates)}")
+    return sample(x, coordinates, order, fill_mode, fill_value)
+
+
+def _spread(dx: np.ndarray, coordinates: np.ndarray, dy: np.ndarray, order: int, fill_mode: str) -> None:
+    """The gradient of `sample` by x, added to dx."""
+    rank = len(coordinates)
+    for indices, weight, inside in _corners(np.asarray(coordinates, "float64"), dx.shape[:rank], order, fill_mode):
+        weight = weight if inside is None else weight * inside
+        np.add.at(dx, indices, weight.reshape(weight.shape + (1,) * (dx.ndim - rank)) * dy)
+
+
+def _map_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) -> Any:
+    dx = np.zeros(b.shapes[0], b.dy[0].dtype)
+    _spread(dx, b.x[1], b.dy[0], order, fill_mode)
+    slopes = []
+    for axis in range(len(b.x[1])):
+        moved = [np.array(b.x[1], "float64") for _ in range(2)]
+        low = np.floor(moved[0][axis])
+        moved[0][axis], moved[1][axis] = low, low + 1
+        ends = [sample(b.x[0], points, order, fill_mode, fill_value) for points in moved]
+        slopes.append(b.dy[0] * (ends[1] - ends[0]) * (order > 0))
+    return dx, np.stack(slopes)
+
+
+def _grid(images: Shape, transforms: np.ndarray) -> np.ndarray:
+    """Coordinates (n, 2, h, w) that projective transforms (n, 8) give the pixels: rows and columns."""
+    y, x = np.meshgrid(np.arange(images[1], dtype="float64"), np.arange(images[2], dtype="float64"), indexing="ij")
+    t = [transforms[:, i].astype("float64")[:, None, None] for i in range(8)]
+    below = t[6] * x + t[7] * y + 1
+    return np.stack([(t[3] * x + t[4] * y + t[5]) / below, (t[0] * x + t[1] * y + t[2]) / below], 1)
+
+
+def transformed(
+    images: np.ndarray, transforms: np.ndarray, order: int, fill_mode: str, fill_value: float
+) -> np.ndarray:
+    """Images (n, h, w, c) sampled where transforms (n or 1, 8) say."""
+    _check_sampling("affine_transform", order, fill_mode)
+    grid = np.broadcast_to(_grid(images.shape, transforms), (len(images), 2, *images.shape[1:3]))
+    return np.stack([sample(x, c, order, fill_mode, fill_value) for x, c in zip(images, grid, strict=True)])
+
+
+def _transformed_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) -> Any:
+    grid = np.broadcast_to(_grid(b.shapes[0], b.x[1]), (b.shapes[0][0], 2, *b.shapes[0][1:3]))
+    dx = np.zeros(b.shapes[0], b.dy[0].dtype)
+    for i, coordinates in enumerate(grid):
+        _spread(dx[i], coordinates, b.dy[0][i], order, fill_mode)
+    return dx, None
+
+
+ROWS: list[Row] = [
+    ("_along(x, axes, filters)", "Products with a matrix along axes.", Rule(_along, _along_gradient, _along_shape)),
+    (
+        "map_coordinates(inputs, coordinates, order, fill_mode='constant', fill_value=0)",
+        "Values at coordinates between elements; order 0: of the nearest, 1: linear.",
+        Rule(_map, _map_gradient, lambda x, c, **static: c[1:], "first"),
+    ),
+    (
+        "_transform(images, transforms, order, fill_mode, fill_value)",
+        "Images (n, h, w, c) under projective transforms.",
+        Rule(transformed, _transformed_gradient, lambda x, t, **static: x, "first"),
+    ),
+]
+_FUNCTIONS = functions_of(__name__, ROWS, {"map_coordinates": 2, "_transform": 2})
+map_coordinates = _FUNCTIONS["map_coordinates"]
+along = _FUNCTIONS["_along"]
+transform = _FUNCTIONS["_transform"]

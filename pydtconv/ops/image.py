@@ -1,0 +1,7 @@
+"""`keras.ops.image`: functions of images."""
+
+from pydtconv.ops.functions.tables.image import *  # noqa: F403
+from pydtconv.ops.functions.tables.image import __all__ as __all__
+from pydtconv.utils.suggest import refusal
+
+__getattr__ = refusal(__name__, __all__)

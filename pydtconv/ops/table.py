@@ -1,0 +1,152 @@
+"""`TableOp`: any function of a table of NumPy functions, with its gradient.
+
+A row of the table is a `Rule`: what is computed, the gradient, the output's shape and dtype.  One kernel runs them all
+(pydtconv/kernels/cpu/table.py).  What they allocate is NumPy's; functions that training spends its time in have
+operators of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.checks import FLOATING
+
+Shape = tuple[int, ...]
+
+
+class Backward(NamedTuple):
+    """What a gradient is made of: dy (None where an output has none), inputs, outputs, the inputs' shapes.
+
+    x and y are None where the rule says that it does not read them.
+    """
+
+    dy: tuple[Any, ...]
+    x: tuple[Any, ...]
+    y: tuple[Any, ...]
+    shapes: tuple[Shape, ...]
+
+
+def no_gradient(backward: Backward, **static: Any) -> Any:
+    """The gradient of what has none: steps, comparisons, indices."""
+    raise AssertionError("asked for the gradient of a step")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A row: forward(*arrays, **static), an array or a tuple of them.
+
+    gradient(backward, **static): the gradient of each input, or None for one without; `no_gradient` where it is zero,
+    None where there is one that is not here, so that asking for it raises.
+    shape(*shapes, **static): that of the output, or a tuple of shapes; by default all inputs broadcast together.
+    dtype: "float": that of input 0 if it is a float, else floatx; "promote": the widest of the inputs';
+    "count": as "first", but int32 for booleans and short integers; "behind the first": of all but input 0; "first":
+    that of input 0; else a name, or a tuple with one for each output.
+    reads_x, reads_y: whether the gradient reads inputs and outputs.
+    """
+
+    forward: Callable[..., Any]
+    gradient: Callable[..., Any] | None = None
+    shape: Callable[..., Any] | None = None
+    dtype: str | tuple[str, ...] = "float"
+    reads_x: bool = True
+    reads_y: bool = False
+
+
+#: rules by name of the function
+RULES: dict[str, Rule] = {}
+
+
+def promoted(dtypes: Sequence[str]) -> str:
+    """Keras's common dtype: the widest float where there is one, whatever the integers are."""
+    floats = [dtype for dtype in dtypes if dtype in FLOATING]
+    known = [dtype for dtype in floats if dtype != "bfloat16"]
+    if floats and not known:
+        return "bfloat16"
+    return str(np.result_type(*(known or dtypes)))
+
+
+def counted(dtype: str) -> str:
+    """Keras's dtype of sums of what has this dtype."""
+    return {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}.get(dtype, dtype)
+
+
+@dataclass(frozen=True)
+class TableOp(Op):
+    """y = RULES[function].forward(*x, **static)."""
+
+    function: str
+    static: tuple[tuple[str, Any], ...] = ()
+
+    dense: ClassVar[bool] = True
+    mixes_dtypes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.function not in RULES:
+            raise ValueError(f"TableOp: expected the name of a function of the table, got {self.function!r}")
+        object.__setattr__(self, "static", tuple((str(key), value) for key, value in self.static))
+        if self.rule.gradient is no_gradient:
+            object.__setattr__(self, "nondifferentiable", tuple(range(64)))
+
+    def reals(self, count: int) -> tuple[int, ...]:
+        """NumPy has no bfloat16: all are read in float32."""
+        return tuple(range(count))
+
+    @property
+    def rule(self) -> Rule:
+        return RULES[self.function]
+
+    @property
+    def name(self) -> str:
+        return self.function
+
+    @property
+    def kind(self) -> str:
+        return self.function
+
+    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        shapes: list[Any] = [spec.shape for spec in inputs]
+        rule, dtypes = self.rule, [spec.dtype for spec in inputs]
+        try:
+            found = (rule.shape or np.broadcast_shapes)(*shapes, **dict(self.static) if rule.shape else {})
+        except (ValueError, IndexError, TypeError) as error:
+            told = ", ".join(str(tuple(shape)) for shape in shapes)
+            raise ValueError(f"{self.function}: got shapes {told}: {error}") from None
+        if isinstance(found, list):
+            kinds = rule.dtype if isinstance(rule.dtype, tuple) else (rule.dtype,) * len(found)
+            return tuple(
+                Spec(tuple(shape), self._dtype(kind, dtypes)) for shape, kind in zip(found, kinds, strict=True)
+            )
+        return Spec(tuple(found), self._dtype(str(rule.dtype), dtypes))
+
+    def _dtype(self, kind: str, dtypes: list[str]) -> str:
+        given = dict(self.static).get("dtype")
+        if given is not None:
+            return np.dtype(given).name
+        if kind == "float":
+            return dtypes[0] if dtypes[0] in FLOATING else config.floatx()
+        if kind in ("promote", "behind the first"):
+            return promoted(dtypes if kind == "promote" else dtypes[1:])
+        if kind == "count":
+            return counted(dtypes[0])
+        if kind == "first":
+            return dtypes[0]
+        return kind
+
+    def retains(self, needs: tuple[bool, ...]) -> Retained:
+        rule = self.rule
+        return Retained(x=tuple(range(len(needs))) if rule.reads_x else (), y=(0,) if rule.reads_y else ())
+
+
+def unbroadcast(gradient: np.ndarray, shape: Shape) -> np.ndarray:
+    """The sum over the axes along which an array of this shape was repeated."""
+    if gradient.shape == tuple(shape):
+        return gradient
+    gradient = gradient.sum(axis=tuple(range(gradient.ndim - len(shape))))
+    repeated = tuple(d for d, extent in enumerate(shape) if extent == 1 and gradient.shape[d] != 1)
+    return gradient.sum(axis=repeated, keepdims=True)

@@ -1,0 +1,185 @@
+"""Steps of images that are cut over a mesh: what a rank computes, exchanges and holds, from the step of one rank.
+
+The plan of a rank is made as it would be there; nothing runs.  Its steps take what they were measured to take in the
+plan of one rank: where they differ, their times by the cost model are off by as much as those of their kind.  What its
+exchanges send, at the network's rates, and copy, says how long they take, of which what runs meanwhile hides some;
+normalizations sum their statistics; gradients are reduced as in `scaling`.  The rank that takes longest counts, of the
+first, the middle and the last ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydtconv import replica
+from pydtconv.graph import Plan
+from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
+from pydtconv.graph.schedule.halos import ExchangeStart
+from pydtconv.graph.schedule.step_times import StepTimes, estimate_of_bytes, signature
+from pydtconv.graph.schedule.steps import BackwardStep, PassStep, Step
+from pydtconv.graph.spatial.partition import Partition
+from pydtconv.ops.exchange import Exchange
+from pydtconv.ops.normalization import BatchNorm
+from pydtconv.profiling import Profile
+from pydtconv.simulation.collectives import allreduce
+from pydtconv.simulation.network import Network
+
+#: seconds that a normalization's statistics take in Python, in forward and backward together, of 16 to 512 channels
+SUMMING = 5e-5
+
+
+@dataclass(frozen=True)
+class MeshPrediction:
+    """A step on a mesh, in seconds.
+
+    compute: of the rank with most to do.  exchange: its copies, and its waiting for ranks that share its images or its
+    statistics, in forward and backward.  reduction: of all gradients, of which backward hides some.  nbytes: the
+    largest predicted peak of a rank.
+    """
+
+    mesh: str
+    ranks: int
+    compute: float
+    exchange: float
+    reduction: float
+    nbytes: int
+
+    @property
+    def seconds(self) -> float:
+        """The step, with the part of the reduction that a backward pass of two thirds of the step cannot hide."""
+        return self.compute + self.exchange + max(self.reduction - self.compute * 2 / 3, 0.0)
+
+
+class OneRank:
+    """The step of one rank with all images: how long the steps of other plans take there.
+
+    seconds: of the whole.  measured: of the plan's steps, by their index; without them all are by the cost model.
+    outside: of the whole, what is no step of the plan (the optimizer, metrics).
+    """
+
+    def __init__(self, plan: Plan, seconds: float, measured: Mapping[int, float] | None = None) -> None:
+        self.plan = plan
+        measured = measured or {}
+        if any(index >= len(plan.steps) for index in measured):
+            raise ValueError(f"profile: expected one of a plan of {len(plan.steps)} steps, got {max(measured) + 1}")
+        known: dict[str, list[float]] = defaultdict(list)
+        for index, value in measured.items():
+            if not isinstance(plan.steps[index], (StartStep, WaitStep)):
+                known[signature(plan.steps[index])].append(value)
+        self._times = StepTimes(plan.threads, {name: sum(values) / len(values) for name, values in known.items()})
+        found = sum(self._times.of(plan.steps))
+        self.outside = max(seconds - found, 0.0) if measured else 0.0
+        self._scale = (seconds - self.outside) / found if found else 1.0
+
+    @classmethod
+    def of(cls, plan: Plan, profile: Profile) -> OneRank:
+        """With a time for each step of the plan.  Raises ValueError where the profile is another plan's."""
+        measured: dict[int, float] = defaultdict(float)
+        for timing in profile.timings:
+            if timing.index >= 0:
+                measured[timing.index] += timing.seconds
+        return cls(plan, profile.seconds, measured)
+
+    @classmethod
+    def by_cost_model(cls, plan: Plan) -> OneRank:
+        """Of a step that nobody has measured."""
+        return cls(plan, sum(StepTimes(plan.threads, {}).of(plan.steps)))
+
+    def seconds(self, steps: Sequence[Step]) -> list[float]:
+        """Of each step by itself."""
+        return [self._scale * value for value in self._times.of(steps)]
+
+    def of_bytes(self, nbytes: int) -> float:
+        """Of copying: as many bytes are read and written."""
+        return self._scale * self._times.pace * estimate_of_bytes(nbytes, self.plan.threads)
+
+
+def predict_mesh(model: Any, mesh: Mapping[str, int], images: int, one: OneRank, network: Network) -> MeshPrediction:
+    """A training step of so many images in all.  one: of one rank with all of them.
+
+    Raises ValueError for a mesh that cannot cut the model's images, or has more ranks along "batch" than images.
+    """
+    ranks = math.prod(mesh.values())
+    if mesh.get("batch", 1) > images:
+        raise ValueError(f"mesh: expected at most {images} ranks along batch, for as many images, got {mesh['batch']}")
+    found = []
+    for rank in sorted({0, ranks // 2, ranks - 1}):
+        with as_rank(mesh, rank):
+            plan = model.plan(-(-images // mesh.get("batch", 1)))
+        found.append((*_rank(plan, one, network, ranks), plan.peak_bytes))
+    compute, exchange, _ = max(found, key=lambda each: each[0] + each[1])
+    reduction = allreduce(one.plan.trainable_bytes, ranks, network)
+    name = ",".join(f"{axis}={extent}" for axis, extent in mesh.items())
+    return MeshPrediction(name, ranks, compute + one.outside, exchange, reduction, max(nbytes for *_, nbytes in found))
+
+
+def fastest(predictions: Sequence[MeshPrediction], limit: int | None = None) -> MeshPrediction | None:
+    """The mesh with the shortest step among those whose ranks fit into so many bytes; None where none does."""
+    fitting = [each for each in predictions if limit is None or each.nbytes <= limit]
+    return min(fitting, key=lambda each: each.seconds, default=None)
+
+
+@contextmanager
+def as_rank(mesh: Mapping[str, int], rank: int) -> Any:
+    """While plans are made as in this rank of a mesh."""
+    before, ranks = replica.current(), math.prod(mesh.values())
+    here = replica.Replica()
+    here.rank, here.size, here.reads_gradients = rank, ranks, True
+    here.partition = Partition(tuple(mesh), tuple(mesh.values()), tuple(range(ranks)), rank)
+    replica.set_current(here)
+    try:
+        yield
+    finally:
+        replica.set_current(before)
+
+
+def _rank(plan: Plan, one: OneRank, network: Network, ranks: int) -> tuple[float, float]:
+    """Seconds of a rank's step that it computes, and those of its exchanges."""
+    computing, exchange = 0.0, 0.0
+    times = one.seconds(plan.steps)
+    for i, step in enumerate(plan.steps):
+        if isinstance(step.node.op, Exchange):
+            exchange += copying(step, one) + waiting(plan.steps, times, i, network)
+        else:
+            computing += times[i]
+    for node in plan.graph.nodes:
+        if isinstance(node.op, BatchNorm):  # statistics, and their gradients, of all ranks
+            exchange += 2 * allreduce(8.0 * (2 * (node.inputs[0].shape[-1] or 0) + 1), ranks, network) + SUMMING
+    return computing, exchange
+
+
+def waiting(steps: Sequence[Step], times: Sequence[float], index: int, network: Network) -> float:
+    """Seconds that a rank waits for the messages of an exchange, less what runs meanwhile; 0 for other steps."""
+    step = steps[index]
+    if not isinstance(step.node.op, Exchange) or _whole(step) is None:
+        return 0.0
+    kernel: Any = step.node.kernel
+    sending = kernel.sent * network.alpha + kernel.sent_bytes(step.node.inputs[0].spec) * network.beta
+    return max(sending - (times[index + 1] if isinstance(step, ExchangeStart) else 0.0), 0.0)
+
+
+def copying(step: Step, one: OneRank) -> float:
+    """Seconds that an exchange copies; 0 for other steps."""
+    whole = _whole(step) if isinstance(step.node.op, Exchange) else None
+    return 0.0 if whole is None else one.of_bytes(_copied(whole))
+
+
+def _whole(step: Step) -> PassStep | None:
+    """The pass that a step of an exchange does, or begins; None where it ends one, or does another thing."""
+    whole = step.whole if isinstance(step, ExchangeStart) else step
+    return whole if isinstance(whole, PassStep) else None
+
+
+def _copied(step: PassStep) -> int:
+    """Bytes that an exchange reads and writes itself: packed messages, and what it holds where that lies elsewhere."""
+    source, target = step.x[:1], step.y[:1]
+    if isinstance(step, BackwardStep):
+        source, target = step.dy[:1], step.dx[:1]
+    ends = [view for view in (*source, *target) if view is not None]
+    packed = 0 if step.workspace is None else 2 * step.workspace.spec.nbytes
+    return packed + (0 if len(ends) == 2 and ends[0].overlaps(ends[1]) else sum(view.spec.nbytes for view in ends))
