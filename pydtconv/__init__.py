@@ -17,12 +17,17 @@ from pydtconv._version import __version__ as __version__
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "8")
 
 if TYPE_CHECKING:
+    from pydtconv._version import version as version
+    from pydtconv.dtype_policies import DTypePolicy as DTypePolicy
+    from pydtconv.dtype_policies import FloatDTypePolicy as FloatDTypePolicy
     from pydtconv.graph.ir.variable import Variable as Variable
+    from pydtconv.graph.passes.split import Split as Split
     from pydtconv.layers.input_layer import Input as Input
     from pydtconv.layers.input_spec import InputSpec as InputSpec
     from pydtconv.layers.layer import Layer as Layer
     from pydtconv.layers.symbolic import KerasTensor as KerasTensor
     from pydtconv.layers.symbolic import Operation as Operation
+    from pydtconv.loops.tape import GradientTape as GradientTape
     from pydtconv.models.model import Functional as Functional
     from pydtconv.models.model import Model as Model
     from pydtconv.models.sequential import Sequential as Sequential
@@ -37,16 +42,21 @@ _MODULES = (
     "conv",
     "datasets",
     "distribution",
+    "dtype_policies",
     "graph",
     "initializers",
     "layers",
+    "loops",
     "losses",
     "metrics",
     "microkernels",
+    "mixed_precision",
     "models",
     "ops",
     "optimizers",
+    "preprocessing",
     "profiling",
+    "random",
     "regularizers",
     "saving",
     "simulation",
@@ -54,7 +64,10 @@ _MODULES = (
     "utils",
 )
 _NAMES = {
+    "DTypePolicy": "dtype_policies",
+    "FloatDTypePolicy": "dtype_policies",
     "Functional": "models.model",
+    "GradientTape": "loops.tape",
     "Initializer": "initializers",
     "Input": "layers.input_layer",
     "InputSpec": "layers.input_spec",
@@ -67,8 +80,12 @@ _NAMES = {
     "Optimizer": "optimizers",
     "Regularizer": "regularizers",
     "Sequential": "models.sequential",
+    "Split": "graph.passes.split",
     "Variable": "graph.ir.variable",
+    "function": "loops.function",
+    "version": "_version",
 }
+_OF_CONFIG = {"device": "use_device"}
 
 
 def __getattr__(name: str) -> Any:
@@ -76,6 +93,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"pydtconv.{name}")
     if name in _NAMES:
         return getattr(importlib.import_module(f"pydtconv.{_NAMES[name]}"), name)
+    if name in _OF_CONFIG:
+        return getattr(importlib.import_module("pydtconv.config"), _OF_CONFIG[name])
     from pydtconv.utils.suggest import missing
 
     raise AttributeError(missing("pydtconv", name, __dir__()))
@@ -85,4 +104,4 @@ _public.set_lookup(__getattr__)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES})
+    return sorted({*globals(), *_MODULES, *_NAMES, *_OF_CONFIG})

@@ -20,7 +20,7 @@ def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, th
         raise ValueError(f"relu: negative_slope: expected a number of 0 or more, got {negative_slope!r}")
     if max_value is not None and max_value < 0:
         raise ValueError(f"relu: max_value: expected a number of 0 or more, or None, got {max_value!r}")
-    return ops.relu(x, negative_slope=negative_slope, max_value=max_value, threshold=threshold)
+    return ops.general_relu(x, negative_slope=negative_slope, max_value=max_value, threshold=threshold)
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:

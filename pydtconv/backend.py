@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from pydtconv.config import (
     epsilon,
     floatx,
@@ -12,6 +14,8 @@ from pydtconv.config import (
 )
 from pydtconv.layers.symbolic import is_keras_tensor
 from pydtconv.naming import get_uid
+from pydtconv.ops.table import promoted
+from pydtconv.utils.sequences import standardize_dtype
 from pydtconv.utils.session import clear_session
 from pydtconv.utils.suggest import refusal
 
@@ -26,6 +30,21 @@ def int_shape(x: Any) -> tuple[int | None, ...]:
     return tuple(x.shape)
 
 
+def is_float_dtype(dtype: Any) -> bool:
+    """Whether a dtype is of floating-point numbers."""
+    return standardize_dtype(dtype) == "bfloat16" or np.dtype(standardize_dtype(dtype)).kind == "f"
+
+
+def is_int_dtype(dtype: Any) -> bool:
+    """Whether a dtype is of whole numbers."""
+    return standardize_dtype(dtype) != "bfloat16" and np.dtype(standardize_dtype(dtype)).kind in "iu"
+
+
+def result_type(*dtypes: Any) -> str:
+    """The common dtype of operands, by Keras's rules."""
+    return promoted([standardize_dtype(getattr(dtype, "dtype", dtype)) for dtype in dtypes])
+
+
 __all__ = [
     "backend",
     "clear_session",
@@ -34,10 +53,14 @@ __all__ = [
     "get_uid",
     "image_data_format",
     "int_shape",
+    "is_float_dtype",
+    "is_int_dtype",
     "is_keras_tensor",
+    "result_type",
     "set_epsilon",
     "set_floatx",
     "set_image_data_format",
+    "standardize_dtype",
 ]
 
 __getattr__ = refusal(__name__, __all__)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
+from pydtconv import caches, dtype_policies
 from pydtconv._ext import runtime
+from pydtconv.dtype_policies import dtype_policy as dtype_policy
+from pydtconv.dtype_policies import set_dtype_policy as set_dtype_policy
+from pydtconv.naming import device_name
 
 _floatx = "float32"
 _epsilon = 1e-7
 _image_data_format = "channels_last"
 _conv_variant = "AUTO"
 _conv_precision = "fast"
+_float32_matmul_precision = "highest"
 _conv_workspace_limit: int | None = None
 _conv_tuning = _conv_tuning_spent = 0.0
+_device = "cpu"
+_device_of_block: ContextVar[str | None] = ContextVar("_device_of_block", default=None)
 #: the most threads that may be set
 MOST_THREADS: int = runtime.MOST_THREADS
+MATMUL_PRECISIONS = ("highest", "high", "medium")
 CONV_VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 
 
@@ -29,6 +41,7 @@ def set_floatx(value: str) -> None:
     if value not in ("float32", "float64"):
         raise ValueError(f"set_floatx: expected 'float32' or 'float64', got {value!r}")
     _floatx = value
+    dtype_policies.set_default(value)
 
 
 def epsilon() -> float:
@@ -86,6 +99,33 @@ def set_conv_precision(precision: str) -> None:
     if precision not in ("fast", "strict"):
         raise ValueError(f"set_conv_precision: expected 'fast' or 'strict', got {precision!r}")
     _conv_precision = precision
+
+
+def float32_matmul_precision() -> str:
+    """How float32 operands of products are multiplied: "highest" (the default), "high" or "medium"."""
+    return _float32_matmul_precision
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Sets how convolutions and dense layers multiply in float32, in PyTorch's words; sums are always float32.
+
+    "highest": as float32.  "high": each operand as the sum of two bfloat16, a product as three products of these, which
+    has 16 bits of precision or more.  "medium": operands are rounded to bfloat16, which has 8 bits.  Both are taken
+    where AMX makes them faster; elsewhere, and without AMX, products are as "highest" says.  Models in float64 and
+    bfloat16 are as they were.  The environment variable PYDTCONV_MATMUL_PRECISION sets it, too.
+
+    bfloat16 ends at 3.39e38, and AMX takes what is below 1.2e-38 for 0.  With "high" an infinity, or what is beyond
+    that end, has no halves: sums that it is in are NaN.
+
+    Raises ValueError for another word.
+    """
+    global _float32_matmul_precision
+    if precision not in MATMUL_PRECISIONS:
+        expected = ", ".join(map(repr, MATMUL_PRECISIONS[:-1]))
+        raise ValueError(
+            f"set_float32_matmul_precision: expected {expected} or {MATMUL_PRECISIONS[-1]!r}, got {precision!r}"
+        )
+    _float32_matmul_precision = precision
 
 
 def conv_workspace_limit() -> int | None:
@@ -150,6 +190,36 @@ def _tuning_of_the_environment() -> float:
     return seconds
 
 
+def device() -> str:
+    """The device that models run on: `pydtconv.device(...)` of this thread, else `set_device`, else PYDTCONV_DEVICE."""
+    return _device_of_block.get() or _device
+
+
+def set_device(name: str) -> None:
+    """Sets the device that models run on: "cpu" (the default), "gpu", "gpu:1", or "host" for tests of GPU kernels.
+
+    Raises ValueError for another name, DeviceError, in one line, where CuPy, a driver or the device is missing.
+    """
+    global _device
+    found = device_name(name)
+    if found != "cpu":
+        importlib.import_module("pydtconv.devices").get(found)
+    _device = found
+
+
+@contextmanager
+def use_device(name: str) -> Iterator[None]:
+    """Within it, models of this thread run on another device: `keras.device`.  Raises as `set_device` does."""
+    found = device_name(name)
+    if found != "cpu":
+        importlib.import_module("pydtconv.devices").get(found)
+    token = _device_of_block.set(found)
+    try:
+        yield
+    finally:
+        _device_of_block.reset(token)
+
+
 def num_threads() -> int:
     """Threads that every kernel uses which this thread calls."""
     return runtime.get_num_threads()
@@ -194,11 +264,34 @@ def default_num_threads() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def of_kernels() -> tuple[int | str, ...]:
+    """The settings that say how operators compute: what was bound under others is bound anew."""
+    return num_threads(), _conv_variant, _conv_precision, _float32_matmul_precision, _floatx
+
+
 def threads_are_set() -> bool:
     """Whether the environment or `set_num_threads` says how many threads to use, and not the number of cores."""
     named = any(os.environ.get(name, "").strip() for name in ("PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"))
     return named or num_threads() != default_num_threads()
 
 
+def _device_of_the_environment() -> str:
+    name = os.environ.get("PYDTCONV_DEVICE", "").strip()
+    try:
+        return device_name(name or "cpu")
+    except ValueError as error:
+        raise ValueError(f"PYDTCONV_DEVICE: {error}") from None
+
+
+def _matmul_precision_of_the_environment() -> str:
+    name = os.environ.get("PYDTCONV_MATMUL_PRECISION", "").strip() or "highest"
+    if name not in MATMUL_PRECISIONS:
+        raise ValueError(f"PYDTCONV_MATMUL_PRECISION: expected one of {', '.join(MATMUL_PRECISIONS)}, got {name!r}")
+    return name
+
+
+caches.set_by_environment()
 set_num_threads(default_num_threads())
+set_float32_matmul_precision(_matmul_precision_of_the_environment())
 set_conv_tuning(_tuning_of_the_environment())
+_device = _device_of_the_environment()

@@ -1,4 +1,4 @@
-"""Names that layers, models and other objects get by themselves: `conv2d`, `conv2d_1`, ..."""
+"""Names that layers, models and other objects get by themselves (`conv2d`, `conv2d_1`, ...), and those of devices."""
 
 from __future__ import annotations
 
@@ -35,3 +35,13 @@ def get_uid(prefix: str = "") -> int:
 def reset_uids() -> None:
     """Lets all names begin anew."""
     _uids.clear()
+
+
+def device_name(name: str) -> str:
+    """A device by its whole name: "cpu", "gpu:0", "host".  Raises ValueError for what names none."""
+    kind, colon, number = str(name).lower().partition(":")
+    if kind == "gpu" and (not colon or number.isdecimal()):
+        return f"gpu:{int(number or 0)}"
+    if kind in ("cpu", "host") and number in ("", "0"):
+        return kind
+    raise ValueError(f"device: expected 'cpu', 'gpu', 'gpu:<number>' or 'host', got {name!r}")

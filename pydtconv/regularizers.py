@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from pydtconv import ops
 from pydtconv.serialization.built_ins import BuiltIns
 
@@ -58,14 +60,41 @@ class L2(L1L2):
         return {"l2": self.l2}
 
 
+class OrthogonalRegularizer(Regularizer):
+    """factor times the mean of |cos| between the rows (or columns) of a matrix."""
+
+    def __init__(self, factor: float = 0.01, mode: str = "rows") -> None:
+        if mode not in ("rows", "columns"):
+            raise ValueError(f"OrthogonalRegularizer: mode: expected 'rows' or 'columns', got {mode!r}")
+        self.factor = _penalty("factor", factor)
+        self.mode = mode
+
+    def __call__(self, x: Any) -> Any:
+        if len(x.shape) != 2:
+            raise ValueError(f"OrthogonalRegularizer: expected a matrix, got shape {tuple(x.shape)}")
+        x = x if self.mode == "rows" else ops.transpose(x, (1, 0))
+        size = x.shape[0]
+        sums = ops.sum(ops.square(x), 1, keepdims=True)
+        x = ops.multiply(x, ops.rsqrt(ops.maximum(sums, 1e-12)))
+        others = np.ones((size, size), "float32") - np.eye(size, dtype="float32")
+        total = ops.sum(ops.abs(ops.multiply(ops.matmul(x, ops.transpose(x, (1, 0))), others)))
+        return ops.multiply(total, self.factor * 0.5 / (size * (size - 1) / 2))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"factor": self.factor, "mode": self.mode}
+
+
 def _penalty(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
         raise ValueError(f"regularizer: {name}: expected a number of 0 or more, got {value!r}")
     return float(value)
 
 
-l1, l2, l1_l2 = L1, L2, L1L2
-_registry = BuiltIns("regularizer", {"L1": L1, "L2": L2, "L1L2": L1L2, "l1": L1, "l2": L2, "l1_l2": L1L2})
+l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
+_orthogonal = {"OrthogonalRegularizer": OrthogonalRegularizer, "orthogonal_regularizer": OrthogonalRegularizer}
+_registry = BuiltIns(
+    "regularizer", {"L1": L1, "L2": L2, "L1L2": L1L2, "l1": L1, "l2": L2, "l1_l2": L1L2, **_orthogonal}
+)
 
 
 def get(identifier: Any) -> Any:

@@ -30,6 +30,8 @@ class Replica:
     shards = True
     #: whether it reads the flat array of gradients; otherwise steps may apply each one as soon as it is complete
     reads_gradients = False
+    #: the mesh over which images are cut, as graphs know it (`Graph.partition`); None where they are whole
+    partition: Any = None
     #: the signal that asks to end training, the same in all processes after each step; None without one
     asked: int | None = None
     observer: Observer | None = None

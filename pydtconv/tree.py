@@ -30,18 +30,29 @@ def flatten(structure: Any) -> list[Any]:
     return [structure]
 
 
-def map_structure(fn: Callable[..., Any], structure: Any, *others: Any) -> Any:
-    """fn of every leaf (and of the leaves at the same place in others), in the same structure."""
+def map_structure(func: Callable[..., Any], *structures: Any, none_is_leaf: bool = True) -> Any:
+    """func of every leaf (and of the leaves at the same place in further structures), in the same structure.
+
+    none_is_leaf: whether func is called with None; else None stays as it is.
+    """
+    if not structures:
+        raise ValueError("map_structure: expected at least one structure")
+    if none_is_leaf:
+        return _mapped(func, *structures)
+    return _mapped(lambda leaf, *others: None if leaf is None else func(leaf, *others), *structures)
+
+
+def _mapped(func: Callable[..., Any], structure: Any, *others: Any) -> Any:
     if isinstance(structure, dict):
         # leaves are visited in the order of flatten; the keys keep the order that they have
-        mapped = {key: map_structure(fn, structure[key], *(other[key] for other in others)) for key in _keys(structure)}
+        mapped = {key: _mapped(func, structure[key], *(other[key] for other in others)) for key in _keys(structure)}
         return type(structure)((key, mapped[key]) for key in structure)
     if isinstance(structure, (list, tuple)):
-        parts = [map_structure(fn, *group) for group in zip(structure, *others, strict=True)]
+        parts = [_mapped(func, *group) for group in zip(structure, *others, strict=True)]
         if hasattr(structure, "_fields"):
             return type(structure)(*parts)
         return tuple(parts) if isinstance(structure, tuple) else parts
-    return fn(structure, *others)
+    return func(structure, *others)
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
@@ -58,12 +69,12 @@ def is_shape(structure: Any) -> bool:
     return isinstance(structure, (list, tuple)) and all(x is None or isinstance(x, int) for x in structure)
 
 
-def map_shape_structure(fn: Callable[[tuple[int | None, ...]], Any], structure: Any) -> Any:
-    """fn of every shape in a nested structure of shapes."""
+def map_shape_structure(func: Callable[[tuple[int | None, ...]], Any], structure: Any) -> Any:
+    """func of every shape in a nested structure of shapes."""
     if is_shape(structure):
-        return fn(tuple(structure))
+        return func(tuple(structure))
     if isinstance(structure, dict):
-        return {key: map_shape_structure(fn, part) for key, part in structure.items()}
+        return {key: map_shape_structure(func, part) for key, part in structure.items()}
     if isinstance(structure, (list, tuple)):
-        return type(structure)(map_shape_structure(fn, part) for part in structure)
+        return type(structure)(map_shape_structure(func, part) for part in structure)
     raise ValueError(f"expected a shape or a structure of shapes, got {structure!r}")

@@ -7,7 +7,9 @@ from pydtconv.callbacks.checkpoint import ModelCheckpoint
 from pydtconv.callbacks.early_stopping import EarlyStopping
 from pydtconv.callbacks.history import CSVLogger, History
 from pydtconv.callbacks.learning_rate import LearningRateScheduler, ReduceLROnPlateau
+from pydtconv.callbacks.moving_average import SwapEMAWeights
 from pydtconv.callbacks.progbar import ProgbarLogger
+from pydtconv.callbacks.remote import RemoteMonitor
 from pydtconv.callbacks.simple import LambdaCallback, TerminateOnNaN
 from pydtconv.callbacks.tensorboard import TensorBoard
 from pydtconv.utils.suggest import refusal
@@ -24,6 +26,8 @@ __all__ = [
     "ModelCheckpoint",
     "ProgbarLogger",
     "ReduceLROnPlateau",
+    "RemoteMonitor",
+    "SwapEMAWeights",
     "TensorBoard",
     "TerminateOnNaN",
 ]

@@ -31,7 +31,8 @@ class BackupAndRestore(Callback):
     where the loss is not finite.
 
     On Ctrl-C or SIGTERM the step is finished, a checkpoint is written, and fit ends with KeyboardInterrupt or the exit
-    status 143; a second one ends at once.
+    status 143; a second one ends at once.  Where offload fails (`fit(offload=...)`) before the optimizer has changed
+    anything, a checkpoint of the moment before that step is written.
 
     Of several processes that train one model the first one writes, and all go on from its newest checkpoint; their
     number may be another one then, with the same meaning.
@@ -141,6 +142,10 @@ class BackupAndRestore(Callback):
         if received:
             replica.current().meet("rank 0 to have written the checkpoint")
             self._interrupts.end()
+
+    def step_undone(self) -> None:
+        if self.save_freq != "epoch" or self.model.position.steps:  # else the last one is of this moment
+            self._write_here(True)
 
     def _write_here(self, told: bool) -> None:
         position = self.model.position

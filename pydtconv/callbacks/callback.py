@@ -87,6 +87,9 @@ class Callback:
     def on_predict_end(self, logs: Logs | None = None) -> None:
         """After predict."""
 
+    def step_undone(self) -> None:
+        """When an error ends fit within a step of which nothing is left: the model is as it was before that step."""
+
     def release(self) -> None:
         """When fit is left, by an exception too: gives back files, signal handlers and the like."""
 

@@ -118,6 +118,9 @@ class CallbackList(Callback):
     def on_predict_end(self, logs: Logs | None = None) -> None:
         self._call("on_predict_end", {} if logs is None else logs)
 
+    def step_undone(self) -> None:
+        self._call("step_undone")
+
     def release(self) -> None:
         self._call("release")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.utils.messages import tell
 from pydtconv.utils.progress import Progbar
 
 
@@ -39,7 +40,7 @@ class ProgbarLogger(Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         if self.verbose and self.epochs > 1:
-            print(f"Epoch {epoch + 1}/{self.epochs}", flush=True)
+            tell(f"Epoch {epoch + 1}/{self.epochs}")
         self._start()
 
     def on_test_begin(self, logs: Logs | None = None) -> None:

@@ -37,11 +37,15 @@ _ENVIRONMENT = """\
 environment:
   PYDTCONV_NUM_THREADS   threads of every kernel (default: OMP_NUM_THREADS, else the cores of this process)
   PYDTCONV_UKR           micro-kernel to use instead of the fastest one (`pydtconv doctor` lists them)
+  PYDTCONV_CACHES        sizes of L1 and L2 that blocks are cut for, such as 48K,2M (`pydtconv doctor` shows them)
   PYDTCONV_LEVEL         build of the C library: generic, x86-64-v3 or x86-64-v4
   PYDTCONV_DATA          folder with data sets (mnist/, cifar-10-batches-bin/, ...)
   PYDTCONV_CACHE         folder for what tuning finds (default: ~/.cache/pydtconv)
   PYDTCONV_TUNE          seconds that tuning at first use may take, as `pydtconv train --tune` (default: 0, off)
   PYDTCONV_DUMP          folder into which every plan is written: its graph after each pass, schedule and memory
+  PYDTCONV_DEVICE        where models run: cpu (default), gpu, gpu:1 or host
+  PYDTCONV_DTYPE         policy of all layers: float32 (default), float64 or mixed_bfloat16
+  PYDTCONV_MATMUL_PRECISION  how float32 is multiplied: highest (default), high or medium
   PYDTCONV_STALL_TIMEOUT seconds for which ranks wait for another before they end (default: 300; 0: for ever)
   KERAS_HOME             cache folder for downloaded data sets (default: ~/.keras)
 

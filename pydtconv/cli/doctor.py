@@ -1,13 +1,15 @@
-"""Shows what pydtconv found on this machine: CPU, micro-kernels and their speed, threads, BLIS, MPI, OpenMP, data sets.
+"""Shows what pydtconv found on this machine: CPU, micro-kernels and their speed, threads, BLIS, MPI, OpenMP, GPUs.
 
 The speeds are measured now, within a second or two; other work on the machine makes them smaller.
-Under mpiexec it shows the ranks too, with their hosts, cores and threads, and which way their gradients go.
+Under mpiexec it shows the ranks too, with their hosts, cores and threads, and which way their gradients go; --mesh
+tells which of them share images, and how fast halos travel between them.
 The exit status is 1 where something should be mended; the last lines then say what.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import platform
 import re
@@ -22,10 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config, microkernels
-from pydtconv._ext import available_levels, cpu, runtime
+from pydtconv import caches, config, microkernels
+from pydtconv._ext import available_levels, cpu, runtime, spin_count
 from pydtconv._version import __version__
+from pydtconv.cli import gpu
 from pydtconv.cli.parser import Parser
+from pydtconv.cli.processes import mesh_of
 from pydtconv.distribution.mpi.launch import launched
 from pydtconv.utils.machine import cpu_name
 
@@ -36,11 +40,17 @@ Line = tuple[str, str]
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--quick", action="store_true", help="measure nothing")
+    parser.add_argument(
+        "--mesh",
+        metavar="AXIS=N,...",
+        type=mesh_of,
+        help="check this mesh, under mpiexec: who shares images with whom, and how fast halos travel",
+    )
 
 
 def run(args: Any) -> int:
     """Prints a report; 1 where something should be mended."""
-    lines, problems, is_main = _ranks()
+    lines, problems, is_main = _ranks(args.mesh, not args.quick)
     if not is_main:
         _rest(lines)
         return 0
@@ -63,13 +73,15 @@ def _rest(lines: list[Line]) -> None:
             time.sleep(0.02)
 
 
-def _ranks() -> tuple[list[Line], list[str], bool]:
+def _ranks(mesh: dict[str, int] | None, measure: bool) -> tuple[list[Line], list[str], bool]:
     """Under mpiexec: lines of all ranks, what should be mended of them, and whether this is the one that prints."""
     from pydtconv.distribution.mpi.launch import LaunchError, world
 
     size, rank = launched()
     if size == 1:
-        return [], [], True
+        told = "" if mesh is None else ",".join(f"{name}={extent}" for name, extent in mesh.items())
+        wanted = 1 if mesh is None else math.prod(mesh.values())
+        return [], [f"--mesh {told}: expected mpiexec -n {wanted}, got 1 process"] if wanted > 1 else [], True
     from pydtconv import distribution
     from pydtconv.distribution import report as ranks
 
@@ -81,7 +93,13 @@ def _ranks() -> tuple[list[Line], list[str], bool]:
     found = ranks.placements(here, config.num_threads())
     way, problem = ranks.way_of_gradients(here)
     problems = [*ranks.problems(found), *([problem] if problem else [])]
-    return [*ranks.lines(here, found), ("gradients", way)], problems, here.rank == 0
+    more: list[Line] = []
+    if mesh is not None:
+        from pydtconv.distribution.spatial_parallel import report as meshes
+
+        more, wrong = meshes.lines(here, mesh, measure)
+        problems += wrong
+    return [*ranks.lines(here, found), ("gradients", way), *more], problems, here.rank == 0
 
 
 def report(measure: bool = True) -> Iterator[Line]:
@@ -91,11 +109,17 @@ def report(measure: bool = True) -> Iterator[Line]:
     yield "features", " ".join(sorted(cpu.features())) or "none that kernels ask for"
     yield "library", f"{runtime.level()} (usable: {', '.join(available_levels())})"
     yield "threads", f"{config.num_threads()} ({_threads_from()})"
-    for dtype in ("float32", "float64"):
+    yield "caches", _caches()
+    yield "blocks", ", ".join(f"{dtype}: {_blocks(dtype)}" for dtype in ("float32", "float64"))
+    yield "memory", _memory_nodes()
+    yield "waits", _waits()
+    for dtype in microkernels.DTYPES:
         yield from _micro_kernels(dtype, measure)
+    yield from _cost_model()
     yield "BLIS", _blis()
     yield "OpenMP", ", ".join(openmp_runtimes()) or "none"
     yield "MPI", _mpi()
+    yield from gpu.report(measure)
     yield from _data()
 
 
@@ -122,7 +146,7 @@ def find_problems() -> Iterator[str]:
         yield f"{config.num_threads()} threads share {len(usable_cores())} cores: set PYDTCONV_NUM_THREADS"
     if runtime.level() != available_levels()[0]:
         yield f"the library's build {runtime.level()} is forced, {available_levels()[0]} would be faster"
-    for dtype in ("float32", "float64"):
+    for dtype in microkernels.DTYPES:
         for kernel in microkernels.available(dtype):
             if "self-test" in kernel.reason:
                 yield f"micro-kernel {kernel.name} ({dtype}): {kernel.reason}"
@@ -133,6 +157,39 @@ def _threads_from() -> str:
         if os.environ.get(name):
             return f"from {name}"
     return "one per core; PYDTCONV_NUM_THREADS changes it"
+
+
+def _caches() -> str:
+    found = ", ".join(f"{name} {size // 1024} KiB" for name, size in caches.sizes().items())
+    origin = "from PYDTCONV_CACHES" if os.environ.get("PYDTCONV_CACHES") else "PYDTCONV_CACHES=48K,2M changes them"
+    return f"{found} ({origin})"
+
+
+def _blocks(dtype: str) -> str:
+    """What matrix products cut for these caches and the micro-kernel in force."""
+    kernel = microkernels.selected(dtype)
+    return f"MC {kernel.mc} KC {kernel.kc} NC {kernel.nc}"
+
+
+def _memory_nodes(root: Path = Path("/sys/devices/system/node")) -> str:
+    """Where memory lies: a page belongs to the node of the thread that first writes it."""
+    rows = []
+    for node in sorted(root.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
+        cores = (node / "cpulist").read_text().strip()
+        total = re.search(r"MemTotal:\s+(\d+) kB", (node / "meminfo").read_text())
+        rows.append(f"node {node.name[4:]}: cores {cores}" + (f", {int(total[1]) >> 20} GiB" if total else ""))
+    if len(rows) < 2:
+        return "one node: all cores reach all of it alike"
+    return f"{len(rows)} nodes, {'; '.join(rows)}; a process for each is the fastest (mpiexec --map-by numa)"
+
+
+def _waits() -> str:
+    """How long waiting threads spin before they sleep."""
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        if os.environ.get(name):
+            return f"from {name}"
+    rounds = spin_count()
+    return f"threads spin for about {1e6 * rounds * cpu.pause_seconds():.0f} us ({rounds} rounds), then sleep"
 
 
 def _micro_kernels(dtype: str, measure: bool) -> Iterator[Line]:
@@ -149,6 +206,14 @@ def _micro_kernels(dtype: str, measure: bool) -> Iterator[Line]:
         mark = "in use" if kernel.name == chosen.name else ""
         label = "micro-kernel" if kernel.name == chosen.name else ""
         yield label, f"{dtype}  {kernel.name:<28} {kernel.mr:>2} x {kernel.nr:<2}  {speed:<32} {mark}".rstrip()
+
+
+def _cost_model() -> Iterator[Line]:
+    """Which constants choose algorithms, for each dtype."""
+    from pydtconv.conv import calibrated
+
+    for i, line in enumerate(calibrated.lines()):
+        yield "" if i else "cost model", line
 
 
 def _blis() -> str:

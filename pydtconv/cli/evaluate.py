@@ -17,6 +17,7 @@ SUMMARY = "measure trained weights on test data"
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
     networks.add_data(parser)
+    networks.add_device(parser)
     processes.add_arguments(parser)
 
 
@@ -24,6 +25,7 @@ def run(args: Any) -> int:
     if args.weights is None:
         raise CommandError("--weights: expected the file that `pydtconv train` has written")
     processes.start(args)
+    networks.use_device(args)
     _, test, shape, classes = networks.load(args, training=False)
     model = networks.scaled(networks.build(args, shape, classes), shape)
     model.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from pydtconv._version import __version__
 from pydtconv.utils.suggest import missing
@@ -30,13 +30,16 @@ PUBLIC = (
     "constraints",
     "datasets",
     "distribution",
+    "dtype_policies",
     "initializers",
     "layers",
     "losses",
     "metrics",
+    "mixed_precision",
     "models",
     "ops",
     "optimizers",
+    "preprocessing",
     "random",
     "regularizers",
     "saving",
@@ -44,7 +47,17 @@ PUBLIC = (
     "utils",
 )
 #: public modules inside of these, apart from those in their `__all__`
-NESTED = {"pydtconv.optimizers": ("schedules",)}
+NESTED = {
+    "pydtconv.applications": (
+        "convnext", "densenet", "efficientnet", "efficientnet_v2", "imagenet_utils", "inception_resnet_v2",
+        "inception_v3", "mobilenet", "mobilenet_v2", "mobilenet_v3", "nasnet", "resnet", "resnet50", "resnet_v2",
+        "vgg16", "vgg19", "xception",
+    ),
+    "pydtconv.optimizers": ("schedules",),
+    "pydtconv.ops": ("image",),
+}  # fmt: skip
+#: where Keras has the functions of `ops` once more, by what they do
+PARTS_OF_OPS = ("linalg", "nn", "numpy")
 ROOTS = ("keras", "tf_keras", "tensorflow")
 
 
@@ -93,7 +106,8 @@ def target_name(fullname: str) -> str | None:
         words = words[1:]
         if not words or words[0] != "keras":
             return None
-    return ".".join(["pydtconv", *words[1:]])
+    name = ".".join(["pydtconv", *words[1:]])
+    return "pydtconv.ops" if name in (f"pydtconv.ops.{part}" for part in PARTS_OF_OPS) else name
 
 
 @cache
@@ -107,8 +121,9 @@ def submodules(fullname: str) -> tuple[str, ...]:
     if name == "pydtconv":
         return tuple(module for module in PUBLIC if importlib.util.find_spec(f"pydtconv.{module}"))
     target = importlib.import_module(name)
+    more = PARTS_OF_OPS if fullname.endswith("keras.ops") else ()
     candidates = [*getattr(target, "__all__", ()), *NESTED.get(name, ())]
-    return tuple(item for item in candidates if isinstance(getattr(target, item, None), ModuleType))
+    return (*(item for item in candidates if isinstance(getattr(target, item, None), ModuleType)), *more)
 
 
 def is_module(parent: str, name: str) -> bool:
@@ -145,11 +160,36 @@ def table(name: str) -> dict[str, Any]:
     from pydtconv.backend import backend
 
     if name == "pydtconv":
-        return {"__version__": keras_version()}
+        return {"__version__": keras_version(), "version": keras_version}
+    if name in ("pydtconv.utils", "pydtconv.preprocessing"):
+        from pydtconv.cli.tensorflow.folder import image_dataset_from_directory
+
+        return {"image_dataset_from_directory": image_dataset_from_directory}
     if name == "pydtconv.config":
-        # tracebacks are never filtered, so there is nothing to switch off
-        return {"backend": backend, "disable_traceback_filtering": lambda: None}
+        return {"backend": backend, **_of_config()}
     return {}
+
+
+def _of_config() -> dict[str, Any]:
+    """Settings of Keras that are always as they are here: tracebacks are whole, no file runs code."""
+    from pydtconv import utils
+
+    def refused(name: str, why: str) -> Any:
+        def function(*_: Any) -> NoReturn:
+            raise NotImplementedError(f"keras.config.{name}: {why}")
+
+        return function
+
+    unsafe = "no file runs code here: pass custom_objects={'name': function} to load_model"
+    logging = ("disable_interactive_logging", "enable_interactive_logging", "is_interactive_logging_enabled")
+    return {
+        "disable_traceback_filtering": lambda: None,
+        "is_traceback_filtering_enabled": lambda: False,
+        "enable_traceback_filtering": refused("enable_traceback_filtering", "tracebacks are always whole"),
+        "enable_unsafe_deserialization": refused("enable_unsafe_deserialization", unsafe),
+        "set_backend": refused("set_backend", "there is one backend, pydtconv"),
+        **{name: getattr(utils, name) for name in logging},
+    }
 
 
 def keras_version() -> str:

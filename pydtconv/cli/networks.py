@@ -12,19 +12,59 @@ from pydtconv.cli.parser import Parser, whole
 from pydtconv.utils.suggest import did_you_mean
 
 _MIB = 1 << 20
-Shape = tuple[int, int, int]
+Shape = tuple[int, ...]
 
 
 def add_model(parser: Parser, required: bool = True) -> None:
-    parser.add_argument("--model", required=required, help="a network of the zoo, such as resnet34 or vgg16bn")
+    parser.add_argument(
+        "--model",
+        required=required,
+        help="a network, such as resnet34, vgg16bn, or vgg16 (Keras's) and smallvgg16 (for small images)",
+    )
     parser.add_argument("--weights", help="a .weights.h5 file to start from")
     parser.add_argument("--variant", help="convolutions: BASE, RDX, CGT, CGT+PM, CGT+DG or AUTO (default)")
+    parser.add_argument("--dtype", help="policy of all layers: float32 (default), float64 or mixed_bfloat16")
+    parser.add_argument(
+        "--matmul-precision", help="how float32 is multiplied: highest (default), high or medium (with AMX: faster)"
+    )
+
+
+def add_device(parser: Parser) -> None:
+    parser.add_argument("--device", help="cpu, gpu, gpu:1, or host, which tests kernels for GPUs (default: cpu)")
+
+
+def use_device(args: Any) -> None:
+    """Puts --device in force, else PYDTCONV_DEVICE.  Raises CommandError, in one line, for one that is not there."""
+    from pydtconv import config, devices
+
+    try:
+        config.set_device(args.device or config.device())
+    except (ValueError, devices.DeviceError) as error:
+        raise CommandError(f"--device: {error}" if args.device else str(error)) from None
 
 
 def add_workspace_limit(parser: Parser) -> None:
     parser.add_argument(
         "--workspace-limit", type=float, help="MiB; algorithms of convolution that need more are left out"
     )
+
+
+def add_split(parser: Parser) -> None:
+    parser.add_argument(
+        "--split",
+        metavar="DEPTH:ROWSxCOLUMNS[:STOCHASTIC|:exact][:image]",
+        help="run this share of the convolutions in patches, as in 0.5:2x2:0.2 or 0.5:2x2:exact:image",
+    )
+
+
+def split(args: Any) -> Any:
+    """--split as a Split.  Raises CommandError for another text."""
+    from pydtconv import Split
+
+    try:
+        return Split.of(args.split)
+    except ValueError as error:
+        raise CommandError(f"--split: {error}") from None
 
 
 def limit_workspace(args: Any) -> None:
@@ -38,9 +78,21 @@ def limit_workspace(args: Any) -> None:
 
 
 def add_shape(parser: Parser) -> None:
-    parser.add_argument("--image-size", type=whole(1), default=32, help="rows and columns of an image (default: 32)")
+    parser.add_argument(
+        "--image-size",
+        type=whole(1),
+        default=32,
+        help="rows and columns of an image, planes of a volume, steps of a signal (default: 32)",
+    )
     parser.add_argument("--channels", type=whole(1), default=3, help="channels of an image (default: 3)")
     parser.add_argument("--classes", type=whole(1), default=10, help="number of classes (default: 10)")
+
+
+def shape_of(args: Any) -> Shape:
+    """What --image-size and --channels say: along as many axes as the network has."""
+    from pydtconv import applications
+
+    return (*[args.image_size] * applications.axes(args.model), args.channels)
 
 
 def add_data(parser: Parser) -> None:
@@ -58,6 +110,8 @@ def build(args: Any, input_shape: Shape, classes: int) -> Any:
     from pydtconv import applications, config
     from pydtconv.conv import VARIANTS
 
+    set_dtype(args)
+
     if args.variant is not None:
         if args.variant.upper() not in VARIANTS:
             hint = did_you_mean(args.variant, VARIANTS) or f"; expected one of {', '.join(VARIANTS)}"
@@ -70,6 +124,25 @@ def build(args: Any, input_shape: Shape, classes: int) -> Any:
         raise CommandError(f"{args.model} for images of {size} and {classes} classes: {error}") from None
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None
+
+
+def set_dtype(args: Any) -> None:
+    """Makes --dtype the policy of the layers that are made from now on, and puts --matmul-precision in force.
+
+    Raises CommandError for an unknown one.
+    """
+    from pydtconv import config
+
+    if args.dtype is not None:
+        try:
+            config.set_dtype_policy(args.dtype)
+        except ValueError as error:
+            raise CommandError(f"--dtype: {error}") from None
+    if args.matmul_precision is not None:
+        try:
+            config.set_float32_matmul_precision(args.matmul_precision)
+        except ValueError as error:
+            raise CommandError(f"--matmul-precision: {error}") from None
 
 
 def load(args: Any, training: bool) -> tuple[Any, Any, Shape, int]:

@@ -19,6 +19,11 @@ def add_arguments(parser: Parser) -> None:
     networks.add_shape(parser)
     parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
     parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
+    parser.add_argument(
+        "--offload", metavar="FOLDER", nargs="?", const=True, help="plan with a disk: a folder's, or one of 2 GB/s"
+    )
+    networks.add_split(parser)
+    networks.add_device(parser)
     parser.add_argument("--picture", help="draw memory over the step into this file")
     parser.add_argument(
         "--dump", metavar="FOLDER", help="write the graph after each pass into this folder, as text and SVG"
@@ -26,11 +31,14 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Any) -> int:
-    model = networks.build(args, (args.image_size, args.image_size, args.channels), args.classes)
-    model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy")
+    networks.use_device(args)
+    model = networks.build(args, networks.shape_of(args), args.classes)
+    model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy", split=networks.split(args))
     try:
-        plan = model.plan(args.batch_size, memory_limit=networks.limit(args), dump=args.dump)
+        plan = model.plan(args.batch_size, memory_limit=networks.limit(args), dump=args.dump, offload=args.offload)
         print(plan)
+        if model.split is not None:
+            print(model.split.describe(model))
         if args.picture:
             print(f"picture: {plan.plot(args.picture)}")
         if args.dump:

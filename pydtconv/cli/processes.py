@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from typing import Any
@@ -15,6 +16,12 @@ def add_arguments(parser: Parser) -> None:
     group = parser.add_argument_group("several processes, under mpiexec")
     group.add_argument(
         "--no-distribution", action="store_true", help="let each process train by itself instead of all together"
+    )
+    group.add_argument(
+        "--mesh",
+        metavar="AXIS=N,...",
+        type=mesh_of,
+        help="cut images over the processes, along height, width or depth: batch=2,height=2 (default: batch alone)",
     )
     group.add_argument(
         "--bucket-size", type=_bucket, help="MiB of gradients that are reduced together (default: 4), or 'tune'"
@@ -36,21 +43,48 @@ def _bucket(text: str) -> float | str:
         raise argparse.ArgumentTypeError(f"expected MiB above 0 or 'tune', got {text!r}") from None
 
 
-def start(args: Any) -> None:
-    """Under mpiexec, puts data parallelism in force and silences all processes but the first.
+def mesh_of(text: str) -> dict[str, int]:
+    """The extents by axis of "batch=2,height=2".  Raises ArgumentTypeError for what is no mesh."""
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        name, equal, extent = part.partition("=")
+        if name not in ("batch", "depth", "height", "width") or name in found or not equal or not extent.isdecimal():
+            break
+        found[name] = int(extent)
+    else:
+        if min(found.values()) > 0:
+            return found
+    raise argparse.ArgumentTypeError(
+        f"expected axes among batch, depth, height and width, each with a number of processes, as batch=2,height=2, "
+        f"got {text!r}"
+    )
 
-    Raises CommandError where MPI cannot be used.
+
+def start(args: Any) -> None:
+    """Under mpiexec, puts a distribution in force and silences all processes but the first.
+
+    Raises CommandError where MPI cannot be used, and where there is another number of processes than in the mesh.
     """
     from pydtconv.distribution.mpi.launch import launched
 
     size, rank = launched()
+    if args.mesh is not None and math.prod(args.mesh.values()) != (1 if args.no_distribution else size):
+        told = ",".join(f"{name}={extent}" for name, extent in args.mesh.items())
+        if rank:
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends, the first one tells)
+        raise CommandError(f"--mesh {told}: expected mpiexec -n {math.prod(args.mesh.values())}, got {size} processes")
     if size == 1 or args.no_distribution:
         return
     from pydtconv import distribution
 
     try:
         distribution.initialize()
-        distribution.set_distribution(distribution.DataParallel(**_options(args)))
+        if args.mesh is None:
+            chosen = distribution.DataParallel(**_options(args))
+        else:
+            mesh = distribution.DeviceMesh(list(args.mesh.values()), list(args.mesh))
+            chosen = distribution.SpatialParallel(mesh, **_options(args))
+        distribution.set_distribution(chosen)
     except (distribution.LaunchError, CommandError, ValueError) as error:
         if rank:
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends, the first one tells)

@@ -2,6 +2,7 @@
 
   pydtconv simulate --model resnet34 --ranks 1,2,4,...,1024 --network 100Gbps:1.5us --batch-per-rank 64
   pydtconv simulate --profile step.json --ranks 1,2,4,8 --network 1Gbps:100us
+  pydtconv simulate --model unet --mesh height=2 batch=2 --ranks-per-host 2
 
 The step is profiled here at several batch sizes, or read from files that `pydtconv train --profile` wrote; then
 the threads of that run are those of a rank.  Buckets of gradients are reduced one after the other while backward goes
@@ -13,14 +14,15 @@ of all).
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydtconv.cli import networks
+from pydtconv.cli import neighbours, networks, processes
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser
+from pydtconv.cli.parser import Parser, mebibytes
 
 if TYPE_CHECKING:
     from pydtconv.profiling import Profile
@@ -43,6 +45,22 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--algorithm", default="best", help="ring, recursive_doubling, rabenseifner or best (default)")
     parser.add_argument("--threads", type=int, help="threads of a rank (default: as everywhere)")
     parser.add_argument("--steps", type=int, default=5, help="steps that are profiled at each batch size (default: 5)")
+    parser.add_argument(
+        "--mesh",
+        nargs="+",
+        type=processes.mesh_of,
+        metavar="AXIS=N,...",
+        help="predict these meshes, which cut images over ranks, instead: time and memory of a rank; with --model",
+    )
+    parser.add_argument(
+        "--ranks-per-host",
+        type=int,
+        default=1,
+        metavar="N",
+        help="ranks of a host: with --mesh, one is profiled beside N - 1 processes that do the same (default: 1)",
+    )
+    parser.add_argument(neighbours.OPTION, action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a rank of a mesh may take")
     parser.add_argument("--picture", help="the picture's file (default: the model's name with _scaling.png)")
 
 
@@ -50,6 +68,10 @@ def run(args: Any) -> int:
     from pydtconv.simulation import ALGORITHMS, Network, Workload, strong_scaling, weak_scaling
     from pydtconv.simulation.plot import plot_scaling
 
+    if args.neighbour:
+        return run_neighbour(args)
+    if args.mesh is not None:
+        return run_meshes(args)
     try:
         check(args)
         ranks, network = parse_ranks(args.ranks), Network.parse(args.network)
@@ -77,6 +99,74 @@ def run(args: Any) -> int:
         print(f"\nno picture: {error}")
     except OSError as error:
         raise CommandError(f"--picture: {error}") from None
+    return 0
+
+
+def run_meshes(args: Any) -> int:
+    """Predicts each mesh for --batch images in all, and says which is the fastest that fits."""
+    from pydtconv.simulation import Network
+    from pydtconv.simulation.meshes import OneRank, fastest, predict_mesh
+
+    if args.model is None or args.profile is not None:
+        raise CommandError("--mesh: expected --model, whose plans are made for each mesh, got --profile or none")
+    limit = None if args.memory_limit is None else int(args.memory_limit * 2**20)
+    try:
+        check(args)
+        network, images = Network.parse(args.network), args.batch or args.batch_per_rank
+        threads = threads_of_rank(args)
+        model = networks.build(args, networks.shape_of(args), args.classes)
+        with neighbours.busy(words_of(args, images, threads), args.ranks_per_host - 1, threads):
+            profile = measured(model, args, images)
+        whole = model._training.plan
+        one = OneRank.of(whole, profile)
+        found = [predict_mesh(model, mesh, images, one, network) for mesh in args.mesh]
+    except (ValueError, MemoryError) as error:
+        raise CommandError(str(error)) from None
+    beside = f" beside {args.ranks_per_host - 1} others" if args.ranks_per_host > 1 else ""
+    alone = f"one rank of {threads} threads takes {_ms(profile.seconds)}{beside}, {whole.peak_bytes / 2**20:.1f} MiB"
+    print(f"{args.model}, {images} images, {args.network}: {alone}")
+    names = " ".join(f"{name:>11}" for name in ("compute", "exchange", "all-reduce", "step", "MiB a rank"))
+    print(f"{'mesh':>28} {'ranks':>6} {names}")
+    for each in found:
+        times = (each.compute, each.exchange, each.reduction, each.seconds)
+        shown = " ".join(f"{_ms(value):>11}" for value in times)
+        print(f"{each.mesh:>28} {each.ranks:6} {shown} {each.nbytes / 2**20:11.1f}")
+    best = fastest(found, limit)
+    within = "" if limit is None else f" within {limit / 2**20:.0f} MiB a rank"
+    print(f"\nno mesh fits{within}" if best is None else f"\nfastest{within}: {best.mesh}")
+    return 0
+
+
+def threads_of_rank(args: Any) -> int:
+    """Those of --threads, else this rank's part of the host's, which are put in force."""
+    from pydtconv import config
+
+    threads: int = args.threads or max(config.num_threads() // args.ranks_per_host, 1)
+    config.set_num_threads(threads)
+    return threads
+
+
+def words_of(args: Any, images: int, threads: int) -> list[str]:
+    """The options that say what is trained."""
+    found = {
+        "model": args.model,
+        "image-size": args.image_size,
+        "channels": args.channels,
+        "classes": args.classes,
+        "batch": images,
+        "threads": threads,
+        "variant": args.variant,
+        "dtype": args.dtype,
+        "matmul-precision": args.matmul_precision,
+    }
+    return [f"--{name}={value}" for name, value in found.items() if value is not None]
+
+
+def run_neighbour(args: Any) -> int:
+    """Trains as `measured` does until the standard input ends."""
+    threads_of_rank(args)
+    model = networks.build(args, networks.shape_of(args), args.classes)
+    neighbours.serve(model, *example(model, args, args.batch))
     return 0
 
 
@@ -119,7 +209,7 @@ def check(args: Any) -> None:
 
     if (args.model is None) == (args.profile is None):
         raise ValueError("expected --model or --profile, one of them")
-    for name in ("batch_per_rank", "batch", "steps", "threads"):
+    for name in ("batch_per_rank", "batch", "steps", "threads", "ranks_per_host"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise ValueError(f"--{name.replace('_', '-')}: expected 1 or more, got {value}")
@@ -140,27 +230,33 @@ def profiles(args: Any) -> list[Profile]:
     if args.threads is not None:
         config.set_num_threads(args.threads)
     sizes = sorted({1, max(args.batch_per_rank // 8, 1), args.batch_per_rank})
-    model = networks.build(args, (args.image_size, args.image_size, args.channels), args.classes)
+    model = networks.build(args, networks.shape_of(args), args.classes)
     return [measured(model, args, size) for size in sizes]
 
 
 def measured(model: Any, args: Any, images: int) -> Profile:
     """A training step with SGD and momentum on random images."""
+    from pydtconv.profiling import Profiler
+
+    x, y = example(model, args, images)
+    with Profiler(model, steps=args.steps, skip=1) as profiler:
+        for _ in range(args.steps + 1):
+            model.train_on_batch(x, y)
+    return profiler.profile
+
+
+def example(model: Any, args: Any, images: int) -> tuple[Any, Any]:
+    """Random images, with a class for each image or pixel; the model is compiled for them."""
     import numpy as np
 
     from pydtconv import optimizers
-    from pydtconv.profiling import Profiler
 
     if not model.compiled:
         model.compile(optimizers.SGD(0.001, momentum=0.9), "sparse_categorical_crossentropy")
     model._training.memory.keeps_gradients = True  # as where they are reduced
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((images, args.image_size, args.image_size, args.channels), np.float32)
-    y = rng.integers(0, args.classes, images)
-    with Profiler(model, steps=args.steps, skip=1) as profiler:
-        for _ in range(args.steps + 1):
-            model.train_on_batch(x, y)
-    return profiler.profile
+    x = rng.standard_normal((images, *networks.shape_of(args)), np.float32)
+    return x, rng.integers(0, args.classes, (images, *model.output_shape[1:-1]))
 
 
 def described(workload: Workload) -> str:

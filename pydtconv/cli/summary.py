@@ -19,5 +19,5 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Any) -> int:
-    networks.build(args, (args.image_size, args.image_size, args.channels), args.classes).summary()
+    networks.build(args, networks.shape_of(args), args.classes).summary()
     return 0

@@ -42,7 +42,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--weight-decay", type=number(0), default=5e-4, help="default: 5e-4")
     parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
     parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
+    parser.add_argument(
+        "--offload",
+        metavar="FOLDER",
+        help="write tensors here between forward and backward, to stay within it",
+    )
+    networks.add_split(parser)
     networks.add_workspace_limit(parser)
+    networks.add_device(parser)
     parser.add_argument(
         "--tune",
         metavar="SECONDS",
@@ -66,6 +73,7 @@ def run(args: Any) -> int:
     backup = checkpointing.callbacks_of(args)
     utils.set_random_seed(args.seed)
     networks.limit_workspace(args)
+    networks.use_device(args)
     if args.tune is not None:
         try:
             config.set_conv_tuning(args.tune)
@@ -75,12 +83,14 @@ def run(args: Any) -> int:
     network = networks.build(args, shape, classes)
     model = networks.scaled(network, shape, flip=args.augment, shift=args.augment)
     steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
-    model.compile(optimizer(args, steps), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    split = networks.split(args)
+    model.compile(optimizer(args, steps), "sparse_categorical_crossentropy", metrics=["accuracy"], split=split)
     name = args.output or network.name
     _check_outputs(args, network, name)
     profiler = profiling.Profiler() if args.profile else None
     callbacks = [*backup, *([profiler] if profiler else [])]
     options = {"epochs": args.epochs, "memory_limit": networks.limit(args), "callbacks": callbacks}
+    options["offload"] = args.offload
     try:
         if args.data:
             history = model.fit(train, validation_data=test, **options)
@@ -89,7 +99,11 @@ def run(args: Any) -> int:
             history = model.fit(
                 train[0], networks.labels(train[1]), batch_size=args.batch_size, validation_data=test, **options
             )
-    except (ValueError, MemoryError, CheckpointError) as error:
+    except (ValueError, NotImplementedError, MemoryError, CheckpointError) as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        if "offload:" not in str(error):
+            raise
         raise CommandError(str(error)) from None
     except KeyboardInterrupt:
         hint = ": the same command with --resume goes on" if backup else ""

@@ -5,11 +5,18 @@
 
 Each pass of each convolution of a training step is timed by all algorithms that can do it, for the number of threads
 that is set.  The results are kept in the folder that PYDTCONV_CACHE names (default: ~/.cache/pydtconv) and used where
-the variant is AUTO.  `pydtconv train --tune` does the same for what it needs, before it begins.
+the variant is AUTO.  `pydtconv train --tune` does the same for what it needs, before it begins.  With --offload FOLDER
+the disk of that folder is timed, too, for plans that offload to it.
+
+  pydtconv tune --calibrate
+
+fits the cost model to this machine instead, in some seconds for each dtype (--dtype names one): what is chosen where
+nothing has been timed, and what plans expect steps to take.  It belongs to the number of threads.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydtconv.cli import networks
@@ -23,28 +30,35 @@ SUMMARY = "find the fastest convolution algorithms for a network on this machine
 
 
 def add_arguments(parser: Parser) -> None:
-    networks.add_model(parser)
+    networks.add_model(parser, required=False)
     networks.add_shape(parser)
     parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
     parser.add_argument("--threads", type=int, help="threads to tune for (default: as everywhere)")
     parser.add_argument("--seconds", type=float, default=60.0, help="time for all of it (default: 60)")
     networks.add_workspace_limit(parser)
+    parser.add_argument("--offload", metavar="FOLDER", help="also time the disk of this folder")
+    parser.add_argument("--calibrate", action="store_true", help="fit the cost model to this machine; needs no --model")
     parser.add_argument("--again", action="store_true", help="also time what has been timed before")
 
 
 def run(args: Any) -> int:
     from pydtconv import config
     from pydtconv.conv import timings, tuning
-    from pydtconv.graph import passes_of
+    from pydtconv.graph import disk_speed, passes_of
     from pydtconv.trainers.first_use import shown
 
     if not args.seconds > 0:
         raise CommandError(f"--seconds: expected a number above 0, got {args.seconds}")
+    if args.calibrate:
+        return _calibrate(args)
+    if args.model is None:
+        raise CommandError("--model: expected a network, or --calibrate, which needs none")
     networks.limit_workspace(args)
     try:
+        disk = None if args.offload is None else disk_speed.measured_anew(args.offload)
         if args.threads is not None:
             config.set_num_threads(args.threads)
-        model = networks.build(args, (args.image_size, args.image_size, args.channels), args.classes)
+        model = networks.build(args, networks.shape_of(args), args.classes)
         model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy")
         plan = model.plan(args.batch_size, variant="AUTO")
         tasks = passes_of(plan.steps, plan.algorithms)
@@ -54,7 +68,38 @@ def run(args: Any) -> int:
         raise CommandError(str(error)) from None
     print("\n".join(report(tasks, found)))
     print(f"kept in {timings.path()}")
+    if disk is not None:
+        rates = f"{disk.write / 1e9:.2f} GB/s written, {disk.read / 1e9:.2f} read, {disk.together:.0%} of both together"
+        print(f"disk of {args.offload}: {rates}; kept in {disk_speed.DISKS.path}")
     return 0
+
+
+def _calibrate(args: Any) -> int:
+    from pydtconv import config
+    from pydtconv.conv import calibrated, calibration
+    from pydtconv.trainers.first_use import shown
+
+    if args.model is not None:
+        raise CommandError(f"--calibrate: expected no --model, which it does not look at; got {args.model}")
+    names = calibrated.DTYPES if args.dtype is None else (args.dtype.removeprefix("mixed_"),)
+    if names[0] not in calibrated.DTYPES:
+        expected = ", ".join([*calibrated.DTYPES, "mixed_bfloat16"])
+        raise CommandError(f"--dtype: expected one of {expected}, got {args.dtype!r}")
+    try:
+        if args.threads is not None:
+            config.set_num_threads(args.threads)
+        for name in names:
+            with shown(calibration.ROUNDS + 1, f"calibrating {name}") as progress:
+                calibration.calibrate(name, progress=partial(_shown_round, progress))
+    except (ValueError, OSError) as error:
+        raise CommandError(str(error)) from None
+    print("\n".join(calibrated.lines()))
+    print(f"kept in {calibrated.FIGURES.path}")
+    return 0
+
+
+def _shown_round(progress: Any, done: int, of: int) -> None:
+    progress(done, of, None)
 
 
 def report(tasks: list[Task], found: Tuned) -> list[str]:
@@ -71,11 +116,13 @@ def report(tasks: list[Task], found: Tuned) -> list[str]:
         guess = next((name for name in ranking(p, direction) if name in seconds), best)
         sums[0] += count * seconds[best]
         sums[1] += count * seconds[guess]
-        sizes = f"{p.n}x{p.ih}x{p.iw}x{p.ci}", f"{p.kh}x{p.kw}x{p.ci // p.groups}x{p.co}"
+        sizes = "x".join(map(str, p.x_shape)), "x".join(map(str, p.w_shape))
         times = f"{1e3 * seconds[best]:8.3f} ms"
         if guess != best:
             times += f", not {1e3 * seconds[guess]:.3f}"
-        lines.append(f"{direction:17} {sizes[0]:18} {sizes[1]:16} {p.sh:>6} {count:>5}  {best:15} {guess:15} {times}")
+        lines.append(
+            f"{direction:17} {sizes[0]:18} {sizes[1]:16} {p.strides[0]:>6} {count:>5}  {best:15} {guess:15} {times}"
+        )
     lines.append(f"convolutions of a step: {1e3 * sums[0]:.1f} ms, by the cost model's choices {1e3 * sums[1]:.1f} ms")
     if found.left:
         lines.append(

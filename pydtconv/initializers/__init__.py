@@ -22,6 +22,7 @@ from pydtconv.initializers.fans import (
     VarianceScaling,
     compute_fans,
 )
+from pydtconv.initializers.fourier import STFT
 from pydtconv.initializers.initializer import Initializer
 from pydtconv.initializers.random import Orthogonal, RandomInitializer, RandomNormal, RandomUniform, TruncatedNormal
 from pydtconv.naming import to_snake_case
@@ -30,6 +31,7 @@ from pydtconv.utils.suggest import refusal
 
 OrthogonalInitializer = Orthogonal
 IdentityInitializer = Identity
+STFTInitializer = stft = STFT
 zeros, ones, constant, identity, orthogonal = Zeros, Ones, Constant, Identity, Orthogonal
 random_normal, random_uniform, truncated_normal = RandomNormal, RandomUniform, TruncatedNormal
 variance_scaling = VarianceScaling
@@ -52,6 +54,7 @@ _CLASSES: tuple[type[Initializer], ...] = (
     LecunUniform,
     LecunNormal,
     Orthogonal,
+    STFT,
 )
 _registry = BuiltIns(
     "initializer",
@@ -60,6 +63,8 @@ _registry = BuiltIns(
         **{to_snake_case(initializer.__name__): initializer for initializer in _CLASSES},
         "IdentityInitializer": Identity,
         "OrthogonalInitializer": Orthogonal,
+        "STFTInitializer": STFT,
+        "stft": STFT,
         "normal": RandomNormal,
         "uniform": RandomUniform,
     },
@@ -72,6 +77,7 @@ __all__ = [
     "Initializer",
     "OrthogonalInitializer",
     "RandomInitializer",
+    "STFTInitializer",
     "compute_fans",
     "deserialize",
     "get",

@@ -1,14 +1,108 @@
 """Layers, by Keras's names."""
 
 from pydtconv.layers.activation import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
-from pydtconv.layers.convolution import Conv1D, Conv2D, Convolution1D, Convolution2D
-from pydtconv.layers.convolution_transpose import Conv2DTranspose, Convolution2DTranspose
+from pydtconv.layers.attention import AdditiveAttention, Attention
+from pydtconv.layers.augmentation_colour import (
+    RandomBrightness,
+    RandomColorDegeneration,
+    RandomContrast,
+    RandomGaussianBlur,
+    RandomGrayscale,
+    RandomHue,
+    RandomInvert,
+    RandomPosterization,
+    RandomSaturation,
+    RandomSharpness,
+    Solarization,
+)
+from pydtconv.layers.augmentation_geometry import (
+    RandomElasticTransform,
+    RandomErasing,
+    RandomPerspective,
+    RandomRotation,
+    RandomShear,
+    RandomTranslation,
+    RandomZoom,
+    Resizing,
+)
+from pydtconv.layers.augmentation_mixing import CutMix, MixUp
+from pydtconv.layers.augmentation_policies import (
+    AugMix,
+    AutoContrast,
+    ContrastLimitedAdaptiveHistogramEqualization,
+    Equalization,
+    RandAugment,
+    RandomColorJitter,
+)
+from pydtconv.layers.borders import (
+    Cropping1D,
+    Cropping2D,
+    Cropping3D,
+    UpSampling1D,
+    UpSampling2D,
+    UpSampling3D,
+    ZeroPadding1D,
+    ZeroPadding2D,
+    ZeroPadding3D,
+)
+from pydtconv.layers.bounding_boxes import MaxNumBoundingBoxes
+from pydtconv.layers.categories import CategoryEncoding, Discretization, IntegerLookup, StringLookup
+from pydtconv.layers.convolution import (
+    Conv1D,
+    Conv2D,
+    Conv3D,
+    Convolution1D,
+    Convolution2D,
+    Convolution3D,
+)
+from pydtconv.layers.convolution_transpose import (
+    Conv1DTranspose,
+    Conv2DTranspose,
+    Conv3DTranspose,
+    Convolution1DTranspose,
+    Convolution2DTranspose,
+    Convolution3DTranspose,
+)
 from pydtconv.layers.core import Identity, Lambda
 from pydtconv.layers.dense import Dense
-from pydtconv.layers.depthwise import DepthwiseConv2D, SeparableConv2D, SeparableConvolution2D
+from pydtconv.layers.depthwise import (
+    DepthwiseConv1D,
+    DepthwiseConv2D,
+    SeparableConv1D,
+    SeparableConv2D,
+    SeparableConvolution1D,
+    SeparableConvolution2D,
+)
+from pydtconv.layers.dot import Dot, dot
+from pydtconv.layers.einsum_dense import EinsumDense
+from pydtconv.layers.embedding import Embedding, ReversibleEmbedding
+from pydtconv.layers.global_pooling import (
+    AdaptiveAveragePooling1D,
+    AdaptiveAveragePooling2D,
+    AdaptiveAveragePooling3D,
+    AdaptiveMaxPooling1D,
+    AdaptiveMaxPooling2D,
+    AdaptiveMaxPooling3D,
+    GlobalAveragePooling1D,
+    GlobalAveragePooling2D,
+    GlobalAveragePooling3D,
+    GlobalAvgPool1D,
+    GlobalAvgPool2D,
+    GlobalAvgPool3D,
+    GlobalMaxPool1D,
+    GlobalMaxPool2D,
+    GlobalMaxPool3D,
+    GlobalMaxPooling1D,
+    GlobalMaxPooling2D,
+    GlobalMaxPooling3D,
+)
+from pydtconv.layers.group_normalization import GroupNormalization, RMSNormalization, UnitNormalization
+from pydtconv.layers.grouped_query_attention import GroupedQueryAttention
+from pydtconv.layers.hashing import HashedCrossing, Hashing
 from pydtconv.layers.input_layer import Input, InputLayer
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.masking import Masking
 from pydtconv.layers.merging import (
     Add,
     Average,
@@ -25,94 +119,200 @@ from pydtconv.layers.merging import (
     multiply,
     subtract,
 )
+from pydtconv.layers.multi_head_attention import MultiHeadAttention
 from pydtconv.layers.normalization import BatchNormalization, LayerNormalization
 from pydtconv.layers.numpy_layer import NumpyLayer
+from pydtconv.layers.objects import serialize as serialize
 from pydtconv.layers.pooling import (
+    AveragePooling1D,
     AveragePooling2D,
+    AveragePooling3D,
+    AvgPool1D,
     AvgPool2D,
-    GlobalAveragePooling2D,
-    GlobalAvgPool2D,
-    GlobalMaxPool2D,
-    GlobalMaxPooling2D,
+    AvgPool3D,
+    MaxPool1D,
     MaxPool2D,
+    MaxPool3D,
+    MaxPooling1D,
     MaxPooling2D,
+    MaxPooling3D,
 )
 from pydtconv.layers.preprocessing import CenterCrop, Normalization, RandomCrop, RandomFlip, Rescaling
-from pydtconv.layers.regularization import ActivityRegularization, Dropout, GaussianNoise, SpatialDropout2D
-from pydtconv.layers.reshaping import (
-    Cropping2D,
-    Flatten,
-    Permute,
-    RepeatVector,
-    Reshape,
-    UpSampling2D,
-    ZeroPadding2D,
+from pydtconv.layers.random_dropout import AlphaDropout, GaussianDropout
+from pydtconv.layers.regularization import (
+    ActivityRegularization,
+    Dropout,
+    GaussianNoise,
+    SpatialDropout1D,
+    SpatialDropout2D,
+    SpatialDropout3D,
 )
+from pydtconv.layers.reshaping import Flatten, Permute, RepeatVector, Reshape
+from pydtconv.layers.spectral_normalization import SpectralNormalization
+from pydtconv.layers.spectrograms import MelSpectrogram, STFTSpectrogram
+from pydtconv.layers.wrappers import Pipeline, TimeDistributed, Wrapper
 from pydtconv.serialization.objects import deserialize_keras_object as deserialize
-from pydtconv.serialization.objects import serialize_keras_object as serialize
 from pydtconv.utils.suggest import refusal
+
+#: Keras's name of it
+GroupQueryAttention = GroupedQueryAttention
 
 __all__ = [
     "ELU",
     "Activation",
     "ActivityRegularization",
+    "AdaptiveAveragePooling1D",
+    "AdaptiveAveragePooling2D",
+    "AdaptiveAveragePooling3D",
+    "AdaptiveMaxPooling1D",
+    "AdaptiveMaxPooling2D",
+    "AdaptiveMaxPooling3D",
     "Add",
+    "AdditiveAttention",
+    "AlphaDropout",
+    "Attention",
+    "AugMix",
+    "AutoContrast",
     "Average",
+    "AveragePooling1D",
     "AveragePooling2D",
+    "AveragePooling3D",
+    "AvgPool1D",
     "AvgPool2D",
+    "AvgPool3D",
     "BatchNormalization",
+    "CategoryEncoding",
     "CenterCrop",
     "Concatenate",
+    "ContrastLimitedAdaptiveHistogramEqualization",
     "Conv1D",
+    "Conv1DTranspose",
     "Conv2D",
     "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
     "Convolution1D",
+    "Convolution1DTranspose",
     "Convolution2D",
     "Convolution2DTranspose",
+    "Convolution3D",
+    "Convolution3DTranspose",
+    "Cropping1D",
     "Cropping2D",
+    "Cropping3D",
+    "CutMix",
     "Dense",
+    "DepthwiseConv1D",
     "DepthwiseConv2D",
+    "Discretization",
+    "Dot",
     "Dropout",
+    "EinsumDense",
+    "Embedding",
+    "Equalization",
     "Flatten",
+    "GaussianDropout",
     "GaussianNoise",
+    "GlobalAveragePooling1D",
     "GlobalAveragePooling2D",
+    "GlobalAveragePooling3D",
+    "GlobalAvgPool1D",
     "GlobalAvgPool2D",
+    "GlobalAvgPool3D",
+    "GlobalMaxPool1D",
     "GlobalMaxPool2D",
+    "GlobalMaxPool3D",
+    "GlobalMaxPooling1D",
     "GlobalMaxPooling2D",
+    "GlobalMaxPooling3D",
+    "GroupNormalization",
+    "GroupQueryAttention",
+    "GroupedQueryAttention",
+    "HashedCrossing",
+    "Hashing",
     "Identity",
     "Input",
     "InputLayer",
     "InputSpec",
+    "IntegerLookup",
     "Lambda",
     "Layer",
     "LayerNormalization",
     "LeakyReLU",
+    "Masking",
+    "MaxNumBoundingBoxes",
+    "MaxPool1D",
     "MaxPool2D",
+    "MaxPool3D",
+    "MaxPooling1D",
     "MaxPooling2D",
+    "MaxPooling3D",
     "Maximum",
+    "MelSpectrogram",
     "Minimum",
+    "MixUp",
+    "MultiHeadAttention",
     "Multiply",
     "Normalization",
     "NumpyLayer",
     "PReLU",
     "Permute",
+    "Pipeline",
+    "RMSNormalization",
+    "RandAugment",
+    "RandomBrightness",
+    "RandomColorDegeneration",
+    "RandomColorJitter",
+    "RandomContrast",
     "RandomCrop",
+    "RandomElasticTransform",
+    "RandomErasing",
     "RandomFlip",
+    "RandomGaussianBlur",
+    "RandomGrayscale",
+    "RandomHue",
+    "RandomInvert",
+    "RandomPerspective",
+    "RandomPosterization",
+    "RandomRotation",
+    "RandomSaturation",
+    "RandomSharpness",
+    "RandomShear",
+    "RandomTranslation",
+    "RandomZoom",
     "ReLU",
     "RepeatVector",
     "Rescaling",
     "Reshape",
+    "Resizing",
+    "ReversibleEmbedding",
+    "STFTSpectrogram",
+    "SeparableConv1D",
     "SeparableConv2D",
+    "SeparableConvolution1D",
     "SeparableConvolution2D",
     "Softmax",
+    "Solarization",
+    "SpatialDropout1D",
     "SpatialDropout2D",
+    "SpatialDropout3D",
+    "SpectralNormalization",
+    "StringLookup",
     "Subtract",
+    "TimeDistributed",
+    "UnitNormalization",
+    "UpSampling1D",
     "UpSampling2D",
+    "UpSampling3D",
+    "Wrapper",
+    "ZeroPadding1D",
     "ZeroPadding2D",
+    "ZeroPadding3D",
     "add",
     "average",
     "concatenate",
     "deserialize",
+    "dot",
     "maximum",
     "minimum",
     "multiply",

@@ -15,18 +15,22 @@ from pydtconv.serialization.configurable import builtin
 class Activation(Layer):
     """The activation of this name, or a function."""
 
+    carries_masks = True
+
     def __init__(self, activation: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.activation = activations.get(activation)
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        return self.activation(inputs)
+        return inputs if self.activation is None else self.activation(inputs)
 
 
 @builtin
 class ReLU(Layer):
     """max_value where x >= max_value, x where threshold <= x, else negative_slope * (x - threshold)."""
+
+    carries_masks = True
 
     def __init__(
         self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **kwargs: Any
@@ -48,6 +52,8 @@ class ReLU(Layer):
 class LeakyReLU(Layer):
     """x where x >= 0, else negative_slope * x."""
 
+    carries_masks = True
+
     def __init__(self, negative_slope: float = 0.3, **kwargs: Any) -> None:
         if "alpha" in kwargs:
             negative_slope = kwargs.pop("alpha")
@@ -65,6 +71,8 @@ class LeakyReLU(Layer):
 class ELU(Layer):
     """x where x > 0, else alpha * (exp(x) - 1)."""
 
+    carries_masks = True
+
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.alpha = float(alpha)
@@ -77,6 +85,8 @@ class ELU(Layer):
 @builtin
 class PReLU(Layer):
     """x where x >= 0, else alpha * x; alpha is trained, and shared along shared_axes; He et al. (ICCV 2015)."""
+
+    carries_masks = True
 
     def __init__(
         self,
@@ -105,16 +115,36 @@ class PReLU(Layer):
 
 @builtin
 class Softmax(Layer):
-    """exp(x) / sum(exp(x)) along axis."""
+    """exp(x) / sum(exp(x)) along axis, or along several axes together.
 
-    def __init__(self, axis: int = -1, **kwargs: Any) -> None:
+    mask: of a shape that can be broadcast to the inputs'; where it is 0 the result is, too.
+    """
+
+    carries_masks = True
+
+    def __init__(self, axis: int | Sequence[int] = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not isinstance(axis, int):
-            raise ValueError(f"Softmax: axis: expected an integer, got {axis!r}")
-        self.axis = axis
+        whole = isinstance(axis, int) or (isinstance(axis, (list, tuple)) and all(isinstance(i, int) for i in axis))
+        if not whole or axis == []:
+            raise ValueError(f"Softmax: axis: expected an integer, or several, got {axis!r}")
+        self.axis = axis if isinstance(axis, int) else list(axis)
         self.built = True
 
     def call(self, inputs: Any, mask: Any = None) -> Any:
         if mask is not None:
-            raise ValueError(f"Softmax {self.name!r}: masks are not supported")
-        return activations.softmax(inputs, self.axis)
+            ends = zip(mask.shape[::-1], inputs.shape[::-1], strict=False)
+            if len(mask.shape) > len(inputs.shape) or any(m not in (1, i) for m, i in ends):
+                raise ValueError(
+                    f"Softmax {self.name!r}: mask: expected a shape that can be broadcast to {tuple(inputs.shape)}, "
+                    f"got {tuple(mask.shape)}"
+                )
+            kept = ops.greater(mask, 0.5)
+            return ops.where(kept, self._softmax(ops.where(kept, inputs, -1e9)), 0.0)  # of none: even shares
+        return self._softmax(inputs)
+
+    def _softmax(self, inputs: Any) -> Any:
+        if isinstance(self.axis, int):
+            return activations.softmax(inputs, self.axis)
+        if len(self.axis) == 1:
+            return activations.softmax(inputs, self.axis[0])
+        return ops.exp(inputs - ops.logsumexp(inputs, axis=tuple(self.axis), keepdims=True))

@@ -23,18 +23,30 @@ def integers(layer: str, name: str, value: Any, count: int, allow_zero: bool = F
     return tuple(int(part) for part in parts)
 
 
+def given(names: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the constructor whose `locals()` these are, but for self: for the constructor of its base."""
+    rest = names["kwargs"]
+    return {name: value for name, value in names.items() if name not in ("self", "kwargs", "__class__")} | rest
+
+
 def _is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def sides(layer: str, name: str, value: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-    """value as ((top, bottom), (left, right)): an integer, a pair of integers, or a pair of pairs."""
+def sides(layer: str, name: str, value: Any, rank: int = 2) -> tuple[tuple[int, int], ...]:
+    """value as (before, after) of each axis: an integer, one for each axis, or a pair for each.
+
+    Of one axis a pair is (before, after).
+    """
     if _is_integer(value):
-        value = (value, value)
-    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 2:
-        raise ValueError(f"{layer}: {name}: expected an integer, 2 integers or 2 pairs of integers, got {value!r}")
-    top_bottom, left_right = (integers(layer, name, side, 2, allow_zero=True) for side in value)
-    return (top_bottom[0], top_bottom[1]), (left_right[0], left_right[1])
+        value = (value,) * rank
+    if rank == 1 and isinstance(value, (list, tuple, np.ndarray)) and len(value) == 2:
+        value = (value,)
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != rank:
+        many = "2 integers" if rank == 1 else f"{rank} integers or {rank} pairs of integers"
+        raise ValueError(f"{layer}: {name}: expected an integer, {many}, got {value!r}")
+    pairs = (integers(layer, name, side, 2, allow_zero=True) for side in value)
+    return tuple((before, after) for before, after in pairs)
 
 
 def format_of(layer: str, data_format: str | None) -> str:
@@ -81,3 +93,10 @@ def channels(layer: Any, input_shape: Any, data_format: str) -> int:
             f"{tuple(input_shape)} with data_format={data_format!r}"
         )
     return count
+
+
+def refuse(kind: str, **given: Any) -> None:
+    """Raises NotImplementedError that names the first argument of Keras that is given and not supported here."""
+    for name, value in given.items():
+        if value is not None:
+            raise NotImplementedError(f"{kind}: {name}: expected None, got {value!r}: it is not supported")

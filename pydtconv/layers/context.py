@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+#: a function that gives what knows the losses of a layer's last call from outside of layers: the graph that recorded
+#: it, while there is one, or the AddedLosses of a call on arrays
+recordings: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 class _Context(threading.local):
@@ -13,6 +19,7 @@ class _Context(threading.local):
     def __init__(self) -> None:
         self.training: list[bool | None] = []
         self.names: list[str] = []
+        self.built: list[Any] = []
 
 
 _context = _Context()
@@ -31,13 +38,20 @@ def calling(name: str, training: bool | None) -> Iterator[None]:
 
 
 @contextmanager
-def building(name: str) -> Iterator[None]:
-    """The layer of this name is being built."""
-    _context.names.append(name)
+def building(layer: Any) -> Iterator[None]:
+    """The layer is being built."""
+    _context.names.append(layer.name)
+    _context.built.append(layer)
     try:
         yield
     finally:
         _context.names.pop()
+        _context.built.pop()
+
+
+def is_building(layer: Any) -> bool:
+    """Whether the layer is being built."""
+    return any(each is layer for each in _context.built)
 
 
 def training() -> bool | None:

@@ -1,4 +1,4 @@
-"""Convolutions: Conv2D, and Conv1D as a convolution of images of height 1."""
+"""Convolutions of images of one to three axes: Conv1D, Conv2D, Conv3D."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class ConvLayer(Layer):
         y = self._convolve(arguments.to_channels_last(inputs, self.data_format))
         if self.bias is not None:
             y = ops.Bias()(y, self.bias)
-        return arguments.from_channels_last(self.activation(y), self.data_format)
+        y = y if self.activation is None else self.activation(y)  # a script may have taken it away
+        return arguments.from_channels_last(y, self.data_format)
 
 
 class BaseConv(ConvLayer):
@@ -127,59 +128,19 @@ class BaseConv(ConvLayer):
         self._build_bias(self.filters)
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci})
 
-    def _op(self, strides: Any, padding: Any, dilation: Any) -> Any:
-        return ops.Conv(
-            strides=strides, padding=padding, dilation=dilation, groups=self.groups, algorithm=self.algorithm
-        )
-
-
-@builtin
-class Conv2D(BaseConv):
-    """2D convolution: (n, ih, iw, ci) -> (n, oh, ow, filters), or with the channels first in both."""
-
-    def __init__(
-        self,
-        filters: int,
-        kernel_size: Any,
-        strides: Any = (1, 1),
-        padding: str = "valid",
-        data_format: str | None = None,
-        dilation_rate: Any = (1, 1),
-        groups: int = 1,
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            rank=2,
-            filters=filters,
-            kernel_size=kernel_size,
-            strides=strides,
-            padding=padding,
-            data_format=data_format,
-            dilation_rate=dilation_rate,
-            groups=groups,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            **kwargs,
-        )
+    def _sides(self) -> Any:
+        """The padding as the operator takes it."""
+        return self.padding
 
     def _convolve(self, x: Any) -> Any:
-        return self._op(self.strides, self.padding, self.dilation_rate)(x, self.kernel)
+        op = ops.Conv(
+            strides=self.strides,
+            padding=self._sides(),
+            dilation=self.dilation_rate,
+            groups=self.groups,
+            algorithm=self.algorithm,
+        )
+        return op(x, self.kernel)
 
 
 @builtin
@@ -208,47 +169,75 @@ class Conv1D(BaseConv):
         bias_constraint: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            rank=1,
-            filters=filters,
-            kernel_size=kernel_size,
-            strides=strides,
-            padding=padding,
-            data_format=data_format,
-            dilation_rate=dilation_rate,
-            groups=groups,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            **kwargs,
-        )
+        super().__init__(rank=1, **arguments.given(locals()))
         if self.padding == "causal" and self.data_format != "channels_last":
             raise ValueError("Conv1D: padding='causal' needs data_format='channels_last'")
 
-    def _convolve(self, x: Any) -> Any:
-        n, width, ci = x.shape
-        x = ops.reshape(x, (n, 1, width, ci))
-        padding: Any = self.padding
-        if padding == "causal":
-            padding = ((0, 0), (self.dilation_rate[0] * (self.kernel_size[0] - 1), 0))
-        elif padding == "same":
-            padding = ((0, 0), _same(width, self.kernel_size[0], self.strides[0], self.dilation_rate[0]))
-        kernel = ops.reshape(self.kernel, (1, *self.kernel.shape))
-        y = self._op((1, *self.strides), padding, (1, *self.dilation_rate))(x, kernel)
-        return ops.reshape(y, (n, y.shape[2], self.filters))
+    def _sides(self) -> Any:
+        return causal(self)
 
 
-def _same(extent: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
-    """The padding before and after with which the output has ceil(extent / stride) elements."""
-    total = max((-(-extent // stride) - 1) * stride + (kernel - 1) * dilation + 1 - extent, 0)
-    return total // 2, total - total // 2
+@builtin
+class Conv2D(BaseConv):
+    """2D convolution: (n, ih, iw, ci) -> (n, oh, ow, filters), or with the channels first in both."""
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = (1, 1),
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(rank=2, **arguments.given(locals()))
 
 
-Convolution2D = Conv2D
+@builtin
+class Conv3D(BaseConv):
+    """3D convolution: (n, id, ih, iw, ci) -> (n, od, oh, ow, filters), or with the channels first in both."""
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1, 1),
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = (1, 1, 1),
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(rank=3, **arguments.given(locals()))
+
+
+def causal(layer: ConvLayer) -> Any:
+    """The padding of a layer of one axis: for "causal" as many pixels as make no output read a later input."""
+    if layer.padding != "causal":
+        return layer.padding
+    return ((layer.dilation_rate[0] * (layer.kernel_size[0] - 1), 0),)
+
+
 Convolution1D = Conv1D
+Convolution2D = Conv2D
+Convolution3D = Conv3D

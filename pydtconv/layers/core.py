@@ -15,6 +15,8 @@ from pydtconv.serialization.configurable import builtin
 class Identity(Layer):
     """The input itself."""
 
+    carries_masks = True
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.built = True

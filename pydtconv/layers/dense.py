@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import activations, ops
-from pydtconv.layers.arguments import positive
+from pydtconv.layers.arguments import positive, refuse
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
 from pydtconv.serialization.configurable import builtin
@@ -14,6 +14,10 @@ from pydtconv.serialization.configurable import builtin
 @builtin
 class Dense(Layer):
     """A fully connected layer: (n, ..., ci) -> (n, ..., units), kernel (ci, units), bias (units,)."""
+
+    carries_masks = True
+
+    _not_in_config = ("lora_rank", "lora_alpha", "quantization_config")
 
     def __init__(
         self,
@@ -27,8 +31,12 @@ class Dense(Layer):
         activity_regularizer: Any = None,
         kernel_constraint: Any = None,
         bias_constraint: Any = None,
+        lora_rank: Any = None,
+        lora_alpha: Any = None,
+        quantization_config: Any = None,
         **kwargs: Any,
     ) -> None:
+        refuse("Dense", lora_rank=lora_rank, lora_alpha=lora_alpha, quantization_config=quantization_config)
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.units = positive("Dense", "units", units)
         self.activation = activations.get(activation)
@@ -48,7 +56,7 @@ class Dense(Layer):
         self.input_spec = InputSpec(min_ndim=2, axes={-1: ci})
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        y = ops.Dense()(ops.cast(inputs, self.dtype), self.kernel)
+        y = ops.Dense()(ops.cast(inputs, self.compute_dtype), self.kernel)
         if self.bias is not None:
             y = ops.Bias()(y, self.bias)
-        return self.activation(y)
+        return y if self.activation is None else self.activation(y)

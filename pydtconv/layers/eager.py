@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.graph.ir.graph import current_graph
+from pydtconv.layers import context
+
+
+class AddedLosses:
+    """The scalars that layers have added by `add_loss` in a call on arrays, until the next one."""
+
+    records = True
+
+    def __init__(self, owners: Sequence[Any], values: Sequence[Any]) -> None:
+        self._owned = [(weakref.ref(owner), value) for owner, value in zip(owners, values, strict=True)]
+
+    def losses_of(self, layers: Iterable[Any]) -> list[Any]:
+        """Those of these layers."""
+        inside = {id(layer) for layer in layers}
+        return [value for owner, value in self._owned if id(owner()) in inside]
 
 
 def call_on_arrays(
-    fn: Callable[..., Any], dtype: str, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool
+    layer: Callable[..., Any], dtype: str, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool
 ) -> Any:
-    """fn(*args, **kwargs) with tensors of a graph in place of the arrays, run at once.  Numbers become `dtype`."""
+    """layer(*args, **kwargs) with tensors of a graph in place of the arrays, run at once.  Numbers become `dtype`.
+
+    What layers add to the loss can be read as `layer.losses` afterwards.
+    """
     from pydtconv.graph import run_once
 
     args = tuple(_as_arrays(value, dtype) for value in args)
@@ -21,14 +41,22 @@ def call_on_arrays(
     leaves = tree.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
 
+    owners: list[Any] = []
+
     def on_tensors(*tensors: Any) -> Any:
         filled = list(leaves)
         for place, tensor in zip(places, tensors, strict=True):
             filled[place] = tensor
         new_args, new_kwargs = tree.pack_sequence_as((args, kwargs), filled)
-        return fn(*new_args, **new_kwargs)
+        graph: Any = current_graph()
+        result = layer(*new_args, **new_kwargs)
+        owners.extend(graph.loss_owners)
+        return result, list(graph.losses)
 
-    return run_once(on_tensors, [leaves[i] for i in places], training=training)
+    result, losses = run_once(on_tensors, [leaves[i] for i in places], training=training)
+    added = AddedLosses(owners, losses)
+    context.recordings[layer] = lambda: added
+    return result
 
 
 def _as_arrays(value: Any, dtype: str) -> Any:

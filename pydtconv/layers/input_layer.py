@@ -41,10 +41,15 @@ class InputLayer(Layer):
         elif batch_size is not None:
             raise ValueError("InputLayer: batch_size cannot be given together with batch_shape")
         self.batch_shape = _checked("batch_shape", batch_shape)
-        self.dtype = config.floatx() if dtype is None else np.dtype(dtype).name
+        self._input_dtype = config.floatx() if dtype is None else np.dtype(dtype).name
         self.sparse, self.ragged, self.optional = False, False, False
         self.built = True
-        Node(self, (), {}, KerasTensor(self.batch_shape, self.dtype, self.name))
+        Node(self, (), {}, KerasTensor(self.batch_shape, self.dtype, name=self.name))
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the tensor."""
+        return self._input_dtype
 
     @property
     def batch_size(self) -> int | None:

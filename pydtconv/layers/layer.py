@@ -7,14 +7,16 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pydtconv import regularizers, tree
+from pydtconv import dtype_policies, regularizers, tree
+from pydtconv.dtype_policies import DTypePolicy
+from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir.graph import Graph, Tensor, current_graph
-from pydtconv.layers import context
+from pydtconv.layers import context, masks
 from pydtconv.layers.eager import call_on_arrays
 from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs, symbolic_leaves
 from pydtconv.layers.turns import turn_of
-from pydtconv.layers.weights import Weights, default_dtype
+from pydtconv.layers.weights import Weights
 from pydtconv.ops.shape import Cast
 from pydtconv.serialization.configurable import Configurable
 
@@ -29,6 +31,9 @@ class Layer(Weights, Configurable, Operation):
     - on tensors of a graph, as a model does when it is traced, adds the layer's nodes to that graph.
     """
 
+    #: whether layers of this class support masking from the start
+    carries_masks = False
+
     def __init__(
         self,
         *,
@@ -41,10 +46,11 @@ class Layer(Weights, Configurable, Operation):
     ) -> None:
         self._start_tracking(trainable)
         Operation.__init__(self, name)
-        self.dtype = default_dtype(dtype)
+        self.dtype_policy = dtype
         self.activity_regularizer = regularizers.get(activity_regularizer)
         self.autocast = autocast
         self.built = False
+        self.supports_masking = self.carries_masks or type(self).compute_mask is not Layer.compute_mask
         self.input_spec: Any = None
         self._build_shapes: Any = None
         input_dim = kwargs.pop("input_dim", None)
@@ -62,7 +68,17 @@ class Layer(Weights, Configurable, Operation):
     # -- to be defined by subclasses -------------------------------------------------------------------------------
 
     def build(self, input_shape: Any) -> None:
-        """Makes the weights.  By default builds the layers inside, by tracing `call` on inputs of this shape."""
+        """Makes the weights.  By default builds the layers inside, by tracing `call` on inputs of this shape.
+
+        A subclass's `build` may call this one at its end, as in Keras, where it only says that the layer is built.
+        """
+        if type(self).build is not Layer.build:
+            self.built = True
+        else:
+            self._build_by_calling(input_shape)
+
+    def _build_by_calling(self, input_shape: Any) -> None:
+        """Builds the layers inside, as `call` meets them on inputs of this shape."""
         if type(self).call is not Layer.call:
             inputs = tree.map_shape_structure(lambda shape: KerasTensor(shape, self.dtype), input_shape)
             infer_outputs(self._traced_call, (inputs,), {})
@@ -76,12 +92,15 @@ class Layer(Weights, Configurable, Operation):
         if "_layers" not in self.__dict__:
             raise RuntimeError(f"{type(self).__name__}.__init__ must call super().__init__()")
         args, kwargs = self._convert_arguments(args, kwargs)
+        graph = current_graph()
+        if graph is not None and graph.records:
+            args, kwargs = graph.taken_in(self, args, kwargs)  # type: ignore[attr-defined]
         leaves = tree.flatten((args, kwargs))
         if any(isinstance(leaf, Tensor) for leaf in leaves):
             return self._traced_call(*args, **kwargs)
         if any(isinstance(leaf, KerasTensor) for leaf in leaves):
             return self._symbolic_call(args, kwargs)
-        if current_graph() is not None:
+        if graph is not None:
             return self._traced_call(*args, **kwargs)
         with turn_of(self).taken():
             return call_on_arrays(self, self.dtype, args, kwargs, bool(kwargs.get("training") or context.training()))
@@ -105,6 +124,10 @@ class Layer(Weights, Configurable, Operation):
             args, kwargs = tree.map_structure(self._autocast, (args, kwargs))
         self._check_and_build(args, kwargs)
         graph = _graph_of((args, kwargs))
+        masked = masks.have_masks((args, kwargs))
+        if masked:
+            given = {name: value for name, value in kwargs.items() if name != "training"}
+            kwargs = masks.with_masks(_call_defaults(type(self).call), self._named_arguments(args, given), kwargs)
         training = kwargs.pop("training", None)
         if training is None:
             training = context.training()
@@ -121,17 +144,21 @@ class Layer(Weights, Configurable, Operation):
                     f"layer {self.name!r}: {type(self).__name__}.call: expected it to return tensors, got None"
                 )
             self.built = True
+            if self.supports_masking and (masked or type(self).compute_mask is not Layer.compute_mask):
+                first = args[0] if args else next(iter(kwargs.values()))
+                mask = kwargs.get("mask")
+                masks.carry(self, first, outputs, masks.masks_of(first) if mask is None else mask)
             if self.activity_regularizer is not None:
                 for output in tree.flatten(outputs):
                     self.add_loss(self.activity_regularizer(output) / float(output.shape[0] if output.shape else 1))
         return outputs
 
     def _autocast(self, leaf: Any) -> Any:
-        """Floating-point tensors in the layer's dtype, everything else as it is."""
-        floats = ("float32", "float64")
-        if not isinstance(leaf, Tensor) or leaf.dtype == self.dtype or not {leaf.dtype, self.dtype} <= {*floats}:
+        """Floating-point tensors in the dtype in which the layer computes, everything else as it is."""
+        wanted = self.compute_dtype
+        if not isinstance(leaf, Tensor) or leaf.dtype == wanted or leaf.dtype not in FLOATING:
             return leaf
-        return Cast(self.dtype)(leaf)
+        return Cast(wanted)(leaf)
 
     def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next((v for v in kwargs.values() if _has_shape(v)), None)
@@ -139,7 +166,7 @@ class Layer(Weights, Configurable, Operation):
             check_inputs(self, self.input_spec, first)
         if self._build_shapes is None and first is not None and _has_shape(first):
             object.__setattr__(self, "_build_shapes", tree.map_structure(_shape_of_any_batch, first))
-        if self.built or type(self).build is Layer.build:
+        if self.built or type(self).build is Layer.build or context.is_building(self):
             return
         shapes = {
             f"{name}_shape": tree.map_structure(_shape_of_any_batch, value)
@@ -163,6 +190,7 @@ class Layer(Weights, Configurable, Operation):
         if type(self).compute_output_shape is not Layer.compute_output_shape:
             first = args[0] if args else next(iter(kwargs.values()))
             dtype = symbolic_leaves((args, kwargs))[0].dtype
+            dtype = self.compute_dtype if self.autocast and dtype in FLOATING else dtype
             shape = self.compute_output_shape(tree.map_structure(lambda x: x.shape, first))
             return tree.map_shape_structure(lambda s: KerasTensor(s, dtype), shape)
         return infer_outputs(self._traced_call, args, kwargs)
@@ -172,6 +200,10 @@ class Layer(Weights, Configurable, Operation):
         inputs = tree.map_shape_structure(lambda shape: KerasTensor(shape, self.dtype), input_shape)
         outputs = infer_outputs(self._traced_call, (inputs,), {})
         return tree.map_structure(lambda x: x.shape, outputs)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the output, for a layer that supports masking: by default that of the (first) input."""
+        return mask
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
@@ -183,15 +215,46 @@ class Layer(Weights, Configurable, Operation):
         for tensor in tree.flatten(loss):
             if tuple(tensor.shape) != ():
                 raise ValueError(f"layer {self.name!r}: add_loss: expected a scalar, got shape {tuple(tensor.shape)}")
-            graph.losses.append(tensor)
+            graph.add_loss(self, tensor)
+
+    @property
+    def losses(self) -> list[Any]:
+        """What the last call has added by `add_loss`, and the penalties of trainable weights.
+
+        The former are tensors where a `GradientTape` or a `train_step` is recorded, and numbers after a call on arrays.
+        `fit`, `evaluate` and `predict` leave none.
+        """
+        graph: Any = current_graph()
+        if graph is None:
+            graph = context.recordings.get(self, lambda: None)()
+        added = graph.losses_of(self._flatten_layers()) if graph is not None and graph.records else []
+        return [*added, *(v.regularizer(v) for v in self.trainable_variables if v.regularizer is not None)]
+
+    @property
+    def dtype_policy(self) -> DTypePolicy:
+        """How the layer computes; setting it takes whatever a layer's `dtype` may be."""
+        return self._dtype_policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, policy: Any) -> None:
+        try:
+            self._dtype_policy = dtype_policies.get(policy)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{type(self).__name__} {self.name!r}: {error}") from None
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the layer's variables."""
+        return self._dtype_policy.variable_dtype
 
     @property
     def compute_dtype(self) -> str:
-        return self.dtype
+        """The dtype in which the layer computes: that of what it reads and writes."""
+        return self._dtype_policy.compute_dtype
 
     @property
     def variable_dtype(self) -> str:
-        return self.dtype
+        return self._dtype_policy.variable_dtype
 
     @property
     def path(self) -> str:
@@ -199,17 +262,26 @@ class Layer(Weights, Configurable, Operation):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make an equal layer, as plain data."""
-        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype, **self._own_config()}
+        config = {"name": self.name, "trainable": self.trainable, "dtype": self._dtype_config(), **self._own_config()}
         if self.activity_regularizer is not None:
             config["activity_regularizer"] = regularizers.serialize(self.activity_regularizer)
         return config
+
+    def _dtype_config(self) -> Any:
+        """The policy as plain data: a dtype by its name, another as Keras writes it."""
+        policy = self._dtype_policy
+        return policy.name if policy.compute_dtype == policy.variable_dtype else dtype_policies.serialize(policy)
 
     def get_build_config(self) -> dict[str, Any] | None:
         return None if self._build_shapes is None else {"input_shape": self._build_shapes}
 
     def build_from_config(self, config: dict[str, Any]) -> None:
-        if config and not self.built:
-            self.build(**config)
+        if not config or self.built:
+            return
+        if set(config) == {"input_shape"}:
+            self.build(config["input_shape"])
+        else:
+            self.build(**(config.get("shapes_dict") or config))
 
     def _children(self, *more: str) -> Iterator[tuple[str, Any]]:
         """(attribute, value) of all that may hold layers, in the order in which files name them; see object_paths.py.
@@ -230,6 +302,7 @@ class Layer(Weights, Configurable, Operation):
 _NO_CHILDREN = frozenset(
     {
         "_layers",
+        "_own_metrics",
         "_trainable_variables",
         "_non_trainable_variables",
         "_recorded",
@@ -248,7 +321,7 @@ def _building(build: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(build)
     def wrapper(self: Layer, *args: Any, **kwargs: Any) -> None:
-        with context.building(self.name):
+        with context.building(self):
             build(self, *args, **kwargs)
         if args or kwargs:
             object.__setattr__(self, "_build_shapes", args[0] if args else next(iter(kwargs.values())))

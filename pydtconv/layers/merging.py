@@ -8,6 +8,7 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.masks import any_of, mask_of
 from pydtconv.serialization.configurable import builtin
 
 
@@ -17,6 +18,10 @@ class Merge(Layer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.built = True
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """A step counts where it counts in one of the inputs."""
+        return any_of(mask) if isinstance(mask, (list, tuple)) else None
 
     def _merge(self, xs: list[Any]) -> Any:
         raise NotImplementedError
@@ -62,10 +67,14 @@ class Subtract(Merge):
 
 @builtin
 class Multiply(Merge):
-    """The product of all inputs."""
+    """The product of all inputs; a step that does not count in one input is 1 there, and 0 where it counts in none."""
 
     def _merge(self, xs: list[Any]) -> Any:
-        return reduce(ops.multiply, xs)
+        masks = [over_channels(x) for x in xs]
+        factors = [x if mask is None else ops.where(mask, x, 1.0) for x, mask in zip(xs, masks, strict=True)]
+        product = reduce(ops.multiply, factors)
+        some = any_of(masks)
+        return product if some is None else ops.where(some, product, 0.0)
 
 
 @builtin
@@ -73,23 +82,23 @@ class Average(Merge):
     """The mean of all inputs."""
 
     def _merge(self, xs: list[Any]) -> Any:
-        return ops.average(xs)
+        return ops.mean_of(xs)
 
 
 @builtin
 class Maximum(Merge):
-    """The maximum of all inputs, element by element."""
+    """The maximum of all inputs, element by element: of those in which a step counts."""
 
     def _merge(self, xs: list[Any]) -> Any:
-        return reduce(ops.maximum, xs)
+        return _of_what_counts(ops.maximum, xs)
 
 
 @builtin
 class Minimum(Merge):
-    """The minimum of all inputs, element by element."""
+    """The minimum of all inputs, element by element: of those in which a step counts."""
 
     def _merge(self, xs: list[Any]) -> Any:
-        return reduce(ops.minimum, xs)
+        return _of_what_counts(ops.minimum, xs)
 
 
 @builtin
@@ -111,6 +120,34 @@ class Concatenate(Merge):
                 f"Concatenate {self.name!r}: expected shapes that differ on axis {self.axis} alone, got {shapes}"
             )
         return xs[0] if len(xs) == 1 else ops.concatenate(xs, axis=axis)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """A step counts where one of its channels does; all steps of an input without a mask count."""
+        masks = list(mask) if isinstance(mask, (list, tuple)) else []
+        if all(each is None for each in masks):
+            return None
+        ones = [ops.ones_like(x, dtype="float32") for x in inputs]
+        wide = [
+            one if each is None else ops.multiply(one, ops.expand_dims(each, -1) if each.ndim < x.ndim else each)
+            for x, one, each in zip(inputs, ones, masks, strict=True)
+        ]
+        return ops.max(ops.concatenate(wide, axis=self.axis), axis=-1)
+
+
+def over_channels(x: Any) -> Any:
+    """The mask of x (n, steps, c) as one of its elements, or None."""
+    mask = mask_of(x)
+    return None if mask is None else ops.multiply(ops.expand_dims(mask, -1), ops.ones_like(x, dtype=mask.dtype))
+
+
+def _of_what_counts(function: Callable[[Any, Any], Any], xs: list[Any]) -> Any:
+    result, known = xs[0], over_channels(xs[0])
+    for x in xs[1:]:
+        mask = over_channels(x)
+        x = x if mask is None else ops.where(mask, x, result)
+        result = function(result if known is None else ops.where(known, result, x), x)
+        known = None if known is None or mask is None else ops.maximum(known, mask)
+    return result
 
 
 def _function(layer: Callable[..., Layer], doc: str) -> Callable[..., Any]:

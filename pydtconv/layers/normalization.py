@@ -65,7 +65,7 @@ class BatchNormalization(Layer):
         self.synchronized = bool(synchronized)
 
     def build(self, input_shape: Any) -> None:
-        c = _extent(self, input_shape, self.axis)
+        c = extent_of(self, input_shape, self.axis)
         self.gamma = self.beta = None
         if self.scale:
             self.gamma = self._add_kept("gamma", (c,))
@@ -99,6 +99,8 @@ class BatchNormalization(Layer):
 class LayerNormalization(Layer):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, with each sample's statistics on axis; Ba et al. (2016)."""
 
+    carries_masks = True
+
     def __init__(
         self,
         axis: int | Sequence[int] = -1,
@@ -113,8 +115,7 @@ class LayerNormalization(Layer):
         gamma_constraint: Any = None,
         **kwargs: Any,
     ) -> None:
-        if kwargs.pop("rms_scaling", False):  # files of Keras have it
-            raise ValueError("LayerNormalization: rms_scaling: expected False, got True, which is not supported")
+        self.rms_scaling = bool(kwargs.pop("rms_scaling", False))  # files of Keras have it
         super().__init__(**kwargs)
         self.axis = axis if isinstance(axis, int) else list(axis)
         self.epsilon = float(epsilon)
@@ -125,7 +126,7 @@ class LayerNormalization(Layer):
 
     def build(self, input_shape: Any) -> None:
         axes = [self.axis] if isinstance(self.axis, int) else self.axis
-        shape = tuple(_extent(self, input_shape, axis) for axis in axes)
+        shape = tuple(extent_of(self, input_shape, axis) for axis in axes)
         if sorted(axis % len(input_shape) for axis in axes) != list(
             range(len(input_shape) - len(axes), len(input_shape))
         ):
@@ -134,13 +135,20 @@ class LayerNormalization(Layer):
                 f"for shape {tuple(input_shape)}"
             )
         self.gamma = self.beta = None
-        if self.scale:
+        if self.scale or self.rms_scaling:
             self.gamma = self._add_kept("gamma", shape)
-        if self.center:
+        if self.center and not self.rms_scaling:
             self.beta = self._add_kept("beta", shape)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        return {**config, "rms_scaling": True} if self.rms_scaling else config
 
     def call(self, inputs: Any) -> Any:
         axes = 1 if isinstance(self.axis, int) else len(self.axis)
+        if self.rms_scaling:  # by the deviation from the mean, which stays: Keras's, deprecated there
+            variance = ops.var(inputs, axis=tuple(range(-axes, 0)), keepdims=True)
+            return inputs * ops.rsqrt(variance + self.epsilon) * self.gamma
         shape = inputs.shape
         last = int(np.prod(shape[len(shape) - axes :]))
         x = inputs if axes == 1 else ops.reshape(inputs, (*shape[: len(shape) - axes], last))
@@ -151,7 +159,7 @@ class LayerNormalization(Layer):
         return y if axes == 1 else ops.reshape(y, shape)
 
 
-def _extent(layer: Layer, shape: Any, axis: int) -> int:
+def extent_of(layer: Layer, shape: Any, axis: int) -> int:
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"{type(layer).__name__} {layer.name!r}: axis {axis} is not an axis of shape {tuple(shape)}")
     if shape[axis] is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from pydtconv.serialization.configurable import builtin
 @builtin
 class Rescaling(Layer):
     """x * scale + offset; numbers, or one of each per channel."""
+
+    carries_masks = True
 
     def __init__(self, scale: Any, offset: Any = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -43,6 +46,8 @@ class Normalization(Layer):
 
     axis: the axes that have statistics of their own; None for one mean and variance of everything.
     """
+
+    carries_masks = True
 
     def __init__(
         self,
@@ -125,6 +130,18 @@ class Normalization(Layer):
         }
 
 
+def _of_images(call: Callable[..., Any]) -> Callable[..., Any]:
+    """call for images (n, h, w, c), which takes a single one, too."""
+
+    @functools.wraps(call)
+    def wrapper(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(inputs.shape) == 4:
+            return call(self, inputs, *args, **kwargs)
+        return ops.squeeze(call(self, ops.expand_dims(inputs, 0), *args, **kwargs), 0)
+
+    return wrapper
+
+
 @builtin
 class RandomFlip(RandomLayer):
     """In training, mirrors each image with probability 1/2: "horizontal", "vertical" or "horizontal_and_vertical"."""
@@ -139,13 +156,14 @@ class RandomFlip(RandomLayer):
         super().__init__(seed, **kwargs)
         self.mode = arguments.choice("RandomFlip", "mode", mode, ("horizontal", "vertical", "horizontal_and_vertical"))
         self.data_format = arguments.format_of("RandomFlip", data_format)
-        self.input_spec = InputSpec(ndim=4)
+        self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
 
+    @_of_images
     def call(self, inputs: Any, training: bool = True) -> Any:
         if not training:
             return inputs
         x = arguments.to_channels_last(inputs, self.data_format)
-        y = ops.RandomFlip(mode=self.mode, seed=self.own_seed, always=True)(x)
+        y = ops.RandomFlip(mode=self.mode, seed=self._seed_of_call(), always=True)(x)
         return arguments.from_channels_last(y, self.data_format)
 
 
@@ -166,13 +184,14 @@ class RandomCrop(RandomLayer):
         self.height = arguments.positive("RandomCrop", "height", height)
         self.width = arguments.positive("RandomCrop", "width", width)
         self.data_format = arguments.format_of("RandomCrop", data_format)
-        self.input_spec = InputSpec(ndim=4)
+        self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
 
+    @_of_images
     def call(self, inputs: Any, training: bool = True) -> Any:
         x = arguments.to_channels_last(inputs, self.data_format)
         if training:
             _check_window(self, x.shape)
-            y = ops.RandomCrop(height=self.height, width=self.width, seed=self.own_seed, always=True)(x)
+            y = ops.RandomCrop(height=self.height, width=self.width, seed=self._seed_of_call(), always=True)(x)
         else:
             y = _middle(self, x)
         return arguments.from_channels_last(y, self.data_format)
@@ -187,9 +206,10 @@ class CenterCrop(Layer):
         self.height = arguments.positive("CenterCrop", "height", height)
         self.width = arguments.positive("CenterCrop", "width", width)
         self.data_format = arguments.format_of("CenterCrop", data_format)
-        self.input_spec = InputSpec(ndim=4)
+        self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
         self.built = True
 
+    @_of_images
     def call(self, inputs: Any) -> Any:
         x = arguments.to_channels_last(inputs, self.data_format)
         return arguments.from_channels_last(_middle(self, x), self.data_format)

@@ -9,6 +9,7 @@ from pydtconv import ops, regularizers
 from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.seeds import seed_of_call
 from pydtconv.serialization.configurable import builtin
 from pydtconv.utils.random import next_seed
 
@@ -24,6 +25,9 @@ class RandomLayer(Layer):
         self.own_seed = next_seed() if seed is None else seed
         self.built = True
 
+    def _seed_of_call(self) -> int:
+        return seed_of_call(self)
+
 
 @builtin
 class Dropout(RandomLayer):
@@ -31,6 +35,8 @@ class Dropout(RandomLayer):
 
     noise_shape: the mask's shape; 1 where it is shared along an axis, None for the input's extent.
     """
+
+    carries_masks = True
 
     def __init__(
         self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **kwargs: Any
@@ -55,12 +61,46 @@ class Dropout(RandomLayer):
         if not training or self.rate == 0:
             return inputs
         return ops.Dropout(
-            rate=self.rate, noise_shape=self._noise_shape(inputs.shape), seed=self.own_seed, always=True
+            rate=self.rate, noise_shape=self._noise_shape(inputs.shape), seed=self._seed_of_call(), always=True
         )(inputs)
 
 
+class BaseSpatialDropout(Dropout):
+    """Dropout of whole channels of images."""
+
+    def __init__(self, rank: int, rate: float, data_format: str | None, seed: int | None, **kwargs: Any) -> None:
+        super().__init__(rate, None, seed, **kwargs)
+        self.data_format = arguments.format_of(type(self).__name__, data_format)
+        self.input_spec = InputSpec(ndim=rank + 2)
+
+    def _noise_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        n, c = shape[0], shape[arguments.channel_axis(self.data_format)]
+        ones = (1,) * (len(shape) - 2)
+        return (n, *ones, c) if self.data_format == "channels_last" else (n, c, *ones)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        # Keras's constructors take these alone
+        return {key: config[key] for key in ("name", "dtype", "rate", "seed", "data_format") if key in config}
+
+
 @builtin
-class SpatialDropout2D(Dropout):
+class SpatialDropout1D(BaseSpatialDropout):
+    """Dropout of whole channels of signals (n, w, c)."""
+
+    def __init__(
+        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None, **kwargs: Any
+    ) -> None:
+        super().__init__(1, rate, "channels_last", seed, name=name, dtype=dtype, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.pop("data_format", None)
+        return config
+
+
+@builtin
+class SpatialDropout2D(BaseSpatialDropout):
     """Dropout of whole channels of images."""
 
     def __init__(
@@ -72,23 +112,30 @@ class SpatialDropout2D(Dropout):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(rate, None, seed, name=name, dtype=dtype, **kwargs)
-        self.data_format = arguments.format_of("SpatialDropout2D", data_format)
-        self.input_spec = InputSpec(ndim=4)
+        super().__init__(2, rate, data_format, seed, name=name, dtype=dtype, **kwargs)
 
-    def _noise_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        n, c = shape[0], shape[arguments.channel_axis(self.data_format)]
-        return (n, 1, 1, c) if self.data_format == "channels_last" else (n, c, 1, 1)
 
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        # Keras's constructor takes these alone
-        return {key: config[key] for key in ("name", "dtype", "rate", "seed", "data_format")}
+@builtin
+class SpatialDropout3D(BaseSpatialDropout):
+    """Dropout of whole channels of volumes."""
+
+    def __init__(
+        self,
+        rate: float,
+        data_format: str | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(3, rate, data_format, seed, name=name, dtype=dtype, **kwargs)
 
 
 @builtin
 class GaussianNoise(RandomLayer):
     """In training, adds normally distributed noise of standard deviation stddev."""
+
+    carries_masks = True
 
     def __init__(self, stddev: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(seed, **kwargs)
@@ -99,12 +146,14 @@ class GaussianNoise(RandomLayer):
     def call(self, inputs: Any, training: bool = False) -> Any:
         if not training or self.stddev == 0:
             return inputs
-        return ops.GaussianNoise(stddev=self.stddev, seed=self.own_seed, always=True)(inputs)
+        return ops.GaussianNoise(stddev=self.stddev, seed=self._seed_of_call(), always=True)(inputs)
 
 
 @builtin
 class ActivityRegularization(Layer):
     """The input itself, with a penalty l1 * sum |x| + l2 * sum x^2 (mean over the batch) in the loss."""
+
+    carries_masks = True
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)

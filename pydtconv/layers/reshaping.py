@@ -1,4 +1,4 @@
-"""Layers that move elements: Flatten, Reshape, Permute, RepeatVector, ZeroPadding2D, Cropping2D, UpSampling2D."""
+"""Layers that move elements: Flatten, Reshape, Permute, RepeatVector."""
 
 from __future__ import annotations
 
@@ -67,68 +67,6 @@ class Permute(Layer):
 
     def call(self, inputs: Any) -> Any:
         return ops.transpose(inputs, (0, *self.dims))
-
-
-class _Spatial(Layer):
-    """A layer of images that works in channels_last."""
-
-    def __init__(self, data_format: str | None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.data_format = arguments.format_of(type(self).__name__, data_format)
-        self.input_spec = InputSpec(ndim=4)
-        self.built = True
-
-    def _apply(self, x: Any) -> Any:
-        raise NotImplementedError
-
-    def call(self, inputs: Any) -> Any:
-        x = arguments.to_channels_last(inputs, self.data_format)
-        return arguments.from_channels_last(self._apply(x), self.data_format)
-
-
-@builtin
-class ZeroPadding2D(_Spatial):
-    """Rows and columns of zeros around images; padding: p, (rows, columns) or ((top, bottom), (left, right))."""
-
-    def __init__(self, padding: Any = (1, 1), data_format: str | None = None, **kwargs: Any) -> None:
-        super().__init__(data_format, **kwargs)
-        self.padding = arguments.sides("ZeroPadding2D", "padding", padding)
-
-    def _apply(self, x: Any) -> Any:
-        return ops.pad(x, ((0, 0), *self.padding, (0, 0)))
-
-
-@builtin
-class Cropping2D(_Spatial):
-    """Images without their outer rows and columns; cropping: as ZeroPadding2D's padding."""
-
-    def __init__(self, cropping: Any = ((0, 0), (0, 0)), data_format: str | None = None, **kwargs: Any) -> None:
-        super().__init__(data_format, **kwargs)
-        self.cropping = arguments.sides("Cropping2D", "cropping", cropping)
-
-    def _apply(self, x: Any) -> Any:
-        (top, bottom), (left, right) = self.cropping
-        if top + bottom >= x.shape[1] or left + right >= x.shape[2]:
-            raise ValueError(
-                f"Cropping2D {self.name!r}: cropping={self.cropping} leaves nothing of an image of {x.shape[1]} rows "
-                f"and {x.shape[2]} columns"
-            )
-        return ops.Crop(self.cropping)(x)
-
-
-@builtin
-class UpSampling2D(_Spatial):
-    """Images with size times the rows and columns; interpolation: "nearest" or "bilinear"."""
-
-    def __init__(
-        self, size: Any = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **kwargs: Any
-    ) -> None:
-        super().__init__(data_format, **kwargs)
-        self.size = arguments.integers("UpSampling2D", "size", size, 2)
-        self.interpolation = arguments.choice("UpSampling2D", "interpolation", interpolation, ("nearest", "bilinear"))
-
-    def _apply(self, x: Any) -> Any:
-        return ops.Upsample(self.size, self.interpolation)(x)
 
 
 @builtin

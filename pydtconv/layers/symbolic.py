@@ -13,13 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.dtypes import BFLOAT16
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.naming import auto_name
 from pydtconv.ops.base import Op, Spec, outputs_of
-from pydtconv.ops.operators import Operators
+from pydtconv.ops.checks import read_as
+from pydtconv.ops.operators import Operators, equal
+from pydtconv.ops.shape import Cast
 
-#: batch sizes with which shapes are inferred: an extent that differs between them is the batch's, and so None
-_PROBES = (83, 89)
+#: what stands for unknown extents where shapes are inferred: an extent that differs between the two is None; they are
+#: so large and far apart that they differ behind several strides, too
+_PROBES = (331, 467)
 
 
 class KerasHistory(NamedTuple):
@@ -33,7 +37,20 @@ class KerasHistory(NamedTuple):
 class KerasTensor(Operators):
     """A tensor of known rank and dtype whose batch extent is usually None."""
 
-    def __init__(self, shape: Sequence[int | None], dtype: str = "float32", name: str | None = None) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int | None],
+        dtype: str = "float32",
+        sparse: bool = False,
+        ragged: bool = False,
+        record_history: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if sparse or ragged or not record_history:
+            raise NotImplementedError(
+                f"KerasTensor: expected sparse=False, ragged=False and record_history=True, got {sparse}, {ragged}, "
+                f"{record_history}"
+            )
         self.shape = tuple(shape)
         self.dtype = dtype
         self.name = name or auto_name("keras_tensor")
@@ -42,10 +59,6 @@ class KerasTensor(Operators):
     @property
     def spec(self) -> Spec:
         return Spec(self.shape, self.dtype)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
 
     @property
     def rank(self) -> int:
@@ -79,7 +92,11 @@ class KerasTensor(Operators):
         return id(self)
 
     def __eq__(self, other: object) -> bool:
+        """Identity, as in Keras; `ops.equal` compares element by element, as `!=` does."""
         return self is other
+
+    def __ne__(self, other: object) -> Any:
+        return equal("not_equal", self, other, among_tensors=True)
 
     def __repr__(self) -> str:
         return f"<KerasTensor shape={self.shape}, dtype={self.dtype}, name={self.name}>"
@@ -157,7 +174,8 @@ class OpCall(Operation):
         if not symbolic_leaves(inputs):
             return self.op(*inputs)
         dtype = next(x.dtype for x in inputs if isinstance(x, KerasTensor))
-        specs = [_spec_of(x, dtype) for x in inputs]
+        specs = [_spec_of(x, str(getattr(x, "dtype", dtype)) if self.op.mixes_dtypes else dtype) for x in inputs]
+        specs = _as_read(self.op, inputs, specs)
         inferred = [outputs_of(self.op, *(_filled(spec, fill) for spec in specs)) for fill in _PROBES]
         tensors = tuple(_merged(a, b) for a, b in zip(*inferred, strict=True))
         outputs = tensors[0] if len(tensors) == 1 else tensors
@@ -173,9 +191,9 @@ def symbolic_leaves(structure: Any) -> list[KerasTensor]:
     return [leaf for leaf in tree.flatten(structure) if isinstance(leaf, KerasTensor)]
 
 
-def is_keras_tensor(value: Any) -> bool:
-    """Whether value is a symbolic tensor."""
-    return isinstance(value, KerasTensor)
+def is_keras_tensor(x: Any) -> bool:
+    """Whether x is a symbolic tensor."""
+    return isinstance(x, KerasTensor)
 
 
 def infer_outputs(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -202,6 +220,14 @@ def _spec_of(value: Any, dtype: str) -> Spec:
     if hasattr(value, "spec"):
         return value.spec
     return Spec(np.shape(value), dtype)
+
+
+def _as_read(op: Op, inputs: Sequence[Any], specs: list[Spec]) -> list[Spec]:
+    """Specs in the dtypes in which a graph will hand the inputs over."""
+    if all(spec.dtype != BFLOAT16 for spec in specs) or isinstance(op, Cast):
+        return specs
+    weak = [not isinstance(x, KerasTensor) for x in inputs]
+    return [Spec(spec.shape, name) for spec, name in zip(specs, read_as(op, specs, weak), strict=True)]
 
 
 def _filled(spec: Spec, fill: int) -> Spec:

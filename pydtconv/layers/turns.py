@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
+from pydtconv.layers import structure
+
 
 class Turn:
     """A re-entrant lock that may be joined with others.  A copy, or what is read from a pickle, is a new one."""
@@ -61,6 +63,11 @@ os.register_at_fork(after_in_child=Turn.renew)
 
 def turn_of(layer: Any) -> Turn:
     """The turn of a layer and of all layers inside it."""
+    turn: Turn = structure.known(layer, "turn", _found)
+    return turn.root
+
+
+def _found(layer: Any) -> Turn:
     turns = {_own(inside).root for inside in layer._flatten_layers()}
     return turns.pop() if len(turns) == 1 else _join(turns)
 

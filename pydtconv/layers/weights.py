@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config, constraints, initializers, regularizers
+from pydtconv import constraints, initializers, regularizers
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.layers import context
+from pydtconv.layers import context, structure
 from pydtconv.layers.tracking import tracked
 from pydtconv.layers.turns import turn_of
 
@@ -19,11 +19,15 @@ class Weights:
 
     name: str
     built: bool
-    dtype: str
     _layers: list[Any]
+    _own_metrics: list[Any]
     _trainable_variables: list[Variable]
     _non_trainable_variables: list[Variable]
     _trainable: bool
+
+    @property
+    def variable_dtype(self) -> str:
+        raise NotImplementedError
 
     def _start_tracking(self, trainable: bool) -> None:
         if not isinstance(trainable, bool):
@@ -33,13 +37,20 @@ class Weights:
         put(self, "_trainable_variables", [])
         put(self, "_non_trainable_variables", [])
         put(self, "_trainable", trainable)
+        put(self, "_own_metrics", [])
 
     def _track(self, value: Any) -> None:
         if isinstance(value, Weights):
             if value is not self and not any(layer is value for layer in self._layers):
                 self._layers.append(value)
-        elif isinstance(value, Variable) and not any(v is value for v in self._own_variables()):
-            (self._trainable_variables if value.trainable else self._non_trainable_variables).append(value)
+                structure.changed()
+        elif isinstance(value, Variable):
+            if not any(v is value for v in self._own_variables()):
+                (self._trainable_variables if value.trainable else self._non_trainable_variables).append(value)
+                structure.changed()
+        elif hasattr(value, "update_state") and not any(metric is value for metric in self._own_metrics):
+            self._own_metrics.append(value)
+            structure.changed()
 
     def _own_variables(self) -> list[Variable]:
         return self._trainable_variables + self._non_trainable_variables
@@ -56,6 +67,7 @@ class Weights:
         old = self.__dict__.get(name)
         if old is not value and isinstance(old, Weights):
             object.__setattr__(self, "_layers", [layer for layer in self._layers if layer is not old])
+            structure.changed()
         object.__setattr__(self, name, tracked(value, self._track))
 
     def add_weight(
@@ -74,24 +86,26 @@ class Weights:
         """A new variable of the layer.
 
         initializer: an initializer, its name, or a function (shape, dtype) -> array; by default glorot_uniform for
-        floats and zeros for the rest.  regularizer, constraint: objects, names or None.  autocast, aggregation and
-        overwrite_with_gradient are Keras's; only their defaults mean something here.
+        floats and zeros for the rest.  regularizer, constraint: objects, names or None.  aggregation: as of `Variable`.
+        autocast and overwrite_with_gradient are Keras's; only their defaults mean something here.
         """
-        if autocast is not True or aggregation not in ("none", None) or overwrite_with_gradient:
+        if autocast is not True or overwrite_with_gradient:
             raise ValueError(
-                f"{type(self).__name__}.add_weight: autocast, aggregation and overwrite_with_gradient cannot be set: "
-                f"got {autocast!r}, {aggregation!r}, {overwrite_with_gradient!r}"
+                f"{type(self).__name__}.add_weight: autocast and overwrite_with_gradient cannot be set: got "
+                f"{autocast!r}, {overwrite_with_gradient!r}"
             )
-        dtype = dtype or self.dtype
+        dtype = dtype or self.variable_dtype
         if initializer is None:
             initializer = "glorot_uniform" if np.issubdtype(np.dtype(dtype), np.floating) else "zeros"
         name = name or f"variable_{len(self._own_variables())}"
         make = initializers.get(initializer)
-        variable = Variable(make, () if shape is None else tuple(shape), dtype, trainable and self._trainable, name)
+        extents = () if shape is None else tuple(shape)
+        variable = Variable(make, extents, dtype, trainable and self._trainable, aggregation=aggregation, name=name)
         variable.path = "/".join([*context.path_of(self.name), name])
         variable.regularizer = regularizers.get(regularizer)
         variable.constraint = constraints.get(constraint)
         (self._trainable_variables if trainable else self._non_trainable_variables).append(variable)
+        structure.changed()
         return variable
 
     def _keep_arguments(self, weight: str, initializer: Any, regularizer: Any, constraint: Any) -> None:
@@ -127,7 +141,7 @@ class Weights:
     @property
     def weights(self) -> list[Variable]:
         """All variables, the layer's own first (trainable, then not), then those of the layers inside, in order."""
-        return list(self._walk_weights())
+        return list(structure.known(self, "weights", lambda layer: list(layer._walk_weights())))
 
     def _walk_weights(self) -> Iterator[Variable]:
         seen: set[int] = set()
@@ -197,17 +211,3 @@ class Weights:
             if recursive:
                 found.extend(layer._flatten_layers(include_self=False))
         return list({id(layer): layer for layer in found}.values())
-
-
-def default_dtype(dtype: Any) -> str:
-    """The float type that a layer's dtype argument names: a string, an object with a name, a config, or None."""
-    if dtype is None:
-        return config.floatx()
-    if isinstance(dtype, dict):
-        dtype = dtype.get("config", dtype).get("name")
-    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
-    if name is None:
-        name = np.dtype(dtype).name
-    if name.startswith("mixed"):
-        raise ValueError(f"dtype: {name!r} is not supported: expected 'float32' or 'float64'")
-    return np.dtype(name).name

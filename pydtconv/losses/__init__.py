@@ -18,6 +18,16 @@ from pydtconv.losses.crossentropy import (
     sparse_categorical_crossentropy,
 )
 from pydtconv.losses.loss import Loss, LossFunctionWrapper
+from pydtconv.losses.overlap import (
+    CategoricalGeneralizedCrossEntropy,
+    Circle,
+    Dice,
+    Tversky,
+    categorical_generalized_cross_entropy,
+    circle,
+    dice,
+    tversky,
+)
 from pydtconv.losses.regression import (
     CategoricalHinge,
     CosineSimilarity,
@@ -53,8 +63,11 @@ _CLASSES: tuple[Any, ...] = (
     BinaryFocalCrossentropy,
     CategoricalCrossentropy,
     CategoricalFocalCrossentropy,
+    CategoricalGeneralizedCrossEntropy,
     CategoricalHinge,
+    Circle,
     CosineSimilarity,
+    Dice,
     Hinge,
     Huber,
     KLDivergence,
@@ -66,14 +79,18 @@ _CLASSES: tuple[Any, ...] = (
     Poisson,
     SparseCategoricalCrossentropy,
     SquaredHinge,
+    Tversky,
 )
 _FUNCTIONS: tuple[Any, ...] = (
     binary_crossentropy,
     binary_focal_crossentropy,
     categorical_crossentropy,
     categorical_focal_crossentropy,
+    categorical_generalized_cross_entropy,
     categorical_hinge,
+    circle,
     cosine_similarity,
+    dice,
     hinge,
     huber,
     kl_divergence,
@@ -85,6 +102,7 @@ _FUNCTIONS: tuple[Any, ...] = (
     poisson,
     sparse_categorical_crossentropy,
     squared_hinge,
+    tversky,
 )
 _ALIASES = {
     "bce": BinaryCrossentropy,

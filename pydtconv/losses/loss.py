@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from pydtconv import config, ops
+from pydtconv import config, ops, replica
+from pydtconv.dtypes import real
 from pydtconv.naming import to_snake_case
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none", None)
@@ -41,9 +43,13 @@ class Loss:
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         y_true, y_pred = as_operands(y_true, y_pred, labels=self.takes_labels)
+        mask = getattr(y_pred, "_keras_mask", None)
         if not self.takes_labels:
             y_true, y_pred = match_ranks(y_true, y_pred)
-        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)
+        values = self.call(y_true, y_pred)
+        if mask is not None:
+            sample_weight = masked_weights(values, sample_weight, mask, self.reduction)
+        return reduce_weighted(values, sample_weight, self.reduction)
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "reduction": self.reduction}
@@ -84,6 +90,8 @@ def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, An
         y_true = np.asarray(y_true)
         dtype = "int64" if labels and y_true.dtype.kind in "iub" else y_pred.dtype
         y_true = np.ascontiguousarray(y_true, dtype)
+    elif not labels and np.dtype(real(y_true.dtype)).kind in "iub":
+        y_true = ops.cast(y_true, y_pred.dtype)
     return y_true, y_pred
 
 
@@ -99,6 +107,25 @@ def match_ranks(x1: Any, x2: Any) -> tuple[Any, Any]:
             return ops.reshape(x1, (*x1.shape, 1)), x2
         return x1, ops.reshape(x2, x2.shape[:-1])
     return x1, x2
+
+
+def masked_weights(values: Any, weights: Any, mask: Any, reduction: str | None) -> Any:
+    """The weights of values (n, ...) that are 0 where the mask of the predictions is.
+
+    Where the loss is a mean, the others grow such that it is one over the steps that count.  Raises ValueError where
+    several processes share the batch, since each would count its own steps.
+    """
+    if replica.current().size > 1:
+        raise ValueError(f"loss of masked predictions: expected one process, got {replica.current().size}")
+    if reduction in ("mean", "sum_over_batch_size"):
+        count = math.prod(mask.shape)
+        mask = ops.multiply(mask, ops.divide(float(count), ops.maximum(ops.sum(mask), 1.0)))
+    if weights is None:
+        return mask
+    if not hasattr(weights, "apply_op"):
+        weights = np.ascontiguousarray(weights, values.dtype)
+    missing = len(mask.shape) - len(weights.shape)
+    return ops.multiply(mask, ops.reshape(weights, (*weights.shape, *(1,) * missing)) if missing > 0 else weights)
 
 
 def reduce_weighted(values: Any, weights: Any, reduction: str | None) -> Any:

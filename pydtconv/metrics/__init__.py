@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.metrics import functions
+from pydtconv.metrics.at_constraint import (
+    PrecisionAtRecall,
+    RecallAtPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+)
 from pydtconv.metrics.auc import AUC
 from pydtconv.metrics.confusion import (
     FalseNegatives,
@@ -15,6 +21,13 @@ from pydtconv.metrics.confusion import (
     TrueNegatives,
     TruePositives,
 )
+from pydtconv.metrics.correlation import (
+    ConcordanceCorrelation,
+    PearsonCorrelation,
+    R2Score,
+    concordance_correlation,
+    pearson_correlation,
+)
 from pydtconv.metrics.f_score import F1Score, FBetaScore
 from pydtconv.metrics.functions import (
     binary_accuracy,
@@ -22,6 +35,7 @@ from pydtconv.metrics.functions import (
     binary_focal_crossentropy,
     categorical_accuracy,
     categorical_crossentropy,
+    categorical_focal_crossentropy,
     categorical_hinge,
     hinge,
     huber,
@@ -38,6 +52,7 @@ from pydtconv.metrics.functions import (
     squared_hinge,
     top_k_categorical_accuracy,
 )
+from pydtconv.metrics.iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
 from pydtconv.metrics.means import (
     Accuracy,
     BinaryAccuracy,
@@ -72,29 +87,41 @@ _CLASSES: tuple[Any, ...] = (
     Accuracy,
     BinaryAccuracy,
     BinaryCrossentropy,
+    BinaryIoU,
     CategoricalAccuracy,
     CategoricalCrossentropy,
     CategoricalHinge,
+    ConcordanceCorrelation,
     CosineSimilarity,
     F1Score,
     FBetaScore,
     FalseNegatives,
     FalsePositives,
     Hinge,
+    IoU,
     KLDivergence,
     LogCoshError,
     Mean,
     MeanAbsoluteError,
     MeanAbsolutePercentageError,
+    MeanIoU,
     MeanSquaredError,
     MeanSquaredLogarithmicError,
+    OneHotIoU,
+    OneHotMeanIoU,
+    PearsonCorrelation,
     Poisson,
     Precision,
+    PrecisionAtRecall,
+    R2Score,
     Recall,
+    RecallAtPrecision,
     RootMeanSquaredError,
+    SensitivityAtSpecificity,
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
     SparseTopKCategoricalAccuracy,
+    SpecificityAtSensitivity,
     SquaredHinge,
     Sum,
     TopKCategoricalAccuracy,
@@ -107,7 +134,9 @@ _FUNCTIONS: tuple[Any, ...] = (
     binary_focal_crossentropy,
     categorical_accuracy,
     categorical_crossentropy,
+    categorical_focal_crossentropy,
     categorical_hinge,
+    concordance_correlation,
     hinge,
     huber,
     kl_divergence,
@@ -116,6 +145,7 @@ _FUNCTIONS: tuple[Any, ...] = (
     mean_absolute_percentage_error,
     mean_squared_error,
     mean_squared_logarithmic_error,
+    pearson_correlation,
     poisson,
     sparse_categorical_accuracy,
     sparse_categorical_crossentropy,
@@ -142,6 +172,7 @@ _names: dict[str, Any] = {
     "log_cosh": LogCoshError,
     "huber": huber,
     "binary_focal_crossentropy": binary_focal_crossentropy,
+    "categorical_focal_crossentropy": categorical_focal_crossentropy,
 }
 _registry = BuiltIns("metric", _names)
 

@@ -218,6 +218,25 @@ def categorical_crossentropy(
     return -(y_true * _log_probabilities(y_pred, from_logits, axis)).sum(axis)
 
 
+def categorical_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> np.ndarray:
+    """Categorical cross-entropy, each class times alpha (1 - y_pred)^gamma; Lin et al. (ICCV 2017)."""
+    y_true, y_pred = as_floats(y_true, y_pred)
+    if label_smoothing:
+        y_true = y_true * (1 - label_smoothing) + label_smoothing / y_true.shape[axis]
+    if from_logits:
+        y_pred = np.exp(y_pred - y_pred.max(axis, keepdims=True))
+    p = np.clip(y_pred / y_pred.sum(axis, keepdims=True), config.epsilon(), 1 - config.epsilon())
+    return -(y_true * np.log(p) * alpha * (1 - p) ** gamma).sum(axis)
+
+
 def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
 ) -> np.ndarray:

@@ -2,34 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pydtconv import config
-from pydtconv.graph.ir.graph import Tensor
+from pydtconv import config, tree
+from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.naming import auto_name
+
+
+def recorded(method: Callable[..., Any]) -> Callable[..., Any]:
+    """update_state or reset_state of a metric: where code is traced, a step of what runs later."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        graph = current_graph()
+        if graph is None:
+            tracing.settle_outside()
+            return method(self, *args, **kwargs)
+        will = getattr(self, "will_be_updated", None)
+        if will is not None and name == "update_state":
+            will(*args, **kwargs)
+        masks = [getattr(leaf, "_keras_mask", None) for leaf in tree.flatten((args, kwargs))]
+        if any(mask is not None for mask in masks):
+            return graph.update(self, "update_masked", (masks, *args), kwargs)
+        return graph.update(self, name, args, kwargs)
+
+    return wrapper
+
+
+def recorded_result(method: Callable[..., Any]) -> Callable[..., Any]:
+    """result of a metric: where code is traced, what it will be when the updates before it have run."""
+
+    @functools.wraps(method)
+    def wrapper(self: Any) -> Any:
+        graph = current_graph()
+        if graph is None:
+            tracing.settle_outside()
+            return method(self)
+        return graph.result(lambda: method(self), f"the result of metric {self.name!r}")
+
+    return wrapper
+
+
+class MaskedArray(np.ndarray):
+    """An array with the mask of a model's output: where it is 0, the metrics do not count.
+
+    What is computed of it has no mask.
+    """
+
+    _keras_mask: Any = None
+
+
+def with_mask(array: Any, mask: Any) -> Any:
+    """The array with a mask; as it is where that is None."""
+    if mask is None:
+        return array
+    masked = np.asarray(array).view(MaskedArray)
+    masked._keras_mask = np.asarray(mask)
+    return masked
+
+
+class Masks:
+    """Mixin of what is updated with masks."""
+
+    def update_masked(self, masks: Sequence[Any], *args: Any, **kwargs: Any) -> None:
+        """update_state(*args, **kwargs) with masks for their leaves, None where there is none."""
+        leaves = [with_mask(leaf, mask) for leaf, mask in zip(tree.flatten((args, kwargs)), masks, strict=True)]
+        args, kwargs = tree.pack_sequence_as((args, kwargs), leaves)
+        self.update_state(*args, **kwargs)  # type: ignore[attr-defined]
 
 
 class State(Variable):
     """A variable of a metric."""
 
-    def assign_add(self, value: Any) -> None:
-        self.assign(self.value + np.asarray(value, dtype=self.value.dtype))
-
-    def assign_sub(self, value: Any) -> None:
-        self.assign(self.value - np.asarray(value, dtype=self.value.dtype))
-
     def __float__(self) -> float:
-        return float(self.value)
+        return float(self.known())
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        return self.value[index]
+        return self.known()[index]
 
 
-class Metric:
+class Metric(Masks):
     """A figure that is gathered over batches.
 
     Subclasses write `update_state(y_true, y_pred, sample_weight=None)` on arrays and `result()`; state that
@@ -38,6 +97,14 @@ class Metric:
 
     #: attributes besides the variables that are gathered, for checkpoints to keep
     state_names: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in ("update_state", "reset_state"):
+            if name in cls.__dict__:
+                setattr(cls, name, recorded(cls.__dict__[name]))
+        if "result" in cls.__dict__:
+            cls.result = recorded_result(cls.result)  # type: ignore[method-assign]
 
     def __init__(self, dtype: str | None = None, name: str | None = None) -> None:
         self.name = name or auto_name(type(self).__name__)
@@ -64,7 +131,7 @@ class Metric:
         start = start if callable(start) else np.broadcast_to(np.asarray(start), tuple(shape))
         state = State(start, tuple(shape), dtype or self.dtype, trainable=False, name=name or "state")
         state.path = f"{self.name}/{state.name}"
-        self._states.append((state, state.numpy()))
+        self._states.append((state, state.value.copy()))
         return state
 
     def add_weight(
@@ -81,6 +148,7 @@ class Metric:
     def result(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define result")
 
+    @recorded
     def reset_state(self) -> None:
         """Sets the state back to its start."""
         for state, start in self._states:
@@ -116,6 +184,6 @@ class Metric:
 
 def as_array(metric: Metric, name: str, value: Any) -> np.ndarray:
     """The value as an array.  Raises TypeError for symbolic tensors, which have no values yet."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not value.graph.records:
         raise TypeError(f"metric {metric.name!r}: {name} is a symbolic tensor; metrics are updated with arrays, by fit")
     return np.asarray(value)

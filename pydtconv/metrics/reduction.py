@@ -28,6 +28,17 @@ def per_sample(
     return values, weights
 
 
+def masked(mask: np.ndarray, weights: Any) -> np.ndarray:
+    """The weights of samples or steps that are 0 where the mask (n, steps) is."""
+    mask = mask.astype(np.float64)
+    if weights is None:
+        return mask
+    weights = np.asarray(weights)
+    if weights.ndim == mask.ndim + 1 and weights.shape[-1] == 1:
+        weights = weights[..., 0]
+    return mask * weights.reshape(weights.shape + (1,) * (mask.ndim - weights.ndim))
+
+
 class _Reduction(Metric):
     """State of Mean and Sum: the sum of all values, the sum of all weights, as double-precision numbers."""
 
@@ -60,6 +71,10 @@ class Mean(_Reduction):
         super().__init__(name, dtype)
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        if type(values) is float and type(sample_weight) is int:  # a batch's loss, after each batch
+            self.total += values * sample_weight
+            self.count += sample_weight
+            return
         self._add(values, sample_weight, np.mean)
 
     def result(self) -> float:
@@ -90,8 +105,10 @@ class MeanMetricWrapper(Mean):
         self._fn_kwargs = kwargs
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
+        mask = getattr(y_pred, "_keras_mask", None)
         y_true, y_pred = as_array(self, "y_true", y_true), as_array(self, "y_pred", y_pred)
-        super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), sample_weight)
+        weights = sample_weight if mask is None else masked(mask, sample_weight)
+        super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), weights)
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self._dtype, **self._fn_kwargs}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydtconv import ops, tree
-from pydtconv.layers.symbolic import KerasTensor, Node, OpCall, Operation
+from pydtconv.layers.symbolic import KerasTensor, Node, OpCall, Operation, is_keras_tensor
+from pydtconv.models.keras_operations import Described, described
 from pydtconv.models.network import Network
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
@@ -33,19 +35,22 @@ def functional_config(network: Network, name: str, trainable: bool) -> dict[str,
             return {"class_name": "__keras_tensor__", "config": config}
         return serialize_keras_object(leaf)
 
+    def call_of(args: Any, kwargs: Any) -> dict[str, Any]:
+        return {"args": list(tree.map_structure(data_of, args)), "kwargs": tree.map_structure(data_of, kwargs)}
+
     layers = []
     for operation in network.operations:
-        data = serialize_operation(operation)
-        data["name"] = operation.name
-        data["inbound_nodes"] = [
-            {
-                "args": list(tree.map_structure(data_of, node.args)),
-                "kwargs": tree.map_structure(data_of, node.kwargs),
-            }
-            for node in operation._inbound_nodes
-            if node in places and not node.is_input
-        ]
-        layers.append(data)
+        calls = [node for node in operation._inbound_nodes if node in places and not node.is_input]
+        known = described(operation.op, calls[0]) if isinstance(operation, OpCall) and calls else None
+        if known is not None and known.padding is None:
+            layers.append(_keras_data(operation.name, known, [call_of(*known.arguments(node.args)) for node in calls]))
+        elif known is not None and len(calls) == 1:
+            layers.extend(_padded_data(operation.name, known, calls[0], data_of))
+        else:
+            data = serialize_operation(operation)
+            data["name"] = operation.name
+            data["inbound_nodes"] = [call_of(node.args, node.kwargs) for node in calls]
+            layers.append(data)
     return {
         "name": name,
         "trainable": trainable,
@@ -53,6 +58,32 @@ def functional_config(network: Network, name: str, trainable: bool) -> dict[str,
         "input_layers": tree.map_structure(border_place_of, network.inputs),
         "output_layers": tree.map_structure(border_place_of, network.outputs),
     }
+
+
+def _keras_data(name: str, known: Described, calls: list[Any]) -> dict[str, Any]:
+    """An operation of `keras.ops` as Keras writes it."""
+    module, class_name = known.path.split(".")
+    return {
+        "module": f"keras.src.ops.{module}",
+        "class_name": class_name,
+        "config": {"name": name, **known.config},
+        "registered_name": class_name,
+        "name": name,
+        "inbound_nodes": calls,
+    }
+
+
+def _padded_data(name: str, known: Described, node: Node, data_of: Callable[[Any], Any]) -> list[dict[str, Any]]:
+    """A pooling with a padding of its own as two operations: Keras's pooling has none."""
+    assert known.padding is not None
+    (x,), padded = node.input_tensors, f"{name}_pad"
+    config = {"pad_width": [list(pair) for pair in known.padding], "mode": "constant"}
+    pad = Described("numpy.Pad", config, known.arguments)
+    shape = [n if n is None else n + a + b for n, (a, b) in zip(x.shape, known.padding, strict=True)]
+    between = {"shape": shape, "dtype": x.dtype, "keras_history": [padded, 0, 0]}
+    first = {"args": [data_of(x)], "kwargs": {"constant_values": -math.inf}}
+    then = {"args": [{"class_name": "__keras_tensor__", "config": between}], "kwargs": {}}
+    return [_keras_data(padded, pad, [first]), _keras_data(name, known, [then])]
 
 
 def _places(network: Network) -> dict[Node, int]:
@@ -98,6 +129,12 @@ def deserialize_operation(data: dict[str, Any]) -> Any:
 _OTHER_NAMES = {"true_divide": "divide", "layer_norm": "layer_normalization"}
 
 
+def is_function(class_name: str) -> bool:
+    """Whether a class of Keras is the operation of one of our functions."""
+    name = to_snake_case(class_name)
+    return inspect.isfunction(getattr(ops, _OTHER_NAMES.get(name, name), None))
+
+
 class _FunctionCall:
     """A call of one of `keras.ops`, as a file of Keras names it, by our function of that name.
 
@@ -109,6 +146,7 @@ class _FunctionCall:
     def __init__(self, class_name: str, config: Mapping[str, Any]) -> None:
         name = to_snake_case(class_name)
         self.name = _OTHER_NAMES.get(name, name)
+        self._given_name = config.get("name")
         function = getattr(ops, self.name, None)
         if not inspect.isfunction(function):
             raise ValueError(f"the model uses keras.ops.{self.name}, which pydtconv.ops does not have")
@@ -131,12 +169,33 @@ class _FunctionCall:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         try:
-            outputs = self._function(*_as_tuples(list(args)), **{**self._arguments, **kwargs})
+            outputs = _padded_pool(self.name, args, self._arguments)
+            if outputs is None:
+                given = {**self._arguments, **kwargs}
+                first = [given.pop("subscripts")] if self.name == "einsum" and "subscripts" in given else []
+                outputs = self._function(*first, *_as_tuples(list(args)), **given)
         except TypeError as error:
             raise ValueError(
                 f"the model uses keras.ops.{self.name} in a way that is not known here: {error}"
             ) from error
-        self._inbound_nodes.append(_Result(tree.flatten(outputs)))
+        tensors = tree.flatten(outputs)
+        made = tensors[0]._keras_history.operation if is_keras_tensor(tensors[0]) else None
+        if isinstance(made, OpCall) and isinstance(self._given_name, str) and self._given_name:
+            made.name = self._given_name.replace("/", "_")
+        self._inbound_nodes.append(_Result(tensors))
+
+
+def _padded_pool(name: str, args: Any, arguments: Mapping[str, Any]) -> Any:
+    """A pooling of what is padded with minus infinity, as one operator; None for anything else."""
+    if name != "max_pool" or len(args) != 1 or arguments.get("padding") != "valid" or not is_keras_tensor(args[0]):
+        return None
+    pad = args[0].node.operation
+    if not isinstance(pad, OpCall) or not isinstance(pad.op, ops.Pad) or pad.op.value != -math.inf:
+        return None
+    size, strides = arguments["pool_size"], arguments["strides"]
+    if not isinstance(size, tuple) or any(map(any, (pad.op.padding[0], pad.op.padding[-1]))):
+        return None
+    return ops.MaxPool(size, strides, pad.op.padding[1:-1])(args[0].node.input_tensors[0])
 
 
 @dataclasses.dataclass
@@ -199,8 +258,11 @@ def functional_from_config(cls: Callable[..., Any], config: Mapping[str, Any]) -
             return tensor_at(name, node_index - operations[name]._first_call, tensor_index)
         return [structure_of(item) for item in data]
 
-    extra = {key: config[key] for key in ("name", "trainable") if config.get(key) is not None}
-    return cls(inputs=structure_of(config["input_layers"]), outputs=structure_of(config["output_layers"]), **extra)
+    extra = {"name": config["name"]} if config.get("name") is not None else {}
+    model = cls(inputs=structure_of(config["input_layers"]), outputs=structure_of(config["output_layers"]), **extra)
+    if config.get("trainable") is False:  # of the model itself: each layer's own config says what it is
+        object.__setattr__(model, "_trainable", False)
+    return model
 
 
 class _NotYet(Exception):

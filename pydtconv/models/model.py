@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pydtconv import ops, tree
+from pydtconv.layers import structure
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.models.functional_config import functional_config, functional_from_config
@@ -64,9 +65,14 @@ class Model(Trainer, Layer):
             inputs, outputs = cut_at(inputs, outputs)
         object.__setattr__(self, "_network", Network(inputs, outputs))
         object.__setattr__(self, "_layers", list(self._network.layers if self._network else ()))
+        structure.changed()
         self.built = True
 
     # -- calling -------------------------------------------------------------------------------------------------------
+
+    def _autocast(self, leaf: Any) -> Any:
+        """The layers of a functional model cast for themselves: one that is float32 may read its inputs."""
+        return leaf if self._network is not None else super()._autocast(leaf)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """What the model computes: to be written by a subclass that is made without inputs and outputs."""
@@ -76,7 +82,7 @@ class Model(Trainer, Layer):
 
     def build(self, input_shape: Any) -> None:
         if self._network is None:
-            Layer.build(self, input_shape)
+            self._build_by_calling(input_shape)
 
     def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         # a model that has not defined `build` is built by its first call
@@ -231,15 +237,44 @@ class Model(Trainer, Layer):
 
         save_weights(self, filepath, overwrite=overwrite)
 
-    def load_weights(self, filepath: str | Path, skip_mismatch: bool = False) -> None:
-        """Reads the weights of a `.weights.h5` or `.keras` file.
+    def load_weights(self, filepath: str | Path, skip_mismatch: bool = False, **kwargs: Any) -> None:
+        """Reads the weights of a `.weights.h5`, `.keras` or `.h5` file (of Keras 2 and 3).
 
         Where they do not fit, raises ValueError naming layer, expected and found shapes, before anything is changed;
-        with skip_mismatch those layers keep their weights instead.
+        with skip_mismatch those layers keep their weights instead.  by_name: see saving.load_weights.
         """
         from pydtconv.models.weight_files import load_weights
 
-        load_weights(self, filepath, skip_mismatch=skip_mismatch)
+        by_name = kwargs.pop("by_name", False)
+        if kwargs:
+            raise ValueError(f"load_weights: unknown arguments: {', '.join(map(repr, kwargs))}")
+        load_weights(self, filepath, skip_mismatch=skip_mismatch, by_name=by_name)
+
+    def export(
+        self,
+        filepath: str | Path,
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Writes what `predict` computes to an ONNX file: export("net.onnx", format="onnx").
+
+        Images keep their layout, the batch is free.  input_signature: `InputSpec`s, for inputs whose shapes are not
+        known.  opset_version: of ONNX's operators.  verbose: whether to print a line.
+
+        Raises ValueError for another format, and for what ONNX has no operator for, by its name and layer.
+        """
+        if format != "onnx":
+            raise ValueError(f"export: format: expected 'onnx', got {format!r}: pydtconv writes no other format")
+        opset = kwargs.pop("opset_version", None)
+        if kwargs:
+            raise ValueError(f"export: unknown arguments: {', '.join(map(repr, kwargs))}")
+        from pydtconv.interchange.onnx_export import export_onnx
+
+        export_onnx(self, filepath, input_signature, opset)
+        if verbose:
+            print(f"Saved ONNX artifact at '{filepath}'.")
 
     def _children(self, *more: str) -> Iterator[tuple[str, Any]]:
         if self._network is None:

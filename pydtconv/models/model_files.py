@@ -14,10 +14,11 @@ from pydtconv import replica
 from pydtconv._version import __version__
 from pydtconv.graph.ir.variable import limited_variables
 from pydtconv.layers.layer import Layer
+from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.reading import BadFileError, parsing, unpacked_limit
+from pydtconv.utils.reading import BadFileError, MissingFileError, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
 
 #: the version of the format, which other readers look at
@@ -27,10 +28,19 @@ _CONFIG_LIMIT = 1 << 26
 
 
 def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped: bool | None = None) -> None:
-    """Writes a model's config, weights and compile arguments to a `.keras` file, whole or not at all."""
+    """Writes a model's config, weights and compile arguments to a `.keras` file, whole or not at all.
+
+    A name that ends in ".h5" or ".hdf5" gives the file that Keras 2 wrote and Keras 3 still does.
+    """
     path = Path(filepath)
+    if path.suffix in (".h5", ".hdf5") and not zipped:
+        if path.exists() and not overwrite:
+            raise FileExistsError(f"save: {path} exists, and overwrite=False")
+        _check_built(model, "save")
+        save_legacy_model(model, path)
+        return
     if path.suffix != ".keras" or zipped is False:
-        raise ValueError(f"save: filepath: expected a name that ends in '.keras', got {str(filepath)!r}")
+        raise ValueError(f"save: filepath: expected a name that ends in '.keras' or '.h5', got {str(filepath)!r}")
     if path.exists() and not overwrite:
         raise FileExistsError(f"save: {path} exists, and overwrite=False")
     _check_built(model, "save")
@@ -61,19 +71,22 @@ def load_model(
     compile: bool = True,
     safe_mode: bool = True,
 ) -> Any:
-    """The model of a `.keras` file.
+    """The model of a `.keras` file, or of an `.h5` file of Keras 2 and 3.
 
     custom_objects: classes and functions by name that are not registered.  compile: whether to compile it as it was.
     safe_mode is Keras's: code is never loaded from a file here.
 
-    Raises BadFileError, which is an OSError and a ValueError, naming the file and what is wrong with it.
+    Raises BadFileError, which is an OSError and a ValueError, naming the file and what is wrong with it, and
+    MissingFileError, which is a FileNotFoundError and a ValueError, where there is no file.
     """
     path = Path(filepath)
     replica.current().wait_for(path)
     if not path.exists():
-        raise FileNotFoundError(f"load_model: there is no file {path}")
+        raise MissingFileError(f"load_model: there is no file {path}")
+    if path.suffix in (".h5", ".hdf5"):
+        return load_legacy_model(path, custom_objects, compile)
     if path.suffix != ".keras":
-        raise ValueError(f"load_model: filepath: expected a '.keras' file, got {str(filepath)!r}")
+        raise ValueError(f"load_model: filepath: expected a '.keras' or '.h5' file, got {str(filepath)!r}")
     with Archive(path, "a '.keras' file") as archive:
         text = archive.read("config.json", _CONFIG_LIMIT)
         weights = archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE))

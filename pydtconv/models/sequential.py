@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydtconv.layers import structure
 from pydtconv.layers.input_layer import InputLayer
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
@@ -47,6 +48,7 @@ class Sequential(Model):
             elif isinstance(layer, Model) and layer._network is not None:
                 object.__setattr__(self, "_input_layer", InputLayer(batch_shape=layer.input_shape))
         self._layers.append(layer)
+        structure.changed()
         if rebuild:
             self._rebuild()
 
@@ -55,6 +57,7 @@ class Sequential(Model):
         if not self._layers:
             raise ValueError(f"Sequential.pop: the model {self.name!r} has no layers")
         layer = self._layers.pop()
+        structure.changed()
         if rebuild:
             self._rebuild()
         return layer
@@ -93,7 +96,7 @@ class Sequential(Model):
 
     def get_config(self) -> dict[str, Any]:
         first = [] if self._input_layer is None else [self._input_layer]
-        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
+        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self._dtype_config()}
         config["layers"] = [serialize_keras_object(layer) for layer in [*first, *self._layers]]
         if self._network is not None:
             config["build_input_shape"] = self.input_shape

@@ -18,8 +18,9 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.object_paths import walk
 from pydtconv.layers.turns import turn_of
+from pydtconv.models.legacy_files import is_legacy, read_legacy_weights
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, datasets_in, group_at
+from pydtconv.utils.hdf5 import array_of, datasets_in, group_at, opened
 from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.whole_file import write_whole
 
@@ -37,11 +38,12 @@ def save_weights(model: Any, filepath: str | Path, overwrite: bool = True) -> No
     write_whole(path, lambda file: write_weights(model, file), weights_bytes(model))
 
 
-def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) -> None:
-    """Reads weights from a `.weights.h5` or `.keras` file into a built model.
+def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False, by_name: bool = False) -> None:
+    """Reads weights from a `.weights.h5`, `.keras` or `.h5` file (of Keras 2 and 3) into a built model.
 
     Raises ValueError naming layer, expected and found shapes where they do not fit, before anything is changed.  With
-    skip_mismatch, layers that do not fit are left as they are, with a warning.
+    skip_mismatch, layers that do not fit are left as they are, with a warning.  by_name: layers get the weights that
+    the file has under their names, others keep theirs.
     """
     path = Path(filepath)
     replica.current().wait_for(path)
@@ -51,10 +53,10 @@ def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False) 
     if path.suffix == ".keras":
         with Archive(path, "a '.keras' file") as archive:
             weights = archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE))
-        read_weights(model, io.BytesIO(weights), str(path), skip_mismatch)
-    elif path.name.endswith(".h5"):
+        read_weights(model, io.BytesIO(weights), str(path), skip_mismatch, by_name)
+    elif path.suffix in (".h5", ".hdf5"):
         check_regular(path)
-        read_weights(model, path, str(path), skip_mismatch)
+        read_weights(model, path, str(path), skip_mismatch, by_name)
     else:
         raise ValueError(f"load_weights: filepath: expected a '.weights.h5' or '.keras' file, got {str(filepath)!r}")
 
@@ -65,16 +67,23 @@ def write_weights(model: Layer, file: Any) -> None:
         for path, layer in walk(model):
             group = h5.create_group(f"{path}/vars" if path else "vars")
             group.attrs["name"] = layer.name
-            for index, variable in enumerate(_own_variables(layer)):
+            for index, variable in enumerate(own_variables(layer)):
                 group[str(index)] = variable.value
         optimizer = getattr(model, "optimizer", None)
         if optimizer is not None:
-            group = h5.create_group("optimizer/vars")
-            group.attrs["name"] = optimizer.name
-            state: dict[str, Any] = {}
-            optimizer.save_own_variables(state)
-            for key, value in state.items():
-                group[key] = value
+            _write_optimizer(h5, "optimizer", optimizer)
+
+
+def _write_optimizer(h5: h5py.File, path: str, optimizer: Any) -> None:
+    group = h5.create_group(f"{path}/vars")
+    group.attrs["name"] = optimizer.name
+    state: dict[str, Any] = {}
+    optimizer.save_own_variables(state)
+    for key, value in state.items():
+        group[key] = value
+    inner = getattr(optimizer, "inner_optimizer", None)
+    if inner is not None:  # Keras writes these twice, and looks for both
+        _write_optimizer(h5, f"{path}/inner_optimizer", inner)
 
 
 def weights_bytes(model: Any) -> int:
@@ -84,23 +93,29 @@ def weights_bytes(model: Any) -> int:
     return sum(variable.value.nbytes for variable in variables)
 
 
-def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False) -> None:
+def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False, by_name: bool = False) -> None:
     """Reads from a path or a file object; name is the one that errors show.
 
     All is read and checked before anything is changed.  Values that are not finite are taken, as Keras does, for a run
     that diverged can be looked at; a warning says so.
     """
     with turn_of(model).taken():
-        _read_weights(model, file, name, skip_mismatch)
+        _read_weights(model, file, name, skip_mismatch, by_name)
 
 
-def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool) -> None:
-    with parsing(name, "a whole file of weights"), h5py.File(file, "r") as h5:
+def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_name: bool) -> None:
+    with parsing(name, "a whole file of weights"), opened(file, "a whole file of weights") as h5:
+        if is_legacy(h5):
+            read_legacy_weights(model, h5, name, skip_mismatch, by_name)
+            return
         fitting: list[tuple[Variable, h5py.Dataset]] = []
         problems: list[str] = []
+        places = _places_by_name(h5) if by_name else {}
         for path, layer in walk(model):
-            variables = _own_variables(layer)
-            stored = group_at(h5, f"{path}/vars" if path else "vars")
+            variables = own_variables(layer)
+            if by_name and (not variables or layer.name not in places):
+                continue
+            stored = group_at(h5, places[layer.name] if by_name else f"{path}/vars" if path else "vars")
             datasets = datasets_in(stored, len(variables))
             problem = _mismatch(layer, path, variables, stored, datasets)
             if problem:
@@ -109,7 +124,7 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool) -> No
                 fitting.extend(zip(variables, datasets, strict=True))
         wanted = skip_mismatch or not problems
         found = [(variable, array_of(dataset)) for variable, dataset in fitting] if wanted else []
-        optimizer = _optimizer_state(model, h5) if wanted else {}
+        optimizer = _optimizer_state(model, h5) if wanted and not by_name else {}
     if not wanted:
         more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
@@ -127,13 +142,26 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool) -> No
         model.optimizer.load_own_variables(optimizer)  # type: ignore[attr-defined]
 
 
+def _places_by_name(h5: h5py.File) -> dict[str, str]:
+    """Where a file has the variables of a layer, by the layer's name, which is an attribute there."""
+    found: dict[str, str] = {}
+
+    def look(path: str, member: Any) -> None:
+        name = member.attrs.get("name") if isinstance(member, h5py.Group) else None
+        if name is not None and path.rpartition("/")[2] == "vars" and not path.startswith("optimizer/"):
+            found.setdefault(name.decode() if isinstance(name, bytes) else str(name), path)
+
+    h5.visititems(look)
+    return found
+
+
 def _optimizer_state(model: Any, h5: h5py.File) -> dict[str, np.ndarray] | str:
     """What the optimizer is to load, nothing where there is none; a text says why it is the state of another one."""
     optimizer, group = getattr(model, "optimizer", None), group_at(h5, "optimizer/vars")
     if optimizer is None or group is None:
         return {}
     if not optimizer.built:
-        optimizer.build(model.trainable_variables)
+        optimizer.ready(model.trainable_variables)
     variables = optimizer.variables
     datasets = datasets_in(group, len(variables))
     if datasets is None:
@@ -145,7 +173,7 @@ def _optimizer_state(model: Any, h5: h5py.File) -> dict[str, np.ndarray] | str:
     return {str(index): array_of(dataset) for index, dataset in enumerate(datasets)}
 
 
-def _own_variables(layer: Layer) -> list[Variable]:
+def own_variables(layer: Layer) -> list[Variable]:
     return layer._own_variables()
 
 

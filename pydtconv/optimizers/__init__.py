@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.optimizers import schedules
+from pydtconv.optimizers.adafactor import Adafactor
 from pydtconv.optimizers.adagrad import Adadelta, Adagrad
 from pydtconv.optimizers.adam import Adam, Adamax, AdamW, Nadam
 from pydtconv.optimizers.ftrl import Ftrl
+from pydtconv.optimizers.lamb import Lamb
 from pydtconv.optimizers.lion import Lion
+from pydtconv.optimizers.loss_scale import LossScaleOptimizer
+from pydtconv.optimizers.muon import Muon
 from pydtconv.optimizers.optimizer import Optimizer
 from pydtconv.optimizers.rmsprop import RMSprop
+from pydtconv.optimizers.schedule_free import ScheduleFreeAdamW
 from pydtconv.optimizers.sgd import SGD
 from pydtconv.serialization.built_ins import BuiltIns
 from pydtconv.utils.suggest import refusal
@@ -19,22 +24,30 @@ from pydtconv.utils.suggest import refusal
 __all__ = [
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
     "Ftrl",
+    "Lamb",
     "Lion",
+    "LossScaleOptimizer",
+    "Muon",
     "Nadam",
     "Optimizer",
     "RMSprop",
+    "ScheduleFreeAdamW",
     "deserialize",
     "get",
     "schedules",
     "serialize",
 ]
 
-_CLASSES = (SGD, Adadelta, Adagrad, Adam, AdamW, Adamax, Ftrl, Lion, Nadam, RMSprop)
+_CLASSES = (
+    SGD, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer, Muon, Nadam, RMSprop,
+    ScheduleFreeAdamW,
+)  # fmt: skip
 _registry = BuiltIns(
     "optimizer",
     {

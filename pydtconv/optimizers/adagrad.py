@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from pydtconv._ext import optimizers as kernels
+from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
@@ -19,6 +19,7 @@ from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 class Adagrad(Optimizer):
     """Steps divided by the root of the sum of all squared gradients."""
 
+    runs_on_devices = True
     slot_names = ("accumulator",)
     own_arguments = ("initial_accumulator_value", "epsilon")
 
@@ -44,6 +45,7 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Steps in the ratio of moving root mean squares of changes and gradients."""
 
+    runs_on_devices = True
     slot_names = ("accumulated_grad", "accumulated_delta_var")
     own_arguments = ("rho", "epsilon")
 

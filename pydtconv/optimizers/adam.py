@@ -15,16 +15,18 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from pydtconv._ext import optimizers as kernels
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.optimizers.arguments import Shared, check_numbers
-from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
+from pydtconv.optimizers import kernels
+from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.moments import AdaptiveMoments
+from pydtconv.optimizers.optimizer import Arrays, Flat
 from pydtconv.optimizers.scalar import Scalar
 
 
-class Adam(Optimizer):
+class Adam(AdaptiveMoments):
     """Steps by moving averages of the gradient and of its square."""
 
+    runs_on_devices = True
     last_slots = ("velocity_hat",)
     own_arguments = ("beta_1", "beta_2", "epsilon", "amsgrad")
 
@@ -37,11 +39,7 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         **shared: Unpack[Shared],
     ) -> None:
-        check_numbers("Adam", beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
-        super().__init__(learning_rate, **shared)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **shared)
         self.amsgrad = amsgrad
         self.slot_names = ("momentum", "velocity", *(("velocity_hat",) if amsgrad else ()))
 
@@ -79,11 +77,10 @@ class AdamW(Adam):
         super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay=weight_decay, **shared)
 
 
-class Nadam(Optimizer):
+class Nadam(AdaptiveMoments):
     """Adam with Nesterov momentum."""
 
-    slot_names = ("momentum", "velocity")
-    own_arguments = ("beta_1", "beta_2", "epsilon")
+    runs_on_devices = True
 
     def __init__(
         self,
@@ -93,11 +90,7 @@ class Nadam(Optimizer):
         epsilon: float = 1e-7,
         **shared: Unpack[Shared],
     ) -> None:
-        check_numbers("Nadam", beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
-        super().__init__(learning_rate, **shared)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **shared)
         self._product = Scalar(1.0, "float64", "u_product")
 
     def make_states(self) -> list[Variable]:
@@ -122,25 +115,11 @@ class Nadam(Optimizer):
         )
 
 
-class Adamax(Optimizer):
+class Adamax(AdaptiveMoments):
     """Adam by the largest instead of the mean square gradient."""
 
+    runs_on_devices = True
     slot_names = ("momentum", "norm")
-    own_arguments = ("beta_1", "beta_2", "epsilon")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        **shared: Unpack[Shared],
-    ) -> None:
-        check_numbers("Adamax", beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
-        super().__init__(learning_rate, **shared)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
 
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
         kernels.adamax(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 import numpy as np
@@ -40,6 +42,33 @@ DEFAULTS: dict[str, Any] = {
     "gradient_accumulation_steps": None,
     "name": None,
 }
+
+
+def with_shared(constructor: Callable[..., None]) -> Callable[..., None]:
+    """A constructor with `**shared`, which takes those arguments by place, too, and shows them in Keras's order."""
+    own = inspect.signature(constructor)
+    if not any(p.kind is p.VAR_KEYWORD and p.name == "shared" for p in own.parameters.values()):
+        return constructor
+    kept = [p for p in own.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    named = {p.name for p in kept}
+    more = [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+        for name, default in DEFAULTS.items()
+        if name not in named
+    ]
+    every = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
+    signature = inspect.Signature([*kept, *more, every])
+
+    @functools.wraps(constructor)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        if len(args) + 1 > len(kept):
+            bound = signature.bind(self, *args, **kwargs).arguments
+            args, kwargs = (), {**bound.pop("kwargs", {}), **bound}
+            kwargs.pop("self")
+        constructor(self, *args, **kwargs)
+
+    wrapper.__signature__ = signature  # type: ignore[attr-defined]
+    return wrapper
 
 
 #: arguments from 0 to 1, and arguments of 0 or more

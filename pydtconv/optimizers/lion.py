@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from pydtconv._ext import optimizers as kernels
+from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
@@ -15,6 +15,7 @@ from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 class Lion(Optimizer):
     """Steps of one size, in the direction of a mixture of gradient and momentum."""
 
+    runs_on_devices = True
     slot_names = ("momentum",)
     own_arguments = ("beta_1", "beta_2")
 

@@ -13,9 +13,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from pydtconv._ext import optimizers as kernels
+from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.naming import auto_name
+from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import (
     DEFAULTS,
     Shared,
@@ -24,7 +26,10 @@ from pydtconv.optimizers.arguments import (
     check_numbers,
     check_values,
     is_rule,
+    with_shared,
 )
+from pydtconv.optimizers.by_gradients import apply_gradients
+from pydtconv.optimizers.by_variable import ByVariable
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.optimizers.slots import Slots
@@ -33,10 +38,11 @@ Flat = np.ndarray
 Arrays = Mapping[str, np.ndarray]
 
 
-class Optimizer:
+class Optimizer(ByVariable):
     """Base of all optimizers.
 
-    A subclass names its state in `slot_names` and writes `update`.  `apply(store)` takes a step: it reads
+    A subclass names its state in `slot_names` and writes `update`; or `build` and `update_step`, as in Keras (see
+    by_variable.py).  `apply(store)` takes a step: it reads
     `store.gradients` and changes `store.parameters`; the gradients may be changed too (by clipping).  Where gradients
     arrive one after the other, a step is `begin`, `apply_part` for each slice of the flat arrays, and `end`.
 
@@ -50,6 +56,8 @@ class Optimizer:
     gradient_accumulation_steps: number of steps of which the mean gradient makes one update.
     """
 
+    #: whether `update` runs on arrays of devices, too; a subclass with an `update` of its own says so itself
+    runs_on_devices = False
     #: names of the flat arrays that the method keeps besides the parameters
     slot_names: tuple[str, ...] = ()
     #: those of them that stand in `variables` after the others, which are listed variable by variable
@@ -65,11 +73,13 @@ class Optimizer:
         kind = type(self).__name__
         check_names(kind, shared)
         values: dict[str, Any] = DEFAULTS | shared
-        if hasattr(self, "update_step"):
+        if self.goes_by_variable and type(self).update is not Optimizer.update:
             raise NotImplementedError(
-                f"{kind} defines update_step(gradient, variable, learning_rate), which is not called here: write "
-                "update(w, dw, slots, learning_rate, weight_decay) on flat arrays instead"
+                f"{kind} defines update_step(gradient, variable, learning_rate) and inherits an update on flat arrays, "
+                "which it does not call: inherit from Optimizer, or write update(w, dw, slots, learning_rate, "
+                "weight_decay)"
             )
+        ByVariable.__init__(self)
         check_values(kind, values)
         self.name: str = values.pop("name") or auto_name(kind)
         self.weight_decay: float | None
@@ -95,6 +105,11 @@ class Optimizer:
         self._rate = 0.0
         self.built = False
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = with_shared(cls.__init__)  # type: ignore[method-assign]
+
     # --- what subclasses write -------------------------------------------------------------------------------------
     def slot_initial(self, name: str) -> float:
         """The value that a slot starts with."""
@@ -112,11 +127,30 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} must define update")
 
     # --- the step --------------------------------------------------------------------------------------------------
-    def apply(self, store: Any) -> None:
-        """One step over all variables of the store."""
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        """One step, with a gradient for each variable, by default for those that the optimizer was built with.
+
+        grads: arrays, or what a `GradientTape` gave; None leaves a variable as it is.  A ParameterStore in their place
+        holds gradients and variables both.
+        """
+        if not isinstance(grads, ParameterStore):
+            apply_gradients(self, grads, trainable_variables)
+            return
+        store = grads
         self.begin(store)
         self.apply_part(slice(0, store.parameters.size))
         self.end()
+
+    def apply_gradients(self, grads_and_vars: Any) -> Any:
+        """One step by pairs (gradient, variable); returns `iterations`."""
+        grads, variables = zip(*grads_and_vars, strict=True)
+        self.apply(list(grads), list(variables))
+        with tracing.paused():
+            return self.iterations
+
+    def scale_loss(self, loss: Any) -> Any:
+        """The loss times `loss_scale_factor`, by which `apply` divides the gradients."""
+        return loss if self.loss_scale_factor is None else loss * float(self.loss_scale_factor)
 
     @property
     def works_in_parts(self) -> bool:
@@ -124,12 +158,13 @@ class Optimizer:
 
         Never where a subclass has an `apply` of its own, which would be gone past.
         """
-        return type(self).apply is Optimizer.apply and not self.global_clipnorm
+        return type(self).apply is Optimizer.apply and not self.global_clipnorm and not self.goes_by_variable
 
     def begin(self, store: Any) -> None:
         """Starts a step: `apply_part` follows for slices that together are all of the store, then `end`."""
         if self._slots.store is not store:
             self._bind(store)
+        store.begin_update()
         accumulated = self.gradient_accumulation_steps
         self._updates = not accumulated or (int(self._steps) + 1) % accumulated == 0
         if self._updates:
@@ -146,12 +181,12 @@ class Optimizer:
 
         gradients: of the slice, 1-D, which may be changed; None for those in the store.
         """
-        parameters = self._slots.store.parameters[part]
-        gradients = self._slots.store.gradients[part] if gradients is None else gradients
+        parameters = self._slots.store.working_parameters[part]
+        gradients = self._slots.store.working_gradients[part] if gradients is None else gradients
         if self.loss_scale_factor:
             kernels.scale(gradients, 1.0 / self.loss_scale_factor)
         if self.gradient_accumulation_steps:
-            total = self._slots.flat["gradient_accumulator"][part]
+            total = self._slots.store.working_slot(self._slots.flat["gradient_accumulator"])[part]
             kernels.add_scaled(gradients, 1.0, total)
             if self._updates:
                 np.divide(total, self.gradient_accumulation_steps, out=gradients)
@@ -169,13 +204,17 @@ class Optimizer:
             variable.assign(variable.constraint(variable.value))
 
     def _update(self, part: slice, gradients: np.ndarray) -> None:
+        if self.goes_by_variable:
+            self._update_variables(gradients)
+            return
         decay = float(self.weight_decay or 0.0)
         for run, decays in self._runs:
             both = slice(max(run.start, part.start), min(run.stop, part.stop))
             if both.start < both.stop:
-                slots = {name: self._slots.flat[name][both] for name in self.slot_names}
+                store = self._slots.store
+                slots = {name: store.working_slot(self._slots.flat[name])[both] for name in self.slot_names}
                 own = gradients[both.start - part.start : both.stop - part.start]
-                self.update(self._slots.store.parameters[both], own, slots, self._rate, decay if decays else 0.0)
+                self.update(store.working_parameters[both], own, slots, self._rate, decay if decays else 0.0)
 
     def _average(self, parameters: np.ndarray, part: slice) -> None:
         average, steps = self._slots.flat["average"][part], int(self.iterations)
@@ -193,6 +232,18 @@ class Optimizer:
                 own = self._slots.store.slice_of(variable)
                 if part.start <= own.start < part.stop:
                     _clip_norm(gradients[own.start - part.start : own.stop - part.start], self.clipnorm)
+
+    def check_device(self, device: str) -> None:
+        """Raises NotImplementedError, by name, for what is asked of the optimizer and has no kernel on a device."""
+        for name in ("clipnorm", "global_clipnorm", "use_ema", "gradient_accumulation_steps"):
+            if getattr(self, name):
+                raise NotImplementedError(
+                    f"{type(self).__name__}: {name}: expected it unset on device {device}, got {getattr(self, name)!r}"
+                )
+        if not self.runs_on_devices or ("update" in vars(type(self)) and not vars(type(self)).get("runs_on_devices")):
+            raise NotImplementedError(
+                f"{type(self).__name__}: expected an optimizer with kernels for device {device}, got one without"
+            )
 
     # --- variables and their places --------------------------------------------------------------------------------
     def build(self, variables: Sequence[Variable], store: Any = None) -> None:
@@ -220,7 +271,7 @@ class Optimizer:
         """Moves the slots into flat arrays of the store's order."""
         extra = [variable for variable in store.variables if variable not in self._slots]
         if extra:
-            self.build([*self._slots.variables, *extra])
+            self.ready([*self._slots.variables, *extra])
         self._slots.bind(store, self.all_slots())
         self._runs = list(self._runs_of(store))
         self._constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
@@ -262,6 +313,11 @@ class Optimizer:
             for variable in self._slots.variables if var_list is None else var_list:
                 if variable in self._slots:
                     variable.assign(self._slots.of(variable)["average"].value)
+
+    def averages(self) -> list[tuple[Variable, Variable]]:
+        """(variable, its moving average) of all variables that have one; none without use_ema."""
+        pairs = [(variable, self._slots.of(variable).get("average")) for variable in self._slots.variables]
+        return [(variable, average) for variable, average in pairs if average is not None]
 
     # --- learning rate, iterations ---------------------------------------------------------------------------------
     @property
@@ -308,7 +364,7 @@ class Optimizer:
         together = tuple(name for name in self.slot_names if name not in self.last_slots)
         groups = ("average",), ("gradient_accumulator",), together, *((name,) for name in self.last_slots)
         slots = [slot for names in groups for slot in self._slots.by_variable(names)]
-        return [self._steps, *rate, *slots, *self._states]
+        return [self._steps, *rate, *slots, *self._states, *self._added]
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Writes all variables into a mapping, under "0", "1", ..."""
@@ -355,3 +411,6 @@ def _clip_norm(gradients: np.ndarray, limit: float) -> None:
     norm = kernels.squared_norm(gradients) ** 0.5
     if not norm <= limit:
         kernels.scale(gradients, limit / norm)
+
+
+Optimizer.__init__ = with_shared(Optimizer.__init__)  # type: ignore[method-assign]

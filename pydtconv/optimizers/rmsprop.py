@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from pydtconv._ext import optimizers as kernels
+from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
@@ -18,6 +18,7 @@ from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 class RMSprop(Optimizer):
     """Steps divided by a moving root mean square of the gradient."""
 
+    runs_on_devices = True
     last_slots = ("momentum", "average_gradient")
     own_arguments = ("rho", "momentum", "epsilon", "centered")
 

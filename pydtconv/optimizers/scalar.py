@@ -14,33 +14,33 @@ class Scalar(Variable):
         super().__init__(value, shape=(), dtype=dtype, trainable=False, name=name)
 
     def __float__(self) -> float:
-        return float(self.value)
+        return float(self.known())
 
     def __int__(self) -> int:
-        return int(self.value)
+        return int(self.known())
 
     def __index__(self) -> int:
-        return self.value.item().__index__()
+        return self.known().item().__index__()
 
     def __bool__(self) -> bool:
-        return bool(self.value)
+        return bool(self.known())
 
     def __format__(self, form: str) -> str:
-        return format(self.value.item(), form)
+        return format(self.known().item(), form)
 
     def __eq__(self, other: object) -> bool:
-        return bool(self.value == other)
+        return bool(self.known() == other)
 
     def __lt__(self, other: Any) -> bool:
-        return bool(self.value < other)
+        return bool(self.known() < other)
 
     def __le__(self, other: Any) -> bool:
-        return bool(self.value <= other)
+        return bool(self.known() <= other)
 
     def __gt__(self, other: Any) -> bool:
-        return bool(self.value > other)
+        return bool(self.known() > other)
 
     def __ge__(self, other: Any) -> bool:
-        return bool(self.value >= other)
+        return bool(self.known() >= other)
 
     __hash__ = Variable.__hash__

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from pydtconv._ext import optimizers as kernels
+from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import Shared, check_numbers
 from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 
@@ -18,6 +18,7 @@ from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
 class SGD(Optimizer):
     """Gradient descent, with momentum."""
 
+    runs_on_devices = True
     own_arguments = ("momentum", "nesterov")
 
     def __init__(

@@ -87,6 +87,7 @@ class Slots:
                     flat[part] = slot.value.reshape(-1)
                     slot.value = flat[part].reshape(variable.shape)
         self.store = store
+        store.watch_slots([slot for slots in self._of.values() for slot in slots.values()])
 
     def release(self) -> None:
         """Takes the slots out of the flat arrays; they keep their values."""

@@ -21,6 +21,8 @@ class Configurable:
     """get_config by noted or recorded arguments, from_config by calling the class."""
 
     _config_fields: tuple[str, ...] = ()
+    #: arguments of the constructor that the config has not
+    _not_in_config: tuple[str, ...] = ()
     _recorded: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -57,7 +59,9 @@ def _keeps_base_config(cls: Any) -> bool:
 def builtin(cls: C) -> C:
     """Notes the names of the constructor's arguments as the fields of the config."""
     names = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
-    fields = [name for name in names if name not in _BASE]
-    inherited = [name for name in getattr(cls, "_config_fields", ()) if name not in names and "kwargs" in names]
+    left_out = {*_BASE, *getattr(cls, "_not_in_config", ())}
+    fields = [name for name in names if name not in left_out]
+    known = [name for name in getattr(cls, "_config_fields", ()) if name not in left_out]
+    inherited = [name for name in known if name not in names and "kwargs" in names]
     cls._config_fields = (*inherited, *fields)  # type: ignore[attr-defined]
     return cls

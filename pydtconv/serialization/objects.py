@@ -43,6 +43,10 @@ def serialize_keras_object(obj: Any) -> Any:
         return {key: serialize_keras_object(item) for key, item in obj.items()}
     if isinstance(obj, np.ndarray):
         return {"class_name": "__numpy__", "config": {"value": obj.tolist(), "dtype": obj.dtype.name}}
+    if isinstance(obj, slice):
+        return {"class_name": "__slice__", "config": {"start": obj.start, "stop": obj.stop, "step": obj.step}}
+    if obj is Ellipsis:
+        return {"class_name": "__ellipsis__", "config": {}}
     if isinstance(obj, types.FunctionType):
         return _serialize_function(obj)
     if inspect.isclass(obj):
@@ -52,7 +56,7 @@ def serialize_keras_object(obj: Any) -> Any:
     cls = type(obj)
     data = {
         "module": _module_of(cls),
-        "class_name": cls.__name__,
+        "class_name": cls.__dict__.get("_keras_name", cls.__name__),
         "config": obj.get_config(),
         "registered_name": registry.get_registered_name(cls) if _module_of(cls) == cls.__module__ else None,
     }
@@ -87,6 +91,10 @@ def _module_of(cls: type) -> str:
         return cls.__module__
     if parts[1] == "models":
         return "keras.models" if cls.__name__ == "Sequential" else "keras.src.models.functional"
+    if parts[1] == "applications" and registry.get_registered_name(cls) == cls.__name__:
+        return ".".join(["keras.src", *parts[1:]])  # layers that Keras's networks define for themselves
+    if parts[1:3] == ["optimizers", "schedules"]:
+        return "keras.optimizers.schedules"
     return _PUBLIC.get(parts[1], cls.__module__)
 
 
@@ -150,6 +158,9 @@ def find_object(registered_name: str, name: str, module: str | None = None) -> A
             return found
     parts = (module or "").split(".")
     if parts[0] in ("keras", "pydtconv", "builtins"):
+        found = _of_a_network(parts, name)
+        if found is not None:
+            return found
         ours = next((part for part in parts if part in _PUBLIC), None)
         for place in [ours] if ours else ["models", *_PUBLIC]:
             found = getattr(_public.module(place), name, None)
@@ -159,6 +170,16 @@ def find_object(registered_name: str, name: str, module: str | None = None) -> A
         f"unknown class or function {name!r} (of module {module!r}): pass custom_objects={{{name!r}: ...}}, or "
         "decorate it with pydtconv.saving.register_keras_serializable()"
     )
+
+
+def _of_a_network(parts: list[str], name: str) -> Any:
+    """The class that a module of `applications` defines for its networks; None where there is none."""
+    if "applications" not in parts[:-1]:
+        return None
+    module = getattr(_public.module("applications"), parts[-1], None) if parts[-1].isidentifier() else None
+    found = getattr(module, name, None) if inspect.ismodule(module) else None
+    own = inspect.isclass(found) and found.__module__ == f"pydtconv.applications.{parts[-1]}"
+    return found if own and not name.startswith("_") else None
 
 
 def _is_public(place: str, found: Any) -> bool:

@@ -8,22 +8,25 @@ of the store.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import replica, tree
 from pydtconv.graph import Plan
 from pydtconv.metrics import Mean
 from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
-from pydtconv.trainers.compilation import Compilable, order_of_results
+from pydtconv.trainers.compilation import Compilable
+from pydtconv.trainers.compiled import Targets
+from pydtconv.trainers.custom_steps import before_step
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, to_arrays
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.gathering import Gathering
-from pydtconv.trainers.step_functions import Results
+from pydtconv.trainers.step_functions import Results, StepFunction
 from pydtconv.utils.sizes import as_bytes
 
 
@@ -31,8 +34,15 @@ class BatchTrainer(Compilable):
     """A compiled model that is trained batch by batch."""
 
     _memory_limit: int | None = None
+    _offload: str | None = None
 
     # --- a step ----------------------------------------------------------------------------------------------------
+    def _step(self, kind: str, batch: Batch) -> dict[str, Any]:
+        """One step of training or testing on the batch; returns all results so far."""
+        if self._custom.has(kind):
+            return self._custom.logs(kind, batch)
+        return self._note(batch, self._train_batch(batch) if kind == "train" else self._run(kind, batch))
+
     def _train_batch(self, batch: Batch) -> Results:
         """One training step on the batch: forward, backward, update.
 
@@ -53,7 +63,9 @@ class BatchTrainer(Compilable):
 
     def _run(self, kind: str, batch: Batch) -> Results:
         """One run of the plan for this kind ("train", "test", "predict") and shape of batch."""
-        step = self._steps.step(kind, batch, self._targets, self._memory_limit)
+        if kind == "train":
+            before_step(self)
+        step = self._steps.step(kind, batch, self._targets, self._memory_limit, self._offload)
         with self._steps.running(), strategy.current().running(self._training, kind, batch, step):
             if kind == "predict":
                 return step.run(tree.flatten(batch.x))
@@ -63,7 +75,12 @@ class BatchTrainer(Compilable):
 
     def _predict_batch(self, batch: Batch) -> Any:
         """The outputs for the whole batch, whose share this process computes."""
-        return strategy.current().gathered(self._run("predict", batch).predictions, batch)
+        if self._custom.has("predict"):
+            return strategy.current().gathered(self._custom.run("predict", batch), batch)
+        results = self._run("predict", batch)
+        for update in results.updates:
+            update.run(batch.size / batch.total)
+        return strategy.current().gathered(results.predictions, batch)
 
     def _note(self, batch: Batch, results: Results) -> dict[str, Any]:
         """Updates loss means and metrics with a batch; returns all results so far."""
@@ -81,26 +98,52 @@ class BatchTrainer(Compilable):
         """Checks data against the model and traces the first step, before anything is changed."""
         if kind != "predict" and not self.compiled:
             raise ValueError(f"call compile() before {'fit' if kind == 'train' else 'evaluate'}()")
+        if self._custom.has(kind):
+            self._custom.check()
+            if isinstance(data, StreamData):
+                data.whole = kind != "predict"
+            if replica.current().size > 1:
+                data.first()  # which processes compare
+                with self._planning(single):
+                    pass  # a process whose model is of another kind plans, and waits for this one
+                strategy.current().prepare(self._training, kind, data, single)
+            return
         batch = data.first()
         check_inputs(self, batch.x)
         with self._turn.taken():
             self._steps.check_values()
+            trainable = self.trainable_variables if kind == "train" else []  # type: ignore[attr-defined]
             if kind == "train":
-                self._steps.check_trainable()
+                self._steps.check_trainable(trainable)
             targets = None if kind == "predict" else self._targets
-            step = self._steps.step(kind, batch, targets, self._memory_limit)
+            with self._planning(single):
+                step = self._first_step(kind, batch, targets, single)
             if targets is not None:
                 y = data.y if isinstance(data, ArrayData) else batch.y
                 check_targets(targets, y, step.shapes)
                 assert self._compiled_metrics is not None
                 self._compiled_metrics.build(targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes))
             if kind == "train":
-                self._check_trainable()
-                self.optimizer.build(self.trainable_variables, self._steps.memory.store)  # type: ignore[attr-defined]
+                if not self._steps.trains(trainable):  # the first trace has built layers
+                    trainable = self.trainable_variables  # type: ignore[attr-defined]
+                self._check_trainable(trainable)
+                self.optimizer.ready(trainable, self._steps.memory.store)
             strategy.current().prepare(self._training, kind, data, single)
 
-    def _check_trainable(self) -> None:
-        if not self.trainable_variables:  # type: ignore[attr-defined]
+    def _planning(self, single: bool) -> AbstractContextManager[None]:
+        """Processes agree that all can plan before a run, not before each batch of a user's loop."""
+        return nullcontext() if single else strategy.current().planning()
+
+    def _first_step(self, kind: str, batch: Batch, targets: Targets | None, single: bool) -> StepFunction:
+        """The step for the first batch; where patches are drawn, those of all draws are planned, too."""
+        step = self._steps.step(kind, batch, targets, self._memory_limit, self._offload)
+        if kind == "train" and self.split is not None and not single:
+            for draw in range(self.split.draws if self.split.draws > 1 else 0):
+                self._steps.step(kind, batch, targets, self._memory_limit, self._offload, draw)
+        return step
+
+    def _check_trainable(self, variables: Sequence[Any]) -> None:
+        if not variables:
             warnings.warn("the model has no trainable variables: training changes nothing", UserWarning, stacklevel=4)
 
     # --- single batches --------------------------------------------------------------------------------------------
@@ -114,12 +157,12 @@ class BatchTrainer(Compilable):
     ) -> Any:
         """One training step on one batch; returns loss and metrics of this batch as `evaluate` does."""
         logs = self._on_batch("train", x, y, sample_weight, class_weight)
-        return logs if return_dict else values_of(logs)
+        return logs if return_dict else values_of(logs, self.order_of(logs))
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, in test mode."""
         logs = self._on_batch("test", x, y, sample_weight)
-        return logs if return_dict else values_of(logs)
+        return logs if return_dict else values_of(logs, self.order_of(logs))
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, in test mode."""
@@ -134,7 +177,7 @@ class BatchTrainer(Compilable):
             gathering = Gathering(self)
             gathering.begin()
             try:
-                return self._note(batch, self._train_batch(batch) if kind == "train" else self._run(kind, batch))
+                return self._step(kind, batch)
             finally:
                 gathering.end()
 
@@ -151,25 +194,30 @@ class BatchTrainer(Compilable):
         memory_limit: int | str | None = None,
         variant: str | None = None,
         dump: str | Path | None = None,
+        offload: str | Path | bool | None = None,
     ) -> Plan:
         """The plan of a training step with this batch size: its predicted peak, a table of nodes, a picture of memory.
 
         memory_limit: bytes that the peak may not exceed, or a text such as "1GB": algorithms with smaller workspaces
         are taken, then ever more tensors computed again in backward, the cheapest first.  variant: of the convolutions,
         None for the one in force.  dump: a folder into which the graph is written after each pass, as text and
-        pictures, with schedule and memory.  Targets have the shapes that the losses of compile read; a model without a
+        pictures, with schedule and memory.  offload: a folder, or True for a disk of 2 GB/s: within `memory_limit`,
+        tensors are written there between forward and backward where that takes less time than computing them again; the
+        plan tells its predicted time.  Targets have the shapes that the losses of compile read; a model without a
         loss is planned with the sum of its outputs' means.
 
-        Raises ValueError for a model whose input shapes are not known, and MemoryLimitError when no plan fits.
+        Raises ValueError for a model whose input shapes are not known, MemoryLimitError when no plan fits, and OSError
+        where the folder cannot be written to.
         """
         if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise ValueError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
         with self._turn.taken():
             limit = as_bytes("memory_limit", memory_limit)
-            return self._steps.plan(int(batch_size), self._targets, memory_limit=limit, variant=variant, dump=dump)
+            options = {"memory_limit": limit, "variant": variant, "dump": dump, "offload": offload}
+            return self._steps.plan(int(batch_size), self._targets, **options)
 
 
-def values_of(logs: Mapping[str, Any]) -> Any:
+def values_of(logs: Mapping[str, Any], order: Sequence[str]) -> Any:
     """The results in order, a single one by itself."""
-    values = [logs[name] for name in order_of_results(logs)]
+    values = [logs[name] for name in order]
     return values[0] if len(values) == 1 else values

@@ -9,14 +9,16 @@ import numpy as np
 
 from pydtconv import ops, tree
 from pydtconv import optimizers as optimizers_module
-from pydtconv.graph import current_graph
+from pydtconv.graph import Split, current_graph
+from pydtconv.layers import structure
 from pydtconv.layers.turns import Turn, turn_of
-from pydtconv.metrics import Mean, Metric
+from pydtconv.metrics import Mean
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
+from pydtconv.trainers.custom_steps import CustomSteps, as_numbers
 from pydtconv.trainers.gathering import Gathering
 from pydtconv.trainers.step_functions import StepCache
-from pydtconv.trainers.tracing import losses_of, portion_of
+from pydtconv.trainers.tracing import losses_of, output_names, portion_of
 from pydtconv.trainers.training import Training
 
 
@@ -30,6 +32,8 @@ class Compilable:
     steps_per_execution = 1
     jit_compile: Any = True
     run_eagerly = False
+    #: how training splits the first part of the network into patches
+    split: Split | None = None
     _targets: Targets | None = None
     _compiled_metrics: CompiledMetrics | None = None
     #: the run whose results are in the metrics, where it is not done
@@ -60,6 +64,13 @@ class Compilable:
         return self.__dict__["_all_steps"]
 
     @property
+    def _custom(self) -> CustomSteps:
+        """The steps that the model's class writes itself."""
+        if "_all_custom_steps" not in self.__dict__:
+            self._set("_all_custom_steps", CustomSteps(self))
+        return self.__dict__["_all_custom_steps"]
+
+    @property
     def _training(self) -> Training:
         """The model as others see it while it is trained."""
         if "_as_training" not in self.__dict__:
@@ -68,9 +79,19 @@ class Compilable:
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle gets: without plans, and without what belongs to a `fit` that is running."""
-        left_out = ("_all_steps", "_as_training", "_gathering", "_fitting", "_turn", "position", "history")
+        left_out = (
+            "_all_steps",
+            "_all_custom_steps",
+            "_as_training",
+            "_gathering",
+            "_fitting",
+            "_turn",
+            "position",
+            "history",
+        )
         with self._turn.taken():
-            return {name: value for name, value in self.__dict__.items() if name not in left_out}
+            kept = {name: value for name, value in self.__dict__.items() if name not in left_out}
+        return {name: value for name, value in kept.items() if not name.startswith("_function_")}  # what was traced
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
@@ -88,6 +109,7 @@ class Compilable:
         steps_per_execution: int = 1,
         jit_compile: bool | str = "auto",
         auto_scale_loss: bool = True,
+        split: Any = None,
     ) -> None:
         """Says how the model is trained.
 
@@ -97,13 +119,15 @@ class Compilable:
         see sample weights.  steps_per_execution: batches between two calls of the callbacks.
         jit_compile: every step is compiled ahead into a plan; True, False and "auto" mean the same.
         auto_scale_loss: without effect on float32 and float64, which need no scaling.
-        run_eagerly: only False; a step never runs as Python, layer by layer.
+        split: a `pydtconv.Split`, or its text such as "0.5:2x2:0.2": in training the first part of the network runs in
+        patches.  Evaluation, prediction and saved weights are of the whole network.
+        run_eagerly: runs each step as Python code, layer by layer, where values can be looked at; slower than a plan.
 
         Layers that are frozen, or thawed, afterwards count from the next fit or train_on_batch on.
         Raises ValueError and TypeError, before anything is changed, for what names no optimizer, loss or metric.
         """
-        _check_overrides(type(self))
-        _check_execution(run_eagerly, steps_per_execution, jit_compile)
+        _check_execution(steps_per_execution, jit_compile)
+        patches = Split.of(split)
         new_optimizer = optimizers_module.get(optimizer)
         targets = Targets(loss, loss_weights)
         targets.check_names()
@@ -116,6 +140,7 @@ class Compilable:
             "metrics": metrics,
             "weighted_metrics": weighted_metrics,
             "steps_per_execution": steps_per_execution,
+            **({} if patches is None else {"split": patches.get_config()}),
         }
         with self._turn.taken():
             if self.optimizer is not None and self.optimizer is not new_optimizer:
@@ -123,16 +148,20 @@ class Compilable:
             self._set("optimizer", new_optimizer)
             self._set("loss", loss)
             self._set("_targets", targets)
+            compiled_metrics.targets = targets
             self._set("_compiled_metrics", compiled_metrics)
             self._set("_loss_tracker", Mean(name="loss"))
             self._set("_loss_trackers", {})
             self._set("_gathering", None)
             self._set("steps_per_execution", steps_per_execution)
             self._set("jit_compile", jit_compile)
+            self._set("run_eagerly", bool(run_eagerly))
+            self._set("split", patches)
             self._set("compiled", True)
             self._set("stop_training", False)
             self._set("_compile_config", compile_config)
             self._steps.forget()
+            self._custom.forget()
 
     def get_compile_config(self) -> dict[str, Any]:
         """The arguments of compile, as plain data."""
@@ -144,7 +173,7 @@ class Compilable:
         """Compiles with the arguments that `get_compile_config` gave."""
         self.compile(**{name: deserialize_keras_object(value) for name, value in config.items()})
         if getattr(self, "built", False):
-            self.optimizer.build(self.trainable_variables)  # type: ignore[attr-defined]
+            self.optimizer.ready(self.trainable_variables)  # type: ignore[attr-defined]
 
     # --- the loss --------------------------------------------------------------------------------------------------
     def compute_loss(
@@ -157,7 +186,9 @@ class Compilable:
         """
         targets = self._targets
         assert targets is not None
-        flat_y = tree.flatten(y) if y is not None else [None] * len(targets.names)
+        if not targets.outputs:
+            targets.build(y_pred, output_names(self), y)
+        flat_y = targets.arrange(y, "y")
         return self.total_loss(
             targets, losses_of(targets, flat_y, tree.flatten(y_pred), targets.weights(sample_weight))
         )
@@ -170,7 +201,10 @@ class Compilable:
         for variable in self.trainable_variables:  # type: ignore[attr-defined]
             if variable.regularizer is not None:
                 terms.append((portion_of(variable.regularizer(variable)), None))
-        terms += [(portion_of(tensor), None) for tensor in getattr(graph, "losses", ())]
+        added = getattr(graph, "losses", ())
+        if graph is not None and graph.records:
+            added = graph.losses_of(self._flatten_layers())  # type: ignore[attr-defined]
+        terms += [(portion_of(tensor), None) for tensor in added]
         if not terms:
             raise ValueError("no loss to compute: give compile a loss, or use add_loss in a layer")
         if len(terms) == 1 and terms[0][1] is None:
@@ -179,17 +213,56 @@ class Compilable:
 
     # --- metrics ---------------------------------------------------------------------------------------------------
     @property
-    def metrics(self) -> list[Metric]:
-        """The loss's mean, the metrics of compile, the means of the outputs' losses."""
-        if not self.compiled:
-            return []
-        assert self._compiled_metrics is not None
-        return [self._loss_tracker, *self._compiled_metrics.metrics, *self._loss_trackers.values()]
+    def metrics(self) -> list[Any]:
+        """The loss's mean, the metrics of compile, the means of the outputs' losses, metrics that are attributes.
+
+        Where a subclass has a step of its own, the metrics of compile are one metric, `compile_metrics`, as in Keras.
+        """
+        found: list[Any] = []
+        if self.compiled:
+            assert self._compiled_metrics is not None
+            of_compile = self._compiled_metrics
+            together = self._custom.has("train") or self._custom.has("test")
+            compiled = ([of_compile] if any(of_compile.given) else []) if together else of_compile.metrics
+            found = [self._loss_tracker, *compiled, *self._loss_trackers.values()]
+        return [*found, *self._attribute_metrics()]
+
+    def _attribute_metrics(self) -> list[Any]:
+        found: list[Any] = structure.known(self, "metrics", Compilable._found_metrics)
+        return found
+
+    def _found_metrics(self) -> list[Any]:
+        """Metrics that are attributes of the model, and of layers inside that are no models."""
+        found: dict[int, Any] = {}
+        rest: list[Any] = [self]
+        seen: set[int] = set()
+        while rest:
+            layer: Any = rest.pop()
+            of_another = layer is not self and isinstance(layer, Compilable)
+            if layer._own_metrics and not of_another:
+                found.update((id(metric), metric) for metric in layer._own_metrics)
+            if layer._layers and id(layer) not in seen:
+                seen.add(id(layer))
+                rest.extend(reversed(layer._layers))
+        return list(found.values())
 
     @property
     def metrics_names(self) -> list[str]:
         """Names of what evaluate returns, in its order."""
-        return order_of_results(self.get_metrics_result()) if self.compiled else []
+        return self.order_of(self.get_metrics_result()) if self.compiled else []
+
+    def order_of(self, logs: Mapping[str, Any]) -> list[str]:
+        """The names of results in the order in which they are returned as a list, which is Keras's.
+
+        The loss, the metrics of compile, the outputs' losses, metrics that are attributes; then what has another name
+        than its metric, by the alphabet: metrics of one output among several, and what a step of a user's returns.
+        """
+        known: list[str] = []
+        for metric in self.metrics:
+            inside = metric.metrics if isinstance(metric, CompiledMetrics) else [metric]
+            known += [each.name for each in inside]
+        first = [name for name in dict.fromkeys(known) if name in logs]
+        return [*first, *sorted(name for name in logs if name not in first)]
 
     def reset_metrics(self) -> None:
         """Sets all metrics back."""
@@ -198,44 +271,34 @@ class Compilable:
 
     def get_metrics_result(self) -> dict[str, Any]:
         """Results of all metrics by name."""
+        if self._custom.has("train") or self._custom.has("test") or type(self).metrics is not Compilable.metrics:
+            results = {}
+            for metric in self.metrics:
+                found = metric.result()
+                results.update(found if isinstance(found, dict) else {metric.name: found})
+            return results
         assert self._compiled_metrics is not None
         results = {"loss": self._loss_tracker.result()}
         results.update(self._compiled_metrics.results())
         results.update({metric.name: metric.result() for metric in self._loss_trackers.values()})
+        results.update({metric.name: metric.result() for metric in self._attribute_metrics()})
         return results
+
+    def _results(self, kind: str, logs: dict[str, Any]) -> dict[str, Any]:
+        """The results of a run over data: those of the metrics; of the last step, where that returns others."""
+        results = as_numbers(self.get_metrics_result()) if self._custom.has(kind) else dict(self.get_metrics_result())
+        return logs if self._custom.has(kind) and results.keys() != logs.keys() else results
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Updates the metrics of compile with a batch's arrays and returns all results.  A subclass may extend it."""
         targets, metrics = self._targets, self._compiled_metrics
         assert targets is not None
         assert metrics is not None
-        flat_y, flat_pred = targets.arrange(y, "y"), tree.flatten(y_pred)
-        metrics.build(targets.names, flat_y, flat_pred)
-        metrics.update(flat_y, flat_pred, targets.weights(sample_weight))
+        metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
 
 
-def order_of_results(logs: Mapping[str, Any]) -> list[str]:
-    """Names as evaluate returns them: the loss, then everything else as it comes."""
-    return ["loss", *(name for name in logs if name != "loss")]
-
-
-def _check_overrides(kind: type) -> None:
-    for name in ("train_step", "test_step", "predict_step", "make_train_function", "make_test_function"):
-        if hasattr(kind, name):
-            raise NotImplementedError(
-                f"{kind.__name__}.{name}: custom steps are not supported, a step is planned ahead. Write a custom "
-                "loss, override compute_loss(x, y, y_pred, sample_weight, training) in functions of pydtconv.ops, or "
-                "loop over train_on_batch and test_on_batch"
-            )
-
-
-def _check_execution(run_eagerly: Any, steps_per_execution: Any, jit_compile: Any) -> None:
-    if run_eagerly:
-        raise ValueError(
-            "run_eagerly: expected False, got True: a step runs as a plan. To see values inside, call layers on "
-            "arrays (model.layers[0](x)) or make a model of an inner output (Model(model.inputs, layer.output))"
-        )
+def _check_execution(steps_per_execution: Any, jit_compile: Any) -> None:
     if jit_compile not in (True, False, "auto"):
         raise ValueError(f"jit_compile: expected True, False or 'auto', got {jit_compile!r}")
     if not isinstance(steps_per_execution, (int, np.integer)) or steps_per_execution < 1:

@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv import losses as losses_module
 from pydtconv import metrics as metrics_module
 from pydtconv import tree
+from pydtconv.metrics.metric import Masks, recorded
 from pydtconv.utils.suggest import near
 
 Shape = tuple[int | None, ...]
@@ -187,8 +188,10 @@ def resolve_metric(identifier: Any, target: Shape, prediction: Shape) -> metrics
     return metric
 
 
-class CompiledMetrics:
-    """The metrics of compile, made when the shapes are known."""
+class CompiledMetrics(Masks):
+    """The metrics of compile, made when the shapes are known.  They are also one metric, of all outputs together."""
+
+    name = "compile_metrics"
 
     def __init__(self, metrics: Any, weighted_metrics: Any) -> None:
         for name, value in ("metrics", metrics), ("weighted_metrics", weighted_metrics):
@@ -196,6 +199,7 @@ class CompiledMetrics:
                 raise ValueError(f"{name}: expected a list or a dict, got {value!r}")
         self.given = (metrics, weighted_metrics)
         self.built = False
+        self.targets: Targets | None = None
         self._plain: list[list[metrics_module.Metric]] = []
         self._weighted: list[list[metrics_module.Metric]] = []
         self._prefixes: list[str] = []
@@ -209,6 +213,14 @@ class CompiledMetrics:
     @property
     def metrics(self) -> list[metrics_module.Metric]:
         return [metric for group in (*self._plain, *self._weighted) for metric in group]
+
+    def output_of(self, metric: Any) -> int:
+        """The number of the output that a metric is of; 0 where it is of none."""
+        for groups in self._plain, self._weighted:
+            for i, group in enumerate(groups):
+                if any(metric is one for one in group):
+                    return i
+        return 0
 
     def build(self, names: Sequence[str], y_true: Sequence[Any], y_pred: Sequence[Any]) -> None:
         """names, y_true (None where there are no targets), y_pred: over the flat outputs, with shapes."""
@@ -226,6 +238,46 @@ class CompiledMetrics:
         self._plain, self._weighted = sets
         self._prefixes = [f"{name}_" if len(names) > 1 else "" for name in names]
         self.built = True
+
+    @recorded
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Lets a batch's targets and predictions, in the structure of the outputs, into all metrics."""
+        targets, flat = self._flat(y_true, y_pred)
+        assert self.targets is not None
+        self.update(targets, flat, self.targets.weights(sample_weight))
+
+    def will_be_updated(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Makes the metrics, for code that is traced: their names are part of its results."""
+        self._flat(y_true, y_pred)
+
+    def _flat(self, y_true: Any, y_pred: Any) -> tuple[list[Any], list[Any]]:
+        assert self.targets is not None
+        if not self.targets.outputs:
+            self.targets.build(y_pred, None, y_true)
+        targets, flat = self.targets.arrange(y_true, "y"), tree.flatten(y_pred)
+        self.build(self.targets.names, targets, flat)
+        return targets, flat
+
+    def result(self) -> dict[str, Any]:
+        """All results by name."""
+        return self.results()
+
+    def reset_state(self) -> None:
+        """Sets all metrics back."""
+        self.reset()
+
+    @property
+    def variables(self) -> list[Any]:
+        return [variable for metric in self.metrics for variable in metric.variables]
+
+    def get_state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"metrics": [metric.get_state() for metric in self.metrics]}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Puts back what `get_state` gave."""
+        for metric, kept in zip(self.metrics, state["metrics"], strict=True):
+            metric.set_state(kept)
 
     def update(self, y_true: Sequence[Any], y_pred: Sequence[Any], sample_weight: Sequence[Any]) -> None:
         for group, target, prediction in zip(self._plain, y_true, y_pred, strict=True):

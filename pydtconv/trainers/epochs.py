@@ -65,6 +65,11 @@ class Epochs:
         self._going, self._taken = self.data.epoch(), 0
         return self._going
 
+    def take_back(self) -> None:
+        """The last batch counts as not given."""
+        self.done -= 1
+        self._taken -= 1
+
     def get_state(self) -> dict[str, Any]:
         """What a checkpoint keeps: the position in the epoch and in the data, and the data's order."""
         going = self._going is not None and (self.done > 0 or self.steps is not None)

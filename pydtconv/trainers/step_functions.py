@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pydtconv import config, replica, tree
+from pydtconv import config, devices, replica, tree
 from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
+from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
-from pydtconv.trainers import first_use
+from pydtconv.metrics.metric import with_mask
+from pydtconv.trainers import first_use, offloading
 from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
+from pydtconv.trainers.metric_updates import Update
 from pydtconv.trainers.tracing import Traced, trace, trace_example
 from pydtconv.utils.random import next_seed
 
@@ -29,12 +34,14 @@ class Results:
 
     loss: of the batch, None for "predict".  losses: of each trained output by its name, without its weight.
     predictions: the outputs, in the model's structure.  applied: whether the optimizer has taken its step meanwhile.
+    updates: calls of metrics that are to follow.
     """
 
     loss: float | None
     losses: dict[str, float]
     predictions: Any
     applied: bool = False
+    updates: Sequence[Update] = ()
 
 
 class StepFunction:
@@ -53,14 +60,30 @@ class StepFunction:
         """Runs the step on a batch's arrays, over the flat structures."""
         traced = self.traced
         names, values = (*traced.x, *traced.y, *traced.weights), (*x, *y, *weights)
-        inputs = {name: value for name, value in zip(names, values, strict=True) if name is not None}
+        inputs = {name: self._part(name, value) for name, value in zip(names, values, strict=True) if name is not None}
         found = self.executor.run(inputs)
         return Results(
             loss=float(found["loss"]) if "loss" in found else None,
             losses={name: float(found[result]) for name, result in traced.losses.items()},
-            predictions=tree.map_structure(found.__getitem__, traced.predictions),
+            predictions=tree.map_structure(self._prediction(found), traced.predictions),
             applied=self.executor.plan.applies_gradients,
+            updates=[each.filled({**inputs, **found}) for each in traced.updates],
         )
+
+    def _prediction(self, found: Mapping[str, np.ndarray]) -> Callable[[str], np.ndarray]:
+        """Gives a prediction by its name, with its mask where it has one and metrics will read it."""
+        if not any(self.traced.masks):
+            return found.__getitem__
+        return lambda name: with_mask(found[name], found.get(name.replace("prediction", "mask")))
+
+    def _part(self, name: str, value: Any) -> Any:
+        """What the step reads of a batch's array: this process's part, where images are cut."""
+        placed = self.executor.plan.graph.placements.get(name)
+        return value if placed is None or np.shape(value) != placed.shape else value[placed.slices]
+
+
+#: a variable's array: for steps that read it, and for those of a device, which leave the values there
+_HERE, _THERE = operator.attrgetter("value"), operator.attrgetter("host_array")
 
 
 class StepCache:
@@ -75,14 +98,35 @@ class StepCache:
         self._trainable: list[int] | None = None
         self._stores = 0
         self._running = False
+        self._planned_anew: set[Any] = set()
+
+    @property
+    def plans(self) -> list[Plan]:
+        """Of the steps that are kept; that which was used last stands last."""
+        return [step.executor.plan for step in self._steps.values()]
 
     def forget(self) -> None:
         """Drops all steps and the store, for a model that is compiled anew; variables keep their values."""
         self._steps.clear()
+        self.memory.release_variables()
         self.memory.store = None
         self.memory.generation += 1
         self._values = []
         self._trainable = None
+
+    def _use_device(self) -> None:
+        """Drops all steps and the memory where the device in force is another one; variables keep their values."""
+        name = config.device()
+        if name == self.memory.device.name:
+            return
+        if self._running:
+            raise RuntimeError(f"model {self.model.name!r}: a step is running on device {self.memory.device.name}")
+        device = devices.get(name)
+        self.forget()
+        old, self.memory = self.memory, Memory(device)
+        self.memory.state, self.memory.hooks = old.state, old.hooks
+        self.memory.keeps_gradients = old.keeps_gradients
+        offloading.release(old)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -93,14 +137,31 @@ class StepCache:
         finally:
             self._running = False
 
-    def check_trainable(self) -> None:
+    def trains(self, variables: Sequence[Variable]) -> bool:
+        """Whether these are the variables that the training steps were traced with."""
+        return [id(variable) for variable in variables] == self._trainable
+
+    def check_trainable(self, variables: Sequence[Variable]) -> None:
         """Drops all steps where other variables are to be trained than those that the steps were traced with."""
-        trainable = [id(variable) for variable in self.model.trainable_variables]
-        if self._trainable is not None and trainable != self._trainable:
+        if self._trainable is not None and not self.trains(variables):
             self.forget()
 
-    def step(self, kind: str, batch: Batch, targets: Targets | None, memory_limit: int | None = None) -> StepFunction:
-        """The step for batches of this shape."""
+    def step(
+        self,
+        kind: str,
+        batch: Batch,
+        targets: Targets | None,
+        memory_limit: int | None = None,
+        offload: str | None = None,
+        draw: int | None = None,
+    ) -> StepFunction:
+        """The step for batches of this shape.
+
+        offload: a folder that training may write tensors to.  Raises OSError where it has no room for them.
+        draw: the number of the scheme where patches are drawn, None for that of this step.
+        """
+        tracing.settle_outside()
+        self._use_device()
         if self._running:
             raise RuntimeError(
                 f"model {self.model.name!r}: a step is running: a layer, a loss or a hook inside it cannot run "
@@ -114,18 +175,45 @@ class StepCache:
         choice = (
             config.conv_variant(),
             config.conv_precision(),
+            config.float32_matmul_precision(),
             config.conv_workspace_limit(),
             config.conv_tuning() > 0,
         )
         threads = config.num_threads()
-        key = (kind, shapes, memory_limit, threads, choice, replica.current().size, updates)
-        step = self._steps.get(key)
+        folder = offload if kind == "train" and memory_limit is not None else None
+        if kind != "train" or self.model.split is None:
+            draw = None
+        elif draw is None:
+            draw = self.model.split.draw(self.memory.state.seed, self.memory.state.step)
+        here = replica.current()
+        key = (kind, shapes, memory_limit, threads, choice, here.size, here.partition, updates, folder, draw)
+        self._check_device(kind, folder)
+        step = before = self._steps.get(key)
+        if folder is not None and step is not None:
+            step.executor.reserve()
+            step = offloading.kept(step, self._planned_anew, key)
         if step is None:
             traced = trace(self.model, kind, batch, targets)
+            traced.graph.partition = here.partition
+            if here.partition is not None and traced.updates:
+                raise NotImplementedError(
+                    f"metric {traced.updates[0].metric.name!r}: update_state in compute_loss or in a layer's call "
+                    "expects whole images in each process, got images that are cut"
+                )
+            if kind == "train":
+                traced.graph.split, traced.graph.split_draw = self.model.split, draw
             with config.hold_num_threads(threads):
                 plan = build_plan(
-                    traced.graph, memory_limit=memory_limit, slots=self._slots(), updates=updates, tune=first_use.hook()
+                    traced.graph,
+                    memory_limit=memory_limit,
+                    slots=self._slots(),
+                    state_bytes=self._state_bytes(),
+                    updates=updates,
+                    tune=first_use.hook() if self.memory.device.is_host else None,
+                    offload=offloading.of_training(folder, None if before is None else before.executor.plan),
                 )
+            if before is not None and not offloading.same_algorithms(before.executor.plan, plan):
+                return before  # whose results are other bits
             updater = self.model.optimizer if plan.applies_gradients else None
             step = self._steps[key] = StepFunction(Executor(plan, self.memory, updater), traced)
             self._note_values()
@@ -137,13 +225,34 @@ class StepCache:
             self._steps.move_to_end(key)
         return step
 
+    def _check_device(self, kind: str, folder: str | None) -> None:
+        """Raises NotImplementedError for what devices with memory of their own do not do."""
+        if self.memory.device.is_host:
+            return
+        name = self.memory.device.name
+        if replica.current().size > 1:
+            raise NotImplementedError(f"device {name}: expected one process, got {replica.current().size}")
+        if folder is not None:
+            raise NotImplementedError(f"offload: expected device cpu, got {name}")
+        optimizer = getattr(self.model, "optimizer", None)
+        if kind == "train" and optimizer is not None:
+            optimizer.check_device(name)
+
     def plan(self, batch_size: int, targets: Targets | None, **options: Any) -> Plan:
         """The plan of a training step, not to be run.  options: of `build_plan`.
 
         Raises ValueError where input shapes are not known.
         """
+        offload = offloading.of_plan(options.pop("offload", None), options.get("memory_limit"))
         graph = trace_example(self.model, batch_size, targets).graph
-        return build_plan(graph, slots=self._slots(), updates=self._updates(), **options)
+        graph.partition = replica.current().partition
+        graph.split = self.model.split
+        slots, state_bytes, updates = self._slots(), self._state_bytes(), self._updates()
+        return build_plan(graph, slots=slots, state_bytes=state_bytes, updates=updates, offload=offload, **options)
+
+    def release_scratch_file(self) -> None:
+        """Ends what training with offload needed besides memory."""
+        offloading.release(self.memory)
 
     def _updates(self) -> Updates | None:
         """What the optimizer can do while backward runs, None where gradients are to lie in the store afterwards."""
@@ -157,14 +266,19 @@ class StepCache:
         optimizer = getattr(self.model, "optimizer", None)
         return 0 if optimizer is None else len(optimizer.all_slots())
 
+    def _state_bytes(self) -> int:
+        optimizer = getattr(self.model, "optimizer", None)
+        return 0 if optimizer is None else int(optimizer.state_bytes(self.model.trainable_variables))
+
     # --- values that others moved ----------------------------------------------------------------------------------
     def check_values(self) -> None:
         """Binds the steps anew where another model, with a flat array of its own, has taken variables of this one."""
-        if all(variable.value is value for variable, value in self._values):
+        array_of = _HERE if self.memory.device.is_host else _THERE
+        if all(array_of(variable) is value for variable, value in self._values):
             self._stores = ParameterStore.made
             return
         store = self.memory.store
-        if store is not None and any(variable.value.base is not store.parameters for variable in store.variables):
+        if store is not None and any(array_of(variable).base is not store.parameters for variable in store.variables):
             self.forget()
         else:
             self.memory.generation += 1
@@ -172,4 +286,5 @@ class StepCache:
 
     def _note_values(self) -> None:
         self._stores = ParameterStore.made
-        self._values = [(variable, variable.value) for variable in self.model.variables]
+        array_of = _HERE if self.memory.device.is_host else _THERE
+        self._values = [(variable, array_of(variable)) for variable in self.model.variables]

@@ -14,6 +14,7 @@ from typing import Any
 from pydtconv import replica
 from pydtconv.callbacks import Callback
 from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.loops.sharing import Sharing
 from pydtconv.optimizers import Optimizer
 from pydtconv.replica import Replica
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
@@ -24,6 +25,10 @@ from pydtconv.trainers.training import Training
 
 class Strategy(Replica):
     """How a batch is run and summed up, and its gradients applied; in a process that trains alone: as they are."""
+
+    def planning(self) -> AbstractContextManager[None]:
+        """Put around what is planned before a run: what one process cannot plan, all that train together refuse."""
+        return nullcontext()
 
     def prepare(self, training: Training, kind: str, data: ArrayData | StreamData, single: bool = False) -> None:
         """Before batches of this kind ("train", "test", "predict") are run; single: before one of a user's loop."""
@@ -36,6 +41,10 @@ class Strategy(Replica):
 
     def running(self, training: Training, kind: str, batch: Batch, step: StepFunction) -> AbstractContextManager[None]:
         """Put around the run of a step on a batch."""
+        return nullcontext()
+
+    def sharing(self, training: Training, kind: str, batch: Batch) -> AbstractContextManager[Sharing | None]:
+        """Put around the run of a step that a user has written; gives what its program asks of other processes."""
         return nullcontext()
 
     def apply(self, optimizer: Optimizer, store: ParameterStore) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops, replica, tree
+from pydtconv.dtypes import real
 from pydtconv.graph import Graph, Tensor
 from pydtconv.ops.base import Spec
 from pydtconv.trainers.compiled import Output, Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
+from pydtconv.trainers.metric_updates import Update, updates_of
 
 
 class _Division(threading.local):
@@ -29,17 +31,20 @@ class Traced:
     """A graph and the names of what goes in and comes out.
 
     x, y, weights: names of the inputs over the flat structures, None where the step does not read one.
-    predictions: structure of names.  losses: names of the results by the output's name.
+    predictions: structure of names.  losses: names of the results by the output's name.  updates: calls of metrics.
+    masks: of each output whether it has one, which is a result, too, where there are losses.
     """
 
     def __init__(self, training: bool) -> None:
-        self.graph = Graph(training=training)
+        self.graph = Graph(training=training, device=config.device())
         self.x: list[str] = []
         self.y: list[str | None] = []
         self.weights: list[str | None] = []
         self.predictions: Any = None
         self.outputs: Any = None
         self.losses: dict[str, str] = {}
+        self.updates: list[Update] = []
+        self.masks: list[bool] = []
 
     def inputs(self, kind: str, values: Sequence[Any], dtypes: Sequence[str | None]) -> list[Tensor | None]:
         """Inputs of the values' shapes; none for a value or a dtype of None."""
@@ -65,24 +70,29 @@ def trace(model: Any, kind: str, batch: Batch, targets: Targets | None) -> Trace
         flat_x = tree.flatten(batch.x)
         tensors = traced.inputs("x", flat_x, [_input_dtype(model)] * len(flat_x))
         x = tree.pack_sequence_as(batch.x, tensors)
-        y_pred = model(x, training=kind == "train")
+        y_pred = tree.map_structure(_as_real, model(x, training=kind == "train"))
         traced.outputs, outputs = y_pred, tree.flatten(y_pred)
+        traced.masks = [getattr(output, "_keras_mask", None) is not None for output in outputs]
         for i, output in enumerate(outputs):
             traced.graph.outputs[f"prediction{i}"] = output
+            if kind != "predict" and traced.masks[i]:
+                traced.graph.outputs[f"mask{i}"] = output._keras_mask
         traced.predictions = tree.pack_sequence_as(y_pred, [f"prediction{i}" for i in range(len(outputs))])
         if kind == "predict":
+            traced.updates = updates_of(traced.graph)
             return traced
         if targets is None:
             traced.graph.loss = ops.WeightedSum()(*(ops.mean(output) for output in outputs))
             return traced
         _trace_losses(model, kind, batch, targets, traced, x, y_pred)
+        traced.updates = updates_of(traced.graph)
     return traced
 
 
 def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced: Traced, x: Any, y_pred: Any) -> None:
     outputs = tree.flatten(y_pred)
     if not targets.outputs:
-        targets.build(y_pred, _output_names(model), batch.y)
+        targets.build(y_pred, output_names(model), batch.y)
     arrays = targets.arrange(batch.y, "y")
     weights = targets.weights(batch.sample_weight)
     overridden = model.overrides("compute_loss")
@@ -95,7 +105,7 @@ def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced:
     w = traced.inputs("weights", weights, weight_dtypes)
     found: dict[str, Tensor] = {}
     if overridden:
-        with _undivided():
+        with undivided():
             total = model.compute_loss(
                 x=x,
                 y=_packed(batch.y, y, targets),
@@ -154,7 +164,7 @@ def losses_of(targets: Targets, y: Sequence[Any], y_pred: Sequence[Any], weights
 
 
 @contextmanager
-def _undivided() -> Iterator[None]:
+def undivided() -> Iterator[None]:
     """While a loss is traced of which only the total is divided among processes."""
     _division.whole = True
     try:
@@ -208,7 +218,7 @@ def _example(model: Any, batch_size: int) -> Any:
 def _example_targets(model: Any, predictions: Any, targets: Targets) -> Any:
     flat = tree.flatten(predictions)
     probe = Targets(targets.loss, None)
-    probe.build(predictions, _output_names(model), None)
+    probe.build(predictions, output_names(model), None)
     arrays = []
     for output, prediction in zip(probe.outputs, flat, strict=True):
         sparse = output.loss is not None and output.loss.takes_labels
@@ -222,13 +232,25 @@ def _empty(shape: Sequence[int | None], dtype: str) -> np.ndarray:
     return np.broadcast_to(np.zeros((), dtype), tuple(shape))  # type: ignore[arg-type]
 
 
-def _output_names(model: Any) -> list[str] | None:
+def output_names(model: Any) -> list[str] | None:
+    """Names of the model's outputs, where they are known."""
     try:
         return list(model.output_names)
     except AttributeError:
         return None
 
 
+def _as_real(output: Any) -> Any:
+    """Results and losses are float32 where layers compute in bfloat16."""
+    if not isinstance(output, Tensor):
+        return output
+    found = ops.cast(output, real(output.dtype))
+    mask = getattr(output, "_keras_mask", None)
+    if mask is not None and found is not output:
+        found._keras_mask = mask
+    return found
+
+
 def _input_dtype(model: Any) -> str:
-    dtype = getattr(model, "compute_dtype", None)
+    dtype = getattr(model, "variable_dtype", None)
     return dtype if dtype in ("float32", "float64") else config.floatx()

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv import callbacks as callbacks_module
-from pydtconv import replica
-from pydtconv.trainers import strategy
+from pydtconv import replica, tree
+from pydtconv.graph import TransferError
+from pydtconv.loops import GradientTape
+from pydtconv.trainers import offloading, strategy
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
 from pydtconv.trainers.data_adapters.arrays import ArrayData, is_arrays, split_tail
 from pydtconv.trainers.data_adapters.streams import make_data
@@ -21,6 +23,7 @@ from pydtconv.trainers.epochs import Epochs, groups
 from pydtconv.trainers.gathering import Gathering
 from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
+from pydtconv.utils.sequences import unpack_x_y_sample_weight
 from pydtconv.utils.sizes import as_bytes
 
 
@@ -30,11 +33,14 @@ def _one_fit_at_a_time(fit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fit)
     def wrapper(self: Trainer, *args: Any, **kwargs: Any) -> Any:
         with self._fitting.taken():
-            limit, position = self._memory_limit, self.position
+            limit, offload, position = self._memory_limit, self._offload, self.position
             try:
                 return fit(self, *args, **kwargs)
             finally:
+                if self._offload is not None and offload is None:
+                    self._steps.release_scratch_file()
                 self._set("_memory_limit", limit)
+                self._set("_offload", offload)
                 self._set("position", position)
 
     return wrapper
@@ -71,6 +77,7 @@ class Trainer(BatchTrainer):
         validation_batch_size: int | None = None,
         validation_freq: int | Sequence[int] = 1,
         memory_limit: int | str | None = None,
+        offload: Any = None,
     ) -> Any:
         """Trains the model; returns a History, whose `history` holds the results of each epoch by name.
 
@@ -82,12 +89,16 @@ class Trainer(BatchTrainer):
         class_weight: class number -> weight.  initial_epoch: the number of the first epoch.  steps_per_epoch: batches
         in an epoch, where it is not all of them.  validation_freq: epochs between two validations, or their numbers.
         memory_limit: bytes that a step may take, or a text such as "800MiB"; see `plan`.
+        offload: a folder on a local disk; tensors are written there between forward and backward where that is the
+        cheapest way to stay within `memory_limit`.  The results are the same bits.
 
-        Raises ValueError, naming the argument, for data that does not fit, before anything is changed.
+        Raises ValueError, naming the argument, for data that does not fit, and OSError for a folder that cannot take
+        what is to be offloaded, before anything is changed.
         """
         if not self.compiled:
             raise ValueError("call compile() before fit()")
         memory_limit = as_bytes("memory_limit", memory_limit)
+        offload = offloading.folder_of(offload, memory_limit)
         check_count("epochs", epochs)
         check_count("initial_epoch", initial_epoch)
         should_validate(0, validation_freq)
@@ -95,6 +106,7 @@ class Trainer(BatchTrainer):
             (x, y, sample_weight), validation_data = split_tail(validation_split, x, y, sample_weight)
         data = make_data(x, y, sample_weight, batch_size, shuffle, class_weight)
         self._set("_memory_limit", memory_limit)
+        self._set("_offload", offload)
         self._prepare("train", data)
         epochs_of = Epochs(data, steps_per_epoch)
         validation = None
@@ -131,6 +143,9 @@ class Trainer(BatchTrainer):
                     self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
             listeners.on_train_end(logs)
         except BaseException as error:
+            if isinstance(error, TransferError) and error.undone and replica.current().size == 1:
+                self.position.batches.take_back()
+                listeners.step_undone()
             strategy.current().left(error)
             raise
         finally:
@@ -164,19 +179,19 @@ class Trainer(BatchTrainer):
     def _fit_epoch(self, batches: Epochs, listeners: Any, gathering: Gathering) -> dict[str, Any]:
         turn = self._turn
         asked = _may_stop(listeners, "train")
+        logs: dict[str, Any] = {}
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_train_batch_begin(first)
-            logs: dict[str, Any] = {}
             for batch in group:
                 with turn.taken():
                     gathering.resume()
-                    logs = self._note(batch, self._train_batch(batch))
+                    logs = self._step("train", batch)
             listeners.on_train_batch_end(last, logs)
             if self._stops("stop_training", asked):
                 break
         with turn.taken():
             gathering.resume()
-            return dict(self.get_metrics_result())
+            return self._results("train", logs)
 
     def _stops(self, name: str, asked: bool) -> bool:
         """Whether the attribute asks to end; asked: in any of the processes that train together, in the same step."""
@@ -206,7 +221,7 @@ class Trainer(BatchTrainer):
         batches = Epochs(data, steps)
         listeners = self._listeners(callbacks, batches, verbose)
         logs = self._evaluate(batches, listeners)
-        return logs if return_dict else values_of(logs)
+        return logs if return_dict else values_of(logs, self.order_of(logs))
 
     def _evaluate(self, batches: Epochs, listeners: Any) -> dict[str, Any]:
         self._set("stop_evaluating", False)
@@ -215,19 +230,19 @@ class Trainer(BatchTrainer):
         with turn.taken():
             gathering.begin()
         asked = _may_stop(listeners, "test")
+        logs: dict[str, Any] = {}
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_test_batch_begin(first)
-            logs: dict[str, Any] = {}
             for batch in group:
                 with turn.taken():
                     gathering.resume()
-                    logs = self._note(batch, self._run("test", batch))
+                    logs = self._step("test", batch)
             listeners.on_test_batch_end(last, logs)
             if self._stops("stop_evaluating", asked):
                 break
         with turn.taken():
             gathering.resume()
-            logs = dict(self.get_metrics_result())
+            logs = self._results("test", logs)
             gathering.end()
         listeners.on_test_end(logs)
         return logs
@@ -275,6 +290,59 @@ class Trainer(BatchTrainer):
             epochs=1,
             steps=batches.num_batches,
         )
+
+    # --- steps, as a subclass may write them -----------------------------------------------------------------------
+    def train_step(self, data: Any) -> Any:
+        """One step of training on a batch (x, (x, y) or (x, y, sample_weight)); returns results by name.
+
+        `fit` has a plan for what is written here.  A subclass may write another step, in layers, functions of
+        `pydtconv.ops`, `GradientTape`, optimizers and metrics: it is traced once for each shape of batch, and runs from
+        plans after that.
+        """
+        x, y, sample_weight = unpack_x_y_sample_weight(data)
+        with GradientTape() as tape:
+            y_pred = self(x, training=True)  # type: ignore[operator]
+            loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+            self._loss_tracker.update_state(loss, sample_weight=tree.flatten(x)[0].shape[0])
+            if self.optimizer is not None:
+                loss = self.optimizer.scale_loss(loss)
+        weights = self.trainable_variables  # type: ignore[attr-defined]
+        if weights:
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+        else:
+            self._check_trainable(weights)
+        return self.compute_metrics(x, y, y_pred, sample_weight)
+
+    def test_step(self, data: Any) -> Any:
+        """One step of evaluation on a batch; returns results by name.  A subclass may write another one."""
+        x, y, sample_weight = unpack_x_y_sample_weight(data)
+        y_pred = self(x, training=False)  # type: ignore[operator]
+        loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        self._loss_tracker.update_state(loss, sample_weight=tree.flatten(x)[0].shape[0])
+        return self.compute_metrics(x, y, y_pred, sample_weight)
+
+    def predict_step(self, data: Any) -> Any:
+        """The outputs for a batch.  A subclass may write another step, as `train_step`."""
+        x, _, _ = unpack_x_y_sample_weight(data)
+        return self(x, training=False)  # type: ignore[operator]
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """A function that takes an iterator and trains on its next batch.  A subclass may give another one."""
+        return self._iterating("train", force)
+
+    def make_test_function(self, force: bool = False) -> Any:
+        """A function that takes an iterator and evaluates its next batch.  A subclass may give another one."""
+        return self._iterating("test", force)
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """A function that takes an iterator and gives the outputs for its next batch.  A subclass may give another."""
+        return self._iterating("predict", force)
+
+    def _iterating(self, kind: str, force: bool) -> Any:
+        if force:
+            self._custom.forget()
+        function = self._custom.function(kind)
+        return lambda iterator: function(next(iter(iterator)))
 
     # --- subclasses ------------------------------------------------------------------------------------------------
     def overrides(self, name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.graph import Memory, Variable
+from pydtconv.graph import Memory, Plan, Variable
 from pydtconv.metrics import Metric
 from pydtconv.optimizers import Optimizer
 from pydtconv.trainers.compiled import Output
@@ -25,6 +25,11 @@ class Training:
     def memory(self) -> Memory:
         """The parameter store, the random state and the hooks that all steps of the model share."""
         return self._model._steps.memory
+
+    @property
+    def plan(self) -> Plan:
+        """That of the step which has run last.  Raises IndexError before the first one."""
+        return self._model._steps.plans[-1]
 
     @property
     def variables(self) -> Sequence[Variable]:
@@ -51,6 +56,16 @@ class Training:
         """All but the mean of the loss, which follows from `track_losses`."""
         return [metric for metric in self._model.metrics if metric is not self._model._loss_tracker]
 
+    @property
+    def metric_outputs(self) -> list[int]:
+        """For each of `metrics`, the number of the output that it is of; 0 for those of no single one."""
+        compiled = self._model._compiled_metrics
+        return [0 if compiled is None else compiled.output_of(metric) for metric in self.metrics]
+
+    def targets(self, batch: Batch) -> Sequence[np.ndarray | None]:
+        """The targets of a batch, for each of `outputs`."""
+        return self._model._targets.arrange(batch.y, "y")
+
     def sample_weights(self, batch: Batch) -> Sequence[np.ndarray | None]:
         """The weights of a batch's samples, for each of `outputs`."""
         return self._model._targets.weights(batch.sample_weight)
@@ -60,7 +75,9 @@ class Training:
         self._model.track_losses(loss, losses, samples)
 
     def update_metrics(self, batch: Batch, results: Results) -> dict[str, Any]:
-        """Lets a batch into the metrics of compile; returns all results so far."""
+        """Lets a batch into the metrics; returns all results so far."""
+        for update in results.updates:
+            update.run(batch.size / batch.total)
         return self._model.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
 
     def results(self) -> dict[str, Any]:

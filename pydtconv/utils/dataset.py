@@ -61,13 +61,16 @@ def split_dataset(
     right_size: float | int | None = None,
     shuffle: bool = False,
     seed: int | None = None,
+    preferred_backend: str | None = None,
 ) -> tuple[Any, Any]:
     """Splits an array, a list of samples, or a tuple or dict of arrays of equal length in two.
 
     left_size, right_size: a fraction from 0 to 1 or a number of samples; one of them may be left out.
-    Returns (left, right), of the structure of `dataset`.
+    preferred_backend: Keras's; only None means something here.  Returns (left, right), of the structure of `dataset`.
     Raises ValueError for sizes that do not fit and TypeError for data that is none of these.
     """
+    if preferred_backend is not None:
+        raise NotImplementedError(f"split_dataset: preferred_backend: expected None, got {preferred_backend!r}")
     leaves = tuple(dataset.values()) if isinstance(dataset, dict) else dataset
     leaves = leaves if isinstance(leaves, tuple) else (leaves,)
     if not leaves or not all(isinstance(leaf, (np.ndarray, list)) for leaf in leaves):

@@ -8,11 +8,10 @@ import shutil
 import sys
 import tarfile
 import tempfile
-import urllib.error
-import urllib.request
 import zipfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from tqdm import tqdm
 
@@ -56,7 +55,7 @@ def get_file(
     if archive_format not in ("auto", "tar", "zip"):
         raise ValueError(f"get_file: expected archive_format 'auto', 'tar' or 'zip', got {archive_format!r}")
     extract = extract or untar
-    fname = fname or os.path.basename(urllib.request.url2pathname(origin.split("?")[0]))
+    fname = fname or os.path.basename(unquote(origin.split("?")[0]))
     folder = Path(cache_dir or cache_folder()) / cache_subdir
     target = folder / fname
     download = folder / (fname + ".archive") if extract else target
@@ -86,6 +85,9 @@ def _algorithm(name: str, digest: str) -> str:
 
 def _download(origin: str, target: Path, digest: str | None, algorithm: str) -> None:
     """Fetches a URL to a temporary file beside the target and renames it when it is whole."""
+    import urllib.error  # takes as long to import as all of NumPy
+    import urllib.request
+
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".")
     try:
         with os.fdopen(handle, "wb") as file, urllib.request.urlopen(origin, timeout=60) as response:

@@ -6,21 +6,32 @@ HDF5 would load as plug-ins are refused.  Shape and type are looked at before an
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import h5py
 import numpy as np
 
+from pydtconv.utils.hdf5_trial import BUILT_IN, problem_of
 from pydtconv.utils.reading import FREE_BYTES, BadFileError
 
+#: bytes of an attribute: configs of the largest networks have a few MB
+_ATTRIBUTE_BYTES = 1 << 26
 #: deflate, shuffle, checksum, szip and LZF, which are built in
-_FILTERS = {
-    h5py.h5z.FILTER_DEFLATE,
-    h5py.h5z.FILTER_SHUFFLE,
-    h5py.h5z.FILTER_FLETCHER32,
-    h5py.h5z.FILTER_SZIP,
-    h5py.h5z.FILTER_LZF,
-}
+_FILTERS = set(BUILT_IN)
+
+
+@contextmanager
+def opened(file: Any, what: str) -> Iterator[h5py.File]:
+    """A file that should be `what`, by its path or as an object in memory, after a trial (see hdf5_trial.py)."""
+    size = len(file.getbuffer()) if hasattr(file, "getbuffer") else os.stat(file).st_size
+    problem = problem_of(file, size)
+    if problem:
+        raise BadFileError(f"expected {what}; {problem}")
+    with h5py.File(file, "r") as h5:
+        yield h5
 
 
 def group_at(file: h5py.File, path: str) -> h5py.Group | None:
@@ -44,6 +55,36 @@ def datasets_in(group: h5py.Group | None, count: int) -> list[h5py.Dataset] | No
     if len(group) != count or not all(group.id.links.exists(str(index).encode()) for index in range(count)):
         return None
     return [_dataset(group, str(index)) for index in range(count)]
+
+
+def members_of(group: h5py.Group) -> Iterator[tuple[str, h5py.Group | h5py.Dataset]]:
+    """(name, group or data set) of all that lies in a group of this file, with the checks of data sets."""
+    for name in group:
+        member = _own(group, name)
+        yield name, member if isinstance(member, h5py.Group) else _dataset(group, name)
+
+
+def dataset_at(group: h5py.Group | None, path: str) -> h5py.Dataset:
+    """The data set at a path of names below a group.  Raises BadFileError where there is none, or it is elsewhere."""
+    *groups, name = path.split("/")
+    inner = group if not groups or group is None else group_at(group, "/".join(groups))
+    if inner is None or not inner.id.links.exists(name.encode()):
+        raise BadFileError(f"expected a data set {path!r}, found none")
+    return _dataset(inner, name)
+
+
+def attribute_of(group: h5py.Group, name: str) -> Any:
+    """An attribute that is a text or a list of texts, None where there is none; its size is looked at first."""
+    key = name.encode()
+    if not h5py.h5a.exists(group.id, key):
+        return None
+    attribute = h5py.h5a.open(group.id, key)
+    count = int(np.prod(attribute.shape, dtype=np.float64))
+    if attribute.dtype.kind not in "SO" and count:
+        raise BadFileError(f"{group.name}: {name}: expected texts, found {attribute.dtype}")
+    if count * max(attribute.dtype.itemsize, 1) > _ATTRIBUTE_BYTES:
+        raise BadFileError(f"{group.name}: {name}: expected {_ATTRIBUTE_BYTES} bytes at most, found {count} texts")
+    return group.attrs[name]
 
 
 def array_of(dataset: h5py.Dataset) -> np.ndarray:

@@ -15,11 +15,10 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.utils.dataset import PyDataset
+from pydtconv.utils.images import FORMATS
 from pydtconv.utils.random import next_seed
 from pydtconv.utils.reading import BadFileError, open_regular
 
-#: what is decoded, whatever the suffix says; Pillow knows more, some of which call other programs
-FORMATS = ("BMP", "GIF", "JPEG", "PNG")
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 MODES = {"rgb": ("RGB", 3), "rgba": ("RGBA", 4), "grayscale": ("L", 1)}
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
@@ -41,16 +40,20 @@ def image_dataset_from_directory(
     interpolation: str = "bilinear",
     follow_links: bool = False,
     crop_to_aspect_ratio: bool = False,
+    pad_to_aspect_ratio: bool = False,
+    data_format: str | None = None,
+    format: str = "tf",
     verbose: bool = True,
     on_error: str = "raise",
     workers: int = 2,
-) -> ImageFolder:
+) -> Any:
     """The images below a folder with one folder for each class, in batches, with the arguments of Keras's function.
 
     labels: "inferred" (from the folders), one integer for each file in the order of their paths, or None.
     label_mode: "int", "categorical" (one-hot), "binary" (0 or 1, float) or None (images without labels).
-    subset: "training" or "validation", of a validation_split from 0 to 1; both need the same seed.
-    crop_to_aspect_ratio: cut off what would be distorted, instead of stretching the image.
+    subset: "training" or "validation", of a validation_split from 0 to 1; both need the same seed; or "both", a pair.
+    crop_to_aspect_ratio: cut off what would be distorted, instead of stretching the image; pad_to_aspect_ratio: put
+    black around it.  data_format: None takes that of `config.image_data_format`.  format: only "tf", Keras's default.
     on_error: "raise" a ValueError that names the bad file, or "skip" it: a warning names it and its batch is smaller.
     workers: threads that decode; they are at most four batches ahead.
 
@@ -64,10 +67,14 @@ def image_dataset_from_directory(
     _one_of("interpolation", interpolation, INTERPOLATIONS)
     _one_of("label_mode", label_mode, LABEL_MODES)
     _one_of("on_error", on_error, ("raise", "skip"))
+    if crop_to_aspect_ratio and pad_to_aspect_ratio:
+        raise ValueError("expected crop_to_aspect_ratio or pad_to_aspect_ratio, got both")
+    _one_of("data_format", data_format, (None, "channels_last", "channels_first"))
+    _one_of("format", format, ("tf",))
     if (validation_split is None) != (subset is None):
         raise ValueError(f"expected validation_split and subset or neither, got {validation_split!r} and {subset!r}")
     if subset is not None:
-        _one_of("subset", subset, ("training", "validation"))
+        _one_of("subset", subset, ("training", "validation", "both"))
         if not 0 < validation_split < 1:  # type: ignore[operator]
             raise ValueError(f"validation_split: expected a number between 0 and 1, got {validation_split!r}")
         if shuffle and seed is None:
@@ -78,29 +85,38 @@ def image_dataset_from_directory(
     order = np.arange(len(files))
     if shuffle and subset is not None:
         np.random.default_rng(seed).shuffle(order)
+    parts = {"": order}
     if subset is not None:
         at = len(files) - int(len(files) * validation_split)  # type: ignore[operator]
-        order = order[:at] if subset == "training" else order[at:]
-        if not len(order):
-            raise ValueError(f"validation_split={validation_split!r} leaves no file for the {subset} of {len(files)}")
+        parts = {"training": order[:at], "validation": order[at:]}
+        if subset != "both":
+            parts = {subset: parts[subset]}
+        for part, chosen in parts.items():
+            if not len(chosen):
+                raise ValueError(f"validation_split={validation_split!r} leaves no file for the {part} of {len(files)}")
     if verbose:
-        used = f", using {len(order)} for {subset}" if subset else ""
-        print(f"Found {len(files)} files belonging to {len(names)} classes{used}.")
-    return ImageFolder(
-        [files[i] for i in order],
-        None if label_mode is None or numbers is None else numbers[order],
-        names,
-        label_mode,
-        color_mode,
-        batch_size,
-        image_size,
-        shuffle,
-        seed,
-        interpolation,
-        crop_to_aspect_ratio,
-        on_error,
-        workers,
-    )
+        used = " and ".join(f"{len(chosen)} for {part}" for part, chosen in parts.items() if part)
+        print(f"Found {len(files)} files belonging to {len(names)} classes{used and f', using {used}'}.")
+    folders = [
+        ImageFolder(
+            [files[i] for i in chosen],
+            None if label_mode is None or numbers is None else numbers[chosen],
+            names,
+            label_mode,
+            color_mode,
+            batch_size,
+            image_size,
+            shuffle,
+            seed,
+            interpolation,
+            "crop" if crop_to_aspect_ratio else "pad" if pad_to_aspect_ratio else "stretch",
+            on_error,
+            workers,
+            data_format,
+        )
+        for chosen in parts.values()
+    ]
+    return folders[0] if len(folders) == 1 else tuple(folders)
 
 
 class ImageFolder(PyDataset):
@@ -121,9 +137,10 @@ class ImageFolder(PyDataset):
         shuffle: bool,
         seed: int | None,
         interpolation: str,
-        crop: bool,
+        fit: str,
         on_error: str,
         workers: int,
+        data_format: str | None = None,
     ) -> None:
         if len(image_size) != 2 or min(image_size) < 1:
             raise ValueError(f"image_size: expected (height, width), got {image_size!r}")
@@ -134,7 +151,8 @@ class ImageFolder(PyDataset):
         self.file_paths, self.class_names = [str(path) for path in file_paths], class_names
         self.image_size, self.batch_size = (int(image_size[0]), int(image_size[1])), batch_size
         self._numbers, self._label_mode, self._color_mode = numbers, label_mode, color_mode
-        self._interpolation, self._crop, self._on_error = interpolation, crop, on_error
+        self._interpolation, self._fit, self._on_error = interpolation, fit, on_error
+        self._data_format = data_format
         self._order = np.arange(len(file_paths))
         self._random = np.random.default_rng(next_seed() if seed is None else seed) if shuffle else None
         self.on_epoch_end()
@@ -173,7 +191,7 @@ class ImageFolder(PyDataset):
         names = ["/".join(Path(self.file_paths[i]).parts[-2:]) for i in chosen]
         numbers = None if self._numbers is None else self._numbers[chosen].tolist()
         settings = (self.class_names, self.image_size, self._label_mode, self._color_mode, self._interpolation)
-        told = repr((len(self.file_paths), names, numbers, *settings, self._crop, self._on_error))
+        told = repr((len(self.file_paths), names, numbers, *settings, self._fit, self._data_format, self._on_error))
         return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
     def __getitem__(self, index: int) -> Any:
@@ -206,7 +224,7 @@ class ImageFolder(PyDataset):
                 continue
             kept.append(int(number))
         x = x[: len(kept)]
-        if config.image_data_format() == "channels_first":
+        if (self._data_format or config.image_data_format()) == "channels_first":
             x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
         return (x,) if self._numbers is None else (x, self._targets(self._numbers[kept]))
 
@@ -229,15 +247,22 @@ class ImageFolder(PyDataset):
                 raise
             except Exception as error:  # decoders of damaged data raise all kinds
                 size = os.path.getsize(path)
+                unknown = isinstance(error, image_module.UnidentifiedImageError)
+                reason = f"expected {', '.join(FORMATS)}" if unknown else error
                 raise BadFileError(
-                    f"{path}: no image that can be decoded, stopped near offset {file.tell()} of {size}: {error}"
+                    f"{path}: no image that can be decoded, stopped near offset {file.tell()} of {size}: {reason}"
                 ) from error
         box = None
-        if self._crop:
+        resampling = getattr(image_module.Resampling, self._interpolation.upper())
+        if self._fit == "pad":
+            scale = max(pixels.width / width, pixels.height / height)
+            whole = image_module.new(mode, (round(width * scale), round(height * scale)))
+            whole.paste(pixels, ((whole.width - pixels.width) // 2, (whole.height - pixels.height) // 2))
+            pixels = whole
+        if self._fit == "crop":
             scale = min(pixels.width / width, pixels.height / height)
             left, top = (pixels.width - width * scale) / 2, (pixels.height - height * scale) / 2
             box = (left, top, left + width * scale, top + height * scale)
-        resampling = getattr(image_module.Resampling, self._interpolation.upper())
         return np.asarray(pixels.resize((width, height), resampling, box))
 
 

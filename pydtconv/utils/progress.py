@@ -1,4 +1,4 @@
-"""A progress bar over steps, drawn by tqdm on a terminal and as plain lines elsewhere."""
+"""A progress bar over steps, drawn by tqdm on a terminal and in a notebook, and as plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ from typing import Any
 
 from tqdm import tqdm
 
+from pydtconv.utils.messages import is_interactive_logging_enabled, tell
+
 _FORMAT = "{n_fmt}/{total_fmt} {bar:20} {desc}"
 _FORMAT_WITHOUT_TARGET = "{n_fmt}/Unknown {desc}"
+#: seconds until the first line within an epoch, and between others, where there is no terminal
+FIRST_LINE, OTHER_LINES = 10.0, 30.0
+
+
+def _is_notebook() -> bool:
+    """Whether standard output is a cell of a notebook, which understands how a bar is drawn anew."""
+    return type(sys.stdout).__module__.startswith("ipykernel")
 
 
 class Progbar:
     """Shows how far a loop has come, with the values it reports.
 
-    target: number of steps, None when not known.  verbose: 0 silent, 1 a bar on a terminal and one line at the end
-    elsewhere, 2 one line at the end.  stateful_metrics: names of values that are shown as they come; all others are
-    averaged over steps.  interval: least seconds between two drawings.  unit_name: what a step is called.
+    target: number of steps, None when not known.  verbose: 0 silent, 1 a bar on a terminal and in a notebook, elsewhere
+    a line from time to time and one at the end, 2 one line at the end.  stateful_metrics: names of values that are
+    shown as they come; all others are averaged over steps; where stateless_metrics are named, those alone are averaged.
+    interval: least seconds between two drawings.  unit_name: what a step is called.
     """
 
     def __init__(
@@ -28,17 +38,20 @@ class Progbar:
         verbose: int = 1,
         interval: float = 0.05,
         stateful_metrics: Iterable[str] | None = None,
+        stateless_metrics: Iterable[str] | None = None,
         unit_name: str = "step",
     ) -> None:
         self.target = target
         self.verbose = verbose
         self.unit_name = unit_name
         self.stateful_metrics = set(stateful_metrics or ())
+        self.stateless_metrics = set(stateless_metrics) if stateless_metrics else None
         self._sums: dict[str, tuple[float, int]] = {}
         self._seen = 0
         self._start = time.perf_counter()
         self._bar: tqdm | None = None
-        if verbose == 1 and sys.stdout.isatty():
+        self._next_line = self._start + FIRST_LINE
+        if verbose == 1 and (sys.stdout.isatty() or _is_notebook()) and is_interactive_logging_enabled():
             self._bar = tqdm(
                 total=target,
                 file=sys.stdout,
@@ -58,7 +71,8 @@ class Progbar:
         """
         for name, value in values or ():
             number = float(value)
-            if name in self.stateful_metrics:
+            averaged = self.stateless_metrics is None or name in self.stateless_metrics
+            if name in self.stateful_metrics or not averaged:
                 self._sums[name] = (number, 1)
             else:
                 total, count = self._sums.get(name, (0.0, 0))
@@ -77,7 +91,10 @@ class Progbar:
                 self._bar.close()
                 self._bar = None
         elif finalize and self.verbose:
-            print(f"{current}/{self.target or current} - {self._text(True)}", flush=True)
+            tell(f"{current}/{self.target or current} - {self._text(True)}")
+        elif self.verbose == 1 and time.perf_counter() >= self._next_line:
+            self._next_line = time.perf_counter() + OTHER_LINES
+            tell(f"{current}/{self.target or 'Unknown'} - {self._text(False)}")
 
     def add(self, n: int, values: Iterable[tuple[str, Any]] | None = None) -> None:
         """Moves n steps on."""

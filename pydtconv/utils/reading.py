@@ -21,6 +21,10 @@ class BadFileError(OSError, ValueError):
     """A file that does not hold what it should; the text names it and says what was expected."""
 
 
+class MissingFileError(FileNotFoundError, ValueError):
+    """A file that is not there: Keras raises one or the other, by the kind of file, so that scripts catch either."""
+
+
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """The file, open for reading.  Raises BadFileError for pipes, devices, folders; it does not wait for a writer."""
     # O_NONBLOCK: a pipe that nobody writes to is opened at once, and then refused

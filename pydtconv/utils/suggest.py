@@ -8,17 +8,13 @@ from typing import Any, NoReturn
 
 #: what serves instead of a name that nothing here is called like
 INSTEAD = {
-    "ImageDataGenerator": "keras.layers.RandomFlip and RandomCrop in the model, or a keras.utils.PyDataset",
-    "preprocessing": "keras.utils and the layers Rescaling, RandomFlip, RandomCrop",
-    "GradientTape": "Model.fit or Model.train_on_batch: pydtconv differentiates a planned graph",
-    "data": "NumPy arrays, generators and keras.utils.PyDataset",
+    "TFRecordDataset": "tf.data.Dataset.from_generator, or a keras.utils.PyDataset",
     "load_model": "Model.load_weights on a model built anew",
     "src": "the public names of keras (keras.src is private to Keras)",
     "wrappers": "a NumPy loop around Model.fit",
-    "random": "numpy.random, keras.utils.set_random_seed, and the layers Dropout, RandomFlip, RandomCrop",
     **dict.fromkeys(
-        ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "TimeDistributed", "Embedding", "MultiHeadAttention"),
-        "Conv1D, Conv2D or Dense over a window: there are no recurrent, attention or text layers",
+        ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional"),
+        "MultiHeadAttention, or Conv1D or Dense over a window: there are no recurrent layers",
     ),
 }
 

@@ -5,6 +5,7 @@ worker.py         the strategy of training in one of the processes
 agreement.py      whether all are about to train the same model on the same data
 synchronizer.py   statistics of batch normalization over all samples
 metric_totals.py  metrics over all samples
+shared_step.py    a step that a user has written
 """
 
 from pydtconv.distribution.data_parallel.distribution import DataParallel, distribution, initialize, set_distribution

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import config, tree
 from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.graph import MemoryLimitError
 from pydtconv.trainers.training import Training
 from pydtconv.utils.digest import sampled
 
@@ -66,8 +67,8 @@ def _part(what: str, part: Any) -> list[str]:
     lines = [f"{what}: {kind}{_called(function)}"]
     try:
         settings = part.get_config()
-    except (NotImplementedError, TypeError, ValueError):
-        settings = {}
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        settings = {}  # parts that a user writes may have none: then their classes alone are compared
     kept = {key: value for key, value in settings.items() if key != "name" and not key.endswith("_initializer")}
     return lines + [f"{what}: {kind} of {s}" for s in _plain_settings(kept)]
 
@@ -136,6 +137,33 @@ def check(lines: list[str], communicator: Communicator) -> None:
     different = sorted(rank for ranks, _ in others for rank in ranks)
     verb = "differs" if len(different) == 1 else "differ"
     raise DisagreementError(f"{_named(different)} {verb} from rank 0: {'; '.join(found)}")
+
+
+def raise_for_all(error: Exception | None, communicator: Communicator) -> None:
+    """Raises in all processes where one has an error: its own, or one that tells the first of the others'.
+
+    Where memory limits are too small all raise MemoryLimitError, with what the process needs that needs most.
+    """
+    what = "the errors of all ranks before the first step"
+    if not communicator.allreduce(np.array([float(error is not None)]), what)[0]:
+        return
+    own = None if error is None else (f"{type(error).__name__}: {error}", *_memory(error))
+    every = [communicator.bcast_object(own, what, rank) for rank in range(communicator.size)]
+    told = {rank: each for rank, each in enumerate(every) if each is not None}
+    needs = {rank: (smallest, limit) for rank, (_, smallest, limit) in told.items() if smallest}
+    if len(needs) == len(told):
+        rank = max(needs, key=lambda rank: needs[rank][0])
+        smallest, limit = needs[rank]
+        raise MemoryLimitError(limit, smallest, f" on rank {rank}") from error
+    if error is not None:
+        raise error
+    rank = min(told)
+    raise RuntimeError(f"rank {rank} cannot take the first step: {told[rank][0]}")
+
+
+def _memory(error: Exception) -> tuple[int, int]:
+    """The bytes that a plan needs at least, and the limit; zeros where the error is another one."""
+    return (error.smallest_bytes, error.limit) if isinstance(error, MemoryLimitError) else (0, 0)
 
 
 def _named(ranks: Sequence[int]) -> str:

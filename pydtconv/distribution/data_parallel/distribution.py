@@ -13,6 +13,7 @@ from pydtconv import config, replica
 from pydtconv.distribution.data_parallel.worker import Worker
 from pydtconv.distribution.mesh import DeviceMesh, list_devices
 from pydtconv.distribution.mpi import failure
+from pydtconv.distribution.mpi.departures import Departures
 from pydtconv.distribution.mpi.launch import LaunchError, World, launched, world
 from pydtconv.distribution.options import DEFAULT_BUCKET, Options
 from pydtconv.utils import random
@@ -79,6 +80,10 @@ class DataParallel:
         """The number of this process."""
         return replica.current().rank
 
+    def worker(self, here: World, departures: Departures) -> Worker:
+        """The strategy of training in this process."""
+        return Worker(here, self.options, departures)
+
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Puts this distribution in force within a `with` block."""
@@ -140,7 +145,7 @@ def set_distribution(value: DataParallel | None) -> None:
         replica.set_current(None)
     else:
         initialize()
-        replica.set_current(Worker(world(), value.options, failure.install(world())))
+        replica.set_current(value.worker(world(), failure.install(world())))
     _distribution = value
 
 

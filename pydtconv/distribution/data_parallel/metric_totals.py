@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,17 @@ class MetricTotals:
         self._before = [copy.deepcopy(metric.get_state()) for metric in self.metrics]
         self._after: list[Any] = []
 
-    def gained(self) -> np.ndarray:
-        """What the metrics have gained since, as one flat array in float64."""
+    def gained(self, counting: Sequence[float] | None = None) -> np.ndarray:
+        """What the metrics have gained since, as one flat array in float64.
+
+        counting: for each metric, what part of its gain counts: 0 for a copy of another process's; None: all of each.
+        """
         self._after = [metric.get_state() for metric in self.metrics]
-        parts = [part for a, b in zip(self._after, self._before, strict=True) for part in _gains(a, b)]
+        parts = [
+            part * (1.0 if counting is None else counting[i])
+            for i, (a, b) in enumerate(zip(self._after, self._before, strict=True))
+            for part in _gains(a, b)
+        ]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def set(self, gained: np.ndarray) -> None:

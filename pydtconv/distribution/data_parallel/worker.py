@@ -16,6 +16,7 @@ from pydtconv import config, tree
 from pydtconv.callbacks import Callback
 from pydtconv.distribution.data_parallel import agreement
 from pydtconv.distribution.data_parallel.metric_totals import MetricTotals
+from pydtconv.distribution.data_parallel.shared_step import SharedStep
 from pydtconv.distribution.data_parallel.synchronizer import Synchronizer
 from pydtconv.distribution.gradients.backend_choice import BackendChoice
 from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
@@ -26,7 +27,7 @@ from pydtconv.distribution.mpi.files import Files
 from pydtconv.distribution.mpi.launch import World
 from pydtconv.distribution.mpi.watch import Watch
 from pydtconv.distribution.options import Options
-from pydtconv.graph import Memory
+from pydtconv.graph import Executor, Memory
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import Optimizer
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
@@ -68,7 +69,7 @@ class Worker(Strategy):
         self._backends = BackendChoice(world, options, self.small, self.large)
         self._reduction: Reduction | None = None
         self._averages: Averages | None = None
-        self._averages_by_step: WeakKeyDictionary[StepFunction, Averages] = WeakKeyDictionary()
+        self._averages_by_plan: WeakKeyDictionary[Executor, Averages] = WeakKeyDictionary()
         self._tuning: BucketTuning | None = None
         self._total = 0
         self._told_of_loss = False
@@ -117,6 +118,15 @@ class Worker(Strategy):
         return int(sizes[: self.rank].sum()), int(sizes.sum())
 
     # --- before ----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def planning(self) -> Iterator[None]:
+        error: Exception | None = None
+        try:
+            yield
+        except Exception as found:  # any: the others would wait for this process in the first step
+            error = found
+        agreement.raise_for_all(error, self.small)
+
     def prepare(self, training: Training, kind: str, data: ArrayData | StreamData, single: bool = False) -> None:
         memory = training.memory
         store = memory.store
@@ -125,7 +135,7 @@ class Worker(Strategy):
         fresh = known is None or any(a is not b for a, b in zip(known, token, strict=True))
         if single and not fresh:
             return
-        agreement.check(agreement.described(training, kind, data, str(self.options)), self.small)
+        agreement.check(agreement.described(training, kind, data, self._told_options), self.small)
         if kind == "train" and not single:
             random.set_state(self.small.bcast_object(random.get_state(), "the random state"))
         if kind == "train" or fresh:
@@ -133,6 +143,10 @@ class Worker(Strategy):
             self._prepared = token
         if kind == "train" and store is not None and (self._reduction is None or self._reduction.store is not store):
             self._reduction = self._new_reduction(memory, store)
+
+    @property
+    def _told_options(self) -> str:
+        return str(self.options)
 
     def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
         agreement.check(agreement.described_fit(settings, callbacks), self.small)
@@ -179,6 +193,12 @@ class Worker(Strategy):
             return
         state.synchronizer = self.synchronizer
         self.synchronizer.counts = batch.size > 0
+        if memory.store is None or not memory.store.variables:  # nothing learns, but statistics may move
+            averages = self._averages_of(step)
+            yield
+            averages.start(batch.size / batch.total)
+            averages.finish()
+            return
         reduction = self._reduction
         assert reduction is not None
         self._total = batch.total
@@ -196,6 +216,23 @@ class Worker(Strategy):
             raise
         finally:
             step.executor.hooks = None
+
+    @contextmanager
+    def sharing(self, training: Training, kind: str, batch: Batch) -> Iterator[SharedStep]:
+        state = training.memory.state
+        state.sample_offset, state.samples = batch.offset, max(batch.size, 1)
+        state.synchronizer = self.synchronizer
+        self.synchronizer.counts = batch.size > 0
+        portion = batch.size / batch.total
+        state.portions = {"samples": portion}
+        shared = SharedStep(
+            f"{kind}_step", portion, self.small, self.large, self._averages_of_plan, int(self._noticed or 0)
+        )
+        try:
+            yield shared
+        finally:
+            state.sample_offset = state.samples = 0
+            self.asked = shared.asked
 
     def _portions(self, training: Training, kind: str, batch: Batch) -> dict[str, float]:
         """What part of each mean over the global batch is over this process's samples."""
@@ -218,15 +255,18 @@ class Worker(Strategy):
 
     def _averages_of(self, step: StepFunction) -> Averages:
         """The variables that the samples of this process alone change in forward."""
-        found = self._averages_by_step.get(step)
+        return self._averages_of_plan(step.executor)
+
+    def _averages_of_plan(self, executor: Executor) -> Averages:
+        found = self._averages_by_plan.get(executor)
         if found is None:
             variables = [
                 node.inputs[i].variable
-                for node in step.executor.plan.graph.nodes
+                for node in executor.plan.graph.nodes
                 for i in node.op.updates
                 if not node.op.synchronized and node.inputs[i].variable is not None
             ]
-            found = self._averages_by_step[step] = Averages(list(dict.fromkeys(variables)), self.large)
+            found = self._averages_by_plan[executor] = Averages(list(dict.fromkeys(variables)), self.large)
         return found
 
     def apply(self, optimizer: Optimizer, store: ParameterStore) -> None:
@@ -263,9 +303,9 @@ class Worker(Strategy):
     # --- results ---------------------------------------------------------------------------------------------------
     def note(self, training: Training, batch: Batch, results: Results) -> dict[str, Any]:
         totals = MetricTotals(training.metrics)
-        logs = training.update_metrics(batch, results)
+        logs = self._update_metrics(training, batch, results)
         losses = np.array([results.loss, *results.losses.values()], np.float64)
-        own = np.concatenate([losses, totals.gained(), np.zeros(len(SIGNALS))])
+        own = np.concatenate([losses, totals.gained(self._counting(training)), np.zeros(len(SIGNALS))])
         if not batch.size:
             own[:] = 0
         own[-len(SIGNALS) :] = [self._noticed == number for number in SIGNALS]
@@ -277,6 +317,14 @@ class Worker(Strategy):
         by_name = dict(zip(results.losses, whole[1 : losses.size].tolist(), strict=True))
         training.track_losses(float(whole[0]), by_name, batch.total)
         return logs | training.results()
+
+    def _update_metrics(self, training: Training, batch: Batch, results: Results) -> dict[str, Any]:
+        """Lets what this process has predicted into its metrics; returns all results so far."""
+        return training.update_metrics(batch, results)
+
+    def _counting(self, training: Training) -> list[float] | None:
+        """For each metric what part of its gain in this process counts; None: all of each."""
+        return None
 
     def _tell_of_loss(self, whole: float, own: float) -> None:
         """Warns once, on rank 0, of the ranks whose part of the loss is not finite."""

@@ -19,6 +19,7 @@ class Batch:
 
     Where several processes train, these are one process's share of a batch of `total` samples, from `offset` on.  A
     share of size 0 holds a sample nevertheless, which stands in so that there is something to run, and does not count.
+    whole: whether x is what the source gave, of any structure, for a step that a user wrote.
     """
 
     x: Any
@@ -27,6 +28,7 @@ class Batch:
     size: int
     total: int = -1
     offset: int = 0
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if self.total < 0:

@@ -24,13 +24,17 @@ from pydtconv.trainers.data_adapters.arrays import (
 from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.digest import sampled
 from pydtconv.utils.random import next_seed
+from pydtconv.utils.untouched import untouched
 
 
 class StreamData:
     """Batches as an iterable gives them: x, (x,), (x, y) or (x, y, sample_weight), of arrays or what becomes arrays.
 
     num_batches: batches of an epoch, None where not known.  restarts: whether a new epoch starts from the beginning.
+    whole: set where batches are to be left in the structure that the source gives.
     """
+
+    whole = False
 
     def __init__(
         self, source: Any, shuffle: bool | str = False, class_weight: Mapping[int, float] | None = None
@@ -39,7 +43,7 @@ class StreamData:
         self.class_weight = class_weight
         self.indexed = hasattr(source, "__getitem__") and (hasattr(source, "num_batches") or hasattr(source, "__len__"))
         self.num_batches = _length(source)
-        self.restarts = not hasattr(source, "__next__")
+        self.restarts = self.indexed or not hasattr(source, "__next__")
         self.shuffle = bool(shuffle) and self.indexed and self.num_batches is not None
         self._started: Iterator[Any] | None = None
         self._first: Batch | None = None
@@ -129,6 +133,13 @@ class StreamData:
             yield from _ahead(get, order, workers, getattr(self.source, "max_queue_size", 10))
 
     def _batch(self, item: Any) -> Batch:
+        if self.whole:
+            arrays = to_arrays("x", item)
+            if replica.current().size > 1:
+                share = self._share(arrays, None, None)
+                share.whole = True
+                return share
+            return Batch(arrays, None, None, len(tree.flatten(arrays)[0]), whole=True)
         parts = tuple(item) if isinstance(item, (tuple, list)) and not isinstance(item, np.ndarray) else (item,)
         if not 1 <= len(parts) <= 3:
             raise ValueError(f"a batch: expected (x,), (x, y) or (x, y, sample_weight), got {len(parts)} parts")
@@ -170,7 +181,8 @@ class StreamData:
         offset, total = here.counted(size, whole) or (0, 0)
         structure = (x, y, weights)
         cut = tree.map_structure(lambda leaf: None if leaf is None else _cut(leaf, part), structure)
-        self._stand_in = tree.map_structure(lambda leaf: None if leaf is None else leaf[:1].copy(), cut)
+        windowed = getattr(self.source, "windowed", False)
+        self._stand_in = tree.map_structure(lambda leaf: None if leaf is None else _one(leaf, windowed), cut)
         return Batch(cut[0], cut[1], cut[2], size, total, offset)
 
     def _beside_others(self) -> Iterator[Batch]:
@@ -181,7 +193,7 @@ class StreamData:
             if found is None:
                 return
             x, y, weights = self._stand_in
-            yield Batch(x, y, weights, 0, total=found[1], offset=found[0])
+            yield Batch(x, y, weights, 0, total=found[1], offset=found[0], whole=self.whole)
 
     def on_epoch_begin(self) -> None:
         _call(self.source, "on_epoch_begin")
@@ -195,6 +207,11 @@ def _cut(leaf: np.ndarray, part: slice) -> np.ndarray:
     if part.stop > part.start:
         return leaf[part]
     return leaf[:1] if len(leaf) else np.zeros((1, *leaf.shape[1:]), leaf.dtype)
+
+
+def _one(leaf: np.ndarray, windowed: bool) -> np.ndarray:
+    """A sample that stands in; of images of which a part is there, zeros: they take no memory until they are read."""
+    return untouched((1, *leaf.shape[1:]), leaf.dtype) if windowed else leaf[:1].copy()
 
 
 def _call(source: Any, name: str) -> None:

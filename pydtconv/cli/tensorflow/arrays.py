@@ -1,0 +1,91 @@
+"""`Array`: a NumPy array with the names that TensorFlow's tensors have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.graph import Tensor
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.loops import Recording
+from pydtconv.ops.operators import Operators
+
+
+class Array(np.ndarray):
+    """A NumPy array that knows `numpy()`.  Where a `GradientTape` watches it, it takes part in what that records."""
+
+    def numpy(self) -> np.ndarray:
+        """The array as NumPy's own; a number for what has no axes."""
+        return np.array(self) if self.ndim else self[()].item() if self.dtype == bool else np.asarray(self)[()]
+
+    def get_shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.shape
+
+    @property
+    def apply_op(self) -> Any:
+        """How operators are added to what is recorded.  Raises AttributeError where the array is not watched."""
+        graph = tracing.current()
+        if isinstance(graph, Recording) and id(self) in graph.watched:
+            return graph.fed(self).apply_op
+        raise AttributeError("apply_op: only a watched array takes part in a recording")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, (Tensor, Variable)) for x in inputs):
+            return NotImplemented
+        plain = [x.view(np.ndarray) if isinstance(x, Array) else x for x in inputs]
+        if "out" in kwargs:
+            kwargs["out"] = tuple(x.view(np.ndarray) if isinstance(x, Array) else x for x in kwargs["out"])
+        found = getattr(ufunc, method)(*plain, **kwargs)
+        return found.view(Array) if isinstance(found, np.ndarray) else found
+
+
+def _operator(name: str) -> Any:
+    recorded, plain = getattr(Operators, name), getattr(np.ndarray, name)
+
+    def method(self: Array, *args: Any) -> Any:
+        if any(isinstance(x, (Tensor, Variable)) for x in args) or any(hasattr(x, "apply_op") for x in (self, *args)):
+            return recorded(self, *args)
+        return plain(self, *args)
+
+    return method
+
+
+for _name in (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs", "mod", "rmod",
+    "matmul", "lt", "le", "gt", "ge", "getitem",
+):  # fmt: skip
+    setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+def _in_place(name: str) -> Any:
+    plain, out = getattr(np.ndarray, f"__i{name}__"), f"__{name}__"
+
+    def method(self: Array, other: Any) -> Any:
+        recorded = any(hasattr(x, "apply_op") for x in (self, other))
+        return getattr(self, out)(other) if recorded else plain(self, other)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv"):
+    setattr(Array, f"__i{_name}__", _in_place(_name))
+
+
+def array(value: Any, dtype: Any = None) -> Any:
+    """A value as an array; what is recorded as it is, in the dtype where one is given."""
+    from pydtconv import ops
+
+    if isinstance(value, (Tensor, Variable)) or hasattr(value, "apply_op"):
+        return value if dtype is None or str(value.dtype) == name_of(dtype) else ops.cast(value, name_of(dtype))
+    found = np.asarray(value, None if dtype is None else name_of(dtype))
+    if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
+        found = found.astype({"f": "float32", "i": "int32"}.get(found.dtype.kind, found.dtype.name))
+    return found.view(Array)
+
+
+def name_of(dtype: Any) -> str:
+    """The name of a dtype."""
+    return dtype if isinstance(dtype, str) else np.dtype(dtype).name

@@ -1,0 +1,48 @@
+"""`image_dataset_from_directory` as scripts know it: what it gives is a `tf.data.Dataset`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from pydtconv import tree
+from pydtconv import utils as our_utils
+from pydtconv.cli.tensorflow.arrays import array
+from pydtconv.cli.tensorflow.data import Dataset
+
+
+class FolderDataset(Dataset):
+    """The batches of an `ImageFolder`, which `fit` reads as it reads that."""
+
+    def __init__(self, folder: Any) -> None:
+        super().__init__(self._batches, len(folder))
+        self._folder = folder
+        self.class_names = folder.class_names
+        self.file_paths = folder.file_paths
+
+    def _batches(self) -> Iterator[Any]:
+        for index in range(len(self._folder)):
+            yield self[index]
+        self._folder.on_epoch_end()
+
+    def __getitem__(self, index: int) -> Any:
+        parts = tree.map_structure(array, self._folder[index])
+        return parts[0] if len(parts) == 1 else parts
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("read_share", "get_state", "set_state", "digest", "on_epoch_end", "workers", "max_queue_size"):
+            return getattr(self.__dict__["_folder"], name)
+        return super().__getattr__(name)
+
+
+@functools.wraps(our_utils.image_dataset_from_directory)
+def image_dataset_from_directory(*args: Any, **kwargs: Any) -> Any:
+    """As `pydtconv.utils.image_dataset_from_directory`; batch_size None gives single images."""
+    single = "batch_size" in kwargs and kwargs["batch_size"] is None
+    if single:
+        kwargs["batch_size"] = 32
+    found = our_utils.image_dataset_from_directory(*args, **kwargs)
+    folders = [FolderDataset(each) for each in (found if isinstance(found, tuple) else (found,))]
+    sets = [each.unbatch() for each in folders] if single else folders
+    return tuple(sets) if isinstance(found, tuple) else sets[0]

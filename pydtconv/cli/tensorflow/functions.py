@@ -1,0 +1,325 @@
+"""Functions of `tf`, `tf.math`, `tf.nn`, `tf.linalg` and `tf.random`, by functions of `pydtconv.ops`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import ops
+from pydtconv import random as random_module
+from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.graph.ir.variable import Variable as BaseVariable
+
+# --- making -----------------------------------------------------------------------------------------------------------
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+    found = array(value, dtype)
+    return found if shape is None else np.broadcast_to(found, shape).copy() if found.size == 1 else found.reshape(shape)
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
+    if isinstance(value, (list, tuple)) and any(hasattr(item, "apply_op") for item in value):
+        return ops.stack(list(value))
+    return array(value, dtype)
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    return array(x, dtype)
+
+
+def Variable(initial_value: Any = None, trainable: bool = True, name: str = "Variable", dtype: Any = None) -> Any:
+    """A variable with this value (or what a function without arguments gives)."""
+    value = initial_value() if callable(initial_value) else initial_value
+    found = np.array(array(value, dtype))
+    return BaseVariable(found, found.shape, found.dtype.name, trainable, name=name)
+
+
+def zeros(shape: Any, dtype: Any = "float32", name: str | None = None) -> Any:
+    return array(np.zeros(shape, name_of(dtype)))
+
+
+def ones(shape: Any, dtype: Any = "float32", name: str | None = None) -> Any:
+    return array(np.ones(shape, name_of(dtype)))
+
+
+def fill(dims: Any, value: Any, name: str | None = None) -> Any:
+    return array(np.full(dims, value, np.asarray(array(value)).dtype))
+
+
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
+    start, limit = (0, start) if limit is None else (start, limit)
+    return array(np.arange(start, limit, delta), dtype or ("float32" if isinstance(limit + delta, float) else "int32"))
+
+
+def shape(input: Any, out_type: Any = None, name: str | None = None) -> tuple[int, ...]:
+    """The extents, which are known while a step is traced: it is traced for each shape."""
+    return tuple(input.shape) if hasattr(input, "shape") else np.shape(input)
+
+
+def one_hot(
+    indices: Any, depth: int, on_value: Any = None, off_value: Any = None, axis: int = -1, dtype: Any = "float32"
+) -> Any:
+    found = ops.one_hot(indices, int(depth), axis=axis, dtype=name_of(dtype))
+    if on_value is None and off_value is None:
+        return found
+    on, off = 1.0 if on_value is None else on_value, 0.0 if off_value is None else off_value
+    return found * (on - off) + off
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def split(value: Any, num_or_size_splits: Any, axis: int = 0, name: str | None = None) -> list[Any]:
+    if isinstance(num_or_size_splits, int):
+        return list(ops.split(value, num_or_size_splits, axis))
+    return list(ops.split(value, np.cumsum(num_or_size_splits)[:-1].tolist(), axis))
+
+
+def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None = None) -> list[Any]:
+    return list(ops.unstack(value, num, axis))
+
+
+def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: float = 0, name: Any = None) -> Any:
+    widths = tuple(tuple(int(n) for n in pair) for pair in np.asarray(paddings))
+    kind = mode.lower()
+    return ops.pad(tensor, widths, kind, constant_values) if kind == "constant" else ops.pad(tensor, widths, kind)
+
+
+def gather(params: Any, indices: Any, validate_indices: Any = None, axis: int = 0, batch_dims: int = 0) -> Any:
+    if batch_dims:
+        raise NotImplementedError(f"tf.gather: batch_dims: expected 0, got {batch_dims}: use ops.take_along_axis")
+    return ops.take(params, indices, axis=axis)
+
+
+def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Any:
+    return ops.transpose(a, perm if perm is None else tuple(int(axis) for axis in perm))
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """x where the condition holds, y elsewhere; without them the places (n, rank) where it does."""
+    return array(np.argwhere(np.asarray(condition))) if x is None and y is None else ops.where(condition, x, y)
+
+
+def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str | None = None) -> Any:
+    return array(np.compress(np.asarray(mask).reshape(-1), np.asarray(tensor), axis or 0))
+
+
+# --- mathematics ------------------------------------------------------------------------------------------------------
+
+
+def _reduce(name: str) -> Callable[..., Any]:
+    function = getattr(ops, name)
+
+    def reduce(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+        axes = axis if axis is None or isinstance(axis, (int, np.integer)) else tuple(int(i) for i in axis)
+        return function(array(input_tensor), axis=axes, keepdims=keepdims)
+
+    return reduce
+
+
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+    return ops.clip(t, clip_value_min, clip_value_max)
+
+
+def clip_by_norm(t: Any, clip_norm: float, axes: Any = None, name: str | None = None) -> Any:
+    norm = ops.sqrt(ops.sum(ops.square(t), axis=axes, keepdims=axes is not None))
+    return t * (clip_norm / ops.maximum(norm, clip_norm))
+
+
+def global_norm(t_list: Sequence[Any], name: str | None = None) -> Any:
+    return ops.sqrt(sum_of([ops.sum(ops.square(t)) for t in t_list if t is not None]))
+
+
+def clip_by_global_norm(t_list: Sequence[Any], clip_norm: float, use_norm: Any = None, name: Any = None) -> Any:
+    norm = global_norm(t_list) if use_norm is None else use_norm
+    factor = clip_norm / ops.maximum(norm, clip_norm)
+    return [None if t is None else t * factor for t in t_list], norm
+
+
+def sum_of(inputs: Sequence[Any], name: str | None = None) -> Any:
+    total = inputs[0]
+    for each in inputs[1:]:
+        total = total + each
+    return total
+
+
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    if ord not in ("euclidean", 2):
+        raise NotImplementedError(f"tf.norm: ord: expected 'euclidean' or 2, got {ord!r}: use ops.norm")
+    return ops.sqrt(ops.sum(ops.square(tensor), axis=axis, keepdims=keepdims))
+
+
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
+    return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), epsilon))
+
+
+def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Any:
+    def turned(x: Any) -> Any:
+        return ops.swapaxes(x, -1, -2)
+
+    return ops.matmul(turned(a) if transpose_a else a, turned(b) if transpose_b else b)
+
+
+def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None) -> Any:
+    return ops.cond(pred, true_fn, false_fn)
+
+
+def print(*inputs: Any, **kwargs: Any) -> None:
+    """Prints values, where they are there; while code is traced, what stands for them."""
+    builtins.print(*inputs, **{key: value for key, value in kwargs.items() if key in ("end", "sep")})
+
+
+# --- tf.nn ------------------------------------------------------------------------------------------------------------
+
+
+def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
+    # smooth at 0, where max(x, 0) and |x| have no slope, and precise on both sides
+    return labels * ops.softplus(-logits) + (1.0 - labels) * ops.softplus(logits)
+
+
+def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, name: str | None = None) -> Any:
+    return ops.categorical_crossentropy(labels, logits, from_logits=True, axis=axis)
+
+
+def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
+    return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+
+
+def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    return ops.mean(x, axis=axes, keepdims=keepdims), ops.var(x, axis=axes, keepdims=keepdims)
+
+
+def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Any:
+    return ops.leaky_relu(features, alpha)
+
+
+def softmax(logits: Any, axis: int = -1, name: str | None = None) -> Any:
+    return ops.softmax(logits, axis)
+
+
+# --- tf.random --------------------------------------------------------------------------------------------------------
+
+
+def normal(
+    shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = "float32", seed: Any = None, name: Any = None
+) -> Any:
+    """Normally distributed numbers; others at each run of what is traced."""
+    return array(random_module.normal(tuple(shape), mean, stddev, name_of(dtype), seed))
+
+
+def truncated_normal(
+    shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = "float32", seed: Any = None, name: Any = None
+) -> Any:
+    """Normally distributed numbers within two deviations."""
+    return array(random_module.truncated_normal(tuple(shape), mean, stddev, name_of(dtype), seed))
+
+
+def uniform(
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", seed: Any = None, name: Any = None
+) -> Any:
+    """Numbers from minval up to maxval; integers where the dtype is one."""
+    kind = name_of(dtype)
+    if np.dtype(kind).kind in "iu":
+        if maxval is None:
+            raise ValueError("tf.random.uniform: maxval: expected a number for integers, got None")
+        return array(random_module.randint(tuple(shape), int(minval), int(maxval), kind, seed))
+    top = 1.0 if maxval is None else maxval
+    return array(random_module.uniform(tuple(shape), minval, top, kind, seed))
+
+
+def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Any:
+    """The parts along the first axis in another order."""
+    return array(random_module.shuffle(value, 0, seed))
+
+
+def gamma(
+    shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", seed: int | None = None, name: str | None = None
+) -> Any:
+    """Numbers of the gamma distribution, divided by beta where that is given."""
+    found = random_module.gamma(tuple(shape), alpha, name_of(dtype), seed)
+    return array(found if beta is None else found / beta)
+
+
+def function_table() -> dict[str, Any]:
+    """The names of tensorflow's top level that are functions of tensors."""
+    renamed = {
+        "concat": "concatenate", "pow": "power", "floordiv": "floor_divide", "reverse": "flip", "negative": "negative",
+        "math_mod": "mod",
+    }  # fmt: skip
+    same = (
+        "abs", "add", "divide", "exp", "maximum", "minimum", "multiply", "reshape", "sigmoid", "sqrt", "square",
+        "subtract", "tanh", "squeeze", "expand_dims", "stack", "tile", "repeat", "equal", "not_equal",
+        "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_not", "floor", "round",
+        "zeros_like", "ones_like", "argmax", "argmin", "argsort", "sort", "cumsum", "einsum", "tensordot", "roll",
+        "sign", "eye", "linspace", "stop_gradient", "broadcast_to", "sin", "cos", "meshgrid", "unique", "size",
+        "scatter", "map_fn",
+    )  # fmt: skip
+    table = {name: getattr(ops, name) for name in same if hasattr(ops, name)}
+    table |= {name: getattr(ops, ours) for name, ours in renamed.items() if hasattr(ops, ours)}
+    reduced = {"reduce_max": "max", "reduce_mean": "mean", "reduce_min": "min", "reduce_sum": "sum",
+               "reduce_prod": "prod", "reduce_any": "any", "reduce_all": "all", "reduce_std": "std",
+               "reduce_variance": "var", "reduce_logsumexp": "logsumexp"}  # fmt: skip
+    table |= {name: _reduce(ours) for name, ours in reduced.items() if hasattr(ops, ours)}
+    own = (
+        constant, convert_to_tensor, cast, Variable, zeros, ones, fill, range, shape, one_hot, split, unstack, pad,
+        gather, transpose, where, boolean_mask, clip_by_value, clip_by_norm, global_norm, clip_by_global_norm, norm,
+        matmul, cond, print,
+    )  # fmt: skip
+    table |= {each.__name__: each for each in own}
+    table["rank"] = lambda input, name=None: len(input.shape)
+    table["identity"] = lambda input, name=None: ops.copy(input)
+    table["add_n"] = sum_of
+    return table
+
+
+def math_table() -> dict[str, Any]:
+    """The names of `tf.math`."""
+    same = (
+        "log", "log1p", "expm1", "rsqrt", "erf", "ceil", "isnan", "isfinite", "isinf", "logical_xor", "atan2",
+        "reciprocal", "cumprod", "softplus", "top_k", "in_top_k", "arctan2", "acos", "asin", "atan", "cosh", "sinh",
+    )  # fmt: skip
+    table = function_table() | {name: getattr(ops, name) for name in same if hasattr(ops, name)}
+    table |= {"l2_normalize": l2_normalize, "confusion_matrix": _confusion_matrix}
+    table["is_nan"], table["is_inf"], table["is_finite"] = ops.isnan, ops.isinf, ops.isfinite
+    return table
+
+
+def _confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: int | None = None,
+    weights: Any = None,
+    dtype: Any = "int32",
+    name: Any = None,
+) -> Any:
+    labels, predictions = np.asarray(labels).reshape(-1), np.asarray(predictions).reshape(-1)
+    count = int(max(labels.max(), predictions.max()) + 1) if num_classes is None else num_classes
+    found = np.zeros((count, count), name_of(dtype))
+    np.add.at(
+        found, (labels, predictions), 1 if weights is None else np.asarray(weights).reshape(-1).astype(found.dtype)
+    )
+    return array(found)
+
+
+def nn_table() -> dict[str, Any]:
+    """The names of `tf.nn`."""
+    same = (
+        "elu", "gelu", "relu", "relu6", "selu", "sigmoid", "silu", "tanh", "softplus", "log_softmax", "depth_to_space",
+        "space_to_depth",
+    )  # fmt: skip
+    table = {name: getattr(ops, name) for name in same if hasattr(ops, name)}
+    own = (
+        leaky_relu, softmax, l2_normalize, moments, sigmoid_cross_entropy_with_logits,
+        softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits,
+    )  # fmt: skip
+    return table | {each.__name__: each for each in own} | {"swish": ops.silu}
+
+
+def random_table() -> dict[str, Any]:
+    """The names of `tf.random`, but for `set_seed`."""
+    own = normal, truncated_normal, uniform, shuffle, gamma
+    return {each.__name__: each for each in own} | {"categorical": random_module.categorical}

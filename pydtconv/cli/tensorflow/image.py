@@ -1,0 +1,248 @@
+"""`tf.image` and `tf.io`: reading and changing images, on arrays and on what is recorded."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydtconv import ops
+from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.graph.ir.graph import Tensor
+from pydtconv.utils.images import FORMATS
+from pydtconv.utils.random import next_seed
+
+
+def read_file(filename: Any, name: str | None = None) -> bytes:
+    """The bytes of a file."""
+    return Path(str(filename)).read_bytes()
+
+
+def decode_image(
+    contents: Any,
+    channels: int | None = None,
+    dtype: Any = "uint8",
+    name: str | None = None,
+    expand_animations: bool = True,
+) -> Any:
+    """An image (h, w, channels) from the bytes of a JPEG, PNG, BMP or GIF; channels: 1, 3, 4, or 0 for the file's."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(contents), formats=FORMATS) as image:
+        mode = {1: "L", 3: "RGB", 4: "RGBA"}.get(channels or 0)
+        found = np.asarray(image if mode is None else image.convert(mode))
+    found = found[..., None] if found.ndim == 2 else found
+    return array(found) if name_of(dtype) == "uint8" else convert_image_dtype(found, dtype)
+
+
+def _decode(contents: Any, channels: int = 0, **kwargs: Any) -> Any:
+    return decode_image(contents, channels)
+
+
+def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Any:
+    """An image in another dtype: integers from 0 to their largest are floats from 0 to 1."""
+    wanted, kind = np.dtype(name_of(dtype)), np.dtype(str(image.dtype))
+    if wanted == kind:
+        return array(image)
+    if kind.kind in "iu" and wanted.kind == "f":
+        return array(image, wanted.name) / float(np.iinfo(kind).max)
+    if kind.kind == "f" and wanted.kind in "iu":
+        return array(np.clip(np.asarray(image) * (np.iinfo(wanted).max + 0.5), 0, np.iinfo(wanted).max), wanted.name)
+    return array(image, wanted.name)
+
+
+def resize(
+    images: Any,
+    size: Any,
+    method: str = "bilinear",
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Images in another size, as floats."""
+    if preserve_aspect_ratio:
+        h, w = images.shape[-3:-1]
+        scale = min(size[0] / h, size[1] / w)
+        size = round(h * scale), round(w * scale)
+    extents = int(size[0]), int(size[1])
+    return ops.image.resize(array(images, "float32"), extents, interpolation=method, antialias=antialias)
+
+
+def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -> Any:
+    """An image cut in the middle, or zeros around it, to this size."""
+    h, w = image.shape[-3:-1]
+    top, left = max(h - target_height, 0) // 2, max(w - target_width, 0) // 2
+    image = image[..., top : top + min(h, target_height), left : left + min(w, target_width), :]
+    down, right = max(target_height - h, 0), max(target_width - w, 0)
+    widths = [(0, 0)] * (len(image.shape) - 3) + [
+        (down // 2, down - down // 2),
+        (right // 2, right - right // 2),
+        (0, 0),
+    ]
+    return array(np.pad(np.asarray(image), widths))
+
+
+def central_crop(image: Any, central_fraction: float) -> Any:
+    """The middle of an image."""
+    h, w = image.shape[-3:-1]
+    top, left = int((h - h * central_fraction) / 2), int((w - w * central_fraction) / 2)
+    return image[..., top : h - top, left : w - left, :]
+
+
+def crop_to_bounding_box(
+    image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
+) -> Any:
+    """The part of an image that begins there and has this size."""
+    return image[..., offset_height : offset_height + target_height, offset_width : offset_width + target_width, :]
+
+
+def flip_left_right(image: Any) -> Any:
+    return ops.flip(image, axis=len(image.shape) - 2)
+
+
+def flip_up_down(image: Any) -> Any:
+    return ops.flip(image, axis=len(image.shape) - 3)
+
+
+def rot90(image: Any, k: int = 1, name: str | None = None) -> Any:
+    return array(np.rot90(np.asarray(image), k, (-3, -2)).copy())
+
+
+def adjust_brightness(image: Any, delta: Any) -> Any:
+    return _as_before(_as_float(image) + delta, image)
+
+
+def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
+    x = _as_float(images)
+    mean = ops.mean(x, axis=(len(x.shape) - 3, len(x.shape) - 2), keepdims=True)
+    return _as_before((x - mean) * contrast_factor + mean, images)
+
+
+def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
+    hsv = np.asarray(ops.image.rgb_to_hsv(_as_float(image)))
+    hsv[..., 1] = np.clip(hsv[..., 1] * saturation_factor, 0, 1)
+    return _as_before(ops.image.hsv_to_rgb(hsv), image)
+
+
+def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
+    hsv = np.asarray(ops.image.rgb_to_hsv(_as_float(image)))
+    hsv[..., 0] = (hsv[..., 0] + delta) % 1.0
+    return _as_before(ops.image.hsv_to_rgb(hsv), image)
+
+
+def _as_float(image: Any) -> Any:
+    return convert_image_dtype(image, "float32")
+
+
+def _as_before(changed: Any, image: Any) -> Any:
+    return convert_image_dtype(changed, str(image.dtype))
+
+
+def rgb_to_grayscale(images: Any, name: str | None = None) -> Any:
+    weights = np.array([0.2989, 0.587, 0.114], "float32").reshape(3, 1)
+    return _as_before(ops.matmul(_as_float(images), weights), images)
+
+
+def grayscale_to_rgb(images: Any, name: str | None = None) -> Any:
+    return ops.concatenate([images] * 3, axis=-1)
+
+
+_YUV = np.array([[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]])
+
+
+def rgb_to_yuv(images: Any) -> Any:
+    return ops.matmul(images, _YUV.astype("float32"))
+
+
+def yuv_to_rgb(images: Any) -> Any:
+    return ops.matmul(images, np.linalg.inv(_YUV).astype("float32"))
+
+
+def per_image_standardization(image: Any) -> Any:
+    """(x - mean) / max(deviation, 1 / sqrt(elements)) of each image."""
+    x = array(image, "float32")
+    axes = tuple(range(len(x.shape) - 3, len(x.shape)))
+    count = float(np.prod(x.shape[-3:]))
+    return (x - ops.mean(x, axis=axes, keepdims=True)) / ops.maximum(ops.std(x, axis=axes, keepdims=True), count**-0.5)
+
+
+def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Any:
+    """Peak signal-to-noise ratio of each image."""
+    axes = tuple(range(len(a.shape) - 3, len(a.shape)))
+    error = ops.mean(ops.square(array(a, "float32") - array(b, "float32")), axis=axes)
+    return 20 * np.log(max_val) / np.log(10.0) - ops.log(error) * (10 / np.log(10.0))
+
+
+# --- at random --------------------------------------------------------------------------------------------------------
+
+
+def _rng(name: str, image: Any, seed: int | None) -> np.random.Generator:
+    if isinstance(image, Tensor):
+        raise NotImplementedError(f"tf.image.{name}: is not here where code is traced: use keras.layers.Random*")
+    return np.random.default_rng(next_seed() if seed is None else seed)
+
+
+def _chosen(name: str, image: Any, seed: int | None, axis: int) -> Any:
+    rng, x = _rng(name, image, seed), np.asarray(image)
+    if x.ndim == 4:
+        mirrored = rng.random(len(x)) < 0.5
+        return array(np.where(mirrored[:, None, None, None], np.flip(x, axis), x))
+    return array(np.flip(x, axis).copy() if rng.random() < 0.5 else x)
+
+
+def random_flip_left_right(image: Any, seed: int | None = None) -> Any:
+    return _chosen("random_flip_left_right", image, seed, -2)
+
+
+def random_flip_up_down(image: Any, seed: int | None = None) -> Any:
+    return _chosen("random_flip_up_down", image, seed, -3)
+
+
+def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Any:
+    """A part of this size, at a random place."""
+    rng, x = _rng("random_crop", value, seed), np.asarray(value)
+    size = [int(s) for s in size]
+    if len(size) != x.ndim or any(s > extent for s, extent in zip(size, x.shape, strict=True)):
+        raise ValueError(f"random_crop: size: expected extents of at most {x.shape}, got {size}")
+    starts = [int(rng.integers(extent - s + 1)) for s, extent in zip(size, x.shape, strict=True)]
+    return array(x[tuple(slice(a, a + s) for a, s in zip(starts, size, strict=True))])
+
+
+def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Any:
+    return adjust_brightness(image, float(_rng("random_brightness", image, seed).uniform(-max_delta, max_delta)))
+
+
+def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Any:
+    return adjust_contrast(image, float(_rng("random_contrast", image, seed).uniform(lower, upper)))
+
+
+def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Any:
+    return adjust_saturation(image, float(_rng("random_saturation", image, seed).uniform(lower, upper)))
+
+
+def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Any:
+    return adjust_hue(image, float(_rng("random_hue", image, seed).uniform(-max_delta, max_delta)))
+
+
+def image_table() -> dict[str, Any]:
+    """The names of `tf.image`."""
+    own = (
+        convert_image_dtype, resize, resize_with_crop_or_pad, central_crop, crop_to_bounding_box, flip_left_right,
+        flip_up_down, rot90, adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue, rgb_to_grayscale,
+        grayscale_to_rgb, rgb_to_yuv, yuv_to_rgb, per_image_standardization, psnr, random_flip_left_right,
+        random_flip_up_down, random_crop, random_brightness, random_contrast, random_saturation, random_hue,
+        decode_image,
+    )  # fmt: skip
+    table = {each.__name__: each for each in own}
+    table |= {"rgb_to_hsv": ops.image.rgb_to_hsv, "hsv_to_rgb": ops.image.hsv_to_rgb}
+    return table | {"decode_jpeg": _decode, "decode_png": _decode}
+
+
+def io_table() -> dict[str, Any]:
+    """The names of `tf.io`."""
+    return {
+        "read_file": read_file, "decode_image": decode_image, "decode_jpeg": _decode, "decode_png": _decode,
+        "decode_bmp": _decode,
+    }  # fmt: skip

@@ -1,0 +1,75 @@
+"""`SpatialParallel`: images are cut over the processes, each of which computes on its part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydtconv.distribution.data_parallel.distribution import DataParallel, distribution
+from pydtconv.distribution.data_parallel.worker import Worker
+from pydtconv.distribution.mesh import DeviceMesh
+from pydtconv.distribution.mpi.departures import Departures
+from pydtconv.distribution.mpi.launch import World, world
+from pydtconv.distribution.spatial_parallel.worker import SpatialWorker
+from pydtconv.graph.spatial.partition import Partition
+
+
+class SpatialParallel(DataParallel):
+    """Images cut along "depth", "height" and "width", samples shared out along "batch": the axes of `device_mesh`.
+
+    `batch_size` is that of the global batch.  Losses, metrics, weights and predictions are those of one process, and so
+    are the numbers of random operators; batch normalization takes its statistics over all processes.
+    overlap: False waits for what neighbours send before anything is computed that reads it (and reduces gradients after
+    backward).
+    gather_predictions: False leaves predictions that are cut as they are: `predict` returns this process's part.
+    The other options are those of `DataParallel`.
+
+    Raises ValueError where the mesh has an axis of another name, or not the processes that were started.
+    """
+
+    def __init__(
+        self,
+        device_mesh: DeviceMesh,
+        auto_shard_dataset: bool = True,
+        *,
+        gather_predictions: bool = True,
+        **options: Any,
+    ) -> None:
+        if not isinstance(device_mesh, DeviceMesh):
+            raise ValueError(f"device_mesh: expected a DeviceMesh, got {device_mesh!r}")
+        super().__init__(device_mesh, None, auto_shard_dataset, **options)
+        if not gather_predictions and "batch" in device_mesh.axis_names:
+            raise ValueError("gather_predictions: expected True on a mesh with a 'batch' axis, got False")
+        self.gather_predictions = bool(gather_predictions)
+        self.batch_dim_name = "batch"
+        ranks = tuple(int(device.partition(":")[2]) for device in device_mesh.devices.ravel().tolist())
+        mine = world().rank if len(ranks) > 1 else 0
+        names, overlaps = tuple(device_mesh.axis_names), self.options.overlap
+        self.partition = Partition(names, device_mesh.shape, ranks, mine, overlaps)
+
+    @property
+    def num_model_replicas(self) -> int:
+        return self.partition.extent("batch")
+
+    @property
+    def data_shard_id(self) -> int:
+        """The number of this process's share of each batch."""
+        return self.partition.coordinate("batch")
+
+    def worker(self, here: World, departures: Departures) -> Worker:
+        return SpatialWorker(here, self.options, departures, self.partition, self.gather_predictions)
+
+    def __repr__(self) -> str:
+        return f"<SpatialParallel over {self.partition}>"
+
+
+def window(shape: Sequence[int]) -> tuple[slice, ...]:
+    """This process's part of an image: a slice of each of its axes, depth, height and width or the last of them.
+
+    shape: extents of these axes in the whole image, without samples and channels.  Without spatial parallelism: all.
+    Raises ValueError where the mesh has an axis that the image has not, or that is longer than the image's.
+    """
+    active = distribution()
+    if isinstance(active, SpatialParallel):
+        return active.partition.window(shape)
+    return tuple(slice(0, extent) for extent in shape)

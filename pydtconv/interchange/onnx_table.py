@@ -1,0 +1,72 @@
+"""The table from our operators to ONNX's, and what its rows share: layouts, axes, operands that broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydtconv.graph import Node, Tensor
+from pydtconv.interchange.onnx_activations import activation
+from pydtconv.interchange.onnx_writer import Multiple, Writer, to_first
+
+#: by operator: what writes a node of it
+ROWS: dict[type, Callable[[Writer, Node], None]] = {}
+
+
+def row(*kinds: type) -> Callable[[Callable[[Writer, Any], None]], Callable[[Writer, Any], None]]:
+    def enter(function: Callable[[Writer, Any], None]) -> Callable[[Writer, Any], None]:
+        ROWS.update(dict.fromkeys(kinds, function))
+        return function
+
+    return enter
+
+
+def follows(extent: Any) -> bool:
+    return isinstance(extent, Multiple)
+
+
+def finish(w: Writer, node: Node, name: str, first: bool, *given: float | None) -> None:
+    """The output of an operator that may have an activation of its own."""
+    kind = getattr(node.op, "activation", None)
+    w.set(node.outputs[0], activation(w, node.outputs[0], name, kind, *given), first)
+
+
+def layout(w: Writer, *tensors: Tensor) -> bool:
+    """Whether to compute with the channels first: as the largest of the inputs is there."""
+    largest = max(tensors, key=lambda tensor: tensor.spec.size if w.array_of(tensor) is None else 0)
+    return w.is_first(largest) and len(largest.shape) == max(len(tensor.shape) for tensor in tensors)
+
+
+def place_of(axis: int, rank: int, first: bool) -> int:
+    """Where an axis of ours is in the layout."""
+    axis %= rank
+    return to_first(rank).index(axis) if first else axis
+
+
+def aligned(w: Writer, tensor: Tensor, rank: int, first: bool) -> str:
+    """An operand of a result of `rank` axes that broadcasts."""
+    own = len(tensor.shape)
+    if not first or own == rank:
+        return w.read(tensor, first)
+    if own == 0:
+        return w.value(tensor)
+    order = to_first(rank)
+    shape = (1,) * (rank - own) + tuple(w.extents[tensor])
+    placed = [shape[axis] for axis in order]
+    array = w.array_of(tensor)
+    if array is not None and not any(map(follows, shape)):
+        array = array.reshape((1,) * (rank - own) + array.shape).transpose(order)
+        return w.constant(array, name=tensor.variable.path if tensor.variable else "constant")
+    if own == 1:
+        return w.reshaped(w.value(tensor), placed)
+    return w.transposed(w.reshaped(w.value(tensor), shape), order)
+
+
+def window(node: Node) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Kernel, strides, dilations and pads (all before, then all after) of an operator that is a window."""
+    specs = [tensor.spec for tensor in node.inputs]
+    windows = [node.op.window(axis, *specs) for axis in range(1, len(specs[0].shape) - 1)]
+    kernel, strides, dilations, before, after = (
+        [getattr(window, field) for window in windows] for field in ("kernel", "stride", "dilation", "before", "after")
+    )
+    return kernel, strides, dilations, [*before, *after]

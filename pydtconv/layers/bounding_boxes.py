@@ -1,0 +1,54 @@
+"""Layers that change the boxes that go with images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydtconv import ops
+from pydtconv.layers.arguments import format_of, positive
+from pydtconv.layers.layer import Layer
+from pydtconv.serialization.configurable import builtin
+
+
+@builtin
+class MaxNumBoundingBoxes(Layer):
+    """Cuts or fills the boxes of images to max_number, so that images with few and many boxes make one batch.
+
+    Takes {"images": ..., "bounding_boxes": {"boxes": (..., k, 4), "labels": (..., k)}}; all else stays as it is.
+    fill_value: what boxes and labels are filled with.  bounding_box_format and data_format are Keras's arguments, on
+    which nothing depends here.
+    """
+
+    def __init__(self, max_number: int, fill_value: float = -1, **kwargs: Any) -> None:
+        self.bounding_box_format = kwargs.pop("bounding_box_format", None)
+        self.data_format = format_of("MaxNumBoundingBoxes", kwargs.pop("data_format", None))
+        super().__init__(**kwargs)
+        self.max_number = positive("MaxNumBoundingBoxes", "max_number", max_number)
+        self.fill_value = fill_value
+        self.built = True
+
+    def _own_config(self) -> dict[str, Any]:
+        more = {"data_format": self.data_format}
+        if self.bounding_box_format is not None:
+            more["bounding_box_format"] = self.bounding_box_format
+        return {**super()._own_config(), **more}
+
+    def call(self, inputs: Any, training: bool = True) -> Any:
+        if not isinstance(inputs, Mapping) or "bounding_boxes" not in inputs:
+            return inputs
+        given = inputs["bounding_boxes"]
+        if not isinstance(given, Mapping) or not {"boxes", "labels"} <= set(given):
+            raise ValueError(
+                f"MaxNumBoundingBoxes {self.name!r}: bounding_boxes: expected a dict of boxes and labels, got {given!r}"
+            )
+        changed = {"boxes": self._sized(given["boxes"], -2), "labels": self._sized(given["labels"], -1)}
+        return {**inputs, "bounding_boxes": {**given, **changed}}
+
+    def _sized(self, x: Any, axis: int) -> Any:
+        """An array with max_number entries along an axis that is counted from the end."""
+        axis += len(x.shape)
+        x = x[(slice(None),) * axis + (slice(0, self.max_number),)]
+        widths = [(0, 0)] * len(x.shape)
+        widths[axis] = (0, self.max_number - x.shape[axis])
+        return ops.pad(x, widths, constant_values=self.fill_value) if widths[axis][1] else x

@@ -1,0 +1,316 @@
+"""Numbers and strings as classes: CategoryEncoding, Discretization, IntegerLookup, StringLookup."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config, ops
+from pydtconv.layers.layer import Layer
+from pydtconv.serialization.configurable import builtin
+
+#: how indices are handed out: as they are, or as vectors of the classes
+MODES = ("int", "one_hot", "multi_hot", "count")
+
+
+def encoded(name: str, indices: Any, mode: str, count: int, weights: Any = None) -> Any:
+    """Indices (..., k) as vectors (..., count): one for each, or one for all along the last axis."""
+    if mode == "int":
+        return indices
+    rank = len(indices.shape)
+    hot = ops.one_hot(indices, count, dtype=config.floatx())
+    if mode == "one_hot":
+        return ops.squeeze(hot, -2) if rank > 1 and indices.shape[-1] == 1 else hot
+    if rank == 0:
+        return hot
+    if mode == "multi_hot":
+        return ops.max(hot, -2)
+    hot = hot if weights is None else ops.multiply(hot, ops.expand_dims(weights, -1))
+    return ops.sum(hot, -2)
+
+
+def check_mode(layer: str, mode: str, modes: Sequence[str] = MODES) -> str:
+    """The mode; raises ValueError where it is none of these."""
+    if mode not in modes:
+        raise ValueError(f"{layer}: output_mode: expected one of {', '.join(modes)}, got {mode!r}")
+    return mode
+
+
+def _batches(data: Any) -> Iterable[np.ndarray]:
+    if isinstance(data, (np.ndarray, list, tuple)):
+        return [np.asarray(data)]
+    return (np.asarray(batch[0] if isinstance(batch, tuple) else batch) for batch in data)
+
+
+@builtin
+class CategoryEncoding(Layer):
+    """Classes from 0 to num_tokens - 1 as "one_hot", "multi_hot" or "count" vectors; count may take weights."""
+
+    def __init__(
+        self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if num_tokens is None or num_tokens < 1:
+            raise ValueError(f"CategoryEncoding: num_tokens: expected 1 or more, got {num_tokens!r}")
+        if sparse:
+            raise ValueError("CategoryEncoding: sparse: expected False, got True")
+        self.num_tokens = num_tokens
+        self.output_mode = check_mode("CategoryEncoding", output_mode, MODES[1:])
+        self.sparse = False
+        self.autocast = False
+        self.built = True
+
+    def call(self, inputs: Any, count_weights: Any = None) -> Any:
+        if count_weights is not None and self.output_mode != "count":
+            raise ValueError(f"CategoryEncoding {self.name!r}: count_weights need output_mode='count'")
+        indices = ops.cast(inputs, "int32")
+        return encoded(self.name, indices, self.output_mode, self.num_tokens, count_weights)
+
+
+@builtin
+class Discretization(Layer):
+    """The bin of each number: of bin_boundaries, or of num_bins with equal shares of the data given to `adapt`."""
+
+    def __init__(
+        self,
+        bin_boundaries: Sequence[float] | None = None,
+        num_bins: int | None = None,
+        epsilon: float = 0.01,
+        output_mode: str = "int",
+        sparse: bool = False,
+        dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name, dtype=dtype)
+        if (bin_boundaries is None) == (num_bins is None):
+            raise ValueError(f"Discretization: expected bin_boundaries or num_bins, got {bin_boundaries}, {num_bins}")
+        if sparse:
+            raise ValueError("Discretization: sparse: expected False, got True")
+        self.bin_boundaries = None if bin_boundaries is None else [float(edge) for edge in bin_boundaries]
+        self.num_bins = num_bins
+        self.epsilon = epsilon
+        self.output_mode = check_mode("Discretization", output_mode)
+        self.sparse = False
+        self.built = True
+
+    def adapt(self, data: Any, steps: int | None = None) -> None:
+        """Takes the boundaries from an array or batches."""
+        if self.num_bins is None:
+            raise ValueError(f"Discretization {self.name!r}: adapt: bin_boundaries were given already")
+        values = np.concatenate([batch.reshape(-1) for _, batch in zip(range(steps or 1 << 60), _batches(data))])  # noqa: B905
+        if not values.size:
+            raise ValueError(f"Discretization {self.name!r}: adapt: expected data, got none")
+        shares = np.arange(1, self.num_bins) / self.num_bins
+        self.bin_boundaries = np.quantile(values.astype("float64"), shares).tolist()
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.pop("trainable")
+        return config
+
+    def call(self, inputs: Any) -> Any:
+        if self.bin_boundaries is None:
+            raise ValueError(f"Discretization {self.name!r}: call adapt(data) first: it has no boundaries yet")
+        indices = ops.digitize(inputs, tuple(self.bin_boundaries))
+        return encoded(self.name, indices, self.output_mode, len(self.bin_boundaries) + 1)
+
+
+class _Lookup(Layer):
+    """Index 0 is the mask's where there is one, then those of unknown values, then the vocabulary's."""
+
+    def _start(
+        self, max_tokens: int | None, unknown: int, mask: Any, vocabulary: Any, invert: bool, mode: str, **refused: Any
+    ) -> None:
+        name = type(self).__name__
+        for argument, value in refused.items():
+            if value:
+                raise ValueError(f"{name}: {argument}: is not supported, got {value!r}")
+        if unknown < 0:
+            raise ValueError(f"{name}: num_oov_indices: expected 0 or more, got {unknown}")
+        self.max_tokens, self.num_oov_indices, self.mask_token = max_tokens, unknown, mask
+        self.invert, self.output_mode = invert, check_mode(name, mode)
+        if invert and mode != "int":
+            raise ValueError(f"{name}: output_mode: expected 'int' with invert=True, got {mode!r}")
+        self.sparse = self.pad_to_max_tokens = False
+        self.idf_weights = None
+        self.vocabulary: list[Any] | None = None
+        self.autocast = False
+        self.built = True
+        if vocabulary is not None:
+            self.set_vocabulary(vocabulary)
+
+    @property
+    def _first(self) -> int:
+        """The index of the vocabulary's first word."""
+        return self.num_oov_indices + (self.mask_token is not None and self.output_mode == "int")
+
+    def _tokens(self, values: Any) -> list[Any]:
+        raise NotImplementedError
+
+    def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
+        """The words in the order of their indices; a path of a text file has one a line."""
+        if idf_weights is not None:
+            raise ValueError(f"{type(self).__name__} {self.name!r}: idf_weights are not supported")
+        if isinstance(vocabulary, str):
+            with open(vocabulary, encoding="utf-8") as file:
+                vocabulary = file.read().splitlines()
+        words = self._tokens(np.asarray(vocabulary).reshape(-1))
+        head = [token for token in (self.mask_token,) if token is not None] + [self.oov_token] * self.num_oov_indices  # type: ignore[attr-defined]
+        words = words[len(head) :] if head and words[: len(head)] == head else words
+        if len(set(words)) != len(words):
+            raise ValueError(f"{type(self).__name__} {self.name!r}: vocabulary: expected each word once")
+        self.vocabulary = words
+
+    def adapt(self, data: Any, steps: int | None = None) -> None:
+        """Takes the vocabulary from an array or batches: the most frequent words first."""
+        counts: Counter[Any] = Counter()
+        for i, batch in enumerate(_batches(data)):
+            if steps is not None and i >= steps:
+                break
+            counts.update(self._tokens(batch.reshape(-1)))
+        counts.pop(self.mask_token, None)
+        counts.pop(self.oov_token, None)  # type: ignore[attr-defined]
+        words = [word for word, _ in sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)]
+        room = (
+            None if self.max_tokens is None else self.max_tokens - self.num_oov_indices - (self.mask_token is not None)
+        )
+        self.vocabulary = words[:room]
+
+    def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
+        """The words by index."""
+        words = list(self.vocabulary or [])
+        if not include_special_tokens:
+            return words
+        mask = [self.mask_token] if self.mask_token is not None and self.output_mode == "int" else []
+        return [*mask, *[self.oov_token] * self.num_oov_indices, *words]  # type: ignore[attr-defined]
+
+    def vocabulary_size(self) -> int:
+        """The number of indices."""
+        return self._first + len(self.vocabulary or [])
+
+    def _known(self) -> list[Any]:
+        if self.vocabulary is None:
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: expected a vocabulary: give one, or call adapt(data)"
+            )
+        return self.vocabulary
+
+    def _own_config(self) -> dict[str, Any]:
+        return {**super()._own_config(), "vocabulary": None if self.vocabulary is None else list(self.vocabulary)}
+
+
+@builtin
+class IntegerLookup(_Lookup):
+    """Integers of a vocabulary as indices (invert: the other way)."""
+
+    def __init__(
+        self,
+        max_tokens: int | None = None,
+        num_oov_indices: int = 1,
+        mask_token: int | None = None,
+        oov_token: int = -1,
+        vocabulary: Any = None,
+        vocabulary_dtype: str = "int64",
+        idf_weights: Any = None,
+        invert: bool = False,
+        output_mode: str = "int",
+        sparse: bool = False,
+        pad_to_max_tokens: bool = False,
+        oov_method: str = "floormod",
+        salt: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        self.oov_token, self.vocabulary_dtype, self.oov_method, self.salt = (
+            oov_token,
+            vocabulary_dtype,
+            oov_method,
+            salt,
+        )
+        other = None if oov_method == "floormod" else oov_method
+        self._start(
+            max_tokens, num_oov_indices, mask_token, vocabulary, invert, output_mode,
+            idf_weights=idf_weights, sparse=sparse, pad_to_max_tokens=pad_to_max_tokens, oov_method=other, salt=salt,
+        )  # fmt: skip
+
+    def _tokens(self, values: Any) -> list[int]:
+        return [int(value) for value in np.asarray(values).astype("int64")]
+
+    def call(self, inputs: Any) -> Any:
+        words = np.array(self._known(), "int64")
+        values = ops.cast(inputs, "int64")
+        if self.invert:
+            table = np.array(self.get_vocabulary(), "int64")
+            inside = ops.logical_and(ops.greater_equal(values, 0), ops.less(values, len(table)))
+            return ops.where(inside, ops.take(table, ops.mod(values, len(table))), np.int64(self.oov_token))
+        order = np.argsort(words)
+        place = ops.mod(ops.searchsorted(words[order], values), max(len(words), 1))
+        found = ops.take(words[order], place) if len(words) else values
+        known = ops.equal(found, values) if len(words) else ops.not_equal(values, values)
+        index = ops.take(order + self._first, place) if len(words) else values
+        if self.num_oov_indices == 0:
+            unknown: Any = np.int64(-1)
+        else:
+            places = np.arange(self.num_oov_indices) + self._first - self.num_oov_indices
+            unknown = ops.take(places, ops.mod(values, self.num_oov_indices))
+        result = ops.where(known, index, unknown)
+        if self.mask_token is not None and self.output_mode == "int":
+            result = ops.where(ops.equal(values, self.mask_token), np.int64(0), result)
+        return encoded(self.name, result, self.output_mode, self.vocabulary_size())
+
+
+@builtin
+class StringLookup(_Lookup):
+    """Strings of a vocabulary as indices (invert: the other way); of arrays only, before a model."""
+
+    def __init__(
+        self,
+        max_tokens: int | None = None,
+        num_oov_indices: int = 1,
+        mask_token: str | None = None,
+        oov_token: str = "[UNK]",
+        vocabulary: Any = None,
+        idf_weights: Any = None,
+        invert: bool = False,
+        output_mode: str = "int",
+        pad_to_max_tokens: bool = False,
+        sparse: bool = False,
+        encoding: str = "utf-8",
+        name: str | None = None,
+        salt: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        self.oov_token, self.encoding, self.salt = oov_token, encoding, salt
+        many = num_oov_indices if num_oov_indices > 1 else None
+        self._start(
+            max_tokens, num_oov_indices, mask_token, vocabulary, invert, output_mode,
+            idf_weights=idf_weights, sparse=sparse, pad_to_max_tokens=pad_to_max_tokens, more_oov_indices=many,
+            salt=salt,
+        )  # fmt: skip
+
+    def _tokens(self, values: Any) -> list[str]:
+        return [value.decode(self.encoding) if isinstance(value, bytes) else str(value) for value in values]
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if hasattr(inputs, "apply_op"):
+            raise ValueError(f"StringLookup {self.name!r}: expected an array of strings, got a symbolic tensor")
+        values = np.asarray(inputs)
+        words = self._known()
+        if self.invert:
+            table = np.array(self.get_vocabulary())
+            return table[np.clip(values.astype("int64"), 0, len(table) - 1)]
+        places = {word: i + self._first for i, word in enumerate(words)}
+        unknown = self._first - 1 if self.num_oov_indices else -1
+        if self.mask_token is not None and self.output_mode == "int":
+            places[self.mask_token] = 0
+        indices = [places.get(token, unknown) for token in self._tokens(values.reshape(-1))]
+        if -1 in indices:
+            raise ValueError(f"StringLookup {self.name!r}: num_oov_indices=0, got words beside the vocabulary")
+        return encoded(
+            self.name, np.array(indices, "int64").reshape(values.shape), self.output_mode, self.vocabulary_size()
+        )

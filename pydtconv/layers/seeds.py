@@ -1,0 +1,21 @@
+"""The seeds by which a layer's operators draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydtconv.graph.ir.graph import current_graph
+
+#: between the seeds of two calls
+_ODD = 0x9E3779B97F4A7C15
+
+
+def seed_of_call(layer: Any) -> int:
+    """The seed for the operators of a call: of calls on arrays, which have no step, each has another one."""
+    graph = current_graph()
+    seed: int = layer.own_seed
+    if graph is None or not graph.runs_once:
+        return seed
+    calls = layer.__dict__.get("_calls_on_arrays", 0)
+    object.__setattr__(layer, "_calls_on_arrays", calls + 1)
+    return (seed + calls * _ODD) % 2**63

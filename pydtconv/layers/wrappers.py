@@ -1,0 +1,87 @@
+"""Layers made of others: Wrapper, TimeDistributed, Pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydtconv import ops
+from pydtconv.layers.layer import Layer
+from pydtconv.serialization.configurable import builtin
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+
+
+@builtin
+class Wrapper(Layer):
+    """A layer around another one, `layer`; subclasses write `call`."""
+
+    def __init__(self, layer: Any, **kwargs: Any) -> None:
+        if not isinstance(layer, Layer):
+            raise ValueError(f"{type(self).__name__}: layer: expected a layer, got {layer!r}")
+        super().__init__(**kwargs)
+        self.layer = layer
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "layer": serialize_keras_object(self.layer)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Layer:
+        arguments = {key: value for key, value in config.items() if key != "layer"}
+        return cls(deserialize_keras_object(config["layer"], custom_objects), **arguments)
+
+
+@builtin
+class TimeDistributed(Wrapper):
+    """The layer on each step of (n, steps, ...), such as the frames of videos, with the same weights.
+
+    Batch normalization inside takes its statistics of all steps together; Keras 3 takes those of each step.
+    """
+
+    carries_masks = True
+
+    def build(self, input_shape: Any) -> None:
+        if len(input_shape) < 3:
+            raise ValueError(
+                f"TimeDistributed {self.name!r}: expected inputs (n, steps, ...), got shape {tuple(input_shape)}"
+            )
+        if not self.layer.built:
+            self.layer.build((input_shape[0], *input_shape[2:]))
+
+    def call(self, inputs: Any) -> Any:
+        n, steps, *rest = inputs.shape
+        y = self.layer(ops.reshape(inputs, (n * steps, *rest)))
+        return ops.reshape(y, (n, steps, *y.shape[1:]))
+
+
+@builtin
+class Pipeline(Layer):
+    """Layers one behind the other, such as changes of images before a network."""
+
+    def __init__(self, layers: Sequence[Any], name: str | None = None) -> None:
+        super().__init__(name=name)
+        for layer in layers:
+            if not callable(layer):
+                raise ValueError(f"Pipeline: layers: expected layers, got {layer!r}")
+        self._pipeline_layers = list(layers)
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers, in their order."""
+        return list(self._pipeline_layers)
+
+    def call(self, inputs: Any, training: bool = True, mask: Any = None) -> Any:
+        x = inputs
+        for layer in self._pipeline_layers:
+            x = layer(x, training=training) if isinstance(layer, Layer) and _takes_training(layer) else layer(x)
+        return x
+
+    def get_config(self) -> dict[str, Any]:
+        return {"name": self.name, "layers": [serialize_keras_object(layer) for layer in self._pipeline_layers]}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Layer:
+        return cls([deserialize_keras_object(each, custom_objects) for each in config["layers"]], config.get("name"))
+
+
+def _takes_training(layer: Layer) -> bool:
+    return "training" in layer.call.__code__.co_varnames if hasattr(layer.call, "__code__") else False

@@ -1,0 +1,192 @@
+"""`function`: Python code that is traced once for each signature of its arguments, and runs from plans after that."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config, tree
+from pydtconv.graph.ir.deferred import Deferred, ValueNeededError
+from pydtconv.graph.ir.graph import Tensor, current_graph
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.loops.handle import Handle
+from pydtconv.loops.program import Program
+from pydtconv.loops.recording import Recording, kind_of
+from pydtconv.loops.workspace import Workspace, default
+from pydtconv.ops.base import Spec
+from pydtconv.utils.results import as_result
+
+#: programs that are kept; the one that was not used for longest goes first
+_KEPT = 24
+
+
+class Function:
+    """A function whose array arguments are fed, and whose other arguments are part of what is traced.
+
+    call(*args, **kwargs) must be written in layers, `pydtconv.ops`, tapes, optimizers and metrics.  Where it asks for a
+    value (`float(loss)`, `if loss > 1:`) it cannot be traced: it then runs as it is written, each time.
+    eager: whether it does that from the start.  state: what else a program depends on, asked at each call.
+    """
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        workspace: Workspace | None = None,
+        eager: bool = False,
+        state: Callable[[], Hashable] | None = None,
+    ) -> None:
+        self._call = call
+        self._workspace = workspace
+        self._state = state
+        self.eager = eager
+        self._programs: OrderedDict[Hashable, Program] = OrderedDict()
+        functools.update_wrapper(self, call, updated=())
+
+    @property
+    def workspace(self) -> Workspace:
+        return default() if self._workspace is None else self._workspace
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        if owner is None:
+            return self
+        name = f"_function_{self._call.__qualname__}"  # a subclass may have a function of the same name
+        bound = owner.__dict__.get(name)
+        if bound is None:
+            bound = Function(functools.partial(self._call, owner), self._workspace, self.eager, self._state)
+            object.__setattr__(owner, name, bound)
+        return bound
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        graph = current_graph()
+        if graph is not None:  # a part of what is being traced
+            return self._call(*args, **kwargs)
+        leaves = [_as_value(leaf) for leaf in tree.flatten((args, kwargs))]
+        args, kwargs = tree.pack_sequence_as((args, kwargs), leaves)
+        if not self.eager:
+            try:
+                return self._program(args, kwargs, leaves).run([leaf for leaf in leaves if _is_array(leaf)])
+            except ValueNeededError as error:
+                if self.workspace.sharing is not None:
+                    raise NotImplementedError(
+                        f"{_name(self._call)}: expected a step that runs from a plan where several processes share a "
+                        f"batch, of which each knows the values of its share alone: {error}"
+                    ) from error
+                self.eager = True
+                told = f"{_name(self._call)} runs as it is written, which is slower than from a plan: {error}"
+                warnings.warn(told, UserWarning, stacklevel=2)
+        return self._run_eagerly(args, kwargs)
+
+    def _program(self, args: Any, kwargs: Any, leaves: list[Any]) -> Program:
+        settings = config.of_kernels()
+        structure = _structure((args, kwargs))
+        key = (structure, tuple(map(_signature, leaves)), settings, self._state() if self._state else None)
+        program = self._programs.get(key)
+        if program is None:
+            with self.workspace.lock:
+                program = self._programs[key] = self._traced(args, kwargs, leaves)
+            if len(self._programs) > _KEPT:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(key)
+        return program
+
+    def _traced(self, args: Any, kwargs: Any, leaves: list[Any]) -> Program:
+        recording = Recording(self.workspace, traced=True)
+        inputs: list[Tensor] = []
+        stand_ins = []
+        for leaf in leaves:
+            if _is_array(leaf):
+                inputs.append(recording.new_input(Spec(leaf.shape, _input_kind(leaf))))
+                stand_ins.append(recording.handle(inputs[-1]))
+            else:
+                stand_ins.append(leaf)
+        args, kwargs = tree.pack_sequence_as((args, kwargs), stand_ins)
+        with recording:
+            result = self._call(*args, **kwargs)
+        return Program(recording, inputs, result)
+
+    def _run_eagerly(self, args: Any, kwargs: Any) -> Any:
+        recording = Recording(self.workspace, traced=False)
+        args, kwargs = tree.map_structure(lambda leaf: recording.fed(leaf) if _is_array(leaf) else leaf, (args, kwargs))
+        with self.workspace.lock, recording:
+            result = self._call(*args, **kwargs)
+            recording.flush()
+        return tree.map_structure(_as_value, result)
+
+    def forget(self) -> None:
+        """Drops all programs."""
+        self._programs.clear()
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray)
+
+
+def _as_value(leaf: Any) -> Any:
+    """The array of a tensor of another recording; numbers of NumPy as arrays; anything else as it is."""
+    if isinstance(leaf, Handle):
+        return as_result(leaf.numpy())
+    if isinstance(leaf, np.generic):
+        return np.asarray(leaf)
+    return leaf.value if isinstance(leaf, Deferred) else leaf
+
+
+def _input_kind(array: np.ndarray) -> str:
+    kind = kind_of(array)
+    return config.floatx() if kind in ("float16", "float64") else kind
+
+
+def _signature(leaf: Any) -> Hashable:
+    if _is_array(leaf):
+        return leaf.shape, leaf.dtype.kind, leaf.dtype.itemsize > 4
+    if isinstance(leaf, (set, bytearray)):
+        return type(leaf).__name__, frozenset(leaf) if isinstance(leaf, set) else bytes(leaf)
+    if isinstance(leaf, Variable) or getattr(type(leaf), "__hash__", None) is None:
+        return _Same(leaf)
+    return type(leaf), leaf
+
+
+class _Same:
+    """Stands for an object in a key: equal to itself alone, and keeps it, so that no other one gets its address."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _structure(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return "dict", tuple((key, _structure(part)) for key, part in value.items())
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, tuple(map(_structure, value))
+    return None
+
+
+def _name(call: Any) -> str:
+    return str(getattr(getattr(call, "func", call), "__qualname__", repr(call)))
+
+
+def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Decorator: traces the function once for each signature, and runs plans after that; as `tf.function`.
+
+    options: `tf.function`'s, such as `jit_compile` and `reduce_retracing`; every function is compiled, whatever they
+    say.  `autograph=False` and True mean the same: Python's `if` and `for` are run while the function is traced.
+    """
+    known = {
+        "input_signature", "autograph", "jit_compile", "reduce_retracing", "experimental_implements",
+        "experimental_autograph_options", "experimental_attributes", "experimental_relax_shapes",
+        "experimental_compile", "experimental_follow_type_hints",
+    }  # fmt: skip
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise TypeError(f"function: unknown argument {unknown[0]!r}")
+    return (lambda inner: Function(inner)) if func is None else Function(func)

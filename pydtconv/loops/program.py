@@ -1,0 +1,193 @@
+"""`Program`: a traced recording that runs again and again, on other data, from the plans of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import tree
+from pydtconv.dtypes import FLOATING
+from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.deferred import Deferred
+from pydtconv.graph.ir.graph import Tensor
+from pydtconv.loops.actions import Action, Apply, Assign, Call, Update, read
+from pydtconv.loops.derivatives import Derivative
+from pydtconv.loops.handle import Handle
+from pydtconv.loops.recording import Recording
+from pydtconv.loops.sharing import Sharing
+from pydtconv.loops.stages import Part, parts_of
+from pydtconv.loops.workspace import Bound, Workspace, step
+from pydtconv.utils.results import as_result
+
+_GRADIENTS = "the sums of the gradients"
+
+
+class _Stage:
+    """The bound parts of a stage, with what goes in and comes out, and the actions behind them.
+
+    direct: the action that is an optimizer's step by the gradients as the first part leaves them; None where none is.
+    """
+
+    def __init__(self, parts: list[tuple[Part, Bound]], actions: list[Action], direct: Apply | None) -> None:
+        self.runs = [(bound, list(part.inputs.values()), list(part.outputs.items())) for part, bound in parts]
+        self.actions = actions
+        self.direct = direct
+        by_variables = {given for part, _ in parts for given in part.trained.values()}
+        #: gradients by variables that something else than `direct` reads
+        self.gradients = [[tensor for tensor in part.outputs.values() if tensor in by_variables] for part, _ in parts]
+
+
+class Program:
+    """inputs: what is fed at each run, in order.  result: structure of handles and deferred values."""
+
+    def __init__(self, recording: Recording, inputs: Sequence[Tensor], result: Any) -> None:
+        self.workspace: Workspace = recording.workspace
+        self.inputs = list(inputs)
+        self.result = tree.map_structure(recording.inner, result)
+        self._ends = {leaf for leaf in tree.flatten(self.result) if isinstance(leaf, Tensor)}
+        self._stages: list[_Stage] = []
+        self._told: str | None = None
+        self._bind(recording)
+
+    def _bind(self, recording: Recording) -> None:
+        """Plans the stages, the last one first: what each is asked for follows from those behind it."""
+        asked = dict.fromkeys(self._ends)
+        for stage in range(recording.stage, -1, -1):
+            actions = recording.actions[stage]
+            direct = _direct(recording, stage, asked)
+            for action in actions:
+                if action is not direct:
+                    asked.update(dict.fromkeys(action.tensors()))
+            wanted = [tensor for tensor in asked if recording.stage_of(tensor) == stage]
+            parts = parts_of(recording, stage, wanted)
+            for part in parts:
+                asked.update(dict.fromkeys(t for t in part.inputs.values() if recording.stage_of(t) < stage))
+            alone = direct is not None and len(parts) == 1
+            bound = [self.workspace.bind(part, direct.optimizer if direct and alone else None) for part in parts]
+            if actions or parts:
+                self._stages.insert(0, _Stage(list(zip(parts, bound, strict=True)), actions, direct))
+
+    def run(self, arrays: Sequence[np.ndarray]) -> Any:
+        """One run; returns the results as arrays of their own, and what metrics have given."""
+        workspace = self.workspace
+        sharing = workspace.sharing
+        tracing.settle_outside()
+        with workspace.lock:
+            if sharing is not None:
+                sharing.check(self.told)
+            step_number = workspace.next_step()
+            values: dict[Tensor, Any] = dict(zip(self.inputs, arrays, strict=True))
+            left = sum(len(stage.runs) for stage in self._stages)
+            for stage in self._stages:
+                first: Bound | None = None
+                for (bound, inputs, outputs), gradients in zip(stage.runs, stage.gradients, strict=True):
+                    first = first or bound
+                    found = workspace.run(bound, [read(tensor, values) for tensor in inputs], step_number)
+                    left -= 1
+                    for name, tensor in outputs:  # views of the arena, which the next part writes over
+                        keeps = left == 0 and tensor not in self._ends and not name.startswith("g")
+                        values[tensor] = found[name] if keeps else found[name].copy()
+                    if sharing is not None:
+                        others = [tensor for name, tensor in outputs if name[0] == "g" and tensor not in gradients]
+                        _share(sharing, bound, gradients, others, values)
+                for action in stage.actions:
+                    if action is not stage.direct:
+                        _act(workspace, action, values)
+                    elif first is not None and not first.executor.plan.applies_gradients:
+                        assert first.memory.store is not None
+                        if sharing is not None:
+                            own = first.memory.store.gradients
+                            own[...] = sharing.total([own], _GRADIENTS)[0]
+                        step(stage.direct.optimizer, first.memory.store)
+            if sharing is not None:
+                sharing.settle()
+                self._share_results(sharing, values)
+            return tree.map_structure(lambda leaf: _value(leaf, values), self.result)
+
+    @property
+    def told(self) -> str:
+        """What processes that share a batch exchange in a run: equal where their programs differ in samples alone."""
+        if self._told is None:
+            self._told = "\n".join(_told(stage) for stage in self._stages) + f"\n{len(self._numbers())} results"
+        return self._told
+
+    def _numbers(self) -> list[Tensor]:
+        """The results that are single numbers."""
+        ends = [leaf for leaf in tree.flatten(self.result) if isinstance(leaf, Tensor) and leaf.node is not None]
+        return [end for end in dict.fromkeys(ends) if end.shape == () and end.dtype in FLOATING]
+
+    def _share_results(self, sharing: Sharing, values: dict[Tensor, Any]) -> None:
+        numbers = self._numbers()
+        own = [np.asarray(values[number]) for number in numbers]
+        if own:
+            values.update(zip(numbers, sharing.mean(own, "the mean of the results"), strict=True))
+
+
+def _told(stage: _Stage) -> str:
+    """What is exchanged in a stage, in words."""
+    parts = [f"gradients of {[tuple(each.shape) for each in gradients]}" for gradients in stage.gradients]
+    for action in stage.actions:
+        about = getattr(action, "metric", None) or getattr(action, "variable", None)
+        shapes = [variable.shape for variable in action.changes()]
+        parts.append(f"{type(action).__name__} {type(about).__name__} {shapes} {action is stage.direct}")
+    return "; ".join(parts)
+
+
+def _share(
+    sharing: Sharing, bound: Bound, gradients: Sequence[Tensor], others: Sequence[Tensor], values: dict[Tensor, Any]
+) -> None:
+    """Makes what a graph has found by this process's samples that of all."""
+    if not bound.again:
+        sharing.ran(bound.executor)
+    if gradients:
+        own = [np.asarray(values[gradient]) for gradient in gradients]
+        values.update(zip(gradients, sharing.total(own, _GRADIENTS), strict=True))
+    for tensor in others:  # each sample's own
+        values[tensor] = values[tensor] / np.asarray(sharing.portion or 1.0, values[tensor].dtype)
+
+
+def _act(workspace: Workspace, action: Action, values: dict[Tensor, Any]) -> None:
+    sharing = workspace.sharing
+    if sharing is None or isinstance(action, Apply):
+        workspace.act(action, values)
+    elif isinstance(action, Update):
+        args, kwargs = tree.map_structure(lambda leaf: read(leaf, values), (action.args, action.kwargs))
+        sharing.update(action, args, kwargs)
+    elif isinstance(action, Assign):
+        value = sharing.assigned(action.variable, np.asarray(read(action.value, values)))
+        Assign(action.variable, value, action.sign).run(values)
+    else:
+        if isinstance(action, Call):
+            sharing.settle()
+        action.run(values)
+
+
+def _value(leaf: Any, values: Any) -> Any:
+    if isinstance(leaf, Deferred):
+        return leaf.value
+    found = read(leaf, values)
+    return as_result(found.copy() if isinstance(leaf, Tensor) and leaf.node is None else found)
+
+
+def _direct(recording: Recording, stage: int, asked: Any) -> Apply | None:
+    """The step of an optimizer that takes all gradients of the stage's first derivative as they are."""
+    derivatives: list[Derivative] = recording.derivatives[stage]
+    first = next((each for each in derivatives if not each.again), None)
+    if first is None:
+        return None
+    given = {gradient: source for source, gradient in first.given.items()}
+    readers = [a for later in recording.actions[stage:] for a in later if not given.keys().isdisjoint(a.tensors())]
+    if len(readers) != 1 or not isinstance(readers[0], Apply) or readers[0] not in recording.actions[stage]:
+        return None
+    action = readers[0]
+    pairs = list(zip(action.gradients, action.variables, strict=True))
+    whole = len(pairs) == len(given) and all(
+        isinstance(gradient, Tensor) and gradient in given and given[gradient].variable is variable
+        for gradient, variable in pairs
+    )
+    return action if whole and given.keys().isdisjoint(asked) else None
+
+
+__all__ = ["Handle", "Program"]

@@ -1,0 +1,341 @@
+"""`Recording`: what Python code does with tensors, variables, optimizers and metrics, in the order in which it does it.
+
+Nodes are those of a graph.  Beside them stand derivatives (what a tape was asked for) and actions (an optimizer's step,
+an assignment, a metric's update).  Where a node reads what an action changes, or what a derivative gives, a new stage
+begins: a stage is one graph to plan, with its derivatives, and the actions that follow.
+"""
+
+from __future__ import annotations
+
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import tree
+from pydtconv.dtypes import FLOATING, real
+from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.deferred import Deferred, ValueNeededError
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.layers import context
+from pydtconv.loops.actions import Action, Apply, Assign, Call, Update
+from pydtconv.loops.derivatives import Derivative, connected
+from pydtconv.loops.handle import Handle
+from pydtconv.loops.workspace import Workspace
+from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.shape import Cast
+
+__all__ = ["Handle", "Recording", "ValueNeededError"]
+
+#: arrays of at least so many elements are fed; smaller ones are part of the graph
+_FED = 2
+
+
+class Recording(Graph):
+    """A graph that Python code is recorded in.
+
+    traced: whether it will run later, on other data; else it runs as soon as a value is asked for, or a variable
+    changes.  starts: the first node of each stage.  derivatives, actions: of each stage.  values: what has run so far;
+    carried: of that, what a later stage has read.
+    """
+
+    records = True
+
+    def __init__(self, workspace: Workspace, traced: bool) -> None:
+        super().__init__(training=False)
+        self.workspace = workspace
+        self.traced = traced
+        self.starts: list[int] = [0]
+        self.derivatives: list[list[Derivative]] = [[]]
+        self.actions: list[list[Action]] = [[]]
+        self.open_tapes: list[Any] = []
+        self.watched: set[int] = set()
+        self.values: dict[Tensor, np.ndarray] = {}
+        self.carried: set[Tensor] = set()
+        self.seed = 0 if traced else workspace.next_step()  # what is traced takes a number with each run
+        self._closed = False
+        self._fed: dict[int, tuple[Any, Tensor]] = {}
+        self._places: dict[Node, int] = {}
+        self._given: dict[Tensor, Derivative] = {}
+        self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._owned: list[tuple[Any, Tensor]] = []
+        self._draws = 0
+        self._versions: dict[tuple[int, int], int] = {}
+
+    # --- nodes ------------------------------------------------------------------------------------------------------
+    @property
+    def stage(self) -> int:
+        """The number of the stage that is being recorded."""
+        return len(self.starts) - 1
+
+    def stage_of(self, tensor: Tensor) -> int:
+        """The number of the stage that gives a tensor; -1 for what is fed, variables and constants."""
+        if tensor in self._given:
+            return self._given[tensor].stage
+        return -1 if tensor.node is None else self.stage_of_place(self.place(tensor.node))
+
+    def stage_of_place(self, place: int) -> int:
+        """The number of the stage of the node at this place."""
+        return bisect_right(self.starts, place) - 1
+
+    def place(self, node: Node) -> int:
+        """The place of a node in `nodes`."""
+        for index in range(len(self._places), len(self.nodes)):
+            self._places[self.nodes[index]] = index
+        return self._places[node]
+
+    def derivative_of(self, tensor: Tensor) -> Derivative | None:
+        """The derivative that gives a tensor, None for others."""
+        return self._given.get(tensor)
+
+    def add(self, op: Op, inputs: Sequence[Any]) -> Any:
+        inner = [x.tensor if isinstance(x, Handle) and x.graph is self else x for x in inputs]
+        reads = any(isinstance(x, Tensor) and x in self._given and self._given[x].stage == self.stage for x in inner)
+        if reads or self._closed:
+            self.cut()
+        before = len(self.nodes)
+        result = super().add(op, inner)
+        if not self.traced:
+            tracing.wait(self)
+            self._note_versions(self.nodes[before:])
+        for node in self.nodes[before:]:
+            if node.op.draws:
+                node.stream, self._draws = self._draws, self._draws + 1
+        return tuple(map(self.handle, result)) if isinstance(result, tuple) else self.handle(result)
+
+    def _note_versions(self, nodes: Sequence[Node]) -> None:
+        """Notes variables as the stage reads them, to see whether they are changed elsewhere."""
+        for node in nodes:
+            for x in node.inputs:
+                if x.variable is not None:
+                    self._versions.setdefault((self.stage, id(x.variable)), x.variable.version)
+
+    def cut(self) -> None:
+        """Ends a stage."""
+        if not self.traced:
+            self.flush()
+            return
+        self._next_stage()
+
+    def _next_stage(self) -> None:
+        self._closed = False
+        self.starts.append(len(self.nodes))
+        self.derivatives.append([])
+        self.actions.append([])
+
+    def handle(self, tensor: Tensor) -> Handle:
+        """What Python code gets for a tensor."""
+        found = Handle(tensor)
+        self._handles.add(found)
+        return found
+
+    def inner(self, value: Any) -> Any:
+        """The graph's own tensor of a handle; the value of another recording's; anything else as it is."""
+        if isinstance(value, Handle):
+            return value.tensor if value.graph is self else value.graph.value_of(value)  # type: ignore[attr-defined]
+        return value
+
+    def _as_tensor(self, value: Any, dtype: str, op: Op) -> Tensor:
+        value = self.inner(value)
+        if isinstance(value, np.ndarray) and (value.size >= _FED or id(value) in self.watched):
+            return self.feed(value, dtype)
+        return super()._as_tensor(value.copy() if isinstance(value, np.ndarray) else value, dtype, op)
+
+    def feed(self, array: np.ndarray, dtype: str | None = None) -> Tensor:
+        """The tensor of an array: where code is traced a constant, else an input."""
+        kind = dtype or kind_of(array)
+        known = self._fed.get(id(array))
+        if known is not None and known[0] is array and (self.traced or _same(self.values[known[1]], array)):
+            return self._in_dtype(known[1], kind)
+        if self.traced:
+            tensor = self.constant(array.copy(), kind, array.shape)
+            if id(array) in self.watched:
+                self._fed[id(array)] = array, tensor
+            return tensor
+        tensor = self.new_input(Spec(array.shape, kind))
+        self.values[tensor] = array.copy()  # it runs later, when the array may hold something else
+        self._fed[id(array)] = array, tensor
+        return tensor
+
+    def fed(self, array: np.ndarray) -> Handle:
+        """An array as a tensor that is fed."""
+        return self.handle(self.feed(array))
+
+    def _in_dtype(self, tensor: Tensor, dtype: str) -> Tensor:
+        return tensor if tensor.dtype == dtype else self.inner(self.add(Cast(dtype), [tensor]))
+
+    def new_input(self, spec: Spec) -> Tensor:
+        """Another input."""
+        return self.input(f"x{len(self.inputs)}", spec)
+
+    def taken_in(self, layer: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments of a layer: arrays as tensors, in the layer's dtype, as where nothing is recorded."""
+        if context.training() is not None:
+            return args, kwargs
+        inside = {id(each) for each in layer._flatten_layers()}
+        context.recordings[layer] = weakref.ref(self)
+        self._owned = [entry for entry in self._owned if id(entry[0]) not in inside]
+
+        def taken(leaf: Any) -> Any:
+            if isinstance(leaf, Handle) and leaf.graph is not self:
+                leaf = self.inner(leaf)
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                array = np.asarray(leaf) if not isinstance(leaf, np.ndarray) else leaf
+                return self.handle(self.feed(array, layer.dtype))
+            if isinstance(leaf, Handle) and leaf.dtype not in FLOATING:
+                return self.add(Cast(layer.dtype), [leaf])
+            return leaf
+
+        return tree.map_structure(taken, (args, kwargs))
+
+    def add_loss(self, owner: Any, loss: Tensor) -> None:
+        super().add_loss(owner, loss)
+        self._owned.append((owner, loss))
+
+    def losses_of(self, layers: Iterable[Any]) -> list[Tensor]:
+        """The losses that the last call has added in these layers."""
+        inside = {id(layer) for layer in layers}
+        return [loss for owner, loss in self._owned if id(owner) in inside]
+
+    # --- derivatives ------------------------------------------------------------------------------------------------
+    def differentiate(
+        self, targets: Sequence[Any], sources: Sequence[Any], spans: Sequence[tuple[int, int]]
+    ) -> list[Handle | None]:
+        """Gradients of the sum of all targets by each source, through the nodes of these spans; None where none."""
+        ends = [self.inner(target) for target in targets]
+        starts = [self._as_source(source) for source in sources]
+        found = connected(self, ends, starts, spans)
+        if not found.sources:
+            return [None] * len(sources)
+        stage = max(self.stage_of(end) for end in found.ends) if self.traced else self.stage
+        given = {source: Tensor(self, source.spec, f"gradient of {source.name}") for source in found.sources}
+        derivative = Derivative(stage, found.ends, given, found.first, tuple(spans))
+        self._check_unchanged(found.first, stage, found.variables)
+        self.derivatives[stage].append(derivative)
+        self._given.update(dict.fromkeys(given.values(), derivative))
+        return [self.handle(given[start]) if start in given else None for start in starts]
+
+    def _check_unchanged(self, first: int, last: int, variables: Iterable[Variable]) -> None:
+        """Raises RuntimeError where a variable was changed between the stages that a derivative goes back through."""
+        used = {id(variable): variable for variable in variables}
+        for stage in range(max(first, 0), last):
+            changes = [v for action in self.actions[stage] for v in action.changes() if id(v) in used]
+            changes += [v for v in used.values() if self._versions.get((stage, id(v)), v.version) != v.version]
+            if changes:
+                raise RuntimeError(
+                    f"gradient: variable {changes[0].path!r} was changed after it was read: take the gradients before "
+                    "the optimizer's step"
+                )
+
+    def _as_source(self, source: Any) -> Tensor:
+        if isinstance(source, Variable):
+            return self.parameter(source)
+        source = self.inner(source)
+        if isinstance(source, Tensor):
+            return source
+        known = self._fed.get(id(source))
+        if known is None or known[0] is not source:
+            return Tensor(self, Spec(np.shape(source)), "unknown")
+        return known[1]
+
+    # --- actions ----------------------------------------------------------------------------------------------------
+    def act(self, action: Action) -> None:
+        """Notes an action; where values are at hand, what changes a variable happens now."""
+        for tensor in action.tensors():  # what reads a later stage's results belongs behind them
+            assert self.stage_of(tensor) <= self.stage
+        self.actions[self.stage].append(action)
+        if not self.traced:
+            tracing.wait(self)
+        self._closed = self._closed or any(True for _ in action.changes())
+        if self._closed and not self.traced:
+            self.flush()
+
+    def apply(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Variable]) -> None:
+        """A step of an optimizer by these gradients."""
+        self.act(Apply(optimizer, [self.inner(gradient) for gradient in gradients], variables))
+
+    def assign(self, variable: Variable, value: Any, sign: int | None) -> None:
+        """variable = value, or += and -= by the sign."""
+        inner = self.inner(value)
+        if isinstance(inner, Variable):
+            inner = self.inner(self.add(Cast(inner.dtype), [inner]))
+        self.act(Assign(variable, inner, sign))
+
+    def update(self, metric: Any, method: str, args: Any, kwargs: Any) -> None:
+        """A call of a metric that changes its state."""
+        inner = tree.map_structure(self._kept, (args, kwargs))
+        self.act(Update(metric, method, *inner))
+
+    def _kept(self, value: Any) -> Any:
+        """What an action reads later: a tensor, or a value as it is now."""
+        inner = self.inner(value)
+        return inner.copy() if isinstance(inner, np.ndarray) else inner
+
+    def result(self, call: Any, name: str) -> Any:
+        """What a call on metrics gives: later where code is traced."""
+        if not self.traced:
+            self.flush()
+            with tracing.paused():
+                return call()
+        deferred = Deferred(name)
+        self.act(Call(call, deferred))
+        return deferred
+
+    # --- values, where code is not traced ---------------------------------------------------------------------------
+    def value_of(self, handle: Handle) -> np.ndarray:
+        """The value of a handle.  Raises ValueNeededError where code is traced."""
+        if self.traced:
+            raise ValueNeededError(f"the value of {handle.name} (shape {handle.shape}) is not known while it is traced")
+        tensor = handle.tensor
+        if tensor.variable is not None:
+            return tensor.variable.value
+        if tensor.constant is not None:
+            return tensor.constant
+        if tensor not in self.values:
+            self.flush()
+        return self.values[tensor]
+
+    def asked(self, variable: Variable) -> None:
+        """Python code is about to read a variable.  Raises ValueNeededError where code is traced."""
+        if self.traced:
+            raise ValueNeededError(f"the value of variable {variable.path!r} is not known while it is traced")
+        for node in self.nodes[self.starts[self.stage] :]:
+            if any(node.inputs[i].variable is variable for i in node.op.updates):
+                self.flush()
+                return
+
+    def known(self, handle: Handle) -> np.ndarray | None:
+        """The value of a handle for people to read; None where code is traced."""
+        return None if self.traced else self.value_of(handle)
+
+    def flush(self) -> None:
+        """Runs what was recorded since the last time, and begins another stage."""
+        stage = self.stage
+        tracing.waits_no_longer(self)
+        if any(True for action in self.actions[stage] for _ in action.changes()):
+            tracing.settle()  # what others have read before this changes it
+        if len(self.nodes) == self.starts[stage] and not self.actions[stage] and not self.derivatives[stage]:
+            self._closed = False
+            return
+        wanted = {handle.tensor: None for handle in self._handles if self.stage_of(handle.tensor) == stage}
+        fused = {tensor: None for action in self.actions[stage] for tensor in action.tensors()}
+        with tracing.paused(), tracing.running():
+            self.workspace.run_stage(self, stage, list(wanted), list(fused))
+        self._next_stage()
+        alive = {handle.tensor for handle in self._handles}
+        kept = alive | self.carried | {tensor for _, tensor in self._fed.values()}
+        self.values = {tensor: value for tensor, value in self.values.items() if tensor in kept}
+
+
+def _same(kept: np.ndarray, array: np.ndarray) -> bool:
+    return kept.shape == array.shape and kept.dtype == array.dtype and kept.tobytes() == array.tobytes()
+
+
+def kind_of(array: np.ndarray) -> str:
+    """The dtype in which an array is read: floats as they are, integers in 32 or 64 bits."""
+    if array.dtype.kind == "f":
+        return real(array.dtype.name)
+    return "int64" if array.dtype.itemsize > 4 else "int32"

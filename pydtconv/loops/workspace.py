@@ -1,0 +1,224 @@
+"""`Workspace`: where recordings run: one arena, one state of random operators, a store for each set of variables."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.dtypes import BFLOAT16, from_bits
+from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
+from pydtconv.graph.ir.graph import Graph, Tensor
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.loops.actions import Action, Apply, read
+from pydtconv.loops.sharing import Sharing
+from pydtconv.loops.stages import Part, key_of, parts_of
+from pydtconv.utils.random import next_seed
+
+#: plans of recordings that run at once
+_KEPT = 64
+
+#: makes the plan of a graph
+Planner = Callable[..., Plan]
+
+
+class _Shared(Memory):
+    """Memory with an arena that others have, too."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._own_generation = 0
+        self._workspace = workspace
+        super().__init__()
+        self.state = workspace.host.state
+
+    @property
+    def arena(self) -> np.ndarray:
+        return self._workspace.host.arena
+
+    @arena.setter
+    def arena(self, array: np.ndarray) -> None:
+        """The host's is the only one."""
+
+    @property
+    def generation(self) -> int:
+        return self._own_generation + self._workspace.host.generation
+
+    @generation.setter
+    def generation(self, value: int) -> None:
+        self._own_generation = value - self._workspace.host.generation
+
+    def attach(self, bound: Any) -> None:
+        self._workspace.host.attach(bound)
+
+    def reserve(self, nbytes: int) -> None:
+        self._workspace.host.reserve(nbytes)
+
+
+class Bound:
+    """A part of a stage with its executor, and the variables as they were when it was bound."""
+
+    def __init__(self, part: Part, executor: Executor, memory: Memory) -> None:
+        self.executor = executor
+        self.memory = memory
+        self.again = part.again
+        self.inputs = list(part.inputs)
+        self.outputs = list(part.outputs)
+        self._bits = {name for name, tensor in part.outputs.items() if tensor.dtype == BFLOAT16}
+        self.trained = [tensor.variable for tensor in executor.plan.gradient_order]
+        self._variables = [t.variable for t in executor.plan.graph.parameters if t.variable is not None]
+        self._values: list[np.ndarray] = []
+
+    def run(self, arrays: Sequence[Any]) -> Mapping[str, np.ndarray]:
+        """The results by name: views that are valid until the arena is used again; of bfloat16 the numbers."""
+        self._check()
+        found = self.executor.run(dict(zip(self.inputs, arrays, strict=True)))
+        if not self._bits:
+            return found
+        return {name: from_bits(array) if name in self._bits else array for name, array in found.items()}
+
+    def _check(self) -> None:
+        """Binds anew where others have moved variables, and takes back those that are trained here."""
+        if all(map(_is_value, self._variables, self._values)) and self._values:
+            return
+        store = self.memory.store
+        if self.trained and store is not None and any(v.value.base is not store.parameters for v in store.variables):
+            variables = store.variables
+            self.memory.store = ParameterStore(variables, store.dtype)
+        self.memory.generation += 1
+        self._values = [variable.value for variable in self._variables]
+
+
+def _is_value(variable: Variable, value: np.ndarray) -> bool:
+    return variable.value is value
+
+
+class Workspace:
+    """host: the memory whose arena and random state are used.  plan: makes plans; as `build_plan`, by default."""
+
+    def __init__(self, host: Memory | None = None, plan: Planner | None = None) -> None:
+        given = host
+        if host is None:
+            host = Memory()
+            host.state.seed = next_seed()
+        self.of_model = given is not None
+        self.host = host
+        self.lock = threading.RLock()
+        #: those who run the same program on other shares of the batch; None where the batch is this process's alone
+        self.sharing: Sharing | None = None
+        self._plan = plan or build_plan
+        self._memories: dict[Hashable, _Shared] = {}
+        self._bound: OrderedDict[Hashable, tuple[Bound, Any]] = OrderedDict()
+
+    def next_step(self) -> int:
+        """Counts a run of a recording; its number, which random operators draw by."""
+        self.host.state.step += 1
+        return self.host.state.step
+
+    # --- parts ------------------------------------------------------------------------------------------------------
+    def memory_of(self, variables: Sequence[Variable]) -> Memory:
+        """The memory of a set of variables that are trained together."""
+        key = frozenset(map(id, variables))
+        if key not in self._memories:
+            self._memories[key] = _Shared(self)
+        return self._memories[key]
+
+    def bind(self, part: Part, optimizer: Any = None) -> Bound:
+        """The part's executor.  optimizer: that which takes the gradients of all its sources, as they come."""
+        graph: Graph = part.graph
+        trained = [tensor.variable for tensor in part.trained if tensor.variable is not None]
+        slots, state_bytes, updates = 0, 0, None
+        if optimizer is not None:
+            slots, state_bytes = len(optimizer.all_slots()), optimizer.state_bytes(trained)
+            if optimizer.works_in_parts and self.sharing is None:
+                updates = Updates(by_rows=optimizer.works_in_rows)
+        plan = self._plan(graph, slots=slots, state_bytes=state_bytes, updates=updates)
+        memory = self.memory_of(trained)
+        return Bound(part, Executor(plan, memory, optimizer if plan.applies_gradients else None), memory)
+
+    def run(self, bound: Bound, arrays: Sequence[Any], step: int) -> Mapping[str, np.ndarray]:
+        """One run of a part, with the random numbers of a step."""
+        state = self.host.state
+        now, state.step = state.step, step
+        try:
+            return bound.run(arrays)
+        finally:
+            state.step = now
+
+    # --- recordings that run as they are recorded -------------------------------------------------------------------
+    def run_stage(self, recording: Any, stage: int, wanted: list[Tensor], used: list[Tensor]) -> None:
+        """Runs a stage of a recording and its actions; the values of what is wanted go to the recording."""
+        with self.lock:
+            values = recording.values
+            ends = list(dict.fromkeys([*wanted, *used]))
+            for part in parts_of(recording, stage, ends):
+                bound = self._cached(part)
+                recording.carried.update(part.inputs.values())
+                arrays = [read(tensor, values) for tensor in part.inputs.values()]
+                found = self.run(bound, arrays, recording.seed)
+                for name, tensor in part.outputs.items():
+                    values[tensor] = found[name].copy()
+            for action in recording.actions[stage]:
+                self.act(action, values)
+
+    def _cached(self, part: Part) -> Bound:
+        key = key_of(part, config.of_kernels())
+        known = self._bound.get(key)
+        if known is None:
+            known = self._bound[key] = self.bind(part), part  # the part keeps its variables' ids alive
+            if len(self._bound) > _KEPT:
+                self._bound.popitem(last=False)
+        self._bound.move_to_end(key)
+        return known[0]
+
+    def act(self, action: Action, values: Any) -> None:
+        """Runs an action; a step of an optimizer goes by a store of its variables."""
+        if not isinstance(action, Apply):
+            action.run(values)
+            return
+        gradients = [np.asarray(read(gradient, values)) for gradient in action.gradients]
+        self.apply(action.optimizer, gradients, action.variables)
+
+    def apply(self, optimizer: Any, gradients: Sequence[np.ndarray], variables: Sequence[Variable]) -> None:
+        """A step of an optimizer, by arrays."""
+        memory = self.memory_of(variables)
+        store = self.store_of(memory, variables)
+        for variable, gradient in zip(variables, gradients, strict=True):
+            if gradient.shape != variable.shape:
+                raise ValueError(
+                    f"apply: gradient of {variable.path!r}: expected shape {variable.shape}, got {gradient.shape}"
+                )
+            store.gradient_of(variable)[...] = gradient
+        step(optimizer, store)
+
+    def store_of(self, memory: Memory, variables: Sequence[Variable]) -> ParameterStore:
+        """The store of these variables, which lie in it."""
+        store = memory.store
+        if store is None or any(v.value.base is not store.parameters for v in store.variables):
+            ordered = list(variables) if store is None else store.variables
+            memory.store = store = ParameterStore(ordered, ordered[0].dtype)
+            memory.generation += 1
+        return store
+
+
+def step(optimizer: Any, store: ParameterStore) -> None:
+    """A step of an optimizer, with the gradients in the store."""
+    own = optimizer._slots.variables
+    known = {id(variable) for variable in own}
+    if not optimizer.built or any(id(variable) not in known for variable in store.variables):
+        optimizer.ready([*own, *(v for v in store.variables if id(v) not in known)], store)
+    optimizer.apply(store)
+
+
+_default: list[Workspace] = []
+
+
+def default() -> Workspace:
+    """The workspace of code that belongs to no model's `fit`."""
+    if not _default:
+        _default.append(Workspace())
+    return _default[0]

@@ -1,0 +1,63 @@
+"""An optimizer's step by gradients that Python code holds, in place of those in a model's store."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv.graph.ir.graph import Tensor, current_graph
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
+
+
+def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Variable] | None) -> None:
+    """A step by one gradient for each variable; where code is recorded, a step of what is recorded.
+
+    Raises ValueError where numbers or shapes differ, and where every gradient is None.
+    """
+    pairs = _pairs(optimizer, list(gradients), variables)
+    found = [gradient for gradient, _ in pairs]
+    variables = [variable for _, variable in pairs]
+    graph = next((x.graph for x in found if isinstance(x, Tensor)), current_graph())
+    if graph is not None and graph.records:
+        graph.apply(optimizer, found, variables)  # type: ignore[attr-defined]
+        return
+    store = getattr(optimizer, "_own_store", None)
+    if store is None or {*map(id, store.variables)} != {*map(id, variables)} or not _lies_in(store):
+        store = ParameterStore(variables, variables[0].dtype)
+        object.__setattr__(optimizer, "_own_store", store)
+    for variable, gradient in zip(variables, found, strict=True):
+        store.gradient_of(variable)[...] = np.asarray(gradient)
+    known = optimizer._slots.variables
+    optimizer.ready([*known, *(v for v in variables if not any(v is other for other in known))], store)
+    optimizer.apply(store)
+
+
+def _lies_in(store: ParameterStore) -> bool:
+    return all(variable.value.base is store.parameters for variable in store.variables)
+
+
+def _pairs(optimizer: Any, gradients: list[Any], variables: Sequence[Variable] | None) -> list[tuple[Any, Variable]]:
+    if variables is None:
+        if not optimizer.built:
+            raise ValueError("apply: expected trainable_variables, as the optimizer was not built with any")
+        variables = optimizer._slots.variables
+    variables = list(variables)
+    if len(gradients) != len(variables):
+        raise ValueError(f"apply: expected a gradient for each of {len(variables)} variables, got {len(gradients)}")
+    pairs = [(g, v) for g, v in zip(gradients, variables, strict=True) if g is not None]
+    missing = [v.path for g, v in zip(gradients, variables, strict=True) if g is None]
+    if not pairs:
+        raise ValueError("No gradients provided for any variable.")
+    for gradient, variable in pairs:
+        if tuple(np.shape(gradient) if not hasattr(gradient, "shape") else gradient.shape) != variable.shape:
+            raise ValueError(
+                f"apply: gradient of {variable.path!r}: expected shape {variable.shape}, got {tuple(gradient.shape)}"
+            )
+    if missing:
+        told = f"Gradients do not exist for variables {missing} when minimizing the loss."
+        warnings.warn(told, UserWarning, stacklevel=5)
+    return pairs

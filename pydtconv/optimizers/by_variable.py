@@ -1,0 +1,146 @@
+"""What an optimizer needs that is written variable by variable, as Keras's are: `build` and `update_step`.
+
+    class Signs(Optimizer):
+        def update_step(self, gradient, variable, learning_rate):
+            self.assign_sub(variable, learning_rate * ops.sign(gradient))
+
+Its step is not joined with backward, and is slower than one over flat arrays; `Optimizer.update` is written for those.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import initializers
+from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.variable import Variable
+
+
+class ByVariable:
+    """Mixin of `Optimizer`: variables of one's own, in the order in which they were made, and their updates."""
+
+    name: str
+    weight_decay: float | None
+    built: bool
+    learning_rate: Any
+    _slots: Any
+    _rate: float
+
+    def __init__(self) -> None:
+        self._added: list[Variable] = []
+
+    @property
+    def goes_by_variable(self) -> bool:
+        """Whether the class has an `update_step`."""
+        return hasattr(self, "update_step")
+
+    # --- variables --------------------------------------------------------------------------------------------------
+    def add_variable(
+        self,
+        shape: Sequence[int],
+        initializer: Any = "zeros",
+        dtype: str | None = None,
+        aggregation: str = "none",
+        layout: Any = None,
+        name: str | None = None,
+    ) -> Variable:
+        """A variable that is kept and saved with the optimizer."""
+        variable = Variable(
+            initializers.get(initializer), tuple(shape), dtype, False, True, aggregation, name=name, layout=layout
+        )
+        variable.path = f"{self.name}/{variable.name}"
+        self._added.append(variable)
+        return variable
+
+    def add_variable_from_reference(
+        self, reference_variable: Variable, name: str | None = None, initializer: Any = "zeros"
+    ) -> Variable:
+        """A variable of the shape and type of another one."""
+        told = f"{reference_variable.path.replace('/', '_')}_{name or 'var'}"
+        return self.add_variable(reference_variable.shape, initializer, reference_variable.dtype, name=told)
+
+    def add_optimizer_variables(
+        self, trainable_variables: Sequence[Variable], name: Any, initializer: Any = "zeros"
+    ) -> Any:
+        """A list with a variable for each of these; for several names a tuple of lists."""
+        names = [name] if isinstance(name, str) else list(name)
+        starts = list(initializer) if isinstance(initializer, (list, tuple)) else [initializer] * len(names)
+        if len(starts) != len(names):
+            raise ValueError(f"initializer: expected one for each of {names}, got {len(starts)}")
+        found: tuple[list[Variable], ...] = tuple([] for _ in names)
+        for variable in trainable_variables:
+            for each, start, of_name in zip(found, starts, names, strict=True):
+                each.append(self.add_variable_from_reference(variable, of_name, start))
+        return found[0] if isinstance(name, str) else found
+
+    def state_bytes(self, variables: Sequence[Variable]) -> int:
+        """Bytes of the variables of one's own, those that `build` would make for these where it has not been called."""
+        if not self.goes_by_variable:
+            return 0
+        optimizer = self if self.built else copy.deepcopy(self)
+        if not self.built:
+            optimizer.build(list(variables))  # type: ignore[attr-defined]
+        return sum(variable.value.nbytes for variable in optimizer._added)
+
+    def _get_variable_index(self, variable: Variable) -> int:
+        """The place of a variable among those that the optimizer was built with."""
+        for index, other in enumerate(self._slots.variables):
+            if other is variable:
+                return index
+        raise KeyError(f"optimizer {self.name!r}: expected a variable that it was built with, got {variable.path!r}")
+
+    def assign(self, variable: Variable, value: Any) -> None:
+        """variable = value"""
+        variable.assign(value)
+
+    def assign_add(self, variable: Variable, value: Any) -> None:
+        """variable += value"""
+        variable.assign_add(value)
+
+    def assign_sub(self, variable: Variable, value: Any) -> None:
+        """variable -= value"""
+        variable.assign_sub(value)
+
+    # --- the step ---------------------------------------------------------------------------------------------------
+    def ready(self, variables: Sequence[Variable], store: Any = None) -> None:
+        """Builds, where it must; `build` of an optimizer by variables is called once, with the variables alone."""
+        if not self.goes_by_variable:
+            self.build(variables, store)  # type: ignore[attr-defined]
+        elif not self.built:
+            self.build(list(variables))  # type: ignore[attr-defined]
+            self.built = True
+        else:
+            unknown = [variable.path for variable in variables if variable not in self._slots]
+            if unknown:
+                raise ValueError(
+                    f"optimizer {self.name!r}: expected the variables that it was built with, got {unknown[0]!r}, too: "
+                    "compile the model again, with a new optimizer"
+                )
+
+    def _update_variables(self, gradients: np.ndarray) -> None:
+        """The updates of all variables, from the flat gradients."""
+        store = self._slots.store
+        with tracing.paused():
+            self._apply_weight_decay(store.variables)
+            for variable in store.variables:
+                gradient = gradients[store.slice_of(variable)].reshape(variable.shape)
+                self.update_step(gradient, variable, self._rate)  # type: ignore[attr-defined]
+
+    def _apply_weight_decay(self, variables: Sequence[Variable]) -> None:
+        if self.weight_decay:
+            for variable in variables:
+                if self._use_weight_decay(variable):
+                    self._decay(variable, self.weight_decay)
+
+    def _decay(self, variable: Variable, weight_decay: float) -> None:
+        variable.assign_sub(variable.value * variable.value.dtype.type(weight_decay * self._rate))
+
+    def _use_weight_decay(self, variable: Variable) -> bool:
+        return self._decays(variable)  # type: ignore[attr-defined]
+
+    def _overwrite_variable_with_gradient(self, variable: Variable) -> bool:
+        return False

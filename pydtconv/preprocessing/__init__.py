@@ -1,0 +1,9 @@
+"""`keras.preprocessing`: data sets of folders and series; `image` and `sequence` are modules in it."""
+
+from pydtconv.preprocessing import image, sequence
+from pydtconv.utils import image_dataset_from_directory, timeseries_dataset_from_array
+from pydtconv.utils.suggest import refusal
+
+__all__ = ["image", "image_dataset_from_directory", "sequence", "timeseries_dataset_from_array"]
+
+__getattr__ = refusal(__name__, __all__)

@@ -1,0 +1,126 @@
+"""Steps that a user writes: `train_step`, `test_step`, `predict_step` of a subclass, and the functions made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from pydtconv import replica, tree
+from pydtconv.graph import Plan, build_plan
+from pydtconv.layers import structure
+from pydtconv.loops import Function, Workspace
+from pydtconv.trainers import first_use, strategy
+from pydtconv.trainers.data_adapters.arrays import Batch
+from pydtconv.trainers.tracing import undivided
+from pydtconv.utils.sequences import pack_x_y_sample_weight
+
+KINDS = ("train", "test", "predict")
+
+
+class CustomSteps:
+    """The steps of one model that its class writes itself; each is traced once for each shape of batch.
+
+    `make_train_function` and its kin are asked for the function of an iterator, as in Keras, where a class has its own.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._functions: dict[str, Function] = {}
+        self._made: dict[str, Callable[[Iterator[Any]], Any]] = {}
+        self._workspace: Workspace | None = None
+
+    def has(self, kind: str) -> bool:
+        """Whether steps of this kind are the user's, or are to run as Python."""
+        model = self._model
+        return model.overrides(f"{kind}_step") or model.overrides(f"make_{kind}_function") or model.run_eagerly
+
+    def check(self) -> None:
+        """Raises NotImplementedError for what several processes that train together cannot share."""
+        here, model = replica.current(), self._model
+        if here.size == 1:
+            return
+        name = type(model).__name__
+        if here.partition is not None:
+            raise NotImplementedError(
+                f"{name}: a step of one's own expects whole images on every rank (DataParallel), got a distribution "
+                "that cuts them: write a loss, or override compute_loss"
+            )
+        made = [f"make_{kind}_function" for kind in KINDS if model.overrides(f"make_{kind}_function")]
+        if made or model.run_eagerly:
+            told = made[0] if made else "run_eagerly"
+            raise NotImplementedError(f"{name}: {told} expects one process, got {here.size}: override train_step")
+
+    def forget(self) -> None:
+        """Drops all that was traced."""
+        self._functions.clear()
+        self._made.clear()
+        self._workspace = None
+
+    def function(self, kind: str) -> Function:
+        """The step as a function of a batch's data."""
+        if kind not in self._functions:
+            if self._workspace is None:
+                self._workspace = Workspace(self._model._steps.memory, self._plan)
+            step = getattr(self._model, f"{kind}_step")
+            eager = bool(self._model.run_eagerly)
+            self._functions[kind] = Function(step, self._workspace, eager, self._state)
+        return self._functions[kind]
+
+    def run(self, kind: str, batch: Batch) -> Any:
+        """What the step returns for a batch, as arrays; in prediction, of this process's share."""
+        if kind == "train":
+            before_step(self._model)
+        workspace = self.function(kind).workspace
+        with strategy.current().sharing(self._model._training, kind, batch) as workspace.sharing, undivided():
+            try:
+                return self._run(kind, batch)
+            finally:
+                workspace.sharing = None
+
+    def _run(self, kind: str, batch: Batch) -> Any:
+        data = batch.x if batch.whole else pack_x_y_sample_weight(batch.x, batch.y, batch.sample_weight)
+        if not self._model.overrides(f"make_{kind}_function"):
+            return self.function(kind)(data)
+        if kind not in self._made:
+            made = getattr(self._model, f"make_{kind}_function")()
+            self._made[kind] = made if callable(made) else getattr(self._model, f"{kind}_function")
+        return tree.map_structure(np.asarray, self._made[kind](iter([data])))
+
+    def logs(self, kind: str, batch: Batch) -> dict[str, Any]:
+        """What a step of training or testing has returned, by name, as numbers."""
+        found = self.run(kind, batch)
+        if found is None:
+            return {}
+        if not isinstance(found, Mapping):
+            raise ValueError(f"{kind}_step: expected a dict of results by name, got {type(found).__name__}")
+        return as_numbers(found)
+
+    def _state(self) -> Any:
+        model = self._model
+        return tuple(id(variable) for variable in model.trainable_variables), model._memory_limit
+
+    def _plan(self, graph: Any, **options: Any) -> Plan:
+        return build_plan(graph, tune=first_use.hook(), memory_limit=self._model._memory_limit, **options)
+
+
+def before_step(model: Any) -> None:
+    """Lets those layers change their weights that do so before each step of training."""
+    for layer in structure.known(model, "before_step", _stepping):
+        layer.before_step()
+
+
+def _stepping(model: Any) -> list[Any]:
+    return [layer for layer in model._flatten_layers() if hasattr(layer, "before_step")]
+
+
+def as_numbers(logs: Mapping[str, Any]) -> dict[str, Any]:
+    """Results by name: those in dicts inside come up, scalars are floats."""
+    found: dict[str, Any] = {}
+    for name, value in logs.items():
+        if isinstance(value, Mapping):
+            found.update(as_numbers(value))
+        else:
+            found[name] = float(value) if np.ndim(value) == 0 else np.asarray(value)
+    return found

@@ -1,0 +1,75 @@
+"""Offload of a training step's tensors to a folder: what `fit` and `plan` are told, and what trainings measure."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pydtconv import replica
+from pydtconv.graph import Disk, Memory, Offload, Plan, disk_speed, measured_times
+
+
+def folder_of(offload: Any, memory_limit: int | None) -> str | None:
+    """The folder of `fit`'s argument.  Raises ValueError for what is none, and without a limit."""
+    if offload is None:
+        return None
+    if isinstance(offload, bool) or not isinstance(offload, (str, os.PathLike)):
+        raise ValueError(f"offload: expected a folder, got {offload!r}")
+    if memory_limit is None:
+        raise ValueError(f"offload: expected memory_limit too, which says what must leave; got {offload!r} alone")
+    folder = os.path.abspath(os.fspath(offload))
+    if not os.path.isdir(folder):
+        raise ValueError(f"offload: expected a folder that is there, got {os.fspath(offload)!r}")
+    return folder
+
+
+def of_training(folder: str | None, before: Plan | None = None) -> Offload | None:
+    """What a training plan is made with; processes that train together share the disk.
+
+    before: the plan in whose place it comes, whose algorithms it keeps, so that results have the same bits.
+    """
+    if folder is None:
+        return None
+    disk = disk_speed.disk_of(folder)
+    share = replica.current().size
+    like = None if before is None else before.graph.options
+    return Offload(Disk(disk.write / share, disk.read / share, disk.together, disk.latency), folder, like)
+
+
+def of_plan(offload: Any, memory_limit: int | None) -> Offload | None:
+    """The same for a plan that does not run: True stands for a disk of a usual speed."""
+    if offload is None or offload is False:
+        return None
+    if offload is not True:
+        return of_training(folder_of(offload, memory_limit))
+    if memory_limit is None:
+        raise ValueError("offload: expected memory_limit too, which says what must leave; got True alone")
+    return Offload(Disk())
+
+
+def kept(step: Any, planned_anew: set[Any], key: Any) -> Any | None:
+    """The step; or None where it is to be planned anew, once, with the times that its first runs have measured.
+
+    Where several processes train one model all keep their plans.
+    """
+    seconds = step.executor.measured
+    if seconds is None or key in planned_anew or replica.current().size > 1:
+        return step
+    planned_anew.add(key)
+    plan, file = step.executor.plan, step.executor.memory.scratch_file
+    measured_times.note(plan.steps, seconds, plan.threads)
+    if file is not None:
+        disk_speed.note(file)
+    return None
+
+
+def same_algorithms(one: Plan, other: Plan) -> bool:
+    """Whether two plans of a model compute each convolution by the same algorithms."""
+    return list(one.algorithms.values()) == list(other.algorithms.values())
+
+
+def release(memory: Memory) -> None:
+    """Gives the scratch file's space back, and keeps what was seen of the disk."""
+    if memory.scratch_file is not None:
+        disk_speed.note(memory.scratch_file)
+        memory.release_scratch_file()

@@ -1,0 +1,199 @@
+"""A trial reading of an HDF5 file in a process of its own, with limits of time and memory.
+
+libhdf5 may not come to an end on damaged files, may ask for any amount of memory, or crash.  What a trial survives is
+then read here.  This file is also the program of such a process, which therefore imports little.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import math
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+#: seconds of processor time, and those for each byte of the file; bytes of memory besides 4 times the file's
+_SECONDS, _SECONDS_A_BYTE, _BYTES = 10.0, 5e-8, 1 << 29
+#: bytes that a text may have, and elements of data that is unpacked in the trial
+_TEXT, _UNPACKED = 1 << 26, 1 << 27
+#: deflate, shuffle, checksum, szip and LZF
+BUILT_IN = (1, 2, 3, 4, 32000)
+#: exit statuses of a trial: whatever went wrong is told; memory was not enough
+_WRONG, _MEMORY = 1, 3
+
+
+def look(file: Any) -> None:
+    """Reads what a reader may follow: groups, texts of attributes, data in chunks."""
+    import h5py
+
+    with h5py.File(file, "r") as h5:
+        waiting, seen = [h5.id], set()
+        while waiting:
+            place = waiting.pop()
+            key = h5py.h5o.get_info(place)
+            if (key.fileno, key.addr) in seen:
+                continue
+            seen.add((key.fileno, key.addr))
+            for i in range(h5py.h5a.get_num_attrs(place)):
+                _look_at_attribute(h5py, h5py.h5a.open(place, index=i))
+            if isinstance(place, h5py.h5g.GroupID):
+                for name in place:
+                    if place.links.get_info(name).type == h5py.h5l.TYPE_HARD:
+                        waiting.append(h5py.h5o.open(place, name))
+            elif isinstance(place, h5py.h5d.DatasetID):
+                _look_at_data(h5py.Dataset(place))
+
+
+def _look_at_attribute(h5py: Any, attribute: Any) -> None:
+    import numpy as np
+
+    shape = attribute.shape
+    if shape is None or attribute.dtype.kind not in "SO":
+        return
+    if np.prod(shape, dtype=float) * attribute.dtype.itemsize <= _TEXT:
+        attribute.read(np.empty(shape, attribute.dtype))
+
+
+def _look_at_data(data: Any) -> None:
+    """Unpacks data in chunks, which lies in the file and is packed by what is built in (see hdf5.py)."""
+    if data.shape is None or data.chunks is None or data.is_virtual or data.dtype.kind not in "biuf":
+        return
+    plist = data.id.get_create_plist()
+    known = all(plist.get_filter(i)[0] in BUILT_IN for i in range(plist.get_nfilters()))
+    chunk = math.prod(data.chunks) * data.dtype.itemsize
+    if known and max(data.size * data.dtype.itemsize, chunk) <= _UNPACKED:
+        for part in data.iter_chunks():
+            data[part]
+
+
+def problem_of(file: Any, size: int) -> str | None:
+    """What is wrong with a file, by a trial; None where it can be read.
+
+    file: a path or an object with `read` and `seek`, which stays where it is.
+    """
+    place = None if not hasattr(file, "tell") else file.tell()
+    try:
+        if _may_fork():
+            status = _forked(file, size)
+            if status is not None:
+                return status or None
+        return _in_another(file, size) or None
+    finally:
+        if place is not None:
+            file.seek(place)
+
+
+def _limit(size: int, used: float, taken: int) -> None:
+    """Limits this process to what a file of this size may need, beyond what it has used and taken."""
+    seconds = int(used + _SECONDS + size * _SECONDS_A_BYTE) + 1
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    nbytes = taken + _BYTES + 4 * size
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    nbytes = nbytes if most == resource.RLIM_INFINITY else min(nbytes, most)
+    resource.setrlimit(resource.RLIMIT_AS, (nbytes, nbytes))
+
+
+def _told(status: int, text: str) -> str:
+    """What the end of a trial says; empty where the file may be read."""
+    if status == _WRONG:
+        return text or "it cannot be read"
+    if status == _MEMORY:
+        return "reading it takes more memory than a file of this size needs"
+    if status < 0:
+        name = signal.Signals(-status).name
+        return {
+            "SIGXCPU": "reading it does not come to an end",
+            "SIGKILL": "reading it does not come to an end",
+        }.get(name, f"reading it ends with {name}")
+    return ""
+
+
+# --- a copy of this process -------------------------------------------------------------------------------------------
+def _may_fork() -> bool:
+    """Whether a copy of this process can read: where no other thread of Python's may hold a lock, and MPI is not on."""
+    alone = threading.active_count() == 1 and threading.current_thread() is threading.main_thread()
+    return sys.platform == "linux" and alone and "mpi4py.MPI" not in sys.modules
+
+
+def _forked(file: Any, size: int) -> str | None:
+    """What the trial has shown; None where it stood still, as a copy may that finds a lock taken."""
+    import warnings
+
+    import h5py  # noqa: F401  before the copy is made
+
+    with open("/proc/self/statm") as statm:
+        taken = int(statm.read().split()[0]) * resource.getpagesize()
+    inward, outward = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which are libraries' own and idle
+        child = os.fork()
+    if child == 0:
+        status = _WRONG
+        try:
+            faulthandler.disable()  # a crash here is an answer
+            _limit(size, 0.0, taken)
+            look(file)
+            status = 0
+        except MemoryError:
+            status = _MEMORY
+        except BaseException as error:
+            os.write(outward, f"{type(error).__name__}: {error}"[:500].encode())
+        finally:
+            os._exit(status)
+    os.close(outward)
+    start, pause = time.monotonic(), 1e-4
+    with open(inward, "rb") as told:
+        while True:
+            found, status = os.waitpid(child, os.WNOHANG)
+            if found:
+                return _told(os.waitstatus_to_exitcode(status), told.read().decode(errors="replace"))
+            if time.monotonic() - start > 60 + 3 * (_SECONDS + size * _SECONDS_A_BYTE):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+
+# --- another program --------------------------------------------------------------------------------------------------
+def _in_another(file: Any, size: int) -> str:
+    data = None
+    if hasattr(file, "read"):
+        file.seek(0)
+        data = file.read()
+    command = [sys.executable, __file__, "" if data is not None else os.fspath(file), str(size), *sys.path]
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=600)
+    except subprocess.TimeoutExpired:
+        return "reading it does not come to an end"
+    return _told(done.returncode, done.stdout.decode(errors="replace"))
+
+
+def main(path: str, size: str, *places: str) -> int:
+    """The program: looks at a file, or at what comes from standard input; 3 where memory was not enough."""
+    sys.path[:] = places
+    source = path or io.BytesIO(sys.stdin.buffer.read())
+    import h5py  # noqa: F401
+
+    with open("/proc/self/statm") if os.path.exists("/proc/self/statm") else io.StringIO("0") as statm:
+        taken = int(statm.read().split()[0]) * resource.getpagesize() or 1 << 32
+    _limit(int(size), time.process_time(), taken)
+    try:
+        look(source)
+    except MemoryError:
+        return _MEMORY
+    except Exception as error:
+        sys.stdout.write(f"{type(error).__name__}: {error}"[:500])
+        return _WRONG
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
