@@ -1,45 +1,105 @@
-"""The model zoo: `applications.ResNet34(input_shape, classes)`, or `applications.build("resnet34", ...)` by name.
+"""Networks: those of `keras.applications` by Keras's names and arguments, and those that papers train on small images.
 
-One file per family, each also a Keras-style script that runs.  A family lists the functions that build its models in
-`__all__`; a new one is one file and one line in FAMILIES.  This folder is installed as `pydtconv.applications`; the
-classes that its networks are made of, such as `Model` and `Sequential`, are in `pydtconv/models/`.
+`applications.ResNet50(weights=None, classes=10)` is Keras's ResNet50, layer by layer.  `SmallResNet50`, `ResNet34`,
+`VGG16BN` and others are the zoo's own: their stems and classifiers suit images below 64 pixels, and their files are
+Keras-style scripts that run.  `applications.build("resnet34", ...)` makes either kind by name.
+
+One file per family.  A family lists its functions in `__all__`; a new one is one file and one line in FAMILIES.  This
+folder is installed as `pydtconv.applications`; the classes that its networks are made of, such as `Model` and
+`Sequential`, are in `pydtconv/models/`.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from pydtconv.utils.suggest import did_you_mean
+from pydtconv.utils.suggest import did_you_mean, refusal
 
-FAMILIES = ("alexnet", "densenet", "googlenet", "mlp", "mnist_convnet", "mobilenet", "resnet", "vgg")
+#: modules of `keras.applications`, with `preprocess_input` and `decode_predictions` of their own
+KERAS = (
+    "convnext",
+    "densenet",
+    "efficientnet",
+    "efficientnet_v2",
+    "inception_resnet_v2",
+    "inception_v3",
+    "mobilenet",
+    "mobilenet_v2",
+    "mobilenet_v3",
+    "nasnet",
+    "resnet",
+    "resnet_v2",
+    "vgg16",
+    "vgg19",
+    "xception",
+)
+#: the zoo's own
+FAMILIES = (
+    "alexnet",
+    "cosmoflow",
+    "googlenet",
+    "mlp",
+    "mnist_convnet",
+    "resnet1d",
+    "small_densenet",
+    "small_mobilenet",
+    "small_resnet",
+    "small_vgg",
+    "unet",
+    "vit",
+)
+#: axes of what a network takes, of those that do not take images
+AXES = {"cosmoflow": 3, "resnet1d": 1, "unet3d": 3}
 
 
-def _builders() -> dict[str, Callable[..., Any]]:
-    modules = [importlib.import_module(f"{__name__}.{family}") for family in FAMILIES]
-    return {name: getattr(module, name) for module in modules for name in module.__all__}
+def _builders(families: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
+    modules = [importlib.import_module(f"{__name__}.{family}") for family in families]
+    return {name: getattr(module, name) for module in modules for name in module.__all__ if name[0].isupper()}
 
 
-_BUILDERS = _builders()
+_OURS = _builders(FAMILIES)
+_BUILDERS = {**_builders(KERAS), **_OURS}
 globals().update(_BUILDERS)
-__all__ = ["build", "names", *_BUILDERS]
+for _module in ("imagenet_utils", "resnet50"):
+    importlib.import_module(f"{__name__}.{_module}")
+__all__ = ["axes", "build", "names", *_BUILDERS]
 
 
-def names() -> list[str]:
-    """The names that `build` takes, in lower case."""
-    return sorted(name.lower() for name in _BUILDERS)
+def names(own: bool = False) -> list[str]:
+    """The names that `build` takes, in lower case.  own: only those of the zoo's own networks, without Keras's."""
+    return sorted(name.lower() for name in (_OURS if own else _BUILDERS))
 
 
-def build(name: str, input_shape: tuple[int, int, int], classes: int, **options: Any) -> Any:
-    """A model of the zoo by its name, in any case: build("mnistconvnet", input_shape=(28, 28, 1), classes=10).
+def axes(name: str) -> int:
+    """How many axes the inputs of a network have besides the channels: 2 for images, 1 for signals, 3 for volumes."""
+    return AXES.get(_key(name), 2)
 
-    input_shape: (height, width, channels) of an image.  classes: number of classes.  options: the family's own.
-    Returns a model that has not been compiled.  Raises ValueError for an unknown name, with the near ones.
+
+def _key(name: str) -> str:
+    return str(name).lower().replace("-", "").replace("_", "")
+
+
+def build(name: str, input_shape: tuple[int, ...], classes: int, **options: Any) -> Any:
+    """A model by its name, in any case: build("mnistconvnet", input_shape=(28, 28, 1), classes=10).
+
+    input_shape: (height, width, channels) of an image, or as many axes as `axes` says.  classes: number of classes.
+    options: the family's own; weights are random where they do not say otherwise.
+    Returns a model that has not been compiled.  Raises ValueError for an unknown name or option, with the near ones.
     """
     by_name = {key.lower(): function for key, function in _BUILDERS.items()}
-    key = str(name).lower().replace("-", "").replace("_", "")
+    key = _key(name)
     if key not in by_name:
         hint = did_you_mean(key, by_name) or f"; expected one of {', '.join(names())}"
         raise ValueError(f"applications.build: no model is called {name!r}{hint}")
-    return by_name[key](input_shape=input_shape, classes=classes, **options)
+    known = inspect.signature(by_name[key]).parameters
+    for option in options:
+        if option not in known:
+            hint = did_you_mean(option, known) or f"; expected one of {', '.join(known)}"
+            raise ValueError(f"applications.build: {name} has no option {option!r}{hint}")
+    return by_name[key](**{"weights": None, **options, "input_shape": input_shape, "classes": classes})
+
+
+__getattr__ = refusal("pydtconv.applications", __all__)

@@ -7,9 +7,11 @@ below and to the right); the plan makes such a padding part of the convolution.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from pydtconv import layers, ops
+from pydtconv.interchange.named_weights import READERS, load_named_weights
 
 #: images with fewer rows get the stems and classifiers for CIFAR
 SMALL = 64
@@ -52,7 +54,8 @@ def classifier(x: Any, classes: int) -> Any:
 
 
 def with_weights(model: Any, weights: str | os.PathLike[str] | None) -> Any:
-    """The model, with the weights of a file where one is given.
+    """The model, with the weights of a file where one is given: `.weights.h5`, `.h5`, `.keras`, or by the names of
+    Keras's layers or of torchvision's modules `.safetensors` and `.pth`.
 
     Raises ValueError for files that do not fit, and for "imagenet": there are no pretrained weights.
     """
@@ -61,6 +64,8 @@ def with_weights(model: Any, weights: str | os.PathLike[str] | None) -> Any:
             f"{model.name}: weights: expected None or the path of a .weights.h5 file, got 'imagenet': there are no "
             "pretrained weights to download"
         )
-    if weights is not None:
+    if weights is not None and Path(weights).suffix in READERS:
+        load_named_weights(model, Path(weights))
+    elif weights is not None:
         model.load_weights(weights)
     return model

@@ -1,59 +1,47 @@
-"""DenseNets with bottlenecks and compression (G. Huang et al., "Densely Connected Convolutional Networks", CVPR 2017).
-
-Images below 64 pixels get a plain 3x3 convolution as stem.  As a script it trains DenseNet121 on CIFAR-10.
-"""
+"""DenseNets as Keras has them (G. Huang et al., "Densely Connected Convolutional Networks", CVPR 2017)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from pydtconv import Input, Model, layers
-from pydtconv.applications.blocks import SMALL, batch_norm, classifier, conv, stem, with_weights
-from pydtconv.applications.script import train_on_cifar10
+from pydtconv import layers
+from pydtconv.applications.assembly import channel_axis, channels, standard
+from pydtconv.applications.imagenet_utils import decode_predictions, preprocessing
+from pydtconv.applications.resnet import bn, bn_relu
 
-__all__ = ["DenseNet121", "DenseNet169", "DenseNet201"]
+__all__ = ["DenseNet121", "DenseNet169", "DenseNet201", "decode_predictions", "preprocess_input"]
 
-Shape = tuple[int, int, int]
-
-
-def DenseNet121(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, growth: int = 32
-) -> Any:
-    """6, 12, 24, 16 layers.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_densenet("densenet121", (6, 12, 24, 16), input_shape, classes, growth), weights)
+_GROWTH = 32
 
 
-def DenseNet169(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, growth: int = 32
-) -> Any:
-    """6, 12, 32, 32 layers.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_densenet("densenet169", (6, 12, 32, 32), input_shape, classes, growth), weights)
+def densenet_features(repeats: tuple[int, ...]) -> Callable[[Any], Any]:
+    """Four dense blocks of so many layers, with transitions that halve the channels between them."""
+
+    def features(x: Any) -> Any:
+        x = layers.ZeroPadding2D(3)(x)
+        x = bn_relu(layers.Conv2D(64, 7, strides=2, use_bias=False, name="conv1_conv")(x), "conv1")
+        x = layers.MaxPooling2D(3, strides=2, name="pool1")(layers.ZeroPadding2D(1)(x))
+        for stage, repeat in enumerate(repeats, 2):
+            for i in range(1, repeat + 1):
+                x = _layer(x, f"conv{stage}_block{i}")
+            if stage < 5:
+                name = f"pool{stage}"
+                x = bn_relu(x, name)
+                x = layers.Conv2D(channels(x) // 2, 1, use_bias=False, name=f"{name}_conv")(x)
+                x = layers.AveragePooling2D(2, strides=2, name=f"{name}_pool")(x)
+        return layers.Activation("relu", name="relu")(bn(x, "bn"))
+
+    return features
 
 
-def DenseNet201(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, growth: int = 32
-) -> Any:
-    """6, 12, 48, 32 layers.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_densenet("densenet201", (6, 12, 48, 32), input_shape, classes, growth), weights)
+def _layer(x: Any, name: str) -> Any:
+    y = layers.Conv2D(4 * _GROWTH, 1, use_bias=False, name=f"{name}_1_conv")(bn_relu(x, f"{name}_0"))
+    y = layers.Conv2D(_GROWTH, 3, padding="same", use_bias=False, name=f"{name}_2_conv")(bn_relu(y, f"{name}_1"))
+    return layers.Concatenate(axis=channel_axis(), name=f"{name}_concat")([x, y])
 
 
-def _densenet(name: str, repeats: tuple[int, ...], input_shape: Shape, classes: int, growth: int) -> Any:
-    inputs = Input(shape=input_shape)
-    x = conv(inputs, 2 * growth, 3) if input_shape[0] < SMALL else stem(inputs)
-    for stage, repeat in enumerate(repeats):
-        for _ in range(repeat):
-            y = conv(_bn_relu(x), 4 * growth, 1)
-            y = conv(_bn_relu(y), growth, 3)
-            x = layers.Concatenate()([x, y])
-        if stage < len(repeats) - 1:
-            x = conv(_bn_relu(x), x.shape[-1] // 2, 1)
-            x = layers.AveragePooling2D(2)(x)
-    return Model(inputs, classifier(_bn_relu(x), classes), name=name)
-
-
-def _bn_relu(x: Any) -> Any:
-    return layers.ReLU()(batch_norm(x))
-
-
-if __name__ == "__main__":
-    train_on_cifar10(DenseNet121)
+DenseNet121 = standard("DenseNet121", "densenet121", densenet_features((6, 12, 24, 16)), "DenseNet121, Keras's.")
+DenseNet169 = standard("DenseNet169", "densenet169", densenet_features((6, 12, 32, 32)), "DenseNet169, Keras's.")
+DenseNet201 = standard("DenseNet201", "densenet201", densenet_features((6, 12, 48, 32)), "DenseNet201, Keras's.")
+preprocess_input = preprocessing("torch")

@@ -1,58 +1,68 @@
-"""MobileNet, its first version (A. G. Howard et al., "MobileNets: Efficient CNNs for Mobile Vision", 2017, table 1).
-
-Images below 64 pixels get a first convolution without stride.  As a script it trains on CIFAR-10.
-"""
+"""MobileNet as Keras has it (A. G. Howard et al., "MobileNets", 2017, table 1)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import Input, Model, layers
-from pydtconv.applications.blocks import SMALL, batch_norm, conv, with_weights
-from pydtconv.applications.script import train_on_cifar10
+from pydtconv import layers
+from pydtconv.applications.assembly import Arguments, batch_norm, named, network, rows_and_columns, shape_of_images
+from pydtconv.applications.imagenet_utils import decode_predictions, preprocessing
 
-__all__ = ["MobileNet"]
+__all__ = ["MobileNet", "decode_predictions", "preprocess_input"]
 
 #: filters and stride of each pair of a depthwise and a 1x1 convolution
 _PAIRS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
 
 
 def MobileNet(
-    input_shape: tuple[int, int, int] = (224, 224, 3),
+    input_shape: Any = None,
     alpha: float = 1.0,
+    depth_multiplier: int = 1,
     dropout: float = 0.001,
-    weights: str | None = None,
+    include_top: bool = True,
+    weights: Any = "imagenet",
+    input_tensor: Any = None,
+    pooling: str | None = None,
     classes: int = 1000,
+    classifier_activation: Any = "softmax",
+    name: str | None = None,
 ) -> Any:
-    """Thirteen pairs of a depthwise and a 1x1 convolution.
+    given = Arguments(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
+    if name is None:
+        rows, _ = rows_and_columns(shape_of_images(given._replace(name="MobileNet"), 224, 32))
+        given = given._replace(name=f"mobilenet_{alpha:0.2f}_{rows}")
 
-    input_shape: (height, width, channels).  alpha: multiplies the filters of every layer.  dropout: before the dense
-    layer.  Returns a functional model, not compiled.
-    """
-    inputs = Input(shape=input_shape)
-    x = _bn_relu6(conv(inputs, int(32 * alpha), 3, 1 if input_shape[0] < SMALL else 2))
-    for filters, stride in _PAIRS:
-        x = _depthwise(x, stride)
-        x = _bn_relu6(conv(x, int(filters * alpha), 1))
-    x = layers.GlobalAveragePooling2D()(x)
-    if dropout:
-        x = layers.Dropout(dropout)(x)
-    outputs = layers.Dense(classes, activation="softmax")(x)
-    return with_weights(Model(inputs, outputs, name="mobilenet"), weights)
+    def features(x: Any) -> Any:
+        x = layers.Conv2D(int(32 * alpha), 3, 2, padding="same", use_bias=False, name="conv1")(x)
+        x = _bn_relu6(x, "conv1")
+        for i, (filters, stride) in enumerate(_PAIRS, 1):
+            if stride > 1:
+                x = layers.ZeroPadding2D(((0, 1), (0, 1)), name=f"conv_pad_{i}")(x)
+            padding = "same" if stride == 1 else "valid"
+            x = layers.DepthwiseConv2D(3, stride, padding, depth_multiplier, use_bias=False, name=f"conv_dw_{i}")(x)
+            x = _bn_relu6(x, f"conv_dw_{i}")
+            x = layers.Conv2D(int(filters * alpha), 1, padding="same", use_bias=False, name=f"conv_pw_{i}")(x)
+            x = _bn_relu6(x, f"conv_pw_{i}")
+        return x
 
+    def top(x: Any, classes: int, activation: Any) -> Any:
+        x = layers.GlobalAveragePooling2D(keepdims=True)(x)
+        x = layers.Dropout(dropout, name="dropout")(x)
+        x = layers.Conv2D(classes, 1, padding="same", name="conv_preds")(x)
+        x = layers.Reshape((classes,), name="reshape_2")(x)
+        return layers.Activation(activation, name="predictions")(x)
 
-def _depthwise(x: Any, stride: int) -> Any:
-    if stride > 1:
-        x = layers.ZeroPadding2D(1)(x)
-    x = layers.DepthwiseConv2D(
-        3, stride, "valid" if stride > 1 else "same", use_bias=False, depthwise_initializer="he_normal"
-    )(x)
-    return _bn_relu6(x)
-
-
-def _bn_relu6(x: Any) -> Any:
-    return layers.ReLU(6.0)(batch_norm(x))
+    return network(features, given, top=top, pools=(None, None))
 
 
-if __name__ == "__main__":
-    train_on_cifar10(MobileNet, learning_rate=0.05)
+def _bn_relu6(x: Any, name: str) -> Any:
+    return layers.ReLU(6.0, name=f"{name}_relu")(batch_norm(x, f"{name}_bn"))
+
+
+named(
+    MobileNet,
+    "MobileNet",
+    "MobileNet, Keras's.\n\nalpha: multiplies the filters.  depth_multiplier: of the depthwise convolutions.",
+    MobileNet,
+)
+preprocess_input = preprocessing("tf")

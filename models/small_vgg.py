@@ -12,7 +12,7 @@ from pydtconv import Sequential, layers
 from pydtconv.applications.blocks import SMALL, with_weights
 from pydtconv.applications.script import train_on_cifar10
 
-__all__ = ["VGG11", "VGG11BN", "VGG16", "VGG16BN", "VGG19", "VGG19BN"]
+__all__ = ["VGG11", "VGG11BN", "VGG16BN", "VGG19BN", "SmallVGG16", "SmallVGG19"]
 
 #: convolutions before each of the five poolings, by depth: columns A, D and E of the table
 REPEATS = {11: (1, 1, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
@@ -26,18 +26,18 @@ def VGG11(
     return with_weights(vgg("vgg11", 11, False, input_shape, classes, dropout), weights)
 
 
-def VGG16(
+def SmallVGG16(
     input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, dropout: float = 0.5
 ) -> Any:
     """Column D.  input_shape: (height, width, channels).  Returns a Sequential model, not compiled."""
-    return with_weights(vgg("vgg16", 16, False, input_shape, classes, dropout), weights)
+    return with_weights(vgg("smallvgg16", 16, False, input_shape, classes, dropout), weights)
 
 
-def VGG19(
+def SmallVGG19(
     input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, dropout: float = 0.5
 ) -> Any:
     """Column E.  input_shape: (height, width, channels).  Returns a Sequential model, not compiled."""
-    return with_weights(vgg("vgg19", 19, False, input_shape, classes, dropout), weights)
+    return with_weights(vgg("smallvgg19", 19, False, input_shape, classes, dropout), weights)
 
 
 def VGG11BN(
