@@ -1,8 +1,9 @@
-"""Micro-kernels in cache, and products beside NumPy's BLAS: `python -m benchmarks.gemm`.
+"""Micro-kernels in cache, and products beside a peer's: `python -m benchmarks.gemm [--dtype bfloat16 --peer torch]`.
 
-Both sides run in turns, each turn in a process of its own, and the median counts.  NumPy's BLAS reads its number of
-threads at import, and its kernel where OPENBLAS_CORETYPE forces one, which is taken out here.  --cpu-time measures the
-CPU time of one thread, for a machine that others use at the same time.
+The peer is NumPy's BLAS, or PyTorch, which alone has bfloat16.  Both sides run in turns, each turn in a process of its
+own, and the median counts.  NumPy's BLAS reads its number of threads at import, and its kernel where OPENBLAS_CORETYPE
+forces one, which is taken out here.  --cpu-time measures the CPU time of one thread, for a machine that others use at
+the same time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks import report
@@ -74,23 +76,46 @@ def measure_side(side: str, dtype: str, threads: int, shapes: list, seconds: flo
     config.set_num_threads(threads)
     rng = np.random.default_rng(0)
     times = {}
+    short = dtype == "bfloat16"
     for name, m, n, k in shapes:
-        a, b, c = rng.random((m, k), dtype), rng.random((k, n), dtype), np.empty((m, n), dtype)
-        call = functools.partial(gemm, a, b, c) if side == "pydtconv" else functools.partial(np.matmul, a, b, out=c)
+        a, b, c = (rng.random(shape, "float32" if short else dtype) for shape in ((m, k), (k, n), (m, n)))
+        expected = np.einsum("ij,jk->ik", a[:: max(m // 8, 1)], b)
+        if short:
+            import ml_dtypes
+
+            a, b, c = (array.astype(ml_dtypes.bfloat16) for array in (a, b, c))
+        call = {"pydtconv": functools.partial(gemm, a, b, c), "numpy": functools.partial(np.matmul, a, b, out=c)}.get(
+            side
+        ) or _torch_product(threads, a, b, c)
         call()
-        if not np.allclose(c[:: max(m // 8, 1)], np.einsum("ij,jk->ik", a[:: max(m // 8, 1)], b), rtol=1e-3):
+        if not np.allclose(c[:: max(m // 8, 1)].astype("float32"), expected, rtol=2e-2 if short else 1e-3):
             raise SystemExit(f"error: {name}: {side} is wrong")
         clock = time.thread_time if cpu_time else time.perf_counter
         times[name] = medians({side: call}, seconds, clock)[side]
     return {"times": times, "peak": microkernels.peak_gflops(dtype, threads)}
 
 
-def product_rows(dtype: str, threads: int, shapes: list, seconds: float, cpu_time: bool) -> list[dict[str, object]]:
+def _torch_product(threads: int, a: Any, b: Any, c: Any) -> Callable[[], Any]:
+    """PyTorch's product of the arrays, in their own memory."""
+    import numpy as np
+    import torch
+
+    def tensor(array: Any) -> Any:
+        bits = array.dtype.name == "bfloat16"
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if bits else torch.from_numpy(array)
+
+    torch.set_num_threads(threads)
+    return functools.partial(torch.mm, tensor(a), tensor(b), out=tensor(c))
+
+
+def product_rows(
+    dtype: str, threads: int, shapes: list, seconds: float, cpu_time: bool, peer: str = "numpy"
+) -> list[dict[str, object]]:
     """Both sides in fresh processes that take turns: their thread pools would spin on each other's cores in one."""
     environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
         environment[name] = str(threads)
-    found: dict[str, list[dict[str, Any]]] = {"pydtconv": [], "numpy": []}
+    found: dict[str, list[dict[str, Any]]] = {"pydtconv": [], peer: []}
     for _ in range(ROUNDS):
         for side, results in found.items():
             job = json.dumps([side, dtype, threads, shapes, seconds / ROUNDS / 2, cpu_time])
@@ -113,7 +138,7 @@ def product_rows(dtype: str, threads: int, shapes: list, seconds: float, cpu_tim
                 "dtype": dtype,
                 "threads": threads,
                 **rate,
-                "ratio": rate["pydtconv"] / rate["numpy"],
+                "ratio": rate["pydtconv"] / rate[peer],
                 "share of peak": rate["pydtconv"] / peak,
                 "peak": peak,
             }
@@ -124,39 +149,58 @@ def product_rows(dtype: str, threads: int, shapes: list, seconds: float, cpu_tim
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gemm", description=__doc__.split("\n")[0])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
-    parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"], choices=["float32", "float64"])
+    dtypes = ["float32", "float64", "bfloat16"]
+    parser.add_argument("--dtypes", "--dtype", nargs="+", default=dtypes[:2], choices=dtypes)
+    parser.add_argument("--peer", default="numpy", choices=["numpy", "torch"], help="bfloat16 has torch alone")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each shape (default: 1)")
     parser.add_argument("--cpu-time", action="store_true", help="CPU time instead of the wall's; one thread")
     parser.add_argument("--kernels-only", action="store_true", help="only the micro-kernels")
+    parser.add_argument("--shape", action="append", help="a part of a shape's name; may be repeated (default: all)")
+    parser.add_argument("--name", help="of the files in benchmarks/results/ (default: gemm, or gemm_bfloat16)")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
         print(json.dumps(measure_side(*json.loads(options.job))))
         return
+    if "bfloat16" in options.dtypes and options.peer != "torch":
+        parser.error("--dtype bfloat16: expected --peer torch, as NumPy's BLAS has no bfloat16")
+    name = options.name or ("gemm_bfloat16" if options.dtypes == ["bfloat16"] else "gemm")
     kernels = [row for dtype in options.dtypes for row in kernel_rows(dtype)]
     report.print_table("Micro-kernels in cache, one core", kernels)
-    print(report.write_csv("gemm_kernels", kernels))
+    print(report.write_csv(f"{name}_kernels", kernels))
     if options.kernels_only:
         return
     threads = [1] if options.cpu_time else options.threads
+    shapes = [
+        shape
+        for shape in SQUARE + CONVOLUTIONS
+        if not options.shape or any(part in str(shape[0]) for part in options.shape)
+    ]
+    if not shapes:
+        parser.error(f"--shape: expected a part of one of {', '.join(str(row[0]) for row in SQUARE + CONVOLUTIONS)}")
     products = [
         row
         for dtype in options.dtypes
         for count in threads
         for row in product_rows(
-            dtype, count, SQUARE + (CONVOLUTIONS if dtype == "float32" else []), options.seconds, options.cpu_time
+            dtype,
+            count,
+            [shape for shape in shapes if dtype != "float64" or shape in SQUARE],
+            options.seconds,
+            options.cpu_time,
+            options.peer,
         )
     ]
     clock = "CPU time" if options.cpu_time else "wall time"
     report.print_table(f"Products, GFLOPS (medians of rounds of both sides in turn, {clock})", products)
-    print(report.write_csv("gemm", products))
+    print(report.write_csv(name, products))
     for count in threads:
         rows = [row for row in products if row["threads"] == count and row["dtype"] == "float32"]
         if rows:
-            series = {side: [float(str(row[side])) for row in rows] for side in ("pydtconv", "numpy")}
+            series = {side: [float(str(row[side])) for row in rows] for side in ("pydtconv", options.peer)}
             print(
                 report.plot_bars(
-                    f"gemm_{count}",
+                    f"{name}_{count}",
                     f"SGEMM, {count} thread{'s' * (count > 1)}",
                     [str(row["shape"]) for row in rows],
                     series,

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 NETWORKS = ("vgg16", "resnet34", "densenet121", "googlenet")
 SIZES = (32, 224)
+WIDE = "wide_filters"  # not in the zoo: `--networks wide_filters --sizes 32`
 _CLASSES = {224: 1000}
+#: channels and classes of networks that are not for images of three colors
+OTHERS = {"cosmoflow": (1, 3), "resnet1d": (1, 10), "unet": (1, 3), "unet3d": (1, 3)}
+#: names of those networks in the zoo that Keras has a network of the same name of
+ZOO = {name: f"small{name}" for name in ("vgg16", "densenet121", "mobilenet", "resnet50", "resnet101", "resnet152")}
 
 
 class Case(NamedTuple):
@@ -19,11 +24,18 @@ class Case(NamedTuple):
 
     @property
     def classes(self) -> int:
-        """1000 for images of ImageNet's size, else 10."""
-        return _CLASSES.get(self.size, 10)
+        """1000 for images of ImageNet's size, else 10; OTHERS have their own."""
+        return OTHERS.get(self.network, (3, _CLASSES.get(self.size, 10)))[1]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """(height, width, 3) of images; as many axes as the network has, and its channels."""
+        from pydtconv import applications
+
+        return (*[self.size] * applications.axes(self.network), OTHERS.get(self.network, (3, 0))[0])
 
     def __str__(self) -> str:
-        return f"{self.network} {self.size}x{self.size}"
+        return f"{self.network} {'x'.join(map(str, self.input_shape[:-1]))}"
 
 
 def cases(networks: tuple[str, ...] = NETWORKS, sizes: tuple[int, ...] = SIZES, batch: int | None = None) -> list[Case]:
@@ -39,18 +51,49 @@ def cases(networks: tuple[str, ...] = NETWORKS, sizes: tuple[int, ...] = SIZES, 
 
 def add_case_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that `cases` takes."""
-    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="names of the zoo")
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, help=f"names of the zoo, or {WIDE}")
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="rows and columns of an image")
     parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
+
+
+def wide_filters(shape: tuple[int, int, int], classes: int) -> Any:
+    """Three stages of a 5x5 convolution of 64 channels, a 7x7 one of 96, and pooling."""
+    import pydtconv as keras
+
+    model = keras.Sequential([keras.Input(shape)])
+    for _ in range(3):
+        model.add(keras.layers.Conv2D(64, 5, padding="same", activation="relu"))
+        model.add(keras.layers.Conv2D(96, 7, padding="same", activation="relu"))
+        model.add(keras.layers.MaxPooling2D(2))
+    model.add(keras.layers.GlobalAveragePooling2D())
+    model.add(keras.layers.Dense(classes, activation="softmax"))
+    return model
 
 
 def compiled(case: Case) -> Any:
     """The model of a case, compiled for SGD with momentum."""
     import pydtconv as keras
 
-    model = keras.applications.build(case.network, input_shape=(case.size, case.size, 3), classes=case.classes)
-    model.compile(keras.optimizers.SGD(0.001, momentum=0.9), "sparse_categorical_crossentropy")
+    if case.network == WIDE:
+        model = wide_filters(case.input_shape, case.classes)
+    else:
+        model = keras.applications.build(
+            ZOO.get(case.network, case.network), input_shape=case.input_shape, classes=case.classes
+        )
+    loss = "mean_squared_error" if case.network == "cosmoflow" else "sparse_categorical_crossentropy"
+    model.compile(keras.optimizers.SGD(0.001, momentum=0.9), loss)
     return model
+
+
+def batch_of(case: Case, model: Any) -> tuple[Any, Any]:
+    """Random images and labels, or values, of a step."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((case.batch, *case.input_shape), np.float32)
+    if case.network == "cosmoflow":
+        return x, rng.standard_normal((case.batch, case.classes), np.float32)
+    return x, rng.integers(0, case.classes, (case.batch, *model.output_shape[1:-1]))
 
 
 def flops(model: Any) -> int:
@@ -61,12 +104,13 @@ def flops(model: Any) -> int:
     total = first = 0
     for layer in model.layers:
         weights = [w for w in layer.weights if len(w.shape) > 1]
-        if not weights:
+        if not weights or type(layer).__name__ in ("ClassToken", "PositionEmbedding"):
             continue
         pixels = 1
         for extent in layer.output.shape[1:-1]:
             pixels *= extent
-        one = 2 * pixels * weights[0].value.size
+        several = weights if type(layer).__name__ == "MultiHeadAttention" else weights[:1]  # its four projections
+        one = 2 * pixels * sum(weight.value.size for weight in several)
         first = first or one
         total += one
     return 3 * total - first

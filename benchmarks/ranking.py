@@ -2,8 +2,10 @@
 
 A grid of layers is measured with every algorithm: those of layers.txt, and random ones of the sizes that networks have.
 For each pass it prints what the model's choice costs beyond the best algorithm's time, over the whole grid and in the
-worst layers, and coefficients fitted anew, in the form of `pydtconv.conv.estimates.COSTS`.  To be run on an idle
-machine; --keep FILE keeps the measurements, and takes them from there when it exists.
+worst layers: by the constants of `pydtconv.conv.estimates.COSTS`, by those of `pydtconv tune --calibrate` where there
+are some, and by coefficients fitted anew, which are printed in the form of COSTS.  What the model expects to take more
+than --near times the best one's time is not measured.  To be run on an idle machine; --keep FILE keeps the
+measurements, and takes them from there when it exists.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.conv import layers, our_sides
 from pydtconv import config, microkernels
-from pydtconv.conv import ConvProblem
+from pydtconv.conv import ConvProblem, algorithms, calibrated
 from pydtconv.conv.estimates import COSTS, Work, seconds
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.table import TABLE
@@ -26,6 +29,7 @@ from pydtconv.conv.table import TABLE
 FEWEST, MOST = 10**7, 4 * 10**9  # operations of a random layer
 LONG = 1e-3  # seconds of a pass that counts in full
 Times = dict[str, dict[str, dict[str, float]]]  # by layer, pass and algorithm
+Costs = Mapping[tuple[str, str], Work]  # by algorithm and pass
 
 
 def grid(count: int) -> dict[str, ConvProblem]:
@@ -43,13 +47,29 @@ def grid(count: int) -> dict[str, ConvProblem]:
     return problems
 
 
-def measure(p: ConvProblem, turns: int = 4) -> dict[str, dict[str, float]]:
+def measured_names(p: ConvProblem, direction: str, near: float) -> list[str]:
+    """What the constants in force, or COSTS, expect to be near the best one; of Fourier's another basis, too."""
+    rows = [TABLE[name] for name in algorithms(p, direction)]
+    found: dict[str, None] = {}
+    for costs in (COSTS, costs_in_force()):
+        times = {row.name: seconds(costs[row.family, direction], row.amounts(p, direction)) for row in rows}
+        near_ones = [name for name, value in times.items() if value <= near * min(times.values())]
+        found |= dict.fromkeys(near_ones)
+    found |= {row.name: None for name in list(found) for row in TABLE[TABLE[name].family].others(p, direction, 1)}
+    return list(found)
+
+
+def costs_in_force() -> Costs:
+    return {(row, way): calibrated.costs(row, way, "float32") for row, way in COSTS}
+
+
+def measure(p: ConvProblem, turns: int = 4, near: float = math.inf) -> dict[str, dict[str, float]]:
     """Seconds by pass and algorithm: the best of some turns."""
     random = np.random.default_rng(0)
     x, w, y = (random.standard_normal(shape, dtype="float32") for shape in (p.x_shape, p.w_shape, p.y_shape))
     found: dict[str, dict[str, float]] = {}
     for direction in DIRECTIONS:
-        sides = our_sides(p, direction, {"x": x, "w": w, "y": y})
+        sides = our_sides(p, direction, {"x": x, "w": w, "y": y}, measured_names(p, direction, near))
         best = dict.fromkeys(sides, math.inf)
         for _ in range(turns):
             for name, side in sides.items():
@@ -87,40 +107,50 @@ def fit(amounts: np.ndarray, times: np.ndarray, known: float) -> np.ndarray:
     return costs
 
 
-def fitted(problems: dict[str, ConvProblem], times: Times, threads: int) -> dict[tuple[str, str], Work]:
+def fitted(problems: dict[str, ConvProblem], times: Times, threads: int) -> Costs:
     """Costs of every algorithm and pass that was measured; what is not saved costs as at the peak or more."""
     found = {}
     peak = 1e9 * threads * microkernels.peak_gflops("float32")
     for algorithm, row in TABLE.items():
         for direction in row.directions:
-            names = [name for name in problems if algorithm in times[name][direction]]
-            if names:
-                amounts = np.array([row.work(problems[name], direction) for name in names])
-                measured = np.array([times[name][direction][algorithm] for name in names])
-                costs = fit(amounts, measured, 0 if algorithm == "winograd" else 1 / peak)
+            rows = [
+                (TABLE[a].amounts(problems[name], direction), value)
+                for name in problems
+                for a, value in times[name][direction].items()
+                if TABLE[a].family == algorithm
+            ]
+            if rows:
+                amounts, measured = (np.array(values) for values in zip(*rows, strict=True))
+                costs = fit(
+                    amounts, measured, 0 if algorithm == "winograd" or row.has_basis or row.products else 1 / peak
+                )
                 found[algorithm, direction] = Work(*(1e12 * costs))
     return found
 
 
 def losses(
-    problems: dict[str, ConvProblem], times: Times, direction: str, costs: dict[tuple[str, str], Work]
+    problems: dict[str, ConvProblem], times: Times, direction: str, costs: Costs
 ) -> list[tuple[float, float, float, str, str, str]]:
     """For each layer: chosen / best time, both times, the layer, the chosen and the best algorithm; worst first."""
     found = []
     for name, p in problems.items():
         measured = times[name][direction]
-        estimates = {a: seconds(costs[a, direction], TABLE[a].work(p, direction)) for a in measured}
+        rows = [TABLE[a] for a in measured]
+        estimates = {row.name: seconds(costs[row.family, direction], row.amounts(p, direction)) for row in rows}
         chosen, best = min(estimates, key=estimates.__getitem__), min(measured, key=measured.__getitem__)
         found.append((measured[chosen] / measured[best], measured[chosen], measured[best], name, chosen, best))
     return sorted(found, reverse=True)
 
 
-def report(problems: dict[str, ConvProblem], times: Times, costs: dict[tuple[str, str], Work], worst: int) -> None:
+def report(problems: dict[str, ConvProblem], times: Times, costs: Costs, worst: int) -> None:
     for direction in DIRECTIONS:
         found = losses(problems, times, direction, costs)
         mean = math.exp(sum(math.log(row[0]) for row in found) / len(found))
         total = sum(row[1] for row in found) / sum(row[2] for row in found)
-        print(f"{direction}: chosen / best {mean:.3f} (mean), {total:.3f} (of the time)")
+        above = sum(row[0] > 1.05 for row in found)
+        print(
+            f"{direction}: chosen / best {mean:.3f} (mean), {total:.3f} (of the time); > 1.05: {above} of {len(found)}"
+        )
         for ratio, _, _, name, chosen, best in found[:worst]:
             print(f"    {ratio:.2f}  {name}: {chosen} instead of {best}")
 
@@ -129,6 +159,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=__doc__)
     parser.add_argument("--threads", type=int, default=config.num_threads())
     parser.add_argument("--layers", type=int, default=160)
+    parser.add_argument("--turns", type=int, default=4, help="of each algorithm (default: 4)")
+    parser.add_argument("--near", type=float, default=3.0, help="expected times of the best one (default: 3)")
     parser.add_argument("--keep", type=Path, help="file of measurements")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop measuring after this time (with --keep)")
     parser.add_argument("--worst", type=int, default=5, help="layers to be named for each pass")
@@ -139,12 +171,15 @@ def main() -> None:
     end = time.perf_counter() + options.seconds
     for name, p in problems.items():
         if name not in times and time.perf_counter() < end:
-            times[name] = measure(p)
+            times[name] = measure(p, options.turns, options.near)
     if options.keep:
         options.keep.write_text(json.dumps(times))
     problems = {name: p for name, p in problems.items() if name in times}
-    print(f"{len(problems)} layers; the costs in force")
+    print(f"{len(problems)} layers; costs as they come")
     report(problems, times, COSTS, options.worst)
+    if calibrated.in_force() is not None:
+        print("costs calibrated on this machine")
+        report(problems, times, costs_in_force(), options.worst)
     costs = fitted(problems, times, options.threads)
     print("costs fitted anew")
     report(problems, times, costs, options.worst)

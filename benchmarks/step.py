@@ -3,8 +3,8 @@
 Each part of a step is timed by the hooks of the plan; the median over the steps counts.  GFLOPS are of the direct
 method; GB/s of what a part has to read and write.  Its floor is the larger of its multiplications by the method known
 that needs the fewest (Winograd's where it can be used, without its transforms) at the FMA peak, and its bytes at the
-bandwidth of memory, both measured in this run; a part whose arrays stay in a cache can be below it.  --all runs the
-four networks at 32x32 and 224x224.
+bandwidth of memory, both measured in this run; a part whose arrays stay in a cache can be below it.  --dtype
+mixed_bfloat16 takes the peak of bfloat16's products.  --all runs the four networks at 32x32 and 224x224.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class Machine:
     bandwidth: float
 
     @classmethod
-    def measured(cls, threads: int) -> Machine:
-        return cls(threads, microkernels.peak_gflops("float32", threads), memory_bandwidth(threads))
+    def measured(cls, threads: int, dtype: str = "float32") -> Machine:
+        peak = microkernels.peak_gflops("bfloat16" if dtype == "mixed_bfloat16" else "float32", threads)
+        return cls(threads, peak, memory_bandwidth(threads))
 
     def floor(self, timing: Timing) -> float:
         return timing.floor(self.peak, self.bandwidth)
@@ -123,6 +124,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=32, help="rows and columns of an image (default: 32)")
     parser.add_argument("--batch", type=int, help="images a step; by default 64 small ones, 16 large ones, 8 for VGG")
     parser.add_argument("--variant", choices=list(VARIANTS), help="of the convolutions (default: AUTO)")
+    parser.add_argument(
+        "--dtype", choices=("float32", "mixed_bfloat16"), default="float32", help="policy of all layers"
+    )
     parser.add_argument("--threads", type=int, default=config.num_threads())
     parser.add_argument("--steps", type=int, default=5, help="steps that count (default: 5)")
     parser.add_argument("--top", type=int, default=20, help="rows of the tables (default: 20)")
@@ -139,17 +143,19 @@ def main() -> None:
             subprocess.run([*command, *words], check=True)
         return
     config.set_num_threads(options.threads)
+    config.set_dtype_policy(options.dtype)
     if options.variant:
         config.set_conv_variant(options.variant)
     (case,) = cases((options.model,), (options.size,), options.batch)
-    machine = Machine.measured(options.threads)
+    machine = Machine.measured(options.threads, options.dtype)
     profiler = profiled(case, options.steps)
     profile = profiler.profile
     show(case, profile, machine, options.top)
     rows = [
         {**row, "peak GFLOPS": machine.peak, "memory GB/s": machine.bandwidth} for row in part_rows(profile, machine)
     ]
-    print(report.write_csv(f"step_{case.network}_{case.size}", rows))
+    name = f"step_{case.network}_{case.size}" + ("" if options.dtype == "float32" else f"_{options.dtype}")
+    print(report.write_csv(name, rows))
     if options.trace:
         print(profiler.write(options.trace))
 

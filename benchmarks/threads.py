@@ -2,7 +2,8 @@
 
 Every network is trained in fresh processes that take turns, on each number of threads.  The ratio is of the best
 process's median step on each.  Parts of a step are named with what they take longer than if they scaled perfectly, the
-worst first.  A CSV file and a picture go to benchmarks/results/.
+worst first.  A CSV file and a picture go to benchmarks/results/.  --model tells instead what more cores would do, on
+paper (see threads_model.py).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
+from benchmarks import report, threads_model
 from benchmarks.networks import Case, add_case_arguments, cases
 from benchmarks.processes import Kept, in_own_process
 
@@ -77,13 +78,17 @@ def scaling(few: Parts, many: Parts, factor: float, step: float) -> list[Row]:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
     add_case_arguments(parser)
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="default: 1 2")
+    parser.add_argument("--threads", nargs="+", type=int, help="default: 1 2, or 2 8 32 64 with --model")
+    parser.add_argument("--model", action="store_true", help="measure one thread, and say what more cores would do")
+    parser.add_argument("--memory", type=float, default=300, help="with --model: GB/s of all cores (default: 300)")
     parser.add_argument("--rounds", type=int, default=2, help="processes of each number of threads (default: 2)")
     parser.add_argument("--steps", type=int, default=3, help="timed steps of a process (default: 3)")
     parser.add_argument("--top", type=int, default=5, help="parts that are named (default: 5)")
     parser.add_argument("--keep", type=Path, help="file of measurements, which are taken from there when it has them")
     parser.add_argument("--name", default="threads", help="of the files in benchmarks/results/")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.threads = options.threads or ([2, 8, 32, 64] if options.model else [1, 2])
+    return options
 
 
 def main() -> None:
@@ -92,6 +97,10 @@ def main() -> None:
         print(json.dumps(measure(Case(network, int(size), int(batch)), int(steps))))
         return
     options = parse()
+    if options.model:
+        chosen = cases(tuple(options.networks), tuple(options.sizes), options.batch)
+        threads_model.run(chosen, options.threads, options.memory, options.steps)
+        return
     rows, kept = [], Kept(options.keep)
     for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
         measured, origin = kept.get(str(case), partial(in_turns, case, options.threads, options.rounds, options.steps))

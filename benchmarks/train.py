@@ -1,9 +1,11 @@
 """Training of whole networks beside PyTorch: `python -m benchmarks.train --peer torch`.
 
-Both sides train the same network on random images by SGD with momentum in float32, in fresh processes that take turns,
-on the same number of threads.  PyTorch runs in the fastest of its modes (channels_last, nchw, compile), found by a
-trial of each.  images/s is of the median step over all rounds; the memory is the peak of a whole process, code and
-libraries included.  A CSV file and pictures go to benchmarks/results/.
+Both sides train the same network on random images by SGD with momentum, in fresh processes that take turns, on the
+same number of threads; in float32, or with --dtype mixed_bfloat16 in mixed precision, PyTorch under its autocast.
+PyTorch runs in the fastest of its modes (channels_last, nchw, compile), found by a trial of each.  images/s is of the
+median step over all rounds; the memory is the peak of a whole process, code and libraries included.  --cpu-time, for a
+machine that others use at the same time: one thread, and images a second of processor time in the fastest step.  A CSV
+file and pictures go to benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import memory, report
-from benchmarks.networks import Case, add_case_arguments, cases, compiled, flops
+from benchmarks.networks import Case, add_case_arguments, batch_of, cases, compiled, flops
 from benchmarks.peers.description import describe
 from benchmarks.processes import in_own_process
 
@@ -27,19 +29,15 @@ MODES = ("channels_last", "nchw", "compile")
 Result = dict[str, Any]
 
 
-def ours(case: Case, steps: int) -> Result:
-    """Trains with pydtconv in this process."""
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((case.batch, case.size, case.size, 3), np.float32)
-    y = rng.integers(0, case.classes, case.batch)
+def ours(case: Case, steps: int, clock: str) -> Result:
+    """Trains with pydtconv in this process.  clock: a function of `time` that gives seconds."""
     model = compiled(case)
-    seconds = []
+    x, y = batch_of(case, model)
+    seconds, now = [], getattr(time, clock)
     for _ in range(steps + 1):
-        start = time.perf_counter()
+        start = now()
         model.train_on_batch(x, y)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(now() - start)
     return {"seconds": seconds[1:], "peak MiB": memory.peak()}
 
 
@@ -48,17 +46,19 @@ class Sides:
 
     def __init__(self, case: Case, options: argparse.Namespace, folder: Path) -> None:
         self.case, self.steps, self.threads = case, options.steps, options.threads
+        self.clock, self.step_of = ("process_time", min) if options.cpu_time else ("perf_counter", statistics.median)
         model = compiled(case)
         self.flops = flops(model)
         self.file = folder / f"{case.network}_{case.size}.json"
         self.file.write_text(json.dumps(describe(model)))
         self.mode = options.modes[0]
+        self.dtype = options.dtype
 
     def run_ours(self) -> Result:
-        return in_own_process("benchmarks.train", ["--one", *self.case, self.steps], self.threads)
+        return in_own_process("benchmarks.train", ["--one", *self.case, self.steps, self.clock], self.threads)
 
     def run_peer(self, mode: str, steps: int) -> Result:
-        words = [self.file, self.case.size, self.case.batch, mode, steps]
+        words = [self.file, self.case.size, self.case.batch, mode, steps, self.dtype, self.clock]
         return in_own_process("benchmarks.peers.torch_train", words, self.threads)
 
     def choose_mode(self, modes: list[str]) -> None:
@@ -86,8 +86,8 @@ class Sides:
         return row | {"GFLOPS": rate * self.flops / 1e9}
 
     def _figures(self, results: list[Result]) -> tuple[float, float]:
-        """Images per second of the median step, and the median of the peaks."""
-        step = statistics.median(second for result in results for second in result["seconds"])
+        """Images per second of the median step, or the fastest, and the median of the peaks."""
+        step = self.step_of([second for result in results for second in result["seconds"]])
         return self.case.batch / step, statistics.median(result["peak MiB"] for result in results)
 
 
@@ -110,17 +110,25 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
     parser.add_argument("--steps", type=int, default=5, help="timed steps of a process")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--cpu-time", action="store_true", help="processor time of one thread instead of elapsed time")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES), help="of PyTorch that are tried")
-    parser.add_argument("--name", default="train", help="of the files in benchmarks/results/")
-    return parser.parse_args()
+    parser.add_argument(
+        "--dtype", choices=("float32", "mixed_bfloat16"), default="float32", help="policy of all layers"
+    )
+    parser.add_argument("--name", help="of the files in benchmarks/results/ (default: train, or train_ and the dtype)")
+    options = parser.parse_args()
+    options.threads = 1 if options.cpu_time else options.threads
+    options.name = options.name or ("train" if options.dtype == "float32" else f"train_{options.dtype}")
+    return options
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
-        network, size, batch, steps = sys.argv[2:]
-        print(json.dumps(ours(Case(network, int(size), int(batch)), int(steps))))
+        network, size, batch, steps, clock = sys.argv[2:]
+        print(json.dumps(ours(Case(network, int(size), int(batch)), int(steps), clock)))
         return
     options = parse()
+    os.environ["PYDTCONV_DTYPE"] = options.dtype  # of the processes that train
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):

@@ -8,8 +8,8 @@ from typing import Any
 def describe(model: Any) -> dict[str, Any]:
     """The layers of a functional or sequential model with one output, in order, as JSON can hold them.
 
-    Each has its class ("kind"), name, config and the names of the layers whose outputs it reads ("inputs"), and
-    "input_shape" where the layer notes it.
+    Each has its class ("kind"), name, config and the names of the layers whose outputs it reads ("inputs"),
+    "input_shape", of the first of them, where the layer notes it, and "arguments", of an operator after its first one.
     """
     layers: list[dict[str, Any]] = []
     for layer in model.get_config()["layers"]:
@@ -20,9 +20,19 @@ def describe(model: Any) -> dict[str, Any]:
             "name": name,
             "config": layer["config"],
             "inputs": _sources(layer["inbound_nodes"]) if "inbound_nodes" in layer else chain,
-            "input_shape": layer.get("build_config", {}).get("input_shape"),
+            "input_shape": _shape(layer.get("build_config", {})),
+            "arguments": _arguments(layer.get("inbound_nodes")),
         })  # fmt: skip
     return {"name": model.name, "layers": layers, "output": layers[-1]["name"]}
+
+
+def _arguments(nodes: Any) -> list[Any]:
+    return list(nodes[0]["args"][1:]) if nodes else []
+
+
+def _shape(config: dict[str, Any]) -> Any:
+    """The shape of a layer's first input, where it notes one."""
+    return config.get("input_shape") or config.get("shapes_dict", {}).get("query_shape")
 
 
 def _sources(value: Any) -> list[str]:

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from benchmarks.peers.torch_tokens import module_of, on_vectors
+
 Layer = dict[str, Any]
 
 
@@ -33,15 +35,18 @@ class Network(nn.Module):
             source = by_name[inputs[0]]
             if layer["kind"] == "Conv2D" and source["kind"] == "ZeroPadding2D" and self.readers[source["name"]] == 1:
                 padding, inputs = _symmetric(source["config"]["padding"]), source["inputs"]
+            if layer["kind"] == "MaxPool" and source["kind"] == "Pad" and self.readers[source["name"]] == 1:
+                padding, inputs = _symmetric(source["config"]["pad_width"][1:3]), source["inputs"]
             self.parts.append(_module(layer, self.readers[inputs[0]] == 1, padding))
             self.wiring.append((layer["name"], inputs))
 
     def _padded_by_reader(self, layer: Layer, layers: list[Layer]) -> bool:
-        """Whether a padding becomes part of the convolution that alone reads it."""
-        if layer["kind"] != "ZeroPadding2D" or self.readers[layer["name"]] != 1:
+        """Whether a padding becomes part of the convolution or pooling that alone reads it."""
+        of = {"ZeroPadding2D": "Conv2D", "Pad": "MaxPool"}.get(layer["kind"])
+        if of is None or self.readers[layer["name"]] != 1:
             return False
         (reader,) = [other for other in layers if layer["name"] in other["inputs"]]
-        return reader["kind"] == "Conv2D"
+        return bool(reader["kind"] == of)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         values = {self.input: x}
@@ -70,14 +75,23 @@ class Apply(nn.Module):
 def _module(layer: Layer, alone: bool, padding: list[int] | None) -> nn.Module:
     """The module of a layer.  alone: nobody else reads its input, so that it may work in place."""
     kind, config = layer["kind"], layer["config"]
+    of_tokens = module_of(layer, Apply)
+    if of_tokens is not None:
+        return of_tokens
     if kind in ("Conv2D", "DepthwiseConv2D"):
         return _convolution(layer, padding)
+    if kind in RANKS:
+        return _of_rank(layer, *RANKS[kind])
     if kind == "BatchNormalization":
-        return nn.LazyBatchNorm2d(eps=config["epsilon"], momentum=1 - config["momentum"])
+        norm = {3: nn.LazyBatchNorm1d, 5: nn.LazyBatchNorm3d}.get(len(layer["input_shape"]), nn.LazyBatchNorm2d)
+        return norm(eps=config["epsilon"], momentum=1 - config["momentum"])
+    if kind == "LeakyReLU":
+        return nn.LeakyReLU(config["negative_slope"], inplace=alone)
     if kind == "ReLU":
         return nn.ReLU6(inplace=alone) if config["max_value"] == 6 else nn.ReLU(inplace=alone)
     if kind == "Dense":
-        return _activated(nn.LazyLinear(config["units"], bias=config["use_bias"]), config["activation"])
+        linear = nn.LazyLinear(config["units"], bias=config["use_bias"])
+        return on_vectors(layer, _activated(linear, config["activation"]))
     if kind == "Dropout":
         return nn.Dropout(config["rate"])
     if kind in ("MaxPooling2D", "AveragePooling2D"):
@@ -87,18 +101,18 @@ def _module(layer: Layer, alone: bool, padding: list[int] | None) -> nn.Module:
         pool = nn.MaxPool2d if kind == "MaxPooling2D" else nn.AvgPool2d
         return pool(tuple(config["pool_size"]), tuple(config["strides"]), sides[0])
     if kind == "MaxPool":
-        ((above, _), _) = config["padding"]
-        return nn.MaxPool2d(tuple(config["pool_size"]), tuple(config["strides"]), above)
+        return nn.MaxPool2d(tuple(config["pool_size"]), tuple(config["strides"]), tuple(padding or (0, 0)))
     if kind == "ZeroPadding2D":
         (above, below), (left, right) = config["padding"]
         return nn.ZeroPad2d((left, right, above, below))
     if kind == "Pad":
-        rows, columns, channels = config["padding"][1:]
+        rows, columns, channels = config["pad_width"][1:]
         sides = [*columns, *rows, *channels]
         return Apply(lambda x: F.pad(x, sides))
     functions = {
         "Add": lambda *x: sum(x[1:], start=x[0]),
         "Concatenate": lambda *x: torch.cat(x, 1),
+        "GlobalAveragePooling1D": lambda x: x.mean(2),
         "GlobalAveragePooling2D": lambda x: x.mean((2, 3)),
         "Flatten": lambda x: x.flatten(1),
         "Activation": F.relu,
@@ -106,6 +120,43 @@ def _module(layer: Layer, alone: bool, padding: list[int] | None) -> nn.Module:
     if kind not in functions or (kind == "Activation" and config["activation"] != "relu"):
         raise NotImplementedError(f"{layer['name']}: no PyTorch module for {kind}")
     return Apply(functions[kind])
+
+
+#: layers of one and of three axes, and transposed ones: PyTorch's module, and the number of axes
+RANKS: dict[str, tuple[Any, int]] = {
+    "Conv1D": (nn.Conv1d, 1),
+    "Conv3D": (nn.Conv3d, 3),
+    "Conv2DTranspose": (nn.ConvTranspose2d, 2),
+    "Conv3DTranspose": (nn.ConvTranspose3d, 3),
+    "MaxPooling3D": (nn.MaxPool3d, 3),
+    "AveragePooling3D": (nn.AvgPool3d, 3),
+}
+
+
+def _of_rank(layer: Layer, module: Any, axes: int) -> nn.Module:
+    """A convolution, transposed convolution or pooling; paddings that differ by side are a step of their own."""
+    config, same = layer["config"], layer["config"]["padding"] == "same"
+    strides = tuple(config["strides"])
+    if "pool_size" in config:
+        if same:
+            raise NotImplementedError(f"{layer['name']}: pooling with a padding")
+        return module(tuple(config["pool_size"]), strides)  # type: ignore[no-any-return]
+    kernel, channels = tuple(config["kernel_size"]), layer["input_shape"][-1]
+    if layer["kind"].endswith("Transpose"):
+        if same or kernel != strides:
+            raise NotImplementedError(f"{layer['name']}: a transposed convolution whose windows overlap")
+        conv = module(channels, config["filters"], kernel, strides, bias=config["use_bias"])
+        return _activated(conv, config["activation"])
+    sides, around = [0] * axes, [0] * (2 * axes)
+    for axis, (extent, size, stride) in enumerate(zip(layer["input_shape"][1:-1], kernel, strides, strict=True)):
+        total = max((-(-extent // stride) - 1) * stride + size - extent, 0) if same else 0
+        sides[axis] = total // 2
+        if total % 2:
+            sides[axis] = 0
+            around[2 * (axes - 1 - axis) : 2 * (axes - axis)] = [total // 2, total - total // 2]
+    conv = module(channels, config["filters"], kernel, strides, sides, bias=config["use_bias"])
+    before = [Apply(lambda x: F.pad(x, around))] if any(around) else []
+    return nn.Sequential(*before, _activated(conv, config["activation"]))
 
 
 def _convolution(layer: Layer, padding: list[int] | None) -> nn.Module:
@@ -140,6 +191,8 @@ def _activated(module: nn.Module, activation: str) -> nn.Module:
         return module
     if activation == "relu":
         return nn.Sequential(module, nn.ReLU(inplace=True))
+    if activation == "gelu":
+        return nn.Sequential(module, nn.GELU())
     raise NotImplementedError(f"activation {activation}")
 
 

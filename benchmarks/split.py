@@ -1,0 +1,141 @@
+"""Accuracy of split networks: `python -m benchmarks.split`.
+
+Trains a network of the zoo on CIFAR-10 with the same epochs and seeds for each depth, number of patches, and with even
+or drawn borders, and evaluates it unsplit.  A CSV file and a picture go to benchmarks/results/ after each training.
+The trainings of `--first`, against the whole network, come first with all seeds; the others seed by seed.  With
+`--keep`, a run goes on where another one ended; `--minutes` ends it.
+
+--quick trains on the handwritten digits of 8x8 pixels that come with the package, ten epochs of batches of 32, into
+split_quick.csv: minutes instead of hours.  It tells that networks learn in patches, not what CIFAR-10 loses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from benchmarks.processes import Kept
+
+SPLITS = {1: "1x1", 2: "2x1", 4: "2x2", 9: "3x3"}
+
+#: depth, number of patches, share by which borders are drawn
+Case = tuple[float, int, float]
+WHOLE: Case = (0.0, 1, 0.0)
+#: defaults of --quick
+QUICK = {"dataset": "digits", "epochs": 10, "batch": 32, "name": "split_quick"}
+
+
+def text_of(case: Case) -> str | None:
+    """The split as `compile` takes it."""
+    depth, patches, stochastic = case
+    return None if patches == 1 else f"{depth}:{SPLITS[patches]}:{stochastic}"
+
+
+def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float, float, float]:
+    """Test accuracy of the whole network, the last epoch's loss of training, and seconds of training."""
+    import pydtconv as keras
+    from pydtconv import applications, datasets
+
+    keras.utils.set_random_seed(seed)
+    (x, y), (x_test, y_test) = getattr(datasets, options.dataset).load_data()
+    x, x_test = (part if part.ndim == 4 else part[..., None] for part in (x, x_test))
+    largest = float(x.max())
+    x, x_test = x[: options.samples].astype("float32") / largest, x_test[: options.tests].astype("float32") / largest
+    y, y_test = y[: options.samples].reshape(-1), y_test[: options.tests].reshape(-1)
+    model = applications.build(options.network, input_shape=x.shape[1:], classes=10)
+    steps = -(-len(x) // options.batch) * options.epochs
+    rate = keras.optimizers.schedules.CosineDecay(options.learning_rate, steps)
+    optimizer = keras.optimizers.SGD(rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"], split=text_of(case))
+    start = time.perf_counter()
+    history = model.fit(x, y, batch_size=options.batch, epochs=options.epochs, verbose=0)
+    seconds = time.perf_counter() - start
+    found = model.evaluate(x_test, y_test, batch_size=100, verbose=0)[1]
+    return 100 * float(found), float(history.history["loss"][-1]), seconds
+
+
+def order(options: argparse.Namespace) -> Iterator[tuple[Case, int]]:
+    """All trainings, the most important first."""
+    others = list(itertools.product(options.depths, options.patches, options.stochastic))
+    first = [WHOLE, *(case for case in others if text_of(case) in options.first)]
+    yield from ((case, seed) for seed in options.seeds for case in first)
+    yield from ((case, seed) for seed in options.seeds for case in others if case not in first)
+
+
+def rows_of(options: argparse.Namespace, found: dict[tuple[Case, int], Any]) -> list[dict[str, Any]]:
+    """A row for each case, over the seeds that have been trained; points are lost seed by seed."""
+    rows = []
+    for case in sorted({case for case, _ in found}):
+        seeds = [seed for seed in options.seeds if (case, seed) in found]
+        values = [found[case, seed][0] for seed in seeds]
+        lost = [found[WHOLE, seed][0] - found[case, seed][0] for seed in seeds if (WHOLE, seed) in found]
+        row: dict[str, Any] = {"network": options.network, "data": options.dataset, "images": options.samples}
+        row |= {"epochs": options.epochs, "depth": case[0], "patches": case[1], "stochastic": case[2]}
+        row |= {"seeds": len(seeds), "accuracy %": statistics.mean(values)}
+        row["deviation"] = statistics.stdev(values) if len(values) > 1 else None
+        row["points lost"] = statistics.mean(lost) if lost else None
+        row["training loss"] = statistics.mean(found[case, seed][1] for seed in seeds)
+        row["seconds"] = statistics.mean(found[case, seed][2] for seed in seeds)
+        rows.append(row)
+    return rows
+
+
+def picture(name: str, rows: list[dict[str, Any]]) -> None:
+    def label(row: dict[str, Any]) -> str:
+        if row["patches"] == 1:
+            return "whole"
+        return f"{row['depth']:.0%}, {SPLITS[row['patches']]}" + (" drawn" if row["stochastic"] else "")
+
+    values = {"accuracy %": [row["accuracy %"] for row in rows]}
+    title = "Test accuracy of networks trained in patches, evaluated whole"
+    report.plot_bars(name, title, [label(row) for row in rows], values, "%", rows=rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="digits instead of CIFAR-10")
+    parser.add_argument("--network", default="resnet20")
+    parser.add_argument("--dataset", default="cifar10")
+    parser.add_argument("--samples", type=int, help="only the first images of training")
+    parser.add_argument("--tests", type=int, help="only the first images of the test")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--learning-rate", type=float, default=0.1)
+    parser.add_argument("--depths", type=float, nargs="+", default=[0.25, 0.5, 0.75])
+    parser.add_argument("--patches", type=int, nargs="+", default=[4, 9], choices=SPLITS)
+    parser.add_argument("--stochastic", type=float, nargs="+", default=[0.0, 0.2])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--first", nargs="*", default=["0.5:2x2:0.2"], help="splits that are trained first, all seeds")
+    parser.add_argument("--keep", type=Path, help="a JSON file of trainings that are done")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no training begins later")
+    parser.add_argument("--name", default="split", help="of the files in benchmarks/results/")
+    if parser.parse_known_args()[0].quick:
+        parser.set_defaults(**QUICK)
+    options = parser.parse_args()
+    kept = Kept(options.keep)
+    settings = [options.network, options.dataset, options.samples, options.tests, options.epochs, options.batch]
+    start = time.monotonic()
+    found: dict[tuple[Case, int], Any] = {}
+    rows: list[dict[str, Any]] = []
+    for case, seed in order(options):
+        name = f"{[*settings, options.learning_rate]} {text_of(case)} seed {seed}"
+        if name not in kept.results and time.monotonic() - start > 60 * options.minutes:
+            break
+        found[case, seed], _ = kept.get(name, functools.partial(accuracy, options, case, seed))
+        print(text_of(case), seed, found[case, seed], flush=True)
+        rows = rows_of(options, found)
+        path = report.write_csv(options.name, rows)
+    report.print_table("Accuracy of networks trained in patches, evaluated whole", rows)
+    print(f"\n{path}")
+    picture(options.name, rows)
+
+
+if __name__ == "__main__":
+    main()
