@@ -21,6 +21,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _cache = tempfile.TemporaryDirectory(prefix="pydtconv-tests-")
 os.environ["PYDTCONV_CACHE"] = _cache.name
 
+# files that take the longest begin first, so that no process of a parallel run is left with one of them at the end
+LONGEST = (
+    "applications/test_torch.py",
+    "distribution/test_slurm.py",
+    "test_site.py",
+    "fuzz/test_fuzz.py",
+    "distribution/test_options.py",
+    "saving/test_opened_by_keras.py",
+    "test_notebooks.py",
+    "devices/test_gpu.py",
+    "devices/test_training.py",
+    "distribution/test_spatial_more.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Puts the tests of LONGEST before all others; within a file and among the others the order stays."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
 
 @pytest.fixture(autouse=True)
 def fresh_settings():

@@ -12,10 +12,12 @@ import pytest
 def file_size_limit(nbytes):
     """Within it no file grows beyond nbytes: writing fails as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    keeps, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # Python would keep the first part of a module
     resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, hard))
     try:
         yield
     finally:
+        sys.dont_write_bytecode = keeps
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 

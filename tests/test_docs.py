@@ -34,7 +34,17 @@ def commands():
                 yield pytest.param(line, id=f"{page.removesuffix('.md')}: {line}")
 
 
-@pytest.mark.parametrize(("page", "code"), list(blocks("python")))
+#: those that readers meet first
+QUICK = ("README.md", "docs/guides/keras-scripts.md", "docs/guides/writing-a-pass.md")
+
+
+@pytest.mark.parametrize(
+    ("page", "code"),
+    [
+        pytest.param(*block.values, id=block.id, marks=() if block.values[0] in QUICK else pytest.mark.slow)
+        for block in blocks("python")
+    ],
+)
 def test_code_runs(page, code, tmp_path):
     if "PIL" in code:
         pytest.importorskip("PIL")

@@ -6,6 +6,7 @@ import pytest
 import pydtconv
 from pydtconv import callbacks, config, layers, models, optimizers
 from pydtconv.utils import set_random_seed
+from tests.marks import slow
 from tests.real_keras import import_keras
 
 RNG = np.random.default_rng(0)
@@ -131,7 +132,7 @@ RATES = {"adadelta": 1.0, "adagrad": 0.05, "ftrl": 0.05, "lion": 0.001}
 
 @pytest.mark.parametrize(
     "name",
-    ["sgd", "rmsprop", "adam", "adamw", "nadam", "adamax", "adagrad", "adadelta", "ftrl", "lion"],
+    ["sgd", "adam", *map(slow, ("rmsprop", "adamw", "nadam", "adamax", "adagrad", "adadelta", "ftrl", "lion"))],
 )
 def test_optimizer_by_name_learns(name):
     optimizer = optimizers.get(name)
@@ -143,12 +144,9 @@ def test_optimizer_by_name_learns(name):
 @pytest.mark.parametrize(
     "options",
     [
-        {"clipnorm": 0.1},
-        {"clipvalue": 0.01},
         {"global_clipnorm": 0.1},
-        {"weight_decay": 0.01},
-        {"use_ema": True},
-        {"gradient_accumulation_steps": 2},
+        *map(slow, [{"clipnorm": 0.1}, {"clipvalue": 0.01}, {"weight_decay": 0.01}, {"use_ema": True}]),
+        slow({"gradient_accumulation_steps": 2}),
     ],
     ids=lambda options: next(iter(options)),
 )
@@ -165,9 +163,9 @@ ROWS = np.eye(3)[Y]
     ("name", "y"),
     [
         ("sparse_categorical_crossentropy", Y),
-        ("crossentropy", Y),
+        slow("crossentropy", Y),
         *[
-            (name, ROWS)
+            slow(name, ROWS)
             for name in (
                 "categorical_crossentropy",
                 "binary_crossentropy",
@@ -184,8 +182,8 @@ ROWS = np.eye(3)[Y]
                 "categorical_hinge",
             )
         ],
-        ("mape", ROWS + 1),
-        ("hinge", 2 * ROWS - 1),
+        slow("mape", ROWS + 1),
+        slow("hinge", 2 * ROWS - 1),
         ("squared_hinge", 2 * ROWS - 1),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

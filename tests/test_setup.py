@@ -181,3 +181,14 @@ def test_an_interrupted_compilation_leaves_no_object(libdtconv, tmp_path, capfd)
     with pytest.raises(SystemExit, match="could not compile"):
         libdtconv.run([str(compiler), "-o", str(tmp_path / "x.o")])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cc"]
+
+
+def test_the_program_that_looks_for_races_knows_the_library(tmp_path):
+    """`make races` is not part of what each change must pass; a function or a field that it does not know is found."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    flags = ["-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Icext/include"]
+    command = [compiler, *flags, "tools/sanitize/races.c"]
+    done = subprocess.run(command, cwd=SCRIPT.parent.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -57,6 +57,10 @@ def _last(x: torch.Tensor) -> torch.Tensor:
     return x.permute(0, 2, 3, 1)
 
 
+def _pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else value
+
+
 def _sides(op: Any, node_input: torch.Tensor, kernel: tuple[int, int]) -> list[int]:
     """Padding as F.pad wants it: left, right, top, bottom."""
     if op.padding == "valid":
@@ -65,9 +69,9 @@ def _sides(op: Any, node_input: torch.Tensor, kernel: tuple[int, int]) -> list[i
         (top, bottom), (left, right) = op.padding
         return [left, right, top, bottom]
     sides = []
-    strides = op.strides or kernel
+    strides, dilation = (_pair(value) for value in (op.strides or kernel, getattr(op, "dilation", 1)))
     for axis in (1, 0):
-        size, reach = node_input.shape[2 + axis], (kernel[axis] - 1) * getattr(op, "dilation", (1, 1))[axis] + 1
+        size, reach = node_input.shape[2 + axis], (kernel[axis] - 1) * dilation[axis] + 1
         total = max((-(-size // strides[axis]) - 1) * strides[axis] + reach - size, 0)
         sides += [total // 2, total - total // 2]
     return sides
@@ -123,6 +127,8 @@ def _batchnorm(op: Any, x: torch.Tensor, *rest: torch.Tensor, training: bool) ->
     gamma = parameters.pop(0) if op.scale else torch.ones(x.shape[-1], dtype=x.dtype)
     beta = parameters.pop(0) if op.center else torch.zeros(x.shape[-1], dtype=x.dtype)
     mean, variance = parameters
+    if training and not op.frozen and x.dtype == torch.bfloat16:  # under autocast: by PyTorch's own, in one rounding
+        return _last(F.batch_norm(_first(x), None, None, gamma, beta, True, 0, op.epsilon))
     if training and not op.frozen:
         axes = tuple(range(x.dim() - 1))
         mean, variance = x.mean(axes), x.var(axes, unbiased=False)

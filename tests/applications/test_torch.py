@@ -18,10 +18,10 @@ from pydtconv.ops.base import Spec
 
 torch_graph = pytest.importorskip("tests.torch_graph", reason="PyTorch is not installed")
 
-STEPS, BATCH = 10, 4
+STEPS, BATCH = {"float64": 6, "float32": 4}, 4
 #: of SGD; in float32 small, so that roundings do not grow from step to step
 RATES = {"float64": 0.01, "float32": 2e-5}
-NETWORKS = {"vgg16": {"dropout": 0}, "resnet34": {}, "densenet121": {}, "googlenet": {}}
+NETWORKS = {"smallvgg16": {"dropout": 0}, "resnet34": {}, "smalldensenet121": {}, "googlenet": {}}
 
 
 def build(name: str) -> keras.Model:
@@ -46,14 +46,14 @@ def batch_of(rng: np.random.Generator) -> dict[str, np.ndarray]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(NETWORKS))
 @pytest.mark.parametrize("dtype", list(RATES))
-def test_losses_of_ten_steps_equal_pytorch(dtype: str, name: str) -> None:
+def test_losses_equal_pytorch(dtype: str, name: str) -> None:
     keras.config.set_floatx(dtype)
     rate = RATES[dtype]
     rng = np.random.default_rng(7)
     model, twin = build(name), build(name)
     graph = trace(twin)
     model.compile(keras.optimizers.SGD(rate), "sparse_categorical_crossentropy")
-    for step in range(STEPS):
+    for step in range(STEPS[dtype]):
         batch = batch_of(rng)
         expected, gradients = torch_graph.evaluate(graph, batch)
         for variable in twin.trainable_variables:
@@ -99,5 +99,5 @@ def test_first_gradients_equal_pytorch(name: str) -> None:
     keras.config.set_floatx("float32")
     ours, theirs = first_gradients(name)
     # a ReLU whose input rounds across zero moves a slope, so what rounds more differs by more than its rounding
-    allowed = 1e-4 if name == "vgg16" else 6 * worst_error(theirs, reference)
+    allowed = 1e-4 if name == "smallvgg16" else 6 * worst_error(theirs, reference)
     assert worst_error(ours, reference) < allowed

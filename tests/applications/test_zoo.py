@@ -8,25 +8,25 @@ from pydtconv import applications, optimizers, utils
 # trainable parameters for (32, 32, 3) and 10 classes, and for (224, 224, 3) and 1000, counted in the same networks in
 # PyTorch (GoogLeNet with two 3x3 convolutions in the place of each 5x5)
 PARAMETERS = {
-    "vgg16": (15_245_130, 138_357_544),
+    "smallvgg16": (15_245_130, 138_357_544),
     "resnet34": (21_282_122, 21_797_672),
-    "densenet121": (6_956_298, 7_978_856),
+    "smalldensenet121": (6_956_298, 7_978_856),
     "googlenet": (6_158_346, 7_292_264),
 }
 # for (32, 32, 3) and 10 classes: the counts of K. He et al.'s networks for CIFAR-10
 CIFAR_RESNETS = {"resnet20": 269_722, "resnet32": 464_154, "resnet44": 658_586, "resnet56": 853_018}
 #: built in less than a second or two
-QUICK = ("densenet121", "googlenet", "resnet20", "resnet32")
-# for (224, 224, 3) and 1000 classes, as torchvision and Keras (MobileNet) count them
+QUICK = ("smalldensenet121", "googlenet", "resnet20", "resnet32")
+# for (224, 224, 3) and 1000 classes, as torchvision and Keras (smallmobilenet) count them
 LARGE = {
     "resnet18": 11_689_512,
-    "resnet50": 25_557_032,
-    "resnet101": 44_549_160,
-    "resnet152": 60_192_808,
-    "densenet169": 14_149_480,
-    "densenet201": 20_013_928,
+    "smallresnet50": 25_557_032,
+    "smallresnet101": 44_549_160,
+    "smallresnet152": 60_192_808,
+    "smalldensenet169": 14_149_480,
+    "smalldensenet201": 20_013_928,
     "alexnet": 61_100_840,
-    "mobilenet": 4_231_976,
+    "smallmobilenet": 4_231_976,
 }
 
 
@@ -45,6 +45,7 @@ def test_parameter_counts(name):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameter_counts_for_large_images(name):
     assert trainable(applications.build(name, input_shape=(224, 224, 3), classes=1000)) == PARAMETERS[name][1]
@@ -56,6 +57,7 @@ def test_parameter_counts_of_resnets_for_cifar(name):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", LARGE)
 def test_parameter_counts_of_the_other_large_networks(name):
     assert trainable(applications.build(name, input_shape=(224, 224, 3), classes=1000)) == LARGE[name]
@@ -103,9 +105,10 @@ def test_names_in_any_case_and_near_ones():
 
 
 def test_every_family_lists_its_builders():
-    assert {name.lower() for name in applications.__all__} - {"build", "names"} == set(applications.names())
+    assert {name.lower() for name in applications.__all__} - {"axes", "build", "names"} == set(applications.names())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "mnistconvnet"])
 def test_small_models_learn(name):
     utils.set_random_seed(1)
@@ -118,7 +121,7 @@ def test_small_models_learn(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet18", "resnet20", "resnet50", "vgg11bn", "alexnet", "mobilenet"])
+@pytest.mark.parametrize("name", ["resnet18", "resnet20", "smallresnet50", "vgg11bn", "alexnet", "smallmobilenet"])
 def test_a_step_of_training_lowers_the_loss(name):
     utils.set_random_seed(1)
     rng = np.random.default_rng(1)

@@ -6,6 +6,7 @@ import pytest
 import pydtconv
 from pydtconv import callbacks, layers, metrics, optimizers, utils
 from tests.callbacks.resuming import EPOCHS, RNG, Break, Broken, X, Y, check_resumed, fit, network, state_of
+from tests.marks import slow
 
 OPTIMIZERS = {
     "sgd": lambda: optimizers.SGD(0.01),
@@ -19,14 +20,19 @@ OPTIMIZERS = {
     "adadelta": lambda: optimizers.Adadelta(),
     "ftrl": lambda: optimizers.Ftrl(),
     "lion": lambda: optimizers.Lion(),
+    "lamb": lambda: optimizers.Lamb(),
+    "adafactor": lambda: optimizers.Adafactor(),
+    "muon": lambda: optimizers.Muon(),
+    "schedulefree": lambda: optimizers.ScheduleFreeAdamW(),
     "average": lambda: optimizers.SGD(0.01, use_ema=True, ema_overwrite_frequency=5),
     "accumulation": lambda: optimizers.Adam(gradient_accumulation_steps=3, clipnorm=0.1),
     "schedule": lambda: optimizers.SGD(optimizers.schedules.CosineDecay(0.05, 20)),
+    "scaled": lambda: optimizers.LossScaleOptimizer(optimizers.Adam()),
 }
 
 
 # the others differ in their formulas, which tests/optimizers knows
-QUICK = ("momentum", "rmsprop", "average", "accumulation", "schedule")
+QUICK = ("momentum", "accumulation")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +48,7 @@ def test_every_optimizer_is_among_them():
 
 
 PLACES = [(at, save_freq) for at in ((1, 0), (1, 1), (1, 7), (2, 7)) for save_freq in ("epoch", 1, 5, 8)]
-QUICK_PLACES = [((1, 0), 5), ((1, 7), "epoch"), ((1, 7), 8), ((2, 7), 1)]
+QUICK_PLACES = [((1, 7), "epoch"), ((2, 7), 1)]
 
 
 @pytest.mark.parametrize(
@@ -57,13 +63,12 @@ def test_at_any_place(at, save_freq, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"shuffle": False},
-        {"shuffle": "batch"},
-        {"steps_per_epoch": 4, "at": (1, 2)},
+        slow({"shuffle": False}),
+        {"shuffle": "batch", "class_weight": {0: 2.0, 3: 0.5}},
+        slow({"steps_per_epoch": 4, "at": (1, 2)}),
         {"steps_per_epoch": 2, "at": (2, 1), "save_freq": 1},
-        {"steps_per_epoch": 2, "at": (2, 0), "save_freq": "epoch"},
-        {"class_weight": {0: 2.0, 3: 0.5}},
-        {"validation_split": 0.2, "validation_steps": 1, "validation_batch_size": 4},
+        slow({"steps_per_epoch": 2, "at": (2, 0), "save_freq": "epoch"}),
+        slow({"validation_split": 0.2, "validation_steps": 1, "validation_batch_size": 4}),
         {"validation_split": 0.2, "validation_freq": 2},
     ],
     ids=str,
@@ -92,7 +97,8 @@ def test_metrics_within_an_epoch(tmp_path):
     assert len(resumed.metrics) == 9
 
 
-def test_callbacks_go_on(tmp_path):
+@pytest.mark.parametrize("save_freq", [slow("epoch"), 3])
+def test_callbacks_go_on(save_freq, tmp_path):
     def others():
         return [
             callbacks.EarlyStopping("loss", patience=1, min_delta=10, restore_best_weights=True),
@@ -101,10 +107,8 @@ def test_callbacks_go_on(tmp_path):
             callbacks.ModelCheckpoint(tmp_path / "best.keras", "loss", save_best_only=True, mode="max"),
         ]
 
-    for save_freq in "epoch", 3:
-        (folder := tmp_path / str(save_freq)).mkdir()
-        resumed = check_resumed(folder, others=others, save_freq=save_freq, epochs=6, at=(1, 4))
-        assert resumed.history.epoch == [0, 1]  # stopped early
+    resumed = check_resumed(tmp_path, others=others, save_freq=save_freq, epochs=6, at=(1, 4))
+    assert resumed.history.epoch == [0, 1]  # stopped early
 
 
 def test_training_that_was_stopped_early_is_not_gone_on_with(tmp_path):
@@ -164,8 +168,8 @@ class Kept(Shuffled):
         self.order = state["order"].copy()
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("workers", [slow(1), 3])
+@pytest.mark.parametrize("shuffle", [True, slow(False)])
 def test_data_sets_with_a_state(workers, shuffle, tmp_path):
     check_resumed(tmp_path, data=lambda: (Kept(workers=workers), None), shuffle=shuffle)
 

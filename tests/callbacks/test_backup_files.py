@@ -45,12 +45,20 @@ OTHER_STRUCTURES = {
 }
 
 
-@pytest.mark.parametrize("change", OTHER_STRUCTURES.values(), ids=OTHER_STRUCTURES)
-def test_a_whole_checkpoint_of_another_structure_is_an_error_that_changes_nothing(change, tmp_path):
+@pytest.fixture(scope="module")
+def broken_off(tmp_path_factory):
+    """The checkpoint of a training that was broken off."""
+    folder = tmp_path_factory.mktemp("broken_off")
     with pytest.raises(Broken):
-        fit(network(), tmp_path, Break(1, 4))
-    (path,) = Checkpoints(tmp_path).paths
-    state = read_checkpoint(path)
+        fit(network(), folder, Break(1, 4))
+    (path,) = Checkpoints(folder).paths
+    return path
+
+
+@pytest.mark.parametrize("change", OTHER_STRUCTURES.values(), ids=OTHER_STRUCTURES)
+def test_a_whole_checkpoint_of_another_structure_is_an_error_that_changes_nothing(change, broken_off, tmp_path):
+    path = tmp_path / broken_off.name
+    state = read_checkpoint(broken_off)
     change(state)
     write_checkpoint(path, state)
     model = network()
@@ -127,7 +135,7 @@ class Late(Limited):
 def test_a_log_on_a_full_disk_is_named_and_written_later(epoch, tmp_path):
     path, seen = tmp_path / "log.csv", []
     look = callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(path.exists() and rows_of(path)))
-    loggers = [callbacks.CSVLogger(path), look, Late(epoch, 75 if epoch else 10)]
+    loggers = [callbacks.CSVLogger(path), look, Late(epoch, 64 if epoch else 10)]  # room for one row, not for two
     with pytest.warns(UserWarning, match=rf"CSVLogger, epoch {epoch + 1}: NOT WRITTEN, .*log\.csv"):
         network().fit(X, Y, epochs=3, verbose=0, callbacks=loggers)
     assert seen[epoch] == (["epoch", "0"] if epoch else False)

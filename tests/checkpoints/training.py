@@ -1,6 +1,7 @@
-"""A training that tests start as a process: `training.py FOLDER RESULT DATA [SAVE_FREQ]`.
+"""A training that tests start as a process: `training.py FOLDER RESULT DATA [SAVE_FREQ [PAUSE_AT]]`.
 
 It writes weights, optimizer's variables and history to RESULT; a line "step EPOCH BATCH" on stdout follows each step.
+After the line PAUSE_AT it waits for a line on stdin.
 """
 
 import sys
@@ -17,15 +18,22 @@ class Told(callbacks.Callback):
 
     epoch = 0
 
+    def __init__(self, pause_at=""):
+        self.pause_at = pause_at
+
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
 
     def on_train_batch_end(self, batch, logs=None):
-        print("step", self.epoch, batch, flush=True)
-        time.sleep(0.01)
+        self._say(f"step {self.epoch} {batch}")
 
     def on_test_batch_end(self, batch, logs=None):
-        print("test", self.epoch, batch, flush=True)
+        self._say(f"test {self.epoch} {batch}")
+
+    def _say(self, line):
+        print(line, flush=True)
+        if line == self.pause_at:
+            sys.stdin.readline()
         time.sleep(0.01)
 
 
@@ -40,7 +48,7 @@ def network():
     return model
 
 
-def main(folder, result, data, save_freq="epoch"):
+def main(folder, result, data, save_freq="epoch", pause_at=""):
     utils.set_random_seed(5)
     rng = np.random.default_rng(0)
     x, y = rng.uniform(0, 255, (160, 8, 8, 3)).astype("float32"), rng.integers(0, 4, 160)
@@ -52,7 +60,7 @@ def main(folder, result, data, save_freq="epoch"):
     backup = callbacks.BackupAndRestore(
         folder, save_freq=save_freq if save_freq == "epoch" else int(save_freq), delete_checkpoint=False
     )
-    others = [callbacks.EarlyStopping("val_loss", patience=50, restore_best_weights=True), Told()]
+    others = [callbacks.EarlyStopping("val_loss", patience=50, restore_best_weights=True), Told(pause_at)]
     model = network()
     history = model.fit(**arguments, validation_data=(x[:40], y[:40]), epochs=4, verbose=0, callbacks=[backup, *others])
     values = [variable.value for variable in [*model.variables, *model.optimizer.variables]]

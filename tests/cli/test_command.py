@@ -20,7 +20,15 @@ def fails(capsys, *arguments):
 def test_help_names_every_command_and_variable(capsys):
     assert main([]) == 0
     text = capsys.readouterr().out
-    for name in (*COMMANDS, "PYDTCONV_NUM_THREADS", "PYDTCONV_UKR", "PYDTCONV_DATA", "PYDTCONV_LEVEL", "KERAS_HOME"):
+    for name in (
+        *COMMANDS,
+        "PYDTCONV_NUM_THREADS",
+        "PYDTCONV_UKR",
+        "PYDTCONV_DATA",
+        "PYDTCONV_LEVEL",
+        "PYDTCONV_DEVICE",
+        "KERAS_HOME",
+    ):
         assert name in text
 
 

@@ -175,3 +175,30 @@ def test_what_is_wrong_is_one_line(arguments, message, capsys):
     text = capsys.readouterr().err
     assert message in text
     assert text.count("\n") == 1
+
+
+def test_plans_with_offload_and_patches(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PYDTCONV_CACHE", str(tmp_path))
+    shape = ["plan", "--model", "resnet20", "--batch-size", "16", "--image-size", "32"]
+    assert main([*shape, "--memory-limit", "14", "--offload", "--split", "0.5:2x1"]) == 0
+    text = capsys.readouterr().out
+    assert "offloaded:" in text
+    assert "writes: |" in text
+    assert "patches: 2x1 of 7 convolutions, up to " in text
+    assert main([*shape, "--split", "0.1:2x2:exact:image"]) == 0
+    assert "% of their multiplications are done again" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_trains_with_offload_and_patches(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYDTCONV_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "scratch").mkdir()
+    words = ["train", "--model", "resnet20", "--dataset", "digits", "--samples", "32", "--epochs", "1"]
+    words += ["--batch-size", "16", "--memory-limit", "14"]
+    assert main([*words, "--split", "0.5:2x1", "--offload", "scratch"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--offload", "none"]) == 2
+    assert "offload: expected a folder that is there, got 'none'" in capsys.readouterr().err
+    assert main([*words, "--split", "0.5"]) == 2
+    assert "--split: split: expected a Split or a text such as" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from pydtconv import config
 from pydtconv.cli import main
 from pydtconv.cli.simulate import parse_ranks
 
@@ -46,6 +47,24 @@ def test_a_network_is_profiled_here(tmp_path, capsys):
         assert [int(row[0]) for row in rows] == [1, 2, 4, 8, 16, 32, 64]
         assert rows[0][-7] == "100.0%"
     assert picture.read_bytes()[1:4] == b"PNG"
+
+
+@pytest.mark.parametrize("mesh", [[], ["--mesh", "batch=2", "height=2"]], ids=["ranks", "meshes"])
+def test_networks_in_bfloat16(mesh, tmp_path, capsys):
+    """Gradients are float32, so each bucket has the bytes of a float32 model's."""
+    words = ["--model", "mnistconvnet", "--image-size", "16", "--batch-per-rank", "4", "--batch", "8", "--steps", "1"]
+    words += ["--ranks", "1,2", "--dtype", "mixed_bfloat16", "--picture", str(tmp_path / "scaling.png"), *mesh]
+    before = config.dtype_policy()
+    try:
+        assert main(["simulate", *words]) == 0
+    finally:
+        config.set_dtype_policy(before)
+    text = capsys.readouterr().out
+    if mesh:
+        assert "height=2" in text
+    else:
+        assert "4 images a rank" in text
+        assert "100.0%" in text
 
 
 @pytest.mark.slow

@@ -6,15 +6,16 @@ import pytest
 
 from pydtconv.applications import build
 from pydtconv.cli import main
-from pydtconv.conv import timings
-from pydtconv.graph import passes_of
+from pydtconv.conv import timings, tuning
+from pydtconv.graph import disk_speed, passes_of
 
-WORDS = ["tune", "--model", "resnet20", "--image-size", "8", "--batch-size", "2"]
+WORDS = ["tune", "--model", "mnistconvnet", "--image-size", "12", "--batch-size", "2"]
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("PYDTCONV_CACHE", str(tmp_path))
+    monkeypatch.setattr(tuning, "ROUNDS", 1)  # how well is measured is no question here
     timings.forget()
     yield tmp_path / "convolutions.json"
     timings.forget()
@@ -34,12 +35,24 @@ def test_results_are_kept_for_the_next_time(cache, capsys):
     text = capsys.readouterr().out
     assert "convolutions of a step" in text
     (entries,) = json.loads(cache.read_text())["builds"].values()
-    assert len(entries) == text.count("2x8x8") + text.count("2x4x4") + text.count("2x2x2")
+    assert len(entries) == text.count("2x12x12") + text.count("2x5x5") == 5
     written = cache.stat().st_mtime_ns
     assert main(WORDS) == 0
     assert cache.stat().st_mtime_ns == written
     assert main([*WORDS, "--again"]) == 0
     assert cache.stat().st_mtime_ns > written
+
+
+def test_the_disk_is_timed_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(disk_speed, "BYTES", 16 << 20)
+    assert main([*WORDS, "--offload", str(tmp_path)]) == 0
+    assert f"disk of {tmp_path}: " in capsys.readouterr().out
+    (kept,) = tmp_path.glob("disks.json")
+    assert sum(name.endswith(" write") for name in json.loads(kept.read_text())["figures"]) == 1
+    assert main([*WORDS, "--offload", str(tmp_path / "none")]) == 2
+    assert "offload: expected a folder that can be written to, got" in capsys.readouterr().err
+    monkeypatch.setattr(disk_speed, "measure", None)  # a plan reckons with what was found
+    assert disk_speed.disk_of(str(tmp_path)).write > 0
 
 
 def test_what_is_wrong_is_one_line(tmp_path, monkeypatch, capsys):

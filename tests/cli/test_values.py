@@ -61,6 +61,7 @@ def test_memory_limits_have_units(capsys):
         ("PYDTCONV_LEVEL", ["doctor", "--quick"]),
         pytest.param("PYDTCONV_UKR", ["doctor", "--quick"], marks=pytest.mark.slow),
         ("PYDTCONV_TUNE", ["--help"]),
+        ("PYDTCONV_DEVICE", ["summary", "--model", "mlp"]),
         pytest.param("PYDTCONV_DATA", ["doctor", "--quick"], marks=pytest.mark.slow),
     ],
 )

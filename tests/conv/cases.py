@@ -14,7 +14,8 @@ from pydtconv.conv.table import TABLE
 from tests.reference import conv as reference
 
 RTOL = {"float32": 1e-5, "float64": 1e-12}  # of an algorithm whose row allows no more rounding than a plain sum has
-ROWS = [(name, direction) for name, row in TABLE.items() for direction in row.directions]
+#: of float32 and float64; those that multiply float32 as bfloat16 are tested in test_products.py
+ROWS = [(name, direction) for name, row in TABLE.items() if not row.products for direction in row.directions]
 IDS = [f"{name}-{direction}" for name, direction in ROWS]
 
 
@@ -36,10 +37,7 @@ class Case:
 
     def __str__(self) -> str:
         p = self.p
-        return (
-            f"{p.n}x{p.ih}x{p.iw}x{p.ci}->{p.co} {p.kh}x{p.kw} s{p.sh},{p.sw} d{p.dil_h},{p.dil_w} pad{p.padding} "
-            f"g{p.groups} {p.dtype}"
-        )
+        return f"{p.x_shape}->{p.co} {p.kernel} s{p.strides} d{p.dilation} pad{p.padding} g{p.groups} {p.dtype}"
 
     def run(self, algorithm: str, direction: str, out: np.ndarray | None = None) -> np.ndarray:
         if direction == "forward":
@@ -64,7 +62,7 @@ def case_of(p: ConvProblem, seed: int = 0) -> Case:
     )
     for array in (x, w, b, dy):
         array.flags.writeable = False
-    options = {"strides": (p.sh, p.sw), "padding": p.padding, "dilation": (p.dil_h, p.dil_w), "groups": p.groups}
+    options = {"strides": p.strides, "padding": p.padding, "dilation": p.dilation, "groups": p.groups}
     want = {
         "forward": reference.forward(x, w, bias=b, **options),
         "backward_data": reference.backward_data(dy, w, p.x_shape, **options),
@@ -124,6 +122,40 @@ def random_cases(algorithm: str, direction: str, count: int) -> list[Case]:
 
 def channel_slice(array: np.ndarray, before: int = 3, after: int = 2) -> np.ndarray:
     """A copy of an NHWC array that is a slice of the channels of a wider one, filled with NaN around it."""
-    wide = np.full((*array.shape[:3], before + array.shape[3] + after), np.nan, array.dtype)
-    wide[..., before : before + array.shape[3]] = array
-    return wide[..., before : before + array.shape[3]]
+    wide = np.full((*array.shape[:-1], before + array.shape[-1] + after), np.nan, array.dtype)
+    wide[..., before : before + array.shape[-1]] = array
+    return wide[..., before : before + array.shape[-1]]
+
+
+def random_problem_of(rank: int, seed: int, depthwise: bool) -> ConvProblem:
+    """Small problems of `rank` axes, of every kind, and every third one 3 taps wide with strides and dilation of 1."""
+    random = np.random.default_rng((rank, seed, depthwise))
+
+    def integers(low: int, high: int) -> tuple[int, ...]:
+        return tuple(int(v) for v in random.integers(low, high + 1, rank))
+
+    common = seed % 3 == 0 and not depthwise
+    groups = 1 if common else int(random.choice([1, 1, 2, 3]))
+    ci, co = (groups * int(random.integers(1 + (groups > 1), 20)) for _ in range(2))
+    if depthwise:
+        groups = ci = int(random.integers(1, 36))
+        co = ci * int(random.integers(1, 3))
+    kernel, strides, dilation = integers(1, 4), integers(1, 3), integers(1, 2)
+    if common:
+        kernel, strides, dilation = (3,) * rank, (1,) * rank, (1,) * rank
+    most = {1: 40, 2: 9, 3: 6}[rank]
+    spatial = tuple((k - 1) * d + more for k, d, more in zip(kernel, dilation, integers(1, most), strict=True))
+    sides = tuple(zip(integers(0, 2), integers(0, 2), strict=True))
+    padding = [sides, "same", "valid"][int(random.integers(3))]
+    x_shape, w_shape = (int(random.integers(1, 4)), *spatial, ci), (*kernel, ci // groups, co)
+    return ConvProblem.of(
+        x_shape, w_shape, strides, padding, dilation, groups, ["float32", "float64"][int(random.integers(2))]
+    )
+
+
+def random_cases_of(rank: int, algorithm: str, direction: str, count: int) -> list[Case]:
+    """The first `count` random cases of `rank` axes that the algorithm supports; none where it has no such case."""
+    depthwise, row = algorithm == "depthwise", TABLE[algorithm]
+    problems = ((s, random_problem_of(rank, s, depthwise)) for s in range(10 * count))
+    found = ((s, p) for s, p in problems if row.reason(p, direction) is None)
+    return [case_of(p, s) for s, p in itertools.islice(found, count)]

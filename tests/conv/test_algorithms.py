@@ -12,6 +12,7 @@ from pydtconv.conv import ConvProblem, algorithms, workspace_bytes
 from pydtconv.conv.functional import bind, run
 from pydtconv.conv.table import TABLE
 from tests.conv.cases import IDS, ROWS, case_of, channel_slice, random_cases, tolerance
+from tests.marks import slow
 
 every_pass = pytest.mark.parametrize(("algorithm", "direction"), ROWS, ids=IDS)
 CANARY = 0xA5
@@ -50,9 +51,10 @@ def bound_with(case, algorithm, direction, workspace=None, x=None, w=None, y=Non
     return bind(case.p, direction, algorithm, **arrays, workspace=workspace, **options), arrays[written]
 
 
+@pytest.mark.parametrize("count", [40, slow(200)])
 @every_pass
-def test_random_problems(algorithm, direction):
-    cases = random_cases(algorithm, direction, 200)
+def test_random_problems(algorithm, direction, count):
+    cases = random_cases(algorithm, direction, count)
     for i, case in enumerate(cases):
         config.set_num_threads(1 + i % 3)
         case.check(algorithm, direction, case.run(algorithm, direction))

@@ -7,20 +7,21 @@ from pydtconv import config
 from pydtconv.conv import ConvProblem, workspace_bytes
 from pydtconv.conv.functional import bind, run
 from pydtconv.conv.table import TABLE
-from tests.conv.test_moments import PROBLEMS
+from tests.conv.test_moments import LARGE, PROBLEMS
+from tests.marks import slow
 
 CASES = [
-    (make, name)
+    slow(make, name) if make in LARGE else (make, name)
     for make in PROBLEMS
     for name, row in TABLE.items()
-    if row.gathers and not row.reason(make(), "backward_data")
+    if row.gathers_reductions(make()) and not row.products and not row.reason(make(), "backward_data")
 ]
 
 
 def sliced(rng, shape, dtype, channels):
     """An image whose pixels are `channels` elements further apart than it has channels."""
-    whole = rng.standard_normal((*shape[:3], shape[3] + channels)).astype(dtype)
-    return whole[..., channels // 2 : channels // 2 + shape[3]]
+    whole = rng.standard_normal((*shape[:-1], shape[-1] + channels)).astype(dtype)
+    return whole[..., channels // 2 : channels // 2 + shape[-1]]
 
 
 def gathered(p, algorithm, relu, shifts, accumulate):
@@ -41,8 +42,8 @@ def gathered(p, algorithm, relu, shifts, accumulate):
     return dx, image, normalization, sums
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("threads", [slow(1), 3])
+@pytest.mark.parametrize("dtype", ["float32", slow("float64")])
 @pytest.mark.parametrize(("make", "algorithm"), CASES)
 def test_sums_are_those_of_what_was_written(make, algorithm, dtype, threads):
     p = make(dtype=dtype)
@@ -55,14 +56,15 @@ def test_sums_are_those_of_what_was_written(make, algorithm, dtype, threads):
         g = np.where(z > 0, dx, 0) if relu else dx
         g, deviation = g.astype("longdouble"), deviation.astype("longdouble")
         for found, terms in zip(sums, (g, g * deviation), strict=True):
-            size = np.abs(terms).sum((0, 1, 2)).max()
-            np.testing.assert_allclose(found, terms.sum((0, 1, 2)), rtol=0, atol=rounding * size)
+            pixels = terms.reshape(-1, p.ci)
+            size = np.abs(pixels).sum(0).max()
+            np.testing.assert_allclose(found, pixels.sum(0), rtol=0, atol=rounding * size)
         again = gathered(p, algorithm, relu, shifts, accumulate)
         assert again[3].tobytes() == sums.tobytes()
         assert again[0].tobytes() == dx.tobytes()
 
 
-@pytest.mark.parametrize("algorithm", [name for name, row in TABLE.items() if row.gathers])
+@pytest.mark.parametrize("algorithm", [name for name, row in TABLE.items() if row.gathers and not row.products])
 def test_the_gradient_keeps_its_bits(algorithm):
     p = ConvProblem(2, 13, 11, 16, 40, 3, padding="same")
     rng = np.random.default_rng(0)
@@ -74,6 +76,26 @@ def test_the_gradient_keeps_its_bits(algorithm):
         workspace = np.empty(workspace_bytes(p, "backward_data", algorithm), np.uint8)
         run(bind(p, "backward_data", algorithm, plain, w, dy, accumulate=accumulate), workspace)
         assert plain.tobytes() == dx.tobytes()
+
+
+@pytest.mark.parametrize("algorithm", [name for name, row in TABLE.items() if row.gathers and not row.products])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_threads_change_no_bit_of_the_gradient_and_at_most_the_last_ones_of_its_sums(algorithm, dtype):
+    """As the guide to threads says: parts are cut for the threads.  The same number of them gives the same bits."""
+    p, eps = ConvProblem(6, 40, 37, 16, 24, 3, padding="same", dtype=dtype), np.finfo(dtype).eps
+    results = {}
+    for threads in (1, 2, 3, 5, 3, 2):
+        config.set_num_threads(threads)
+        dx, image, (mean, scale, beta, _), sums = gathered(p, algorithm, True, True, False)
+        before = results.setdefault(threads, (dx, sums))
+        assert before[0].tobytes() == dx.tobytes()
+        assert before[1].tobytes() == sums.tobytes()
+    g = np.where((image - mean) * scale + beta > 0, dx, 0)
+    terms = np.stack([g, g * (image - mean)]).astype("longdouble").reshape(2, -1, p.ci)
+    dx, sums = results.pop(1)
+    for other_dx, other_sums in results.values():
+        assert other_dx.tobytes() == dx.tobytes()
+        assert (np.abs(other_sums - sums) <= eps * np.abs(terms).sum(1)).all()
 
 
 def test_refused_where_they_cannot_be_gathered():

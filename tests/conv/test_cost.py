@@ -2,9 +2,12 @@
 
 import pytest
 
+from pydtconv._ext import runtime
 from pydtconv.conv import ConvProblem
 from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.problem import DIRECTIONS
+from pydtconv.conv.selection import ranking
+from pydtconv.conv.table import TABLE
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -35,3 +38,26 @@ def test_groups_and_dimensions_by_themselves():
 def test_dilation_is_direct():
     p = ConvProblem(1, 7, 7, 1, 1, 3, 1, "valid", dilation=2)
     assert fewest_multiplications(p, "forward") == 9 * 9
+
+
+@pytest.mark.parametrize(
+    ("taps", "direction", "families"),
+    [
+        (3, "forward", {"direct", "fft"}),  # both take as long
+        (3, "backward_weights", {"direct", "convgemm_trans"}),
+        (31, "forward", {"fft"}),
+        (31, "backward_data", {"fft"}),
+        (31, "backward_weights", {"fft"}),
+    ],
+)
+def test_short_filters_of_signals_are_not_worth_a_transform(taps: int, direction: str, families: set[str]) -> None:
+    p = ConvProblem.of((32, 1024, 64), (taps, 64, 128), padding="same")
+    if runtime.level() == "generic" and taps == 3:
+        families = families | {"convgemm"}  # with short vectors the direct tile is no better than a packed product
+    assert TABLE[ranking(p, direction)[0]].family in families
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_one_channel_is_no_depthwise_convolution(direction: str) -> None:
+    """A vector of channels would hold one: ten times as slow as matrix products."""
+    assert ranking(ConvProblem(64, 38, 38, 1, 1, 7), direction)[0] != "depthwise"

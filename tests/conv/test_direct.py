@@ -75,6 +75,27 @@ def test_filter_gradients_of_many_chunks_do_not_depend_on_threads():
         assert len(set(results)) == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("n", "side", "ci", "co"),
+    [(3, 20, 300, 40), (1, 9, 1100, 1300), (5, 30, 3, 2), (1, 1, 131, 4100), (2, 23, 129, 33)],
+    ids=["groups_of_panels", "one_slice", "few_channels", "blocks_of_columns", "edges"],
+)
+def test_pointwise_filter_gradients_in_blocks(n, side, ci, co, dtype):
+    """Blocks of pixels, channels and columns; the same bits on any number of threads; nothing beyond the workspace."""
+    case, results = case_of(ConvProblem(n, side, side, ci, co, 1, dtype=dtype)), []
+    for threads in (1, 2, 5):
+        config.set_num_threads(threads)
+        nbytes = workspace_bytes(case.p, "backward_weights", "direct")
+        memory, dw = np.full(nbytes + 4096, 0xA5, np.uint8), np.full_like(case.w, np.nan)
+        run(bind(case.p, "backward_weights", "direct", case.x, dw, case.dy, workspace=memory[:nbytes]))
+        assert (memory[nbytes:] == 0xA5).all()
+        results.append(dw)
+    case.check("direct", "backward_weights", results[0])
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
 def test_padding_costs_nothing():
     """An infinite filter element that falls on padding everywhere is not multiplied: 0 * inf would be NaN."""
     p = ConvProblem(2, 1, 6, 3, 4, (3, 1), padding="same")

@@ -22,7 +22,7 @@ X, W, DY, B = (np.ones(shape, "float32") for shape in (P.x_shape, P.w_shape, P.y
         ({"padding": ((0, -1), (0, 0))}, "padding: expected .* of 0 or more, got"),
         ({"groups": 3}, "groups: expected a divisor of ci=4, got 3"),
         ({"groups": 4, "co": 6}, "groups: expected a divisor of co=6, got 4"),
-        ({"dtype": "float16"}, "dtype: expected 'float32' or 'float64', got 'float16'"),
+        ({"dtype": "float16"}, "dtype: expected one of float32, float64, bfloat16, got 'float16'"),
         ({"kernel": 7, "padding": "valid"}, r"kernel: the output would be empty \(0 x -1\)"),
     ],
 )

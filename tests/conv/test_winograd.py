@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from pydtconv import config, microkernels
+from pydtconv._ext import runtime
 from pydtconv._ext import winograd as ext
 from pydtconv.conv import ConvProblem, algorithms, backward_data, choose, explain, forward
 from pydtconv.conv.problem import DIRECTIONS
+from pydtconv.conv.selection import workspace_bytes
 from pydtconv.conv.winograd import TransformedFilters
 from tests.conv.cases import case_of, channel_slice, tolerance
 
@@ -60,6 +62,29 @@ def test_many_channels_and_many_tiles(n, extent, channels):
             results.append(got)
     for one, three in zip(results[:3], results[3:], strict=True):
         assert np.array_equal(one, three)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "extent", "channels"), [(50, 15, (20, 9)), (43, 15, (5, 33))])
+def test_threads_with_blocks_of_their_own(n, extent, channels, dtype):
+    """Several slices of tiles, the last block of which is not whole, in backward_weights."""
+    case = case_of(ConvProblem(n, extent, extent, *channels, 3, padding="same", dtype=dtype))
+    p, found = case.p, []
+    before = runtime.cache_bytes(2)
+    runtime.set_cache_bytes(2, 1 << 23)  # which holds all tiles
+    shared = workspace_bytes(p, "backward_weights", "winograd")
+    runtime.set_cache_bytes(2, 1 << 18)
+    try:
+        for threads in (1, 2, 3):
+            config.set_num_threads(threads)
+            found.append(case.run("winograd", "backward_weights"))
+        config.set_num_threads(1)
+        assert workspace_bytes(p, "backward_weights", "winograd") != shared
+    finally:
+        runtime.set_cache_bytes(2, before)
+    for got in found:
+        case.check("winograd", "backward_weights", got)
+        assert np.array_equal(got, found[0])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -1,5 +1,7 @@
 """Small models with data, in float64: what is trained with one rank and with several."""
 
+import warnings
+
 import numpy as np
 
 import pydtconv as keras
@@ -68,7 +70,41 @@ def separable():
     return keras.Model(inputs, outputs)
 
 
-NETWORKS = (dense, convolutional, residual, concatenating, separable)
+def attending():
+    inputs = keras.Input((8, 8, 3))
+    x = layers.Reshape((16, 8))(layers.Conv2D(8, 2, strides=2)(inputs))
+    y = layers.LayerNormalization()(x)
+    x = layers.Add()([x, layers.MultiHeadAttention(2, 4, dropout=0.2)(y, y)])
+    x = layers.Dropout(0.1)(layers.Dense(12, activation="gelu")(layers.RMSNormalization()(x)))
+    return keras.Model(inputs, layers.Dense(4, activation="softmax")(layers.GroupNormalization(2)(x)[:, 0]))
+
+
+def volumes():
+    """The images as volumes, and as signals."""
+    inputs = keras.Input((8, 8, 3))
+    x = layers.Reshape((4, 4, 4, 3))(inputs)
+    x = layers.MaxPooling3D()(normalized(layers.Conv3D(4, 3, padding="same", use_bias=False)(x)))
+    y = layers.Reshape((64, 3))(inputs)
+    y = layers.AveragePooling1D(4)(normalized(layers.Conv1D(4, 5, strides=2, padding="same")(y)))
+    x = layers.Concatenate()([layers.Flatten()(x), layers.Flatten()(layers.SpatialDropout1D(0.2)(y))])
+    return keras.Model(inputs, layers.Dense(4, activation="softmax")(x))
+
+
+#: of TRAINED, OPTIMIZERS and OPTIONS, what make test takes
+QUICK = (
+    "frozen",  # first: it meets processes that have reduced nothing yet
+    "dense",
+    "convolutional",
+    "own_step",
+    "keras_step",
+    "residual",
+    "attending",
+    "by_hand",
+    "Adam",
+    "accumulated",
+    "global_clipnorm",
+)
+NETWORKS = (dense, convolutional, residual, concatenating, separable, volumes)
 
 
 class Batches(PyDataset):
@@ -130,6 +166,33 @@ def trained_separable(x, y):
     return model, model.fit(x, targets, BATCH, 3, 0)
 
 
+def trained_attending(x, y):
+    model = attending()
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model, model.fit(x, y, BATCH, 3, 0, validation_data=(x[:7], y[:7]))
+
+
+def trained_volumes(x, y):
+    model = volumes()
+    model.compile(optimizers.Adam(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model, model.fit(x, y, BATCH, 3, 0)
+
+
+def trained_frozen(x, y):
+    """First statistics move alone, then the model learns."""
+    inputs = keras.Input((8, 8, 3))
+    x1 = layers.BatchNormalization(momentum=0.8, center=False, scale=False, synchronized=True)(inputs)
+    x1 = layers.Dense(4, activation="softmax")(layers.GlobalAveragePooling2D()(x1))
+    model = keras.Model(inputs, x1)
+    for learns in (False, True):
+        model.layers[-1].trainable = learns
+        model.compile(optimizers.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the model has no trainable variables")
+            history = model.fit(x, y, BATCH, 2, 0)
+    return model, history
+
+
 def trained_by_hand(x, y):
     model = dense()
     model.compile("sgd", losses.SparseCategoricalCrossentropy(from_logits=True))
@@ -139,12 +202,91 @@ def trained_by_hand(x, y):
     return model, None
 
 
+class OwnStep(keras.Model):
+    """Noise by the sample, gradients that are clipped by hand, metrics of the whole batch and of the samples."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.tracker = metrics.Mean(name="loss")
+        self.hits = metrics.SparseCategoricalAccuracy(name="hits")
+        self.centre = self.add_weight(shape=(4,), initializer="zeros", trainable=False, aggregation="mean")
+
+    @property
+    def metrics(self):
+        return [self.tracker, self.hits]
+
+    def loss_of(self, y, y_pred):
+        return keras.ops.mean(losses.sparse_categorical_crossentropy(y, y_pred, from_logits=True))
+
+    def train_step(self, data):
+        x, y = data
+        noise = keras.random.normal(keras.ops.shape(x)) * 0.1
+        twice = keras.ops.reshape(keras.random.uniform((2 * x.shape[0], 2)), (-1, 4))
+        with keras.GradientTape() as tape:
+            y_pred = self(x + noise, training=True)
+            loss = self.loss_of(y, y_pred) + 0.1 * keras.ops.mean(keras.ops.square(y_pred * twice))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        norm = keras.ops.sqrt(sum(keras.ops.sum(keras.ops.square(gradient)) for gradient in gradients))
+        gradients = [gradient * keras.ops.minimum(1.0, 0.3 / norm) for gradient in gradients]
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.centre.assign(0.9 * self.centre + 0.1 * keras.ops.mean(y_pred, axis=0))
+        self.tracker.update_state(loss)
+        self.hits.update_state(y, y_pred)
+        return {"loss": self.tracker.result(), "hits": self.hits.result(), "last": loss, "norm": norm}
+
+    def test_step(self, data):
+        x, y = data
+        y_pred = self(x, training=False)
+        self.tracker.update_state(self.loss_of(y, y_pred))
+        self.hits.update_state(y, y_pred)
+        return {metric.name: metric.result() for metric in self.metrics}
+
+    def predict_step(self, data):
+        return keras.ops.softmax(self(data, training=False) + self.centre)
+
+
+def own_step():
+    inputs = keras.Input((8, 8, 3))
+    x = layers.Conv2D(4, 3, strides=2, use_bias=False)(layers.RandomFlip()(inputs))
+    x = layers.ReLU()(layers.BatchNormalization(momentum=0.8, synchronized=True)(x))
+    x = layers.Dense(8, kernel_regularizer="l2")(layers.Dropout(0.3)(layers.Flatten()(x)))
+    return OwnStep(inputs=inputs, outputs=layers.Dense(4)(x))
+
+
+def trained_own_step(x, y):
+    model = own_step()
+    model.compile(optimizers.Adam(0.01))
+    return model, model.fit(x, y, BATCH, 3, 0, validation_data=(x[:7], y[:7]))
+
+
+class KerasStep(keras.Model):
+    """Keras's own step, after another one; the optimizer reads gradients as they come."""
+
+    def train_step(self, data):
+        return super().train_step(data)
+
+
+def trained_keras_step(x, y):
+    inputs = keras.Input((8, 8, 3))
+    hidden = layers.Dense(16, activation="relu", kernel_regularizer="l2")(layers.Flatten()(inputs))
+    model = KerasStep(inputs, layers.Dense(4, activation="softmax")(layers.Dropout(0.3)(hidden)))
+    model.compile(optimizers.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    history = model.fit(Batches(x, y), epochs=3, verbose=0, validation_data=Batches(x[:7], y[:7]))
+    model.train_on_batch(x[:1], y[:1])
+    return model, history
+
+
 TRAINED = {
+    "own_step": trained_own_step,
+    "keras_step": trained_keras_step,
     "dense": trained_dense,
     "convolutional": trained_convolutional,
     "residual": trained_residual,
     "concatenating": trained_concatenating,
     "separable": trained_separable,
+    "attending": trained_attending,
+    "volumes": trained_volumes,
+    "frozen": trained_frozen,
     "by_hand": trained_by_hand,
 }
 

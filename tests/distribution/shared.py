@@ -1,4 +1,4 @@
-"""Shared memory among ranks, in parts: shared.py WHAT [sending]."""
+"""Shared memory among ranks, in parts: shared.py [sending] PART ..."""
 
 import resource
 import sys
@@ -40,8 +40,9 @@ def no_room():
     """The last rank may not make files as large as they have to be: no rank has rows, and rank 0 says so once."""
     here = replica.current()
     if here.rank == here.size - 1:
+        sys.dont_write_bytecode = True  # Python would keep the first part of a module
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
-    with pytest.raises(NotSharedError, match=r"/dev/shm on rank 2: File too large"):
+    with pytest.raises(NotSharedError, match=r"/dev/shm on rank \d: File too large"):
         shared_rows(here.small, 100, "float32")
     assert len(NAMES) == (here.rank == 0)
     assert not any(Path(name).exists() for name in NAMES)
@@ -80,7 +81,7 @@ def after_an_error():
         model.train_on_batch(x, y)
     for a, b in zip(broken.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
-    print("equal" if replica.current().is_main else "", flush=True)
+    print("after_an_error: equal" if replica.current().is_main else "", flush=True)
 
 
 def turns():
@@ -102,7 +103,7 @@ def turns():
             model.train_on_batch(x, y)
     for a, b in zip(first.get_weights(), third.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
-    print("equal", flush=True)
+    print("turns: equal", flush=True)
 
 
 class Doubled(keras.optimizers.SGD):
@@ -125,7 +126,7 @@ def own_apply():
         distribution.set_distribution(None)
     for a, b in zip(*(model.get_weights() for model in models), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-    print("equal", flush=True)
+    print("own_apply: equal", flush=True)
 
 
 def created(processes, create=shared_memory._created):
@@ -136,8 +137,8 @@ def created(processes, create=shared_memory._created):
 
 if __name__ == "__main__":
     shared_memory._created = created
-    shared = "sending" not in sys.argv[2:]
-    options = {"check_gradients": True, "bucket_size": 0.0002, "shared_memory": shared}
-    distribution.set_distribution(distribution.DataParallel(**options))
-    parts = (rows, no_room, after_an_error, turns, own_apply)
-    {part.__name__: part for part in parts}[sys.argv[1]]()
+    options = {"check_gradients": True, "bucket_size": 0.0002, "shared_memory": "sending" not in sys.argv}
+    for part in (rows, no_room, after_an_error, turns, own_apply):
+        if part.__name__ in sys.argv:
+            distribution.set_distribution(distribution.DataParallel(**options))
+            part()

@@ -51,6 +51,10 @@ class ClusterError(RuntimeError):
     """Slurm does not start here."""
 
 
+class ProcessManagerError(ClusterError):
+    """Slurm misread the greeting of a rank, as happens on a loaded machine; the rank waits for ever."""
+
+
 class Cluster:
     """Two nodes, each with a host name of its own, which run jobs at once.  A context manager.
 
@@ -104,11 +108,7 @@ class Cluster:
     def stop(self):
         """Ends all jobs, then all daemons."""
         if len(self._daemons) == 2 + len(NODES):
-            self.command("scancel", "--user=root", check=False)
-            try:
-                self.wait(lambda: not self.command("squeue", "-h", check=False).strip(), 30)
-            except TimeoutError:
-                self.command("scancel", "--user=root", "--signal=KILL", "--full", check=False)
+            self._cancel_all()
         for daemon in reversed(self._daemons):
             daemon.terminate()
         for daemon in self._daemons:
@@ -119,12 +119,29 @@ class Cluster:
                 daemon.wait()
         self._daemons = []
 
+    def _cancel_all(self):
+        self.command("scancel", "--user=root", check=False)
+        try:
+            self.wait(lambda: not self.command("squeue", "-h", check=False).strip(), 30)
+        except TimeoutError:
+            self.command("scancel", "--user=root", "--signal=KILL", "--full", check=False)
+
     # --- jobs ------------------------------------------------------------------------------------------------------
     def command(self, *words, check=True, **options):
-        """What a command of Slurm prints."""
-        done = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, timeout=60, check=False, **options
-        )
+        """What a command of Slurm prints.
+
+        Raises ProcessManagerError where srun's ranks were lost before MPI had begun, ClusterError where it fails.
+        """
+        try:
+            done = subprocess.run(
+                words, env=self.environment, capture_output=True, text=True, timeout=60, check=False, **options
+            )
+        except subprocess.TimeoutExpired as error:
+            told = (error.stderr or b"").decode(errors="replace")
+            if "mpi/pmi2: invalid client request" in told:
+                self._cancel_all()
+                raise ProcessManagerError(f"Slurm's PMI-2 lost a rank: {told[-500:]}") from None
+            raise
         if check and done.returncode:
             raise ClusterError(f"{' '.join(map(str, words))}: {done.stderr}")
         return done.stdout
@@ -136,6 +153,10 @@ class Cluster:
     def state(self, job):
         """Such as RUNNING, PENDING, COMPLETED or CANCELLED."""
         return re.search(r"JobState=(\w+)", self.command("scontrol", "show", "job", job))[1]
+
+    def restarts(self, job):
+        """How often a job went back into the queue."""
+        return int(re.search(r"Restarts=(\d+)", self.command("scontrol", "show", "job", job))[1])
 
     def wait(self, done, seconds):
         """Until done() is true.  Raises TimeoutError."""

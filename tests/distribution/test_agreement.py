@@ -7,7 +7,7 @@ import pytest
 from tests.distribution.ranks import needs_mpi, run, run_well
 
 pytestmark = needs_mpi
-RANKS = 3
+RANKS = 2
 #: what the error names, where rank 1 differs
 NAMED = {
     "values": "data: x[0] with the values ",

@@ -80,6 +80,7 @@ def test_interrupts_of_all_ranks(number, whole, tmp_path):
     compare(tmp_path / "result", 2, whole, exact=True)
 
 
+@pytest.mark.slow
 def test_a_torn_checkpoint_is_refused_on_all_ranks(tmp_path):
     arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)
     (tmp_path / "saved").mkdir()

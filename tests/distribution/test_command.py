@@ -23,7 +23,7 @@ print("loaded")
 def test_script(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "script.py").write_text(SCRIPT)
-    done = run_well(3, "-m", "pydtconv", "run", "--bucket-size", "1", "script.py")
+    done = run_well(2, "-m", "pydtconv", "run", "--bucket-size", "1", "script.py")
     assert done.stdout.count("Epoch 2/2") == 1
     assert done.stdout.count("loaded") == 1
     assert (tmp_path / "log.csv").read_text().count("\n") == 3
@@ -41,7 +41,9 @@ def test_script_alone(tmp_path, monkeypatch):
     ("options", "told"),
     [
         (["--bucket-size", "much"], "--bucket-size: expected MiB above 0 or 'tune', got 'much'"),
-        (["--warmup-epochs", "2"], "--warmup-epochs: expected --base-batch-size too"),
+        pytest.param(
+            ["--warmup-epochs", "2"], "--warmup-epochs: expected --base-batch-size too", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_wrong_options_are_told_once(options, told):

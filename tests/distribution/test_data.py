@@ -6,7 +6,7 @@ import pytest
 from tests.distribution.ranks import needs_mpi, run_well
 
 pytestmark = needs_mpi
-IMAGES = 14
+IMAGES, RANKS = 14, 2
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +19,9 @@ def outcomes(tmp_path_factory):
         path.parent.mkdir(parents=True, exist_ok=True)
         image_module.fromarray(rng.integers(0, 255, (9, 9, 3), dtype=np.uint8)).save(path)
     (folder / "images" / "a" / "bad.png").write_bytes(b"no image")
-    for ranks in (1, 3):
+    for ranks in (1, RANKS):
         run_well(ranks, "folder.py", folder / "images", folder / f"out{ranks}")
-    return np.load(folder / "out1.0.npz"), [np.load(folder / f"out3.{rank}.npz") for rank in range(3)]
+    return np.load(folder / "out1.0.npz"), [np.load(folder / f"out{RANKS}.{rank}.npz") for rank in range(RANKS)]
 
 
 @pytest.mark.parametrize("key", ["folder", "loss", "shares"])

@@ -5,9 +5,11 @@ import pytest
 
 from tests.distribution import cases
 from tests.distribution.ranks import needs_mpi, run_well
+from tests.marks import slow
 
 pytestmark = needs_mpi
 NAMES = [*cases.TRAINED, *cases.OPTIMIZERS, *cases.OPTIONS]
+OTHERS = [name for name in NAMES if name not in cases.QUICK]
 
 
 @pytest.fixture(scope="module")
@@ -15,12 +17,13 @@ def outcomes(tmp_path_factory):
     """Of 1, 2, 3 and 4 ranks, and of 2 that send their gradients: the folder with what each has written."""
     folders = {}
 
-    def folder(ranks):
-        if ranks not in folders:
-            folders[ranks] = tmp_path_factory.mktemp(f"ranks{count(ranks)}")
+    def folder(ranks, name):
+        names = cases.QUICK if name in cases.QUICK else OTHERS
+        if (ranks, names[0]) not in folders:
+            folders[ranks, names[0]] = tmp_path_factory.mktemp(f"ranks{count(ranks)}")
             options = ("shared_memory=False",) if "sending" in str(ranks) else ()
-            run_well(count(ranks), "train_cases.py", folders[ranks], *options)
-        return folders[ranks]
+            run_well(count(ranks), "train_cases.py", folders[ranks, names[0]], ",".join(names), *options)
+        return folders[ranks, names[0]]
 
     return folder
 
@@ -33,21 +36,21 @@ def count(ranks):
 
 
 @pytest.mark.parametrize("ranks", SEVERAL)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*cases.QUICK, *map(slow, OTHERS)])
 def test_ranks_equal_one(outcomes, name, ranks):
-    one = np.load(outcomes(1) / f"{name}.0.npz")
+    one = np.load(outcomes(1, name) / f"{name}.0.npz")
     for rank in range(count(ranks)):
-        several = np.load(outcomes(ranks) / f"{name}.{rank}.npz")
+        several = np.load(outcomes(ranks, name) / f"{name}.{rank}.npz")
         assert several.files == one.files
         for key in one.files:
             np.testing.assert_allclose(several[key], one[key], rtol=1e-7, atol=1e-9, err_msg=f"rank {rank}: {key}")
 
 
 @pytest.mark.parametrize("ranks", SEVERAL)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*cases.QUICK, *map(slow, OTHERS)])
 def test_ranks_have_equal_bits(outcomes, name, ranks):
-    first = np.load(outcomes(ranks) / f"{name}.0.npz")
+    first = np.load(outcomes(ranks, name) / f"{name}.0.npz")
     for rank in range(1, count(ranks)):
-        other = np.load(outcomes(ranks) / f"{name}.{rank}.npz")
+        other = np.load(outcomes(ranks, name) / f"{name}.{rank}.npz")
         for key in first.files:
             np.testing.assert_array_equal(other[key], first[key], err_msg=f"rank {rank}: {key}")

@@ -1,60 +1,60 @@
 """What goes wrong on one rank ends all of them, soon, and is told once."""
 
 import re
-import time
 
 import pytest
 
 from tests.distribution.ranks import HERE, needs_mpi, run
 
 pytestmark = needs_mpi
-STALL = 2
+#: seconds after which waiting is an error; where the end of a run does not depend on it, no run may wait for it.  On a
+#: busy machine ranks wait seconds for each other when they start.
+STALL, NEVER = 6, 1000
 
 
 def failed(what, *, ranks=2, rank=1, **options):
-    """The output of a run that goes wrong; it must end with an error, not reach its end, and not take long."""
-    start = time.monotonic()
-    done = run(ranks, "fail.py", what, rank, timeout=60, **{"PYDTCONV_STALL_TIMEOUT": STALL} | options)
+    """The output of a run that goes wrong; it must end with an error, not reach its end, and not be ended by us."""
+    done = run(ranks, "fail.py", what, rank, **{"PYDTCONV_STALL_TIMEOUT": NEVER} | options)
     assert done.returncode != 0
     assert "not reached" not in done.stdout
-    return done, time.monotonic() - start
+    return done
 
 
 def test_exception():
-    done, seconds = failed("exception", ranks=3)
+    done = failed("exception")
     assert done.stderr.count("Traceback") == 1
     assert "rank 1 on " in done.stderr
     assert "KeyError: 'on purpose'" in done.stderr
-    assert seconds < 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("what", "state"), [("stop", "is stopped"), ("slow", "does not answer")])
 def test_waiting_for_a_rank(what, state):
-    done, _ = failed(what, ranks=3, rank=2)
+    done = failed(what, ranks=3, rank=2, PYDTCONV_STALL_TIMEOUT=STALL)
     waits = r"rank \d has waited \d+ s in step 5: bucket 1 of 1 of the gradients \(last/kernel to first/bias\)"
     assert re.search(rf"{waits} for rank 2 on \S+, which {state}", done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        pytest.param("exit", "has left fit: SystemExit: 0|has ended its program", marks=pytest.mark.slow),
-        pytest.param("return", "has ended its program", marks=pytest.mark.slow),
-        pytest.param("caught", "has left fit: KeyError: 'on purpose'", marks=pytest.mark.slow),
+        ("exit", "has left fit: SystemExit: 0|has ended its program"),
+        ("return", "has ended its program"),
+        ("caught", "has left fit: KeyError: 'on purpose'"),
         ("os._exit", r"has ended its program by os\._exit\(0\)"),
     ],
 )
 def test_a_rank_that_leaves(what, told):
-    done, seconds = failed(what, PYDTCONV_STALL_TIMEOUT=50)
-    where = "the comparison of models" if what == "return" else "step 5: bucket 1 of 1 of the gradients .*"
+    done = failed(what)
+    first = "the errors of all ranks before the first step"
+    where = first if what == "return" else "step 5: bucket 1 of 1 of the gradients .*"
     assert re.search(rf"rank 0 waits in {where} for rank 1 on \S+, which ({told})", done.stderr)
-    assert seconds < 15
 
 
 @pytest.mark.slow
 def test_a_rank_that_leaves_with_a_status():
-    done, _ = failed("os._exit 3")
+    done = failed("os._exit 3")
     assert re.search(r"rank 1 on \S+ ends by os\._exit\(3\)", done.stderr)
 
 
@@ -66,21 +66,20 @@ def test_all_ranks_may_leave_by_os_exit():
 
 
 def test_killed_rank():
-    done, seconds = failed("kill")
+    done = failed("kill")
     assert done.stdout.count("shared memory with a name: 0") == 2  # it would stay there
     assert "Killed (signal 9)" in done.stdout + done.stderr
-    assert seconds < 10
 
 
 @pytest.mark.slow
 def test_killed_rank_that_the_launcher_does_not_see():
-    done, _ = failed("kill", ranks=3, wrapper=("sh", str(HERE / "wrapped.sh")))
+    done = failed("kill", ranks=3, wrapper=("sh", str(HERE / "wrapped.sh")))
     assert re.search(r"rank \d has .* s,? in .* for rank 1 on \S+, which is dead", done.stderr)
 
 
 @pytest.mark.slow
 def test_other_model():
-    done, _ = failed("model")
+    done = failed("model")
     assert "rank 1 differs from rank 0" in done.stderr
     assert "'layer 1: Conv2D of filters=4', got on rank 1 'layer 1: Conv2D of filters=5'" in done.stderr
     assert done.stderr.count("Traceback") == 1
@@ -88,16 +87,17 @@ def test_other_model():
 
 @pytest.mark.slow
 def test_other_data():
-    done, _ = failed("data", ranks=3)
+    done = failed("data", ranks=3)
     assert "expected on all ranks 'data: samples 64', got on rank 1 'data: samples 63'" in done.stderr
 
 
 @pytest.mark.slow
 def test_another_call():
-    done, _ = failed("astray")
+    done = failed("astray")
     assert "\"a run of 'train'\", got on rank 1 \"a run of 'test'\"" in done.stderr
 
 
+@pytest.mark.slow
 def test_gradient_that_is_not_finite():
-    done, _ = failed("nan")
+    done = failed("nan")
     assert "step 3: the gradient is not finite, first that of last/kernel on rank 1; conv" in done.stderr

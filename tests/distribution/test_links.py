@@ -84,7 +84,7 @@ def test_what_is_sent_takes_its_time(tmp_path):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as receiver:
             assert receiver.stdout.readline() == "ready\n"
             done = subprocess.run([*network.entered(0), sys.executable, "-c", send], capture_output=True, text=True)
-            arrived = float(receiver.communicate(timeout=20)[0])
+            arrived = float(receiver.communicate(timeout=120)[0])
     assert arrived - float(done.stdout) >= 0.02 + 1400 * 8e-6
 
 
@@ -96,6 +96,7 @@ def test_hosts_that_cannot_be_made_leave_nothing(monkeypatch):
     assert network.processes == []
 
 
+@pytest.mark.slow
 def test_hosts_and_ranks_end_with_the_program_however_it_ends():
     code = "from benchmarks.hosts import Hosts; from pydtconv.simulation import Network\n"
     code += "with Hosts(2, Network.parse('1Gbps:100us')) as h:\n"
@@ -116,8 +117,8 @@ def test_hosts_and_ranks_end_with_the_program_however_it_ends():
 
 
 def wait_for_the_end(pid):
-    """Fails where a process is still there after some seconds; one that nobody has asked for is none."""
-    for _ in range(100):
+    """Fails where a process is still there after a minute; one that nobody has asked for is none."""
+    for _ in range(1200):
         try:
             with open(f"/proc/{pid}/stat") as file:
                 if file.read().rpartition(")")[2].split()[0] in "ZX":

@@ -25,7 +25,7 @@ def spans(path):
     "blocking", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["overlapped", "blocking"]
 )
 def test_train_writes_the_time_line_of_all_ranks(tmp_path, blocking):
-    words = ["train", "--model", "resnet20", "--dataset", "digits", "--samples", "480", "--epochs", "1"]
+    words = ["train", "--model", "resnet20", "--dataset", "digits", "--samples", "416", "--epochs", "1"]
     words += ["--batch-size", "32", "--bucket-size", "0.2", "--output", tmp_path / "out"]
     words += ["--profile", tmp_path / "step.json", *(["--blocking"] if blocking else [])]
     done = run_well(2, "-m", "pydtconv", *words)
@@ -48,6 +48,7 @@ def test_train_writes_the_time_line_of_all_ranks(tmp_path, blocking):
     assert "wait" in {timing.node for timing in profile.timings}
 
 
+@pytest.mark.slow
 def test_a_profiler_that_has_recorded_nothing_ends_all_ranks(tmp_path):
     words = ["train", "--model", "mlp", "--dataset", "digits", "--samples", "64", "--epochs", "1"]
     words += ["--output", tmp_path / "out", "--profile", tmp_path / "step.json"]

@@ -1,4 +1,7 @@
-"""Trains all of cases.py and writes what came out: train_cases.py FOLDER [OPTION=VALUE ...] of DataParallel."""
+"""Trains what cases.py has and writes what came out: train_cases.py FOLDER NAMES [OPTION=VALUE ...] of DataParallel.
+
+NAMES: with commas between them.
+"""
 
 import ast
 import sys
@@ -18,7 +21,7 @@ def results(model, history, x):
     return found | {f"prediction{i}": part for i, part in enumerate(predictions)}
 
 
-def main(folder, *options):
+def main(folder, names, *options):
     config.set_floatx("float64")
     given = {name: ast.literal_eval(value) for name, _, value in (option.partition("=") for option in options)}
     distribution.set_distribution(distribution.DataParallel(bucket_size=0.002, **given))
@@ -28,9 +31,9 @@ def main(folder, *options):
         runs[name] = lambda name=name: cases.trained_with(getattr(optimizers, name)(0.01), x, y)
     for name, option in cases.OPTIONS.items():
         runs[name] = lambda option=option: cases.trained_with(optimizers.Adam(0.01, **option), x, y)
-    for name, train in runs.items():
+    for name in names.split(","):
         utils.set_random_seed(7)
-        np.savez(f"{folder}/{name}.{replica.current().rank}.npz", **results(*train(), x))
+        np.savez(f"{folder}/{name}.{replica.current().rank}.npz", **results(*runs[name](), x))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ BINDINGS = sorted((ROOT / "pydtconv" / "_ext").glob("*.p[yx][xd]"))
 @pytest.mark.parametrize("path", BINDINGS, ids=lambda path: path.name)
 def test_no_binding_names_the_function_of_one_precision(path):
     words = set(re.findall(r"\bdtconv_\w+", path.read_text()))
-    assert not words & {f"dtconv_{precision}{name}" for precision in "sd" for name in NAMES}
+    assert not words & {f"dtconv_{precision}{name}" for precision in "sdh" for name in NAMES}
 
 
 def test_each_name_is_of_a_binding():
@@ -35,7 +35,7 @@ def test_a_dtype_that_the_library_has_not():
         lambda: winograd.filters_bytes(sizes, False, "float16"),
         lambda: ukr.table("float16"),
     ):
-        with pytest.raises(ValueError, match="dtype: expected float32 or float64, got float16"):
+        with pytest.raises(ValueError, match="dtype: expected float32, float64 or bfloat16, got float16"):
             call()
 
 

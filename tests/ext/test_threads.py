@@ -28,6 +28,7 @@ def test_numbers_that_are_refused(threads):
 @pytest.mark.parametrize("name", ["PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"])
 @pytest.mark.parametrize("text", ["100000", "0", "-1", "²", "٣", "1e3", "9" * 5000])
 def test_environment_variables_that_are_refused(monkeypatch, name, text):
+    monkeypatch.delenv("PYDTCONV_NUM_THREADS", raising=False)  # it comes before the other
     monkeypatch.setenv(name, text)
     with pytest.raises(ValueError, match=f"{name}: expected an integer of 1 or more, at most 1024, got '"):
         config.default_num_threads()
@@ -172,3 +173,32 @@ print("over", flush=True)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")
+
+
+SHORT_OF_MEMORY = """
+import resource
+import threading
+import numpy as np
+from pydtconv import config, conv
+p = conv.ConvProblem(8, 32, 32, 16, 16, 3, padding="same")
+rng = np.random.default_rng(0)
+x, w, y = (rng.standard_normal(shape, np.float32) for shape in (p.x_shape, p.w_shape, p.y_shape))
+config.set_num_threads(1)
+want = conv.forward(p, x, w)
+
+config.set_num_threads(6)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20), resource.RLIM_INFINITY))  # two stacks of 8 MiB
+for _ in range(3):
+    assert np.array_equal(conv.forward(p, x, w, out=y), want)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert np.array_equal(conv.forward(p, x, w, out=y), want)
+print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as Linux has them")
+def test_fewer_threads_compute_where_there_is_no_memory_for_more():
+    """GNU's OpenMP would end the process: "Thread creation failed"."""
+    done = subprocess.run([sys.executable, "-c", SHORT_OF_MEMORY], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("done\n", "")

@@ -2,6 +2,7 @@
 
 python -m tests.fuzz files --seconds 60
 python -m tests.fuzz files --seed 1234 --runs 1     the trials of one seed again
+python -m tests.fuzz files --totals files.json      adds to what is counted there, and goes on with the next seed
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--runs", type=int, help="seeds for each room (default: as many as there is time for)")
     parser.add_argument("--corpus", type=Path, default=Path("build/fuzz"), help="folder for inputs that fail")
+    parser.add_argument("--totals", type=Path, help="a file that keeps the counts of several runs (default: none)")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     for room in args.rooms:
@@ -41,17 +43,43 @@ def main() -> int:
     if args.worker:
         return work(args)
     first = random.randrange(1 << 31) if args.seed is None else args.seed
+    kept = Totals(args.totals)
     print(f"seed {first}, rooms {', '.join(args.rooms)}, inputs that fail in {args.corpus}", flush=True)
-    totals: Counter[tuple[str, str, str]] = Counter()
     failures = 0
     for room in args.rooms:
-        failures += run_room(room, first, args, args.seconds / len(args.rooms), totals)
-    print(table(totals))
-    print(f"{failures} failures")
+        failures += run_room(room, kept.following.get(room, first), args, args.seconds / len(args.rooms), kept)
+    print(table(kept.counts))
+    print(f"{failures} failures" + (f", {kept.failures} in all runs" if args.totals else ""))
     return 1 if failures else 0
 
 
-def run_room(room: str, seed: int, args: argparse.Namespace, seconds: float, totals: Counter) -> int:
+class Totals:
+    """counts: trials by room, kind and outcome.  following: by room the seed that comes next.  seeds, failures: so far.
+
+    Kept in a file, where there is one, after each seed: a run that is ended loses none.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        kept = json.loads(path.read_text()) if path is not None and path.exists() else {}
+        self.counts = Counter({(room, kind, outcome): n for room, kind, outcome, n in kept.get("counts", [])})
+        self.following: dict[str, int] = kept.get("following", {})
+        self.seeds, self.failures = kept.get("seeds", 0), kept.get("failures", 0)
+
+    def add(self, room: str, seed: int, counts: list[tuple[str, str, int]], failed: bool) -> None:
+        for kind, outcome, number in counts:
+            self.counts[room, kind, outcome] += number
+        self.following[room] = seed + 1
+        self.seeds, self.failures = self.seeds + 1, self.failures + failed
+        if self.path is not None:
+            rows = [[*key, number] for key, number in sorted(self.counts.items())]
+            kept = {"counts": rows, "following": self.following, "seeds": self.seeds, "failures": self.failures}
+            beside = self.path.with_name(self.path.name + ".new")
+            beside.write_text(json.dumps(kept))
+            beside.replace(self.path)
+
+
+def run_room(room: str, seed: int, args: argparse.Namespace, seconds: float, totals: Totals) -> int:
     """Starts workers, another one where one dies; returns the number of seeds that failed."""
     end, failures = time.monotonic() + seconds, 0
     last = None if args.runs is None else seed + args.runs
@@ -68,8 +96,7 @@ def run_room(room: str, seed: int, args: argparse.Namespace, seconds: float, tot
                 if "begin" in told:
                     begun = told["begin"]
                     continue
-                for kind, outcome, number in told["counts"]:
-                    totals[room, kind, outcome] += number
+                totals.add(room, told["end"], told["counts"], bool(told["error"]))
                 if told["error"]:
                     failures += 1
                     print(f"{room}: seed {told['end']} failed; input {told['input']}\n{told['error']}", flush=True)
@@ -77,6 +104,7 @@ def run_room(room: str, seed: int, args: argparse.Namespace, seconds: float, tot
         if worker.returncode:
             trials.begin(args.corpus / room)
             print(f"{room}: seed {begun} ended the process ({worker.returncode}); input {trials.failed(begun)}")
+            totals.add(room, begun, [], True)
             failures, seed = failures + 1, begun + 1
     return failures
 

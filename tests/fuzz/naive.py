@@ -73,8 +73,8 @@ class Naive:
             assert dy[0] is not None
             return {0: dy[0].reshape(x[0].shape)}
         if joins_channels(node):
-            ends = np.cumsum([array.shape[3] for array in x])[:-1]
-            parts = np.split(dy[0], ends, axis=3)
+            ends = np.cumsum([array.shape[-1] for array in x])[:-1]
+            parts = np.split(dy[0], ends, axis=-1)
             return {i: parts[i] for i in wanted}
         specs = [spec_of(array) for array in x]
         passed = [i for i in wanted if required.passes_dy(node, i)]

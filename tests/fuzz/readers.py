@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import importlib.util
 import io
 import json
 import os
 import pickle
 import struct
 import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from pydtconv import layers, saving
 from pydtconv.checkpoints import CheckpointError, read_checkpoint, write_checkpoint
 from pydtconv.conv import timings
 from pydtconv.datasets import cifar, idx, mnist
+from pydtconv.interchange.safetensors import read_safetensors
+from pydtconv.interchange.torch_files import read_torch
 from pydtconv.profiling import Profile, Trace
 from pydtconv.utils import image_dataset_from_directory
 from pydtconv.utils.reading import BadFileError
@@ -129,6 +133,39 @@ def read_image(path: Path) -> None:
     data[0]
 
 
+#: 24 numbers of the storage "0", as PyTorch's pickles name them
+TORCH_TENSOR = (
+    b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
+    b"0X\3\0\0\0cpuK\x18tQK\0K\x06K\x04\x86K\x04K\1\x86\x89ccollections\nOrderedDict\n)RtR"
+)
+
+
+def torch_files(folder: Path) -> list[bytes]:
+    """Two tensors that share a storage, in a zip of its own layout."""
+    data = b"\x80\2ccollections\nOrderedDict\n)R(" + b"".join(
+        b"X\1\0\0\0" + name + TORCH_TENSOR for name in (b"a", b"b")
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("net/data.pkl", data + b"u.")
+        archive.writestr("net/byteorder", "little")
+        archive.writestr("net/data/0", RNG.random(24).astype("<f4").tobytes())
+    return [buffer.getvalue()]
+
+
+def onnx_files(folder: Path) -> list[bytes]:
+    inputs = pydtconv.Input((6, 6, 2))
+    x = layers.Conv2D(3, 3, strides=2, padding="same", activation="relu")(inputs)
+    x = layers.BatchNormalization()(x)
+    x = layers.Concatenate()([layers.MaxPooling2D()(x), layers.AveragePooling2D(2)(x)])
+    model = pydtconv.Model(inputs, layers.Dense(3, activation="softmax")(layers.Flatten()(2.0 * x)))
+    other = pydtconv.Sequential([layers.Input((5, 4)), layers.LayerNormalization(), layers.Dense(2), layers.Softmax()])
+    return [
+        *made_by(lambda path: model.export(path, format="onnx"), "a.onnx")(folder),
+        *made_by(lambda path: other.export(path, format="onnx"), "a.onnx")(folder),
+    ]
+
+
 def timing_files(folder: Path) -> list[bytes]:
     entries = {"cpu | kernel | 1 threads | forward 1x2": {"direct": 1e-3, "im2col": 2e-3}}
     head = {"format": timings.FORMAT, "version": timings.VERSION}
@@ -172,6 +209,19 @@ def load_weights(path: Path) -> None:
         variable.assign(value)
 
 
+def load_h5(path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        saving.load_model(path)
+
+
+def safetensors(folder: Path) -> list[bytes]:
+    header = {"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+    header["b"] = {"dtype": "BF16", "shape": [4], "data_offsets": [24, 32]}
+    text = json.dumps(header).encode()
+    return [struct.pack("<Q", len(text)) + text + RNG.random(4).tobytes()]
+
+
 READERS = (
     Reader(
         "weights",
@@ -181,6 +231,10 @@ READERS = (
         (BadFileError, ValueError),
     ),
     Reader("keras", "a.keras", functional_too, saving.load_model, (BadFileError, ValueError)),
+    Reader("h5", "a.h5", made_by(lambda path: trained().save(path), "a.h5"), load_h5, (BadFileError, ValueError)),
+    Reader("torch", "a.pth", torch_files, read_torch),
+    *([Reader("onnx", "a.onnx", onnx_files, saving.load_onnx)] if importlib.util.find_spec("onnx") else []),
+    Reader("safetensors", "a.safetensors", safetensors, read_safetensors),
     Reader("checkpoint", "a.npz", made_by(checkpoint, "a.npz"), read_checkpoint, (CheckpointError,)),
     Reader("idx", "a-idx3-ubyte.gz", idx_files, lambda path: idx.read_idx(path, 3)),
     Reader("npz", "mnist.npz", npz_files, mnist._read_npz),

@@ -13,11 +13,13 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
+from pydtconv.utils import hdf5_trial
 from tests.fuzz import trials
 from tests.fuzz.mutations import damaged
 from tests.fuzz.readers import READERS, Reader
@@ -103,9 +105,19 @@ def _listing() -> set[str]:
     return {str(path) for path in _folder.rglob("*")}
 
 
+def _is_trial(event: str) -> bool:
+    """Whether it is a copy of this process that reads an HDF5 file on trial: by no name that comes from a file."""
+    frame: FrameType | None = sys._getframe()
+    while event == "os.fork" and frame is not None:
+        if frame.f_code is hdf5_trial._forked.__code__:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if not _watched:
         return
     written = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
-    if written or event.startswith(FORBIDDEN):
+    if written or (event.startswith(FORBIDDEN) and not _is_trial(event)):
         _found.append(f"{event} {arguments!r:.200}")

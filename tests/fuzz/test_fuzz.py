@@ -9,7 +9,8 @@ import pytest
 from pydtconv import config
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.utils.reading import BadFileError
-from tests.fuzz import room_commands, room_convolutions, room_files, room_graphs, trials
+from tests.fuzz import networks, room_commands, room_convolutions, room_files, room_graphs, trials
+from tests.fuzz.__main__ import Totals
 from tests.fuzz.readers import READERS, Reader
 
 
@@ -95,7 +96,7 @@ def test_a_graph_that_is_wrong(counts, monkeypatch):
     try:
         config.set_floatx("float64")
         random = np.random.default_rng(3)
-        net = room_graphs._network(random)
+        net = networks.images(random)
         want, moved = (room_graphs._naive(net, True, nudge) for nudge in (0.0, 2e-12))
         room_graphs._try(net, True, want, moved, random, "a network")
         assert counts["float64 arrays", "right"] > 0
@@ -127,7 +128,9 @@ def test_a_command_that_ends_badly(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", ["convolutions", "graphs", "commands"])
+@pytest.mark.parametrize(
+    "room", ["convolutions", "kernels", "graphs", "loops", "mixed", "patches", "commands", "ranks"]
+)
 def test_a_run_of_each_room(room, tmp_path):
     command = [sys.executable, "-m", "tests.fuzz", room, "--seed", "7", "--runs", "1", "--corpus", str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -142,3 +145,13 @@ def test_a_run_of_each_reader(tmp_path):
     assert run.returncode == 0, run.stdout + run.stderr
     for reader in READERS:
         assert f"| files | {reader.kind} | refused |" in run.stdout
+
+
+def test_counts_of_several_runs_are_added_up(tmp_path):
+    kept = Totals(tmp_path / "totals.json")
+    kept.add("files", 7, [("idx", "refused", 3)], failed=False)
+    again = Totals(tmp_path / "totals.json")
+    again.add("files", 8, [("idx", "refused", 2), ("idx", "taken", 1)], failed=True)
+    found = Totals(tmp_path / "totals.json")
+    assert found.counts == {("files", "idx", "refused"): 5, ("files", "idx", "taken"): 1}
+    assert (found.following, found.seeds, found.failures) == ({"files": 9}, 2, 1)

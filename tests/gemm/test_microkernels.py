@@ -138,7 +138,7 @@ def test_rates(dtype):
     assert microkernels.peak_gflops(dtype, 2, 0.001) > 0
     with pytest.raises(ValueError, match="no micro-kernel is called 'fast'"):
         microkernels.measure("fast", dtype)
-    with pytest.raises(ValueError, match="expected 'float32' or 'float64', got 'int64'"):
+    with pytest.raises(ValueError, match="expected 'float32', 'float64' or 'bfloat16', got 'int64'"):
         microkernels.available("int64")
 
 

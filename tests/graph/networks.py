@@ -82,7 +82,41 @@ def dense(size: int, width: int) -> Any:
     return keras.Model(inputs, layers.Dense(10)(x))
 
 
+def attention(size: int, width: int) -> Any:
+    """Two blocks of attention and dense layers on patches, as in a Vision Transformer."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    inputs = keras.Input((size, size, 3))
+    x = layers.Conv2D(2 * width, 4, strides=4)(inputs)
+    x = layers.Reshape((size // 4 * (size // 4), 2 * width))(x)
+    for _ in range(2):
+        y = layers.LayerNormalization()(x)
+        x = layers.Add()([x, layers.MultiHeadAttention(2, width)(y, y)])
+        y = layers.Dense(8 * width, activation="gelu")(layers.LayerNormalization()(x))
+        x = layers.Add()([x, layers.Dense(2 * width)(y)])
+    return keras.Model(inputs, layers.Dense(10)(x[:, 0]))
+
+
 NETWORKS = {"plain": plain, "residual": residual, "preactivation": preactivation, "dense": dense}
+#: with one of tokens, which PyTorch's side of the tests has no rules for
+ALL_NETWORKS = {**NETWORKS, "attention": attention}
+
+
+def volumes(size: int, width: int) -> Any:
+    """The images as volumes of as many pixels, convolved, normalized and pooled."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    inputs = keras.Input((size, size, 3))
+    edge = round((4 * size) ** 0.5)
+    x = layers.Reshape((size // 4, edge, edge, 3))(inputs)
+    for stage in range(2):
+        for _ in range(2):
+            x = layers.Conv3D(width << stage, 3, padding="same", use_bias=False)(x)
+            x = layers.ReLU()(layers.BatchNormalization()(x))
+        x = layers.MaxPooling3D(2)(x)
+    return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling3D()(x)))
 
 
 def trace(model: Any, name: str, size: int, batch: int) -> Any:

@@ -20,4 +20,4 @@ def without(*names: str) -> list[GraphPass]:
 
 def rewrite(graph: Graph) -> None:
     """Runs the passes up to the choice of algorithms."""
-    run_passes(graph, without("algorithms", "backward-reductions", "normalized-prologue"))
+    run_passes(graph, without("algorithms", "kept-spectra", "backward-reductions", "normalized-prologue"))

@@ -10,41 +10,55 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
+from pydtconv.dtypes import BFLOAT16, from_bits, to_bits
 from pydtconv.graph import Graph, build_plan
-from pydtconv.kernels import ANY, DEVICES, Kernel, MissingKernelError, compute, find, register, registry
+from pydtconv.kernels import ANY, DEVICES, Kernel, MissingKernelError, RunState, compute, find, register, registry
 from pydtconv.ops.base import Op, Spec, outputs_of, spec_of
 from tests.kernels.cases import CASES
 from tests.ops.harness import assert_close, finite_differences, normal
 from tests.ops.runner import Options, cast, run_op
 
-for device in DEVICES:
-    registry.load(device)
-#: those of the package; tests register some of their own
-ENTRIES = [entry for entry in registry.entries() if entry.kernel.__module__.startswith("pydtconv.")]
+registry.load("cpu")
+#: those of the package; tests register some of their own.  Those of other devices: test_on_host.py
+ENTRIES = [entry for entry in registry.entries() if entry.kernel.__module__.startswith("pydtconv.kernels.cpu")]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: f"{e.operator.__name__}-{e.device}-{e.dtype}")
 def test_each_kernel_computes_what_the_operator_declares(entry):
-    """In its dtype as in float64, and float64's gradient as finite differences."""
+    """In its dtype as in float64, and float64's gradient as finite differences; in bfloat16 on what that can say."""
     assert entry.operator in CASES, f"tests/kernels/cases.py: expected a case of {entry.operator.__name__}"
-    case = CASES[entry.operator]
-    op, arrays = case.op, [cast(np.asarray(array), "float64") for array in case.arrays]
+    for case in CASES[entry.operator]:
+        check_kernel(entry, case)
+
+
+def check_kernel(entry, case):
+    def options(dtype="float64"):
+        return Options(dtype=dtype, run=RunState(exchanger=case.exchanger))
+
+    said = (lambda array: from_bits(to_bits(array))) if entry.dtype == BFLOAT16 else np.asarray
+    op, arrays = case.op, [np.asarray(array) for array in case.arrays]
+    arrays = [cast(said(array), "float64") if array.dtype.kind == "f" else array for array in arrays]
     found = find(op, entry.device, "float32" if entry.dtype == ANY[0] else entry.dtype)
     assert type(found) is entry.kernel
     specs = outputs_of(op, *map(spec_of, arrays))
     needs = [
-        array.dtype.kind == "f" and i not in (*op.nondifferentiable, *op.updates) and specs[0].dtype.startswith("float")
+        case.gradient
+        and array.dtype.kind == "f"
+        and i not in (*op.nondifferentiable, *op.updates)
+        and specs[0].dtype.startswith("float")
         for i, array in enumerate(arrays)
     ]
-    dys = [normal(*spec.shape, seed=7 + i) for i, spec in enumerate(specs)]
-    want = run_op(op, arrays, dys, needs, Options())
-    if entry.dtype == "float64":
-        finite_differences(op, arrays, dys, want.dx, Options(), 1e-6, 1e-5)
-    got = run_op(op, arrays, dys, needs, Options(dtype="float32" if entry.dtype == ANY[0] else entry.dtype))
+    dys = [cast(said(normal(*spec.shape, seed=7 + i)), "float64") for i, spec in enumerate(specs)]
+    want = run_op(op, arrays, dys, needs, options())
+    if entry.dtype in ("float64", *ANY):
+        single = any(array.dtype == "float32" for array in want.x)  # what the runner hands over as NumPy's
+        rtol, step = (5e-3, 1e-3) if single else (1e-6, 1e-5)
+        finite_differences(op, arrays, dys, want.dx, options(), rtol, step)
+    got = run_op(op, arrays, dys, needs, options("float32" if entry.dtype == ANY[0] else entry.dtype))
     for name, mine, reference in (("y", got.y, want.y), ("dx", got.dx, want.dx), ("x", got.x, want.x)):
         for i, (a, b) in enumerate(zip(mine, reference, strict=True)):
             if b is not None:
-                assert_close(a, b, case.rtol, f"{name}[{i}]")
+                assert_close(a, b, 0.02 if entry.dtype == BFLOAT16 else case.rtol, f"{op}: {name}[{i}]")
 
 
 def test_each_case_is_of_a_kernel():
@@ -107,7 +121,7 @@ def test_a_plan_for_an_unknown_device_is_not_built():
     graph = Graph(device="abacus")
     with graph:
         graph.outputs["y"] = ops.Softmax()(graph.input("x", Spec((2, 3))))
-    with pytest.raises(ValueError, match="device: expected one of cpu, got 'abacus'"):
+    with pytest.raises(ValueError, match="device: expected one of cpu, gpu, host, got 'abacus'"):
         build_plan(graph)
 
 

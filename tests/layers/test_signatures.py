@@ -7,19 +7,16 @@ import pytest
 from pydtconv import activations, constraints, initializers, layers, models, regularizers
 from tests.real_keras import import_keras
 
-#: arguments of Keras that we do not have, and why
-LACKING = {
-    "Dense": {"lora_rank", "lora_alpha", "quantization_config"},  # fine-tuning and quantization
-}
 #: arguments that Keras does not have
 EXTRA = {
-    "SpatialDropout2D": {"kwargs"},  # trainable, as all layers
+    **{f"SpatialDropout{rank}D": {"kwargs"} for rank in (1, 2, 3)},  # trainable, as all layers
 }
 
 LAYERS = [
     name
     for name in layers.__all__
-    if inspect.isclass(getattr(layers, name)) and name not in ("InputSpec", "Layer", "NumpyLayer")
+    if inspect.isclass(getattr(layers, name))
+    and name not in ("InputSpec", "Layer", "NumpyLayer", "GroupedQueryAttention")
 ]
 OTHERS = [
     (module, name)
@@ -38,10 +35,17 @@ def parameters_of(function, leave_out):
 def test_layer(name):
     keras = import_keras()
     ours = parameters_of(getattr(layers, name), EXTRA.get(name, ()))
-    theirs = parameters_of(getattr(keras.layers, name), LACKING.get(name, ()))
+    theirs = parameters_of(getattr(keras.layers, name), ())
     if [p[0] for p in theirs] == ["args", "kwargs"]:
         pytest.skip("Keras shows no signature")
     assert ours == theirs
+
+
+@pytest.mark.parametrize("argument", ["lora_rank", "quantization_config"])
+def test_what_is_not_supported_is_refused_when_it_is_used(argument):
+    with pytest.raises(NotImplementedError, match=f"Dense: {argument}: expected None, got 4"):
+        layers.Dense(3, **{argument: 4})
+    layers.Dense(3, **{argument: None})
 
 
 @pytest.mark.parametrize(("module", "name"), OTHERS, ids=[f"{m.__name__.split('.')[-1]}.{n}" for m, n in OTHERS])

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, devices, dtypes
+from pydtconv.devices.host import HostArray
 from pydtconv.kernels import Pass, RunState, find
 from pydtconv.ops.base import Op, Spec, outputs_of, spec_of
+from pydtconv.ops.checks import read_as
 
 GUARD = 64  # elements before and after each array, and their value
 GUARD_BYTE = 0xA5
@@ -38,7 +40,7 @@ class Guarded:
 
 def guarded(spec: Spec, sliced: bool = False, fill: Any = None) -> Guarded:
     """An array of `spec` between guards, filled with NaN or `fill`; a channel slice if wanted and four-dimensional."""
-    dtype = np.dtype(spec.dtype)
+    dtype = dtypes.in_memory(spec.dtype)
     shape = list(spec.shape)
     offset = 0
     if sliced and len(shape) == 4:
@@ -56,8 +58,8 @@ def guarded(spec: Spec, sliced: bool = False, fill: Any = None) -> Guarded:
     mask_array[...] = False
     if fill is not None:
         array[...] = fill
-    elif dtype.kind == "f":
-        array[...] = np.nan
+    elif spec.dtype in dtypes.FLOATING:
+        array[...] = encoded(np.array(np.nan), spec.dtype)
     return Guarded(array, buffer, mask)
 
 
@@ -75,6 +77,7 @@ class Options:
     count_allocations: bool = False
     run: RunState = field(default_factory=RunState)
     stream: int = 7
+    device: str = "cpu"
 
 
 @dataclass
@@ -94,9 +97,12 @@ class Runner:
         self.op, self.needs, self.options = op, tuple(needs), options
         config.set_num_threads(options.threads)
         self.guards: list[tuple[str, Guarded]] = []
-        self.arrays = [cast(array, options.dtype) for array in arrays]
-        self.specs = [spec_of(array) for array in self.arrays]
-        self.kernel = find(op, "cpu", op.kernel_dtype(*self.specs))
+        given = [spec_of(np.asarray(array)) for array in arrays]
+        given = [Spec(spec.shape, options.dtype) if spec.dtype in dtypes.FLOATING else spec for spec in given]
+        names = read_as(op, given, [False] * len(given))
+        self.specs = [Spec(spec.shape, name) for spec, name in zip(given, names, strict=True)]
+        self.arrays = [encoded(np.asarray(a), spec.dtype) for a, spec in zip(arrays, self.specs, strict=True)]
+        self.kernel = find(op, options.device, op.kernel_dtype(*self.specs))
         self.out_specs = outputs_of(op, *self.specs)
         self.retained = op.retains(self.needs)
         self.x = [
@@ -107,7 +113,7 @@ class Runner:
         self.saved = {key: self.new(f"saved {key}", spec, dense=True) for key, spec in saves.items()}
 
     def new(self, name: str, spec: Spec, fill: Any = None, dense: bool = False) -> np.ndarray:
-        sliced = self.options.sliced and not dense and not self.op.dense and spec.dtype.startswith("float")
+        sliced = self.options.sliced and not dense and not self.op.dense and spec.dtype in dtypes.FLOATING
         guard = guarded(spec, sliced, fill)
         self.guards.append((name, guard))
         return guard.array
@@ -120,7 +126,7 @@ class Runner:
         return array
 
     def new_pass(self, direction: str, **arrays: Any) -> Pass:
-        return Pass(
+        found = Pass(
             **arrays,
             saved=self.saved,
             workspace=self.scratch(direction),
@@ -128,9 +134,19 @@ class Runner:
             run=self.options.run,
             stream=self.options.stream,
         )
+        return found if self.options.device == "cpu" else self.on_device(found)
+
+    def on_device(self, p: Pass) -> Pass:
+        """The pass with the same memory as arrays of the device "host"."""
+        self.launcher = devices.get(self.options.device).launcher()
+        lists = {name: [_of_host(array) for array in getattr(p, name)] for name in ("x", "y", "dy", "dx")}
+        saved = {key: _of_host(array) for key, array in p.saved.items()}
+        return replace(p, **lists, saved=saved, workspace=_of_host(p.workspace), launcher=self.launcher)
 
     def call(self, bound: Callable[[], None], what: str, again: Callable[[], None]) -> None:
         """Runs a bound pass; counts what a second call allocates (`again` restores what the first one changed)."""
+        if self.options.device != "cpu":
+            self.launcher.refresh()
         bound()
         if self.options.count_allocations:
             again()
@@ -157,7 +173,7 @@ class Runner:
         for i, (mine, original) in enumerate(zip(self.x, self.arrays, strict=True)):
             if i != options.inplace and i not in op.updates:
                 assert same(mine, original), f"forward changed input {i}"
-        return [y.copy() for y in self.y]
+        return self.decoded(self.y, self.out_specs)
 
     def recompute(self) -> None:
         """The output once more, from `replay_inputs` and the saved arrays but `replay_saves`: forward's bits."""
@@ -179,7 +195,8 @@ class Runner:
 
     def backward(self, dys: Sequence[np.ndarray], start: Sequence[np.ndarray] | None = None) -> list[np.ndarray | None]:
         op, options = self.op, self.options
-        dy = [self.new(f"dy[{i}]", spec_of(cast(d, options.dtype)), fill=d) for i, d in enumerate(dys)]
+        dys = [encoded(np.asarray(d), spec.dtype) for d, spec in zip(dys, self.out_specs, strict=True)]
+        dy = [self.new(f"dy[{i}]", spec, fill=d) for i, (d, spec) in enumerate(zip(dys, self.out_specs, strict=True))]
         passed = [
             need and i in op.passes_dy and self.specs[i] == self.out_specs[0] for i, need in enumerate(self.needs)
         ]
@@ -196,7 +213,7 @@ class Runner:
                 array[...] = original
             for i, add in enumerate(accumulate):
                 if add and dx[i] is not None:
-                    dx[i][...] = start[i]  # type: ignore[index]
+                    dx[i][...] = encoded(np.asarray(start[i]), self.specs[i].dtype)  # type: ignore[index]
 
         fill()
         x = [array if i in self.retained.x else None for i, array in enumerate(self.x)]
@@ -208,10 +225,15 @@ class Runner:
             "backward changed inputs or outputs"
         )
         if not op.overwrites_dy and options.inplace_backward is None:
-            assert all(same(a, cast(d, options.dtype)) for a, d in zip(dy, dys, strict=True)), "backward changed dy"
+            assert all(same(a, d) for a, d in zip(dy, dys, strict=True)), "backward changed dy"
+        found = [dy[0] if skip else array for array, skip in zip(dx, passed, strict=True)]
+        return self.decoded(found, self.specs)
+
+    def decoded(self, arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
+        """Copies as numbers."""
         return [
-            dy[0].copy() if skip else None if array is None else array.copy()
-            for array, skip in zip(dx, passed, strict=True)
+            None if array is None else dtypes.from_bits(array) if spec.dtype == dtypes.BFLOAT16 else array.copy()
+            for array, spec in zip(arrays, specs, strict=True)
         ]
 
 
@@ -233,11 +255,22 @@ def run_op(
         dx = runner.backward(dys, start) if any(needs) else [None] * len(arrays)
     finally:
         config.set_num_threads(before)
-    return Result(y, dx, [x.copy() for x in runner.x], {key: value.copy() for key, value in runner.saved.items()})
+    return Result(
+        y, dx, runner.decoded(runner.x, runner.specs), {key: value.copy() for key, value in runner.saved.items()}
+    )
+
+
+def _of_host(array: np.ndarray | None) -> Any:
+    return None if array is None else HostArray(array)
 
 
 def cast(array: np.ndarray, dtype: str) -> np.ndarray:
     return array.astype(dtype) if array.dtype.kind == "f" else array
+
+
+def encoded(array: np.ndarray, dtype: str) -> np.ndarray:
+    """An array as it lies in memory where its dtype is this."""
+    return dtypes.to_bits(array) if dtype == dtypes.BFLOAT16 else cast(array, dtype)
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -91,7 +91,7 @@ def test_functions_with_numbers():
         (ops.rsqrt(x), x**-0.5),
         (ops.add(x, x[0]), x + x[0]),
         (ops.clip(x, 0.7, 1), np.clip(x, 0.7, 1)),
-        (ops.average([x, 2 * x]), 1.5 * x),
+        (ops.mean_of([x, 2 * x]), 1.5 * x),
     ]
     for got, want in cases:
         np.testing.assert_allclose(got, want, rtol=1e-13)

@@ -10,6 +10,7 @@ from pydtconv.kernels import Pass, find
 from pydtconv.ops.base import Cost, Retained, Spec
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
+from tests.marks import slow
 from tests.ops.harness import check_op, normal
 from tests.reference import conv as reference
 
@@ -27,7 +28,7 @@ def variant_in_force():
     config.set_conv_variant(before)
 
 
-@pytest.mark.parametrize("variant", ["AUTO", "BASE", "RDX", "CGT+DG"])
+@pytest.mark.parametrize("variant", ["AUTO", *map(slow, ("BASE", "RDX", "CGT+DG"))])
 def test_conv(variant):
     check_op(
         Conv((2, 1), SIDES, (1, 2), groups=2, variant=variant),
@@ -48,7 +49,7 @@ def test_pointwise(strides):
     )
 
 
-@pytest.mark.parametrize("activation", ["relu", "relu6", "leaky_relu", "sigmoid", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", *map(slow, ("relu6", "sigmoid", "tanh"))])
 def test_fused_activation(activation):
     for bias in ((), (normal(5, seed=3),)):
         check_op(
@@ -60,8 +61,8 @@ def test_fused_activation(activation):
         )
 
 
-@pytest.mark.parametrize("algorithm", ["direct", "winograd", "im2col", "convgemm"])
-@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+@pytest.mark.parametrize("algorithm", ["direct", "winograd", "convgemm", slow("im2col")])
+@pytest.mark.parametrize("activation", ["relu", *map(slow, (None, "tanh"))])
 def test_moments(algorithm, activation):
     """Gathered on the way out, or by a sweep of their own where the algorithm cannot."""
 
@@ -80,9 +81,9 @@ def test_moments(algorithm, activation):
     )
 
 
-@pytest.mark.parametrize("algorithm", ["direct", "winograd", "im2col", "convgemm"])
-@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
-@pytest.mark.parametrize("bias", [(), (normal(9, seed=3),)], ids=["plain", "bias"])
+@pytest.mark.parametrize("algorithm", ["direct", "winograd", "convgemm", slow("im2col")])
+@pytest.mark.parametrize("activation", ["relu", *map(slow, (None, "tanh"))])
+@pytest.mark.parametrize("bias", [slow(()), (normal(9, seed=3),)], ids=["plain", "bias"])
 def test_residual(algorithm, activation, bias):
     """Added in the epilogue, in place of the residual as well; its gradient is dy as the activation's slope left it."""
     r = normal(2, 6, 7, 9, seed=4) * 3
@@ -113,7 +114,7 @@ def test_residual_of_one_channel_groups():
     )
 
 
-@pytest.mark.parametrize("activation", [None, "relu"])
+@pytest.mark.parametrize("activation", [slow(None), "relu"])
 def test_moments_are_those_of_the_sum(activation):
     def forward(x, w, b, r):
         y = reference.forward(x, w, padding=((1, 1), (1, 1)), bias=b) + r
@@ -135,7 +136,7 @@ def depthwise_reference(x, w):
     return reference.forward(x, w.reshape(*w.shape[:2], 1, -1), (1, 2), SIDES, groups=x.shape[3])
 
 
-@pytest.mark.parametrize("multiplier", [1, 3])
+@pytest.mark.parametrize("multiplier", [slow(1), 3])
 def test_depthwise(multiplier):
     check_op(
         DepthwiseConv((1, 2), SIDES),
@@ -152,7 +153,7 @@ def test_depthwise(multiplier):
     )
 
 
-@pytest.mark.parametrize("padding", ["valid", "same", ((1, 1), (0, 1))])
+@pytest.mark.parametrize("padding", [slow("valid"), "same", slow(((1, 1), (0, 1)))])
 def test_transpose(padding):
     op = ConvTranspose((2, 3), padding)
     x, w = normal(2, 4, 3, 5), normal(3, 4, 6, 5, seed=2)

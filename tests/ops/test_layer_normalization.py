@@ -32,6 +32,13 @@ def test_layer_norm(shape, axis, scale, center):
     check_op(LayerNorm(axis, scale=scale, center=center), *arrays, reference=expected, rtol=2e-4)
 
 
+def test_by_the_root_mean_square():
+    def expected(x, gamma):
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * gamma
+
+    check_op(LayerNorm(-1, 1e-6, center=False, rms=True), normal(19, 33), normal(33, seed=2), reference=expected)
+
+
 def test_several_threads():
     check_op(LayerNorm(), normal(700, 96), normal(96, seed=2), normal(96, seed=3), rtol_gradient=1e-5)
 

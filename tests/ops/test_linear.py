@@ -5,7 +5,8 @@ import pytest
 
 from pydtconv import ops
 from pydtconv.kernels import Pass, find, scratch
-from pydtconv.ops.base import Cost, Spec
+from pydtconv.ops.activation import Activation
+from pydtconv.ops.base import Cost, Spec, compute
 from pydtconv.ops.linear import Dense, MatMul
 from tests.ops.harness import check_op, normal
 from tests.reference.elementwise import ACTIVATIONS
@@ -31,6 +32,28 @@ def test_dense_with_activation(activation):
         )
 
 
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
+def test_dense_keeps_what_a_smooth_activation_is_of(activation):
+    given = [normal(2, 9, 4), normal(4, 40, seed=2), normal(40, seed=3)]
+    z = given[0] @ given[1] + given[2]
+    result = check_op(Dense(activation), *given)
+    np.testing.assert_allclose(result.y[0], compute(Activation(activation), z), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.saved["z"], z, rtol=1e-12)
+    check_op(Dense(activation), *given[:2])
+
+
+@pytest.mark.parametrize("activation", [None, "relu"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_dense_with_residual(activation, bias):
+    given = [normal(2, 9, 4), normal(4, 6, seed=2), *[normal(6, seed=3)] * bias, normal(2, 9, 6, seed=4)]
+
+    def expected(x, w, *rest):
+        y = x @ w + sum(rest)
+        return np.maximum(y, 0) if activation else y
+
+    check_op(Dense(activation, residual=True), *given, reference=expected)
+
+
 def test_dense_on_images():
     check_op(
         Dense("tanh"),
@@ -47,7 +70,15 @@ def test_dense_computes_the_gradients_asked_for(needs):
 
 
 @pytest.mark.parametrize(
-    "shapes", [((4, 3), (3, 5)), ((2, 4, 3), (2, 3, 5)), ((2, 1, 4, 3), (3, 3, 5)), ((4, 3), (2, 3, 5))], ids=str
+    "shapes",
+    [
+        ((4, 3), (3, 5)),
+        ((2, 4, 3), (2, 3, 5)),
+        ((2, 1, 4, 3), (3, 3, 5)),
+        ((4, 3), (2, 3, 5)),
+        ((5, 1, 1, 3), (1, 6, 3, 1)),
+    ],
+    ids=str,
 )
 def test_matmul(shapes):
     check_op(MatMul(), normal(*shapes[0]), normal(*shapes[1], seed=2), reference=np.matmul)
@@ -66,6 +97,10 @@ def test_errors():
         Dense()(normal(2, 3), normal(4, 5))
     with pytest.raises(ValueError, match=r"expected b of shape \(5,\), got \(4,\)"):
         Dense()(normal(2, 4), normal(4, 5), normal(4))
+    with pytest.raises(ValueError, match=r"residual: expected False with the activation gelu"):
+        Dense("gelu", residual=True)
+    with pytest.raises(ValueError, match=r"expected a residual of shape \(2, 5\)"):
+        Dense(residual=True)(normal(2, 4), normal(4, 5), normal(2, 4))
     with pytest.raises(ValueError, match=r"expected shapes \(\.\.\., m, k\) and \(\.\.\., k, n\)"):
         MatMul()(normal(2, 2, 3), normal(2, 4, 5))
 
@@ -74,6 +109,8 @@ def test_costs_are_those_of_the_products():
     x, w = Spec((2, 3, 4)), Spec((4, 5))
     assert Dense().cost("forward", x, w) == {"forward": Cost(2 * 120, 120)}
     assert Dense().cost("backward", x, w) == dict.fromkeys(("backward_data", "backward_weights"), Cost(240, 120))
+    assert Dense().replay_cost(x, w) == Dense().cost("forward", x, w)
+    assert Dense("gelu").replay_cost(x, w) == {}  # from what it saves
     assert MatMul().cost("backward", Spec((7, 2, 4)), w) == {"backward": Cost(4 * 280, 2 * 280)}
 
 

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from pydtconv.ops import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool, Spec, compute
+from pydtconv.ops import (
+    AdaptiveAveragePool,
+    AdaptiveMaxPool,
+    AveragePool,
+    GlobalAveragePool,
+    GlobalMaxPool,
+    MaxPool,
+    Spec,
+    compute,
+)
 from tests.ops.harness import check_op
 from tests.reference import pooling as reference
 
@@ -17,6 +26,10 @@ CASES = [
     ((2, 6, 5, 1), (3, 2), (2, 2), ((2, 0), (0, 1))),
     ((1, 9, 9, 4), (2, 2), (3, 3), "valid"),
     ((1, 4, 4, 3), (4, 4), None, "valid"),
+    ((2, 11, 5), (3,), (2,), "same"),
+    ((2, 4, 5, 3, 3), (2, 3, 2), (1, 2, 1), ((1, 0), (1, 2), (0, 1))),
+    ((1, 9, 6, 7, 2), (8, 6, 6), (1, 1, 1), "valid"),
+    ((1, 13, 12, 1), (25, 24), (1, 1), "same"),  # more windows over a pixel than are gathered at once
 ]
 IDS = ["{}-{}-{}-{}".format(*case).replace(" ", "") for case in CASES]
 
@@ -39,6 +52,22 @@ def test_average_pool(shape, pool_size, strides, padding, count_include_pad):
     op = AveragePool(pool_size, strides, padding, count_include_pad)
     args = (pool_size, strides or pool_size, padding, count_include_pad)
     check_op(op, distinct(*shape), reference=lambda x: reference.average_pool(x, *args))
+
+
+@pytest.mark.parametrize(
+    ("shape", "output_size"),
+    [((2, 11, 5), (4,)), ((2, 6, 7, 17), (3, 5)), ((1, 5, 4, 6, 3), (2, 4, 5)), ((1, 40, 40, 2), (2, 1))],
+    ids=str,
+)
+def test_adaptive_pools(shape, output_size):
+    check_op(
+        AdaptiveMaxPool(output_size), distinct(*shape), reference=lambda x: reference.adaptive(x, output_size, np.max)
+    )
+    check_op(
+        AdaptiveAveragePool(output_size),
+        distinct(*shape),
+        reference=lambda x: reference.adaptive(x, output_size, np.mean),
+    )
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 9, 9, 1), (2, 5, 17), (1, 2, 2, 2, 300)], ids=str)

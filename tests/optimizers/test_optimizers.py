@@ -1,8 +1,11 @@
 """Optimizers: steps against Keras (which rounds some scalars to float32), state, clipping, averaging, saving."""
 
+import copy
+
 import numpy as np
 import pytest
 
+import pydtconv
 from pydtconv import optimizers
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
@@ -30,6 +33,11 @@ CASES = {
     "adadelta": ("Adadelta", {}),
     "lion": ("Lion", {}),
     "ftrl": ("Ftrl", {"l1_regularization_strength": 0.01, "l2_regularization_strength": 0.02, "beta": 0.1}),
+    "lamb": ("Lamb", {"weight_decay": 0.125}),
+    "adafactor": ("Adafactor", {}),
+    "adafactor_all": ("Adafactor", {"clip_threshold": 0.5, "relative_step": False, "beta_2_decay": -0.5}),
+    "muon": ("Muon", {"weight_decay": 0.125}),
+    "muon_all": ("Muon", {"rms_rate": None, "nesterov": False, "exclude_layers": ["v1"], "ns_steps": 3}),
     "clipnorm": ("Adam", {"clipnorm": 0.5}),
     "clipvalue": ("SGD", {"clipvalue": 0.25, "momentum": 0.9}),
     "global_clipnorm": ("SGD", {"global_clipnorm": 0.75}),
@@ -72,7 +80,7 @@ def test_steps_are_keras_steps(name):
     reference = getattr(keras.optimizers, kind)(learning_rate=RATE, **options)
     optimizer.build(ours)
     store = ParameterStore(ours[::-1], "float64")
-    for step in range(6):
+    for step in range(10):
         run(optimizer, ours, [step], store)
         reference.apply([keras.ops.convert_to_tensor(g) for g in gradients(step)], theirs)
         for variable, other in zip(ours, theirs, strict=True):
@@ -88,7 +96,11 @@ def test_steps_are_keras_steps(name):
 
 
 @pytest.mark.parametrize(
-    "kind", ["SGD", "RMSprop", "Adam", "AdamW", "Nadam", "Adamax", "Adagrad", "Adadelta", "Lion", "Ftrl"]
+    "kind",
+    [
+        *("SGD", "RMSprop", "Adam", "AdamW", "Nadam", "Adamax", "Adagrad", "Adadelta", "Lion", "Ftrl", "Lamb"),
+        *("Adafactor", "Muon", "ScheduleFreeAdamW"),
+    ],
 )
 def test_arguments_are_keras_arguments(kind):
     keras = import_keras()
@@ -233,12 +245,12 @@ def test_unknown_argument_names_the_near_one():
         optimizers.SGD(weight_decy=0.1)
 
 
-def test_keras_style_update_step_is_refused_by_name():
-    class Old(optimizers.Optimizer):
+def test_an_update_step_beside_a_flat_update_is_refused():
+    class Old(optimizers.Adam):
         def update_step(self, gradient, variable, learning_rate):
             pass
 
-    with pytest.raises(NotImplementedError, match="update"):
+    with pytest.raises(NotImplementedError, match="inherits an update on flat arrays, which it does not call"):
         Old(0.1)
 
 
@@ -266,3 +278,119 @@ def test_constraints_are_applied_after_a_step():
     assert ours[0].value.min() >= 0
     assert ours[0].value.max() <= 0.1
     assert ours[2].value.min() < 0
+
+
+def written_by_variable(of):
+    class Momentum(of.optimizers.Optimizer):
+        """Keras's way: variables made in build, an update for each variable, in functions of ops."""
+
+        def __init__(self, learning_rate=0.01, beta=0.9, name="momentum", **kwargs):
+            super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+            self.beta = beta
+
+        def build(self, variables):
+            if self.built:
+                return
+            super().build(variables)
+            self.means = self.add_optimizer_variables(variables, "mean")
+            self.norms = [self.add_variable(shape=(), dtype=v.dtype, name="norm") for v in variables]
+
+        def update_step(self, gradient, variable, learning_rate):
+            ops, index = of.ops, self._get_variable_index(variable)
+            rate, mean = ops.cast(learning_rate, variable.dtype), self.means[index]
+            gradient = ops.cast(gradient, variable.dtype)
+            step = ops.cast(self.iterations + 1, variable.dtype)
+            self.assign(mean, ops.add(ops.multiply(mean, self.beta), ops.multiply(gradient, 1 - self.beta)))
+            self.norms[index].assign_add(ops.sqrt(ops.sum(ops.square(gradient))))
+            hat = ops.divide(mean, 1 - ops.power(ops.cast(self.beta, variable.dtype), step))
+            self.assign_sub(variable, ops.multiply(rate, ops.sign(hat)) * self.norms[index])
+
+        def get_config(self):
+            return {**super().get_config(), "beta": self.beta}
+
+    return Momentum
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weight_decay": 0.125, "clipnorm": 0.5},
+        {"use_ema": True, "ema_momentum": 0.5},
+        {"gradient_accumulation_steps": 2},
+    ],
+)
+def test_an_optimizer_of_ones_own_by_variable_steps_as_in_keras(options):
+    keras = import_keras()
+    ours = variables()
+    theirs = [keras.Variable(v.value.copy(), dtype="float64") for v in ours]
+    optimizer = written_by_variable(pydtconv)(RATE, **options)
+    reference = written_by_variable(keras)(RATE, **options)
+    optimizer.build(ours)
+    store = ParameterStore(ours[::-1], "float64")
+    for step in range(4):
+        run(optimizer, ours, [step], store)
+        reference.apply([keras.ops.convert_to_tensor(g) for g in gradients(step)], theirs)
+    assert len(optimizer.variables) == len(reference.variables)
+    pairs = [*zip(ours, theirs, strict=True), *zip(optimizer.variables, reference.variables, strict=True)]
+    for variable, other in pairs:
+        np.testing.assert_allclose(variable.value, other.value.detach().numpy(), rtol=1e-6, atol=1e-8)
+    assert type(optimizer).from_config(optimizer.get_config()).beta == 0.9
+
+
+def test_an_optimizer_by_variable_trains_a_model_and_refuses_variables_that_it_was_not_built_with():
+    model = pydtconv.Sequential([pydtconv.Input((3,)), pydtconv.layers.Dense(4), pydtconv.layers.Dense(1)])
+    model.layers[0].trainable = False
+    model.compile(written_by_variable(pydtconv)(0.002), "mse")
+    x = np.ones((4, 3))
+    first, *_, last = model.fit(x, x[:, :1] * 3, epochs=20, verbose=0).history["loss"]
+    assert last < first / 2
+    copied = copy.deepcopy(model)
+    losses = [each.fit(x, x[:, :1] * 3, epochs=2, verbose=0).history["loss"] for each in (model, copied)]
+    assert losses[0] == losses[1]
+    model.layers[0].trainable = True
+    with pytest.raises(ValueError, match="expected the variables that it was built with, got 'dense/kernel', too"):
+        model.fit(x, x[:, :1], verbose=0)
+
+
+@pytest.mark.parametrize("name", ["Muon", "Adafactor", "own"])
+def test_a_plan_counts_the_variables_that_an_optimizer_makes_itself(name):
+    """Before they are made, and as many as there are then."""
+
+    class Own(optimizers.Optimizer):
+        def build(self, variables):
+            super().build(variables)
+            self.first, self.second = self.add_optimizer_variables(variables, ["first", "second"])
+
+        def update_step(self, gradient, variable, learning_rate):
+            self.assign_sub(variable, learning_rate * gradient)
+
+    optimizer = Own(0.1) if name == "own" else getattr(optimizers, name)()
+    model = pydtconv.Sequential([pydtconv.Input((6,)), pydtconv.layers.Dense(40), pydtconv.layers.Dense(3)])
+    model.compile(optimizer, "mse")
+    plan, without = model.plan(batch_size=4), (6 * 40 + 40 + 40 * 3 + 3) * 4
+    assert not optimizer.built
+    assert len(optimizer.variables) == 2  # iterations and learning rate
+    model.train_on_batch(np.ones((4, 6), "float32"), np.ones((4, 3), "float32"))
+    made = sum(variable.value.nbytes for variable in optimizer.variables[2:])
+    assert plan.slot_bytes == made
+    assert model.plan(batch_size=4).slot_bytes == made
+    if name == "own":
+        assert made == 2 * without
+
+
+def test_schedule_free_steps():
+    """By its formula: Keras on torch reads the momentum of before after it has changed in place."""
+    (ours,) = [Variable(np.random.default_rng(0).normal(size=(3, 4)), dtype="float64", name="v")]
+    optimizer, store = optimizers.ScheduleFreeAdamW(RATE, warmup_steps=3), ParameterStore([ours], "float64")
+    optimizer.build([ours])
+    y, z, v, x = ours.numpy(), ours.numpy(), 0.0, ours.numpy()
+    for t in range(1, 11):
+        g = np.random.default_rng(t).normal(size=(3, 4))
+        store.gradient_of(ours)[...] = g
+        optimizer.apply(store)
+        v = 0.999 * v + 0.001 * g**2
+        z = z - RATE * min(t / 3, 1) * g / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        x = (1 - 1 / t) * x + z / t
+        y = 0.1 * z + 0.9 * x
+        np.testing.assert_allclose(ours.value, y, rtol=1e-9)

@@ -1,5 +1,6 @@
 """What a Profiler records of training, and that it leaves nothing behind."""
 
+import itertools
 import json
 import time
 
@@ -8,7 +9,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers, replica
-from pydtconv.profiling import Profile, Profiler
+from pydtconv.profiling import Profile, Profiler, recorder
 from pydtconv.trainers.strategy import Strategy
 
 
@@ -29,13 +30,16 @@ def data(n):
     return rng.normal(size=(n, 8, 8, 3)).astype("float32"), rng.normal(size=(n, 5)).astype("float32")
 
 
-def test_a_context_records_steps_in_order_and_accounts_for_all_of_their_time():
+def test_a_context_records_steps_in_order_and_accounts_for_all_of_their_time(monkeypatch):
+    # a clock that goes on by a microsecond whenever it is looked at: medians of a real one move with the machine's load
+    monkeypatch.setattr(recorder, "_now", itertools.count(0, 1000).__next__)
     model = small_model()
-    with Profiler(model, steps=3, skip=1) as profiler:
-        for _ in range(6):
+    steps = 5
+    with Profiler(model, steps=steps, skip=1) as profiler:
+        for _ in range(steps + 3):
             model.train_on_batch(*data(16))
     profile = profiler.profile
-    assert (profile.batch_size, profile.samples, profile.variant) == (16, 3, keras.config.conv_variant())
+    assert (profile.batch_size, profile.samples, profile.variant) == (16, steps, keras.config.conv_variant())
     inside = [timing for timing in profile.timings if timing.index >= 0]
     assert [timing.index for timing in inside] == sorted(timing.index for timing in inside)
     kinds = [(timing.kind, timing.direction) for timing in inside]
@@ -45,7 +49,7 @@ def test_a_context_records_steps_in_order_and_accounts_for_all_of_their_time():
     outside = {timing.node: timing for timing in profile.timings if timing.index < 0}
     assert set(outside) == {"optimizer", "metrics", "inputs", "results", "between"}
     total = sum(timing.seconds for timing in profile.timings)
-    assert total == pytest.approx(profile.seconds, rel=0.5)
+    assert total == pytest.approx(profile.seconds)
     assert all(timing.seconds >= 0 for timing in profile.timings)
     store = model._steps.memory.store
     assert outside["optimizer"].bytes == store.parameters.nbytes * 5

@@ -1,24 +1,38 @@
-"""Convolution in plain float64 NumPy: images NHWC, filters HWIO, padding by side, strides, dilation, groups."""
+"""Convolution in plain float64 NumPy: images (n, *spatial, ci) of any rank, filters (*kernel, ci // groups, co).
+
+Strides and dilation are an integer or one for each axis; padding has (before, after) of each axis.
+"""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
 
+def _by_axis(value, rank):
+    return (value,) * rank if isinstance(value, int) else tuple(value)
+
+
 def _taps(x_shape, w_shape, strides, padding, dilation):
-    """(kh, kw, rows, columns) of each tap, slices of the padded image that it multiplies; and the output's size."""
-    (top, bottom), (left, right) = padding
-    height, width = x_shape[1] + top + bottom, x_shape[2] + left + right
-    kh, kw = w_shape[:2]
-    oh = (height - (kh - 1) * dilation[0] - 1) // strides[0] + 1
-    ow = (width - (kw - 1) * dilation[1] - 1) // strides[1] + 1
+    """(index, slices) of each tap: of the padded image, what it multiplies; and the output's sizes."""
+    rank = len(x_shape) - 2
+    strides, dilation = _by_axis(strides, rank), _by_axis(dilation, rank)
+    kernel = w_shape[:rank]
+    out = [
+        (extent + before + after - (k - 1) * d - 1) // s + 1
+        for extent, (before, after), k, s, d in zip(x_shape[1:-1], padding, kernel, strides, dilation, strict=True)
+    ]
     taps = []
-    for i in range(kh):
-        for j in range(kw):
-            rows = slice(i * dilation[0], i * dilation[0] + (oh - 1) * strides[0] + 1, strides[0])
-            columns = slice(j * dilation[1], j * dilation[1] + (ow - 1) * strides[1] + 1, strides[1])
-            taps.append((i, j, rows, columns))
-    return taps, oh, ow
+    for index in itertools.product(*(range(k) for k in kernel)):
+        starts = [i * d for i, d in zip(index, dilation, strict=True)]
+        slices = (slice(start, start + (o - 1) * s + 1, s) for start, o, s in zip(starts, out, strides, strict=True))
+        taps.append((index, (slice(None), *slices)))
+    return taps, out
+
+
+def _padding(padding, x_shape):
+    return ((0, 0),) * (len(x_shape) - 2) if padding is None else padding
 
 
 def _pad(x, padding):
@@ -31,39 +45,38 @@ def _groups(ci, co, groups):
     return [(slice(g * a, (g + 1) * a), slice(g * b, (g + 1) * b)) for g in range(groups)]
 
 
-def forward(x, w, strides=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1, bias=None):
-    """y (n, oh, ow, co)."""
-    w = np.asarray(w, "float64")
-    taps, oh, ow = _taps(x.shape, w.shape, strides, padding, dilation)
+def forward(x, w, strides=1, padding=None, dilation=1, groups=1, bias=None):
+    """y (n, *out, co)."""
+    w, padding = np.asarray(w, "float64"), _padding(padding, x.shape)
+    taps, out = _taps(x.shape, w.shape, strides, padding, dilation)
     xp = _pad(x, padding)
-    y = np.zeros((x.shape[0], oh, ow, w.shape[3]))
-    for inputs, outputs in _groups(x.shape[3], w.shape[3], groups):
-        for i, j, rows, columns in taps:
-            y[..., outputs] += xp[:, rows, columns, inputs] @ w[i, j, :, outputs]
+    y = np.zeros((x.shape[0], *out, w.shape[-1]))
+    for inputs, outputs in _groups(x.shape[-1], w.shape[-1], groups):
+        for index, read in taps:
+            y[..., outputs] += xp[(*read, inputs)] @ w[index][:, outputs]
     return y if bias is None else y + np.asarray(bias, "float64")
 
 
-def backward_data(dy, w, x_shape, strides=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1):
+def backward_data(dy, w, x_shape, strides=1, padding=None, dilation=1, groups=1):
     """dx of x_shape."""
-    w, dy = np.asarray(w, "float64"), np.asarray(dy, "float64")
-    taps, _, _ = _taps(x_shape, w.shape, strides, padding, dilation)
+    w, dy, padding = np.asarray(w, "float64"), np.asarray(dy, "float64"), _padding(padding, x_shape)
+    taps, _ = _taps(x_shape, w.shape, strides, padding, dilation)
     dxp = _pad(np.zeros(x_shape), padding)
-    for inputs, outputs in _groups(x_shape[3], w.shape[3], groups):
-        for i, j, rows, columns in taps:
-            dxp[:, rows, columns, inputs] += dy[..., outputs] @ w[i, j, :, outputs].T
-    top, left = padding[0][0], padding[1][0]
-    return dxp[:, top : top + x_shape[1], left : left + x_shape[2]]
+    for inputs, outputs in _groups(x_shape[-1], w.shape[-1], groups):
+        for index, read in taps:
+            dxp[(*read, inputs)] += dy[..., outputs] @ w[index][:, outputs].T
+    inside = (slice(before, before + extent) for (before, _), extent in zip(padding, x_shape[1:-1], strict=True))
+    return dxp[(slice(None), *inside)]
 
 
-def backward_weights(x, dy, w_shape, strides=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1):
+def backward_weights(x, dy, w_shape, strides=1, padding=None, dilation=1, groups=1):
     """dw of w_shape."""
-    dy = np.asarray(dy, "float64")
-    taps, _, _ = _taps(x.shape, w_shape, strides, padding, dilation)
+    dy, padding = np.asarray(dy, "float64"), _padding(padding, x.shape)
+    taps, _ = _taps(x.shape, w_shape, strides, padding, dilation)
     xp = _pad(x, padding)
     dw = np.zeros(w_shape)
-    for inputs, outputs in _groups(x.shape[3], w_shape[3], groups):
-        for i, j, rows, columns in taps:
-            dw[i, j, :, outputs] = np.tensordot(
-                xp[:, rows, columns, inputs], dy[..., outputs], axes=([0, 1, 2], [0, 1, 2])
-            )
+    pixels = list(range(x.ndim - 1))
+    for inputs, outputs in _groups(x.shape[-1], w_shape[-1], groups):
+        for index, read in taps:
+            dw[index][:, outputs] = np.tensordot(xp[(*read, inputs)], dy[..., outputs], axes=(pixels, pixels))
     return dw

@@ -266,3 +266,10 @@ def test_text_named_as_a_model(tmp_path):
 def test_initializers_of_a_config_without_a_class():
     with pytest.raises(ValueError, match=r"initializer: expected a name, a config with a class_name"):
         pydtconv.initializers.get({})
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, ValueError])
+@pytest.mark.parametrize("name", ["none.keras", "none.h5", "none"])
+def test_a_missing_model_is_what_keras_raises_of_either_kind(error, name, tmp_path):
+    with pytest.raises(error, match="load_model: there is no file"):
+        saving.load_model(tmp_path / name)

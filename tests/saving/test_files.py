@@ -171,7 +171,7 @@ def test_names_and_existing_files(tmp_path):
     with pytest.raises(ValueError, match=r"\.weights\.h5"):
         model.save_weights(tmp_path / "a.h5")
     with pytest.raises(ValueError, match=r"\.keras"):
-        model.save(tmp_path / "a.h5")
+        model.save(tmp_path / "a.txt")
     with pytest.raises(FileNotFoundError):
         model.load_weights(tmp_path / "none.weights.h5")
     with pytest.raises(FileNotFoundError):
@@ -192,7 +192,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def broken(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr("pydtconv.models.weight_files._own_variables", broken)
+    monkeypatch.setattr("pydtconv.models.weight_files.own_variables", broken)
     with pytest.raises(OSError, match="disk full"):
         model.save_weights(path)
     assert path.read_bytes() == old

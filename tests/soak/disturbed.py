@@ -22,12 +22,14 @@ _END, _WHOLE = 60, 600
 #: disturbances of one training at most, after which it comes to its end
 _MOST = 8
 _DISK = 2 << 20
+_LATE = "had ended before"
+KILLS = ("kill", "kill of the launcher")
 
 
 class Room:
-    """findings: what was wrong, in words."""
+    """findings: what was wrong, in words.  only: names of what happens (default: all)."""
 
-    def __init__(self, folder: Path, seed: int, ranks: list[int]) -> None:
+    def __init__(self, folder: Path, seed: int, ranks: list[int], only: tuple[str, ...] | None = None) -> None:
         self.folder = folder
         self.random = random.Random(seed)
         self.ranks = ranks
@@ -46,10 +48,17 @@ class Room:
             "stop and continue": self._stop,
             "full disk": self._fill,
         }
+        self._names = [name for name in self._events if only is None or name in only]
 
     @property
     def count(self) -> int:
         return sum(self.outcomes.values())
+
+    @property
+    def kills(self) -> int:
+        """Trainings that were killed in their midst."""
+        rows = self.outcomes.items()
+        return sum(count for (name, _, outcome), count in rows if name in KILLS and outcome != _LATE)
 
     def prepare(self) -> None:
         """The undisturbed trainings, whose bits the others must have."""
@@ -97,7 +106,7 @@ class Room:
     def _run(self, process: subprocess.Popen[bytes], folder: Path, ranks: int, disturbed: bool) -> int:
         name = ""
         if disturbed:
-            names = [name for name in self._events if ranks > 1 or name != "kill of the launcher"]
+            names = [name for name in self._names if ranks > 1 or name != "kill of the launcher"]
             name = self.random.choice(names)
             delay = self.random.uniform(0, self._seconds[ranks])
             try:
@@ -105,10 +114,10 @@ class Room:
             except subprocess.TimeoutExpired:
                 went_on = self._events[name](process, folder, ranks)
             else:
-                went_on = "had ended before"
+                went_on = _LATE
         else:
             went_on = "undisturbed"
-        ends = name in ("kill", "kill of the launcher", "term", "interrupt") and went_on == ""
+        ends = name in (*KILLS, "term", "interrupt") and went_on == ""
         status = process.wait(_END if ends else _WHOLE)
         if name:
             self.outcomes[name, ranks, went_on or _told(status)] += 1

@@ -13,6 +13,8 @@ from pydtconv.cli import main
 from pydtconv.conv import timings, tuning
 from tests.distribution.ranks import needs_mpi, run_well
 
+#: seconds that tuning these networks cannot take on any machine
+ENOUGH = 1000
 X = np.random.default_rng(0).normal(size=(10, 8, 8, 3)).astype("float32")
 Y = np.arange(10) % 4
 
@@ -20,6 +22,7 @@ Y = np.arange(10) % 4
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("PYDTCONV_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(tuning, "ROUNDS", 1)  # how well is measured is no question here
     timings.forget()
     yield tmp_path / "cache" / "convolutions.json"
     config.set_conv_tuning(False)
@@ -64,6 +67,7 @@ def test_off_by_default_and_set_by_seconds():
             config.set_conv_tuning(wrong)
 
 
+@pytest.mark.slow
 def test_the_environment_sets_it():
     show = [sys.executable, "-c", "from pydtconv import config; print(config.conv_tuning())"]
     for text, seconds in (("12.5", "12.5"), ("", "0.0")):
@@ -81,7 +85,7 @@ def test_nothing_is_timed_where_it_is_off(cache):
 
 
 def test_each_batch_shape_is_tuned_once(cache, capsys):
-    config.set_conv_tuning(30)
+    config.set_conv_tuning(ENOUGH)
     model = network()
     model.fit(X, Y, batch_size=4, epochs=2, verbose=0)
     found = entries(cache)
@@ -105,7 +109,7 @@ def test_each_batch_shape_is_tuned_once(cache, capsys):
 def test_the_step_takes_what_was_found(cache, monkeypatch):
     """Slow algorithms are made to look fast; they run in the very first step."""
     monkeypatch.setattr(tuning, "measure", lambda p, direction, names, seconds: {names[-1]: 1e-3})
-    config.set_conv_tuning(30)
+    config.set_conv_tuning(ENOUGH)
     model = network()
     model.train_on_batch(X, Y)
     (step,) = model._steps._steps.values()
@@ -122,14 +126,14 @@ def test_the_step_takes_what_was_found(cache, monkeypatch):
     assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
 
 
-@pytest.mark.parametrize("seconds", [30, 1e-6], ids=["enough", "too-short"])
+@pytest.mark.parametrize("seconds", [ENOUGH, 1e-6], ids=["enough", "too-short"])
 def test_equal_runs_have_equal_bits(seconds, cache, capsys):
     """The run that tunes, one that finds all decided, and one without tuning; however long tuning could take."""
     config.set_conv_tuning(seconds)
     first = trained()
     assert ("no time for 5 more" in capsys.readouterr().err) == (seconds < 1)
     assert len(entries(cache)) == 10
-    config.set_conv_tuning(30)
+    config.set_conv_tuning(ENOUGH)
     timings.forget()
     second = trained()
     config.set_conv_tuning(False)
@@ -141,13 +145,13 @@ def test_equal_runs_have_equal_bits(seconds, cache, capsys):
 
 def test_results_are_those_of_the_cost_model_up_to_rounding(cache):
     plain = trained()
-    config.set_conv_tuning(30)
+    config.set_conv_tuning(ENOUGH)
     for a, b in zip(plain, trained(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
 def test_only_open_choices_are_tuned(cache):
-    config.set_conv_tuning(30)
+    config.set_conv_tuning(ENOUGH)
     network(algorithm="im2col").train_on_batch(X, Y)
     assert len(entries(cache)) == 3  # the second layer's
     cache.unlink()
@@ -161,7 +165,7 @@ def test_only_open_choices_are_tuned(cache):
 
 
 def test_the_workspace_limit_holds(cache):
-    config.set_conv_tuning(30)
+    config.set_conv_tuning(ENOUGH)
     config.set_conv_workspace_limit(0)
     network().train_on_batch(X, Y)
     for seconds in entries(cache).values():
@@ -171,7 +175,7 @@ def test_the_workspace_limit_holds(cache):
 def test_a_damaged_file_is_replaced(cache):
     cache.parent.mkdir()
     cache.write_text('{"format": "pydtconv convolution timings", "version": 0')
-    config.set_conv_tuning(30)
+    config.set_conv_tuning(ENOUGH)
     with pytest.warns(RuntimeWarning, match="convolutions.json is ignored"):
         network().train_on_batch(X, Y)
     assert len(entries(cache)) == 5
@@ -180,7 +184,7 @@ def test_a_damaged_file_is_replaced(cache):
 def test_a_folder_that_cannot_be_written_means_no_tuning(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PYDTCONV_CACHE", str(tmp_path / "file" / "cache"))
-    config.set_conv_tuning(30)
+    config.set_conv_tuning(ENOUGH)
     timings.forget()
     with pytest.warns(RuntimeWarning) as told:
         network().train_on_batch(X, Y)
@@ -201,6 +205,7 @@ def test_the_command(cache, tmp_path, monkeypatch, capsys):
     assert "--workspace-limit: expected MiB of 0 or more, got -1.0" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @needs_mpi[1]
 def test_ranks_of_a_machine_decide_once(cache, tmp_path):

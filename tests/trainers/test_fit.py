@@ -343,7 +343,6 @@ def test_plan():
         (lambda m: m.compile(loss="mean_squared_eror"), "mean_squared_error"),
         (lambda m: m.compile(metrics=["acuracy"]), "accuracy"),
         (lambda m: m.compile(metrics="accuracy"), "list"),
-        (lambda m: m.compile(run_eagerly=True), "run_eagerly"),
         (lambda m: m.compile(steps_per_execution=0), "steps_per_execution"),
     ],
 )
@@ -355,15 +354,6 @@ def test_wrong_data_changes_nothing(call, message):
     for a, b in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
     assert model.optimizer is optimizer
-
-
-def test_custom_steps_are_refused_by_name():
-    class Own(models.Sequential):
-        def train_step(self, data):
-            return {}
-
-    with pytest.raises(NotImplementedError, match="train_on_batch"):
-        Own([layers.Input((1,)), layers.Dense(1)]).compile("sgd", "mse")
 
 
 def test_not_compiled():

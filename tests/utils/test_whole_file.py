@@ -59,6 +59,7 @@ def test_a_killed_process_keeps_what_was_there(tmp_path):
     assert left.startswith(temporary_prefix(path))
 
 
+@pytest.mark.slow
 def test_weights_on_a_full_disk(tmp_path):
     script = """
 import sys

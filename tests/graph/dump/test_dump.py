@@ -29,7 +29,10 @@ def boxes(path) -> list[ET.Element]:
 
 def test_every_pass_leaves_a_text_and_a_picture(dumped) -> None:
     folder, plan = dumped
-    names = [f"{place:02}-{name}" for place, name in enumerate(["traced", *(each.name for each in PASSES)])]
+    ran = {report.name for report in plan.passes}  # the others are asked for, or for another kind of step
+    assert ran >= {each.name for each in PASSES} - {"patches", "spatial"}
+    passes = [f"{place:02}-{each.name}" for place, each in enumerate(PASSES, 1) if each.name in ran]
+    names = ["00-traced", *passes]
     count = len(PASSES)
     expected = [f"{name}.{kind}" for name in names for kind in ("svg", "txt")]
     expected += [f"{count + 1}-schedule.txt", f"{count + 2}-memory.txt"]

@@ -99,3 +99,14 @@ def test_a_use_after_a_release_begins_a_life() -> None:
     each.touch(0)
     assert each.lives == [(0, 5), (9, 11)]
     assert [step for step in range(13) if each.lives_at(step)] == [0, 1, 2, 3, 4, 5, 9, 10, 11]
+
+
+def test_another_order_is_tried_where_gaps_make_the_arena_too_large() -> None:
+    rows = [(4096, (5, 5)), (4096, (3, 4)), (3072, (0, 0)), (1024, (4, 5)), (4096, (2, 3))]
+    assert assign_offsets([storage(nbytes, life) for nbytes, life in rows]) == 9216
+    found = [storage(nbytes, life) for nbytes, life in rows]
+    assert assign_offsets(found, 8192) == 8192
+    assert max(each.offset + each.nbytes for each in found) == 8192
+    for a, b in itertools.combinations(found, 2):
+        together = a.first <= b.last and b.first <= a.last
+        assert not (together and a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes)

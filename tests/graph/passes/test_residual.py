@@ -72,7 +72,7 @@ def test_moments_of_the_sum_are_gathered() -> None:
         lambda x: (lambda y: y + ops.multiply(y, y))(conv()(x)),
         lambda x: (lambda y: y + y)(conv()(x)),
         lambda x: (lambda y: ops.tanh(x) + y)(conv()(x)),
-        lambda x: ops.average([x, conv()(x)]),
+        lambda x: ops.mean_of([x, conv()(x)]),
     ],
     ids=["activation", "broadcast", "broadcast y", "two readers", "twice", "later", "average"],
 )
@@ -246,6 +246,8 @@ def test_random_networks_have_all_that_is_tested() -> None:
     keras.config.set_floatx("float64")
     found: set[tuple[bool, bool]] = set()
     for seed in range(40):
+        if len(found) == 4:
+            break
         plan = build_plan(inference(random_network(seed)))
         steps = [step for step in plan.steps if step.node.op.name == "conv+add"]
         found |= {(step.y[0].same_place(step.x[-1]), step.x[-1].is_slice) for step in steps}

@@ -9,8 +9,9 @@ import pydtconv as keras
 from pydtconv import layers
 from pydtconv.graph import MemoryLimitError
 from tests.graph.networks import NETWORKS
+from tests.marks import slow
 
-QUICK = ["plain", "residual"]
+QUICK = ["residual"]
 
 
 def compiled(name: str) -> keras.Model:
@@ -27,7 +28,7 @@ def smallest(model: keras.Model, batch: int, variant: str | None = None) -> int:
     return error.value.smallest_bytes
 
 
-@pytest.mark.parametrize("variant", ["AUTO", "CGT+PM"])
+@pytest.mark.parametrize("variant", ["AUTO", slow("CGT+PM")])
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS if name not in QUICK)]
 )
@@ -48,7 +49,8 @@ def test_every_limit_from_the_smallest_on_is_met(name: str, variant: str) -> Non
     assert model.plan(16, memory_limit=free.peak_bytes, variant=variant).peak_bytes == free.peak_bytes
 
 
-@pytest.mark.parametrize("name", ["residual", pytest.param("dense", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["residual", "dense"])
 def test_training_within_a_limit_has_the_same_weights(name: str) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.random((48, 32, 32, 3), np.float32), rng.integers(0, 10, 48)

@@ -14,6 +14,7 @@ from pydtconv.graph.schedule.steps import UpdateStep
 from tests.graph.networks import NETWORKS
 from tests.graph.schedule.test_schedule import random_graph
 from tests.graph.toy import reference
+from tests.marks import slow
 
 
 class Spoiler:
@@ -36,7 +37,7 @@ class Spoiler:
         self.ended = True
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(10), *map(slow, range(10, 60))])
 @pytest.mark.parametrize("size", [4, 12, 40])
 def test_random_graph_reads_no_variable_after_its_update(seed: int, size: int, monkeypatch) -> None:
     monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", 0)
@@ -78,7 +79,7 @@ def plain():
 
 
 def vgg16():
-    return keras.applications.build("vgg16", input_shape=(32, 32, 3), classes=10)
+    return keras.applications.build("smallvgg16", input_shape=(32, 32, 3), classes=10)
 
 
 NAMES = ("SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop")
@@ -91,18 +92,10 @@ OPTIONS = [
     {"loss_scale_factor": 8.0},
 ]
 CASES = [(name, {}) for name in NAMES] + [("Adam", options) for options in OPTIONS]
+QUICK = [("SGD", {}), ("Adam", {"gradient_accumulation_steps": 2})]
 
 
-@pytest.mark.parametrize(
-    ("build", "large", "rows"),
-    [(plain, 1 << 10, 1 << 11), pytest.param(vgg16, plan_module.LARGE_GRADIENTS, 1 << 18, marks=pytest.mark.slow)],
-    ids=["plain", "vgg16"],
-)
-@pytest.mark.parametrize(("name", "options"), CASES, ids=lambda value: value if isinstance(value, str) else str(value))
-def test_bits_are_those_of_gradients_applied_at_the_end(name, options, build, large, rows, monkeypatch) -> None:
-    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", large)
-    monkeypatch.setattr(backward, "ROWS_BYTES", rows)
-
+def check_bits(name, options, build) -> None:
     def make():
         return getattr(optimizers, name)(**options)
 
@@ -110,6 +103,23 @@ def test_bits_are_those_of_gradients_applied_at_the_end(name, options, build, la
     assert late[0] == early[0]
     for a, b in zip(late[1], early[1], strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [case if case in QUICK else slow(*case) for case in CASES],
+    ids=lambda value: value if isinstance(value, str) else str(value),
+)
+def test_bits_are_those_of_gradients_applied_at_the_end(name, options, monkeypatch) -> None:
+    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", 1 << 10)
+    monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 11)
+    check_bits(name, options, plain)
+
+
+@pytest.mark.slow
+def test_bits_of_a_large_network(monkeypatch) -> None:
+    monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 18)
+    check_bits("AdamW", {}, vgg16)
 
 
 def test_gradients_stay_where_somebody_reads_all_of_them() -> None:
@@ -131,8 +141,9 @@ def test_gradients_of_small_models_are_applied_at_the_end() -> None:
     assert not model.plan(2).applies_gradients
 
 
-def test_a_plan_that_applies_gradients_needs_an_optimizer() -> None:
-    model = vgg16()
+def test_a_plan_that_applies_gradients_needs_an_optimizer(monkeypatch) -> None:
+    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", 1 << 10)
+    model = plain()
     model.compile("sgd", "sparse_categorical_crossentropy")
     with pytest.raises(ValueError, match="expected an optimizer"):
         Executor(model.plan(1), Memory())

@@ -1,0 +1,155 @@
+"""tf.data and tf's functions: as TensorFlow documents them, on arrays and in what is recorded."""
+
+import numpy as np
+import pytest
+
+from pydtconv import GradientTape, function
+from pydtconv.cli.tensorflow import functions, image
+from pydtconv.cli.tensorflow.arrays import Array, array
+from pydtconv.cli.tensorflow.data import AUTOTUNE, Dataset
+
+
+def values(dataset):
+    return [np.asarray(each).tolist() for each in dataset]
+
+
+def test_pipelines_give_what_tensorflow_documents():
+    numbers = Dataset.range(10)
+    assert values(numbers.batch(4)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert values(numbers.batch(4, drop_remainder=True).map(lambda x: x * 2)) == [[0, 2, 4, 6], [8, 10, 12, 14]]
+    assert values(numbers.skip(2).take(3).repeat(2)) == [2, 3, 4, 2, 3, 4]
+    assert values(numbers.filter(lambda x: x % 5 == 0).concatenate(Dataset.range(2))) == [0, 5, 0, 1]
+    assert values(numbers.batch(3).unbatch().prefetch(AUTOTUNE)) == list(range(10))
+    assert sorted(values(numbers.shuffle(4, seed=1))) == list(range(10)) != values(numbers.shuffle(4, seed=1))
+    pairs = Dataset.zip((numbers, Dataset.from_tensor_slices({"a": np.arange(3)})))
+    assert [(int(i), int(d["a"])) for i, d in pairs] == [(0, 0), (1, 1), (2, 2)]
+    assert [int(i) + int(x) for i, x in numbers.take(3).enumerate(start=5)] == [5, 7, 9]
+    assert int(numbers.reduce(0, lambda state, x: state + x)) == 45
+
+
+def test_cardinality_follows_from_the_steps():
+    numbers = Dataset.range(10)
+    known = {
+        10: numbers, 3: numbers.batch(4), 2: numbers.batch(4, True), 20: numbers.repeat(2), 7: numbers.skip(3),
+        -1: numbers.repeat(), -2: numbers.filter(bool), 5: numbers.repeat().take(5),
+    }  # fmt: skip
+    for count, dataset in known.items():
+        assert int(dataset.cardinality()) == count
+        assert dataset.num_batches == (count if count >= 0 else None)
+    with pytest.raises(TypeError, match="infinite"):
+        len(numbers.repeat())
+
+
+def test_shuffling_is_anew_in_each_round_and_a_cache_is_not():
+    shuffled = Dataset.range(20).shuffle(20)
+    assert values(shuffled) != values(shuffled)
+    kept = Dataset.range(20).shuffle(20, reshuffle_each_iteration=False)
+    assert values(kept) == values(kept)
+    calls = []
+    cached = Dataset.range(3).map(lambda x: calls.append(1) or x).cache()
+    assert values(cached) == values(cached) == [0, 1, 2]
+    assert len(calls) == 3
+
+
+def test_errors_of_threads_and_missing_names_are_told():
+    def bad(x):
+        raise OSError("no disk")
+
+    with pytest.raises(OSError, match="no disk"):
+        list(Dataset.range(3).map(bad).prefetch(1))
+    with pytest.raises(AttributeError, match=r"pydtconv has no tf\.data\.Dataset\.window"):
+        Dataset.range(3).window(2)
+    with pytest.raises(ValueError, match="arrays of one length"):
+        Dataset.from_tensor_slices((np.zeros(2), np.zeros(3)))
+
+
+def test_arrays_are_numpy_arrays_that_tapes_watch():
+    x = functions.constant([1.0, 2.0, 3.0])
+    assert isinstance(x, Array)
+    assert (x.dtype, (x * 2).numpy().tolist()) == (np.float32, [2, 4, 6])
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = functions.function_table()["reduce_sum"](x * x + 2.0 * x)
+    np.testing.assert_allclose(tape.gradient(y, x), [4, 6, 8])
+    v = functions.Variable(3.0)
+    with GradientTape() as tape:
+        y = v * v
+    assert float(tape.gradient(y, v)) == 6.0
+
+
+def test_functions_compute_alike_on_arrays_and_where_they_are_traced():
+    a = np.random.default_rng(0).standard_normal((2, 4, 6)).astype("float32")
+    table = functions.math_table() | functions.nn_table()
+    calls = {
+        "reduce_mean": lambda f, x: f(x, axis=[1, 2]),
+        "split": lambda f, x: f(x, [2, 4], axis=2)[1],
+        "pad": lambda f, x: f(x, [[0, 0], [1, 2], [0, 0]]),
+        "gather": lambda f, x: f(x, [2, 0], axis=1),
+        "clip_by_norm": lambda f, x: f(x, 1.5),
+        "l2_normalize": lambda f, x: f(x, axis=-1),
+        "matmul": lambda f, x: f(x, x, transpose_b=True),
+        "norm": lambda f, x: f(x, axis=1),
+        "sigmoid_cross_entropy_with_logits": lambda f, x: f(labels=x * 0 + 0.3, logits=x),
+        "transpose": lambda f, x: f(x, perm=[2, 0, 1]),
+    }
+    expected = {
+        "reduce_mean": a.mean((1, 2)),
+        "split": a[..., 2:],
+        "pad": np.pad(a, ((0, 0), (1, 2), (0, 0))),
+        "gather": a[:, [2, 0]],
+        "clip_by_norm": a * 1.5 / np.linalg.norm(a),
+        "l2_normalize": a / np.linalg.norm(a, axis=-1, keepdims=True),
+        "matmul": a @ a.transpose(0, 2, 1),
+        "norm": np.linalg.norm(a, axis=1),
+        "sigmoid_cross_entropy_with_logits": np.log1p(np.exp(-np.abs(a))) + np.maximum(a, 0) - 0.3 * a,
+        "transpose": a.transpose(2, 0, 1),
+    }
+    for name, call in calls.items():
+        traced = function(lambda x, call=call, name=name: call(table[name], x))
+        for found in call(table[name], array(a)), traced(a):
+            np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_postscript_is_no_image(tmp_path):
+    image_module = pytest.importorskip("PIL.Image")
+    image_module.new("RGB", (20, 16)).save(tmp_path / "x.jpg", format="EPS")
+    with pytest.raises(OSError, match="cannot identify image file"):
+        image.decode_image(image.read_file(tmp_path / "x.jpg"))
+
+
+def test_images_are_read_and_changed(tmp_path):
+    image_module = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype="uint8")
+    image_module.fromarray(pixels).save(tmp_path / "x.png")
+    found = image.decode_image(image.read_file(tmp_path / "x.png"), channels=3)
+    np.testing.assert_array_equal(found, pixels)
+    floats = image.convert_image_dtype(found, "float32")
+    assert floats.max() <= 1
+    np.testing.assert_array_equal(image.flip_left_right(found), pixels[:, ::-1])
+    assert image.resize(found, (3, 4)).shape == (3, 4, 3)
+    assert image.random_crop(found, (4, 4, 3)).shape == (4, 4, 3)
+    assert image.resize_with_crop_or_pad(found, 10, 4).shape == (10, 4, 3)
+    np.testing.assert_allclose(image.yuv_to_rgb(image.rgb_to_yuv(floats)), floats, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(image.adjust_hue(floats, 0.0)), floats, atol=1e-4)
+    standard = image.per_image_standardization(found)
+    assert abs(float(np.mean(standard))) < 1e-5
+
+
+def test_crossentropy_has_its_slope_at_zero_and_is_precise():
+    x = np.array([0, 0, 200, -200, 20, -20], "float32")
+    y = np.array([0, 1, 1, 0, 1, 0], "float32")
+    with GradientTape() as tape:
+        logits = functions.Variable(x)
+        losses = functions.sigmoid_cross_entropy_with_logits(labels=y, logits=logits)
+    np.testing.assert_allclose(losses, [np.log(2), np.log(2), 0, 0, *[np.exp(-20.0)] * 2], rtol=1e-5)
+    with GradientTape() as tape:
+        loss = functions.sigmoid_cross_entropy_with_logits(labels=y[:2], logits=logits[:2])
+    np.testing.assert_allclose(np.asarray(tape.gradient(loss, logits))[:2], [0.5, -0.5], rtol=1e-6)
+
+
+def test_weights_of_a_confusion_matrix_count_and_where_gives_places():
+    table = functions.math_table()
+    found = table["confusion_matrix"]([0, 1, 1], [0, 1, 0], weights=[1, 2.5, 3], dtype="float32")
+    np.testing.assert_array_equal(found, [[1, 0], [3, 2.5]])
+    np.testing.assert_array_equal(table["where"](np.array([[True, False], [True, True]])), [[0, 0], [1, 0], [1, 1]])
+    np.testing.assert_array_equal(table["where"](np.array([True, False]), 1.0, 2.0), [1, 2])

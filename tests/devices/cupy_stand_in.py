@@ -1,0 +1,231 @@
+"""What the backend uses of CuPy, over the device "host": enough to run its code for GPUs without one.
+
+It is as strict as CuPy where that matters: arrays are no NumPy arrays, arguments of kernels are typed, nothing but
+launches may happen while a stream is captured.  How CuPy itself behaves it cannot tell.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from pydtconv.devices import sources
+from pydtconv.devices.host import HostArray, compiler
+from pydtconv.devices.host.device import _as_c, _by_columns, _run
+
+
+class Pointer(int):
+    """The address of an array, as CuPy's MemoryPointer has it; base: what keeps the memory."""
+
+    base: Any
+
+    @property
+    def ptr(self) -> int:
+        return int(self)
+
+    def __add__(self, offset: int) -> Pointer:
+        found = Pointer(int(self) + offset)
+        found.base = self.base
+        return found
+
+
+class Array(HostArray):
+    """cupy.ndarray."""
+
+    held_by = "a GPU"
+
+    def __init__(self, shape: Any, dtype: Any = None, memptr: Any = None, strides: Any = None) -> None:
+        if isinstance(shape, np.ndarray):
+            super().__init__(shape)
+            return
+        reach = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if strides else 0
+        nbytes = max(int(np.prod(shape)) * np.dtype(dtype).itemsize, reach + np.dtype(dtype).itemsize)
+        memory = (ctypes.c_char * nbytes).from_address(int(memptr))
+        memory.base = memptr.base  # type: ignore[attr-defined]
+        super().__init__(np.ndarray(shape, dtype, memory, 0, strides))
+
+    @property
+    def device(self) -> Any:
+        return SimpleNamespace(id=0)
+
+    @property
+    def data(self) -> Any:
+        found = Pointer(self.memory.ctypes.data)
+        found.base = self.memory
+        return found
+
+    def set(self, value: np.ndarray, stream: Any = None) -> None:
+        _no_capture("set")
+        super().set(value)
+
+    def get(self, stream: Any = None) -> np.ndarray:
+        _no_capture("get")
+        return super().get()
+
+    def __getitem__(self, key: Any) -> Any:
+        return Array(super().__getitem__(key).memory)
+
+    def reshape(self, *shape: Any) -> Any:
+        return Array(super().reshape(*shape).memory)
+
+    def transpose(self, *axes: Any) -> Any:
+        return Array(self.memory.transpose(*axes))
+
+    def view(self, dtype: Any) -> Any:
+        return Array(self.memory.view(dtype))
+
+    @property
+    def T(self) -> Any:
+        return Array(self.memory.T)
+
+
+class Context:
+    """A device or a stream that is current within."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Device(Context):
+    attributes = {"MultiProcessorCount": 2, "MemoryClockRate": 1, "GlobalMemoryBusWidth": 8}  # noqa: RUF012
+    mem_info = (1 << 30, 2 << 30)
+    compute_capability = "80"
+
+    def __init__(self, number: int) -> None:
+        assert number == 0
+
+
+class Stream(Context):
+    captured: list[Any] | None = None
+    launched = 0
+
+    def __init__(self, non_blocking: bool) -> None:
+        assert non_blocking
+
+    def synchronize(self) -> None:
+        _no_capture("synchronize")
+
+    def begin_capture(self) -> None:
+        Stream.captured = []
+
+    def end_capture(self) -> Any:
+        calls, Stream.captured = Stream.captured, None
+
+        def launch(stream: Any) -> None:
+            Stream.launched += 1
+            for call in calls or ():
+                call()
+
+        return SimpleNamespace(launch=launch)
+
+
+def _no_capture(what: str) -> None:
+    if Stream.captured is not None:
+        raise RuntimeError(f"{what}: not permitted when the stream is capturing")
+
+
+def _start(call: Any) -> None:
+    if Stream.captured is None:
+        call()
+    else:
+        Stream.captured.append(call)
+
+
+class RawModule:
+    """Kernels by the host's compiler."""
+
+    def __init__(self, code: str, options: tuple[str, ...], backend: str) -> None:
+        assert backend == "nvrtc"
+        (file,) = [name for name in sources.files() if sources.text_of(name) == code]
+        self.library = compiler.library(file, "float64" if "-DDOUBLE" in options else "float32")
+
+    def get_function(self, name: str) -> Any:
+        def function(grid: Any, block: Any, arguments: Any) -> None:
+            assert len(grid) == 3
+            assert len(block) == 1
+            given = [_as_c(_checked(value)) for value in arguments]
+            pointers = (ctypes.c_void_p * max(len(given), 1))(*map(ctypes.addressof, given))
+            sizes = (ctypes.c_uint * 6)(*grid, *block, 1, 1)
+            start = getattr(self.library, f"launch_{name}")
+            _start(lambda: _run(start, pointers, sizes, name, self.library, (given, arguments)))
+
+        return function
+
+
+def _checked(value: Any) -> Any:
+    """What CuPy passes to a kernel: its arrays, and NumPy's scalars by their type."""
+    if isinstance(value, np.uintp) and value == 0:
+        return None
+    assert isinstance(value, (Array, np.int64, np.float64)), type(value)
+    return value
+
+
+def _multiply(dtype: Any, transa: int, transb: int, sizes: Any, pointers: Any, alpha: int, beta: int) -> None:
+    (m, n, k), ((first, lda), (second, ldb), (result, ldc)) = sizes, pointers
+    a = _by_columns(first, (k, m) if transa else (m, k), lda, dtype)
+    b = _by_columns(second, (n, k) if transb else (k, n), ldb, dtype)
+    out = _by_columns(result, (m, n), ldc, dtype)
+    of = [_by_columns(address, (1, 1), 1, dtype)[0, 0] for address in (alpha, beta)]
+    product = of[0] * ((a.T if transa else a) @ (b.T if transb else b))
+    out[...] = product if of[1] == 0 else product + of[1] * out
+
+
+def _gemm(name: str) -> Any:
+    dtype = np.dtype(name)
+
+    def gemm(handle, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):  # type: ignore[no-untyped-def]
+        pointers = ((a, lda), (b, ldb), (c, ldc))
+        _start(lambda: _multiply(dtype, transa, transb, (m, n, k), pointers, alpha, beta))
+
+    def batched(handle, transa, transb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, count):  # type: ignore[no-untyped-def]
+        for i in range(count):
+            at = [(p + i * s * dtype.itemsize, ld) for p, s, ld in ((a, sa, lda), (b, sb, ldb), (c, sc, ldc))]
+            _start(lambda at=at: _multiply(dtype, transa, transb, (m, n, k), at, alpha, beta))
+
+    return gemm, batched
+
+
+def install(monkeypatch: Any, devices: int = 1, error: str = "") -> ModuleType:
+    """Puts the stand-in in CuPy's place.  devices: how many it counts; error: what it raises instead."""
+
+    def count() -> int:
+        if error:
+            raise RuntimeError(error)
+        return devices
+
+    cupy, libs = ModuleType("cupy"), ModuleType("cupy_backends.cuda.libs")
+    runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=RuntimeError)
+    cublas = SimpleNamespace()
+    (cublas.sgemm, cublas.sgemmStridedBatched), (cublas.dgemm, cublas.dgemmStridedBatched) = map(
+        _gemm, ("float32", "float64")
+    )
+    libs.cublas = cublas  # type: ignore[attr-defined]
+    memory = SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {}))
+    names: dict[str, Any] = {
+        "cuda": SimpleNamespace(
+            runtime=runtime,
+            Device=Device,
+            Stream=Stream,
+            memory=memory,
+            device=SimpleNamespace(get_cublas_handle=lambda: 1),
+            get_current_stream=lambda: Stream(True),
+        ),
+        "ndarray": Array,
+        "RawModule": RawModule,
+        "empty": lambda shape, dtype: Array(np.zeros(shape, dtype)),
+        "zeros": lambda shape, dtype: Array(np.zeros(shape, dtype)),
+        "ascontiguousarray": lambda array: Array(np.ascontiguousarray(array.memory)),
+    }
+    vars(cupy).update(names)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    for name in ("cupy_backends", "cupy_backends.cuda"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, "cupy_backends.cuda.libs", libs)
+    return cupy

@@ -1,0 +1,160 @@
+"""The header that runs CUDA kernels as C++: what it computes, and what it reports."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+
+import numpy as np
+import pytest
+
+from pydtconv.devices import sources
+from pydtconv.devices.device import DeviceError
+from pydtconv.devices.host import compiler
+
+KERNELS = r"""
+#include "dtconv_cuda.h"
+
+GLOBAL twice(int64_t n, Array<const real> x, Array<real> y) { FOR_EACH(i, n) y[i] = 2 * x[i]; }
+KERNEL(twice)
+
+GLOBAL outside(int64_t n, Array<const real> x, Array<real> y) { y[threadIdx.x] = x[threadIdx.x + n]; }
+KERNEL(outside)
+
+/* blocks turn parts of an array round */
+GLOBAL turn(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 64);
+    s[threadIdx.x] = x[blockIdx.x * n + threadIdx.x];
+    __syncthreads();
+    y[blockIdx.x * n + threadIdx.x] = s[n - 1 - threadIdx.x];
+}
+KERNEL(turn)
+
+GLOBAL race(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 64);
+    s[threadIdx.x] = x[threadIdx.x];
+    y[threadIdx.x] = threadIdx.x < n ? 0 : s[threadIdx.x - n];
+}
+KERNEL(race)
+
+GLOBAL both_write(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 64);
+    s[threadIdx.x / n] = x[threadIdx.x];
+    __syncthreads();
+    y[threadIdx.x] = s[0];
+}
+KERNEL(both_write)
+
+/* a barrier of the warp is enough within it */
+GLOBAL in_warp(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 64);
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncwarp(FULL);
+    y[threadIdx.x] = s[threadIdx.x ^ n];
+}
+KERNEL(in_warp)
+
+GLOBAL never_written(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 64);
+    y[threadIdx.x] = x[0] + s[n];
+}
+KERNEL(never_written)
+
+GLOBAL stuck(int64_t n, Array<const real> x, Array<real> y) {
+    if (threadIdx.x < n)
+        __syncthreads();
+    else
+        y[threadIdx.x] = warp_sum(x[threadIdx.x]);
+}
+KERNEL(stuck)
+
+GLOBAL warps(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, parts, WARPS);
+    const real own = threadIdx.x < n ? x[threadIdx.x] : 0, sum = block_sum(own, parts), most = warp_max(own);
+    const unsigned positive = __ballot_sync(FULL, own > 0);
+    if (threadIdx.x == 0) {
+        y[0] = sum;
+        y[1] = most;
+        y[2] = (real)positive;
+        y[3] = __shfl_sync(1u, own, 0);
+    }
+    atomicAdd(&y[4], own);
+}
+KERNEL(warps)
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    try:
+        command = [compiler.compiler(), "-O0", *compiler.OPTIONS[1:], "-I", str(sources.folder())]
+    except DeviceError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("kernels")
+    source = folder / "kernels.cpp"
+    source.write_text(f'#include "{sources.folder()}/host/cuda_on_host.h"\n{KERNELS}')
+    subprocess.run([*command, str(source), "-o", str(folder / "kernels.so")], check=True)
+    found = ctypes.CDLL(str(folder / "kernels.so"))
+    found.launch_message.restype = ctypes.c_char_p
+    return found
+
+
+class Given(ctypes.Structure):
+    _fields_ = (("first", ctypes.c_void_p), ("count", ctypes.c_int64))
+
+
+def launch(library, name, n, x, y, grid=1, threads=64):
+    """Runs a kernel; returns what it reports, "" where nothing."""
+    given = [ctypes.c_int64(n), *(Given(array.ctypes.data, array.size) for array in (x, y))]
+    pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(value) for value in given))
+    failed = getattr(library, f"launch_{name}")(pointers, (ctypes.c_uint * 6)(grid, 1, 1, threads, 1, 1))
+    message = library.launch_message().decode()
+    assert bool(failed) == bool(message)
+    return message
+
+
+X = np.random.default_rng(1).normal(size=128).astype("float32")
+
+
+def test_threads_and_blocks(library):
+    y = np.zeros(100, "float32")
+    assert launch(library, "twice", 100, X, y, grid=3, threads=8) == ""
+    np.testing.assert_array_equal(y, 2 * X[:100])
+
+
+def test_barriers_and_shared_memory(library):
+    y = np.zeros(128, "float32")
+    assert launch(library, "turn", 64, X, y, grid=2) == ""
+    np.testing.assert_array_equal(y, X.reshape(2, 64)[:, ::-1].ravel())
+
+
+def test_warps(library):
+    y = np.zeros(5, "float32")
+    assert launch(library, "warps", 100, X, y, threads=256) == ""
+    assert y[:2] == pytest.approx([X[:100].sum(), X[:32].max()], rel=1e-5)
+    assert int(y[2]) == pytest.approx(sum(1 << i for i in range(32) if X[i] > 0), rel=1e-6)
+    assert [y[3], y[4]] == pytest.approx([X[0], X[:100].sum()], rel=1e-5)
+
+
+def test_a_barrier_of_the_warp(library):
+    y = np.zeros(64, "float32")
+    assert launch(library, "in_warp", 5, X, y) == ""
+    np.testing.assert_array_equal(y, X[np.arange(64) ^ 5])
+    assert "element 32 is read before it is written" in launch(library, "in_warp", 32, X, y)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n", "message"),
+    [
+        ("outside", 65, "block (0, 0, 0), thread (63, 0, 0): index 128 is outside of an array of 128 elements"),
+        ("race", 1, "thread (1, 0, 0): shared memory: race on element 0 with thread 0"),
+        ("both_write", 2, "thread (1, 0, 0): shared memory: race on element 0 with thread 0"),
+        ("never_written", 3, "shared memory: element 3 is read before it is written"),
+        ("turn", 65, "index 64 is outside of shared memory of 64 elements"),
+        ("stuck", 40, "of 64 threads stand at __syncthreads"),
+    ],
+)
+def test_what_is_reported(library, kernel, n, message):
+    y = np.zeros(64, "float32")
+    assert message in launch(library, kernel, n, X, y)
+    assert launch(library, "turn", 64, X, y) == "", "the next launch is not disturbed"

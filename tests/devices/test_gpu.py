@@ -1,0 +1,130 @@
+"""The GPU backend: its code over a stand-in for CuPy, what is missing in one line, and, where there is one, a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import config, conv, devices, fft, naming
+from pydtconv.cli import main
+from pydtconv.conv import ConvProblem
+from pydtconv.devices import DeviceError, names
+from pydtconv.devices.gpu import missing
+from tests.devices import cupy_stand_in
+from tests.devices.test_training import OPTIMIZERS, convnet, losses_of
+
+
+@pytest.fixture
+def without_gpu(monkeypatch):
+    """Nothing is known of a GPU, before and after."""
+    monkeypatch.setattr(names, "_made", {name: made for name, made in names._made.items() if "gpu" not in name})
+
+
+def test_importing_costs_nothing():
+    """Also where CuPy is installed: it is not imported before a GPU is asked for."""
+    code = (
+        "import sys, pydtconv as k; from pydtconv import layers, models, optimizers, conv, fft, trainers; "
+        "k.Sequential([k.Input((3,)), layers.Dense(2)]).compile('adam', 'mse'); "
+        "assert not [m for m in sys.modules if m.startswith(('cupy', 'pydtconv.devices.gpu', 'pydtconv.kernels.gpu'))]"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("text", ["gpu:x", "tpu", "cpu:1", "gpu:-1", ""])
+def test_names_that_are_none(text):
+    with pytest.raises(ValueError, match="device: expected 'cpu', 'gpu', 'gpu:<number>' or 'host', got"):
+        config.set_device(text)
+
+
+def test_names():
+    assert [naming.device_name(name) for name in ("GPU", "gpu:1", "cpu", "CPU:0", "host")] == [
+        *("gpu:0", "gpu:1", "cpu", "cpu", "host")
+    ]
+    assert config.device() == "cpu"
+    with keras.device("host"):
+        assert config.device() == "host"
+    assert config.device() == "cpu"
+
+
+@pytest.mark.usefixtures("without_gpu")
+class TestWhatIsMissing:
+    """One line that says which of CuPy, driver and device; nothing has changed then."""
+
+    def check(self, message, device="gpu"):
+        with pytest.raises(DeviceError, match=message) as caught:
+            config.set_device(device)
+        assert "\n" not in str(caught.value)
+        assert config.device() == "cpu"
+        with pytest.raises(DeviceError, match=message), keras.device(device):
+            pass
+
+    def test_cupy(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "cupy", None)
+        self.check(r"^device gpu: expected CuPy \(pip install 'pydtconv\[gpu\]'\), got none$")
+
+    def test_driver(self, monkeypatch):
+        cupy_stand_in.install(monkeypatch, error="cudaErrorInsufficientDriver: CUDA driver version\nis insufficient")
+        self.check("^device gpu: expected NVIDIA's driver, got none that CuPy can use: cudaErrorInsufficientDriver")
+
+    def test_device(self, monkeypatch):
+        cupy_stand_in.install(monkeypatch, error="cudaErrorNoDevice: no CUDA-capable device is detected")
+        self.check("^device gpu: expected an NVIDIA GPU, got none$")
+
+    def test_number(self, monkeypatch):
+        cupy_stand_in.install(monkeypatch)
+        self.check("^device gpu:3: expected a number below 1, the GPUs of this machine$", "gpu:3")
+
+    def test_commands(self, monkeypatch, capsys):
+        monkeypatch.setitem(sys.modules, "cupy", None)
+        assert main(["train", "--model", "mlp", "--dataset", "digits", "--device", "gpu"]) != 0
+        assert "--device: device gpu: expected CuPy" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_gpu")
+def test_the_code_around_cupy(monkeypatch):
+    """Training with captured steps, transforms and convolutions, over a stand-in."""
+    cupy = cupy_stand_in.install(monkeypatch)
+    launched = cupy.cuda.Stream.launched
+    want, predicted, _ = losses_of(convnet(), "cpu", "float64", (9, 8, 3), OPTIMIZERS["nesterov"], 4)
+    got, found, model = losses_of(convnet(algorithm="fft"), "gpu", "float64", (9, 8, 3), OPTIMIZERS["nesterov"], 4)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found, predicted, rtol=0, atol=1e-10)
+    assert cupy.cuda.Stream.launched == launched + 3, "the first step runs, and is captured; then the graph is launched"
+    assert type(model.weights[0].value) is np.ndarray
+    x = np.random.default_rng(1).normal(size=(3, 16, 4))
+    spectrum = fft.rfft(cupy_stand_in.Array(x), axis=1)
+    assert type(spectrum) is cupy_stand_in.Array
+    np.testing.assert_allclose(spectrum.get(), np.fft.rfft(x, axis=1), atol=1e-12)
+    p = ConvProblem(1, 5, 6, 2, 3, kernel=(3, 3), dtype="float64")
+    x, w = (np.random.default_rng(2).normal(size=shape) for shape in (p.x_shape, p.w_shape))
+    y = conv.forward(p, cupy_stand_in.Array(x), cupy_stand_in.Array(w))
+    np.testing.assert_allclose(y.get(), conv.forward(p, x, w), atol=1e-12)
+    with pytest.raises(ValueError, match="w: expected an array of device gpu:0, got one of cpu"):
+        conv.forward(p, cupy_stand_in.Array(x), w)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_a_gpu_gives_the_cpus_losses():
+    for dtype, tolerance in (("float32", 1e-4), ("float64", 1e-9)):
+        for algorithm in ("im2col", "fft"):
+            make = convnet(algorithm=algorithm)
+            want, _, _ = losses_of(convnet(), "cpu", dtype, (9, 8, 3), OPTIMIZERS["adam"], 10)
+            got, _, _ = losses_of(make, "gpu", dtype, (9, 8, 3), OPTIMIZERS["adam"], 10)
+            np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_transforms_on_a_gpu():
+    import cupy
+
+    for n in (2, 4, 8, 16, 32, 64, 128, 256):
+        x = np.random.default_rng(n).normal(size=(5, n, 7))
+        np.testing.assert_allclose(fft.rfft(cupy.asarray(x), axis=1).get(), np.fft.rfft(x, axis=1), atol=1e-11)
+    assert devices.of(cupy.asarray(x)).name == "gpu:0"

@@ -1,0 +1,181 @@
+"""Training on the device "host": the plan, the backend and the kernels of GPUs, and the CPU's losses."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import applications, config, layers, utils
+from pydtconv.kernels import MissingKernelError
+
+#: a network of the zoo, images, and the learning rate at which float32 follows float64 within 1e-4 for ten steps
+NETWORKS = {
+    "smallvgg16": ((32, 32, 3), 1e-3),
+    "resnet34": ((16, 16, 3), 1e-5),
+    "smalldensenet121": ((16, 16, 3), 1e-5),
+    "googlenet": ((16, 16, 3), 1e-5),
+}
+
+
+def narrow(layer):
+    """The layer with an eighth of its filters: the same plan in less time."""
+    arguments = layer.get_config()
+    for name in ("filters", "units"):
+        if arguments.get(name, 0) > 16:
+            arguments[name] //= 8
+    return type(layer).from_config(arguments)
+
+
+def losses_of(make, device, dtype, shape, optimizer, steps, classes=5, batch=4):
+    """Losses of some steps on one batch, and predictions after them."""
+    config.set_floatx(dtype)
+    utils.set_random_seed(3)
+    model = make()
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(batch, *shape)), rng.integers(0, classes, size=batch)
+    model.compile(optimizer(), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    with keras.device(device):
+        losses = [model.train_on_batch(x, y)[0] for _ in range(steps)]
+        return np.array(losses), model.predict_on_batch(x), model
+
+
+@pytest.fixture
+def _strict():
+    """The CPU's plain sums, which round as little as a GPU's."""
+    config.set_conv_precision("strict")
+    yield
+    config.set_conv_precision("fast")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_strict")
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("float64", 1e-9)])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_ten_steps_of_the_four_networks(name, dtype, tolerance):
+    shape, rate = NETWORKS[name]
+
+    def make():
+        whole = applications.build(name, input_shape=shape, classes=5, weights=None)
+        return keras.models.clone_model(whole, clone_function=narrow)
+
+    def optimizer():
+        return keras.optimizers.SGD(rate, momentum=0.9)
+
+    want, _, _ = losses_of(make, "cpu", dtype, shape, optimizer, 10)
+    got, _, _ = losses_of(make, "host", dtype, shape, optimizer, 10)
+    np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
+    assert len(set(got.tolist())) == 10
+
+
+def convnet(**convolution):
+    return lambda: keras.Sequential(
+        [
+            keras.Input((9, 8, 3)),
+            layers.Conv2D(6, 3, padding="same", activation="relu", **convolution),
+            layers.MaxPooling2D(),
+            layers.Conv2D(5, 3, use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.Dropout(0.3),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(5, activation="softmax", kernel_regularizer="l2"),
+        ]
+    )
+
+
+OPTIMIZERS = {
+    "sgd": lambda: keras.optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5)),
+    "nesterov": lambda: keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True, weight_decay=0.01, clipvalue=0.1),
+    "adam": lambda: keras.optimizers.Adam(0.01),
+    "amsgrad": lambda: keras.optimizers.AdamW(0.01, amsgrad=True),
+    "rmsprop": lambda: keras.optimizers.RMSprop(0.01, momentum=0.9, centered=True),
+    "nadam": lambda: keras.optimizers.Nadam(0.01),
+    "adagrad": lambda: keras.optimizers.Adagrad(0.1),
+    "adadelta": lambda: keras.optimizers.Adadelta(1.0),
+    "adamax": lambda: keras.optimizers.Adamax(0.01),
+    "lion": lambda: keras.optimizers.Lion(0.01),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_each_optimizer_takes_the_cpus_steps(optimizer):
+    """With dropout of the CPU's bits; learning rates that change are not frozen in what is captured."""
+    runs = [losses_of(convnet(), device, "float64", (9, 8, 3), OPTIMIZERS[optimizer], 4) for device in ("cpu", "host")]
+    for got, want in zip(runs[1][:2], runs[0][:2], strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-10)
+    for mine, reference in zip(runs[1][2].weights, runs[0][2].weights, strict=True):
+        np.testing.assert_allclose(mine.numpy(), reference.numpy(), atol=1e-10)
+    if optimizer == "adam":
+        for mine, reference in zip(runs[1][2].optimizer.variables, runs[0][2].optimizer.variables, strict=True):
+            np.testing.assert_allclose(mine.numpy(), reference.numpy(), atol=1e-10)
+
+
+@pytest.mark.slow
+def test_gradients_that_are_applied_in_the_middle_of_backward():
+    """A layer so large that its gradient is applied by rows: updates are steps of the plan, and are captured."""
+
+    def make():
+        return keras.Sequential(
+            [keras.Input((600,)), layers.Dense(4096, activation="tanh"), layers.Dense(5, "softmax")]
+        )
+
+    def optimizer():
+        return keras.optimizers.Adam(keras.optimizers.schedules.ExponentialDecay(0.001, 1, 0.7))
+
+    runs = [losses_of(make, device, "float64", (600,), optimizer, 4) for device in ("cpu", "host")]
+    np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_convolutions_by_name():
+    runs = [
+        losses_of(convnet(algorithm=name), device, "float64", (9, 8, 3), OPTIMIZERS["adam"], 3)
+        for name, device in (("im2col", "cpu"), ("fft", "host"))
+    ]
+    np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
+    with keras.device("host"):
+        plan = runs[1][2].plan(4)
+    assert {"fft", "im2col"} == {name for found in plan.algorithms.values() for name in found.values()}
+
+
+@pytest.mark.slow
+def test_values_follow_between_host_and_device():
+    """What is set on the host counts in the next step; what a step changes is seen on the host; devices may change."""
+    _, _, model = losses_of(convnet(), "host", "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
+    other = copy.deepcopy(model)
+    x = np.random.default_rng(2).normal(size=(4, 9, 8, 3))
+    with keras.device("host"):
+        first = model.predict_on_batch(x)
+        np.testing.assert_allclose(other.predict_on_batch(x), first, atol=1e-12)
+        weights = [weight * 0.5 for weight in model.get_weights()]
+        model.set_weights(weights)
+        second = model.predict_on_batch(x)
+        model.train_on_batch(x, np.arange(4))
+    assert np.abs(second - first).max() > 1e-3
+    assert any(np.abs(a - b).max() > 0 for a, b in zip(model.get_weights(), weights, strict=True))
+    there = model.evaluate(x, np.arange(4), verbose=0)
+    with keras.device("host"):
+        np.testing.assert_allclose(model.evaluate(x, np.arange(4), verbose=0), there, atol=1e-12)
+        with pytest.raises(ValueError, match=r"expected .* from 0 to 4.*, got .*0 to 5"):
+            model.train_on_batch(x, np.array([0, 5, 1, 2]))
+
+
+def test_what_a_device_lacks_is_refused_by_name():
+    x, y = np.zeros((2, 6, 6, 1)), np.array([0, 1])
+    model = keras.Sequential([keras.Input((6, 6, 1)), layers.UpSampling2D(), layers.Flatten(), layers.Dense(2)])
+    model.compile("sgd", "mse")
+    with keras.device("host"), pytest.raises(MissingKernelError, match="expected a kernel for device host"):
+        model.train_on_batch(x, np.zeros((2, 2)))
+    model = keras.Sequential([keras.Input((6, 6, 1)), layers.Flatten(), layers.Dense(2, activation="softmax")])
+    refused = {
+        "clipnorm: expected it unset on device host": keras.optimizers.SGD(clipnorm=1.0),
+        "Ftrl: expected an optimizer with kernels for device host": keras.optimizers.Ftrl(),
+    }
+    for message, optimizer in refused.items():
+        model.compile(optimizer, "sparse_categorical_crossentropy")
+        with keras.device("host"), pytest.raises(NotImplementedError, match=message):
+            model.train_on_batch(x, y)

@@ -1,0 +1,99 @@
+"""What waiting and starting threads costs, and the caches that blocks are cut for."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pydtconv import _ext, config, conv
+from pydtconv._ext import cpu, runtime
+from pydtconv.caches import of_text as sizes_of_text
+from pydtconv.cli.doctor import report
+from pydtconv.conv import ConvProblem
+from pydtconv.gemm import gemm
+
+
+def test_waiting_threads_spin_for_microseconds():
+    """Not for a number of rounds, which are seven times as long on some processors as on others."""
+    least = min(cpu.pause_seconds() for _ in range(5))
+    assert 1e-10 < least < 1e-6
+    assert 1 <= _ext.spin_count() <= min(20000, 10 * _ext._SPIN_SECONDS / least)
+
+
+def test_the_setting_is_left_to_the_user_and_to_nobody_else():
+    code = "import os, pydtconv._ext; print(os.environ.get('GOMP_SPINCOUNT'))"
+    for value in (None, "123"):
+        env = {key: text for key, text in os.environ.items() if key not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+        env |= {} if value is None else {"GOMP_SPINCOUNT": value}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+        assert done.stdout.split() == [str(value)]
+
+
+@pytest.mark.parametrize("size", [4, 300])
+def test_small_work_on_one_thread_has_the_bits_of_several(size):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((size, size), np.float32), rng.standard_normal((size, size), np.float32)
+    p = ConvProblem(2, size // 4 + 3, 5, 16, 16, 3, padding="same")
+    x, w = rng.standard_normal(p.x_shape, np.float32), rng.standard_normal(p.w_shape, np.float32)
+    found = []
+    for number in (1, 3):
+        config.set_num_threads(number)
+        found.append([gemm(a, b), *(conv.forward(p, x, w, algorithm=name) for name in conv.algorithms(p, "forward"))])
+    for one, several in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, several)
+
+
+@pytest.fixture
+def caches():
+    before = [runtime.cache_bytes(level) for level in (1, 2, 3)]
+    yield
+    for level, size in zip((1, 2, 3), before, strict=True):
+        runtime.set_cache_bytes(level, size)
+
+
+def test_caches_are_found_and_can_be_set(caches):
+    found = [runtime.cache_bytes(level) for level in (1, 2, 3)]
+    assert 4096 <= found[0] <= found[1] <= 1 << 31
+    runtime.set_cache_bytes(2, 123 << 10)
+    assert runtime.cache_bytes(2) == 123 << 10
+    runtime.set_cache_bytes(2, 0)
+    assert runtime.cache_bytes(2) == found[1] or os.environ.get("PYDTCONV_CACHES")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [0, 0, 0]),
+        ("48K,2M", [48 << 10, 2 << 20, 0]),
+        ("32K", [32 << 10, 0, 0]),
+        (",1M,65536", [0, 1 << 20, 65536]),
+    ],
+)
+def test_sizes_in_the_environment(text, expected):
+    assert sizes_of_text(text) == expected
+
+
+@pytest.mark.parametrize("text", ["1K", "48Q", "-48K", "48 K", "48K,2M,3M,4M", "9" * 40, "x", "٣٢K"])
+def test_sizes_that_are_refused(text):
+    with pytest.raises(ValueError, match="PYDTCONV_CACHES: expected"):
+        sizes_of_text(text)
+
+
+def test_doctor_tells_what_was_found_and_chosen():
+    lines = dict(report(measure=False))
+    assert f"L2 {runtime.cache_bytes(2) // 1024} KiB" in lines["caches"]
+    assert all(word in lines["blocks"] for word in ("float32", "MC", "KC", "NC"))
+    assert lines["memory"]
+    assert lines["waits"]
+
+
+def test_products_are_right_with_blocks_for_any_cache(caches):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((300, 700), np.float32), rng.standard_normal((700, 900), np.float32)
+    expected = a.astype(float) @ b
+    for sizes in ((8 << 10, 64 << 10), (192 << 10, 16 << 20)):
+        for level, size in zip((1, 2), sizes, strict=True):
+            runtime.set_cache_bytes(level, size)
+        np.testing.assert_allclose(gemm(a, b), expected, atol=1e-3)

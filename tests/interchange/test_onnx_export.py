@@ -1,0 +1,193 @@
+"""`Model.export`: what onnxruntime computes from the file is what `predict` computes."""
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import applications, layers, ops
+from pydtconv.interchange import onnx_activations
+from pydtconv.interchange.onnx_export import export_onnx
+
+onnx = pytest.importorskip("onnx", reason="needs onnx")
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+
+#: rows and columns of networks that take no smaller ones
+SIZES = {"cosmoflow": 64, "inceptionresnetv2": 75, "inceptionv3": 75, "xception": 71}
+#: one of each family, so that all operators of the zoo are met
+FEW = ("convnexttiny", "mobilenetv3small", "resnet20", "unet", "vit")
+
+
+def run(path, *inputs):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {info.name: x for info, x in zip(session.get_inputs(), inputs, strict=True)})
+
+
+def check(model, path, *shapes, tolerance=1e-4):
+    """Two batch sizes, and the checker of the format."""
+    model.export(path, format="onnx")
+    onnx.checker.check_model(str(path))
+    for batch in (1, 3):
+        x = [np.random.default_rng(batch).normal(size=(batch, *shape)).astype("float32") for shape in shapes]
+        expected = model.predict(x if len(x) > 1 else x[0], verbose=0)
+        got = run(path, *x)
+        for a, b in zip(got, expected if isinstance(expected, list) else [expected], strict=True):
+            np.testing.assert_allclose(a, b, atol=tolerance, rtol=tolerance)
+
+
+def spread(model):
+    """Vectors of weights that are not all 0 or 1, and logits that a softmax does not saturate."""
+    rng = np.random.default_rng(0)
+    model.set_weights([w + rng.uniform(0, 0.03, w.shape) if w.ndim == 1 else w for w in model.get_weights()])
+
+
+@pytest.mark.parametrize("name", [n if n == "resnet20" else pytest.param(n, marks=pytest.mark.slow) for n in FEW])
+def test_the_zoo(name, tmp_path):
+    size = SIZES.get(name, 32)
+    shape = {1: (128, 1), 2: (size, size, 3), 3: (size, size, size, 1)}[applications.axes(name)]
+    model = applications.build(name, shape, 7)
+    spread(model)
+    check(model, tmp_path / "net.onnx", shape)
+
+
+def test_layers_of_images(tmp_path):
+    x = inputs = keras.Input((9, 8, 4))
+    x = layers.Conv2D(6, 3, strides=2, padding="same", groups=2, activation="relu6")(x)
+    x = layers.Conv2DTranspose(5, 3, strides=2, padding="same")(x)
+    y = layers.DepthwiseConv2D(3, dilation_rate=2, depth_multiplier=2, padding="same")(x)
+    y = layers.GroupNormalization(5)(layers.BatchNormalization()(y))
+    y = layers.Dense(10, activation="gelu")(y) + layers.UpSampling2D((2, 1))(y[:, 1:6, :, :])
+    y = layers.MaxPooling2D(3, strides=2, padding="same")(layers.ZeroPadding2D(((1, 0), (2, 3)))(y))
+    y = layers.AveragePooling2D(2, padding="same")(layers.Cropping2D(1)(y))
+    y = layers.Concatenate()([y, ops.max(y, -1, keepdims=True), y * ops.mean(y, (1, 2), keepdims=True)])
+    outputs = [layers.Softmax(axis=(1))(y), layers.Flatten()(y), ops.sum(y, axis=-1), layers.GlobalMaxPooling2D()(y)]
+    check(keras.Model(inputs, outputs), tmp_path / "net.onnx", (9, 8, 4))
+
+
+def test_layers_of_tokens(tmp_path):
+    a, b = keras.Input((6, 8)), keras.Input((5, 8))
+    x = layers.MultiHeadAttention(2, 4)(a, b, use_causal_mask=True)
+    x = layers.GroupQueryAttention(3, 4, 2)(layers.LayerNormalization(axis=(1, 2))(x), b)
+    x = layers.RMSNormalization()(layers.Permute((2, 1))(x))
+    x = ops.matmul(x, layers.EinsumDense("abc,cd->abd", (None, 5))(a))
+    x = x + ops.einsum("bij,bjk->bik", ops.transpose(b, (0, 2, 1)), b[:, :, :5])
+    check(keras.Model([a, b], layers.Reshape((-1, 2))(x)), tmp_path / "net.onnx", (6, 8), (5, 8))
+
+
+def test_channels_first_needs_no_transposes_of_its_own(tmp_path):
+    x = inputs = keras.Input((3, 8, 8))
+    for _ in range(2):
+        x = layers.Conv2D(4, 3, padding="same", data_format="channels_first")(x)
+        x = layers.ReLU()(layers.BatchNormalization(axis=1)(x))
+    model = keras.Model(inputs, layers.GlobalAveragePooling2D(data_format="channels_first")(x))
+    check(model, tmp_path / "net.onnx", (3, 8, 8))
+    kinds = [node.op_type for node in onnx.load(str(tmp_path / "net.onnx")).graph.node]
+    assert kinds.count("Transpose") == 0, kinds
+
+
+@pytest.mark.parametrize("kind", sorted(onnx_activations.ROWS))
+def test_activations(kind, tmp_path):
+    inputs = keras.Input((40,))
+    model = keras.Model(inputs, ops.Activation(kind)(inputs))
+    export_onnx(model, tmp_path / "net.onnx")
+    x = np.linspace(0.1 if kind in ("log", "sqrt", "power") else -4, 4, 40, dtype="float32")[None]
+    np.testing.assert_allclose(run(tmp_path / "net.onnx", x)[0], model.predict(x, verbose=0), atol=2e-6, rtol=1e-5)
+
+
+FUNCTIONS = {
+    "sin": lambda x: ops.sin(x),
+    "log1p": lambda x: ops.log1p(ops.abs(x)),
+    "log2": lambda x: ops.log2(ops.abs(x) + 1),
+    "expm1": lambda x: ops.expm1(x),
+    "where": lambda x: ops.where(x > 0, x, 2.0),
+    "not_equal": lambda x: ops.cast(ops.not_equal(x, x[:, :1]), "float32"),
+    "logical_and": lambda x: ops.cast(ops.logical_and(x > 0, x < 1), "float32"),
+    "flip": lambda x: ops.flip(x, 1),
+    "tile": lambda x: ops.tile(x, (1, 2, 1, 1)),
+    "depth_to_space": lambda x: ops.depth_to_space(x, 2),
+    "space_to_depth": lambda x: ops.space_to_depth(x, 2),
+    "resize": lambda x: ops.image.resize(x, (7, 3), interpolation="bicubic"),
+    "cumsum": lambda x: ops.cumsum(x, 2),
+    "prod": lambda x: ops.prod(x, axis=(1, -1)),
+    "any": lambda x: ops.cast(ops.any(x > 1, axis=1), "float32"),
+    "all": lambda x: ops.cast(ops.all(x > -2, axis=-1, keepdims=True), "float32"),
+    "take": lambda x: ops.take(x, np.array([2, 0]), 1),
+    "top_k": lambda x: ops.top_k(x, 2)[0],
+    "argmin": lambda x: ops.cast(ops.argmin(x, -1), "float32"),
+    "one_hot": lambda x: ops.one_hot(ops.argmax(x, 1), 4),
+    "triu": lambda x: ops.triu(x, 1),
+    "logaddexp": lambda x: ops.logaddexp(x, x[:, :1]),
+    "hypot": lambda x: ops.hypot(x, 2.0),
+    "broadcast_to": lambda x: ops.stack([x, ops.zeros_like(x)], 1),
+    "mean_over_the_batch": lambda x: x - ops.mean(x, 0, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name, tmp_path):
+    inputs = keras.Input((4, 4, 4))
+    check(keras.Model(inputs, FUNCTIONS[name](inputs)), tmp_path / "net.onnx", (4, 4, 4))
+
+
+def test_names_and_other_versions(tmp_path):
+    a, b = keras.Input((3,), name="left"), keras.Input((3,), name="right")
+    model = keras.Model(
+        {"left": a, "right": b}, {"sum": layers.Add(name="sum")([a, b]), "out": layers.Dense(2, name="out")(b)}
+    )
+    model.export(tmp_path / "net.onnx", format="onnx", opset_version=21, verbose=True)
+    made = onnx.load(str(tmp_path / "net.onnx"))
+    assert [info.name for info in made.graph.input] == ["left", "right"]
+    assert {info.name.removesuffix("_2") for info in made.graph.output} == {"sum", "out"}
+    assert made.opset_import[0].version == 21
+    assert made.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+
+
+def test_a_subclassed_model_and_a_signature(tmp_path):
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = layers.Dense(3)
+
+        def call(self, x):
+            return self.dense(x) * 2
+
+    model = Net()
+    with pytest.raises(ValueError, match=r"export: the input shape of model .* is not known"):
+        model.export(tmp_path / "net.onnx", format="onnx")
+    x = np.ones((2, 5), "float32")
+    expected = model.predict(x, verbose=0)
+    model.export(tmp_path / "net.onnx", format="onnx")
+    np.testing.assert_allclose(run(tmp_path / "net.onnx", x)[0], expected, rtol=1e-5)
+    images = keras.Input((None, None, 3))
+    free = keras.Model(images, layers.Conv2D(2, 3)(images))
+    with pytest.raises(ValueError, match="known but for the batch"):
+        free.export(tmp_path / "net.onnx", format="onnx")
+    free.export(tmp_path / "net.onnx", format="onnx", input_signature=[layers.InputSpec(shape=(None, 6, 6, 3))])
+    x = np.ones((2, 6, 6, 3), "float32")
+    np.testing.assert_allclose(run(tmp_path / "net.onnx", x)[0], free.predict(x, verbose=0), rtol=1e-5)
+
+
+def test_refusals(tmp_path):
+    inputs = keras.Input((4, 4, 2))
+    path = tmp_path / "net.onnx"
+    for make, message in (
+        (lambda x: ops.erfinv(x), r"the function ops.erfinv has no ONNX operator here"),
+        (lambda x: layers.Dropout(0.5)(x, training=True), r"active outside of training"),
+        (lambda x: ops.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), "symmetric"), r"pad: .*'symmetric'"),
+        (
+            lambda x: layers.BatchNormalization(name="norm")(x, training=True),
+            r"batch's own moments.*\(layer '.*norm'\)",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            keras.Model(inputs, make(inputs)).export(path, format="onnx")
+    model = keras.Model(inputs, layers.Flatten()(inputs))
+    for arguments, message in (
+        ({}, "format: expected 'onnx', got 'tf_saved_model'"),
+        ({"format": "onnx", "opset_version": 9}, "opset_version: expected 18 to 23, got 9"),
+        ({"format": "onnx", "optimizations": 1}, "unknown arguments: 'optimizations'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.export(path, **arguments)
+    assert not path.exists()

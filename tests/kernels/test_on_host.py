@@ -1,0 +1,109 @@
+"""Kernels of GPUs, run as C++ on this machine: what they compute is what the CPU's kernels do."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pydtconv import ops
+from pydtconv.kernels import MissingKernelError, find, registry
+from pydtconv.ops.base import outputs_of, spec_of
+from tests.kernels.cases import CASES, IMAGE, LABELS, SCORES, TARGETS, Case
+from tests.ops.harness import assert_close, normal
+from tests.ops.runner import Options, cast, run_op
+
+registry.load("gpu")
+ENTRIES = [entry for entry in registry.entries() if entry.device == "gpu"]
+OPERATORS = list(dict.fromkeys(entry.operator for entry in ENTRIES))
+
+#: further cases of operators with kernels for GPUs
+MORE = {
+    ops.Activation: [Case(ops.Activation(kind), (np.abs(normal(5, 7)) + 0.1,)) for kind in ops.activation.KINDS],
+    ops.Add: [
+        Case(ops.Add(), (normal(3, 1, 7), normal(2, 7, seed=2), normal(7, seed=3))),
+        Case(ops.Add(average=True), (normal(3, 7), normal(3, 7, seed=2))),
+    ],
+    ops.Conv: [
+        Case(ops.Conv(1, "valid"), (IMAGE, normal(1, 1, 3, 4, seed=2))),
+        Case(ops.Conv((2, 1), ((1, 0), (2, 1)), (1, 2), groups=3), (IMAGE, normal(3, 2, 1, 6, seed=2))),
+        Case(ops.Conv(1, "same", moments=True, activation="relu"), (IMAGE, normal(3, 3, 3, 4, seed=2))),
+        Case(
+            ops.Conv(1, "same", residual=True, activation="relu"),
+            (IMAGE, normal(3, 3, 3, 4, seed=2), normal(4, seed=3), normal(2, 5, 6, 4, seed=4)),
+        ),
+        Case(ops.Conv(2), (normal(2, 9, 3), normal(4, 3, 5, seed=2))),
+        Case(ops.Conv(1, "same"), (normal(1, 4, 5, 3, 2), normal(3, 3, 3, 2, 3, seed=2))),
+    ],
+    ops.Dense: [
+        Case(ops.Dense("gelu"), (normal(2, 3, 6), normal(6, 5, seed=2), normal(5, seed=3))),
+        Case(ops.Dense(residual=True), (normal(4, 6), normal(6, 5, seed=2), normal(4, 5, seed=3))),
+    ],
+    ops.CrossEntropy: [
+        Case(ops.CrossEntropy("categorical", axis=0, label_smoothing=0.1), (np.abs(SCORES) + 0.1, TARGETS)),
+        Case(ops.CrossEntropy("sparse", ignore_class=0), (np.abs(normal(4, 40)) + 0.1, LABELS)),
+    ],
+    ops.SoftmaxCrossEntropy: [
+        Case(ops.SoftmaxCrossEntropy("categorical"), (normal(4, 70), np.abs(normal(4, 70, seed=2))))
+    ],
+    ops.WeightedMean: [
+        Case(ops.WeightedMean(kind), (normal(4, 3), np.abs(normal(4)))) for kind in ops.loss_sums.REDUCTIONS
+    ],
+    ops.BatchNorm: [
+        Case(
+            ops.BatchNorm(activation=kind, scale=scale, center=center, frozen=frozen),
+            (normal(3, 40, 35), *(normal(35, seed=i) for i in range(scale + center + 1)), np.ones(35)),
+            rtol=1e-4,
+        )
+        for kind, scale, center, frozen in (
+            (None, False, True, False),
+            ("relu", True, False, False),
+            ("relu", True, True, True),
+        )
+    ],
+    ops.MaxPool: [
+        Case(ops.MaxPool((3, 3), (2, 1), "same"), (IMAGE,)),
+        Case(ops.MaxPool((17, 17), (1, 1), "same"), (normal(1, 17, 18, 2),)),
+    ],
+    ops.AveragePool: [Case(ops.AveragePool((3, 2), (2, 2), "same", True), (IMAGE,))],
+    ops.Dropout: [Case(ops.Dropout(0.4, (None, 1, 1, None)), (IMAGE,)), Case(ops.Dropout(0.5), (normal(7, 50),))],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
+def test_each_kernel_computes_what_that_of_the_cpu_does(operator):
+    """In both dtypes; images as slices of channels; added to gradients that are there."""
+    for case in [*CASES[operator], *MORE.get(operator, ())]:
+        for dtype, (sliced, accumulate) in itertools.product(("float64", "float32"), ((False, False), (True, True))):
+            check(case, dtype, sliced, accumulate)
+
+
+def check(case, dtype, sliced, accumulate):
+    op = case.op
+    arrays = [cast(np.asarray(array), "float64") for array in case.arrays]
+    specs = outputs_of(op, *map(spec_of, arrays))
+    needs = [
+        array.dtype.kind == "f" and i not in (*op.nondifferentiable, *op.updates) for i, array in enumerate(arrays)
+    ]
+    dys = [normal(*spec.shape, seed=7 + i) for i, spec in enumerate(specs)]
+    start = [normal(*array.shape, seed=11 + i) for i, array in enumerate(arrays)]
+
+    def run(device, dtype):
+        return run_op(op, arrays, dys, needs, Options(dtype, True, sliced, accumulate, device=device), start)
+
+    want, got = run("cpu", "float64"), run("host", dtype)
+    tolerance = 1e-10 if dtype == "float64" else case.rtol
+    for name, mine, reference in (("y", got.y, want.y), ("dx", got.dx, want.dx), ("x", got.x, want.x)):
+        for i, (a, b) in enumerate(zip(mine, reference, strict=True)):
+            if b is not None:
+                assert_close(a, b, tolerance, f"{op}, {dtype}, sliced {sliced}: {name}[{i}]")
+
+
+def test_an_operator_without_a_kernel_is_refused_by_name():
+    message = "operator Upsample: expected a kernel for device host and dtype float32, got kernels for"
+    with pytest.raises(MissingKernelError, match=message):
+        find(ops.Upsample((2, 2)), "host", "float32")
+    with pytest.raises(MissingKernelError, match="operator CrossEntropy of kind 'binary'"):
+        find(ops.CrossEntropy("binary"), "host", "float32")

@@ -1,0 +1,142 @@
+"""Random changes of images: what each does, by Keras's definitions; seeds, places, files; Resizing; signatures."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import layers, ops
+from tests.real_keras import import_keras
+
+IMAGES = np.random.default_rng(3).uniform(0, 255, (6, 8, 10, 3)).astype("float32")
+#: settings with which a layer changes nothing
+STILL = {
+    "RandomBrightness": (0.0,),
+    "RandomColorDegeneration": (0.0,),
+    "RandomContrast": (0.0,),
+    "RandomErasing": (0.0,),
+    "RandomGaussianBlur": (0.0,),
+    "RandomGrayscale": (0.0,),
+    "RandomHue": (0.0,),
+    "RandomInvert": (0.0,),
+    "RandomPosterization": ((8, 8),),
+    "RandomRotation": (0.0,),
+    "RandomSaturation": ((0.5, 0.5),),
+    "RandomSharpness": (0.0,),
+    "RandomShear": (0.0, 0.0),
+    "RandomTranslation": (0.0, 0.0),
+    "RandomZoom": (0.0,),
+    "Solarization": (0.0, 0.0),
+}
+#: settings with which it changes every image
+CHANGING = {
+    **dict.fromkeys(("RandomBrightness", "RandomContrast", "RandomHue", "RandomSharpness"), (0.9,)),
+    **dict.fromkeys(("RandomColorDegeneration", "RandomErasing", "RandomGaussianBlur", "RandomGrayscale"), (1.0,)),
+    "RandomInvert": ((1.0, 1.0),),
+    "RandomPosterization": (2,),
+    "RandomRotation": ((0.1, 0.3),),
+    "RandomSaturation": ((0.8, 0.9), (0, 1)),
+    "RandomShear": ((0.2, 0.4), 0.0),
+    "RandomTranslation": ((0.2, 0.3), 0.0),
+    "RandomZoom": ((0.2, 0.3),),
+    "Solarization": (0.0, (0.4, 0.6)),
+}
+
+
+def layer_of(name, arguments, **more):
+    return getattr(layers, name)(*arguments, seed=7, **more)
+
+
+@pytest.mark.parametrize("name", STILL)
+def test_layer(name):
+    still = layer_of(name, STILL[name])(IMAGES)
+    np.testing.assert_allclose(still, IMAGES, atol=1.0)  # posterization has 256 steps
+    layer = layer_of(name, CHANGING[name])
+    changed = layer(IMAGES)
+    assert changed.shape == IMAGES.shape
+    assert np.abs(changed - IMAGES).max() > 1
+    if name not in ("RandomGrayscale", "RandomInvert", "RandomPosterization"):
+        assert (layer(IMAGES) != changed).any()  # each call draws anew
+    np.testing.assert_array_equal(layer(IMAGES, training=False), IMAGES)
+    again = type(layer).from_config(layer.get_config())
+    np.testing.assert_array_equal(again(IMAGES), layer_of(name, CHANGING[name])(IMAGES))
+
+
+@pytest.mark.parametrize("name", STILL)
+def test_signature(name):
+    theirs = getattr(import_keras().layers, name).__init__
+    ours = getattr(layers, name).__init__
+    expected, got = ([(p.name, p.default) for p in inspect.signature(f).parameters.values()] for f in (theirs, ours))
+    assert got == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("RandomRotation", ((0.125, 0.125),)),
+        ("RandomTranslation", ((0.25, 0.25), (-0.2, -0.2))),
+        ("RandomZoom", ((0.3, 0.3), (-0.2, -0.2))),
+        ("RandomBrightness", ((0.2, 0.2),)),
+        ("RandomGrayscale", (1.0,)),
+        ("RandomInvert", ((1.0, 1.0),)),
+        ("RandomSaturation", ((0.7, 0.7),)),
+        ("RandomPosterization", ((3, 3),)),
+        ("RandomColorDegeneration", ((0.4, 0.4),)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_values_are_keras_where_nothing_is_drawn(name, arguments):
+    expected = np.asarray(getattr(import_keras().layers, name)(*arguments)(IMAGES, training=True))
+    np.testing.assert_allclose(layer_of(name, arguments)(IMAGES), expected, atol=1e-2)
+
+
+def test_an_image_is_changed_by_its_place_in_the_step():
+    inputs = pydtconv.Input((8, 10, 3))
+    model = pydtconv.Model(inputs, layers.RandomRotation(0.3, seed=1)(inputs, training=True))
+    whole = model.predict(np.repeat(IMAGES[:1], 6, 0), batch_size=6, verbose=0)
+    assert len({image.tobytes() for image in whole}) == 6
+
+
+def test_in_training_alone():
+    model = pydtconv.Sequential([layers.Input((8, 10, 3)), layers.RandomZoom(0.5, seed=1), layers.Flatten()])
+    np.testing.assert_allclose(model.predict(IMAGES, verbose=0), IMAGES.reshape(6, -1))
+
+
+def test_a_gradient_is_refused_by_name():
+    model = pydtconv.Sequential(
+        [layers.Input((8, 10, 3)), layers.Conv2D(3, 1), layers.RandomZoom(0.5), layers.GlobalAveragePooling2D()]
+    )
+    model.compile("sgd", "mse")
+    with pytest.raises(NotImplementedError, match="zoom: has no gradient here"):
+        model.train_on_batch(IMAGES, np.zeros((6, 3)))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: layers.RandomRotation(0.1, fill_mode="edge"), "RandomRotation: fill_mode: expected 'constant'"),
+        (lambda: layers.RandomBrightness(2.0), "RandomBrightness: factor: expected a number or"),
+        (lambda: layers.RandomZoom(0.1, interpolation="cubic"), "RandomZoom: interpolation: expected 'bilinear'"),
+    ],
+)
+def test_bad_arguments(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_resizing():
+    inputs = pydtconv.Input((8, 10, 3))
+    model = pydtconv.Model(inputs, layers.Resizing(4, 5, crop_to_aspect_ratio=True)(inputs))
+    expected = ops.image.resize(IMAGES, (4, 5), crop_to_aspect_ratio=True)
+    np.testing.assert_allclose(model.predict(IMAGES, verbose=0), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["GaussianDropout", "AlphaDropout"])
+def test_dropouts_keep_mean_and_deviation(name):
+    x = np.random.default_rng(1).standard_normal((100, 400)).astype("float32")
+    layer = getattr(layers, name)(0.3, seed=2)
+    y = layer(x, training=True)
+    assert y.mean() == pytest.approx(0, abs=0.02)
+    assert y.std() == pytest.approx((1 + 0.3 / 0.7) ** 0.5 if name == "GaussianDropout" else 1, rel=0.03)
+    np.testing.assert_array_equal(layer(x), x)

@@ -1,0 +1,48 @@
+"""`build` as Keras's users write it."""
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import layers
+
+
+class Scaled(layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.inner = layers.Dense(units)
+
+    def build(self, shape):  # no input_shape
+        self.scale = self.add_weight(shape=(self.units,), initializer="ones", name="scale")
+        self.inner.build(shape)
+        super().build(shape)
+
+    def call(self, x):
+        assert x.ndim == 2
+        return self.inner(x) * self.scale
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+class Net(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.first, self.last = Scaled(4), layers.Dense(2)
+
+    def build(self, input_shape):
+        super().build(input_shape)
+
+    def call(self, x):
+        return self.last(self.first(x))
+
+
+@pytest.mark.parametrize("make", [lambda: keras.Sequential([keras.Input((3,)), Scaled(2)]), Net])
+def test_build_that_calls_the_one_above(make, tmp_path):
+    model, x = make(), np.ones((2, 3), "float32")
+    y = model(x)
+    assert [layer.built for layer in model.layers] == [True] * len(model.layers)
+    model.save(tmp_path / "net.keras")
+    again = keras.saving.load_model(tmp_path / "net.keras", custom_objects={"Scaled": Scaled, "Net": Net})
+    np.testing.assert_array_equal(again(x), y)

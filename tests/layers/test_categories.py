@@ -1,0 +1,85 @@
+"""CategoryEncoding, Discretization, IntegerLookup and StringLookup."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import layers
+from tests.real_keras import import_keras
+
+CLASSES = np.array([[0, 2, 2], [3, 1, 0]])
+NUMBERS = np.array([[-1.5, 0.2], [0.5, 7.0]], "float32")
+
+
+@pytest.mark.parametrize("mode", ["one_hot", "multi_hot", "count"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_category_encoding(mode):
+    x = CLASSES[:, :1] if mode == "one_hot" else CLASSES
+    expected = np.asarray(import_keras().layers.CategoryEncoding(4, output_mode=mode)(x))
+    np.testing.assert_array_equal(layers.CategoryEncoding(4, output_mode=mode)(x), expected)
+
+
+def test_counts_with_weights():
+    y = layers.CategoryEncoding(4, output_mode="count")(CLASSES, count_weights=np.full((2, 3), 0.5, "float32"))
+    np.testing.assert_array_equal(y, [[0.5, 0, 1, 0], [0.5, 0.5, 0, 0.5]])
+
+
+def test_discretization():
+    layer = layers.Discretization([0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(layer(NUMBERS), [[0, 1], [2, 3]])
+    inputs = pydtconv.Input((2,))
+    np.testing.assert_array_equal(pydtconv.Model(inputs, layer(inputs)).predict(NUMBERS, verbose=0), [[0, 1], [2, 3]])
+    learned = layers.Discretization(num_bins=4)
+    learned.adapt(np.arange(100.0))
+    np.testing.assert_allclose(learned.bin_boundaries, [24.75, 49.5, 74.25])
+    again = layers.Discretization.from_config(layer.get_config())
+    np.testing.assert_array_equal(again(NUMBERS), layer(NUMBERS))
+
+
+def test_integer_lookup():
+    layer = layers.IntegerLookup(vocabulary=[12, 36, 1138, 42])
+    x = np.array([[12, 1138, 42], [42, 1000, 36]])
+    np.testing.assert_array_equal(layer(x), [[1, 3, 4], [4, 0, 2]])
+    inputs = pydtconv.Input((3,), dtype="int64")
+    np.testing.assert_array_equal(pydtconv.Model(inputs, layer(inputs)).predict(x, verbose=0), layer(x))
+    back = layers.IntegerLookup(vocabulary=layer.get_vocabulary(), invert=True)
+    np.testing.assert_array_equal(back(layer(x)), [[12, 1138, 42], [42, -1, 36]])
+    masked = layers.IntegerLookup(vocabulary=[5, 7], mask_token=0, num_oov_indices=2)
+    np.testing.assert_array_equal(masked(np.array([0, 5, 7, 8, 9])), [0, 3, 4, 1, 2])
+    hot = layers.IntegerLookup(vocabulary=[5, 7], output_mode="multi_hot")
+    np.testing.assert_array_equal(hot(np.array([[5, 9], [7, 7]])), [[1, 1, 0], [0, 0, 1]])
+
+
+def test_adapting_puts_the_most_frequent_first():
+    layer = layers.IntegerLookup(max_tokens=3)
+    layer.adapt(np.array([4, 9, 9, 2, 9, 4]))
+    assert layer.get_vocabulary() == [-1, 9, 4]
+    words = layers.StringLookup()
+    words.adapt(np.array(["cat", "dog", "dog", "eel"]))
+    assert words.get_vocabulary() == ["[UNK]", "dog", "eel", "cat"]
+
+
+def test_string_lookup():
+    layer = layers.StringLookup(vocabulary=["a", "b", "c", "d"])
+    x = np.array([["a", "c", "d"], ["d", "z", "b"]])
+    np.testing.assert_array_equal(layer(x), [[1, 3, 4], [4, 0, 2]])
+    back = layers.StringLookup(vocabulary=["a", "b", "c", "d"], invert=True)
+    np.testing.assert_array_equal(back(layer(x)), [["a", "c", "d"], ["d", "[UNK]", "b"]])
+    again = layers.StringLookup.from_config(layer.get_config())
+    np.testing.assert_array_equal(again(x), layer(x))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: layers.CategoryEncoding(), "num_tokens: expected 1 or more, got None"),
+        (lambda: layers.CategoryEncoding(3, sparse=True), "sparse: expected False"),
+        (lambda: layers.Discretization(), "expected bin_boundaries or num_bins"),
+        (lambda: layers.StringLookup(vocabulary=["a", "a"]), "vocabulary: expected each word once"),
+        (lambda: layers.IntegerLookup(output_mode="tf_idf"), "output_mode: expected one of int, one_hot"),
+        (lambda: layers.IntegerLookup()(CLASSES), "vocabulary: give one|expected a vocabulary"),
+    ],
+)
+def test_bad_arguments(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,134 @@
+"""Dtype policies: names, what layers make of them, what files say of them, what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import dtype_policies, layers
+
+
+@pytest.fixture(autouse=True)
+def _default():
+    yield
+    keras.utils.clear_session()
+
+
+#: what Keras 3.15 writes into a layer's config
+WRITTEN = {
+    "module": "keras",
+    "class_name": "DTypePolicy",
+    "config": {"name": "mixed_bfloat16"},
+    "registered_name": None,
+}
+
+
+def test_the_global_policy_is_that_of_layers_made_later():
+    before = layers.Dense(2)
+    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    assert keras.mixed_precision.global_policy() == keras.config.dtype_policy() == keras.DTypePolicy("mixed_bfloat16")
+    after, own = layers.Dense(2), layers.Dense(2, dtype="float32")
+    found = [(each.dtype, each.variable_dtype, each.compute_dtype) for each in (before, after, own)]
+    assert found == [("float32",) * 3, ("float32", "float32", "bfloat16"), ("float32",) * 3]
+    keras.utils.clear_session()
+    assert keras.config.dtype_policy().name == "float32"
+
+
+def test_the_default_is_that_of_floatx():
+    keras.config.set_floatx("float64")
+    try:
+        assert layers.Dense(2).dtype_policy == keras.DTypePolicy("float64")
+    finally:
+        keras.config.set_floatx("float32")
+
+
+@pytest.mark.parametrize("given", ["mixed_bfloat16", keras.DTypePolicy("mixed_bfloat16"), WRITTEN])
+def test_a_layer_takes_names_policies_and_configs(given):
+    layer = layers.Conv2D(2, 3, dtype=given)
+    assert layer.compute_dtype == "bfloat16"
+    assert layer.get_config()["dtype"] == WRITTEN
+    assert layers.Conv2D.from_config(layer.get_config()).dtype_policy == layer.dtype_policy
+    layer.dtype_policy = "float32"
+    assert layer.compute_dtype == "float32"
+
+
+def mixed() -> keras.Model:
+    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    inputs = keras.Input((6, 6, 2))
+    x = layers.Conv2D(3, 3)(inputs)
+    x = layers.LayerNormalization(dtype="float32", name="own")(x)
+    x = layers.Flatten()(layers.ReLU()(x))
+    return keras.Model(inputs, layers.Dense(4, dtype="float32")(x))
+
+
+def test_tensors_have_the_dtype_in_which_layers_compute():
+    model = mixed()
+    dtypes = [layer.output.dtype for layer in model.layers]
+    assert dtypes == ["float32", "bfloat16", "float32", "bfloat16", "bfloat16", "float32"]
+    assert {variable.dtype for variable in model.variables} == {"float32"}
+
+
+def test_policies_survive_config_and_file(tmp_path):
+    model = mixed()
+    config = json.loads(model.to_json())
+    keras.utils.clear_session()
+    again = keras.models.model_from_json(json.dumps(config))
+    assert [layer.compute_dtype for layer in again.layers[1:]] == [layer.compute_dtype for layer in model.layers[1:]]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    x = np.random.default_rng(0).normal(size=(3, 6, 6, 2)).astype("float32")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+
+
+@pytest.mark.parametrize("name", ["mixed_float16", "float16", "bfloat16"])
+def test_what_there_is_not_is_refused_with_what_there_is(name):
+    message = f"expected one of float32, float64, mixed_bfloat16, got '{name}'; instead of {name} use mixed_bfloat16"
+    for call in (
+        lambda: keras.mixed_precision.set_global_policy(name),
+        lambda: keras.DTypePolicy(name),
+        lambda: layers.Dense(2, dtype=name),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_an_error_names_the_layer():
+    with pytest.raises(ValueError, match=r"^Dense 'head': dtype policy: expected one of .*, got 'int3'$"):
+        layers.Dense(2, dtype="int3", name="head")
+    with pytest.raises(ValueError, match=r"Dense 'head': dtype: expected a name, a dtype or a DTypePolicy, got 3[.]5"):
+        layers.Dense(2, dtype=3.5, name="head")
+    with pytest.raises(ValueError, match="set_dtype_policy: expected a name or a DTypePolicy, got 3"):
+        keras.config.set_dtype_policy(3)
+    assert keras.config.dtype_policy().name == "float32"
+
+
+def test_the_environment_names_a_policy(monkeypatch):
+    monkeypatch.setenv("PYDTCONV_DTYPE", "mixed_bfloat16")
+    dtype_policies.set_policy_of_the_environment()
+    assert layers.Dense(2).compute_dtype == "bfloat16"
+    monkeypatch.setenv("PYDTCONV_DTYPE", "half")
+    message = "PYDTCONV_DTYPE: dtype policy: expected one of float32, float64, mixed_bfloat16, got 'half'"
+    with pytest.raises(ValueError, match=message):
+        dtype_policies.set_policy_of_the_environment()
+
+
+def test_a_loss_scale_optimizer_is_its_inner_one():
+    def trained(wrap):
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((3,)), layers.Dense(2)])
+        optimizer = keras.optimizers.Adam(0.1)
+        model.compile(keras.mixed_precision.LossScaleOptimizer(optimizer) if wrap else optimizer, "mse")
+        model.fit(np.ones((8, 3)), np.ones((8, 2)), epochs=2, batch_size=4, verbose=0)
+        return model
+
+    plain, wrapped = trained(False), trained(True)
+    for a, b in zip(plain.get_weights(), wrapped.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert wrapped.optimizer.inner_optimizer.iterations == wrapped.optimizer.iterations == 4
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(wrapped.optimizer))
+    assert isinstance(again.inner_optimizer, keras.optimizers.Adam)
+    with pytest.raises(ValueError, match="LossScaleOptimizer: inner_optimizer: expected an Optimizer, got 'adam'"):
+        keras.mixed_precision.LossScaleOptimizer("adam")

@@ -1,0 +1,70 @@
+"""Regularizers and losses against Keras's values."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import layers, metrics, regularizers
+from tests.real_keras import import_keras
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4, 3)).astype("float32")
+
+
+@pytest.mark.parametrize("mode", ["rows", "columns"])
+def test_orthogonal(mode):
+    keras = import_keras()
+    theirs = keras.regularizers.OrthogonalRegularizer(0.3, mode)(keras.ops.convert_to_tensor(X))
+    ours = regularizers.get({"class_name": "OrthogonalRegularizer", "config": {"factor": 0.3, "mode": mode}})
+    np.testing.assert_allclose(ours(X), float(theirs), rtol=1e-5)
+
+
+def test_orthogonal_in_training():
+    """Rows turn away from each other."""
+    inputs = pydtconv.Input((4,))
+    dense = layers.Dense(3, kernel_regularizer=regularizers.OrthogonalRegularizer(1.0, "columns"))
+    model = pydtconv.Model(inputs, dense(inputs))
+    model.compile(pydtconv.optimizers.SGD(0.1), "mse")
+    before = float(dense.kernel_regularizer(dense.kernel.value))
+    model.fit(np.zeros((8, 4)), np.zeros((8, 3)), epochs=5, verbose=0)
+    assert float(dense.kernel_regularizer(dense.kernel.value)) < 0.9 * before
+    with pytest.raises(ValueError, match=r"OrthogonalRegularizer: expected a matrix, got shape \(3,\)"):
+        regularizers.OrthogonalRegularizer()(np.ones(3, "float32"))
+
+
+@pytest.mark.parametrize("options", [{}, {"from_logits": True, "gamma": 1.5}, {"label_smoothing": 0.2, "alpha": 0.7}])
+def test_categorical_focal_crossentropy(options):
+    y = np.eye(3, dtype="float32")[[0, 2, 1, 1]]
+    p = X if options.get("from_logits") else np.abs(X)
+    theirs = import_keras().metrics.categorical_focal_crossentropy(y, p, **options)
+    np.testing.assert_allclose(metrics.categorical_focal_crossentropy(y, p, **options), theirs, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_losses_after_calls_on_arrays():
+    """What the last call has added, of activities and by add_loss, before the penalties of weights."""
+
+    def numbers(library, model):
+        return [float(library.ops.convert_to_numpy(value)) for value in model.losses]
+
+    found = []
+    for library in (import_keras(), pydtconv):
+
+        class Means(library.layers.Layer):
+            def call(self, x, library=library):
+                self.add_loss(library.ops.mean(x) * 2)
+                return x
+
+        activity = library.regularizers.L2(0.1)
+        dense = library.layers.Dense(
+            4, kernel_initializer="ones", kernel_regularizer="l2", activity_regularizer=activity
+        )
+        model = library.Sequential([library.Input((3,)), dense, Means()])
+        values = [numbers(library, model)]
+        for factor in (1, 2):
+            model(factor * np.abs(X))
+            values.append(numbers(library, model))
+        found.append(values)
+    assert [len(values) for values in found[1]] == [1, 3, 3]
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)

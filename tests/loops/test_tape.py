@@ -1,0 +1,252 @@
+"""GradientTape: gradients against finite differences, tapes in and beside each other, what is refused."""
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import GradientTape, layers, ops
+
+
+@pytest.fixture
+def doubles():
+    """Layers and numbers in float64, for differences."""
+    keras.config.set_floatx("float64")
+    yield
+    keras.config.set_floatx("float32")
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(keras.config.floatx())
+
+
+def differences(function, array, places, step=1e-5):
+    """The derivatives of function() by some elements of an array that it reads."""
+    found = []
+    for place in places:
+        kept = array[place]
+        array[place] = kept + step
+        above = function()
+        array[place] = kept - step
+        found.append((above - function()) / (2 * step))
+        array[place] = kept
+    return np.array(found)
+
+
+def small_model(*more):
+    keras.utils.set_random_seed(0)
+    return keras.Sequential(
+        [
+            keras.Input((6, 6, 2)),
+            layers.Conv2D(3, 3, padding="same", activation="tanh"),
+            *more,
+            layers.Flatten(),
+            layers.Dense(2),
+        ]
+    )
+
+
+def test_gradients_of_variables_inputs_and_inner_tensors_are_those_of_differences(doubles):
+    model = small_model()
+    inner = keras.Model(model.inputs, [model.layers[0].output, model.output])
+    x = numbers(2, 6, 6, 2)
+
+    def loss():
+        return float(np.mean(np.square(model(x))))
+
+    with GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        image, scores = inner(x)
+        value = ops.mean(ops.square(scores))
+    kernel = model.layers[0].kernel
+    of_kernel, of_x, of_image, of_all = (
+        tape.gradient(value, source) for source in (kernel, x, image, model.trainable_variables)
+    )
+    places = [(0, 0, 0, 0), (2, 1, 1, 2), (1, 1, 0, 1)]
+    np.testing.assert_allclose([of_kernel.numpy()[p] for p in places], differences(loss, kernel.value, places), 1e-6)
+    places = [(0, 0, 0, 0), (1, 5, 3, 1)]
+    np.testing.assert_allclose([of_x.numpy()[p] for p in places], differences(loss, x, places), 1e-6)
+    dense = model.layers[-1].kernel.value
+    expected = (np.asarray(scores) / 2) @ dense.T  # d mean(s^2) / ds = 2 s / 4
+    np.testing.assert_allclose(of_image.numpy().reshape(2, -1), expected, 1e-9)
+    assert [g.shape for g in of_all] == [v.shape for v in model.trainable_variables]
+    np.testing.assert_array_equal(of_all[0], of_kernel)
+
+
+def test_only_what_runs_inside_is_differentiated():
+    model = small_model()
+    x = numbers(2, 6, 6, 2)
+    target = model(x)
+    with GradientTape() as tape:
+        scores = model(x)
+        with tape.stop_recording():
+            fixed = model(x) * 3.0
+        loss = ops.mean(scores * ops.stop_gradient(scores)) + ops.mean(fixed) + ops.mean(target)
+    gradient = tape.gradient(loss, model.layers[-1].bias)
+    np.testing.assert_allclose(gradient, np.asarray(target).sum(0) / 4, rtol=1e-5)
+
+
+def test_what_does_not_depend_on_a_source_has_no_gradient():
+    model, other = small_model(), small_model()
+    x = numbers(2, 6, 6, 2)
+    with GradientTape(persistent=True) as tape:
+        loss = ops.sum(model(x))
+        other(x)
+    assert tape.gradient(loss, other.trainable_variables) == [None] * 4
+    zeros = tape.gradient(loss, other.trainable_variables, unconnected_gradients="zero")
+    assert all(not np.any(zero) for zero in zeros)
+    optimizer = keras.optimizers.SGD()
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
+        optimizer.apply(tape.gradient(loss, other.trainable_variables), other.trainable_variables)
+
+
+def test_a_tape_gives_one_set_of_gradients_unless_it_is_persistent():
+    model = small_model()
+    with GradientTape() as tape:
+        loss = ops.sum(model(numbers(1, 6, 6, 2)))
+    tape.gradient(loss, model.trainable_variables)
+    with pytest.raises(RuntimeError, match="non-persistent"):
+        tape.gradient(loss, model.trainable_variables)
+
+
+def test_two_tapes_over_one_forward_see_the_same_masks_and_average_once():
+    model = small_model(layers.BatchNormalization(momentum=0.5), layers.Dropout(0.5))
+    x = numbers(4, 6, 6, 2)
+    normalization = model.layers[1]
+    with GradientTape() as first, GradientTape() as second:
+        scores = model(x, training=True)
+        one, two = ops.sum(scores[:, 0]), ops.sum(scores) - ops.sum(scores[:, 0])
+    a = first.gradient(one, model.trainable_variables)
+    b = second.gradient(two, model.trainable_variables)
+    with GradientTape() as tape:
+        again = model(x, training=True)
+    assert not np.allclose(scores, again)  # another mask
+    masks = np.asarray(a[-2])[:, 0], np.asarray(b[-2])[:, 1]  # the dense layer's gradient is its input, summed
+    np.testing.assert_allclose(*masks, rtol=1e-5)
+    del tape
+    image = np.asarray(model.layers[0](x))
+    mean = image.mean((0, 1, 2))
+    np.testing.assert_allclose(normalization.moving_mean.value, 0.75 * mean, rtol=1e-4)  # of two runs, not three
+
+
+def test_gradients_can_be_changed_before_they_are_applied():
+    results = []
+    for own in (True, False):
+        model = small_model()
+        x, y = numbers(8, 6, 6, 2), numbers(8, 2, seed=1)
+        optimizer = keras.optimizers.SGD(0.1, **({} if own else {"clipnorm": 0.05}))
+        for _ in range(2):
+            with GradientTape() as tape:
+                loss = ops.mean(ops.square(model(x) - y))
+            gradients = tape.gradient(loss, model.trainable_variables)
+            if own:
+                norms = [ops.sqrt(ops.sum(ops.square(g))) for g in gradients]
+                gradients = [g * (0.05 / ops.maximum(n, 0.05)) for g, n in zip(gradients, norms, strict=True)]
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        results.append(model.get_weights())
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_values_may_be_looked_at_in_between():
+    model = small_model()
+    x = numbers(4, 6, 6, 2)
+    with GradientTape() as tape:
+        scores = model(x)
+        assert float(ops.max(scores)) == pytest.approx(np.asarray(model(x)).max(), rel=1e-5)
+        loss = ops.sum(scores) * (2.0 if float(ops.sum(scores)) > -1e9 else 0.0)
+    gradient = tape.gradient(loss, model.layers[-1].bias)
+    np.testing.assert_allclose(gradient, [8.0, 8.0], rtol=1e-6)
+
+
+def test_gradients_after_the_update_are_refused():
+    model = small_model()
+    with GradientTape(persistent=True) as tape:
+        loss = ops.sum(model(numbers(1, 6, 6, 2)))
+    weights = model.trainable_variables
+    keras.optimizers.SGD().apply(tape.gradient(loss, weights), weights)
+    with pytest.raises(RuntimeError, match="was changed after it was read"):
+        tape.gradient(loss, weights)
+
+
+def penalty(model, x):
+    with GradientTape() as tape:
+        tape.watch(x)
+        scores = model(x, training=True)
+    gradient = tape.gradient(scores, x)
+    norm = ops.sqrt(ops.sum(ops.square(gradient), axis=(1, 2, 3)) + 1e-12)
+    return ops.mean(ops.square(norm - 1.0))
+
+
+_BLOCKS = {
+    "leaky": [layers.Conv2D, {"strides": 2, "padding": "same"}, lambda: [layers.LeakyReLU(0.2)]],
+    "tanh": [layers.Conv2D, {"activation": "tanh"}, list],
+    "gelu": [layers.Conv2D, {"activation": "gelu", "dilation_rate": 2}, list],
+    "layer_norm": [layers.Conv2D, {}, lambda: [layers.LayerNormalization(), layers.Activation("silu")]],
+    "batch_norm": [layers.Conv2D, {}, lambda: [layers.BatchNormalization(), layers.Activation("tanh")]],
+    "transposed": [layers.Conv2DTranspose, {"strides": 2, "padding": "same"}, lambda: [layers.Activation("sigmoid")]],
+}
+
+
+@pytest.mark.parametrize("name", _BLOCKS)
+def test_gradients_of_gradients_are_those_of_differences(doubles, name):
+    kind, options, more = _BLOCKS[name]
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [keras.Input((6, 6, 2)), kind(4, 3, **options), *more(), layers.GlobalAveragePooling2D(), layers.Dense(3)]
+    )
+    x = numbers(2, 6, 6, 2)
+    kernel = model.layers[0].kernel
+    with GradientTape() as outer:
+        loss = penalty(model, x)
+    found = outer.gradient(loss, [kernel, model.layers[-1].kernel])
+    places = [(0, 0, 0, 0), (2, 1, 1, 1), (1, 2, 0, 1)]
+
+    def value():
+        with GradientTape():
+            return float(penalty(model, x))
+
+    np.testing.assert_allclose([found[0].numpy()[p] for p in places], differences(value, kernel.value, places), 2e-5)
+    dense, places = model.layers[-1].kernel.value, [(0, 0), (3, 2)]
+    np.testing.assert_allclose([found[1].numpy()[p] for p in places], differences(value, dense, places), 2e-5)
+
+
+def test_gradients_of_gradients_are_refused_by_the_operators_name():
+    model = keras.Sequential([keras.Input((6, 6, 2)), layers.MaxPooling2D(), layers.Flatten(), layers.Dense(1)])
+    x = numbers(1, 6, 6, 2)
+    with GradientTape(), pytest.raises(NotImplementedError, match="maxpool"):
+        penalty(model, x)
+
+
+def test_a_tape_inside_a_layer_of_fit_is_refused():
+    class Own(layers.Layer):
+        def call(self, x):
+            with GradientTape():
+                return x
+
+    with pytest.raises(NotImplementedError, match="train_step"):
+        Own()(keras.Input((2,)))
+
+
+@pytest.mark.parametrize(
+    ("square", "slope"),
+    [
+        (lambda x: ops.square(x), lambda x: 2 * x),
+        (lambda x: ops.sin(x), np.cos),
+        (lambda x: ops.where(ops.greater(x, 1.5), ops.power(x, 3.0), 0.0), lambda x: 3 * x**2 * (x > 1.5)),
+    ],
+)
+def test_functions_of_a_watched_array_are_recorded(square, slope):
+    x = np.array([1.0, 2.0, 3.0], "float32")
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = square(x)
+    np.testing.assert_allclose(tape.gradient(y, x), slope(x), rtol=1e-5)
+
+
+def test_arithmetic_of_numpy_on_a_watched_array_is_refused():
+    x = np.array([1.0, 2.0, 3.0], "float32")
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = x * 2
+    with pytest.raises(ValueError, match=r"target: expected what layers or ops gave .* NumPy's own arithmetic"):
+        tape.gradient(y, x)

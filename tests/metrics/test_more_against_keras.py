@@ -1,0 +1,92 @@
+"""Metrics and losses of overlap, correlation and constraints beside Keras's: results over batches, signatures."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from pydtconv import losses, metrics
+from tests.real_keras import import_keras
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+
+RANDOM = np.random.default_rng(5)
+LABELS, FOUND = RANDOM.integers(0, 4, (2, 20)), RANDOM.integers(0, 4, (2, 20))
+BINARY, SCORES = RANDOM.integers(0, 2, (2, 20)), RANDOM.random((2, 20), np.float32)
+HOT = np.eye(4, dtype="float32")[LABELS]
+CLASSES = RANDOM.random((2, 20, 4), np.float32)
+VALUES, GUESSES = RANDOM.random((2, 20, 3), np.float32), RANDOM.random((2, 20, 3), np.float32)
+CASES = {
+    "IoU": [((4, [0, 2]), {}, LABELS, FOUND), ((4, [1]), {"ignore_class": 2}, LABELS, FOUND)],
+    "BinaryIoU": [((), {}, BINARY, SCORES), (([1], 0.3), {}, BINARY, SCORES)],
+    "MeanIoU": [((4,), {}, LABELS, FOUND), ((4,), {"sparse_y_pred": False}, LABELS, CLASSES)],
+    "OneHotIoU": [((4, [0, 3]), {}, HOT, CLASSES)],
+    "OneHotMeanIoU": [((4,), {}, HOT, CLASSES)],
+    "PearsonCorrelation": [((), {"axis": 0}, VALUES, GUESSES)],
+    "ConcordanceCorrelation": [((), {}, VALUES, GUESSES)],
+    "R2Score": [
+        *(((), {"class_aggregation": way}, VALUES, GUESSES) for way in ("uniform_average", None)),
+        ((), {"class_aggregation": "variance_weighted_average", "num_regressors": 2}, VALUES, GUESSES),
+    ],
+    "SensitivityAtSpecificity": [((0.4,), {}, BINARY, SCORES), ((0.4,), {"num_thresholds": 5}, BINARY, SCORES)],
+    "SpecificityAtSensitivity": [((0.4,), {}, BINARY, SCORES), ((0.4,), {"class_id": 1}, HOT, CLASSES)],
+    "PrecisionAtRecall": [((0.4,), {}, BINARY, SCORES), ((0.4,), {"num_thresholds": 1}, BINARY, SCORES)],
+    "RecallAtPrecision": [((0.4,), {}, BINARY, SCORES)],
+}
+UNIT = VALUES[0] / np.linalg.norm(VALUES[0], axis=-1, keepdims=True)
+LOSSES = {
+    "Dice": [((), {}, VALUES, GUESSES), ((), {"axis": (1, 2)}, VALUES, GUESSES)],
+    "Tversky": [((0.3, 0.7), {}, VALUES, GUESSES)],
+    "CategoricalGeneralizedCrossEntropy": [((0.4,), {}, LABELS, CLASSES / CLASSES.sum(-1, keepdims=True))],
+    "Circle": [((), {}, LABELS[0], UNIT), ((20.0, 0.3), {"remove_diagonal": False}, LABELS[0], UNIT)],
+}
+
+
+def number(value):
+    return np.asarray(value.detach() if hasattr(value, "detach") else value)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_metric(name):
+    keras = import_keras()
+    for args, kwargs, targets, outputs in CASES[name]:
+        theirs, ours = (getattr(module, name)(*args, **kwargs) for module in (keras.metrics, metrics))
+        for y_true, y_pred in zip(targets, outputs, strict=True):
+            theirs.update_state(y_true, y_pred)
+            ours.update_state(y_true, y_pred)
+        np.testing.assert_allclose(ours.result(), number(theirs.result()), rtol=2e-5, atol=1e-6)
+        again = type(ours).from_config(ours.get_config())
+        again.set_state(ours.get_state())
+        np.testing.assert_allclose(again.result(), ours.result())
+        ours.reset_state()
+        ours.update_state(targets[0], outputs[0])
+        theirs.reset_state()
+        theirs.update_state(targets[0], outputs[0])
+        np.testing.assert_allclose(ours.result(), number(theirs.result()), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_loss(name):
+    keras = import_keras()
+    for args, kwargs, y_true, y_pred in LOSSES[name]:
+        expected = number(getattr(keras.losses, name)(*args, **kwargs)(y_true, y_pred))
+        ours = getattr(losses, name)(*args, **kwargs)
+        np.testing.assert_allclose(ours(y_true, y_pred), expected, rtol=2e-5)
+        again = losses.deserialize(losses.serialize(ours))
+        np.testing.assert_allclose(again(y_true, y_pred), expected, rtol=2e-5)
+
+
+@pytest.mark.parametrize("module", [losses, metrics], ids=["losses", "metrics"])
+def test_signatures(module):
+    theirs = getattr(import_keras(), module.__name__.split(".")[-1])
+    different = []
+    for name in module.__all__:
+        if not hasattr(theirs, name) or not callable(getattr(theirs, name)):
+            continue
+        ours, wanted = (
+            [(p.name, p.default) for p in inspect.signature(getattr(m, name)).parameters.values()]
+            for m in (module, theirs)
+        )
+        if ours != wanted:
+            different.append(f"{name}: expected {wanted}, got {ours}")
+    assert not different, "\n".join(different)

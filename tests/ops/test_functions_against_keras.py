@@ -1,0 +1,169 @@
+"""Every function of `keras.ops` that is here beside Keras's: names of arguments, values, dtypes, gradients."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from pydtconv import ops, tree
+from pydtconv.graph import Executor, Graph, Memory, build_plan
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.ops.table import RULES, no_gradient
+from tests.ops.keras_calls import calls_of
+from tests.real_keras import import_keras
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+#: functions that this file compares in a fast test; all others are slow
+QUICK = ("where", "flip", "sin", "quantile", "logsumexp", "take_along_axis")
+#: functions that Keras cannot differentiate on PyTorch, and one that gives labels no gradient here
+NO_GRADIENTS = ("histogram", "vander", "categorical_crossentropy")
+#: dtypes that differ on purpose: NumPy's indices are int32 here as on Keras's other backends
+SKIPPED_DTYPES = ("argmax", "searchsorted", "convert_to_tensor", "bincount", "histogram", "view_as_complex", "polar")
+
+
+def functions():
+    """Names that both have."""
+    keras = import_keras()
+    return [n for n in dir(keras.ops) if not n.startswith("_") and inspect.isfunction(getattr(keras.ops, n))]
+
+
+def as_numpy(value):
+    return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+
+
+def leaves_of(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def is_float(value):
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+
+
+def on_torch(args, needs):
+    import torch
+
+    def convert(value):
+        if not isinstance(value, np.ndarray):
+            return value
+        tensor = torch.from_numpy(np.array(value))
+        return tensor.requires_grad_() if needs and is_float(value) else tensor
+
+    return tree.map_structure(convert, args)
+
+
+def our_gradients(function, args, kwargs, cotangents):
+    """The gradients of sum(cotangent * y) by the float arrays among args, from a planned graph."""
+    variables = []
+
+    def variable_of(value):
+        if not is_float(value):
+            return value
+        variables.append(Variable(value, name=f"v{len(variables)}"))
+        return variables[-1]
+
+    held = tree.map_structure(variable_of, args)
+    graph = Graph(training=True)
+    with graph:
+        outputs = leaves_of(function(*held, **kwargs))
+        parts = [ops.sum(ops.multiply(y, c)) for y, c in zip(outputs, cotangents, strict=True) if c is not None]
+        total = parts[0]
+        for part in parts[1:]:
+            total = ops.add(total, part)
+        for variable in variables:  # so that each has a gradient, be it zero
+            total = ops.add(total, ops.multiply(ops.sum(ops.where(ops.isnan(variable), 0.0, variable)), 0.0))
+        graph.loss = graph.outputs["loss"] = total
+    memory = Memory()
+    Executor(build_plan(graph), memory).run({})
+    return [memory.store.gradient_of(variable) for variable in variables]
+
+
+def compare(name):
+    keras = import_keras()
+    theirs, ours = getattr(keras.ops, name), getattr(ops, name)
+    for args, kwargs in calls_of(name, theirs):
+        expected = [as_numpy(y) for y in leaves_of(theirs(*on_torch(args, False), **kwargs))]
+        got = [np.asarray(y) for y in leaves_of(ours(*args, **kwargs))]
+        assert len(got) == len(expected), (name, kwargs)
+        for y, want in zip(got, expected, strict=True):
+            assert y.shape == want.shape, (name, args, kwargs)
+            np.testing.assert_allclose(y, want, rtol=2e-5, atol=2e-5, equal_nan=True, err_msg=f"{name} {kwargs}")
+            if name not in SKIPPED_DTYPES:
+                assert y.dtype.kind == want.dtype.kind, (name, y.dtype, want.dtype)
+                if want.dtype.kind == "f":
+                    assert y.dtype == want.dtype, (name, y.dtype, want.dtype)
+        rule = RULES.get(name)
+        leaves = tree.flatten(args)
+        if (
+            name in NO_GRADIENTS
+            or not any(map(is_float, leaves))
+            or (rule is not None and rule.gradient in (None, no_gradient))
+        ):
+            continue
+        compare_gradients(name, theirs, ours, args, kwargs, expected)
+
+
+def compare_gradients(name, theirs, ours, args, kwargs, expected):
+    import torch
+
+    tensors = on_torch(args, True)
+    outputs = leaves_of(theirs(*tensors, **kwargs))
+    rng = np.random.default_rng(3)
+    cotangents = [
+        rng.standard_normal(want.shape).astype("float32")
+        if getattr(y, "requires_grad", False) and want.dtype.kind == "f"
+        else None
+        for y, want in zip(outputs, expected, strict=True)
+    ]
+    if all(c is None for c in cotangents):
+        return
+    try:
+        got = our_gradients(ours, args, kwargs, cotangents)
+    except (NotImplementedError, TypeError) as error:
+        if "arrays" in str(error) or "an array" in str(error):  # said by name, not silently without a gradient
+            return
+        raise
+    held = [leaf for leaf in tree.flatten(tensors) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    total = sum((y * torch.from_numpy(c)).sum() for y, c in zip(outputs, cotangents, strict=True) if c is not None)
+    wanted = torch.autograd.grad(total, held, allow_unused=True)
+    for gradient, want in zip(got, wanted, strict=True):
+        want = np.zeros_like(gradient) if want is None else as_numpy(want)
+        np.testing.assert_allclose(gradient, want, rtol=1e-3, atol=1e-4, err_msg=f"{name} {kwargs}")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_some_functions(name):
+    compare(name)
+
+
+@pytest.mark.slow
+def test_all_functions():
+    missed = []
+    for name in functions():
+        if not hasattr(ops, name) or name in QUICK:
+            continue
+        try:
+            compare(name)
+        except Exception as error:
+            missed.append(f"{name}: {type(error).__name__}: {str(error)[:400]}")
+    assert not missed, f"{len(missed)}\n" + "\n".join(missed)
+
+
+def test_signatures():
+    keras = import_keras()
+    different = []
+    for name in functions():
+        if not hasattr(ops, name) or name == "einsum":  # its further arguments are of other backends
+            continue
+        assert callable(getattr(ops, name)), f"{name} is a module"
+        ours, theirs = (
+            [(p.name, p.default) for p in inspect.signature(getattr(module, name)).parameters.values()]
+            for module in (ops, keras.ops)
+        )
+        if ours != theirs:
+            different.append(f"{name}: expected {theirs}, got {ours}")
+    assert not different, "\n".join(different)

@@ -1,0 +1,161 @@
+"""`keras.ops.image` beside Keras's, and gradients of what images are sampled with; `keras.random`."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import layers, ops, random, utils
+from tests.ops.test_functions_against_keras import as_numpy, compare_gradients
+from tests.real_keras import import_keras
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+
+RANDOM = np.random.default_rng(8)
+X = RANDOM.random((2, 8, 6, 3), np.float32)
+FIRST = np.ascontiguousarray(X.transpose(0, 3, 1, 2))
+TURN = np.array([[0.913, -0.307, 1.01, 0.209, 1.107, -0.53, 0, 0], [1, 0, 1.53, 0, 1, 0.25, 0, 0]], "float32")
+CORNERS = np.array([[0, 0], [5, 0], [0, 7], [5, 7]], "float32")
+PLACES = RANDOM.uniform(-2, 9, (4, 5, 7)).astype("float32")[:3]
+CASES = {
+    "affine_transform": [
+        *((X, TURN, {"fill_mode": m}) for m in ("constant", "nearest", "wrap", "mirror", "reflect")),
+        (X[0], TURN[0], {"interpolation": "nearest", "fill_value": 0.5}),
+        (FIRST, TURN, {"data_format": "channels_first"}),
+    ],
+    "crop_images": [(X, 1, 1, 2, None, None, 4), (FIRST, 2, 0, None, 2, 5, None, {"data_format": "channels_first"})],
+    "pad_images": [(X, 1, 2, 1, 0), (X[0], 1, None, None, 2, 12, 11)],
+    "extract_patches": [
+        (X, 2),
+        (X, (3, 2), {"strides": 1, "padding": "same"}),
+        (X, 2, {"dilation_rate": 2, "strides": 1}),
+    ],
+    "gaussian_blur": [
+        (X, (3, 3), (1.0, 0.7), {"data_format": "channels_last"}),
+        (FIRST, (5, 5), (0.8, 0.8), {"data_format": "channels_first"}),
+    ],
+    "hsv_to_rgb": [(X,)],
+    "rgb_to_hsv": [(X,), (FIRST, {"data_format": "channels_first"})],
+    "rgb_to_grayscale": [(X,), ((255 * X).astype("uint8"),)],
+    "map_coordinates": [
+        (X[0], PLACES, order, {"fill_mode": m}) for order in (0, 1) for m in ("constant", "wrap", "reflect")
+    ],
+    "perspective_transform": [(X, CORNERS, CORNERS + RANDOM.uniform(-1, 1, (4, 2)).astype("float32"))],
+    "resize": [
+        *((X, size, {"interpolation": i}) for size in ((5, 9), (16, 3)) for i in ("bilinear", "nearest", "bicubic")),
+        *((X, (5, 4), {"antialias": True, "interpolation": i}) for i in ("bilinear", "bicubic")),
+        (FIRST, (5, 5), {"data_format": "channels_first", "crop_to_aspect_ratio": True}),
+        (X[0], (5, 5), {"pad_to_aspect_ratio": True, "fill_value": 0.3}),
+        ((255 * X).astype("uint8"), (5, 9)),
+    ],
+    "scale_and_translate": [
+        (
+            X,
+            (2, 10, 9, 3),
+            np.array([1.3, 0.7], "float32"),
+            np.array([0.5, -1.0], "float32"),
+            (1, 2),
+            method,
+            {"antialias": a},
+        )
+        for method in ("linear", "cubic", "lanczos3")
+        for a in (True, False)
+    ],
+    "sobel_edges": [(X,)],
+    "ssim": [(RANDOM.random((2, 16, 14, 3), np.float32), RANDOM.random((2, 16, 14, 3), np.float32))],
+}
+#: cases whose gradients are compared, too
+DIFFERENTIABLE = ("resize", "rgb_to_grayscale", "extract_patches", "sobel_edges")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_function(name):
+    keras = import_keras()
+    theirs, ours = getattr(keras.ops.image, name), getattr(ops.image, name)
+    for case in CASES[name]:
+        args, kwargs = (case[:-1], case[-1]) if isinstance(case[-1], dict) else (case, {})
+        copies = [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
+        expected = as_numpy(theirs(*copies, **kwargs))
+        got = ours(*args, **kwargs)
+        assert got.dtype == expected.dtype
+        allowed = 1 if got.dtype.kind == "u" else 2e-5
+        error = np.abs(got.astype("float64") - expected.astype("float64")).max()
+        assert got.shape == expected.shape, kwargs
+        assert error <= allowed, (kwargs, error)
+        if name in DIFFERENTIABLE and got.dtype.kind == "f":
+            compare_gradients(name, theirs, ours, args, kwargs, [expected])
+
+
+def test_signatures():
+    keras = import_keras()
+    for module, own in ((keras.ops.image, ops.image), (keras.random, random)):
+        for name in (n for n in dir(module) if inspect.isfunction(getattr(module, n))):
+            ours, theirs = (
+                [(p.name, p.default) for p in inspect.signature(getattr(m, name)).parameters.values()]
+                for m in (own, module)
+            )
+            assert ours == theirs, name
+
+
+def test_resizing_in_a_model():
+    inputs = pydtconv.Input((8, 6, 3))
+    model = pydtconv.Model(inputs, ops.image.resize(inputs, (4, 4)))
+    np.testing.assert_allclose(model.predict(X, verbose=0), ops.image.resize(X, (4, 4)), atol=1e-6)
+
+
+MOMENTS = {
+    "normal": (lambda: random.normal((20000,), 2.0, 3.0, seed=1), 2.0, 3.0),
+    "uniform": (lambda: random.uniform((20000,), -1.0, 3.0, seed=1), 1.0, 4 / 12**0.5),
+    "truncated_normal": (lambda: random.truncated_normal((20000,), seed=1), 0.0, 0.8796),
+    "randint": (lambda: random.randint((20000,), 0, 10, seed=1), 4.5, 2.872),
+    "gamma": (lambda: random.gamma((20000,), 2.0, seed=1), 2.0, 2**0.5),
+    "beta": (lambda: random.beta((20000,), 2.0, 3.0, seed=1), 0.4, 0.2),
+    "binomial": (lambda: random.binomial((20000,), 10, 0.3, seed=1), 3.0, 2.1**0.5),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_moments(name):
+    draw, mean, deviation = MOMENTS[name]
+    x = draw()
+    np.testing.assert_array_equal(x, draw())
+    assert x.mean() == pytest.approx(mean, abs=0.05 * max(1, deviation))
+    assert x.std() == pytest.approx(deviation, rel=0.03)
+
+
+def test_categorical_and_shuffle():
+    draws = random.categorical(np.log([[0.2, 0.8]]), 5000, seed=2)
+    assert draws.mean() == pytest.approx(0.8, abs=0.02)
+    assert sorted(random.shuffle(np.arange(9), seed=3)) == list(range(9))
+
+
+def test_a_seed_generator_goes_on():
+    seeds = random.SeedGenerator(5)
+    first, second = (random.normal((4,), seed=seeds) for _ in range(2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(random.normal((4,), seed=random.SeedGenerator(5)), first)
+
+
+class Noise(layers.Layer):
+    def call(self, inputs):
+        return inputs * 0.0 + random.normal((inputs.shape[0], 3)) + random.uniform((inputs.shape[0], 3), 10.0, 11.0)
+
+
+def test_each_step_draws_anew():
+    utils.set_random_seed(1)
+    inputs = pydtconv.Input((3,))
+    model = pydtconv.Model(inputs, Noise()(inputs))
+    first, second = (model.predict(np.zeros((200, 3)), batch_size=200, verbose=0) for _ in range(2))
+    assert not np.array_equal(first, second)
+    assert first.mean() == pytest.approx(10.5, abs=0.2)
+
+
+class Draws(layers.Layer):
+    def call(self, inputs):
+        return inputs + random.gamma((3,), ops.sum(inputs))
+
+
+def test_what_cannot_be_drawn_in_a_graph_is_refused():
+    with pytest.raises(NotImplementedError, match=r"random\.gamma: alpha: expected a number, where code is traced"):
+        Draws()(np.zeros((2, 3), "float32"))

@@ -1,0 +1,66 @@
+"""Integers and booleans: values and kinds of dtype as in Keras, on arrays and in code that is traced."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import ops, tree
+from tests.real_keras import import_keras
+
+INT = np.array([[3, 1, 2], [5, 0, 4]], "int32")
+B, F = INT > 2, INT.astype("float32")
+CASES = {
+    "sum": [(INT,), (B,), (INT, 1), (INT > 9, 0)],
+    "max": [(INT,), (INT, 1)],
+    "min": [(B,), (INT, 0)],
+    "mean": [(INT,), (B,)],
+    "prod": [(B,), (INT, 1)],
+    "cumsum": [(B,), (INT, 0), (B, 1)],
+    "cumprod": [(B, 1)],
+    "ptp": [(INT,)],
+    "diff": [(INT,)],
+    "trace": [(INT,)],
+    "transpose": [(INT,), (B,)],
+    "reshape": [(INT, (3, 2)), (B, (-1,))],
+    "squeeze": [(INT[None],)],
+    "concatenate": [([INT, INT],), ([INT, F],), ([B, INT],)],
+    "stack": [([INT, INT],)],
+    "pad": [(INT, ((1, 1), (2, 0)))],
+    "add": [(INT, INT), (INT, 2), (INT, 2.5), (B, B), (B, INT), (B, 2), (B, 1.5), (INT, F), (B, F)],
+    "subtract": [(INT, 2), (2, INT), (B, INT)],
+    "multiply": [(INT, INT), (B, B), (B, F), (INT, 0.5)],
+    "divide": [(INT, 2), (INT, INT + 1)],
+    "power": [(INT, 2)],
+    "maximum": [(INT, 3), (B, B)],
+    "clip": [(INT, 1, 4)],
+    "negative": [(INT,)],
+    "square": [(INT,), (B,)],
+    "sqrt": [(INT,)],
+}
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_integers_stay_integers_where_they_do_in_keras(name):
+    theirs = getattr(import_keras().ops, name)
+    for args in CASES[name]:
+        expected = np.asarray(theirs(*args))
+        found = [np.asarray(getattr(ops, name)(*args))]
+        if not any(leaf.dtype == bool for leaf in tree.flatten(args) if isinstance(leaf, np.ndarray)):
+            call = pydtconv.function(lambda x, *rest: getattr(ops, name)(x, *rest))
+            found.append(np.asarray(call(*args)))
+        for each in found:
+            assert (each.dtype.kind, each.shape) == (expected.dtype.kind, expected.shape), args
+            np.testing.assert_allclose(each, expected, rtol=1e-6)
+
+
+def test_large_integers_are_exact():
+    large = np.array([2**24 + 1, 1], "int32")
+    assert int(ops.max(large)) == 2**24 + 1
+    assert int(ops.sum(large)) == 2**24 + 2
+    np.testing.assert_array_equal(ops.reshape(large, (2, 1))[:, 0], large)
+
+
+def test_variables_of_integers_count():
+    count = pydtconv.Variable(3, dtype="int32", trainable=False)
+    assert (int(count + 1), int(2 * count), int(1 - count), float(count / 2)) == (4, 6, -2, 1.5)

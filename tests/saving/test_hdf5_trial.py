@@ -1,0 +1,91 @@
+"""HDF5 files on which libhdf5 itself would crash, take all memory, or not come back: errors, in bounded time."""
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pydtconv as keras
+from pydtconv.utils import hdf5_trial
+from pydtconv.utils.reading import BadFileError
+
+
+def saved(path):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="a"), keras.layers.Dense(2, name="b")])
+    (model.save_weights if path.name.endswith(".weights.h5") else model.save)(path)
+    return model
+
+
+def tree_of_itself(data):
+    """Every node of a group's tree becomes an inner one, whose only child is the root."""
+    places = [at for at in range(len(data) - 4) if data[at : at + 4] == b"TREE" and data[at + 4] == 0]
+    for at in places:
+        data[at + 5] = 1
+        data[at + 32 : at + 40] = struct.pack("<Q", at)
+
+
+def text_without_end(data):
+    """A text of 4 GB, by the length beside its place in the heap."""
+    (heap,) = (at for at in range(len(data) - 4) if data[at : at + 4] == b"GCOL")
+    found = [at for at in range(len(data) - 12) if data[at : at + 8] == struct.pack("<Q", heap)]
+    for at in found:
+        data[at - 4 : at] = struct.pack("<I", 0xFFFFFFF0)
+    size = heap + 16 + 8  # of the heap's first object
+    data[size : size + 8] = struct.pack("<Q", 0xFFFFFFF0)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["copy", "program"])
+@pytest.mark.parametrize("name", ["a.weights.h5", "a.h5"])
+def test_a_tree_without_end_is_an_error(tmp_path, monkeypatch, name, elsewhere):
+    monkeypatch.setattr(hdf5_trial, "_may_fork", lambda: not elsewhere)
+    monkeypatch.setattr(hdf5_trial, "_SECONDS", 2.0)
+    model = saved(tmp_path / name)
+    data = bytearray((tmp_path / name).read_bytes())
+    tree_of_itself(data)
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(BadFileError, match=r"a\..*h5"):  # without the trial, reading has no end
+        model.load_weights(tmp_path / name)
+
+
+PEAK = """
+import sys
+from pathlib import Path
+import pydtconv as keras
+from pydtconv.utils import hdf5_trial
+hdf5_trial._may_fork = lambda: sys.argv[2] == "copy"
+try:
+    keras.models.load_model(sys.argv[1])
+except ValueError as error:
+    print(error)
+peak = Path("/proc/self/status").read_text().partition("VmHWM:")[2]
+print(int(peak.split()[0]) >> 10)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc to measure memory")
+@pytest.mark.parametrize("where", ["copy", "program"])
+def test_a_text_of_any_length_takes_no_memory_here(tmp_path, where):
+    saved(tmp_path / "a.h5")
+    data = bytearray((tmp_path / "a.h5").read_bytes())
+    text_without_end(data)
+    (tmp_path / "a.h5").write_bytes(data)
+    # a process of its own: the peak of this one is that of all tests before, which ru_maxrss would hand on to it
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "a.h5"), where]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=120).stdout
+    error, peak = told.rsplit("\n", 2)[:2]
+    assert "a.h5: expected an '.h5' file of a whole model; " in error
+    assert int(peak) < 1 << 10  # MiB; 4 GiB without the trial
+
+
+def test_what_does_not_come_back_is_ended(tmp_path, monkeypatch):
+    def turn(file):
+        while True:
+            pass
+
+    saved(tmp_path / "a.weights.h5")
+    monkeypatch.setattr(hdf5_trial, "look", turn)
+    monkeypatch.setattr(hdf5_trial, "_SECONDS", 0.0)
+    told = hdf5_trial._forked(tmp_path / "a.weights.h5", 0)
+    assert told == "reading it does not come to an end"

@@ -1,0 +1,61 @@
+"""Parts of files that few models have: schedules, optimizers in optimizers, functions in old files, masks."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from tests.real_keras import import_keras
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+X = np.random.default_rng(0).normal(size=(12, 6)).astype("float32")
+Y = X[:, :2] ** 2
+OPTIMIZERS = {
+    "schedule": lambda k: k.optimizers.AdamW(k.optimizers.schedules.CosineDecay(0.01, 10, warmup_steps=3)),
+    "loss-scale": lambda k: k.optimizers.LossScaleOptimizer(k.optimizers.Adam(0.01)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_goes_on_in_the_other_library(name, tmp_path):
+    libraries = {"ours": pydtconv, "theirs": import_keras()}
+    start = None
+    for here, k in libraries.items():
+        inputs = k.Input((6,))
+        model = k.Model(inputs, k.layers.Dense(2)(inputs))
+        start = start or model.get_weights()
+        model.set_weights(start)
+        model.compile(OPTIMIZERS[name](k), "mse")
+        model.fit(X, Y, epochs=2, batch_size=4, shuffle=False, verbose=0)
+        model.save(tmp_path / f"{here}.keras")
+        model.fit(X, Y, epochs=2, batch_size=4, shuffle=False, verbose=0)
+        for there, other in libraries.items():
+            again = other.saving.load_model(tmp_path / f"{here}.keras")
+            again.fit(X, Y, epochs=2, batch_size=4, shuffle=False, verbose=0)
+            for a, b in zip(again.get_weights(), model.get_weights(), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=f"{here} to {there}")
+
+
+def with_functions(k):
+    inputs = k.Input((6,))
+    a, b = k.ops.split(k.layers.Dense(4, activation="tanh")(inputs), 2, axis=-1)
+    return k.Model(inputs, k.ops.add(k.ops.transpose(k.ops.expand_dims(a, 1), (0, 2, 1)), 1.5) + k.ops.abs(b)[:, None])
+
+
+def with_masks(k):
+    inputs = k.Input((6,))
+    x = k.layers.Masking(0.0)(k.layers.Reshape((3, 2))(inputs))
+    return k.Model(inputs, k.layers.GlobalAveragePooling1D()(k.layers.Dense(2)(x)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("ending", ["h5", "keras"])
+@pytest.mark.parametrize("make", [with_functions, with_masks])
+def test_models_of_keras_with_functions_and_masks(make, ending, tmp_path):
+    theirs = make(import_keras())
+    x = X.copy()
+    x[:, 2:4] = 0
+    theirs.save(tmp_path / f"net.{ending}")
+    ours = pydtconv.saving.load_model(tmp_path / f"net.{ending}")
+    np.testing.assert_allclose(ours.predict(x, verbose=0), theirs.predict(x, verbose=0), rtol=1e-5, atol=1e-6)

@@ -1,0 +1,89 @@
+"""Every class and function that Keras and pydtconv both have: the names, order and defaults of its arguments."""
+
+import importlib
+import inspect
+import warnings
+
+import pytest
+
+from tests.real_keras import import_keras
+
+MODULES = (
+    "", "activations", "applications", "backend", "callbacks", "config", "constraints", "datasets.cifar10",
+    "datasets.cifar100", "datasets.fashion_mnist", "datasets.mnist", "distribution", "initializers", "layers", "losses",
+    "metrics", "models", "ops", "ops.image", "optimizers", "optimizers.schedules", "preprocessing",
+    "preprocessing.image", "preprocessing.sequence", "random", "regularizers", "saving", "tree", "utils",
+)  # fmt: skip
+
+#: (name, argument): why it differs
+ACCEPTED = {
+    ("optimizers", "name"): "Keras's is the class's; ours tells two optimizers of one class apart",
+    ("Optimizer", "learning_rate"): "ours has a default, so that a subclass need not repeat one",
+    ("deserialize_keras_object", "safe_mode"): "no code of a file is run in either case",
+    ("save_weights", "max_shard_size"): "one file",
+    ("device", "device_name"): "passed by place",
+    ("device", "name"): "passed by place",
+    ("get_registered_object", "module_objects"): "a module's own table of classes is not looked at",
+}
+
+
+def arguments(value):
+    """{name: default} of what can be passed by name."""
+    function = value.__init__ if inspect.isclass(value) else value
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return None
+    ways = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return {name: p.default for name, p in parameters.items() if p.kind not in ways and name != "self"}
+
+
+def same(ours, theirs):
+    if callable(ours) and callable(theirs):
+        return True
+    if isinstance(theirs, (list, tuple)) and isinstance(ours, (list, tuple)):
+        return list(ours) == list(theirs)
+    return (
+        ours is theirs
+        or (type(ours) is type(theirs) and ours == theirs)
+        or (ours == theirs and type(theirs) is not bool)
+    )
+
+
+def differences(module, name, ours, theirs):
+    """[(argument, what differs)]"""
+    if ours is None or theirs is None:
+        return []
+    found = [(key, "missing") for key in theirs if key not in ours]
+    found += [
+        (key, f"{ours[key]!r} for {theirs[key]!r}")
+        for key in theirs
+        if key in ours and not same(ours[key], theirs[key])
+    ]
+    found += [
+        (key, "required by us alone") for key in ours if key not in theirs and ours[key] is inspect.Parameter.empty
+    ]
+    shared = [key for key in theirs if key in ours], [key for key in ours if key in theirs]
+    found += [("order", shared)] if shared[0] != shared[1] else []
+    kind = module.split(".")[0]
+    return [(key, told) for key, told in found if (name, key) not in ACCEPTED and (kind, key) not in ACCEPTED]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda name: name or "keras")
+def test_arguments_are_those_of_keras(module):
+    import_keras()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = importlib.import_module(f"keras.{module}".rstrip("."))
+        ours = importlib.import_module(f"pydtconv.{module}".rstrip("."))
+        found, compared = {}, 0
+        for name in dir(theirs):
+            known, own = getattr(theirs, name), getattr(ours, name, None) if not name.startswith("_") else None
+            if inspect.ismodule(known) or not callable(known) or not callable(own):
+                continue
+            compared += 1
+            told = differences(module, name, arguments(own), arguments(known))
+            if told:
+                found[name] = told
+    assert not found
+    assert compared > 0

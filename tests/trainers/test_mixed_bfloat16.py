@@ -1,0 +1,189 @@
+"""Training with mixed_bfloat16: as near to float64 as PyTorch's autocast, in less memory, and everything around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import layers, ops
+from pydtconv.graph import Executor, Graph, Memory, build_plan
+from pydtconv.ops.base import Spec
+from tests.graph.networks import NETWORKS
+from tests.marks import slow
+
+SIZE, BATCH = 16, 8
+
+
+@pytest.fixture(autouse=True)
+def _default():
+    yield
+    keras.utils.clear_session()
+
+
+def built(name: str, policy: str, width: int = 8) -> keras.Model:
+    keras.utils.clear_session()
+    if policy == "float64":
+        keras.config.set_floatx("float64")
+    else:
+        keras.config.set_floatx("float32")
+        keras.config.set_dtype_policy(policy)
+    keras.utils.set_random_seed(3)
+    return NETWORKS[name](SIZE, width)
+
+
+def traced(model: keras.Model) -> Graph:
+    """The graph of a training step of a network; its result is the loss."""
+    graph = Graph(training=True)
+    with graph:
+        x = graph.input("x", Spec((BATCH, SIZE, SIZE, 3), keras.config.floatx()))
+        y_true = graph.input("y_true", Spec((BATCH,), "int32"))
+        y = ops.cast(model(x, training=True), keras.config.floatx())
+        logits = model.layers[-1].get_config()["activation"] == "linear"
+        graph.loss = ops.WeightedMean()(ops.CrossEntropy("sparse", from_logits=logits)(y, y_true))
+        graph.outputs["loss"] = graph.loss
+    return graph
+
+
+def batch(seed: int = 1) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {"x": rng.normal(size=(BATCH, SIZE, SIZE, 3)), "y_true": rng.integers(0, 10, BATCH)}
+
+
+def ours(model: keras.Model, inputs: dict[str, np.ndarray]) -> tuple[float, list[np.ndarray]]:
+    memory = Memory()
+    executor = Executor(build_plan(traced(model)), memory)
+    loss = float(executor.run(inputs)["loss"])
+    assert memory.store is not None
+    return loss, [memory.store.gradient_of(v).astype("float64") for v in model.trainable_variables]
+
+
+def distance(found: list[np.ndarray], exact: list[np.ndarray]) -> float:
+    """Of all gradients together, relative to their length."""
+    squares = sum(np.sum((a - b) ** 2) for a, b in zip(found, exact, strict=True))
+    return float(np.sqrt(squares / sum(np.sum(b**2) for b in exact)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["residual", "plain", "dense"])
+def test_first_gradients_are_as_near_to_float64_as_those_of_pytorch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    from tests import torch_graph
+
+    found = {policy: [] for policy in ("ours", "autocast")}
+    for seed in range(3):
+        exact = ours(built(name, "float64"), batch(seed))[1]
+        found["ours"].append(distance(ours(built(name, "mixed_bfloat16"), batch(seed))[1], exact))
+        model = built(name, "float32")
+        with torch.autocast("cpu", torch.bfloat16):
+            _, gradients = torch_graph.evaluate(traced(model), batch(seed))
+        theirs = [gradients[v.path].astype("float64") for v in model.trainable_variables]
+        found["autocast"].append(distance(theirs, exact))
+    assert np.mean(found["ours"]) < 1.3 * np.mean(found["autocast"]), found
+
+
+def test_ten_losses_are_near_those_of_float32() -> None:
+    losses = {}
+    for policy in ("float32", "mixed_bfloat16"):
+        model = built("residual", policy)
+        model.compile(keras.optimizers.SGD(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        losses[policy] = []
+        for step in range(10):
+            model.reset_metrics()
+            losses[policy].append(float(model.train_on_batch(*batch(step).values())))
+    np.testing.assert_allclose(losses["mixed_bfloat16"], losses["float32"], rtol=0.01)
+
+
+def test_variables_slots_and_results_are_float32() -> None:
+    model = built("residual", "mixed_bfloat16")
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = batch().values()
+    model.fit(x, y, verbose=0)
+    assert {v.dtype for v in (*model.variables, *model.optimizer.variables[2:])} == {"float32"}
+    assert model.predict(x, verbose=0).dtype == model(x).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", [name if name == "residual" else slow(name) for name in NETWORKS])
+def test_no_cast_is_left(name: str) -> None:
+    model = built(name, "mixed_bfloat16")
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=name != "plain"))
+    assert "cast" not in [node.op.name for node in model.plan(BATCH).graph.nodes]
+
+
+def test_images_take_half_the_memory() -> None:
+    peaks = {}
+    for policy in ("float32", "mixed_bfloat16"):
+        inputs = keras.Input((64, 64, 32))
+        x = inputs
+        for _ in range(6):
+            x = layers.MaxPooling2D(3, strides=1, padding="same", dtype=policy)(x)
+            x = layers.BatchNormalization(dtype=policy)(layers.Activation("gelu", dtype=policy)(x))
+        model = keras.Model(inputs, layers.GlobalAveragePooling2D(dtype=policy)(x))
+        model.compile("sgd", "mse")
+        peaks[policy] = model.plan(16).peak_bytes
+    assert peaks["mixed_bfloat16"] < 0.6 * peaks["float32"]
+
+
+@pytest.mark.slow
+def test_training_goes_on_with_the_same_bits(tmp_path) -> None:
+    def fitted(epochs: int, resume: bool) -> list[np.ndarray]:
+        model = built("residual", "mixed_bfloat16")
+        model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        x, y = batch().values()
+        callbacks = [keras.callbacks.BackupAndRestore(tmp_path / "backup", delete_checkpoint=False)] if resume else []
+        model.fit(x, y, batch_size=4, epochs=epochs, verbose=0, callbacks=callbacks)
+        return model.get_weights()
+
+    fitted(2, resume=True)
+    for a, b in zip(fitted(4, resume=True), fitted(4, resume=False), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_weights_are_those_of_a_float32_model(tmp_path) -> None:
+    model = built("residual", "mixed_bfloat16")
+    model.save_weights(tmp_path / "a.weights.h5")
+    twin = built("residual", "float32")
+    for variable in twin.variables:
+        variable.assign(np.zeros(variable.shape))
+    twin.load_weights(tmp_path / "a.weights.h5")
+    for a, b in zip(twin.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    x = batch()["x"]
+    np.testing.assert_allclose(model.predict(x, verbose=0), twin.predict(x, verbose=0), atol=0.05)
+
+
+@pytest.mark.slow
+def test_a_memory_limit_is_met() -> None:
+    def trained(limit: int | None) -> list[np.ndarray]:
+        model = built("residual", "mixed_bfloat16")
+        model.compile(keras.optimizers.SGD(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        x, y = batch().values()
+        model.fit(x, y, verbose=0, memory_limit=limit)
+        return model.get_weights()
+
+    model = built("residual", "mixed_bfloat16")
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    free = model.plan(BATCH).peak_bytes
+    small = model.plan(BATCH, memory_limit=int(0.9 * free))
+    assert small.peak_bytes < free
+    for a, b in zip(trained(None), trained(int(0.9 * free)), strict=True):  # by other algorithms
+        np.testing.assert_allclose(a, b, rtol=0.05, atol=1e-3)
+
+
+def test_a_layer_of_ones_own_computes_in_the_policys_dtype() -> None:
+    seen = []
+
+    class Scaled(layers.Layer):
+        def build(self, input_shape):
+            self.scale = self.add_weight((input_shape[-1],), "ones")
+
+        def call(self, inputs):
+            y = inputs * self.scale + 1
+            seen.append((inputs.dtype, y.dtype, self.scale.dtype))
+            return y
+
+    model = keras.Sequential([keras.Input((4,)), Scaled(dtype="mixed_bfloat16"), layers.Dense(2, dtype="float32")])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((8, 4)), np.ones((8, 2)), verbose=0)
+    assert set(seen) == {("bfloat16", "bfloat16", "float32")}
+    assert not np.array_equal(model.layers[0].get_weights()[0], np.ones(4))
