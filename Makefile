@@ -10,6 +10,8 @@
 # Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
 
 export PYTHON CC
+# tests and set-up start hundreds of processes: each would compile all modules anew where Python may not keep them
+export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 SOURCES := $(shell find cext pydtconv -name '*.c' -not -path 'pydtconv/*' -o -name '*.h' -o -name '*.pyx' -o -name '*.pxd')
 C_FILES = $$(git ls-files '*.c' '*.h')
@@ -24,14 +26,15 @@ demo: .venv/demo
 # one process of tests per core, each with its files; ARGS="tests/conv -x -n 0" runs a part in one process
 test test-all coverage: export OMP_WAIT_POLICY ?= passive
 test test-all coverage: export OPENBLAS_NUM_THREADS ?= 1
+test test-all coverage: export OMP_NUM_THREADS ?= 1
 test: .venv/test
-	@$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-all: .venv/test-all
-	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 coverage:
-	@sh tools/coverage.sh -n auto --dist loadfile $(ARGS)
+	@sh tools/coverage.sh -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # a wheel in dist/ for any Linux of its platform tag, with all levels of the C library
 wheel: .venv/wheel

@@ -214,6 +214,39 @@ def winograd() -> Drawing:
     return d
 
 
+def fourier() -> Drawing:
+    d = Drawing(720, 290, "Convolution of one block of tiles in the Fourier domain")
+    d.text(20, 28, "fft 12x12 of 5x5: 214 products for a tile of 64 results instead of 1600", 14, bold=True)
+    d.grid(25, 62, 10, 10, 12, lambda r, c: ORANGE if r < 8 and c < 8 else BLUE)
+    d.text(85, 202, "12 x 12 input tile,", 12, "middle")
+    d.text(85, 218, "next one 8 pixels on", 12, "middle")
+    d.arrow(152, 120, 186, 120)
+    d.box(190, 86, 105, 66, "transforms of\ntwo tiles: x1 + i x2\n74 frequencies", GREEN, 12)
+    d.arrow(298, 120, 336, 120)
+    for i in range(3):
+        d.box(
+            340 + 8 * i,
+            74 + 8 * i,
+            110,
+            70,
+            "3 real products\nfor each frequency\ntiles x ci x co" if i == 2 else "",
+            BLUE,
+            12,
+        )
+    d.text(405, 190, "micro-kernels", 11, "middle")
+    d.box(345, 210, 120, 44, "filters, with\nzeros: once per pass", GREEN, 12)
+    d.arrow(405, 208, 405, 196)
+    d.arrow(470, 120, 508, 120)
+    d.box(512, 86, 95, 66, "inverse, in\nthe place of\nthe input's", GREEN, 12)
+    d.arrow(610, 120, 640, 120)
+    d.grid(645, 76, 6, 6, 11, lambda r, c: ORANGE if r < 4 and c < 4 else GREY)
+    d.text(678, 164, "8 x 8 kept,", 12, "middle")
+    d.text(678, 180, "the rest has", 12, "middle")
+    d.text(678, 196, "wrapped around", 12, "middle")
+    d.text(20, 278, "A block's spectra stay in the L2 cache: what products give replaces what they have read.", 12)
+    return d
+
+
 def loops() -> Drawing:
     d = Drawing(720, 330, "The five loops around the micro-kernel")
     d.text(20, 28, "Five loops around one micro-kernel (BLIS's)", 14, bold=True)
@@ -281,7 +314,7 @@ def overlap() -> Drawing:
 
 DRAWINGS: dict[str, Callable[[], Drawing]] = {
     drawing.__name__: drawing
-    for drawing in (stack, im2col, convgemm, deconvgemm, reindex, direct, winograd, loops, plan, overlap)
+    for drawing in (stack, im2col, convgemm, deconvgemm, reindex, direct, winograd, fourier, loops, plan, overlap)
 }
 
 
