@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.networks import Case, add_case_arguments, cases
-from benchmarks.train import MODES, Result, Sides
+from benchmarks.train import Result, Sides
 
 
 @contextmanager
@@ -47,14 +47,15 @@ def idle_and_busy(run: Callable[[], Result], rounds: int) -> tuple[float, float]
 
 
 def row(case: Case, options: argparse.Namespace, folder: Path) -> dict[str, object]:
-    sides = Sides(case, options, folder)
+    threads = len(os.sched_getaffinity(0))
+    sides = Sides(case, folder, steps=options.steps, threads=threads)
     idle, busy = idle_and_busy(sides.run_ours, options.rounds)
     sides.threads = 1
     _, busy_one = idle_and_busy(sides.run_ours, options.rounds)
     found: dict[str, object] = {"network": case.network, "images": case.size, "batch": case.batch, "idle ms": idle}
     found |= {"busy ms": busy, "busy / idle": busy / idle, "busy, one thread ms": busy_one}
     if options.peer:
-        sides.threads = options.threads
+        sides.threads = threads
         peer_idle, peer_busy = idle_and_busy(lambda: sides.run_peer(sides.mode, sides.steps), options.rounds)
         found |= {"PyTorch idle ms": peer_idle, "PyTorch busy ms": peer_busy, "PyTorch ratio": peer_busy / peer_idle}
     return found
@@ -68,7 +69,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="processes of each kind")
     parser.add_argument("--steps", type=int, default=8, help="timed steps of a process")
     options = parser.parse_args()
-    options.threads, options.modes, options.dtype = len(os.sched_getaffinity(0)), MODES[:1], "float32"
     with tempfile.TemporaryDirectory() as folder:
         chosen = cases(tuple(options.networks), tuple(options.sizes), options.batch)
         rows = [row(case, options, Path(folder)) for case in chosen]

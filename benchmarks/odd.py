@@ -37,14 +37,15 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="file of measurements, which are taken from there when it has them")
     parser.add_argument("--name", default="odd", help="of the file in benchmarks/results/")
     options = parser.parse_args()
-    options.modes = ["channels_last"]
     rows, kept = [], Kept(options.keep)
     with tempfile.TemporaryDirectory() as folder:
         for network in options.networks:
             for group in GROUPS:
                 regular = 0.0
                 for size, batch in group:
-                    sides = Sides(Case(network, size, batch), options, Path(folder))
+                    sides = Sides(
+                        Case(network, size, batch), Path(folder), steps=options.steps, threads=options.threads
+                    )
                     measure = partial(sides.row, options.rounds, bool(options.peer))
                     row, origin = kept.get(f"{network} {size} {batch}", measure)
                     regular = regular or row["GFLOPS"]

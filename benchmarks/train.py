@@ -42,17 +42,25 @@ def ours(case: Case, steps: int, clock: str) -> Result:
 
 
 class Sides:
-    """Both sides of one case."""
+    """Both sides of one case; steps and threads of a process, the peer's mode, dtype: policy of all layers."""
 
-    def __init__(self, case: Case, options: argparse.Namespace, folder: Path) -> None:
-        self.case, self.steps, self.threads = case, options.steps, options.threads
-        self.clock, self.step_of = ("process_time", min) if options.cpu_time else ("perf_counter", statistics.median)
+    def __init__(
+        self,
+        case: Case,
+        folder: Path,
+        *,
+        steps: int,
+        threads: int,
+        mode: str = MODES[0],
+        dtype: str = "float32",
+        cpu_time: bool = False,
+    ) -> None:
+        self.case, self.steps, self.threads, self.mode, self.dtype = case, steps, threads, mode, dtype
+        self.clock, self.step_of = ("process_time", min) if cpu_time else ("perf_counter", statistics.median)
         model = compiled(case)
         self.flops = flops(model)
         self.file = folder / f"{case.network}_{case.size}.json"
         self.file.write_text(json.dumps(describe(model)))
-        self.mode = options.modes[0]
-        self.dtype = options.dtype
 
     def run_ours(self) -> Result:
         return in_own_process("benchmarks.train", ["--one", *self.case, self.steps, self.clock], self.threads)
@@ -132,7 +140,15 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
-            sides = Sides(case, options, Path(folder))
+            sides = Sides(
+                case,
+                Path(folder),
+                steps=options.steps,
+                threads=options.threads,
+                mode=options.modes[0],
+                dtype=options.dtype,
+                cpu_time=options.cpu_time,
+            )
             if options.peer:
                 sides.choose_mode(options.modes)
             rows.append(sides.row(options.rounds, bool(options.peer)))
