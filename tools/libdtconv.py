@@ -213,6 +213,22 @@ def openmp_flags() -> list[str]:
     return ["-Wno-unknown-pragmas", "-Wno-unused-variable", "-Wno-unused-parameter"]
 
 
+@cache
+def has_own_team() -> bool:
+    """Whether cext/common/team.c takes the place of the compiler's OpenMP library, by the words of that file."""
+    command = [*compiler(), *openmp_flags(), "-dM", "-E", "-x", "c", os.devnull]
+    macros = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    return {"_OPENMP", "__linux__"} <= macros and "__clang__" not in macros
+
+
+def team_flags() -> list[str]:
+    """Flags to link with what OpenMP's pragmas become; of our own team nothing may be missing."""
+    if not has_own_team():
+        return openmp_flags()
+    sanitized = any("-fsanitize" in flag for flag in further_flags())  # its functions come with the program
+    return ["-pthread", *([] if sanitized else ["-Wl,-z,defs"])]
+
+
 def sources() -> list[tuple[Path, str, list[str]]]:
     """Every C file with the suffix of its object and its defines, those first that take long to compile."""
     precisions: dict[str, list[str]] = {"_s": [], "_d": ["-DDTCONV_DOUBLE"], "_h": ["-DDTCONV_BFLOAT16"]}
@@ -275,7 +291,7 @@ def run(command: list[str]) -> None:
     beside.replace(target)
 
 
-def link(level: str, objects: Path, target: Path, openmp: list[str]) -> None:
+def link(level: str, objects: Path, target: Path) -> None:
     wanted = [objects / level / f"{path.parent.name}_{path.stem}{suffix}.o" for path, suffix, _ in sources()]
     target.parent.mkdir(parents=True, exist_ok=True)
     name = ["-dynamiclib", f"-Wl,-install_name,@rpath/{LIBRARY}"] if MACOS else ["-shared", f"-Wl,-soname,{LIBRARY}"]
@@ -284,7 +300,7 @@ def link(level: str, objects: Path, target: Path, openmp: list[str]) -> None:
             *compiler(),
             *name,
             *map(str, sorted(wanted)),
-            *openmp,
+            *team_flags(),
             *further_flags(),
             *system_blis()[1],
             "-lm",
@@ -312,7 +328,7 @@ def build(libraries: Path, force: bool = False) -> list[str]:
             if level not in wanted:  # of an earlier build, and no longer up to date
                 shutil.rmtree(libraries / level, ignore_errors=True)
         for level in wanted:
-            link(level, objects / "cext", libraries / level / LIBRARY, openmp)
+            link(level, objects / "cext", libraries / level / LIBRARY)
     return wanted
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: BIN=.venv/bin tools/wheel.sh FOLDER [SDIST]   builds a wheel into the folder, from here or from an sdist.
-# All levels of the C library are in it.  On Linux auditwheel checks which systems it runs on, and puts libgomp into it.
+# All levels of the C library are in it.  On Linux auditwheel checks which systems it runs on.
 set -eu
 BIN=$(cd "${BIN:-.venv/bin}" && pwd)
 folder=$1

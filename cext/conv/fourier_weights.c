@@ -247,7 +247,9 @@ static size_t bytes_by_phases(const dtconv_conv *p, int pass) {
 #define PASS(name, pass)                                                                                      \
     size_t DT(conv_##name##_workspace)(const dtconv_conv *p) { return bytes_by_phases(p, pass); }             \
     dtconv_status DT(conv_##name)(const dtconv_conv *p, const DT(conv_args) * a, void *space, size_t bytes) { \
-        if (dtconv_is_strided(p) && bytes < bytes_by_phases(p, pass)) return DTCONV_WORKSPACE;                \
+        const size_t needed = bytes_by_phases(p, pass);                                                       \
+        if (!needed) return DTCONV_UNSUPPORTED;                                                               \
+        if (bytes < needed) return DTCONV_WORKSPACE;                                                          \
         if (dtconv_is_strided(p)) return DT(fourier_by_phases)(p, pass, a, space, bytes, run_pass);           \
         return run_pass(p, pass, a, space, bytes);                                                            \
     }

@@ -16,8 +16,6 @@ _LEVELS = {
     "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
     "generic": set(),
 }
-#: how long a waiting thread spins: a sleeping one is woken in 5 to 50 us
-_SPIN_SECONDS = 15e-6
 
 
 def available_levels() -> list[str]:
@@ -26,33 +24,6 @@ def available_levels() -> list[str]:
 
     features = cpu.features()
     return [level for level, needs in _LEVELS.items() if needs <= features and (_FOLDER / level / _NAME).exists()]
-
-
-def spin_count() -> int:
-    """Rounds that a waiting thread spins for before it sleeps: about as long as it takes to wake it.
-
-    Of the same number of rounds some processors make seven times as much as others, so they are measured.
-    """
-    from pydtconv._ext import cpu
-
-    return max(1, min(20000, round(_SPIN_SECONDS / max(cpu.pause_seconds(), 1e-9))))
-
-
-def _load_with_short_waits(path: Path) -> None:
-    """Loads the library such that its waiting threads spin for a short while before they sleep.
-
-    GNU's OpenMP reads its settings once, when it is loaded.  Its own default is to spin for 300000 rounds or more, on
-    cores that others may want, perhaps the very thread that is waited for.  What the user has set counts; other
-    libraries and child processes see nothing of it.
-    """
-    if "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
-        ctypes.CDLL(str(path))
-        return
-    os.environ["GOMP_SPINCOUNT"] = str(spin_count())
-    try:
-        ctypes.CDLL(str(path))
-    finally:
-        del os.environ["GOMP_SPINCOUNT"]
 
 
 def library() -> Path:
@@ -73,7 +44,7 @@ def _load() -> None:
     level = os.environ.get("PYDTCONV_LEVEL") or choices[0]
     if level not in choices:
         raise ImportError(f"PYDTCONV_LEVEL={level!r} cannot be used here: expected one of {', '.join(choices)}")
-    _load_with_short_waits(_FOLDER / level / _NAME)
+    ctypes.CDLL(str(_FOLDER / level / _NAME))
 
 
 _load()

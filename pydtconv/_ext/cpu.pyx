@@ -14,8 +14,6 @@ cdef extern from "dtconv_cpu.h" nogil:
         DTCONV_CPU_AMX_BF16
     unsigned dtconv_cpu_features()
 
-cdef extern from "dtconv_pause.h" nogil:
-    double dtconv_pause_seconds()
 
 #: the features that levels and micro-kernels ask for, by name, with their bits
 FEATURES = {
@@ -37,7 +35,3 @@ def features() -> frozenset:
     cdef unsigned bits = dtconv_cpu_features()
     return frozenset(name for name, bit in FEATURES.items() if bits & bit)
 
-
-def pause_seconds() -> float:
-    """Seconds of one round of a waiting OpenMP thread, measured now, in less than a millisecond."""
-    return dtconv_pause_seconds()

@@ -9,6 +9,7 @@ cdef extern from "dtconv.h" nogil:
     void dtconv_set_num_threads(int threads)
     void dtconv_compute_alone()
     int dtconv_hold_num_threads(int threads)
+    int64_t dtconv_spin_ns(int busy)
     const char *dtconv_level()
     int64_t dtconv_cache_bytes(int level)
     void dtconv_set_cache_bytes(int level, int64_t nbytes)
@@ -34,6 +35,12 @@ def compute_alone() -> None:
 def hold_num_threads(int threads) -> int:
     """Functions called by this thread use so many threads from now on; 0: the process's number.  Returns the former."""
     return dtconv_hold_num_threads(threads)
+
+
+def spin_seconds(busy: bool = False) -> float | None:
+    """How long waiting threads spin before they sleep, busy: where others want the cores; None: as OpenMP's library has it."""
+    cdef int64_t ns = dtconv_spin_ns(busy)
+    return None if ns < 0 else 1e-9 * ns
 
 
 def level() -> str:

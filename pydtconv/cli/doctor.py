@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import caches, config, microkernels
-from pydtconv._ext import available_levels, cpu, runtime, spin_count
+from pydtconv._ext import available_levels, cpu, runtime
 from pydtconv._version import __version__
 from pydtconv.cli import gpu
 from pydtconv.cli.parser import Parser
@@ -117,7 +117,8 @@ def report(measure: bool = True) -> Iterator[Line]:
         yield from _micro_kernels(dtype, measure)
     yield from _cost_model()
     yield "BLIS", _blis()
-    yield "OpenMP", ", ".join(openmp_runtimes()) or "none"
+    own = [] if runtime.spin_seconds() is None else ["the library's own team"]
+    yield "OpenMP", ", ".join([*own, *openmp_runtimes()]) or "none"
     yield "MPI", _mpi()
     yield from gpu.report(measure)
     yield from _data()
@@ -185,11 +186,12 @@ def _memory_nodes(root: Path = Path("/sys/devices/system/node")) -> str:
 
 def _waits() -> str:
     """How long waiting threads spin before they sleep."""
-    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
-        if os.environ.get(name):
-            return f"from {name}"
-    rounds = spin_count()
-    return f"threads spin for about {1e6 * rounds * cpu.pause_seconds():.0f} us ({rounds} rounds), then sleep"
+    idle, busy = runtime.spin_seconds(), runtime.spin_seconds(busy=True)
+    if idle is None or busy is None:
+        return "as the OpenMP library has it"
+    if os.environ.get("OMP_WAIT_POLICY"):
+        return f"threads spin for {1e6 * idle:.0f} us, then sleep (OMP_WAIT_POLICY)"
+    return f"threads spin for {1e6 * idle:.0f} us, {1e6 * busy:.0f} us where others want the cores, then sleep"
 
 
 def _micro_kernels(dtype: str, measure: bool) -> Iterator[Line]:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # races.sh: the convolutions, products and kernels of layers of the C library under ThreadSanitizer, on threads that it understands.
-# CC: a GCC (team.c has the functions that its OpenMP pragmas become).  LEVEL_FLAGS: e.g. -mavx2 -mfma.
+# CC: a GCC, for which cext/common/team.c is the threads.  LEVEL_FLAGS: e.g. -mavx2 -mfma.
 set -eu
 cd "$(dirname "$0")/../.."
 CC=${CC:-gcc} folder=build/races
@@ -23,7 +23,7 @@ for path, suffix, defines in libdtconv.sources():
         target = f"{folder}/{source.parent.name}_{source.stem}{suffix}.o"
         rows.append(target)
         print(f"{target}: {source} {headers}\n\t$(COMPILE) {' '.join(defines)} -c $< -o $@")
-print(f"{folder}/races: {' '.join(rows)} tools/sanitize/races.c tools/sanitize/team.c tools/sanitize/races_nn.h")
+print(f"{folder}/races: {' '.join(rows)} tools/sanitize/races.c tools/sanitize/races_nn.h")
 print("\t$(LINK) $(filter-out %.h,$^) -o $@ -lm -pthread -ldl")
 LIST
 make -s -f "$folder/Makefile" COMPILE="$CC $flags -fopenmp" LINK="$CC $flags" -j "${JOBS:-2}" "$folder/races"

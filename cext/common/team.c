@@ -1,0 +1,426 @@
+/* Teams of threads: what GCC's OpenMP pragmas become here, in the place of its library (libgomp).
+ *
+ * Three things are different from libgomp's, all for steps of many short parallel functions and for machines that
+ * others use, too:
+ *
+ *   late threads   A loop with a dynamic schedule is over when its pieces are done.  A thread that has not come by then
+ *                  is not waited for; it takes part in the next one.  A region with barriers begins with the threads
+ *                  that come within JOIN_NS.  So a core that somebody else has taken costs its share and no more.
+ *   waits          Threads that wait for the next region spin for SPIN_NS and then sleep, those that wait for each
+ *                  other for INNER_SPIN_NS.  Where they had to leave their cores to somebody else, they spin for
+ *                  BUSY_SPIN_NS only, for BUSY_NS from then on: on the core that one leaves another may go on.
+ *                  OMP_WAIT_POLICY=passive: they sleep at once, =active: they spin on.
+ *   forks          A child of a fork has no team, and makes one when it needs it.
+ *
+ * A thread that begins a region has a team of its own, whose threads wait for the next region and end with it.  A
+ * region within a region has one thread.  Where a thread cannot be started, the team is smaller.
+ *
+ * The names are those that GCC generates calls of (gcc/omp-builtins.def) and of the OpenMP API; they are hidden, so
+ * that a libgomp in the same process is left alone.  Other compilers, and systems without futexes, use their own
+ * OpenMP.
+ */
+#if defined(_OPENMP) && defined(__linux__) && !defined(__clang__)
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dtconv.h"
+
+#ifndef RUSAGE_THREAD
+#define RUSAGE_THREAD 1 /* of Linux; glibc tells it for _GNU_SOURCE alone */
+#endif
+#define HIDDEN __attribute__((visibility("hidden")))
+
+enum {
+    JOIN_NS = 60000,       /* that a region with barriers waits for its threads, at most ... */
+    LEAST_JOIN_NS = 5000,  /* ... and after it has waited in vain, less and less */
+    SPIN_NS = 200000,      /* about what the caller needs between two functions, and seldom more */
+    INNER_SPIN_NS = 50000, /* for threads of the same region */
+    BUSY_SPIN_NS = 10000,  /* about as long as it takes to wake a thread */
+    OFTEN_NS = 10000000,   /* a program that runs for a moment, now and then, does not come so often */
+    BUSY_NS = 20000000,
+    ACTIVE_SPIN_NS = 1000000000,
+    PAUSES = 32,           /* between two looks at the clock */
+    YIELD_AFTER = 4096,    /* pauses */
+    LOOPS = 16,            /* of a region that threads may be in at the same time */
+    STACK_BYTES = 1 << 20, /* of a thread, where OMP_STACKSIZE does not say otherwise */
+};
+#define BEGINNING 0xffffffffu
+
+/* A word that changes, and how many sleep until it does. */
+typedef struct {
+    _Alignas(64) _Atomic uint32_t value;
+    _Atomic uint32_t sleepers;
+} word;
+
+/* A loop with a dynamic schedule.  turn: twice the rounds that the place has had in this region, and one more while
+ * there are pieces to be taken; BEGINNING while it is set up. */
+typedef struct {
+    _Alignas(64) _Atomic long next;
+    long end, step, chunk;
+    _Atomic uint32_t turn, left;
+} loop;
+
+typedef struct {
+    word call;                          /* regions so far; the threads wait for it */
+    word seats;                         /* of the region that are free: who takes one takes part */
+    word done;                          /* threads that took part, and are through */
+    word barrier;                       /* barriers so far */
+    _Atomic uint32_t arrived;           /* at the barrier */
+    _Atomic uint32_t size;              /* threads of the region, 0: not yet known */
+    _Atomic int64_t left_at, busy_till; /* ns */
+    _Atomic bool ends;
+    uint32_t wanted, used; /* threads; loops of the region before */
+    bool open;             /* seats can be taken until the region is over */
+    void (*work)(void *);
+    void *data;
+    loop loops[LOOPS];
+    int64_t join_ns;
+    uint32_t started; /* threads besides the one that the team belongs to */
+    pthread_t threads[DTCONV_MOST_THREADS];
+} team;
+
+/* Where a thread is: the region, or NULL, its number there, the loops that it has begun; outside of a region, or where
+ * that has one thread, the rest of the loop. */
+typedef struct {
+    team *region;
+    uint32_t number, loops;
+    long from, end;
+} place;
+
+static _Thread_local place here;
+static _Thread_local int within; /* regions of several threads */
+static _Thread_local team *own;
+static _Thread_local long left_core; /* how often, when it was asked last */
+static pthread_key_t own_key;        /* the same, to end it with its thread */
+static int64_t spin_ns = SPIN_NS, inner_spin_ns = INNER_SPIN_NS, busy_spin_ns = BUSY_SPIN_NS;
+
+static size_t stack_bytes = STACK_BYTES;
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static inline void pause_once(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#else
+    atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+/* One of many rounds that wait for a thread which is at work on what is waited for; it may want this core. */
+static void pause_or_yield(uint32_t round) {
+    if (round % YIELD_AFTER)
+        pause_once();
+    else
+        sched_yield();
+}
+
+static uint32_t load(const _Atomic uint32_t *of) { return atomic_load_explicit(of, memory_order_acquire); }
+
+/* Until `w` is no longer `value`: true; or for at most `limit` ns: then false. */
+static bool spin(const word *w, uint32_t value, int64_t limit) {
+    if (load(&w->value) != value) return true;
+    for (const int64_t begin = now(); now() - begin <= limit;)
+        for (int i = 0; i < PAUSES; i++) {
+            pause_once();
+            if (load(&w->value) != value) return true;
+        }
+    return false;
+}
+
+/* Until `w` is no longer `value`, spinning for `limit` ns; what it is then. */
+static uint32_t wait_for(word *w, uint32_t value, int64_t limit) {
+    if (!spin(w, value, limit)) {
+        atomic_fetch_add(&w->sleepers, 1);
+        while (atomic_load(&w->value) == value) syscall(SYS_futex, &w->value, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+        atomic_fetch_sub(&w->sleepers, 1);
+    }
+    return load(&w->value);
+}
+
+/* Whether threads of the team have had to leave their cores to somebody else, twice within OFTEN_NS: the calling thread
+ * looks whether it has, since it looked last. */
+static void look_for_others(team *t) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) || usage.ru_nivcsw == left_core) return;
+    left_core = usage.ru_nivcsw;
+    const int64_t here_and_now = now(), before = atomic_exchange(&t->left_at, here_and_now);
+    if (here_and_now - before < OFTEN_NS)
+        atomic_store_explicit(&t->busy_till, here_and_now + BUSY_NS, memory_order_relaxed);
+}
+
+/* How long threads of the team spin, of `idle` ns where nobody else wants the cores. */
+static int64_t spinning(const team *t, int64_t idle) {
+    return now() < atomic_load_explicit(&t->busy_till, memory_order_relaxed) ? busy_spin_ns : idle;
+}
+
+static void wake(word *w, uint32_t sleepers) {
+    if (atomic_load(&w->sleepers)) syscall(SYS_futex, &w->value, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
+}
+
+/* Takes part in the region that has a seat, if there is one. */
+static void join(team *t) {
+    uint32_t seats = load(&t->seats.value);
+    do
+        if (!seats) return;
+    while (!atomic_compare_exchange_weak(&t->seats.value, &seats, seats - 1));
+    if (!t->open) {
+        if (seats == 1) atomic_store_explicit(&t->size, t->wanted, memory_order_release);
+        for (uint32_t i = 1; !load(&t->size); i++) pause_or_yield(i); /* its first thread looks at the seats */
+    }
+    here = (place){.region = t, .number = t->wanted - seats, .loops = t->open};
+    within = 1;
+    t->work(t->data);
+    within = 0;
+    here = (place){0};
+    look_for_others(t);
+    atomic_fetch_add(&t->done.value, 1);
+    wake(&t->done, 1);
+}
+
+static void *thread_of(void *argument) {
+    team *t = argument;
+    for (uint32_t call = 0; !atomic_load(&t->ends); call = wait_for(&t->call, call, spinning(t, spin_ns))) join(t);
+    return NULL;
+}
+
+static void start_threads(team *t, uint32_t threads) {
+    sigset_t every, before;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes)) return;
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before); /* signals are for the program's own threads */
+    while (t->started < threads && !pthread_create(&t->threads[t->started], &attributes, thread_of, t)) t->started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+/* The team of the calling thread, with so many others or as many as can be had; NULL: none. */
+static team *team_with(uint32_t others) {
+    if (!own) {
+        own = aligned_alloc(64, (sizeof *own + 63) / 64 * 64);
+        if (!own) return NULL;
+        memset(own, 0, sizeof *own);
+        own->join_ns = JOIN_NS;
+        pthread_setspecific(own_key, own);
+    }
+    if (own->started < others) start_threads(own, others);
+    return own->started ? own : NULL;
+}
+
+/* With the thread that it belongs to. */
+static void end_team(void *ending) {
+    team *t = ending;
+    atomic_store(&t->ends, true);
+    atomic_fetch_add(&t->call.value, 1);
+    wake(&t->call, INT32_MAX);
+    for (uint32_t i = 0; i < t->started; i++) pthread_join(t->threads[i], NULL);
+    free(t);
+    own = NULL;
+}
+
+static void run_alone(void (*work)(void *), void *data, long begin, long end) {
+    const place before = here;
+    here = (place){.from = begin, .end = end};
+    work(data);
+    here = before;
+}
+
+/* The number of threads of a region with barriers: those that have come. */
+static void close_seats(team *t) {
+    const int64_t begin = now();
+    for (int64_t passed = 0; load(&t->seats.value) && passed < t->join_ns; passed = now() - begin)
+        for (int i = 0; i < PAUSES && load(&t->seats.value); i++) pause_once();
+    const uint32_t free_seats = atomic_exchange(&t->seats.value, 0);
+    t->join_ns = !free_seats ? JOIN_NS : t->join_ns / 2 > LEAST_JOIN_NS ? t->join_ns / 2 : LEAST_JOIN_NS;
+    atomic_store_explicit(&t->size, t->wanted - free_seats, memory_order_release);
+}
+
+/* loop: what the region begins with, and has nothing besides; or NULL. */
+static void run(void (*work)(void *), void *data, unsigned threads, long begin, long end, long step, long chunk) {
+    uint32_t wanted = threads ? threads : (uint32_t)dtconv_get_num_threads();
+    if (wanted > DTCONV_MOST_THREADS) wanted = DTCONV_MOST_THREADS;
+    team *t = within || wanted < 2 ? NULL : team_with(wanted - 1);
+    if (!t) {
+        run_alone(work, data, begin, end);
+        return;
+    }
+    if (wanted > t->started + 1) wanted = t->started + 1;
+    t->work = work, t->data = data, t->wanted = wanted, t->open = chunk > 0;
+    for (uint32_t i = 0; i < t->used && i < LOOPS; i++)
+        atomic_store_explicit(&t->loops[i].turn, 0, memory_order_relaxed);
+    if (t->open) t->loops[0].end = end, t->loops[0].step = step, t->loops[0].chunk = chunk;
+    atomic_store_explicit(&t->loops[0].next, begin, memory_order_relaxed);
+    atomic_store_explicit(&t->size, t->open ? wanted : 0, memory_order_relaxed);
+    atomic_store_explicit(&t->done.value, 0, memory_order_relaxed);
+    atomic_store_explicit(&t->seats.value, wanted - 1, memory_order_release);
+    atomic_fetch_add(&t->call.value, 1);
+    wake(&t->call, wanted - 1);
+    here = (place){.region = t, .loops = t->open};
+    within = 1;
+    if (!t->open) close_seats(t);
+    work(data);
+    const uint32_t took_part = t->open ? wanted - 1 - atomic_exchange(&t->seats.value, 0) : load(&t->size) - 1;
+    for (uint32_t done = load(&t->done.value); done < took_part;)
+        done = wait_for(&t->done, done, spinning(t, inner_spin_ns));
+    look_for_others(t);
+    t->used = here.loops;
+    within = 0;
+    here = (place){0};
+}
+
+HIDDEN void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags);
+HIDDEN void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags) {
+    (void)flags;
+    run(work, data, threads, 0, 0, 0, 0);
+}
+
+HIDDEN void GOMP_barrier(void);
+HIDDEN void GOMP_barrier(void) {
+    team *t = here.region;
+    if (!t || load(&t->size) == 1) return;
+    const uint32_t value = load(&t->barrier.value);
+    if (atomic_fetch_add(&t->arrived, 1) + 1 < load(&t->size)) {
+        wait_for(&t->barrier, value, spinning(t, inner_spin_ns));
+        return;
+    }
+    atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
+    atomic_fetch_add(&t->barrier.value, 1);
+    wake(&t->barrier, INT32_MAX);
+}
+
+static loop *loop_of(const team *t) { return (loop *)&t->loops[(here.loops - 1) % LOOPS]; }
+
+/* The next pieces of the loop that the thread is in. */
+static bool next_of_loop(long *first, long *last) {
+    if (!here.region) {
+        *first = here.from, *last = here.end;
+        here.from = here.end;
+        return *first != *last;
+    }
+    loop *l = loop_of(here.region);
+    const long some = l->chunk * l->step, from = atomic_fetch_add_explicit(&l->next, some, memory_order_relaxed);
+    const long to = from + some;
+    *first = from;
+    *last = l->step > 0 ? (to < l->end ? to : l->end) : (to > l->end ? to : l->end);
+    return l->step > 0 ? from < l->end : from > l->end;
+}
+
+/* The next loop of a region: whoever comes first sets it up. */
+static bool start_loop(long begin, long end, long step, long chunk, long *first, long *last) {
+    if (!here.region) {
+        here.from = begin, here.end = step > 0 ? (end > begin ? end : begin) : end < begin ? end : begin;
+        return next_of_loop(first, last);
+    }
+    const uint32_t round = here.loops / LOOPS;
+    loop *l = &here.region->loops[here.loops++ % LOOPS];
+    for (uint32_t turn, i = 1; (turn = load(&l->turn)) != 2 * round + 1; i++) {
+        if (turn != 2 * round || !atomic_compare_exchange_strong(&l->turn, &turn, BEGINNING)) {
+            pause_or_yield(i); /* somebody sets it up, or is still in the loop that was here before */
+            continue;
+        }
+        l->end = end, l->step = step, l->chunk = chunk;
+        atomic_store_explicit(&l->next, begin, memory_order_relaxed);
+        atomic_store_explicit(&l->left, 0, memory_order_relaxed);
+        atomic_store_explicit(&l->turn, 2 * round + 1, memory_order_release);
+    }
+    return next_of_loop(first, last);
+}
+
+HIDDEN void GOMP_loop_end_nowait(void);
+HIDDEN void GOMP_loop_end_nowait(void) {
+    team *t = here.region;
+    if (!t || t->open) return;
+    loop *l = loop_of(t);
+    if (atomic_fetch_add(&l->left, 1) + 1 == load(&t->size))
+        atomic_store_explicit(&l->turn, 2 * ((here.loops - 1) / LOOPS + 1), memory_order_release);
+}
+
+HIDDEN void GOMP_loop_end(void);
+HIDDEN void GOMP_loop_end(void) {
+    GOMP_loop_end_nowait();
+    GOMP_barrier();
+}
+
+/* Calls of newer and of older compilers. */
+#define DYNAMIC(name)                                                                                               \
+    HIDDEN void GOMP_parallel_loop_##name(void (*)(void *), void *, unsigned, long, long, long, long, unsigned);    \
+    HIDDEN void GOMP_parallel_loop_##name(void (*work)(void *), void *data, unsigned threads, long begin, long end, \
+                                          long step, long chunk, unsigned flags) {                                  \
+        (void)flags;                                                                                                \
+        run(work, data, threads, begin, end, step, chunk);                                                          \
+    }                                                                                                               \
+    HIDDEN bool GOMP_loop_##name##_start(long, long, long, long, long *, long *);                                   \
+    HIDDEN bool GOMP_loop_##name##_start(long begin, long end, long step, long chunk, long *first, long *last) {    \
+        return start_loop(begin, end, step, chunk, first, last);                                                    \
+    }                                                                                                               \
+    HIDDEN bool GOMP_loop_##name##_next(long *, long *);                                                            \
+    HIDDEN bool GOMP_loop_##name##_next(long *first, long *last) { return next_of_loop(first, last); }
+DYNAMIC(nonmonotonic_dynamic)
+DYNAMIC(dynamic)
+
+HIDDEN int omp_get_thread_num(void);
+HIDDEN int omp_get_thread_num(void) { return (int)here.number; }
+
+HIDDEN int omp_get_num_threads(void);
+HIDDEN int omp_get_num_threads(void) { return here.region ? (int)load(&here.region->size) : 1; }
+
+HIDDEN int omp_in_parallel(void);
+HIDDEN int omp_in_parallel(void) { return within; }
+
+HIDDEN double omp_get_wtime(void);
+HIDDEN double omp_get_wtime(void) { return 1e-9 * (double)now(); }
+
+int64_t dtconv_spin_ns(int busy) { return busy ? busy_spin_ns : spin_ns; }
+
+static void in_child(void) {
+    own = NULL; /* its threads are the parent's */
+    pthread_setspecific(own_key, NULL);
+    here = (place){0};
+    within = 0;
+}
+
+/* A number with B, K (also without a letter), M or G behind it, as OpenMP has it; 0: none. */
+static size_t bytes_of(const char *text) {
+    char *end;
+    const unsigned long long number = text ? strtoull(text, &end, 10) : 0;
+    if (!number || number > 1 << 20) return 0;
+    const int letter = *end | 32;
+    return (size_t)number << (letter == 'b' ? 0 : letter == 'm' ? 20 : letter == 'g' ? 30 : 10);
+}
+
+__attribute__((constructor)) static void prepare(void) {
+    const char *policy = getenv("OMP_WAIT_POLICY");
+    if (policy && !strcasecmp(policy, "passive")) spin_ns = inner_spin_ns = busy_spin_ns = 0;
+    if (policy && !strcasecmp(policy, "active")) spin_ns = inner_spin_ns = busy_spin_ns = ACTIVE_SPIN_NS;
+    const size_t wanted = bytes_of(getenv("OMP_STACKSIZE"));
+    if (wanted) stack_bytes = wanted;
+    pthread_key_create(&own_key, end_team);
+    pthread_atfork(NULL, NULL, in_child);
+}
+#else
+#include "dtconv.h"
+
+int64_t dtconv_spin_ns(int busy) {
+    (void)busy;
+    return -1;
+}
+#endif
