@@ -172,15 +172,21 @@ void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const real *c
                        plane);
 }
 
+enum { AHEAD = 2 * SQUARE }; /* elements of a row of filters that are loaded before they are read */
+
 /* Columns [j, j + n), at most SQUARE, of turned filters to a panel whose rows are nr long:
- * w[8 - tap][j .. j + n][k .. k + depth] is transposed, SQUARE rows at a time. */
+ * w[8 - tap][j .. j + n][k .. k + depth] is transposed, SQUARE rows at a time.  These are 9 * SQUARE streams, more than
+ * the processor follows by itself. */
 static void turned_columns(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
                            int64_t room, real *u, int64_t nr, int64_t plane, real *scratch) {
     const real *source[SQUARE], *taps[9];
     for (int64_t q = 0; q < depth; q += SQUARE) {
         const int64_t rows = MIN(SQUARE, depth - q);
         for (int tap = 0; tap < 9 && n > 0; tap++) {
-            for (int64_t r = 0; r < n; r++) source[r] = filters + ((8 - tap) * w->co + j + r) * w->ci + k + q;
+            for (int64_t r = 0; r < n; r++) {
+                source[r] = filters + ((8 - tap) * w->co + j + r) * w->ci + k + q;
+                __builtin_prefetch(source[r] + AHEAD, 0, 2);
+            }
             transpose(source, rows, n, scratch + tap * SQUARE * SQUARE);
         }
         for (int64_t r = 0; r < rows; r++) {
