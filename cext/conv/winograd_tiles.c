@@ -116,12 +116,8 @@ void DT(tile_of_y)(const DT(tiling) * w, const real *y, int64_t ldy, const DT(pl
            outside, pixels);
 }
 
-static void load_ahead(const real *pixel, int64_t channels) {
-    for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixel + c, 0, 2);
-}
-
-void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t plane, int64_t first, int64_t count,
-                      const real *zeros) {
+void DT(load_x_ahead)(dtconv_ahead *to, const DT(tiling) * w, const real *x, int64_t plane, int64_t first,
+                      int64_t count, const real *zeros) {
     const real *pixels[TRANSFORM_PIXELS];
     const int m = w->t->m, a = w->t->a;
     if (count <= 0) return;
@@ -129,18 +125,18 @@ void DT(load_x_ahead)(const DT(tiling) * w, const real *x, int64_t plane, int64_
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_x)(w, x, &at, zeros, pixels);
         for (int i = a - m; i < a; i++)
-            for (int j = a - m; j < a; j++) load_ahead(pixels[i * a + j], w->ci);
+            for (int j = a - m; j < a; j++) dtconv_ahead_add(to, pixels[i * a + j], w->ci * (int64_t)sizeof(real));
     }
 }
 
-void DT(load_y_ahead)(const DT(tiling) * w, const real *y, int64_t ldy, int64_t plane, int64_t first, int64_t count,
-                      int64_t j, int64_t n, const real *outside) {
+void DT(load_y_ahead)(dtconv_ahead *to, const DT(tiling) * w, const real *y, int64_t ldy, int64_t plane, int64_t first,
+                      int64_t count, int64_t j, int64_t n, const real *outside) {
     const real *pixels[TRANSFORM_PIXELS];
     if (count <= 0) return;
     DT(place) at = DT(tile_place)(w, first, plane);
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_y)(w, y, ldy, &at, outside, pixels);
-        for (int i = 0; i < w->t->m * w->t->m; i++) load_ahead(pixels[i] + j, n);
+        for (int i = 0; i < w->t->m * w->t->m; i++) dtconv_ahead_add(to, pixels[i] + j, n * (int64_t)sizeof(real));
     }
 }
 
@@ -228,11 +224,12 @@ void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k,
                            MIN(SQUARE, nr - c), u + c, nr, plane, scratch);
 }
 
-void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
-                   const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed) {
+void DT(tile_gemm_ahead)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs,
+                         int64_t cs, const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed,
+                         dtconv_ahead *ahead) {
     DT(ukr_call) t = {.k = k, .alpha = 1, .beta = beta, .ldc = ldc, .rs_a = rs, .cs_a = cs};
     const int64_t mr = ukr->mr, nr = ukr->nr;
-    int64_t a_step = mr * rs;
+    int64_t a_step = mr * rs, calls = dtconv_ceil_div(m, mr) * dtconv_ceil_div(n, nr);
     if (!ukr->in_place) {
         const DT(matrix) plain = {a, rs, cs};
         DT(pack_a_matrix)(&plain, 0, m, 0, k, mr, packed);
@@ -247,7 +244,13 @@ void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, con
             t.a_next = i + mr < m ? t.a + a_step : a;
             t.b_next = i + mr < m ? b : b + b_step;
             t.c = c + i * ldc + j;
+            dtconv_ahead_load(ahead, calls--);
             ukr->run(ukr, &t);
         }
     }
+}
+
+void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
+                   const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed) {
+    DT(tile_gemm_ahead)(ukr, m, n, k, a, rs, cs, b, b_step, beta, c, ldc, packed, NULL);
 }
