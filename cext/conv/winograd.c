@@ -1,4 +1,4 @@
-/* Winograd's convolution, forward and backward_data: 3 x 3, stride 1.
+/* Winograd's convolution, forward and backward_data: 3 x 3, stride 1, any dilation along height and width.
  *
  *   y tile (m x m) = A^T [ sum over c of (G g G^T) * (B^T d B) ] A       * is element by element, a x a points, a = m +
  * 2
@@ -158,6 +158,7 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
             if (s->gathered.reductions) x[count] = pixels->x[i];
             inside[count++] = pixels->y[i];
         }
+    if (!count) return;
     DT(gather_add)(sums, &s->gathered, count, inside, x, j, n, 0, 0);
     DT(gather_count)(sums, count);
 }

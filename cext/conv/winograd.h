@@ -15,6 +15,7 @@ typedef struct {
     int turned;
     const DT(transform) * t;
     const DT(ukr_row) * ukr;
+    int64_t dil_h, dil_w, phase_th, phase_tw; /* dilation; tiles of a phase, vertically and horizontally */
     int64_t th, tw, tiles; /* tiles of a plane, vertically and horizontally; of a plane of all images */
     int64_t points;        /* a * a */
     int64_t threads;
