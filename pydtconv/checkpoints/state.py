@@ -58,7 +58,7 @@ def check_state(model: Any, state: Mapping[str, Any]) -> None:
                 raise MismatchError(f"expected {part!r} of its state to be a mapping, found {state[part]!r:.100}")
         if state["metrics"] is not None:
             losses = len(model._loss_trackers)
-            metrics = [type(m).__name__ for m in model.metrics[: len(model.metrics) - losses]]
+            metrics = [type(m).__name__ for m in model._kept_metrics[: len(model._kept_metrics) - losses]]
             kinds = state["metrics"]["kinds"]
             kept = kinds[: len(kinds) - len(state["metrics"]["losses"])]
             if metrics != kept:
@@ -155,16 +155,21 @@ def _restore_seeds(model: Any, seeds: Mapping[str, int]) -> None:
 
 def _metrics_state(model: Any) -> dict[str, Any]:
     """Of the metrics within an epoch; between two they are set back anyway."""
-    kinds = [type(metric).__name__ for metric in model.metrics]
-    return {"kinds": kinds, "losses": list(model._loss_trackers), "states": [m.get_state() for m in model.metrics]}
+    metrics = model._kept_metrics
+    kinds = [type(metric).__name__ for metric in metrics]
+    return {
+        "kinds": kinds,
+        "losses": list(model._loss_trackers),
+        "states": [m.get_state() for m in model._kept_metrics],
+    }
 
 
 def _restore_metrics(model: Any, kept: Mapping[str, Any]) -> None:
     for name in kept["losses"]:
         model._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
-    if len(kept["states"]) != len(model.metrics):
-        raise MismatchError(f"expected states of {len(model.metrics)} metrics, found {len(kept['states'])}")
-    for metric, state in zip(model.metrics, kept["states"], strict=True):
+    if len(kept["states"]) != len(model._kept_metrics):
+        raise MismatchError(f"expected states of {len(model._kept_metrics)} metrics, found {len(kept['states'])}")
+    for metric, state in zip(model._kept_metrics, kept["states"], strict=True):
         metric.set_state(state)
 
 

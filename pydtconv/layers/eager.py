@@ -14,12 +14,18 @@ from pydtconv.layers import context
 
 
 class AddedLosses:
-    """The scalars that layers have added by `add_loss` in a call on arrays, until the next one."""
+    """The scalars that layers have added by `add_loss` in a call on arrays or a step, until the next one."""
 
     records = True
 
     def __init__(self, owners: Sequence[Any], values: Sequence[Any]) -> None:
         self._owned = [(weakref.ref(owner), value) for owner, value in zip(owners, values, strict=True)]
+
+    def show(self, called: Any) -> None:
+        """Makes them the losses of the layer that was called, and of those that have added them."""
+        for layer in (called, *(owner() for owner, _ in self._owned)):
+            if layer is not None:
+                context.recordings[layer] = lambda: self
 
     def losses_of(self, layers: Iterable[Any]) -> list[Any]:
         """Those of these layers."""
@@ -54,8 +60,7 @@ def call_on_arrays(
         return result, list(graph.losses)
 
     result, losses = run_once(on_tensors, [leaves[i] for i in places], training=training)
-    added = AddedLosses(owners, losses)
-    context.recordings[layer] = lambda: added
+    AddedLosses(owners, losses).show(layer)
     return result
 
 

@@ -221,8 +221,8 @@ class Layer(Weights, Configurable, Operation):
     def losses(self) -> list[Any]:
         """What the last call has added by `add_loss`, and the penalties of trainable weights.
 
-        The former are tensors where a `GradientTape` or a `train_step` is recorded, and numbers after a call on arrays.
-        `fit`, `evaluate` and `predict` leave none.
+        The former are tensors where a `GradientTape` or a `train_step` is recorded, and numbers after a call on arrays
+        and after a step of `fit`, `evaluate` or `predict` that is not the subclass's.
         """
         graph: Any = current_graph()
         if graph is None:

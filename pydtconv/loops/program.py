@@ -12,6 +12,7 @@ from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred
 from pydtconv.graph.ir.graph import Tensor
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.loops.actions import Action, Apply, Assign, Call, Update, read
 from pydtconv.loops.derivatives import Derivative
 from pydtconv.loops.handle import Handle
@@ -98,8 +99,7 @@ class Program:
                     elif first is not None and not first.executor.plan.applies_gradients:
                         assert first.memory.store is not None
                         if sharing is not None:
-                            own = first.memory.store.gradients
-                            own[...] = sharing.total([own], _GRADIENTS)[0]
+                            _share_store(sharing, first.memory.store)
                         step(stage.direct.optimizer, first.memory.store)
             if sharing is not None:
                 sharing.settle()
@@ -146,6 +146,13 @@ def _share(
         values.update(zip(gradients, sharing.total(own, _GRADIENTS), strict=True))
     for tensor in others:  # each sample's own
         values[tensor] = values[tensor] / np.asarray(sharing.portion or 1.0, values[tensor].dtype)
+
+
+def _share_store(sharing: Sharing, store: ParameterStore) -> None:
+    """Makes the gradients in a store the sums of all processes'."""
+    own = [store.numbers(store.gradients, part, dtype) for part, dtype in store.runs(slice(0, store.size))]
+    for gradients, total in zip(own, sharing.total(own, _GRADIENTS), strict=True):
+        gradients[...] = total
 
 
 def _act(workspace: Workspace, action: Action, values: dict[Tensor, Any]) -> None:

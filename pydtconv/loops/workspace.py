@@ -88,7 +88,7 @@ class Bound:
         store = self.memory.store
         if self.trained and store is not None and any(v.value.base is not store.parameters for v in store.variables):
             variables = store.variables
-            self.memory.store = ParameterStore(variables, store.dtype)
+            self.memory.store = ParameterStore(variables)
         self.memory.generation += 1
         self._values = [variable.value for variable in self._variables]
 
@@ -200,7 +200,7 @@ class Workspace:
         store = memory.store
         if store is None or any(v.value.base is not store.parameters for v in store.variables):
             ordered = list(variables) if store is None else store.variables
-            memory.store = store = ParameterStore(ordered, ordered[0].dtype)
+            memory.store = store = ParameterStore(ordered)
             memory.generation += 1
         return store
 

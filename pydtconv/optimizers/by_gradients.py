@@ -27,7 +27,7 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
         return
     store = getattr(optimizer, "_own_store", None)
     if store is None or {*map(id, store.variables)} != {*map(id, variables)} or not _lies_in(store):
-        store = ParameterStore(variables, variables[0].dtype)
+        store = ParameterStore(variables)
         object.__setattr__(optimizer, "_own_store", store)
     for variable, gradient in zip(variables, found, strict=True):
         store.gradient_of(variable)[...] = np.asarray(gradient)

@@ -13,8 +13,6 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pydtconv import initializers
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
@@ -121,14 +119,13 @@ class ByVariable:
                     "compile the model again, with a new optimizer"
                 )
 
-    def _update_variables(self, gradients: np.ndarray) -> None:
-        """The updates of all variables, from the flat gradients."""
+    def _update_variables(self) -> None:
+        """The updates of all variables, from the store's gradients."""
         store = self._slots.store
         with tracing.paused():
             self._apply_weight_decay(store.variables)
             for variable in store.variables:
-                gradient = gradients[store.slice_of(variable)].reshape(variable.shape)
-                self.update_step(gradient, variable, self._rate)  # type: ignore[attr-defined]
+                self.update_step(store.gradient_of(variable), variable, self._rate)  # type: ignore[attr-defined]
 
     def _apply_weight_decay(self, variables: Sequence[Variable]) -> None:
         if self.weight_decay:

@@ -30,6 +30,7 @@ from pydtconv.optimizers.arguments import (
 )
 from pydtconv.optimizers.by_gradients import apply_gradients
 from pydtconv.optimizers.by_variable import ByVariable
+from pydtconv.optimizers.clipping import clip, within
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.optimizers.slots import Slots
@@ -179,23 +180,29 @@ class Optimizer(ByVariable):
     def apply_part(self, part: slice, gradients: np.ndarray | None = None) -> None:
         """The step for one slice of the flat arrays, which holds whole variables unless `works_in_rows`.
 
-        gradients: of the slice, 1-D, which may be changed; None for those in the store.
+        gradients: of the slice, 1-D, of one dtype, which may be changed; None for those in the store.
         """
-        parameters = self._slots.store.working_parameters[part]
-        gradients = self._slots.store.working_gradients[part] if gradients is None else gradients
-        if self.loss_scale_factor:
-            kernels.scale(gradients, 1.0 / self.loss_scale_factor)
-        if self.gradient_accumulation_steps:
-            total = self._slots.store.working_slot(self._slots.flat["gradient_accumulator"])[part]
-            kernels.add_scaled(gradients, 1.0, total)
-            if self._updates:
-                np.divide(total, self.gradient_accumulation_steps, out=gradients)
-                total.fill(0)
+        store = self._slots.store
+        if gradients is None:
+            flat = store.working_gradients
+            pieces = [(own, store.numbers(flat, own, dtype)) for own, dtype in store.runs(part)]
+        else:
+            pieces = [(part, gradients)]
+        for own, dw in pieces:
+            if self.loss_scale_factor:
+                kernels.scale(dw, 1.0 / self.loss_scale_factor)
+            if self.gradient_accumulation_steps:
+                self._accumulate(own, dw, self.gradient_accumulation_steps)
         if self._updates:
-            self._clip(gradients, part)
-            self._update(part, gradients)
+            clip(self, store, pieces)
+            if self.goes_by_variable:
+                self._update_variables()
+            else:
+                for own, dw in pieces:
+                    self._update(own, dw)
         if self.use_ema:
-            self._average(parameters, part)
+            for own, dw in pieces:
+                self._average(own, dw.dtype)
 
     def end(self) -> None:
         """Ends a step."""
@@ -203,35 +210,33 @@ class Optimizer(ByVariable):
         for variable in self._constrained:
             variable.assign(variable.constraint(variable.value))
 
+    def _accumulate(self, part: slice, gradients: np.ndarray, steps: int) -> None:
+        store = self._slots.store
+        flat = store.working_slot(self._slots.flat["gradient_accumulator"])
+        total = store.numbers(flat, part, gradients.dtype)
+        kernels.add_scaled(gradients, 1.0, total)
+        if self._updates:
+            np.divide(total, steps, out=gradients)
+            total.fill(0)
+
     def _update(self, part: slice, gradients: np.ndarray) -> None:
-        if self.goes_by_variable:
-            self._update_variables(gradients)
-            return
+        store, flat, dtype = self._slots.store, self._slots.flat, gradients.dtype
         decay = float(self.weight_decay or 0.0)
         for run, decays in self._runs:
             both = slice(max(run.start, part.start), min(run.stop, part.stop))
             if both.start < both.stop:
-                store = self._slots.store
-                slots = {name: store.working_slot(self._slots.flat[name])[both] for name in self.slot_names}
-                own = gradients[both.start - part.start : both.stop - part.start]
-                self.update(store.working_parameters[both], own, slots, self._rate, decay if decays else 0.0)
+                slots = {name: store.numbers(store.working_slot(flat[name]), both, dtype) for name in self.slot_names}
+                own = gradients[within(part, both, dtype.itemsize // store.itemsize)]
+                w = store.numbers(store.working_parameters, both, dtype)
+                self.update(w, own, slots, self._rate, decay if decays else 0.0)
 
-    def _average(self, parameters: np.ndarray, part: slice) -> None:
-        average, steps = self._slots.flat["average"][part], int(self.iterations)
+    def _average(self, part: slice, dtype: Any) -> None:
+        store, steps = self._slots.store, int(self.iterations)
+        parameters = store.numbers(store.working_parameters, part, dtype)
+        average = store.numbers(self._slots.flat["average"], part, dtype)
         kernels.moving_average(parameters, self.ema_momentum if steps else 0.0, average)
         if self.ema_overwrite_frequency and (steps + 1) % self.ema_overwrite_frequency == 0:
             parameters[...] = average
-
-    def _clip(self, gradients: np.ndarray, part: slice) -> None:
-        if self.clipvalue:
-            kernels.clip(gradients, self.clipvalue)
-        elif self.global_clipnorm:
-            _clip_norm(gradients, self.global_clipnorm)
-        elif self.clipnorm:
-            for variable in self._slots.store.variables:
-                own = self._slots.store.slice_of(variable)
-                if part.start <= own.start < part.stop:
-                    _clip_norm(gradients[own.start - part.start : own.stop - part.start], self.clipnorm)
 
     def check_device(self, device: str) -> None:
         """Raises NotImplementedError, by name, for what is asked of the optimizer and has no kernel on a device."""
@@ -405,12 +410,6 @@ class Optimizer(ByVariable):
         if isinstance(arguments.get("learning_rate"), Mapping):
             arguments["learning_rate"] = deserialize(arguments["learning_rate"], custom_objects)
         return cls(**arguments)
-
-
-def _clip_norm(gradients: np.ndarray, limit: float) -> None:
-    norm = kernels.squared_norm(gradients) ** 0.5
-    if not norm <= limit:
-        kernels.scale(gradients, limit / norm)
 
 
 Optimizer.__init__ = with_shared(Optimizer.__init__)  # type: ignore[method-assign]

@@ -65,7 +65,7 @@ class Slots:
         slots = {}
         for name, value in initial.items():
             if store is not None and variable in store:
-                start = store.slot(f"{self.owner}/{name}")[store.slice_of(variable)].reshape(variable.shape)
+                start = store.of(variable, store.slot(f"{self.owner}/{name}"))
             else:
                 start = np.zeros(variable.shape, variable.dtype)
             if value:
@@ -82,10 +82,10 @@ class Slots:
         for name in names:
             flat = self.flat[name] = store.slot(f"{self.owner}/{name}")
             for variable in store.variables:
-                part, slot = store.slice_of(variable), self.of(variable)[name]
+                own, slot = store.of(variable, flat), self.of(variable)[name]
                 if slot.value.base is not flat:
-                    flat[part] = slot.value.reshape(-1)
-                    slot.value = flat[part].reshape(variable.shape)
+                    own[...] = slot.value
+                    slot.value = own
         self.store = store
         store.watch_slots([slot for slots in self._of.values() for slot in slots.values()])
 

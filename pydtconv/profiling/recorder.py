@@ -210,7 +210,7 @@ class Profiler(Callback):
             model=model.name,
             batch_size=size,
             threads=config.num_threads(),
-            dtype="float32" if store is None else store.dtype,
+            dtype="float32" if store is None else f"float{8 * store.itemsize}",
             variant=config.conv_variant(),
             cpu=cpu_name(),
             samples=len(records),

@@ -22,7 +22,7 @@ from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable
 from pydtconv.trainers.compiled import Targets
-from pydtconv.trainers.custom_steps import before_step
+from pydtconv.trainers.custom_steps import as_numbers, before_step
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, to_arrays
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.gathering import Gathering
@@ -41,7 +41,7 @@ class BatchTrainer(Compilable):
         """One step of training or testing on the batch; returns all results so far."""
         if self._custom.has(kind):
             return self._custom.logs(kind, batch)
-        return self._note(batch, self._train_batch(batch) if kind == "train" else self._run(kind, batch))
+        return as_numbers(self._note(batch, self._train_batch(batch) if kind == "train" else self._run(kind, batch)))
 
     def _train_batch(self, batch: Batch) -> Results:
         """One training step on the batch: forward, backward, update.
@@ -68,10 +68,15 @@ class BatchTrainer(Compilable):
         step = self._steps.step(kind, batch, self._targets, self._memory_limit, self._offload)
         with self._steps.running(), strategy.current().running(self._training, kind, batch, step):
             if kind == "predict":
-                return step.run(tree.flatten(batch.x))
-            targets = self._targets
-            assert targets is not None
-            return step.run(tree.flatten(batch.x), targets.arrange(batch.y, "y"), targets.weights(batch.sample_weight))
+                results = step.run(tree.flatten(batch.x))
+            else:
+                targets = self._targets
+                assert targets is not None
+                y, weights = targets.arrange(batch.y, "y"), targets.weights(batch.sample_weight)
+                results = step.run(tree.flatten(batch.x), y, weights)
+        if results.added is not None:
+            results.added.show(self)
+        return results
 
     def _predict_batch(self, batch: Batch) -> Any:
         """The outputs for the whole batch, whose share this process computes."""

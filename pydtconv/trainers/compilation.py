@@ -139,7 +139,9 @@ class Compilable:
             "loss_weights": loss_weights,
             "metrics": metrics,
             "weighted_metrics": weighted_metrics,
+            "run_eagerly": bool(run_eagerly),
             "steps_per_execution": steps_per_execution,
+            "jit_compile": jit_compile,
             **({} if patches is None else {"split": patches.get_config()}),
         }
         with self._turn.taken():
@@ -216,16 +218,30 @@ class Compilable:
     def metrics(self) -> list[Any]:
         """The loss's mean, the metrics of compile, the means of the outputs' losses, metrics that are attributes.
 
-        Where a subclass has a step of its own, the metrics of compile are one metric, `compile_metrics`, as in Keras.
+        The metrics of compile are one metric, `compile_metrics`, as in Keras, whose result is a dict.
         """
         found: list[Any] = []
         if self.compiled:
             assert self._compiled_metrics is not None
-            of_compile = self._compiled_metrics
-            together = self._custom.has("train") or self._custom.has("test")
-            compiled = ([of_compile] if any(of_compile.given) else []) if together else of_compile.metrics
+            compiled = [self._compiled_metrics] if any(self._compiled_metrics.given) else []
             found = [self._loss_tracker, *compiled, *self._loss_trackers.values()]
         return [*found, *self._attribute_metrics()]
+
+    @property
+    def metrics_variables(self) -> list[Any]:
+        """The variables of all metrics."""
+        return [variable for metric in self.metrics for variable in metric.variables]
+
+    @property
+    def _kept_metrics(self) -> list[Any]:
+        """`metrics`, those of compile one by one where the step is not the subclass's."""
+        if self._custom.has("train") or self._custom.has("test"):
+            return self.metrics
+        return self._single_metrics()
+
+    def _single_metrics(self) -> list[Any]:
+        both = [metric.metrics if isinstance(metric, CompiledMetrics) else [metric] for metric in self.metrics]
+        return [metric for metrics in both for metric in metrics]
 
     def _attribute_metrics(self) -> list[Any]:
         found: list[Any] = structure.known(self, "metrics", Compilable._found_metrics)
@@ -248,8 +264,8 @@ class Compilable:
 
     @property
     def metrics_names(self) -> list[str]:
-        """Names of what evaluate returns, in its order."""
-        return self.order_of(self.get_metrics_result()) if self.compiled else []
+        """Names of `metrics`."""
+        return [metric.name for metric in self.metrics]
 
     def order_of(self, logs: Mapping[str, Any]) -> list[str]:
         """The names of results in the order in which they are returned as a list, which is Keras's.
@@ -257,10 +273,7 @@ class Compilable:
         The loss, the metrics of compile, the outputs' losses, metrics that are attributes; then what has another name
         than its metric, by the alphabet: metrics of one output among several, and what a step of a user's returns.
         """
-        known: list[str] = []
-        for metric in self.metrics:
-            inside = metric.metrics if isinstance(metric, CompiledMetrics) else [metric]
-            known += [each.name for each in inside]
+        known = [metric.name for metric in self._single_metrics()]
         first = [name for name in dict.fromkeys(known) if name in logs]
         return [*first, *sorted(name for name in logs if name not in first)]
 
@@ -277,7 +290,8 @@ class Compilable:
                 found = metric.result()
                 results.update(found if isinstance(found, dict) else {metric.name: found})
             return results
-        assert self._compiled_metrics is not None
+        if self._compiled_metrics is None:
+            return {metric.name: metric.result() for metric in self._attribute_metrics()}
         results = {"loss": self._loss_tracker.result()}
         results.update(self._compiled_metrics.results())
         results.update({metric.name: metric.result() for metric in self._loss_trackers.values()})
@@ -286,7 +300,7 @@ class Compilable:
 
     def _results(self, kind: str, logs: dict[str, Any]) -> dict[str, Any]:
         """The results of a run over data: those of the metrics; of the last step, where that returns others."""
-        results = as_numbers(self.get_metrics_result()) if self._custom.has(kind) else dict(self.get_metrics_result())
+        results = as_numbers(self.get_metrics_result())
         return logs if self._custom.has(kind) and results.keys() != logs.keys() else results
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydtconv import losses as losses_module
 from pydtconv import metrics as metrics_module
 from pydtconv import tree
 from pydtconv.metrics.metric import Masks, recorded
+from pydtconv.naming import to_snake_case
 from pydtconv.utils.suggest import near
 
 Shape = tuple[int | None, ...]
@@ -182,7 +183,8 @@ def resolve_metric(identifier: Any, target: Shape, prediction: Shape) -> metrics
     if metric is None:
         raise ValueError("metrics: expected a name, a metric or a function, got None")
     if isinstance(metric, losses_module.Loss) or not isinstance(metric, metrics_module.Metric):
-        metric = metrics_module.MeanMetricWrapper(metric)
+        name = getattr(metric, "name", None) or to_snake_case(getattr(metric, "__name__", type(metric).__name__))
+        metric = metrics_module.MeanMetricWrapper(metric, name=name)
     if isinstance(identifier, str):
         metric.name = identifier
     return metric
@@ -292,22 +294,22 @@ class CompiledMetrics(Masks):
             metric.reset_state()
 
     def results(self) -> dict[str, Any]:
-        """Results by name; a name that comes again is led by "weighted_", and numbered after that."""
+        """Results by name; a name that comes again is numbered, after "weighted_" where the metric is weighted."""
         results: dict[str, Any] = {}
-        for groups in self._plain, self._weighted:
+        for groups, again in (self._plain, ""), (self._weighted, "weighted_"):
             for prefix, group in zip(self._prefixes, groups, strict=True):
                 for metric in group:
-                    results[_free_name(prefix, metric.name, results)] = metric.result()
+                    name = prefix + metric.name
+                    if name in results:
+                        name = _free_name(f"{prefix}{again}{metric.name}", results)
+                    results[name] = metric.result()
         return results
 
 
-def _free_name(prefix: str, name: str, taken: Mapping[str, Any]) -> str:
-    if prefix + name not in taken:
-        return prefix + name
-    weighted = f"{prefix}weighted_{name}"
-    found, count = weighted, 1
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    found, count = name, 1
     while found in taken:
-        found, count = f"{weighted}_{count}", count + 1
+        found, count = f"{name}_{count}", count + 1
     return found
 
 

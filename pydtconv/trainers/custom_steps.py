@@ -116,9 +116,9 @@ def _stepping(model: Any) -> list[Any]:
 
 
 def as_numbers(logs: Mapping[str, Any]) -> dict[str, Any]:
-    """Results by name: those in dicts inside come up, scalars are floats."""
+    """Results by name, by the alphabet: those in dicts inside come up, scalars are floats."""
     found: dict[str, Any] = {}
-    for name, value in logs.items():
+    for name, value in sorted(logs.items()):
         if isinstance(value, Mapping):
             found.update(as_numbers(value))
         else:

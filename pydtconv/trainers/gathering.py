@@ -41,4 +41,4 @@ class Gathering:
     def _make_room(self) -> None:
         other = self._model._gathering
         if other is not None and other is not self:
-            other._kept = [(metric, copy.deepcopy(metric.get_state())) for metric in self._model.metrics]
+            other._kept = [(metric, copy.deepcopy(metric.get_state())) for metric in self._model._kept_metrics]

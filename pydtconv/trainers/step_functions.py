@@ -16,6 +16,7 @@ from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.layers.eager import AddedLosses
 from pydtconv.metrics.metric import with_mask
 from pydtconv.trainers import first_use, offloading
 from pydtconv.trainers.compiled import Targets
@@ -34,7 +35,7 @@ class Results:
 
     loss: of the batch, None for "predict".  losses: of each trained output by its name, without its weight.
     predictions: the outputs, in the model's structure.  applied: whether the optimizer has taken its step meanwhile.
-    updates: calls of metrics that are to follow.
+    updates: calls of metrics that are to follow.  added: what layers have added to the loss, and these layers.
     """
 
     loss: float | None
@@ -42,6 +43,7 @@ class Results:
     predictions: Any
     applied: bool = False
     updates: Sequence[Update] = ()
+    added: AddedLosses | None = None
 
 
 class StepFunction:
@@ -68,6 +70,7 @@ class StepFunction:
             predictions=tree.map_structure(self._prediction(found), traced.predictions),
             applied=self.executor.plan.applies_gradients,
             updates=[each.filled({**inputs, **found}) for each in traced.updates],
+            added=AddedLosses(traced.owners, [found[name].copy() for name in traced.added]) if traced.added else None,
         )
 
     def _prediction(self, found: Mapping[str, np.ndarray]) -> Callable[[str], np.ndarray]:

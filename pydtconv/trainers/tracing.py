@@ -33,6 +33,7 @@ class Traced:
     x, y, weights: names of the inputs over the flat structures, None where the step does not read one.
     predictions: structure of names.  losses: names of the results by the output's name.  updates: calls of metrics.
     masks: of each output whether it has one, which is a result, too, where there are losses.
+    added: names of the results that layers have added to the loss.  owners: these layers.
     """
 
     def __init__(self, training: bool) -> None:
@@ -45,6 +46,8 @@ class Traced:
         self.losses: dict[str, str] = {}
         self.updates: list[Update] = []
         self.masks: list[bool] = []
+        self.added: list[str] = []
+        self.owners: list[Any] = []
 
     def inputs(self, kind: str, values: Sequence[Any], dtypes: Sequence[str | None]) -> list[Tensor | None]:
         """Inputs of the values' shapes; none for a value or a dtype of None."""
@@ -78,6 +81,7 @@ def trace(model: Any, kind: str, batch: Batch, targets: Targets | None) -> Trace
             if kind != "predict" and traced.masks[i]:
                 traced.graph.outputs[f"mask{i}"] = output._keras_mask
         traced.predictions = tree.pack_sequence_as(y_pred, [f"prediction{i}" for i in range(len(outputs))])
+        _note_added(traced, whole=replica.current().partition is None and model.split is None)
         if kind == "predict":
             traced.updates = updates_of(traced.graph)
             return traced
@@ -87,6 +91,14 @@ def trace(model: Any, kind: str, batch: Batch, targets: Targets | None) -> Trace
         _trace_losses(model, kind, batch, targets, traced, x, y_pred)
         traced.updates = updates_of(traced.graph)
     return traced
+
+
+def _note_added(traced: Traced, whole: bool) -> None:
+    """Makes results of what layers have added to the loss, for `losses`.  whole: whether images are not cut."""
+    for i, tensor in enumerate(traced.graph.losses if whole else ()):
+        traced.added.append(f"added{i}")
+        traced.graph.outputs[traced.added[-1]] = ops.cast(tensor, real(tensor.dtype))
+    traced.owners = list(traced.graph.loss_owners)
 
 
 def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced: Traced, x: Any, y_pred: Any) -> None:

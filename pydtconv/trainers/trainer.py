@@ -171,6 +171,7 @@ class Trainer(BatchTrainer):
             if position.validation is not None and should_validate(epoch, validation_freq):
                 results = self._evaluate(position.validation, listeners)
                 logs.update({f"val_{name}": value for name, value in results.items()})
+                logs = dict(sorted(logs.items()))
             position.next_epoch()
             listeners.on_epoch_end(epoch, logs)
             position.finished = self._stops("stop_training", True) or position.batches.ran_dry
@@ -212,7 +213,7 @@ class Trainer(BatchTrainer):
         return_dict: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """Loss and metrics on data, in test mode: a list in the order of `metrics_names` (a number where there is only
+        """Loss and metrics on data, in test mode: a list, in the order of `metrics` (a number where there is only
         the loss), or a dict by name.  Arguments as in `fit`; steps: number of batches."""
         if kwargs:
             raise TypeError(f"evaluate: unknown argument {next(iter(kwargs))!r}")

@@ -54,7 +54,7 @@ class Training:
     @property
     def metrics(self) -> list[Metric]:
         """All but the mean of the loss, which follows from `track_losses`."""
-        return [metric for metric in self._model.metrics if metric is not self._model._loss_tracker]
+        return [metric for metric in self._model._kept_metrics if metric is not self._model._loss_tracker]
 
     @property
     def metric_outputs(self) -> list[int]:

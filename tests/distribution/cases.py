@@ -95,6 +95,8 @@ QUICK = (
     "frozen",  # first: it meets processes that have reduced nothing yet
     "dense",
     "convolutional",
+    "several_dtypes",
+    "own_step_of_several_dtypes",
     "own_step",
     "keras_step",
     "residual",
@@ -104,6 +106,8 @@ QUICK = (
     "accumulated",
     "global_clipnorm",
 )
+#: of those with float32 in them
+ROUNDED = ("several_dtypes", "own_step_of_several_dtypes")
 NETWORKS = (dense, convolutional, residual, concatenating, separable, volumes)
 
 
@@ -276,7 +280,28 @@ def trained_keras_step(x, y):
     return model, history
 
 
+def several_dtypes(model=keras.Model):
+    inputs = keras.Input((8, 8, 3))
+    x = normalized(layers.Conv2D(6, 3, padding="same", use_bias=False)(inputs))
+    x = layers.Dense(9, activation="relu", dtype="float32")(layers.Flatten()(x))
+    return model(inputs, layers.Dense(4, activation="softmax")(layers.Dropout(0.2)(x)))
+
+
+def trained_several_dtypes(x, y):
+    model = several_dtypes()
+    model.compile(optimizers.AdamW(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model, model.fit(x, y, BATCH, 2, 0)
+
+
+def trained_own_step_of_several_dtypes(x, y):
+    model = several_dtypes(KerasStep)
+    model.compile(optimizers.SGD(0.02, momentum=0.9, global_clipnorm=0.5), "sparse_categorical_crossentropy")
+    return model, model.fit(Batches(x, y), epochs=2, verbose=0)
+
+
 TRAINED = {
+    "several_dtypes": trained_several_dtypes,
+    "own_step_of_several_dtypes": trained_own_step_of_several_dtypes,
     "own_step": trained_own_step,
     "keras_step": trained_keras_step,
     "dense": trained_dense,

@@ -3,7 +3,6 @@
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.distribution.mpi.launch import world
 from pydtconv.distribution.mpi.progress import Progress
 from pydtconv.distribution.mpi.watch import Watch
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
 
 COUNT, LENGTH = 7, 1 << 19
 
@@ -65,13 +66,7 @@ class Counting(MpiAllReduce):
 
 def reduction_of(communicator):
     """Of gradients of COUNT variables, a bucket each; and what numbers of sums under way are seen."""
-    variables = [SimpleNamespace(path=f"variable {i}", number=i) for i in range(COUNT)]
-    store = SimpleNamespace(
-        variables=variables,
-        size=COUNT * LENGTH,
-        gradients=np.zeros(COUNT * LENGTH, "float32"),
-        slice_of=lambda variable: slice(variable.number * LENGTH, (variable.number + 1) * LENGTH),
-    )
+    store = ParameterStore([Variable(np.zeros(LENGTH, "float32"), name=f"variable {i}") for i in range(COUNT)])
     backend = Counting(communicator)
     return Reduction(store, communicator, backend, LENGTH * 4), backend
 

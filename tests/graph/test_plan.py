@@ -117,14 +117,31 @@ def test_hooks_of_the_memory_see_every_plan_and_passes_announce_their_parts() ->
 
 def test_store_moves_variables_and_refuses_others() -> None:
     a, b = Variable(np.arange(3.0), name="a", dtype="float64"), Variable(np.ones((2, 2)), name="b", dtype="float64")
-    store = ParameterStore([a, b], "float64")
+    store = ParameterStore([a, b])
     a.assign([4, 5, 6])
     np.testing.assert_array_equal(store.parameters[store.slice_of(a)], [4, 5, 6])
     assert b.value.base is store.parameters
     with pytest.raises(KeyError, match="'c' gets no gradient"):
         store.slice_of(Variable(np.ones(1), name="c"))
-    with pytest.raises(ValueError, match="expected dtype float64, got float32"):
-        ParameterStore([Variable(np.ones(1), name="d")], "float64")
+
+
+def test_store_of_several_dtypes_keeps_their_order_and_each_its_numbers() -> None:
+    values = {"a": np.arange(5, dtype="float32"), "b": np.arange(3.0) / 7, "c": np.ones((2, 2)) / 3}
+    values["d"] = np.full(17, 4, "float32")
+    variables = [Variable(value, dtype=value.dtype.name, name=name) for name, value in values.items()]
+    store = ParameterStore(variables)
+    assert (store.dtype, store.size) == ("uint32", 16 + 16 + 16 + 32)
+    assert [*store.runs(slice(0, 80))] == [
+        (slice(0, 16), "float32"), (slice(16, 48), "float64"), (slice(48, 80), "float32")
+    ]  # fmt: skip
+    assert [*store.runs(slice(20, 50))] == [(slice(20, 48), "float64"), (slice(48, 50), "float32")]
+    for variable, value in zip(variables, values.values(), strict=True):
+        np.testing.assert_array_equal(variable.value, value, strict=True)
+        assert variable.value.base is store.parameters
+        assert variable.value.ctypes.data % 16 == 0
+        store.gradient_of(variable)[...] = value
+    found = store.numbers(store.gradients, slice(16, 22), "float64")
+    np.testing.assert_array_equal(found, values["b"], strict=True)
 
 
 def test_loss_that_is_no_scalar_is_refused() -> None:

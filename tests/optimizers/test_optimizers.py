@@ -63,7 +63,7 @@ def set_gradients(store, ours, step):
 
 
 def run(optimizer, ours, steps, store=None):
-    store = store or ParameterStore(ours[::-1], "float64")
+    store = store or ParameterStore(ours[::-1])
     for step in steps:
         set_gradients(store, ours, step)
         optimizer.apply(store)
@@ -79,7 +79,7 @@ def test_steps_are_keras_steps(name):
     optimizer = getattr(optimizers, kind)(learning_rate=RATE, **options)
     reference = getattr(keras.optimizers, kind)(learning_rate=RATE, **options)
     optimizer.build(ours)
-    store = ParameterStore(ours[::-1], "float64")
+    store = ParameterStore(ours[::-1])
     for step in range(10):
         run(optimizer, ours, [step], store)
         reference.apply([keras.ops.convert_to_tensor(g) for g in gradients(step)], theirs)
@@ -117,7 +117,7 @@ def test_state_follows_the_variables_to_another_store():
     run(optimizer, whole, range(3))
     run(optimizer, whole, range(3, 6), optimizer._slots.store)
     run(other, moved, range(3))
-    run(other, moved, range(3, 6), ParameterStore(moved, "float64"))
+    run(other, moved, range(3, 6), ParameterStore(moved))
     for a, b in zip(whole, moved, strict=True):
         np.testing.assert_array_equal(a.value, b.value)
 
@@ -129,7 +129,7 @@ def test_state_of_remaining_variables_is_kept_when_some_are_frozen():
     run(full, reference, range(4))
     frozen = [variable.numpy() for variable in ours[:2]]
     optimizer.build(ours[2:])
-    store = ParameterStore(ours[2:], "float64")
+    store = ParameterStore(ours[2:])
     for step in (2, 3):
         for variable, gradient in zip(ours[2:], gradients(step)[2:], strict=True):
             store.gradient_of(variable)[...] = gradient
@@ -161,7 +161,7 @@ def test_excluded_variables_do_not_decay():
     before = [variable.numpy() for variable in ours]
     optimizer = optimizers.AdamW(0.5, weight_decay=0.5)
     optimizer.exclude_from_weight_decay(var_list=[ours[3]], var_names=["v1"])
-    store = ParameterStore(ours, "float64")
+    store = ParameterStore(ours)
     optimizer.apply(store)
     for variable, value, decays in zip(ours, before, (True, False, True, False), strict=True):
         np.testing.assert_allclose(variable.value, value * (0.75 if decays else 1.0))
@@ -327,7 +327,7 @@ def test_an_optimizer_of_ones_own_by_variable_steps_as_in_keras(options):
     optimizer = written_by_variable(pydtconv)(RATE, **options)
     reference = written_by_variable(keras)(RATE, **options)
     optimizer.build(ours)
-    store = ParameterStore(ours[::-1], "float64")
+    store = ParameterStore(ours[::-1])
     for step in range(4):
         run(optimizer, ours, [step], store)
         reference.apply([keras.ops.convert_to_tensor(g) for g in gradients(step)], theirs)
@@ -382,7 +382,7 @@ def test_a_plan_counts_the_variables_that_an_optimizer_makes_itself(name):
 def test_schedule_free_steps():
     """By its formula: Keras on torch reads the momentum of before after it has changed in place."""
     (ours,) = [Variable(np.random.default_rng(0).normal(size=(3, 4)), dtype="float64", name="v")]
-    optimizer, store = optimizers.ScheduleFreeAdamW(RATE, warmup_steps=3), ParameterStore([ours], "float64")
+    optimizer, store = optimizers.ScheduleFreeAdamW(RATE, warmup_steps=3), ParameterStore([ours])
     optimizer.build([ours])
     y, z, v, x = ours.numpy(), ours.numpy(), 0.0, ours.numpy()
     for t in range(1, 11):

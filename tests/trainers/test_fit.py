@@ -183,7 +183,8 @@ def test_evaluate_and_predict():
         "weighted_accuracy": (hits * weights).sum() / weights.sum(),
     }
     assert results == pytest.approx(expected, rel=1e-4)
-    assert model.metrics_names == ["loss", "accuracy", "weighted_accuracy"]
+    assert [*results] == ["accuracy", "loss", "weighted_accuracy"]
+    assert model.metrics_names == ["loss", "compile_metrics"]
     assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(each.mean(), rel=1e-4)
     before = model.get_weights()
     model.test_on_batch(X, Y)

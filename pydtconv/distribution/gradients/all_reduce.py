@@ -27,11 +27,14 @@ class AllReduce:
         return None
 
     def start(self, gradients: np.ndarray, part: slice) -> Request:
-        """Starts the sum of a slice of the flat array.  When it is done, the sum lies there, or in `blocks`."""
+        """Starts the sum of a slice of an array, in its dtype.  When it is done, the sum lies there, or in `blocks`."""
         raise NotImplementedError
 
-    def blocks(self, part: slice) -> Iterator[tuple[slice, np.ndarray | None]]:
-        """Slices of a slice whose sum is done, each with its sum until the next one; None for that in `gradients`."""
+    def blocks(self, part: slice, dtype: str) -> Iterator[tuple[slice, np.ndarray | None]]:
+        """Slices of a slice whose sum is done, each with its sum until the next one; None for that in `gradients`.
+
+        part: counted in numbers of this dtype, as in `start`.
+        """
         yield part, None
 
 

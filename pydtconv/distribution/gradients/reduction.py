@@ -27,13 +27,15 @@ from pydtconv.graph.schedule.steps import Step
 
 @dataclass
 class Bucket:
-    """A slice of the flat array.  names: of its first and its last variable; missing: gradients still to come.
+    """A slice of the flat array, of variables of one dtype.  names: of its first and its last variable; missing:
+    gradients still to come.
 
     request: of its reduction, from when that has started until the sum is about to be read; done: whether it is there.
     """
 
     part: slice
     names: tuple[str, str]
+    dtype: str
     variables: int
     missing: int = 0
     request: Request | None = None
@@ -41,15 +43,16 @@ class Bucket:
 
 
 def buckets_of(store: ParameterStore, nbytes: int) -> list[Bucket]:
-    """Neighbouring variables, together of at most nbytes, or a single one that is larger."""
+    """Neighbouring variables of one dtype, together of at most nbytes, or a single one that is larger."""
     starts = [store.slice_of(variable).start for variable in store.variables] + [store.size]
-    limit = max(nbytes // store.gradients.itemsize, 1)
+    dtypes = [variable.dtype for variable in store.variables]
+    limit = max(nbytes // store.itemsize, 1)
     found: list[Bucket] = []
     first = 0
     for i in range(1, len(starts)):
-        if i == len(starts) - 1 or starts[i + 1] - starts[first] > limit:
+        if i == len(dtypes) or starts[i + 1] - starts[first] > limit or dtypes[i] != dtypes[first]:
             names = (store.variables[first].path, store.variables[i - 1].path)
-            found.append(Bucket(slice(starts[first], starts[i]), names, i - first))
+            found.append(Bucket(slice(starts[first], starts[i]), names, dtypes[first], i - first))
             first = i
     return found
 
@@ -140,8 +143,10 @@ class Reduction:
 
     def gradient_ready(self, part: slice) -> None:
         """Starts the buckets that are complete, in their order, which is the same in all processes."""
-        if self.check and self._counts and self.broken is None and has_nonfinite(self.store.gradients[part]):
-            self.broken = self._number_at[part.start]
+        if self.check and self._counts and self.broken is None:
+            number = self._number_at[part.start]
+            if has_nonfinite(self.store.gradient_of(self.store.variables[number]).reshape(-1)):
+                self.broken = number
         self._bucket_at[part.start].missing -= 1
         with self._lock:
             self._start_complete()
@@ -169,14 +174,24 @@ class Reduction:
             self._start()
 
     def _nbytes(self, bucket: Bucket) -> int:
-        return (bucket.part.stop - bucket.part.start) * self.store.gradients.itemsize
+        return (bucket.part.stop - bucket.part.start) * self.store.itemsize
+
+    def _words(self, bucket: Bucket) -> int:
+        """Of the flat array, in a number of the bucket's."""
+        return np.dtype(bucket.dtype).itemsize // self.store.itemsize
+
+    def _place(self, bucket: Bucket) -> slice:
+        """The bucket's part of the flat array, counted in its own numbers."""
+        words = self._words(bucket)
+        return slice(bucket.part.start // words, bucket.part.stop // words)
 
     def _start(self) -> None:
         bucket = self.buckets[self._started]
         gradients = self.store.gradients
         if not self._counts:
             gradients[bucket.part].fill(0)
-        request = self.backend.start(gradients, bucket.part)
+        numbers = gradients if gradients.dtype == bucket.dtype else gradients.view(bucket.dtype)
+        request = self.backend.start(numbers, self._place(bucket))
         bucket.request = self.communicator.observed(request, self.told(self._started))
         self._under_way.append(bucket)
         self._window.started(self._nbytes(bucket), time.monotonic())
@@ -193,7 +208,9 @@ class Reduction:
                     self._start()
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
                 bucket.request = None
-                yield from self.backend.blocks(bucket.part)
+                words = self._words(bucket)
+                for part, total in self.backend.blocks(self._place(bucket), bucket.dtype):
+                    yield slice(part.start * words, part.stop * words), total
         finally:
             self.stop()
 
@@ -228,7 +245,7 @@ class Averages:
         self.variables = variables
         self.communicator = communicator
         size = sum(variable.value.size for variable in variables)
-        self._flat = np.zeros(size, variables[0].dtype if variables else "float32")
+        self._flat = np.zeros(size, np.result_type("float32", *{variable.dtype for variable in variables}))
         self._request: Request | None = None
 
     def start(self, portion: float) -> None:

@@ -39,7 +39,7 @@ class SharedMemoryAllReduce(AllReduce):
         self.started = self.read = int(memory.counters[rank, _READY])
         self._in_blocks = False
         self._last: _SharedSum | None = None
-        self._block = np.empty(min(_BLOCK, self.rows.shape[1]), self.rows.dtype)
+        self._blocks: dict[str, np.ndarray] = {}
 
     def begin(self, in_blocks: bool) -> Request:
         self._in_blocks = in_blocks
@@ -51,19 +51,25 @@ class SharedMemoryAllReduce(AllReduce):
         self._publish(_READY, self.started)
         if self._in_blocks and len(self.rows) <= _FEW:
             return Reached(self.counters, _READY, self.started)
-        self._last = _SharedSum(self, part, self.started, not self._in_blocks, self._last)
+        rows = self._rows_of(gradients.dtype.name)
+        self._last = _SharedSum(self, rows, part, self.started, not self._in_blocks, self._last)
         return self._last
 
-    def blocks(self, part: slice) -> Iterator[tuple[slice, np.ndarray | None]]:
+    def _rows_of(self, dtype: str) -> np.ndarray:
+        """The rows as numbers of the dtype."""
+        return self.rows if self.rows.dtype == dtype else self.rows.view(dtype)
+
+    def blocks(self, part: slice, dtype: str) -> Iterator[tuple[slice, np.ndarray | None]]:
         if not self._in_blocks:
             yield part, None
             return
-        few = len(self.rows) <= _FEW
+        few, numbers = len(self.rows) <= _FEW, self._rows_of(dtype)
+        sums = self._blocks.setdefault(dtype, np.empty(min(_BLOCK, numbers.shape[1]), dtype))
         for rank, piece in enumerate([part] if few else self.pieces(part)):
-            rows = self.rows if few else self.rows[rank : rank + 1]
+            rows = numbers if few else numbers[rank : rank + 1]
             for start in range(piece.start, piece.stop, _BLOCK):
                 block = slice(start, min(start + _BLOCK, piece.stop))
-                total = self._block[: block.stop - block.start]
+                total = sums[: block.stop - block.start]
                 kernels.sum_rows(rows[:, block], total)
                 yield block, total
         self.note_read(self.read + 1)
@@ -75,17 +81,17 @@ class SharedMemoryAllReduce(AllReduce):
         starts = [min(part.start + i * each, part.stop) for i in range(count + 1)]
         return [slice(a, b) for a, b in itertools.pairwise(starts)]
 
-    def add_piece(self, pieces: list[slice], number: int) -> None:
+    def add_piece(self, rows: np.ndarray, pieces: list[slice], number: int) -> None:
         """Sums this process's piece of the number-th slice."""
         own = pieces[self.rank]
-        kernels.sum_rows(self.rows[:, own], self.rows[self.rank, own])
+        kernels.sum_rows(rows[:, own], rows[self.rank, own])
         self._publish(_SUMMED, number)
 
-    def copy_pieces(self, pieces: list[slice], number: int) -> None:
+    def copy_pieces(self, rows: np.ndarray, pieces: list[slice], number: int) -> None:
         """Copies the other processes' pieces."""
         for rank, piece in enumerate(pieces):
             if rank != self.rank:
-                kernels.sum_rows(self.rows[rank : rank + 1, piece], self.rows[self.rank, piece])
+                kernels.sum_rows(rows[rank : rank + 1, piece], rows[self.rank, piece])
         self.note_read(number)
 
     def note_read(self, number: int) -> None:
@@ -113,13 +119,19 @@ class _SharedSum:
     """
 
     def __init__(
-        self, backend: SharedMemoryAllReduce, part: slice, number: int, copied: bool, before: _SharedSum | None
+        self,
+        backend: SharedMemoryAllReduce,
+        rows: np.ndarray,
+        part: slice,
+        number: int,
+        copied: bool,
+        before: _SharedSum | None,
     ) -> None:
         self._before = before
         pieces = backend.pieces(part)
         self._stages: list[tuple[int, Callable[[], None]]] = [
-            (_READY, lambda: backend.add_piece(pieces, number)),
-            (_SUMMED, lambda: backend.copy_pieces(pieces, number) if copied else None),
+            (_READY, lambda: backend.add_piece(rows, pieces, number)),
+            (_SUMMED, lambda: backend.copy_pieces(rows, pieces, number) if copied else None),
         ]
         if copied:  # whose gradients an optimizer may change
             self._stages.append((_READ, lambda: None))

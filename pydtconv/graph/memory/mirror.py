@@ -88,8 +88,8 @@ class Mirror:
 class DeviceStore(ParameterStore):
     """A store whose steps run on a device; its flat arrays of the host are what variables are views of."""
 
-    def __init__(self, variables: Sequence[Variable], dtype: str, mirror: Mirror) -> None:
-        super().__init__(variables, dtype)
+    def __init__(self, variables: Sequence[Variable], mirror: Mirror) -> None:
+        super().__init__(variables)
         self.mirror = mirror
         self._on_device: Any = None
         self.slot_variables: list[Variable] = []

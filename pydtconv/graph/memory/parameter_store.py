@@ -2,12 +2,16 @@
 
 Variables lie in the order in which backward completes their gradients, so that what is ready is always a prefix: an
 optimizer step is one call over the arrays, a bucket of a reduction is a slice, a checkpoint is one write.
+
+Where variables differ in dtype (a float64 layer in a float32 model) they still lie in that order, in the same arrays:
+the elements of these are then words of the narrowest dtype's width, of which a wider number takes several.  Whoever
+computes takes runs of neighbours of one dtype (`runs`) and looks at them as numbers (`numbers`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +28,7 @@ class ParameterStore:
     """Flat arrays over trainable variables; moves each variable's value into `parameters`.
 
     variables: in order.  parameters, gradients: 1-D arrays of equal length; gaps between variables are zero.
+    dtype: of the arrays: that of the variables, or an unsigned integer where these differ, for nobody to compute with.
     `gradients` is made when it is first asked for: steps that apply each gradient at once (`Plan.applies_gradients`) do
     without, and leave it as it is.
     made: another number with each store that is made; where it has changed, variables may have moved to another array.
@@ -31,22 +36,27 @@ class ParameterStore:
 
     made: ClassVar[int] = 0
 
-    def __init__(self, variables: Sequence[Variable], dtype: str = "float32") -> None:
+    def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = list(variables)
-        self.dtype = dtype
+        dtypes = list(dict.fromkeys(variable.dtype for variable in self.variables)) or ["float32"]
+        self.itemsize = min(np.dtype(dtype).itemsize for dtype in dtypes)
+        self.dtype = dtypes[0] if len(dtypes) == 1 else f"uint{8 * self.itemsize}"
         self._slices: dict[int, slice] = {}
+        self._runs: list[tuple[slice, str]] = []
         position = 0
         for variable in self.variables:
-            if variable.dtype != dtype:
-                raise ValueError(f"variable {variable.path!r}: expected dtype {dtype}, got {variable.dtype}")
-            self._slices[id(variable)] = slice(position, position + variable.value.size)
-            position += -(-variable.value.size // ALIGNMENT) * ALIGNMENT
+            size = variable.value.nbytes // self.itemsize
+            self._slices[id(variable)] = slice(position, position + size)
+            start, position = position, position + -(-size // ALIGNMENT) * ALIGNMENT
+            if self._runs and self._runs[-1][1] == variable.dtype:
+                start = self._runs.pop()[0].start
+            self._runs.append((slice(start, position), variable.dtype))
         self.size = position
-        self.parameters = np.zeros(self.size, dtype)
+        self.parameters = np.zeros(self.size, self.dtype)
         self._gradients: np.ndarray | None = None
         self.slots: dict[str, np.ndarray] = {}
         for variable in self.variables:
-            view = self.parameters[self.slice_of(variable)].reshape(variable.shape)
+            view = self.of(variable, self.parameters)
             view[...] = variable.value
             variable.value = view
         ParameterStore.made = next(_numbers)
@@ -95,9 +105,25 @@ class ParameterStore:
         except KeyError:
             raise KeyError(f"variable {variable.path!r} gets no gradient and is not in the store") from None
 
+    def of(self, variable: Variable, flat: Any) -> Any:
+        """A variable's part of a flat array, in its shape and dtype."""
+        return self.numbers(flat, self.slice_of(variable), variable.dtype).reshape(variable.shape)
+
+    def numbers(self, flat: Any, part: slice, dtype: Any) -> Any:
+        """A slice of a flat array, 1-D, in the dtype of the variables that lie there."""
+        piece = flat[part]
+        return piece if piece.dtype == dtype else piece.view(dtype)
+
+    def runs(self, part: slice) -> Iterator[tuple[slice, str]]:
+        """What a slice has of each run of variables of one dtype, and that dtype."""
+        for run, dtype in self._runs:
+            start, stop = max(run.start, part.start), min(run.stop, part.stop)
+            if start < stop:
+                yield slice(start, stop), dtype
+
     def gradient_of(self, variable: Variable) -> np.ndarray:
         """The gradient of a variable after a training run, in the variable's shape."""
-        return self.gradients[self.slice_of(variable)].reshape(variable.shape)
+        return self.of(variable, self.gradients)
 
     def slot(self, name: str) -> np.ndarray:
         """The flat array of an optimizer's slot; zeros when it is first asked for."""

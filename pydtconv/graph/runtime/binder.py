@@ -59,8 +59,9 @@ class Binder:
         store = self._memory.store
         part = store.slice_of(variable.variable)
         if rows is not None:
-            first = part.start + rows.start * (variable.spec.size // (variable.spec.shape[0] or 1))
-            part = slice(first, first + gradient.size)
+            words = gradient.itemsize // store.itemsize
+            first = part.start + rows.start * (variable.spec.size // (variable.spec.shape[0] or 1)) * words
+            part = slice(first, first + gradient.size * words)
         apply = functools.partial(self._updater.apply_part, part, gradient)
         return apply if self.launcher is None else Update(self.launcher, apply)
 
@@ -94,13 +95,13 @@ class Binder:
         if isinstance(buffer, ParameterGradient):
             assert store is not None
             assert buffer.tensor.variable is not None
-            return store.working_gradients[store.slice_of(buffer.tensor.variable)].reshape(shape)
+            return store.of(buffer.tensor.variable, store.working_gradients).reshape(shape)
         if buffer.constant is not None:
             if buffer not in self._constants:
                 self._constants[buffer] = self.launcher.constant(buffer.constant)
             return self._constants[buffer].reshape(shape)
         if store is not None and buffer.variable in store:
-            return store.working_parameters[store.slice_of(buffer.variable)].reshape(shape)
+            return store.of(buffer.variable, store.working_parameters).reshape(shape)
         assert self._memory.mirror is not None
         return self._memory.mirror.array_of(buffer.variable).reshape(shape)
 

@@ -49,7 +49,7 @@ class Executor:
         self.reserve()
         memory.reserve(plan.arena_bytes)
         if plan.gradient_order:
-            memory.make_store(plan.gradient_order, plan.gradient_order[0].dtype)
+            memory.make_store(plan.gradient_order)
         self._generation = -1
         self._calls: list[Call] = []
         self._waits: list[Call] = []

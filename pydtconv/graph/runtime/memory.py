@@ -86,16 +86,16 @@ class Memory:
         if self.scratch_file is not None:
             self.scratch_file.close()
 
-    def make_store(self, order: Sequence[Tensor], dtype: str) -> None:
+    def make_store(self, order: Sequence[Tensor]) -> None:
         """Moves the variables into a flat store, if they are not all in the present one."""
         variables = [tensor.variable for tensor in order if tensor.variable is not None]
         if self.store is None or any(variable not in self.store for variable in variables):
             if self.mirror is None:
-                self.store = ParameterStore(variables, dtype)
+                self.store = ParameterStore(variables)
             else:
                 self.release_variables()
                 self.mirror = Mirror(self.device)
-                self.store = DeviceStore(variables, dtype, self.mirror)
+                self.store = DeviceStore(variables, self.mirror)
             self.generation += 1
             _return_freed_memory()
 
