@@ -105,9 +105,9 @@ static inline int64_t dtconv_line(int64_t elements) { return dtconv_round_to(ele
 
 /* Loads channels [first, first + channels) of pixels ahead of their use: the jumps from row to row of an image defeat
  * the processor's own prefetching. */
-static inline void dtconv_prefetch(const real *const *pixels, int64_t count, int64_t first, int64_t channels) {
+static inline void dtconv_prefetch(const elem *const *pixels, int64_t count, int64_t first, int64_t channels) {
     for (int64_t i = 0; i < count; i++)
-        for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(pixels[i] + first + c);
+        for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(elem)) __builtin_prefetch(pixels[i] + first + c);
 }
 
 #endif

@@ -3,45 +3,74 @@
 #include "transform_tables.h"
 
 #define EXPAND(name, matrix, a, k, pairs)                                                                  \
-    static void name(const real *const *x, int64_t first, int64_t channels, real *planes, int64_t plane) { \
+    static void name(const elem *const *x, int64_t first, int64_t channels, real *planes, int64_t plane) { \
         expand(matrix, a, k, pairs, x, first, channels, planes, plane);                                    \
     }
 
-#define CONTRACT(name, matrix, a, k, pairs)                                                                  \
-    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *y,     \
-                     const DT(contract_finish) * to) {                                                       \
-        if (to->added)                                                                                       \
-            contract(matrix, a, k, pairs, planes, plane, first, channels, y, to->bias, to->added, to->relu); \
-        else if (to->relu)                                                                                   \
-            contract(matrix, a, k, pairs, planes, plane, first, channels, y, to->bias, NULL, 1);             \
-        else                                                                                                 \
-            contract(matrix, a, k, pairs, planes, plane, first, channels, y, to->bias, NULL, 0);             \
+#define CONTRACT(name, matrix, a, k, pairs)                                                              \
+    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, elem *const *y, \
+                     const DT(contract_finish) * to) {                                                   \
+        const int relu = to->activation == DTCONV_RELU;                                                  \
+        if (to->activation != DTCONV_LINEAR && !relu)                                                    \
+            DO(matrix, a, k, pairs, to->added, 0, to);                                                   \
+        else if (to->added)                                                                              \
+            DO(matrix, a, k, pairs, to->added, relu, NULL);                                              \
+        else if (relu)                                                                                   \
+            DO(matrix, a, k, pairs, NULL, 1, NULL);                                                      \
+        else                                                                                             \
+            DO(matrix, a, k, pairs, NULL, 0, NULL);                                                      \
+    }
+#define DO(matrix, a, k, pairs, added, relu, others) \
+    contract(matrix, a, k, pairs, planes, plane, first, channels, y, to->bias, added, relu, others)
+
+#define CONTRACT_PLAIN(name, matrix, a, k, pairs)                                                             \
+    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *taps) { \
+        contract(matrix, a, k, pairs, planes, plane, first, channels, taps, NULL, NULL, 0, NULL);             \
     }
 
-#define CONTRACT_PLAIN(name, matrix, a, k, pairs)                                                        \
-    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *y, \
-                     const DT(contract_finish) * finish) {                                               \
-        (void)finish;                                                                                    \
-        contract(matrix, a, k, pairs, planes, plane, first, channels, y, NULL, NULL, 0);                 \
+/* m, a = m + 2; pairs of points (p, -p) in A. */
+#define IMAGES(m, a, pairs)                              \
+    EXPAND(expand_input_##m, input_##m, a, a, PAIRS_##m) \
+    EXPAND(expand_grad_##m, output_##m, a, m, pairs)     \
+    CONTRACT(contract_output_##m, output_##m, a, m, pairs)
+
+/* The same in B^T and G, which have pairs only where no point is alone. */
+enum { PAIRS_2 = 1, PAIRS_4 = 2, PAIRS_5 = 0, PAIRS_6 = 3 };
+
+IMAGES(2, 4, 1)
+IMAGES(4, 6, 2)
+IMAGES(5, 7, 2)
+IMAGES(6, 8, 3)
+
+static int row_of(int m) { return m > 3 ? m - 3 : 0; }
+
+const DT(image_maps) * DT(winograd_image_maps)(int m) {
+#define ROW(m)                                                 \
+    {                                                          \
+        expand_input_##m, expand_grad_##m, contract_output_##m \
     }
+    static const DT(image_maps) rows[] = {ROW(2), ROW(4), ROW(5), ROW(6)};
+#undef ROW
+    return &rows[row_of(m)];
+}
 
-/* m, a = m + 2; pairs of points (p, -p): in A, and in B^T and G, which have pairs only where no point is alone. */
-#define TRANSFORM(m, a, pairs_a, pairs_bg)                   \
-    EXPAND(expand_input_##m, input_##m, a, a, pairs_bg)      \
-    EXPAND(expand_filter_##m, filter_##m, a, 3, pairs_bg)    \
-    EXPAND(expand_grad_##m, output_##m, a, m, pairs_a)       \
-    CONTRACT(contract_output_##m, output_##m, a, m, pairs_a) \
-    CONTRACT_PLAIN(contract_dfilter_##m, filter_##m, a, 3, pairs_bg)
+#ifndef DTCONV_BFLOAT16 /* filters are float32 there, too */
+#define FILTERS(m, a)                                      \
+    EXPAND(expand_filter_##m, filter_##m, a, 3, PAIRS_##m) \
+    CONTRACT_PLAIN(contract_dfilter_##m, filter_##m, a, 3, PAIRS_##m)
 
-#define ROW(m, a) \
-    {m, a, expand_input_##m, expand_filter_##m, expand_grad_##m, contract_output_##m, contract_dfilter_##m}
-
-TRANSFORM(2, 4, 1, 1)
-TRANSFORM(4, 6, 2, 2)
-TRANSFORM(5, 7, 2, 0)
-TRANSFORM(6, 8, 3, 3)
+FILTERS(2, 4)
+FILTERS(4, 6)
+FILTERS(5, 7)
+FILTERS(6, 8)
 
 const DT(transform) * DT(winograd_transform)(int m) {
+#define ROW(m, a)                                     \
+    {                                                 \
+        m, a, expand_filter_##m, contract_dfilter_##m \
+    }
     static const DT(transform) rows[] = {ROW(2, 4), ROW(4, 6), ROW(5, 7), ROW(6, 8)};
-    return m >= 2 && m <= 6 && m != 3 ? &rows[m > 3 ? m - 3 : 0] : NULL;
+#undef ROW
+    return &rows[row_of(m)];
 }
+#endif

@@ -4,9 +4,11 @@
  *   contract   s (k x k) = P^T (k x a) * t (a x a) * P            a x a planes -> k x k pixels
  *
  * A pixel is a pointer to the channels of one pixel (or filter tap); pixels outside of an image are pointers to zeros.
- * A plane is what the products of one point of the transform read or write: plane e begins at e * plane elements.
- * Channels are the vector dimension.  With the three matrices of F(m x m, 3 x 3), a = m + 2, that gives all of
- * Winograd's maps (transform_tables.h has the matrices):
+ * Those of images are `elem`, taps and planes are `real`: of images in bfloat16 each element is widened as it is
+ * loaded, all arithmetic is float32's, and pixels are rounded as they are stored. A plane is what the products of one
+ * point of the transform read or write: plane e begins at e * plane elements. Channels are the vector dimension.  With
+ * the three matrices of F(m x m, 3 x 3), a = m + 2, that gives all of Winograd's maps (transform_tables.h has the
+ * matrices):
  *
  *   input    expand, k = a       V = B^T d B       tiles of x (or of dy in backward_data)
  *   filter   expand, k = 3       U = G g G^T
@@ -23,27 +25,38 @@ enum { TRANSFORM_MAX = 8, TRANSFORM_PIXELS = 64 };
 
 /* Channels [first, first + channels) of the pixels x[0 .. k * k) to `planes`, from channel 0 on; the last vector is
  * filled up with zeros: rows of planes have room for whole vectors. */
-typedef void (*DT(expand_fn))(const real *const *x, int64_t first, int64_t channels, real *planes, int64_t plane);
+typedef void (*RT(expand_fn))(const real *const *x, int64_t first, int64_t channels, real *planes, int64_t plane);
+typedef void (*DT(expand_fn))(const elem *const *x, int64_t first, int64_t channels, real *planes, int64_t plane);
 
 /* What becomes of the pixels of `contract`: act(y + bias + added). */
 typedef struct {
     const real *bias;         /* added to each pixel, or NULL */
-    const real *const *added; /* pixels that are added, as many as y has and perhaps the same; or NULL */
-    int relu;
+    const elem *const *added; /* pixels that are added, as many as y has and perhaps the same; or NULL */
+    dtconv_activation activation;
+    real alpha;
 } DT(contract_finish);
 
-/* The planes to channels [first, first + channels) of the pixels y[0 .. k * k).  dfilter only ever writes: its `finish`
- * has nothing set. */
-typedef void (*DT(contract_fn))(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *y,
+/* The planes to channels [first, first + channels) of the pixels y[0 .. k * k).  dfilter only ever writes. */
+typedef void (*DT(contract_fn))(const real *planes, int64_t plane, int64_t first, int64_t channels, elem *const *y,
                                 const DT(contract_finish) * finish);
+typedef void (*RT(contract_filter_fn))(const real *planes, int64_t plane, int64_t first, int64_t channels,
+                                       real *const *taps);
 
+/* The maps of filters. */
 typedef struct {
     int m, a; /* outputs and points in one dimension */
-    DT(expand_fn) input, filter, grad;
-    DT(contract_fn) output, dfilter;
-} DT(transform);
+    RT(expand_fn) filter;
+    RT(contract_filter_fn) dfilter;
+} RT(transform);
 
-/* F(m x m, 3 x 3), or NULL where there is none. */
-const DT(transform) * DT(winograd_transform)(int m);
+/* The maps of images. */
+typedef struct {
+    DT(expand_fn) input, grad;
+    DT(contract_fn) output;
+} DT(image_maps);
+
+/* F(m x m, 3 x 3); m is 2, 4, 5 or 6. */
+const RT(transform) * RT(winograd_transform)(int m);
+const DT(image_maps) * DT(winograd_image_maps)(int m);
 
 #endif

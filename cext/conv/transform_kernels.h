@@ -10,6 +10,7 @@
  */
 #include <stddef.h>
 
+#include "activate.h"
 #include "transform.h"
 
 /* sum + c * x, where c is a constant. */
@@ -55,7 +56,7 @@ INLINE real *expand_line(const real *matrix, int a, int k, int pairs, const vec 
 }
 
 /* One vector of channels: line by line (or pair of lines) of the first side, each at once along the second. */
-INLINE void expand_vector(const real *matrix, int a, int k, int pairs, const real *const *x, int64_t first, real *to,
+INLINE void expand_vector(const real *matrix, int a, int k, int pairs, const elem *const *x, int64_t first, real *to,
                           int64_t plane) {
     UNROLL for (int p = 0; p < a; p++) {
         const int paired = p > 0 && p <= 2 * pairs;
@@ -63,7 +64,7 @@ INLINE void expand_vector(const real *matrix, int a, int k, int pairs, const rea
         vec plus[TRANSFORM_MAX], minus[TRANSFORM_MAX];
         UNROLL for (int j = 0; j < k; j++) {
             vec column[TRANSFORM_MAX];
-            UNROLL for (int i = 0; i < k; i++) if (matrix[p * k + i] != 0) column[i] = load(x[i * k + j] + first);
+            UNROLL for (int i = 0; i < k; i++) if (matrix[p * k + i] != 0) column[i] = load_elem(x[i * k + j] + first);
             if (paired) {
                 const vec even = dot(matrix + p * k, column, 0, 2, k), odd = dot(matrix + p * k, column, 1, 2, k);
                 plus[j] = even + odd;
@@ -98,9 +99,11 @@ INLINE void contract_line(const real *matrix, int a, int k, int pairs, const vec
     }
 }
 
-/* One vector of channels; the second side first, as planes of one line lie side by side. */
+/* One vector of channels; the second side first, as planes of one line lie side by side.  unrounded: where pixels go in
+ * place of y, or NULL. */
 INLINE void contract_vector(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane,
-                            int64_t first, real *const *y, vec bias, const real *const *added, int relu) {
+                            int64_t first, elem *const *y, vec bias, const elem *const *added, int relu,
+                            vec *unrounded) {
     const int64_t line = a * plane;
     vec lines[TRANSFORM_MAX][TRANSFORM_MAX];
     real *from = (real *)planes;
@@ -115,19 +118,22 @@ INLINE void contract_vector(const real *matrix, int a, int k, int pairs, const r
         vec s[TRANSFORM_MAX];
         contract_line(matrix, a, k, pairs, lines[i], s);
         UNROLL for (int j = 0; j < k; j++) {
-            real *to = y[i * k + j] + first;
             vec value = s[j] + bias;
-            if (added) value += load(added[i * k + j] + first);
-            store(to, relu ? positive(value) : value);
+            if (added) value += load_elem(added[i * k + j] + first);
+            if (unrounded)
+                unrounded[i * k + j] = value;
+            else
+                store_elem(y[i * k + j] + first, relu ? positive(value) : value);
         }
     }
 }
 
-/* Loops over the vectors of a range of channels.  The last one, where it is not whole, goes through a copy. */
-INLINE void expand(const real *matrix, int a, int k, int pairs, const real *const *x, int64_t first, int64_t channels,
+/* Loops over the vectors of a range of channels.  The last one, where it is not whole, goes through a copy.  others:
+ * the activation, where it is one of those that are done by themselves, or NULL. */
+INLINE void expand(const real *matrix, int a, int k, int pairs, const elem *const *x, int64_t first, int64_t channels,
                    real *planes, int64_t plane) {
-    real rest[TRANSFORM_PIXELS][V];
-    const real *copies[TRANSFORM_PIXELS], *const *from = x;
+    elem rest[TRANSFORM_PIXELS][V];
+    const elem *copies[TRANSFORM_PIXELS], *const *from = x;
     for (int64_t c = 0; c < channels; c += V) {
         int64_t at = first + c;
         if (c + V > channels) {
@@ -142,11 +148,31 @@ INLINE void expand(const real *matrix, int a, int k, int pairs, const real *cons
     }
 }
 
+/* Activations but ReLU, of the pixels of a tile. */
+NOINLINE void activate_pixels(int pixels, dtconv_activation activation, real alpha, vec *values) {
+    real *x = (real *)values;
+#define EACH(kind)                                                               \
+    case kind:                                                                   \
+        for (int i = 0; i < pixels * V; i++) x[i] = activate(x[i], kind, alpha); \
+        break;
+    switch (activation) {
+        EACH(DTCONV_RELU6)
+        EACH(DTCONV_LEAKY_RELU)
+        EACH(DTCONV_SIGMOID)
+        EACH(DTCONV_TANH)
+        default:
+            break;
+    }
+#undef EACH
+}
+
 INLINE void contract(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane, int64_t first,
-                     int64_t channels, real *const *y, const real *bias, const real *const *added, int relu) {
-    real rest[TRANSFORM_PIXELS][V], last_bias[V];
-    real *copies[TRANSFORM_PIXELS], *const *to = y;
-    const real *const *from = added;
+                     int64_t channels, elem *const *y, const real *bias, const elem *const *added, int relu,
+                     const DT(contract_finish) * others) {
+    elem rest[TRANSFORM_PIXELS][V], *copies[TRANSFORM_PIXELS], *const *to = y;
+    real last_bias[V];
+    vec unrounded[TRANSFORM_PIXELS];
+    const elem *const *from = added;
     for (int64_t c = 0; c < channels; c += V) {
         const int64_t count = channels - c;
         int64_t at = first + c;
@@ -158,11 +184,16 @@ INLINE void contract(const real *matrix, int a, int k, int pairs, const real *pl
             }
             for (int j = 0; j < V && b; j++) last_bias[j] = j < count ? b[j] : 0;
             to = copies;
-            from = added ? (const real *const *)copies : NULL;
+            from = added ? (const elem *const *)copies : NULL;
             b = b ? last_bias : NULL;
             at = 0;
         }
-        contract_vector(matrix, a, k, pairs, planes + c, plane, at, to, b ? load(b) : (vec){0}, from, relu);
+        contract_vector(matrix, a, k, pairs, planes + c, plane, at, to, b ? load(b) : (vec){0}, from, relu,
+                        others ? unrounded : NULL);
+        if (others) {
+            activate_pixels(k * k, others->activation, others->alpha, unrounded);
+            for (int i = 0; i < k * k; i++) store_elem(to[i] + at, unrounded[i]);
+        }
         if (count < V)
             for (int i = 0; i < k * k; i++)
                 for (int j = 0; j < count; j++) y[i][first + c + j] = rest[i][j];

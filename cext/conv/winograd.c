@@ -36,16 +36,19 @@ enum {
 typedef struct {
     DT(tiling) w;
     const DT(conv_args) * args;
-    const real *x, *filters;
+    const DT(image_maps) * maps;
+    const elem *x;
+    const real *filters;
     const real *kept;  /* U from outside, or NULL */
-    const real *added; /* to y, or NULL; its pixels are lda apart */
+    const elem *added; /* to y, or NULL; its pixels are lda apart */
     int64_t lda;
-    real *y;
+    elem *y;
     int keep_tiles;
     int64_t block, columns; /* tiles and output channels at a time */
     int64_t ldv, ldm, v_plane, m_plane, u_step, u_plane;
     int64_t zeros_size, shared_size, own_size, m_size, packed_size; /* elements; own: U or V of a thread */
-    real *zeros, *shared, *threads;
+    elem *zeros;
+    real *shared, *threads;
     int64_t sums_size, parts_size; /* elements of what a thread gathers, and of the parts of all blocks */
     DT(gather_parts) gathered;     /* of all blocks */
 } pass_state;
@@ -65,6 +68,7 @@ static int64_t parts_of(const pass_state *s) { return dtconv_ceil_div(s->w.tiles
 static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_filters, pass_state *s) {
     const dtconv_status status = DT(winograd_tiling)(p, backward_data, &s->w);
     if (status) return status;
+    s->maps = DT(winograd_image_maps)(s->w.t->m);
     const DT(tiling) *w = &s->w;
     const int64_t nr = w->ukr->nr, mr = w->ukr->mr, panels = dtconv_ceil_div(w->co, nr), size = sizeof(real);
     const int64_t l2 = dtconv_cache_bytes(2);
@@ -107,7 +111,7 @@ static size_t bytes_of(const pass_state *s) {
 
 /* V of tiles [first, first + count) of a plane of x, from row `row` on. */
 static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, int64_t count, real *v, int64_t row) {
-    const real *pixels[2][TRANSFORM_PIXELS];
+    const elem *pixels[2][TRANSFORM_PIXELS];
     DT(place) at = DT(tile_place)(&s->w, first, plane);
     DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[0]);
     for (int64_t i = 0; i < count; i++) {
@@ -116,29 +120,22 @@ static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, i
             DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[(i + 1) % 2]);
             dtconv_prefetch(pixels[(i + 1) % 2], s->w.points, 0, s->w.ci);
         }
-        s->w.t->input(pixels[i % 2], 0, s->w.ci, v + (row + i) * s->ldv, s->v_plane);
+        s->maps->input(pixels[i % 2], 0, s->w.ci, v + (row + i) * s->ldv, s->v_plane);
     }
-}
-
-/* Activations that `contract` does not have, on the pixels of one tile. */
-static void activate(const pass_state *s, int64_t j, int64_t n, real *const *pixels, const real *outside) {
-    const DT(bias_activation) finish = {.activation = s->args->activation, .alpha = s->args->alpha};
-    for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
-        if (pixels[i] != outside) DT(bias_activation_epilogue)(&finish, 0, 1, j, n, pixels[i] + j, n);
 }
 
 /* Pixels of a tile of y, of what is added there, and of what was normalized. */
 typedef struct {
-    real *y[TRANSFORM_PIXELS];
-    const real *added[TRANSFORM_PIXELS], *x[TRANSFORM_PIXELS];
+    elem *y[TRANSFORM_PIXELS];
+    const elem *added[TRANSFORM_PIXELS], *x[TRANSFORM_PIXELS];
 } tile_pixels;
 
 /* Pointers to them, or to `outside`; loads channels [j, j + n). */
-static void find_pixels(const pass_state *s, const DT(place) * at, int64_t j, int64_t n, const real *outside,
+static void find_pixels(const pass_state *s, const DT(place) * at, int64_t j, int64_t n, const elem *outside,
                         tile_pixels *found) {
     const int64_t count = s->w.t->m * s->w.t->m;
-    DT(tile_of_y)(&s->w, s->y, s->w.ldy, at, outside, (const real **)found->y);
-    dtconv_prefetch((const real **)found->y, count, j, n);
+    DT(tile_of_y)(&s->w, s->y, s->w.ldy, at, outside, (const elem **)found->y);
+    dtconv_prefetch((const elem **)found->y, count, j, n);
     if (s->added) DT(tile_of_y)(&s->w, s->added, s->lda, at, outside, found->added);
     if (s->added && s->added != s->y) dtconv_prefetch(found->added, count, j, n);
     const DT(conv_reductions) *reductions = s->gathered.reductions;
@@ -149,9 +146,9 @@ static void find_pixels(const pass_state *s, const DT(place) * at, int64_t j, in
 
 /* Adds channels [j, j + n) of the pixels of one tile to what is gathered. */
 static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64_t n, const tile_pixels *pixels,
-                   const real *outside) {
-    real *inside[TRANSFORM_PIXELS];
-    const real *x[TRANSFORM_PIXELS];
+                   const elem *outside) {
+    elem *inside[TRANSFORM_PIXELS];
+    const elem *x[TRANSFORM_PIXELS];
     int64_t count = 0;
     for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
         if (pixels->y[i] != outside) {
@@ -177,7 +174,7 @@ static void multiply(const pass_state *s, int64_t plane, int64_t count, int64_t 
     for (int64_t tap = MAX(0, -from), run; tap < last; tap += run, beta = 1) {
         const int64_t slot = (from + tap) % w->kd;
         run = MIN(last - tap, w->kd - slot);
-        DT(tile_gemm_ahead)(w->ukr, count, n, run * w->slot, v + slot * w->slot, s->ldv, 1,
+        RT(tile_gemm_ahead)(w->ukr, count, n, run * w->slot, v + slot * w->slot, s->ldv, 1,
                             u + tap * w->slot * w->ukr->nr, s->u_step, beta, m, s->ldm, packed, ahead);
     }
     for (int64_t i = 0; !(beta > 0) && i < count; i++) memset(m + i * s->ldm, 0, (size_t)n * sizeof(real));
@@ -188,7 +185,8 @@ static void multiply(const pass_state *s, int64_t plane, int64_t count, int64_t 
 static void products(const pass_state *s, const tiles_of *of, const tiles_of *next, int64_t j, int64_t n, const real *v,
                      const real *u, real *m) {
     const DT(tiling) *w = &s->w;
-    real *packed = m + s->m_size, *outside = packed + s->packed_size + FILTER_SCRATCH;
+    real *packed = m + s->m_size;
+    elem *outside = (elem *)(packed + s->packed_size + FILTER_SCRATCH);
     const DT(conv_reductions) *reductions = s->gathered.reductions;
     const int64_t first = of->first, count = of->count, plane = of->plane;
     dtconv_ahead ahead;
@@ -207,8 +205,8 @@ static void products(const pass_state *s, const tiles_of *of, const tiles_of *ne
         }
         multiply(s, plane, count, n, v + e * s->v_plane, u + e * s->u_plane, m + e * s->m_plane, packed, &ahead);
     }
-    const dtconv_activation activation = w->turned ? DTCONV_LINEAR : s->args->activation;
-    DT(contract_finish) finish = {.bias = w->turned ? NULL : s->args->bias, .relu = activation == DTCONV_RELU};
+    DT(contract_finish) finish = {0};
+    if (!w->turned) finish = (DT(contract_finish)){s->args->bias, NULL, s->args->activation, s->args->alpha};
     DT(gather_sums) sums = {0};
     if (s->gathered.wanted) {
         sums = DT(gather_sums_on)(m - s->own_size + size_before_sums(s), s->columns);
@@ -224,8 +222,7 @@ static void products(const pass_state *s, const tiles_of *of, const tiles_of *ne
             find_pixels(s, &at, j, n, outside, &pixels[(i + 1) % 2]);
         }
         if (s->added) finish.added = now->added;
-        w->t->output(m + i * s->ldm, s->m_plane, j, n, now->y, &finish);
-        if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, j, n, now->y, outside);
+        s->maps->output(m + i * s->ldm, s->m_plane, j, n, now->y, &finish);
         if (s->gathered.wanted) gather(s, &sums, j, n, now, outside);
     }
     if (s->gathered.wanted) DT(gather_end)(&sums, &s->gathered, first / s->block * w->od + plane, j, n);
@@ -240,7 +237,7 @@ static void all_filters(const pass_state *s, real *own, real *u) {
     for (int64_t unit = 0; unit < panels * cuts * w->kd; unit++) {
         const int64_t j = unit % panels * nr, k = unit / panels % cuts * CHUNK_ROWS, tap = unit / panels / cuts;
         real *to = u + j / nr * s->u_step + (tap * w->slot + k) * nr;
-        DT(transform_filters)(w, dtconv_filters_of(w, s->filters, tap), k, MIN(CHUNK_ROWS, w->ci - k), j,
+        RT(transform_filters)(w, dtconv_filters_of(w, s->filters, tap), k, MIN(CHUNK_ROWS, w->ci - k), j,
                               MIN(nr, w->co - j), to, s->u_step, s->u_plane, scratch);
         if (k + CHUNK_ROWS < w->ci || w->slot == w->ci) continue;
         for (int64_t e = 0; e < w->points; e++) /* rows that V is filled up with */
@@ -289,7 +286,7 @@ static void run_tiles_kept(const pass_state *s, real *own) {
 #pragma omp for schedule(dynamic, 1)
         for (int64_t j = 0; j < w->co; j += s->columns) {
             const int64_t n = MIN(s->columns, w->co - j);
-            DT(transform_filters)(w, s->filters, 0, w->ci, j, n, own, s->u_step, s->u_plane, scratch);
+            RT(transform_filters)(w, s->filters, 0, w->ci, j, n, own, s->u_step, s->u_plane, scratch);
             products(s, &of, &none, j, n, s->shared, own, m);
         }
     }
@@ -298,8 +295,9 @@ static void run_tiles_kept(const pass_state *s, real *own) {
 /* transformed: where U alone is wanted; else NULL. */
 static dtconv_status run(pass_state *s, real *transformed, void *workspace, size_t bytes) {
     if (bytes < bytes_of(s)) return DTCONV_WORKSPACE;
-    s->zeros = dtconv_aligned(workspace);
-    s->shared = s->zeros + s->zeros_size;
+    real *memory = dtconv_aligned(workspace);
+    s->zeros = (elem *)memory;
+    s->shared = memory + s->zeros_size;
     if (!transformed)
         s->gathered = DT(gather_parts_on)(s->shared + s->shared_size, parts_of(s), s->w.co, s->args, s->w.turned);
     s->threads = s->shared + s->shared_size + s->parts_size;

@@ -3,9 +3,21 @@
 #define DTCONV_WINOGRAD_INTERNAL_H
 
 #include "conv_internal.h"
-#include "dtconv_ukr.h"
 #include "dtconv_winograd.h"
 #include "transform.h"
+
+/* Products are of `real`: where images are in bfloat16, the micro-kernels of float32. */
+#pragma push_macro("elem")
+#pragma push_macro("DT")
+#undef elem
+#undef DT
+#define elem real
+#define DT RT
+#include "dtconv_ukr.h"
+#undef elem
+#undef DT
+#pragma pop_macro("elem")
+#pragma pop_macro("DT")
 
 /* A correlation of images with 3 x 3 filters, and its tiles.  forward: x, y as they are; backward_data: x is dy, y is
  * dx and the filters are turned by 180 degrees and transposed. */
@@ -13,14 +25,15 @@ typedef struct {
     int64_t n, ih, iw, ci, ldx, oh, ow, co, ldy, pad_t, pad_l;
     int64_t id, od, kd, pad_f; /* depth: planes of an image, planes of filters */
     int turned;
-    const DT(transform) * t;
-    const DT(ukr_row) * ukr;
+    const RT(transform) * t;
+    const RT(ukr_row) * ukr;
     int64_t dil_h, dil_w, phase_th, phase_tw; /* dilation; tiles of a phase, vertically and horizontally */
     int64_t th, tw, tiles; /* tiles of a plane, vertically and horizontally; of a plane of all images */
     int64_t points;        /* a * a */
     int64_t threads;
     int64_t slot; /* elements of a plane's channels in V and rows of U: ci, with a depth in whole vectors */
-} DT(tiling);
+} RT(tiling);
+typedef RT(tiling) DT(tiling); /* what has no images is the same for those in bfloat16 */
 
 /* DTCONV_OK, or why not. */
 dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(tiling) * w);
@@ -34,10 +47,10 @@ DT(place) DT(tile_place)(const DT(tiling) * w, int64_t index, int64_t plane);
 void DT(tile_next)(const DT(tiling) * w, DT(place) * at);
 
 /* Pointers to the a x a pixels of x that a tile reads, or to `zeros`. */
-void DT(tile_of_x)(const DT(tiling) * w, const real *x, const DT(place) * at, const real *zeros, const real **pixels);
+void DT(tile_of_x)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros, const elem **pixels);
 /* Pointers to the m x m pixels of a tile of y, or of an image of its size; ldy: distance of its pixels. */
-void DT(tile_of_y)(const DT(tiling) * w, const real *y, int64_t ldy, const DT(place) * at, const real *outside,
-                   const real **pixels);
+void DT(tile_of_y)(const DT(tiling) * w, const elem *y, int64_t ldy, const DT(place) * at, const elem *outside,
+                   const elem **pixels);
 
 /* Elements of a row of `channels` in V, M and C: whole vectors, and no large power of two, so that rows which are read
  * together lie in different cache sets. */
@@ -85,23 +98,27 @@ static inline void dtconv_ahead_load(dtconv_ahead *a, int64_t calls) {
 
 /* Add the pixels of tiles [first, first + count) to what is loaded ahead: of x those that the tiles before have not
  * read, all channels; of y, or an image of its size, channels [j, j + n). */
-void DT(load_x_ahead)(dtconv_ahead *to, const DT(tiling) * w, const real *x, int64_t plane, int64_t first,
-                      int64_t count, const real *zeros);
-void DT(load_y_ahead)(dtconv_ahead *to, const DT(tiling) * w, const real *y, int64_t ldy, int64_t plane, int64_t first,
-                      int64_t count, int64_t j, int64_t n, const real *outside);
+void DT(load_x_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *x, int64_t plane, int64_t first,
+                      int64_t count, const elem *zeros);
+void DT(load_y_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *y, int64_t ldy, int64_t plane, int64_t first,
+                      int64_t count, int64_t j, int64_t n, const elem *outside);
 
 /* C (m x n) = A (m x k) B + beta C on the micro-kernel: B packed, its panels `b_step` apart, A element (i, p) at
  * a[i * rs + p * cs].  `packed`: room for k * MR elements, used where the micro-kernel wants packed A. */
-void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
+void RT(tile_gemm)(const RT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
                    const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed);
 /* The same, with what is loaded meanwhile, or NULL. */
-void DT(tile_gemm_ahead)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs,
+void RT(tile_gemm_ahead)(const RT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs,
                          int64_t cs, const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed,
                          dtconv_ahead *ahead);
 
+/* Columns [first, first + count) of pixels to `room` columns of planes, filled up with zeros. */
+void DT(expand_columns)(const DT(tiling) * w, DT(expand_fn) expand, const elem *const *x, int64_t first, int64_t count,
+                        int64_t room, real *to, int64_t plane);
+
 /* Columns [first, first + channels) of pixels to the planes of packed panels of NR columns, row `row` of each panel;
  * panels are panel_step apart, planes `plane`. */
-void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
+void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const elem *const *x, int64_t first,
                        int64_t channels, real *panels, int64_t row, int64_t panel_step, int64_t plane);
 
 /* The filters of plane `tap` of a depth, as the pass counts them. */
@@ -112,7 +129,7 @@ static inline const real *dtconv_filters_of(const DT(tiling) * w, const real *fi
 /* Transformed filters: rows [k, k + depth), columns [j, j + n) (j a multiple of NR), to rows 0 .. of panels as above.
  * scratch: FILTER_SCRATCH elements. */
 enum { SQUARE = 16, FILTER_SCRATCH = 9 * SQUARE * SQUARE };
-void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
+void RT(transform_filters)(const RT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
                            real *u, int64_t panel_step, int64_t plane, real *scratch);
 
 static inline real *dtconv_aligned(void *workspace) { return (real *)(((uintptr_t)workspace + 63) / 64 * 64); }

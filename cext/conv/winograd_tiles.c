@@ -1,4 +1,4 @@
-/* Tiles of Winograd's convolution: choice of their size, the pixels of each, transformed filters, products.
+/* Tiles of Winograd's convolution: choice of their size, and the pixels of each.
  *
  * An image of oh x ow outputs is cut into ceil(oh / m) x ceil(ow / m) tiles of m x m outputs; tile (i, j) reads the a x
  * a inputs from (i * m - pad_t, j * m - pad_l) on, a = m + 2, zeros outside of the image.  The size is the one with the
@@ -9,8 +9,6 @@
  * as the first one, which is the longest: a tile may lie outside of the image altogether.
  */
 #include "winograd.h"
-
-#include "transpose.h"
 
 /* Of tiles of 5 and 6 a multiplication counts a quarter more: their transforms are longer, and their errors larger. */
 int DT(winograd_tile)(int64_t oh, int64_t ow) {
@@ -64,8 +62,8 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
                           .pad_f = p->pad_f};
     w->dil_h = p->dil_h, w->dil_w = p->dil_w;
     const int64_t high = dtconv_ceil_div(w->oh, w->dil_h), wide = dtconv_ceil_div(w->ow, w->dil_w); /* of a phase */
-    w->t = DT(winograd_transform)(DT(winograd_tile)(high, wide));
-    w->ukr = DT(ukr_current)();
+    w->t = RT(winograd_transform)(DT(winograd_tile)(high, wide));
+    w->ukr = RT(ukr_current)();
     if (!w->ukr) return DTCONV_KERNEL;
     w->phase_th = dtconv_ceil_div(high, w->t->m);
     w->phase_tw = dtconv_ceil_div(wide, w->t->m);
@@ -81,15 +79,15 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
 
 /* Pixels of a square of size x size pixels, step_h and step_w apart, the first of which is (top, left) of an image of h
  * x w pixels at x, or `outside`. */
-static void square(const real *x, int64_t h, int64_t w, int64_t ld, int64_t top, int64_t left, int size, int64_t step_h,
-                   int64_t step_w, const real *outside, const real **pixels) {
+static void square(const elem *x, int64_t h, int64_t w, int64_t ld, int64_t top, int64_t left, int size, int64_t step_h,
+                   int64_t step_w, const elem *outside, const elem **pixels) {
     const int within = left >= 0 && left + (size - 1) * step_w < w;
     for (int i = 0; i < size; i++, top += step_h, pixels += size) {
         if (top < 0 || top >= h) {
             for (int j = 0; j < size; j++) pixels[j] = outside;
             continue;
         }
-        const real *row = x + top * w * ld;
+        const elem *row = x + top * w * ld;
         if (within) {
             row += left * ld;
             for (int j = 0; j < size; j++, row += step_w * ld) pixels[j] = row;
@@ -118,48 +116,47 @@ void DT(tile_next)(const DT(tiling) * w, DT(place) * at) {
     at->image++;
 }
 
-void DT(tile_of_x)(const DT(tiling) * w, const real *x, const DT(place) * at, const real *zeros, const real **pixels) {
+void DT(tile_of_x)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros, const elem **pixels) {
     const int m = w->t->m;
     square(x + (at->image * w->id + at->plane) * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx,
            first_of(at->i, w->phase_th, w->dil_h, m) - w->pad_t, first_of(at->j, w->phase_tw, w->dil_w, m) - w->pad_l,
            w->t->a, w->dil_h, w->dil_w, zeros, pixels);
 }
 
-void DT(tile_of_y)(const DT(tiling) * w, const real *y, int64_t ldy, const DT(place) * at, const real *outside,
-                   const real **pixels) {
+void DT(tile_of_y)(const DT(tiling) * w, const elem *y, int64_t ldy, const DT(place) * at, const elem *outside,
+                   const elem **pixels) {
     const int m = w->t->m;
     square(y + (at->image * w->od + at->plane) * w->oh * w->ow * ldy, w->oh, w->ow, ldy,
            first_of(at->i, w->phase_th, w->dil_h, m), first_of(at->j, w->phase_tw, w->dil_w, m), m, w->dil_h, w->dil_w,
            outside, pixels);
 }
 
-void DT(load_x_ahead)(dtconv_ahead *to, const DT(tiling) * w, const real *x, int64_t plane, int64_t first,
-                      int64_t count, const real *zeros) {
-    const real *pixels[TRANSFORM_PIXELS];
+void DT(load_x_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *x, int64_t plane, int64_t first,
+                      int64_t count, const elem *zeros) {
+    const elem *pixels[TRANSFORM_PIXELS];
     const int m = w->t->m, a = w->t->a;
     if (count <= 0) return;
     DT(place) at = DT(tile_place)(w, first, plane);
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_x)(w, x, &at, zeros, pixels);
         for (int i = a - m; i < a; i++)
-            for (int j = a - m; j < a; j++) dtconv_ahead_add(to, pixels[i * a + j], w->ci * (int64_t)sizeof(real));
+            for (int j = a - m; j < a; j++) dtconv_ahead_add(to, pixels[i * a + j], w->ci * (int64_t)sizeof(elem));
     }
 }
 
-void DT(load_y_ahead)(dtconv_ahead *to, const DT(tiling) * w, const real *y, int64_t ldy, int64_t plane, int64_t first,
-                      int64_t count, int64_t j, int64_t n, const real *outside) {
-    const real *pixels[TRANSFORM_PIXELS];
+void DT(load_y_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *y, int64_t ldy, int64_t plane, int64_t first,
+                      int64_t count, int64_t j, int64_t n, const elem *outside) {
+    const elem *pixels[TRANSFORM_PIXELS];
     if (count <= 0) return;
     DT(place) at = DT(tile_place)(w, first, plane);
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_y)(w, y, ldy, &at, outside, pixels);
-        for (int i = 0; i < w->t->m * w->t->m; i++) dtconv_ahead_add(to, pixels[i] + j, n * (int64_t)sizeof(real));
+        for (int i = 0; i < w->t->m * w->t->m; i++) dtconv_ahead_add(to, pixels[i] + j, n * (int64_t)sizeof(elem));
     }
 }
 
-/* Columns [first, first + count) of pixels to `room` columns of planes, filled up with zeros. */
-static void expand_columns(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
-                           int64_t count, int64_t room, real *to, int64_t plane) {
+void DT(expand_columns)(const DT(tiling) * w, DT(expand_fn) expand, const elem *const *x, int64_t first, int64_t count,
+                        int64_t room, real *to, int64_t plane) {
     const int64_t filled = dtconv_round_to(MAX(count, 0), V);
     if (filled <= room) {
         if (count > 0) expand(x, first, count, to, plane);
@@ -177,97 +174,10 @@ static void expand_columns(const DT(tiling) * w, DT(expand_fn) expand, const rea
     }
 }
 
-void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const real *const *x, int64_t first,
+void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const elem *const *x, int64_t first,
                        int64_t channels, real *panels, int64_t row, int64_t panel_step, int64_t plane) {
     const int64_t nr = w->ukr->nr;
     for (int64_t j = 0; j < channels; j += nr)
-        expand_columns(w, expand, x, first + j, MIN(nr, channels - j), nr, panels + j / nr * panel_step + row * nr,
-                       plane);
-}
-
-enum { AHEAD = 2 * SQUARE }; /* elements of a row of filters that are loaded before they are read */
-
-/* Columns [j, j + n), at most SQUARE, of turned filters to a panel whose rows are nr long:
- * w[8 - tap][j .. j + n][k .. k + depth] is transposed, SQUARE rows at a time.  These are 9 * SQUARE streams, more than
- * the processor follows by itself. */
-static void turned_columns(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
-                           int64_t room, real *u, int64_t nr, int64_t plane, real *scratch) {
-    const real *source[SQUARE], *taps[9];
-    for (int64_t q = 0; q < depth; q += SQUARE) {
-        const int64_t rows = MIN(SQUARE, depth - q);
-        for (int tap = 0; tap < 9 && n > 0; tap++) {
-            for (int64_t r = 0; r < n; r++) {
-                source[r] = filters + ((8 - tap) * w->co + j + r) * w->ci + k + q;
-                __builtin_prefetch(source[r] + AHEAD, 0, 2);
-            }
-            transpose(source, rows, n, scratch + tap * SQUARE * SQUARE);
-        }
-        for (int64_t r = 0; r < rows; r++) {
-            for (int tap = 0; tap < 9; tap++) taps[tap] = scratch + tap * SQUARE * SQUARE + r * n;
-            expand_columns(w, w->t->filter, taps, 0, n, room, u + (q + r) * nr, plane);
-        }
-    }
-}
-
-/* Some rows of n columns of all taps, side by side.  In the filters, taps are often multiples of a large power of two
- * apart, so that the nine of a row cannot be in a cache together; and loads that nothing waits for overlap. */
-static void gather_rows(const DT(tiling) * w, const real *from, int64_t rows, int64_t n, real *restrict to) {
-    for (int tap = 0; tap < 9; tap++)
-        for (int64_t r = 0; r < rows; r++, to += n) {
-            const real *row = from + (tap * w->ci + r) * w->co;
-            for (int64_t c = 0; c < n; c++) to[c] = row[c];
-        }
-}
-
-void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
-                           real *u, int64_t panel_step, int64_t plane, real *scratch) {
-    const real *taps[9];
-    const int64_t nr = w->ukr->nr;
-    if (!w->turned) {
-        const int64_t most = MAX(1, SQUARE * SQUARE / n);
-        for (int64_t q = 0; q < depth; q += most) {
-            const int64_t rows = MIN(most, depth - q);
-            gather_rows(w, filters + (k + q) * w->co + j, rows, n, scratch);
-            for (int64_t r = 0; r < rows; r++) {
-                for (int tap = 0; tap < 9; tap++) taps[tap] = scratch + (tap * rows + r) * n;
-                DT(expand_panels)(w, w->t->filter, taps, 0, n, u, q + r, panel_step, plane);
-            }
-        }
-        return;
-    }
-    for (int64_t jr = 0; jr < n; jr += nr, u += panel_step)
-        for (int64_t c = 0; c < nr; c += SQUARE)
-            turned_columns(w, filters, k, depth, j + jr + c, MAX(0, MIN(MIN(SQUARE, nr - c), n - jr - c)),
-                           MIN(SQUARE, nr - c), u + c, nr, plane, scratch);
-}
-
-void DT(tile_gemm_ahead)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs,
-                         int64_t cs, const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed,
-                         dtconv_ahead *ahead) {
-    DT(ukr_call) t = {.k = k, .alpha = 1, .beta = beta, .ldc = ldc, .rs_a = rs, .cs_a = cs};
-    const int64_t mr = ukr->mr, nr = ukr->nr;
-    int64_t a_step = mr * rs, calls = dtconv_ceil_div(m, mr) * dtconv_ceil_div(n, nr);
-    if (!ukr->in_place) {
-        const DT(matrix) plain = {a, rs, cs};
-        DT(pack_a_matrix)(&plain, 0, m, 0, k, mr, packed);
-        a = packed, a_step = mr * k, t.rs_a = 1, t.cs_a = mr;
-    }
-    for (int64_t j = 0; j < n; j += nr, b += b_step) {
-        t.b = b;
-        t.n = MIN(nr, n - j);
-        for (int64_t i = 0; i < m; i += mr) {
-            t.m = MIN(mr, m - i);
-            t.a = a + i / mr * a_step;
-            t.a_next = i + mr < m ? t.a + a_step : a;
-            t.b_next = i + mr < m ? b : b + b_step;
-            t.c = c + i * ldc + j;
-            dtconv_ahead_load(ahead, calls--);
-            ukr->run(ukr, &t);
-        }
-    }
-}
-
-void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
-                   const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed) {
-    DT(tile_gemm_ahead)(ukr, m, n, k, a, rs, cs, b, b_step, beta, c, ldc, packed, NULL);
+        DT(expand_columns)(w, expand, x, first + j, MIN(nr, channels - j), nr, panels + j / nr * panel_step + row * nr,
+                           plane);
 }

@@ -31,7 +31,8 @@ enum {
 
 typedef struct {
     DT(tiling) w;
-    const real *x, *dy;
+    const DT(image_maps) * maps;
+    const elem *x, *dy;
     real *dw;
     int64_t block, blocks; /* tiles at a time */
     int64_t rows, columns; /* input and output channels of a unit of work */
@@ -40,7 +41,8 @@ typedef struct {
     int64_t slices, dw_size;      /* own: slices of tiles, and elements of dw of each but the first */
     int64_t planes, ring, c_step; /* with a depth: of dy at a time, of x that are kept; from dU to dU */
     int64_t zeros_size, v_size, z_size, c_size, packed_size; /* c_size: all of dU, or of a unit, per thread */
-    real *zeros, *v, *z, *c, *packed, *sums;
+    elem *zeros;
+    real *v, *z, *c, *packed, *sums;
 } pass_state;
 
 /* Decides whether threads have blocks of their own, of how many tiles, and in how many slices. */
@@ -59,6 +61,7 @@ static void cut_own(pass_state *s, int64_t tile_bytes) {
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const dtconv_status status = DT(winograd_tiling)(p, 0, &s->w);
     if (status) return status;
+    s->maps = DT(winograd_image_maps)(s->w.t->m);
     const DT(tiling) *w = &s->w;
     const int64_t nr = w->ukr->nr, mr = w->ukr->mr, panels = dtconv_ceil_div(w->co, nr);
     s->ldv = dtconv_plane_row(w->ci, V);
@@ -101,7 +104,7 @@ static size_t bytes_of(const pass_state *s) {
 /* V and Z of tiles [first, first + count) to rows from `row` on. */
 static void transform_tiles(const pass_state *s, int64_t first, int64_t count, int64_t row) {
     const DT(tiling) *w = &s->w;
-    const real *x[2][TRANSFORM_PIXELS], *dy[2][TRANSFORM_PIXELS];
+    const elem *x[2][TRANSFORM_PIXELS], *dy[2][TRANSFORM_PIXELS];
     DT(place) at = DT(tile_place)(w, first, 0);
     DT(tile_of_x)(w, s->x, &at, s->zeros, x[0]);
     DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, dy[0]);
@@ -114,23 +117,23 @@ static void transform_tiles(const pass_state *s, int64_t first, int64_t count, i
             dtconv_prefetch(x[next], w->points, 0, w->ci);
             dtconv_prefetch(dy[next], w->t->m * w->t->m, 0, w->co);
         }
-        w->t->input(x[i % 2], 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
-        DT(expand_panels)(w, w->t->grad, dy[i % 2], 0, w->co, s->z, row + i, s->z_step, s->z_plane);
+        s->maps->input(x[i % 2], 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
+        DT(expand_panels)(w, s->maps->grad, dy[i % 2], 0, w->co, s->z, row + i, s->z_step, s->z_plane);
     }
 }
 
 /* The same with a depth, of one plane: V of x, or Z of dy. */
 static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64_t first, int64_t count, int64_t row) {
     const DT(tiling) *w = &s->w;
-    const real *pixels[TRANSFORM_PIXELS];
+    const elem *pixels[TRANSFORM_PIXELS];
     DT(place) at = DT(tile_place)(w, first, plane);
     for (int64_t i = 0; i < count; i++, DT(tile_next)(w, &at)) {
         if (!of_dy) {
             DT(tile_of_x)(w, s->x, &at, s->zeros, pixels);
-            w->t->input(pixels, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
+            s->maps->input(pixels, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
         } else {
             DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, pixels);
-            DT(expand_panels)(w, w->t->grad, pixels, 0, w->co, s->z, row + i, s->z_step, s->z_plane);
+            DT(expand_panels)(w, s->maps->grad, pixels, 0, w->co, s->z, row + i, s->z_step, s->z_plane);
         }
     }
 }
@@ -140,7 +143,7 @@ static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64
 static void product(const pass_state *s, int64_t v_row, int64_t z_row, int64_t e, int64_t count, int64_t i,
                     int64_t rows, int64_t j, int64_t n, real beta, real *c, dtconv_ahead *ahead) {
     const int64_t nr = s->w.ukr->nr;
-    DT(tile_gemm_ahead)(s->w.ukr, rows, n, count, s->v + e * s->v_plane + v_row * s->ldv + i, 1, s->ldv,
+    RT(tile_gemm_ahead)(s->w.ukr, rows, n, count, s->v + e * s->v_plane + v_row * s->ldv + i, 1, s->ldv,
                         s->z + e * s->z_plane + j / nr * s->z_step + z_row * nr, s->z_step, beta, c, s->ldc,
                         s->packed + dtconv_thread_id() * s->packed_size, ahead);
 }
@@ -148,11 +151,10 @@ static void product(const pass_state *s, int64_t v_row, int64_t z_row, int64_t e
 /* dw[plane][.][i .. i + rows][j .. j + n] from dU, whose element (i, j) is at c. */
 static void transform_back(const pass_state *s, int64_t plane, int64_t i, int64_t rows, int64_t j, int64_t n,
                            const real *c) {
-    const DT(contract_finish) plain = {0};
     real *taps[9];
     for (int64_t r = 0; r < rows; r++) {
         for (int tap = 0; tap < 9; tap++) taps[tap] = s->dw + ((plane * 9 + tap) * s->w.ci + i + r) * s->w.co + j;
-        s->w.t->dfilter(c + r * s->ldc, s->c_plane, 0, n, taps, &plain);
+        s->w.t->dfilter(c + r * s->ldc, s->c_plane, 0, n, taps);
     }
 }
 
@@ -295,8 +297,9 @@ dtconv_status DT(conv_winograd_backward_weights)(const dtconv_conv *p, const DT(
     const dtconv_status status = prepare(p, &s);
     if (status) return status;
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
-    s.zeros = dtconv_aligned(workspace);
-    s.v = s.zeros + s.zeros_size;
+    real *memory = dtconv_aligned(workspace);
+    s.zeros = (elem *)memory;
+    s.v = memory + s.zeros_size;
     const int64_t blocks = s.own ? s.w.threads : 1;
     s.z = s.v + blocks * s.v_size;
     s.c = s.z + blocks * s.z_size;

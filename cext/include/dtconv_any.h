@@ -180,9 +180,9 @@ typedef union {
 #define dtconv_conv_set_spectra(image, ...) DTCONV_OF(image, conv_set_spectra)(__VA_ARGS__)
 #define dtconv_winograd_filters(...) DTCONV_3(winograd_filters, __VA_ARGS__)
 #define dtconv_winograd_filters_bytes(dtype, ...) DTCONV_FOR(dtype, winograd_filters_bytes)(__VA_ARGS__)
-#define dtconv_winograd_with_filters(...) DTCONV_4(winograd_with_filters, __VA_ARGS__)
+#define dtconv_winograd_with_filters(image, ...) DTCONV_OF(image, winograd_with_filters)(__VA_ARGS__)
 #define dtconv_winograd_with_filters_workspace(dtype, ...) \
-    DTCONV_FOR(dtype, winograd_with_filters_workspace)(__VA_ARGS__)
+    DTCONV_FOR_EVERY(dtype, winograd_with_filters_workspace)(__VA_ARGS__)
 
 /* Fourier transforms */
 #define dtconv_fft_batch(...) DTCONV_2(fft_batch, __VA_ARGS__)

@@ -70,6 +70,9 @@ typedef struct {
     X(depthwise, forward)              \
     X(depthwise, backward_data)        \
     X(depthwise, backward_weights)     \
+    X(winograd, forward)               \
+    X(winograd, backward_data)         \
+    X(winograd, backward_weights)      \
     X(direct, forward)                 \
     X(direct, backward_data)           \
     X(direct, backward_weights)

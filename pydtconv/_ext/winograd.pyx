@@ -3,7 +3,7 @@
 from cython cimport floating
 from libc.stdint cimport int64_t
 
-from pydtconv._ext.arrays cimport vector
+from pydtconv._ext.arrays cimport element, reals
 from pydtconv._ext.dtconv_conv cimport dtconv_conv, dtconv_conv_args, dtconv_conv_set_arrays, problem_of
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 
@@ -42,16 +42,20 @@ def filters(tuple sizes, bint backward_data, const floating[:, :, :, ::1] w, flo
     return status
 
 
-def run(tuple sizes, bint backward_data, const floating[:, :, :, :] x, const floating[::1] u,
-        const floating[:, :, :, :] y, int64_t ldx, int64_t ldy, const floating[::1] bias, int activation, double alpha,
-        bint accumulate, unsigned char[::1] workspace) -> int:
-    """The pass with transformed filters on arrays that the caller has checked.  Returns the status."""
+def run(tuple sizes, bint backward_data, const element[:, :, :, :] x, u, const element[:, :, :, :] y, int64_t ldx,
+        int64_t ldy, bias, int activation, double alpha, bint accumulate, unsigned char[::1] workspace) -> int:
+    """The pass with transformed filters on arrays that the caller has checked.  Returns the status.
+
+    Images of bfloat16 are uint16, its bits; u and bias are float32 then.
+    """
     cdef int status
     cdef dtconv_conv p = problem_of(sizes, ldx, ldy)
     cdef dtconv_conv_args args
+    cdef const element *like = &x[0, 0, 0, 0]
+    cdef void *filters_of = reals(like, u)
+    cdef void *added = reals(like, bias)
+    dtconv_conv_set_arrays(<void *> &args, like, NULL, &y[0, 0, 0, 0], added, activation, alpha, accumulate)
     with nogil:
-        dtconv_conv_set_arrays(<void *> &args, &x[0, 0, 0, 0], <const floating *> NULL, &y[0, 0, 0, 0], vector(bias),
-                               activation, alpha, accumulate)
-        status = dtconv_winograd_with_filters(&p, backward_data, <const void *> &args, &u[0], &workspace[0],
+        status = dtconv_winograd_with_filters(like, &p, backward_data, <const void *> &args, filters_of, &workspace[0],
                                               workspace.shape[0])
     return status

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from pydtconv import config
 from pydtconv._ext import runtime, ukr
-from pydtconv.conv.estimates import COSTS, FITTED_THREADS, Work
+from pydtconv.conv import estimates
+from pydtconv.conv.estimates import FITTED_THREADS, Work
 from pydtconv.conv.products import kernel_in_force
 from pydtconv.utils.kept_figures import KeptFigures
 from pydtconv.utils.machine import cpu_kind
 
 #: raised when what `work_of_...` counts changes: older calibrations are then of no use
-MODEL = 1
+MODEL = 2
 FIGURES = KeptFigures("calibration.json", "pydtconv calibrations of the cost model")
 #: dtypes that have products, and calibrations
 DTYPES = ("float32", "float64", "bfloat16")
@@ -69,8 +70,14 @@ def costs(family: str, direction: str, dtype: str) -> Work:
     """Picoseconds of each unit of work with the threads now set."""
     found = in_force(dtype)
     if found is None:
-        return times(COSTS[family, direction], FITTED_THREADS / config.num_threads())
-    return found.costs.get((family, direction)) or times(COSTS[family, direction], found.usual)
+        return times(known(family, direction, dtype), FITTED_THREADS / config.num_threads())
+    return found.costs.get((family, direction)) or times(known(family, direction, dtype), found.usual)
+
+
+def known(family: str, direction: str, dtype: str) -> Work:
+    """Those of the machine that the model was made on, with the micro-kernel in force: a calibration moves them."""
+    kernel = kernel_in_force(dtype) if dtype == "bfloat16" else ""
+    return estimates.costs(family, direction, dtype, kernel)
 
 
 def times(each: Work, factor: float) -> Work:
@@ -89,7 +96,7 @@ def note(dtype: str, found: Calibration) -> None:
 
     Raises ValueError for figures that cannot be those of a machine, before anything is changed.
     """
-    check(found)
+    check(dtype, found)
     head = _head(dtype)
     figures = {f"{head}machine {name}": value for name, value in found.machine._asdict().items()}
     figures[f"{head}usual"] = found.usual
@@ -98,7 +105,7 @@ def note(dtype: str, found: Calibration) -> None:
     FIGURES.add(figures)
 
 
-def check(found: Calibration) -> None:
+def check(dtype: str, found: Calibration) -> None:
     """Raises ValueError naming the figure that cannot be one of a machine, or that is missing."""
     values = (*found.machine, found.usual)
     ranges = (FLOPS_RANGE, BYTES_RANGE, START_RANGE, COSTS_RANGE)
@@ -106,9 +113,9 @@ def check(found: Calibration) -> None:
         if not least <= value <= most:
             raise ValueError(f"calibration: {name}: expected {least:g} to {most:g}, got {value:g}")
     for (family, direction), each in found.costs.items():
-        usual = COSTS[family, direction]
-        for name, value, known in zip(Work._fields, each, usual, strict=True):
-            least, most = (known * times for times in COSTS_RANGE)
+        usual = known(family, direction, dtype)
+        for name, value, other in zip(Work._fields, each, usual, strict=True):
+            least, most = (other * times for times in COSTS_RANGE)
             if not least <= value <= most:
                 what = f"{family} {direction} {name}"
                 raise ValueError(f"calibration: {what}: expected {least:g} to {most:g}, got {value:g}")
@@ -130,7 +137,7 @@ def _read(dtype: str, kernel: int, threads: int, changes: int) -> Calibration | 
             for family, direction in keys
         }
         calibration = Calibration(machine, usual, costs)
-        check(calibration)
+        check(dtype, calibration)
     except (KeyError, ValueError) as error:
         text = f"expected {error}" if isinstance(error, KeyError) else str(error)
         warnings.warn(

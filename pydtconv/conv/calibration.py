@@ -24,7 +24,7 @@ import numpy as np
 from pydtconv import config, dtypes, microkernels
 from pydtconv.conv import calibrated, estimates
 from pydtconv.conv.calibrated import Calibration, Machine
-from pydtconv.conv.estimates import COSTS, Work
+from pydtconv.conv.estimates import Work
 from pydtconv.conv.functional import bind, run, scratch
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.products import FAST, kernel_in_force
@@ -144,7 +144,7 @@ def _rows_of(p: ConvProblem, direction: str) -> list[str]:
     fast = kernel_in_force("bfloat16") == FAST
     rows = [row for row in TABLE.values() if row.reason(p, direction) is None and (fast or row.products is None)]
     expected = {
-        row.name: estimates.seconds(COSTS[row.family, direction], row.amounts(p, direction))
+        row.name: estimates.seconds(calibrated.known(row.family, direction, p.dtype), row.amounts(p, direction))
         for row in (row.of(p, direction) for row in rows)
     }
     return [name for name, seconds in expected.items() if seconds <= EXPECTED * min(expected.values())]
@@ -165,10 +165,11 @@ def fitted(given: list[ConvProblem], times: Times) -> tuple[float, dict[tuple[st
         row = TABLE[name]
         amounts = row.amounts(given[i], direction)
         groups.setdefault((row.family, direction), []).append((amounts, _of_rounds(name, each)))
-    logs = {key: _logarithms(rows, COSTS[key], " ".join(key)) for key, rows in groups.items()}
+    known = {key: calibrated.known(*key, given[0].dtype) for key in groups}
+    logs = {key: _logarithms(rows, known[key], " ".join(key)) for key, rows in groups.items()}
     usual = statistics.median(each for mine in logs.values() for each in mine)
     costs = {
-        key: fit(rows, COSTS[key], " ".join(key), _scale(logs[key], usual, key[0])) for key, rows in groups.items()
+        key: fit(rows, known[key], " ".join(key), _scale(logs[key], usual, key[0])) for key, rows in groups.items()
     }
     return math.exp(usual), costs
 

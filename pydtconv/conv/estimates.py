@@ -48,9 +48,14 @@ def _itemsize(p: ConvProblem) -> int:
     return {"float64": 8, "float32": 4, "bfloat16": 2}[p.dtype]
 
 
+def _realsize(p: ConvProblem) -> int:
+    """Of the numbers of the arithmetic, and of filters."""
+    return 8 if p.dtype == "float64" else 4
+
+
 def _vectors(channels: int, p: ConvProblem) -> int:
     """Channels in whole vectors."""
-    vector = 64 // _itemsize(p)
+    vector = 64 // _realsize(p)
     return -(-channels // vector) * vector
 
 
@@ -97,10 +102,12 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
 
     In forward and backward_data each tile of 14 pixels and 32 channels costs something by itself; in backward_weights
     the tile's rows are input channels, or of all taps of a few, and what counts are rows that stay empty.  Those of
-    pointwise convolutions without groups are one product of matrices.
+    pointwise convolutions without groups are one product of matrices.  Images in bfloat16 have a method of their own.
     """
+    if p.dtype == "bfloat16":
+        return work_of_bfloat16(p, direction)
     seen = _seen(p)
-    if direction == "backward_weights" and seen.is_pointwise and p.groups == 1 and p.dtype != "bfloat16":
+    if direction == "backward_weights" and seen.is_pointwise and p.groups == 1:
         return _work_of_pointwise_weights(seen)
     narrow = NARROW * (LONG_SUMS[direction] if seen is not p else 1.0)
     p = seen
@@ -155,7 +162,7 @@ def work_of_bfloat16(p: ConvProblem, direction: str) -> Work:
         tiles=float(p.groups * -(-pixels // 32) * wide // 32),
         matrix=float(read * _itemsize(p)),
         images=_images(p),
-        filters=float(taps * ci * p.co * _itemsize(p)),
+        filters=float(taps * ci * p.co * _realsize(p)),
         calls=float(p.groups),
     )
 
@@ -166,6 +173,7 @@ def work_of_winograd(p: ConvProblem, direction: str) -> Work:
     With a depth each tile of y has products with the planes of filters that meet a plane of x.  Products are then of
     the tiles of one plane of all images: where these are few, the micro-kernel's rows stay empty.  backward_weights
     reads and writes the transformed filters for every 256 tiles.  With a dilation each phase has tiles of its own.
+    Tiles and filters are float32 where images are bfloat16.
     """
     oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
     high, wide, phases = -(-oh // p.dil_h), -(-ow // p.dil_w), min(p.dil_h, oh) * min(p.dil_w, ow)
@@ -178,11 +186,11 @@ def work_of_winograd(p: ConvProblem, direction: str) -> Work:
     elif p.rank == 3:
         rows = -(-tiles // 14) * 14
     return Work(
-        products=2.0 * points * rows * planes * (_vectors(p.ci, p) + 8) * (_vectors(p.co, p) + 8) * _itemsize(p) / 4,
-        tiles=float(points * tiles * (p.ci * p.id + p.co * p.od) * _itemsize(p)),
+        products=2.0 * points * rows * planes * (_vectors(p.ci, p) + 8) * (_vectors(p.co, p) + 8) * _realsize(p) / 4,
+        tiles=float(points * tiles * (p.ci * p.id + p.co * p.od) * _realsize(p)),
         matrix=0.0,
         images=_images(p),
-        filters=points * filters * p.ci * p.co * _itemsize(p),
+        filters=points * filters * p.ci * p.co * _realsize(p),
         calls=1.0,
     )
 
@@ -235,6 +243,31 @@ COSTS: dict[tuple[str, str], Work] = {
     ("depthwise", "backward_data"): Work(40, 0, 0, 30, 0, 1e7),
     ("depthwise", "backward_weights"): Work(40, 0, 0, 30, 0, 1e7),
 }
+
+#: where images are in bfloat16, by its micro-kernel in force; "": any other.  Direct's with AMX are those where it
+#: multiplies float32; the rest was fitted on one thread of a CPU with AVX-512 BF16, and stands in proportion to COSTS
+OF_BFLOAT16: dict[tuple[str, str, str], Work] = {
+    ("amx_bf16", "direct", "forward"): COSTS["direct_bf16", "forward"],
+    ("amx_bf16", "direct", "backward_data"): COSTS["direct_bf16", "backward_data"],
+    ("amx_bf16", "direct", "backward_weights"): COSTS["direct_bf16", "backward_weights"],
+    ("avx512_bf16", "direct", "forward"): Work(2.44, 5.67e05, 0, 22.9, 223, 0),
+    ("avx512_bf16", "direct", "backward_data"): Work(2.56, 1.23e05, 170, 9.59, 174, 0),
+    ("avx512_bf16", "direct", "backward_weights"): Work(2.17, 6.96e04, 320, 0, 89.4, 0),
+    ("", "direct", "forward"): Work(5.23, 5.41e05, 0, 24.5, 222, 0),
+    ("", "direct", "backward_data"): Work(5.5, 1.02e05, 0, 13.4, 171, 0),
+    ("", "direct", "backward_weights"): Work(4.73, 2.1e04, 300, 0, 108, 0),
+    ("", "winograd", "forward"): Work(4.64, 26.9, 0, 0, 47.6, 0),
+    ("", "winograd", "backward_data"): Work(4.69, 26, 0, 0, 96.6, 0),
+    ("", "winograd", "backward_weights"): Work(4.9, 42.3, 0, 0, 42.5, 0),
+}
+
+
+def costs(family: str, direction: str, dtype: str, kernel: str) -> Work:
+    """Of the machine of COSTS; kernel: the micro-kernel of `dtype` in force."""
+    if dtype != "bfloat16":
+        return COSTS[family, direction]
+    names = [(kernel, family, direction), ("", family, direction)]
+    return next((OF_BFLOAT16[name] for name in names if name in OF_BFLOAT16), COSTS[family, direction])
 
 
 def seconds(cost: Work, work: Work) -> float:

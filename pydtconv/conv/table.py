@@ -49,7 +49,7 @@ class Algorithm:
         if direction not in self.directions:
             return f"{self.name} has no {direction}, only {' and '.join(self.directions)}"
         if p.dtype == "bfloat16" and not self.bfloat16:
-            return f"{self.name} has passes for float32 and float64 only ({' and '.join(_BFLOAT16)} do bfloat16)"
+            return f"{self.name} has passes for float32 and float64 only ({', '.join(_BFLOAT16)} do bfloat16)"
         if self.products is not None and p.dtype != "float32":
             return f"{self.name} multiplies float32 as bfloat16, got {p.dtype}"
         reason = self.supports(p)
@@ -127,7 +127,7 @@ class Algorithm:
         return int(ext.workspace_bytes(self.sizes(p), self.family, direction, p.dtype))
 
 
-_BFLOAT16 = ("direct", "depthwise")
+_BFLOAT16 = ("direct", "winograd", "depthwise")
 
 
 def _is_depthwise(p: ConvProblem) -> bool:
@@ -248,6 +248,7 @@ TABLE = Table(
                 rounding=10.0,
                 gathers=True,
                 contained=False,  # sums of a tile's pixels and their products go to all results of the tile
+                bfloat16=True,
             ),
             Algorithm(
                 "fft",

@@ -6,7 +6,17 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv._ext import winograd as ext
-from pydtconv.conv.functional import ACTIVATIONS, as_planes, check_array, check_dense, check_output, pixel_stride, run
+from pydtconv.conv.functional import (
+    ACTIVATIONS,
+    as_planes,
+    check_array,
+    check_dense,
+    check_output,
+    image_dtype,
+    in_memory,
+    pixel_stride,
+    run,
+)
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import supported
 
@@ -33,11 +43,11 @@ class TransformedFilters:
         supported(p, direction, "winograd")
         if direction == "backward_weights":
             raise ValueError(f"direction: expected 'forward' or 'backward_data', got {direction!r}")
-        check_array(w, "w", p.w_shape, p.dtype)
+        check_array(w, "w", p.w_shape, p.real)
         check_dense(w, "w")
         self.p, self.direction = p, direction
         self._key = (p.sizes, direction == "backward_data")
-        self.u = aligned(ext.filters_bytes(*self._key, p.dtype), p.dtype)
+        self.u = aligned(ext.filters_bytes(*self._key, p.dtype), p.real)
         with config.hold_num_threads():
             run(lambda space: ext.filters(*self._key, as_planes(w), self.u, space), self._workspace())
 
@@ -61,12 +71,13 @@ class TransformedFilters:
         p, backward = self.p, self._key[1]
         names = ("dy", "out") if backward else ("x", "out")
         shapes = (p.y_shape, p.x_shape) if backward else (p.x_shape, p.y_shape)
-        result = np.empty(shapes[1], p.dtype) if out is None else out
+        made = np.empty(shapes[1], getattr(source, "dtype", p.dtype)) if out is None else out
+        source, result = in_memory(source), in_memory(made)
         for value, name, shape in zip((source, result), names, shapes, strict=True):
-            check_array(value, name, shape, p.dtype)
+            check_array(value, name, shape, image_dtype(p))
         inputs: tuple[np.ndarray, ...] = (source, self.u)
         if bias is not None:
-            check_array(bias, "bias", (p.co,), p.dtype)
+            check_array(bias, "bias", (p.co,), p.real)
             check_dense(bias, "bias")
             inputs += (bias,)
         if activation not in ACTIVATIONS:
@@ -84,4 +95,4 @@ class TransformedFilters:
                 ),
                 self._workspace(),
             )
-        return result
+        return made
