@@ -87,6 +87,11 @@ class Recording(Graph):
             self._places[self.nodes[index]] = index
         return self._places[node]
 
+    def watches(self, tensor: Tensor) -> bool:
+        """Whether a tape watches the array that was fed as this tensor."""
+        fed = (given for given, fed in self._fed.values() if fed is getattr(tensor, "tensor", tensor))
+        return any(id(given) in self.watched for given in fed)
+
     def derivative_of(self, tensor: Tensor) -> Derivative | None:
         """The derivative that gives a tensor, None for others."""
         return self._given.get(tensor)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops
+from pydtconv.losses import trained_targets
 from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
 
 
@@ -19,6 +20,8 @@ def categorical_crossentropy(
 ) -> Any:
     """-sum over the classes on `axis` of y_true log(y_pred); y_true, y_pred: (n, ..., classes)."""
     y_true, y_pred = as_operands(y_true, y_pred)
+    if trained_targets.trains(y_true):
+        return trained_targets.categorical(y_true, y_pred, from_logits, label_smoothing, axis, config.epsilon())
     op = ops.CrossEntropy("categorical", from_logits, float(label_smoothing), axis, None, config.epsilon())
     return op(y_pred, y_true)
 
@@ -36,6 +39,8 @@ def binary_crossentropy(
 ) -> Any:
     """The mean over `axis` of -y_true log(y_pred) - (1 - y_true) log(1 - y_pred)."""
     y_true, y_pred = match_ranks(*as_operands(y_true, y_pred))
+    if trained_targets.trains(y_true):
+        return trained_targets.binary(y_true, y_pred, from_logits, label_smoothing, axis, config.epsilon())
     op = ops.CrossEntropy("binary", from_logits, float(label_smoothing), axis, None, config.epsilon())
     return op(y_pred, y_true)
 

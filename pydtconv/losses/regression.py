@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import config, ops
+from pydtconv.losses import trained_targets
 from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
 
 
 def _elementwise(kind: str, y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
     y_true, y_pred = match_ranks(*as_operands(y_true, y_pred))
+    if kind in trained_targets.KINDS and trained_targets.trains(y_true):
+        return trained_targets.elementwise(kind, y_true, y_pred, delta, config.epsilon())
     return ops.ElementwiseLoss(kind=kind, delta=delta, epsilon=config.epsilon())(y_pred, y_true)
 
 

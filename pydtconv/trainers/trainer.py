@@ -173,7 +173,7 @@ class Trainer(BatchTrainer):
                 logs.update({f"val_{name}": value for name, value in results.items()})
                 logs = dict(sorted(logs.items()))
             position.next_epoch()
-            listeners.on_epoch_end(epoch, logs)
+            listeners.on_epoch_end(epoch, dict(logs))  # to which callbacks may add
             position.finished = self._stops("stop_training", True) or position.batches.ran_dry
         return logs
 
