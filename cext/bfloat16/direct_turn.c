@@ -4,7 +4,10 @@
  * of bytes: in the same sets of the caches.  So some columns of one image are read after the other.
  */
 #include "direct_weights.h"
+#include "dtconv_burst.h"
 #include "finish.h"
+
+enum { ELEM = sizeof(elem) };
 
 /* A stage has, one behind the other: a pixel of zeros, pixels that are left over, and the columns of each image. */
 static int64_t wide_of(const weights *s) { return dtconv_round_to(s->channels, SQUARE); }
@@ -71,6 +74,7 @@ static void turn_columns(const weights *s, const image *x, const elem *first, in
     int64_t distance = wide;
     if (first && in_order(x, l)) {
         at = (const half *)(first + column * x->ld), distance = step * x->ld;
+        dtconv_read_burst(first + (column + from * step) * x->ld, step * x->ld * ELEM, to - from, x->channels * ELEM);
     } else if (first) {
         image apart = *x;
         apart.ld *= step;
@@ -164,7 +168,11 @@ void DT(pack_piece)(const weights *s, const piece *at, const packing *dy, int64_
                 pack_pixels(s, dy, pixel, pixel + size, panels + q * nr);
             }
         }
+        const int64_t burst = MAX(1, DTCONV_BURST / (dy->n * ELEM) / 2) * 2;
         for (int64_t q = 0; !by_image && q < s->span; q += 2) {
+            if (images == 1 && q % burst == 0)
+                dtconv_read_burst(from + (begin + q) * p->ldy, p->ldy * ELEM,
+                                  MIN(burst, MIN(s->span, line - begin) - q), dy->n * ELEM);
             const elem *pair[2];
             for (int64_t k = 0; k < 2; k++) {
                 const int64_t pixel = begin + q + k;

@@ -9,13 +9,16 @@
  *   parts    of the rows of dw; a unit of work is a part of a slice
  *     jc     walks co in steps of NC
  *       pc   walks the slice's pixels in steps of KC: packs dy[pc, jc], which stays in L2
- *         ic walks the part's channels in steps of some panels: packs x[pc, ic], of which a panel stays in L1
+ *         ic walks the part's channels in groups of panels: packs x[pc, ic], of which a panel stays in L1
  *
- * Meanwhile what is packed next is loaded.  Slices depend on the problem and the machine's caches alone, and so do
+ * Packing alone would read short pieces of many rows, which no prefetcher follows: memory then takes as long as the
+ * products.  So tens of KiB of whole rows are read in order first, all channels of most problems, and packed from L2.
+ * Meanwhile what is packed next is prefetched.  Slices depend on the problem and the machine's caches alone, and so do
  * results.
  */
 #include "pointwise_weights.h"
 
+#include "dtconv_burst.h"
 #include "dtconv_ukr.h" /* needs `real` */
 
 enum {
@@ -23,7 +26,7 @@ enum {
     SLICES = 16,
     TILES = 512,      /* wanted in all slices together */
     UNITS = 4,        /* wanted for each thread where there are slices */
-    GROUP_PANELS = 8, /* of x that are packed at a time */
+    DEEPEST = 256,    /* pixels at a time */
     FEW_PIXELS = 8,   /* whose rows stay in L1, also where they are 4 KiB apart */
     READ_AHEAD = 1024 /* bytes: kernels load the step after the last one */
 };
@@ -34,7 +37,7 @@ typedef struct {
     int64_t pixels, ci, co, ldx, ldy;
     int64_t threads;       /* of the team, and that the workspace has room for */
     int64_t kc, nc;        /* pixels and columns of dw at a time */
-    int64_t panels;        /* of x */
+    int64_t panels, group; /* of x; group: panels that are packed at a time */
     int64_t slices, parts; /* parts: of a slice's panels */
     size_t sums, of_x, of_dy;
     real *result; /* of slice 0 */
@@ -51,8 +54,10 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const int64_t size = sizeof(real), mr = s->ukr->mr, nr = s->ukr->nr;
     s->pixels = dtconv_rows(p), s->ci = p->ci, s->co = p->co, s->ldx = p->ldx, s->ldy = p->ldy;
     s->panels = dtconv_ceil_div(s->ci, mr);
-    const int64_t deep = DT(gemm_get_sizes)().kc, blocks = dtconv_ceil_div(s->pixels, deep);
+    const int64_t deep = MIN(DEEPEST, DT(gemm_get_sizes)().kc), blocks = dtconv_ceil_div(s->pixels, deep);
     s->kc = dtconv_ceil_div(s->pixels, blocks);
+    const int64_t fit = MAX(1, dtconv_cache_bytes(2) / 2 / (mr * deep * size));
+    s->group = dtconv_ceil_div(s->panels, dtconv_ceil_div(s->panels, fit));
     const int64_t columns = dtconv_round_to(s->co, nr);
     const int64_t most = MAX(nr, dtconv_cache_bytes(2) / 2 / (deep * size) / nr * nr);
     s->nc = dtconv_round_to(dtconv_ceil_div(columns, dtconv_ceil_div(columns, most)), nr);
@@ -62,7 +67,7 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const int even = s->slices % threads == 0;
     s->parts = MIN(s->panels, s->slices == 1 ? threads : even ? 1 : dtconv_ceil_div(UNITS * threads, s->slices));
     s->sums = s->slices == 1 ? 0 : dtconv_round((size_t)(s->slices * dw));
-    s->of_x = dtconv_round((size_t)(MIN(s->panels, GROUP_PANELS) * mr * s->kc * size)) + READ_AHEAD;
+    s->of_x = dtconv_round((size_t)(s->group * mr * s->kc * size)) + READ_AHEAD;
     s->of_dy = dtconv_round((size_t)(s->nc * s->kc * size)) + READ_AHEAD;
     return DTCONV_OK;
 }
@@ -111,22 +116,33 @@ static void pack_rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int64
         normalize_rows(s, x, pixels, i, n, to, 0, 0);
 }
 
+/* Where row k begins a burst: reads its rows of n columns, of `last` in all, one after the other. */
+static void read_burst(const real *rows, int64_t ld, int64_t k, int64_t last, int64_t n) {
+    const int64_t size = sizeof(real), burst = MAX(1, DTCONV_BURST / (n * size) / FEW_PIXELS) * FEW_PIXELS;
+    if (k % burst == 0) dtconv_read_burst(rows + k * ld, ld * size, MIN(burst, last - k), n * size);
+}
+
 /* A few pixels at a time, all panels: their lines are in L1 for the next panel, which reads parts of the same. */
 static void pack_x(const pass_state *s, const block *b, real *packed) {
     const int64_t mr = s->ukr->mr;
-    for (int64_t k = 0; k < b->k; k += FEW_PIXELS)
+    for (int64_t k = 0; k < b->k; k += FEW_PIXELS) {
+        read_burst(s->args->x + b->p * s->ldx + b->i, s->ldx, k, b->k, b->m);
         for (int64_t i = 0; i < b->m; i += mr)
             pack_rows_of_x(s, b->p + k, MIN(FEW_PIXELS, b->k - k), b->i + i, MIN(mr, b->m - i),
                            packed + i * b->k + k * mr);
+    }
 }
 
 /* Rows [p, p + k) of dy, columns [j, j + n). */
 static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, real *packed) {
     const int64_t nr = s->ukr->nr;
-    for (int64_t i = 0; i < k; i += FEW_PIXELS)
+    const real *dy = s->args->y + p * s->ldy + j;
+    for (int64_t i = 0; i < k; i += FEW_PIXELS) {
+        read_burst(dy, s->ldy, i, k, n);
         for (int64_t jr = 0; jr < n; jr += nr)
-            copy_rows(s->args->y + (p + i) * s->ldy + j + jr, s->ldy, MIN(FEW_PIXELS, k - i), MIN(nr, n - jr), nr,
+            copy_rows(dy + i * s->ldy + jr, s->ldy, MIN(FEW_PIXELS, k - i), MIN(nr, n - jr), nr,
                       packed + jr * k + i * nr);
+    }
 }
 
 /* Loads part `turn` of `turns` of rows [p, p + k), columns [j, j + n), into L2. */
@@ -157,7 +173,7 @@ static void multiply(const pass_state *s, const block *b, const block *next, int
 /* Columns [j, j + n) of rows [first, last) of a slice's dw, from pixels [begin, end). */
 static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_t begin, int64_t end, int64_t j,
                         int64_t n, real *dw, real *x, real *dy) {
-    const int64_t most = GROUP_PANELS * s->ukr->mr;
+    const int64_t most = s->group * s->ukr->mr;
     for (int64_t p = begin; p < end; p += s->kc) {
         const int64_t k = MIN(s->kc, end - p), then = MIN(s->kc, end - p - k);
         pack_dy(s, p, k, j, n, dy);

@@ -9,6 +9,7 @@
  * All z are computed as (x - mean) * scale + beta, not as x * scale + shift: the same work for memory, no
  * cancellation.
  */
+#include "dtconv_burst.h"
 #include "dtconv_nn_norm.h"
 #include "dtconv_vector.h"
 #include "norm_common.h"
@@ -223,6 +224,16 @@ INLINE void gradient_block(int code, int vectors, int64_t count, const gradient_
     }
 }
 
+/* Where row i begins a burst: reads x and dy of its rows, up to `end`.  Only whole rows that lie behind each other, and
+ * are too wide for the registers, gain by it. */
+INLINE void read_burst(const gradient_arrays *a, int64_t i, int64_t start, int64_t end, int64_t width) {
+    const int64_t size = width * (int64_t)sizeof(elem);
+    const int64_t rows = max_i64(1, DTCONV_BURST / size / PARAMETER_ROWS) * PARAMETER_ROWS;
+    if (width <= GRADIENTS * V || a->ldx != width || a->lddy != width || (i - start) % rows) return;
+    dtconv_read_burst(a->x + i * width, size, min_i64(rows, end - i), size);
+    dtconv_read_burst(a->dy + i * width, size, min_i64(rows, end - i), size);
+}
+
 /* Sums over rows [start, end) of a strip of channels: of g to sums, of g * (x - mean) to sums_x. */
 INLINE void sum_rows(int code, const gradient_arrays *a, int64_t start, int64_t end, int64_t j0, int64_t width,
                      double *sums, double *sums_x) {
@@ -234,6 +245,7 @@ INLINE void sum_rows(int code, const gradient_arrays *a, int64_t start, int64_t 
         real first[STRIP] = {0}, second[STRIP] = {0};
         const int64_t last = min_i64(end, block + BLOCK_ROWS);
         for (int64_t i = block; i < last; i += at_once) {
+            read_burst(a, i, start, end, width);
 #define SUM_BLOCK(j, vectors, count) \
     gradient_block(code, vectors, count, a, &of, i, min_i64(last, i + at_once), j0, j, first, second)
             FOR_VECTORS(width, GRADIENTS, SUM_BLOCK);
@@ -309,6 +321,7 @@ INLINE void backward_rows(int code, const gradient_arrays *a, int64_t start, int
                 of.slope[j] = sum_dy_xhat[j0 + j] * share * a->inverse[j0 + j];
             }
         for (int64_t i = start; i < end; i += PARAMETER_ROWS) {
+            read_burst(a, i, start, end, width);
 #define BACKWARD_BLOCK(j, vectors, count) \
     backward_block(code, vectors, count, a, &of, i, min_i64(end, i + PARAMETER_ROWS), j0, j, accumulate, dx, lddx)
             FOR_VECTORS(width, AT_ONCE, BACKWARD_BLOCK);
