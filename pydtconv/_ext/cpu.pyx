@@ -34,4 +34,3 @@ def features() -> frozenset:
     """Names of the features of this CPU, of those in `FEATURES`."""
     cdef unsigned bits = dtconv_cpu_features()
     return frozenset(name for name, bit in FEATURES.items() if bits & bit)
-

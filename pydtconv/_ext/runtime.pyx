@@ -38,7 +38,10 @@ def hold_num_threads(int threads) -> int:
 
 
 def spin_seconds(busy: bool = False) -> float | None:
-    """How long waiting threads spin before they sleep, busy: where others want the cores; None: as OpenMP's library has it."""
+    """How long waiting threads spin before they sleep; None: OpenMP's library decides.
+
+    busy: where others want the cores.
+    """
     cdef int64_t ns = dtconv_spin_ns(busy)
     return None if ns < 0 else 1e-9 * ns
 
