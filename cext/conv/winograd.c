@@ -1,4 +1,4 @@
-/* Winograd's convolution, forward and backward_data: 3 x 3, stride 1.
+/* Winograd's convolution, forward and backward_data: 3 x 3, stride 1, any dilation along height and width.
  *
  *   y tile (m x m) = A^T [ sum over c of (G g G^T) * (B^T d B) ] A       * is element by element, a x a points, a = m +
  * 2
@@ -30,7 +30,7 @@ enum {
     BLOCK_TILES = 56,        /* at most, filters kept */
     KEPT_BYTES = 8 << 20,    /* larger U is not kept where ... */
     KEPT_TILES = 128,        /* ... the tiles, of 6 x 6, are at most 8 blocks of this many */
-    COLUMNS = 64,            /* output channels at a time */
+    COLUMNS = 128,           /* output channels at a time */
 };
 
 typedef struct {
@@ -155,6 +155,7 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
             if (s->gathered.reductions) x[count] = pixels->x[i];
             inside[count++] = pixels->y[i];
         }
+    if (!count) return;
     DT(gather_add)(sums, &s->gathered, count, inside, x, j, n, 0, 0);
     DT(gather_count)(sums, count);
 }
@@ -166,15 +167,15 @@ typedef struct {
 
 /* M[e] of the tiles of a block, n columns: of all planes that plane `plane` of y reads. */
 static void multiply(const pass_state *s, int64_t plane, int64_t count, int64_t n, const real *v, const real *u,
-                     real *m, real *packed) {
+                     real *m, real *packed, dtconv_ahead *ahead) {
     const DT(tiling) *w = &s->w;
     const int64_t from = plane - w->pad_f, last = MIN(w->kd, w->id - from);
     real beta = 0;
     for (int64_t tap = MAX(0, -from), run; tap < last; tap += run, beta = 1) {
         const int64_t slot = (from + tap) % w->kd;
         run = MIN(last - tap, w->kd - slot);
-        RT(tile_gemm)(w->ukr, count, n, run * w->slot, v + slot * w->slot, s->ldv, 1, u + tap * w->slot * w->ukr->nr,
-                      s->u_step, beta, m, s->ldm, packed);
+        RT(tile_gemm_ahead)(w->ukr, count, n, run * w->slot, v + slot * w->slot, s->ldv, 1,
+                            u + tap * w->slot * w->ukr->nr, s->u_step, beta, m, s->ldm, packed, ahead);
     }
     for (int64_t i = 0; !(beta > 0) && i < count; i++) memset(m + i * s->ldm, 0, (size_t)n * sizeof(real));
 }
@@ -188,19 +189,21 @@ static void products(const pass_state *s, const tiles_of *of, const tiles_of *ne
     elem *outside = (elem *)(packed + s->packed_size + FILTER_SCRATCH);
     const DT(conv_reductions) *reductions = s->gathered.reductions;
     const int64_t first = of->first, count = of->count, plane = of->plane;
+    dtconv_ahead ahead;
     for (int64_t e = 0; e < w->points; e++) {
+        dtconv_ahead_begin(&ahead);
         const int64_t from = count * e / w->points, to = count * (e + 1) / w->points;
-        DT(load_y_ahead)(w, s->y, w->ldy, plane, first + from, to - from, j, n, outside);
+        DT(load_y_ahead)(&ahead, w, s->y, w->ldy, plane, first + from, to - from, j, n, outside);
         if (s->added && s->added != s->y)
-            DT(load_y_ahead)(w, s->added, s->lda, plane, first + from, to - from, j, n, outside);
+            DT(load_y_ahead)(&ahead, w, s->added, s->lda, plane, first + from, to - from, j, n, outside);
         if (reductions)
-            DT(load_y_ahead)(w, reductions->x, reductions->ldx, plane, first + from, to - from, j, n, outside);
+            DT(load_y_ahead)(&ahead, w, reductions->x, reductions->ldx, plane, first + from, to - from, j, n, outside);
         if (next->count > 0) {
             const int64_t turns = dtconv_ceil_div(w->co, s->columns) * w->points, turn = j / s->columns * w->points + e;
             const int64_t begin = next->count * turn / turns, end = next->count * (turn + 1) / turns;
-            DT(load_x_ahead)(w, s->x, next->plane, next->first + begin, end - begin, s->zeros);
+            DT(load_x_ahead)(&ahead, w, s->x, next->plane, next->first + begin, end - begin, s->zeros);
         }
-        multiply(s, plane, count, n, v + e * s->v_plane, u + e * s->u_plane, m + e * s->m_plane, packed);
+        multiply(s, plane, count, n, v + e * s->v_plane, u + e * s->u_plane, m + e * s->m_plane, packed, &ahead);
     }
     DT(contract_finish) finish = {0};
     if (!w->turned) finish = (DT(contract_finish)){s->args->bias, NULL, s->args->activation, s->args->alpha};

@@ -27,6 +27,7 @@ typedef struct {
     int turned;
     const RT(transform) * t;
     const RT(ukr_row) * ukr;
+    int64_t dil_h, dil_w, phase_th, phase_tw; /* dilation; tiles of a phase, vertically and horizontally */
     int64_t th, tw, tiles; /* tiles of a plane, vertically and horizontally; of a plane of all images */
     int64_t points;        /* a * a */
     int64_t threads;
@@ -64,17 +65,52 @@ static inline int64_t dtconv_plane_step(int64_t elements) {
     return ((elements + line - 1) / line | 1) * line;
 }
 
-/* Load the pixels of tiles [first, first + count) into L2, while products are computed and memory is idle: of x those
- * that the tiles before have not read, all channels; of y, or an image of its size, channels [j, j + n). */
-void DT(load_x_ahead)(const DT(tiling) * w, const elem *x, int64_t plane, int64_t first, int64_t count,
-                      const elem *zeros);
-void DT(load_y_ahead)(const DT(tiling) * w, const elem *y, int64_t ldy, int64_t plane, int64_t first, int64_t count,
-                      int64_t j, int64_t n, const elem *outside);
+/* Pixels that are loaded into L2 while products are computed and memory is idle, some with each call of the
+ * micro-kernel: all at once they would keep its own loads waiting. */
+enum { AHEAD_PIXELS = 256 };
+typedef struct {
+    int count, next;
+    struct {
+        const char *from, *end;
+    } pixels[AHEAD_PIXELS];
+} dtconv_ahead;
+
+static inline void dtconv_ahead_begin(dtconv_ahead *a) { a->count = a->next = 0; }
+
+static inline void dtconv_load_lines(const char *from, const char *end) {
+    for (; from < end; from += 64) __builtin_prefetch(from, 0, 2);
+}
+
+static inline void dtconv_ahead_add(dtconv_ahead *a, const void *pixel, int64_t bytes) {
+    const char *from = pixel, *end = from + bytes;
+    if (a->count == AHEAD_PIXELS)
+        dtconv_load_lines(from, end);
+    else
+        a->pixels[a->count].from = from, a->pixels[a->count++].end = end;
+}
+
+/* The share of one of `calls` calls that are to come; a may be NULL. */
+static inline void dtconv_ahead_load(dtconv_ahead *a, int64_t calls) {
+    if (!a) return;
+    const int end = a->next + (int)dtconv_ceil_div(a->count - a->next, calls);
+    for (; a->next < end; a->next++) dtconv_load_lines(a->pixels[a->next].from, a->pixels[a->next].end);
+}
+
+/* Add the pixels of tiles [first, first + count) to what is loaded ahead: of x those that the tiles before have not
+ * read, all channels; of y, or an image of its size, channels [j, j + n). */
+void DT(load_x_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *x, int64_t plane, int64_t first,
+                      int64_t count, const elem *zeros);
+void DT(load_y_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *y, int64_t ldy, int64_t plane, int64_t first,
+                      int64_t count, int64_t j, int64_t n, const elem *outside);
 
 /* C (m x n) = A (m x k) B + beta C on the micro-kernel: B packed, its panels `b_step` apart, A element (i, p) at
  * a[i * rs + p * cs].  `packed`: room for k * MR elements, used where the micro-kernel wants packed A. */
 void RT(tile_gemm)(const RT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
                    const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed);
+/* The same, with what is loaded meanwhile, or NULL. */
+void RT(tile_gemm_ahead)(const RT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs,
+                         int64_t cs, const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed,
+                         dtconv_ahead *ahead);
 
 /* Columns [first, first + count) of pixels to `room` columns of planes, filled up with zeros. */
 void DT(expand_columns)(const DT(tiling) * w, DT(expand_fn) expand, const elem *const *x, int64_t first, int64_t count,

@@ -2,15 +2,21 @@
 #include "transpose.h"
 #include "winograd.h"
 
+enum { AHEAD = 2 * SQUARE }; /* elements of a row of filters that are loaded before they are read */
+
 /* Columns [j, j + n), at most SQUARE, of turned filters to a panel whose rows are nr long:
- * w[8 - tap][j .. j + n][k .. k + depth] is transposed, SQUARE rows at a time. */
+ * w[8 - tap][j .. j + n][k .. k + depth] is transposed, SQUARE rows at a time.  These are 9 * SQUARE streams, more than
+ * the processor follows by itself. */
 static void turned_columns(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
                            int64_t room, real *u, int64_t nr, int64_t plane, real *scratch) {
     const real *source[SQUARE], *taps[9];
     for (int64_t q = 0; q < depth; q += SQUARE) {
         const int64_t rows = MIN(SQUARE, depth - q);
         for (int tap = 0; tap < 9 && n > 0; tap++) {
-            for (int64_t r = 0; r < n; r++) source[r] = filters + ((8 - tap) * w->co + j + r) * w->ci + k + q;
+            for (int64_t r = 0; r < n; r++) {
+                source[r] = filters + ((8 - tap) * w->co + j + r) * w->ci + k + q;
+                __builtin_prefetch(source[r] + AHEAD, 0, 2);
+            }
             transpose(source, rows, n, scratch + tap * SQUARE * SQUARE);
         }
         for (int64_t r = 0; r < rows; r++) {
@@ -52,11 +58,12 @@ void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k,
                            MIN(SQUARE, nr - c), u + c, nr, plane, scratch);
 }
 
-void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
-                   const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed) {
+void DT(tile_gemm_ahead)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs,
+                         int64_t cs, const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed,
+                         dtconv_ahead *ahead) {
     DT(ukr_call) t = {.k = k, .alpha = 1, .beta = beta, .ldc = ldc, .rs_a = rs, .cs_a = cs};
     const int64_t mr = ukr->mr, nr = ukr->nr;
-    int64_t a_step = mr * rs;
+    int64_t a_step = mr * rs, calls = dtconv_ceil_div(m, mr) * dtconv_ceil_div(n, nr);
     if (!ukr->in_place) {
         const DT(matrix) plain = {a, rs, cs};
         DT(pack_a_matrix)(&plain, 0, m, 0, k, mr, packed);
@@ -71,7 +78,13 @@ void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, con
             t.a_next = i + mr < m ? t.a + a_step : a;
             t.b_next = i + mr < m ? b : b + b_step;
             t.c = c + i * ldc + j;
+            dtconv_ahead_load(ahead, calls--);
             ukr->run(ukr, &t);
         }
     }
+}
+
+void DT(tile_gemm)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, const real *a, int64_t rs, int64_t cs,
+                   const real *b, int64_t b_step, real beta, real *c, int64_t ldc, real *packed) {
+    DT(tile_gemm_ahead)(ukr, m, n, k, a, rs, cs, b, b_step, beta, c, ldc, packed, NULL);
 }

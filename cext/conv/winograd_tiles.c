@@ -3,6 +3,10 @@
  * An image of oh x ow outputs is cut into ceil(oh / m) x ceil(ow / m) tiles of m x m outputs; tile (i, j) reads the a x
  * a inputs from (i * m - pad_t, j * m - pad_l) on, a = m + 2, zeros outside of the image.  The size is the one with the
  * fewest multiplications, a * a for each tile.  Images with a depth have such tiles in each of their planes.
+ *
+ * With a dilation of d along an axis, every d-th output reads every d-th input: a tile's pixels are d apart, and each
+ * of the d phases, the outputs that begin with pixel 0, 1, ..., d - 1, is cut into tiles by itself.  All have as many
+ * as the first one, which is the longest: a tile may lie outside of the image altogether.
  */
 #include "winograd.h"
 
@@ -22,8 +26,8 @@ int DT(winograd_tile)(int64_t oh, int64_t ow) {
 }
 
 dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(tiling) * w) {
-    if (p->kh != 3 || p->kw != 3 || p->sh != 1 || p->sw != 1 || p->dil_h != 1 || p->dil_w != 1 || p->groups != 1 ||
-        p->sd != 1 || p->dil_d != 1)
+    if (p->kh != 3 || p->kw != 3 || p->sh != 1 || p->sw != 1 || p->groups != 1 || p->sd != 1 ||
+        (p->dil_d != 1 && p->kd > 1))
         return DTCONV_UNSUPPORTED;
     if (backward_data)
         *w = (DT(tiling)){.n = p->n,
@@ -35,8 +39,8 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
                           .ow = p->iw,
                           .co = p->ci,
                           .ldy = p->ldx,
-                          .pad_t = 2 - p->pad_t,
-                          .pad_l = 2 - p->pad_l,
+                          .pad_t = 2 * p->dil_h - p->pad_t,
+                          .pad_l = 2 * p->dil_w - p->pad_l,
                           .id = p->od,
                           .od = p->id,
                           .pad_f = p->kd - 1 - p->pad_f,
@@ -56,11 +60,15 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
                           .id = p->id,
                           .od = p->od,
                           .pad_f = p->pad_f};
-    w->t = RT(winograd_transform)(DT(winograd_tile)(w->oh, w->ow));
+    w->dil_h = p->dil_h, w->dil_w = p->dil_w;
+    const int64_t high = dtconv_ceil_div(w->oh, w->dil_h), wide = dtconv_ceil_div(w->ow, w->dil_w); /* of a phase */
+    w->t = RT(winograd_transform)(DT(winograd_tile)(high, wide));
     w->ukr = RT(ukr_current)();
     if (!w->ukr) return DTCONV_KERNEL;
-    w->th = dtconv_ceil_div(w->oh, w->t->m);
-    w->tw = dtconv_ceil_div(w->ow, w->t->m);
+    w->phase_th = dtconv_ceil_div(high, w->t->m);
+    w->phase_tw = dtconv_ceil_div(wide, w->t->m);
+    w->th = MIN(w->dil_h, w->oh) * w->phase_th;
+    w->tw = MIN(w->dil_w, w->ow) * w->phase_tw;
     w->tiles = w->n * w->th * w->tw;
     w->points = w->t->a * w->t->a;
     w->threads = dtconv_threads_of(p);
@@ -69,23 +77,30 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
     return DTCONV_OK;
 }
 
-/* Pixels of the size x size square whose first pixel is (top, left) of an image of h x w pixels at x, or `outside`. */
-static void square(const elem *x, int64_t h, int64_t w, int64_t ld, int64_t top, int64_t left, int size,
-                   const elem *outside, const elem **pixels) {
-    const elem *row = x + (top * w + left) * ld;
-    const int64_t i0 = MAX(0, -top), i1 = MIN(size, h - top), j0 = MAX(0, -left), j1 = MIN(size, w - left);
-    for (int i = 0; i < size; i++, row += w * ld, pixels += size) {
-        if (i < i0 || i >= i1) {
+/* Pixels of a square of size x size pixels, step_h and step_w apart, the first of which is (top, left) of an image of h
+ * x w pixels at x, or `outside`. */
+static void square(const elem *x, int64_t h, int64_t w, int64_t ld, int64_t top, int64_t left, int size, int64_t step_h,
+                   int64_t step_w, const elem *outside, const elem **pixels) {
+    const int within = left >= 0 && left + (size - 1) * step_w < w;
+    for (int i = 0; i < size; i++, top += step_h, pixels += size) {
+        if (top < 0 || top >= h) {
             for (int j = 0; j < size; j++) pixels[j] = outside;
             continue;
         }
-        const elem *pixel = row;
-        if (j0 == 0 && j1 == size) {
-            for (int j = 0; j < size; j++, pixel += ld) pixels[j] = pixel;
+        const elem *row = x + top * w * ld;
+        if (within) {
+            row += left * ld;
+            for (int j = 0; j < size; j++, row += step_w * ld) pixels[j] = row;
             continue;
         }
-        for (int j = 0; j < size; j++, pixel += ld) pixels[j] = j < j0 || j >= j1 ? outside : pixel;
+        int64_t at = left;
+        for (int j = 0; j < size; j++, at += step_w) pixels[j] = at < 0 || at >= w ? outside : row + at * ld;
     }
+}
+
+/* The first pixel of y of tile `index` along an axis: the phases come one after the other. */
+static int64_t first_of(int64_t index, int64_t tiles_of_phase, int64_t dilation, int m) {
+    return dilation == 1 ? index * m : index / tiles_of_phase + index % tiles_of_phase * m * dilation;
 }
 
 DT(place) DT(tile_place)(const DT(tiling) * w, int64_t index, int64_t plane) {
@@ -103,23 +118,21 @@ void DT(tile_next)(const DT(tiling) * w, DT(place) * at) {
 
 void DT(tile_of_x)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros, const elem **pixels) {
     const int m = w->t->m;
-    square(x + (at->image * w->id + at->plane) * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx, at->i * m - w->pad_t,
-           at->j * m - w->pad_l, w->t->a, zeros, pixels);
+    square(x + (at->image * w->id + at->plane) * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx,
+           first_of(at->i, w->phase_th, w->dil_h, m) - w->pad_t, first_of(at->j, w->phase_tw, w->dil_w, m) - w->pad_l,
+           w->t->a, w->dil_h, w->dil_w, zeros, pixels);
 }
 
 void DT(tile_of_y)(const DT(tiling) * w, const elem *y, int64_t ldy, const DT(place) * at, const elem *outside,
                    const elem **pixels) {
     const int m = w->t->m;
-    square(y + (at->image * w->od + at->plane) * w->oh * w->ow * ldy, w->oh, w->ow, ldy, at->i * m, at->j * m, m,
+    square(y + (at->image * w->od + at->plane) * w->oh * w->ow * ldy, w->oh, w->ow, ldy,
+           first_of(at->i, w->phase_th, w->dil_h, m), first_of(at->j, w->phase_tw, w->dil_w, m), m, w->dil_h, w->dil_w,
            outside, pixels);
 }
 
-static void load_ahead(const elem *pixel, int64_t channels) {
-    for (int64_t c = 0; c < channels; c += 64 / (int64_t)sizeof(elem)) __builtin_prefetch(pixel + c, 0, 2);
-}
-
-void DT(load_x_ahead)(const DT(tiling) * w, const elem *x, int64_t plane, int64_t first, int64_t count,
-                      const elem *zeros) {
+void DT(load_x_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *x, int64_t plane, int64_t first,
+                      int64_t count, const elem *zeros) {
     const elem *pixels[TRANSFORM_PIXELS];
     const int m = w->t->m, a = w->t->a;
     if (count <= 0) return;
@@ -127,18 +140,18 @@ void DT(load_x_ahead)(const DT(tiling) * w, const elem *x, int64_t plane, int64_
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_x)(w, x, &at, zeros, pixels);
         for (int i = a - m; i < a; i++)
-            for (int j = a - m; j < a; j++) load_ahead(pixels[i * a + j], w->ci);
+            for (int j = a - m; j < a; j++) dtconv_ahead_add(to, pixels[i * a + j], w->ci * (int64_t)sizeof(elem));
     }
 }
 
-void DT(load_y_ahead)(const DT(tiling) * w, const elem *y, int64_t ldy, int64_t plane, int64_t first, int64_t count,
-                      int64_t j, int64_t n, const elem *outside) {
+void DT(load_y_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *y, int64_t ldy, int64_t plane, int64_t first,
+                      int64_t count, int64_t j, int64_t n, const elem *outside) {
     const elem *pixels[TRANSFORM_PIXELS];
     if (count <= 0) return;
     DT(place) at = DT(tile_place)(w, first, plane);
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_y)(w, y, ldy, &at, outside, pixels);
-        for (int i = 0; i < w->t->m * w->t->m; i++) load_ahead(pixels[i] + j, n);
+        for (int i = 0; i < w->t->m * w->t->m; i++) dtconv_ahead_add(to, pixels[i] + j, n * (int64_t)sizeof(elem));
     }
 }
 

@@ -141,11 +141,11 @@ static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64
 /* c (rows x n) = dU[e][i .. i + rows][j .. j + n] of `count` tiles, rows from v_row of V and z_row of Z on, added to c
  * if beta is 1. */
 static void product(const pass_state *s, int64_t v_row, int64_t z_row, int64_t e, int64_t count, int64_t i,
-                    int64_t rows, int64_t j, int64_t n, real beta, real *c) {
+                    int64_t rows, int64_t j, int64_t n, real beta, real *c, dtconv_ahead *ahead) {
     const int64_t nr = s->w.ukr->nr;
-    RT(tile_gemm)(s->w.ukr, rows, n, count, s->v + e * s->v_plane + v_row * s->ldv + i, 1, s->ldv,
-                  s->z + e * s->z_plane + j / nr * s->z_step + z_row * nr, s->z_step, beta, c, s->ldc,
-                  s->packed + dtconv_thread_id() * s->packed_size);
+    RT(tile_gemm_ahead)(s->w.ukr, rows, n, count, s->v + e * s->v_plane + v_row * s->ldv + i, 1, s->ldv,
+                        s->z + e * s->z_plane + j / nr * s->z_step + z_row * nr, s->z_step, beta, c, s->ldc,
+                        s->packed + dtconv_thread_id() * s->packed_size, ahead);
 }
 
 /* dw[plane][.][i .. i + rows][j .. j + n] from dU, whose element (i, j) is at c. */
@@ -167,15 +167,17 @@ static void run_one_block(const pass_state *s) {
     for (int64_t unit = 0; unit < across * down; unit++) {
         const int64_t j = unit / down * s->columns, n = MIN(s->columns, w->co - j);
         const int64_t i = unit % down * s->rows, rows = MIN(s->rows, w->ci - i);
-        for (int64_t e = 0; e < w->points; e++) product(s, 0, 0, e, w->tiles, i, rows, j, n, 0, c + e * s->c_plane);
+        for (int64_t e = 0; e < w->points; e++)
+            product(s, 0, 0, e, w->tiles, i, rows, j, n, 0, c + e * s->c_plane, NULL);
         transform_back(s, 0, i, rows, j, n, c);
     }
 }
 
-/* Loads what tiles [first, last) read. */
-static void load_ahead(const pass_state *s, int64_t first, int64_t last) {
-    DT(load_x_ahead)(&s->w, s->x, 0, first, last - first, s->zeros);
-    DT(load_y_ahead)(&s->w, s->dy, s->w.ldy, 0, first, last - first, 0, s->w.co, s->zeros);
+/* What tiles [first, last) read, to be loaded ahead. */
+static void load_ahead(const pass_state *s, int64_t first, int64_t last, dtconv_ahead *ahead) {
+    dtconv_ahead_begin(ahead);
+    DT(load_x_ahead)(ahead, &s->w, s->x, 0, first, last - first, s->zeros);
+    DT(load_y_ahead)(ahead, &s->w, s->dy, s->w.ldy, 0, first, last - first, 0, s->w.co, s->zeros);
 }
 
 static void run_blocks(const pass_state *s) {
@@ -192,10 +194,11 @@ static void run_blocks(const pass_state *s) {
         const int64_t units = w->points * down, then = first + count, some = MIN(s->block, w->tiles - then);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t unit = 0; unit < units; unit++) {
-            load_ahead(s, then + some * unit / units, then + some * (unit + 1) / units);
+            dtconv_ahead ahead;
+            load_ahead(s, then + some * unit / units, then + some * (unit + 1) / units, &ahead);
             const int64_t e = unit / down, i = unit % down * s->rows;
             product(s, 0, 0, e, count, i, MIN(s->rows, w->ci - i), 0, w->co, first > 0,
-                    s->c + e * s->c_plane + i * s->ldc);
+                    s->c + e * s->c_plane + i * s->ldc, &ahead);
         }
     }
 #pragma omp for schedule(static)
@@ -211,8 +214,9 @@ static void run_slice(const pass_state *s, int64_t slice) {
         const int64_t some = block + 1 < end ? MIN(s->block, w->tiles - then) : 0;
         transform_tiles(s, first, count, 0);
         for (int64_t e = 0; e < w->points; e++) {
-            load_ahead(s, then + some * e / w->points, then + some * (e + 1) / w->points);
-            product(s, 0, 0, e, count, 0, w->ci, 0, w->co, block > begin, s->c + e * s->c_plane);
+            dtconv_ahead ahead;
+            load_ahead(s, then + some * e / w->points, then + some * (e + 1) / w->points, &ahead);
+            product(s, 0, 0, e, count, 0, w->ci, 0, w->co, block > begin, s->c + e * s->c_plane, &ahead);
         }
     }
     for (int64_t i = 0; i < w->ci; i++) transform_back(s, 0, i, 1, 0, w->co, s->c + i * s->ldc);
@@ -262,7 +266,7 @@ static void run_planes(const pass_state *s, int64_t plane, int64_t planes, int64
             const int64_t slot = (at - w->pad_f + tap) % s->ring;
             run = MIN(last - at, s->ring - slot);
             product(s, slot * s->block, (at - plane) * s->block, e, run * count, i, MIN(s->rows, w->ci - i), 0, w->co,
-                    1, s->c + tap * s->c_step + e * s->c_plane + i * s->ldc);
+                    1, s->c + tap * s->c_step + e * s->c_plane + i * s->ldc, NULL);
         }
     }
 }

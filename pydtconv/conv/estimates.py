@@ -172,12 +172,13 @@ def work_of_winograd(p: ConvProblem, direction: str) -> Work:
 
     With a depth each tile of y has products with the planes of filters that meet a plane of x.  Products are then of
     the tiles of one plane of all images: where these are few, the micro-kernel's rows stay empty.  backward_weights
-    reads and writes the transformed filters for every 256 tiles.  Tiles and filters are float32 where images are
-    bfloat16.
+    reads and writes the transformed filters for every 256 tiles.  With a dilation each phase has tiles of its own.  Tiles
+    and filters are float32 where images are bfloat16.
     """
     oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
-    m = winograd_ext.tile(oh, ow)
-    tiles, points, depth = p.n * -(-oh // m) * -(-ow // m), (m + 2) ** 2, p.axes[0]
+    high, wide, phases = -(-oh // p.dil_h), -(-ow // p.dil_w), min(p.dil_h, oh) * min(p.dil_w, ow)
+    m = winograd_ext.tile(high, wide)
+    tiles, points, depth = p.n * phases * -(-high // m) * -(-wide // m), (m + 2) ** 2, p.axes[0]
     planes = depth.kernel * depth.out * _share_of_taps(depth)
     filters, rows = float(p.kd), tiles
     if p.rank == 3 and direction == "backward_weights":

@@ -153,8 +153,8 @@ def _three_by_three(p: ConvProblem) -> str | None:
         return f"winograd needs {'' if p.rank == 2 else 'k x '}3x3 filters, got {'x'.join(map(str, p.kernel))}"
     if set(p.strides) != {1}:
         return f"winograd needs strides of 1, got {', '.join(map(str, p.strides))}"
-    if set(p.dilation) != {1}:
-        return f"winograd needs a dilation of 1, got {', '.join(map(str, p.dilation))}"
+    if p.kd > 1 and p.dil_d > 1:
+        return f"winograd needs a dilation of 1 along the depth, got {p.dil_d}"
     return None if p.groups == 1 else f"winograd needs groups == 1, got {p.groups}"
 
 

@@ -27,6 +27,8 @@ PROBLEMS = [
     partial(ConvProblem.of, (2, 5, 9, 7, 20), (3, 3, 3, 20, 36), padding="same"),
     partial(ConvProblem.of, (2, 70, 6), (5, 6, 9), strides=2, padding="same"),
     partial(ConvProblem, 1, 4, 7, 7, 3, (1, 2), padding=((1, 3), (0, 1)), dilation=(3, 1)),  # parts without pixels
+    partial(ConvProblem, 1, 25, 250, 3, 5, 3, padding="same", dilation=(2, 1)),  # a block of tiles outside
+    partial(ConvProblem, 2, 7, 5, 6, 9, 3, padding="same", dilation=(9, 3)),
 ]
 LARGE = (PROBLEMS[3], PROBLEMS[6])
 CASES = [

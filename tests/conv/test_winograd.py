@@ -49,6 +49,45 @@ def test_images_smaller_than_a_tile(extents):
     check_every_pass(case_of(ConvProblem(2, *extents, 8, 9, 3, padding=((1, 2), (2, 3)), dtype="float64")))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("extents", "dilation", "padding"),
+    [
+        ((12, 12), (2, 2), "same"),
+        ((17, 13), (3, 2), "same"),
+        ((17, 13), (1, 5), "same"),
+        ((19, 11), (4, 3), "valid"),
+        ((11, 14), (2, 3), ((0, 3), (5, 1))),
+        ((6, 5), (2, 2), ((4, 4), (6, 7))),  # whole taps of padding
+        ((5, 7), (6, 9), "same"),  # of every tap but one nothing but padding
+        ((3, 2), (50, 90), ((50, 51), (90, 90))),
+    ],
+)
+def test_dilation(extents, dilation, padding, dtype):
+    """Phases of several lengths, tiles outside of the image, results on several threads."""
+    case = case_of(ConvProblem(2, *extents, 19, 35, 3, padding=padding, dilation=dilation, dtype=dtype))
+    for direction in DIRECTIONS:
+        results = []
+        for threads in (1, 3):
+            config.set_num_threads(threads)
+            results.append(case.run("winograd", direction))
+            case.check("winograd", direction, results[-1])
+        assert np.array_equal(*results)
+
+
+def test_dilation_far_beyond_the_image():
+    p = ConvProblem(2, 3, 5, 6, 7, 3, padding="same", dilation=(2**20, 2**18))
+    x, w = (np.random.default_rng(0).standard_normal(shape).astype("float32") for shape in (p.x_shape, p.w_shape))
+    assert np.allclose(forward(p, x, w, algorithm="winograd"), x @ w[1, 1], atol=1e-5)
+
+
+@pytest.mark.parametrize("dilation", [(1, 2, 3), (1, 5, 1)])
+def test_dilation_of_volumes(dilation):
+    p = ConvProblem.of((2, 4, 9, 7, 6), (3, 3, 3, 6, 10), padding="same", dilation=dilation)
+    check_every_pass(case_of(p))
+    check_every_pass(case_of(ConvProblem.of((2, 4, 9, 7, 6), (1, 3, 3, 6, 10), dilation=(2, 2, 2))))
+
+
 @pytest.mark.parametrize(("n", "extent", "channels"), [(3, 4, (256, 320)), (40, 4, (256, 288)), (70, 8, (40, 24))])
 def test_many_channels_and_many_tiles(n, extent, channels):
     """Transformed filters that are not kept, several blocks of tiles, on several threads."""
@@ -119,13 +158,12 @@ def test_reasons():
     reasons = {
         "3x3 filters, got 5x3": {"kernel": (5, 3)},
         "strides of 1, got 2, 1": {"kernel": 3, "strides": (2, 1)},
-        "dilation of 1, got 1, 2": {"kernel": 3, "dilation": (1, 2)},
         "groups == 1, got 2": {"kernel": 3, "groups": 2},
     }
     for reason, options in reasons.items():
-        assert explain(ConvProblem(**sizes, **options), "forward")["winograd"] == f"winograd needs {reason}".replace(
-            "needs dilation", "needs a dilation"
-        )
+        assert explain(ConvProblem(**sizes, **options), "forward")["winograd"] == f"winograd needs {reason}"
+    deep = ConvProblem.of((1, 9, 9, 9, 4), (3, 3, 3, 4, 4), dilation=(2, 1, 1))
+    assert explain(deep, "forward")["winograd"] == "winograd needs a dilation of 1 along the depth, got 2"
 
 
 @pytest.mark.parametrize("channels", [(9, 21), (256, 320)])
