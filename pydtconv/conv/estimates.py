@@ -172,8 +172,8 @@ def work_of_winograd(p: ConvProblem, direction: str) -> Work:
 
     With a depth each tile of y has products with the planes of filters that meet a plane of x.  Products are then of
     the tiles of one plane of all images: where these are few, the micro-kernel's rows stay empty.  backward_weights
-    reads and writes the transformed filters for every 256 tiles.  With a dilation each phase has tiles of its own.  Tiles
-    and filters are float32 where images are bfloat16.
+    reads and writes the transformed filters for every 256 tiles.  With a dilation each phase has tiles of its own.
+    Tiles and filters are float32 where images are bfloat16.
     """
     oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
     high, wide, phases = -(-oh // p.dil_h), -(-ow // p.dil_w), min(p.dil_h, oh) * min(p.dil_w, ow)
@@ -257,7 +257,7 @@ OF_BFLOAT16: dict[tuple[str, str, str], Work] = {
     ("", "direct", "backward_data"): Work(5.5, 1.02e05, 0, 13.4, 171, 0),
     ("", "direct", "backward_weights"): Work(4.73, 2.1e04, 300, 0, 108, 0),
     ("", "winograd", "forward"): Work(4.64, 26.9, 0, 0, 47.6, 0),
-    ("", "winograd", "backward_data"): Work(4.69, 26, 0, 0, 96.6, 0),
+    ("", "winograd", "backward_data"): Work(4.71, 32, 0, 0, 53.9, 0),
     ("", "winograd", "backward_weights"): Work(4.9, 42.3, 0, 0, 42.5, 0),
 }
 
