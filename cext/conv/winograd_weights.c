@@ -101,41 +101,39 @@ static size_t bytes_of(const pass_state *s) {
     return 64 + (size_t)(shared + s->w.threads * s->packed_size) * sizeof(real);
 }
 
-/* V and Z of tiles [first, first + count) to rows from `row` on. */
-static void transform_tiles(const pass_state *s, int64_t first, int64_t count, int64_t row) {
+/* Pointers to the pixels of a tile of x or dy; `load`: they are about to be read. */
+static void find_pixels(const pass_state *s, int of_dy, const DT(place) * at, int load, const elem **pixels) {
     const DT(tiling) *w = &s->w;
-    const elem *x[2][TRANSFORM_PIXELS], *dy[2][TRANSFORM_PIXELS];
-    DT(place) at = DT(tile_place)(w, first, 0);
-    DT(tile_of_x)(w, s->x, &at, s->zeros, x[0]);
-    DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, dy[0]);
+    if (of_dy)
+        DT(tile_of_y)(w, s->dy, w->ldy, at, s->zeros, pixels);
+    else
+        DT(tile_of_x)(w, s->x, at, s->zeros, pixels);
+    if (load) dtconv_prefetch(pixels, of_dy ? w->t->m * w->t->m : w->points, 0, of_dy ? w->co : w->ci);
+}
+
+/* V of x, or Z of dy, of tiles [first, first + count) of a plane, to rows from `row` on. */
+static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64_t first, int64_t count, int64_t row) {
+    const DT(tiling) *w = &s->w;
+    const elem *pixels[2][TRANSFORM_PIXELS];
+    DT(place) at = DT(tile_place)(w, first, plane);
+    find_pixels(s, of_dy, &at, 0, pixels[0]);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t next = (i + 1) % 2;
+        const elem *const *now = pixels[i % 2];
         if (i + 1 < count) {
             DT(tile_next)(w, &at);
-            DT(tile_of_x)(w, s->x, &at, s->zeros, x[next]);
-            DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, dy[next]);
-            dtconv_prefetch(x[next], w->points, 0, w->ci);
-            dtconv_prefetch(dy[next], w->t->m * w->t->m, 0, w->co);
+            find_pixels(s, of_dy, &at, 1, pixels[(i + 1) % 2]);
         }
-        s->maps->input(x[i % 2], 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
-        DT(expand_panels)(w, s->maps->grad, dy[i % 2], 0, w->co, s->z, row + i, s->z_step, s->z_plane);
+        if (of_dy)
+            DT(expand_panels)(w, s->maps->grad, now, 0, w->co, s->z, row + i, s->z_step, s->z_plane);
+        else
+            s->maps->input(now, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
     }
 }
 
-/* The same with a depth, of one plane: V of x, or Z of dy. */
-static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64_t first, int64_t count, int64_t row) {
-    const DT(tiling) *w = &s->w;
-    const elem *pixels[TRANSFORM_PIXELS];
-    DT(place) at = DT(tile_place)(w, first, plane);
-    for (int64_t i = 0; i < count; i++, DT(tile_next)(w, &at)) {
-        if (!of_dy) {
-            DT(tile_of_x)(w, s->x, &at, s->zeros, pixels);
-            s->maps->input(pixels, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
-        } else {
-            DT(tile_of_y)(w, s->dy, w->ldy, &at, s->zeros, pixels);
-            DT(expand_panels)(w, s->maps->grad, pixels, 0, w->co, s->z, row + i, s->z_step, s->z_plane);
-        }
-    }
+/* V and Z of such tiles where there is one plane; one after the other, for both do not fit the first cache. */
+static void transform_tiles(const pass_state *s, int64_t first, int64_t count, int64_t row) {
+    transform_plane(s, 0, 0, first, count, row);
+    transform_plane(s, 1, 0, first, count, row);
 }
 
 /* c (rows x n) = dU[e][i .. i + rows][j .. j + n] of `count` tiles, rows from v_row of V and z_row of Z on, added to c

@@ -257,7 +257,7 @@ OF_BFLOAT16: dict[tuple[str, str, str], Work] = {
     ("", "direct", "backward_data"): Work(5.5, 1.02e05, 0, 13.4, 171, 0),
     ("", "direct", "backward_weights"): Work(4.73, 2.1e04, 300, 0, 108, 0),
     ("", "winograd", "forward"): Work(4.64, 26.9, 0, 0, 47.6, 0),
-    ("", "winograd", "backward_data"): Work(4.69, 26, 0, 0, 96.6, 0),
+    ("", "winograd", "backward_data"): Work(4.71, 32, 0, 0, 53.9, 0),
     ("", "winograd", "backward_weights"): Work(4.9, 42.3, 0, 0, 42.5, 0),
 }
 
