@@ -26,12 +26,15 @@ static void turned_columns(const DT(tiling) * w, const real *filters, int64_t k,
     }
 }
 
+enum { AHEAD_ROWS = 16 }; /* rows of filters, of some columns, that are loaded before they are read */
+
 /* Some rows of n columns of all taps, side by side.  In the filters, taps are often multiples of a large power of two
  * apart, so that the nine of a row cannot be in a cache together; and loads that nothing waits for overlap. */
 static void gather_rows(const DT(tiling) * w, const real *from, int64_t rows, int64_t n, real *restrict to) {
     for (int tap = 0; tap < 9; tap++)
         for (int64_t r = 0; r < rows; r++, to += n) {
-            const real *row = from + (tap * w->ci + r) * w->co;
+            const real *row = from + (tap * w->ci + r) * w->co, *later = row + AHEAD_ROWS * w->co;
+            for (int64_t c = 0; c < n; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(later + c, 0, 2);
             for (int64_t c = 0; c < n; c++) to[c] = row[c];
         }
 }
