@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -117,6 +120,19 @@ def test_one_image_and_training_off() -> None:
     cut = layers.CenterCrop(8, 10, bounding_box_format="xyxy")(one)
     assert cut["images"].shape == (8, 10, 1)
     np.testing.assert_array_equal(cut["bounding_boxes"]["boxes"], [[0, 0, 4, 5]])
+
+
+def test_scripts_of_keras_find_the_functions(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import keras\nfrom keras.utils import bounding_boxes\n"
+        "print(bounding_boxes.convert_format([[1.0, 2, 3, 4]], 'xywh', 'xyxy').tolist())\n"
+        "assert keras.utils.bounding_boxes.crop is bounding_boxes.crop\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pydtconv", "run", str(script)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.split() == ["[[1.0,", "2.0,", "4.0,", "6.0]]"], done.stderr
 
 
 def test_what_cannot_be_is_told() -> None:
