@@ -55,6 +55,7 @@ NESTED = {
     ),
     "pydtconv.optimizers": ("schedules",),
     "pydtconv.ops": ("image",),
+    "pydtconv.utils": ("bounding_boxes",),
 }  # fmt: skip
 #: where Keras has the functions of `ops` once more, by what they do
 PARTS_OF_OPS = ("linalg", "nn", "numpy")
@@ -107,6 +108,8 @@ def target_name(fullname: str) -> str | None:
         if not words or words[0] != "keras":
             return None
     name = ".".join(["pydtconv", *words[1:]])
+    if name == "pydtconv.utils.bounding_boxes":
+        return "pydtconv.layers.boxes"
     return "pydtconv.ops" if name in (f"pydtconv.ops.{part}" for part in PARTS_OF_OPS) else name
 
 

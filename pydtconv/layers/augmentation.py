@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers import arguments
+from pydtconv.layers import arguments, image_data
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.regularization import RandomLayer
 from pydtconv.ops.functions.tables.making import frozen
 
-#: what data of a dict may hold that changes of images know what to do with
+#: what data of a dict may hold that changes which move pixels know what to do with
 DATA = ("images", "labels")
 
 
@@ -27,23 +27,33 @@ def check_data(layer: Layer, data: Any, known: Sequence[str]) -> None:
 class Augmentation(RandomLayer):
     """Base: `kind` is that of ops.Augment, `_settings()` its arguments.  Active in training and on arrays.
 
-    Images (n, h, w, c) or (h, w, c), or {"images": ..., "labels": ...}, of which the labels stay as they are.
+    Images (n, h, w, c) or (h, w, c), or {"images": ..., "labels": ...}, of which the labels stay as they are, and so do
+    "segmentation_masks" and "bounding_boxes" where no pixel moves.
     """
 
     kind = ""
     #: whether it acts outside of training, too
     always = False
+    #: whether pixels move, and masks and boxes with them
+    moves = False
 
     def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
+        image_data.take_format(self, kwargs)
         super().__init__(seed, **kwargs)
         self.data_format = arguments.format_of(type(self).__name__, data_format)
+
+    def _own_config(self) -> dict[str, Any]:
+        return {**super()._own_config(), **image_data.format_config(self)}
 
     def _settings(self) -> dict[str, Any]:
         raise NotImplementedError
 
     def call(self, inputs: Any, training: bool = True) -> Any:
-        check_data(self, inputs, DATA)
         if isinstance(inputs, Mapping):
+            if self.moves:
+                check_data(self, inputs, DATA)
+            else:
+                image_data.check_data(self, inputs)
             return {**inputs, "images": self.call(inputs["images"], training)}
         if len(inputs.shape) not in (3, 4):
             raise ValueError(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from pydtconv import ops
-from pydtconv.layers import arguments
+from pydtconv.layers import arguments, image_data
 from pydtconv.layers.augmentation import Augmentation
+from pydtconv.layers.boxes import clip_to_image_size, convert_format
 from pydtconv.layers.layer import Layer
 from pydtconv.ops.functions.tables.sampling import FILL_MODES
 from pydtconv.serialization.configurable import builtin
@@ -15,6 +18,8 @@ from pydtconv.serialization.configurable import builtin
 
 class _Moved(Augmentation):
     """Of those that move pixels: how places between and outside of pixels are filled."""
+
+    moves = True
 
     def _filling(self, fill_mode: str, interpolation: str, fill_value: float) -> None:
         name = type(self).__name__
@@ -136,6 +141,7 @@ class RandomPerspective(Augmentation):
     """Seen from the side: corners moved by up to half of `scale`, with a probability of factor."""
 
     kind = "perspective"
+    moves = True
 
     def __init__(
         self,
@@ -215,7 +221,12 @@ class RandomErasing(Augmentation):
 
 @builtin
 class Resizing(Layer):
-    """Images of height x width; see `ops.image.resize`."""
+    """Images of height x width; see `ops.image.resize`.
+
+    Of a dict, segmentation masks are resized to the nearest pixels, and boxes with the images.
+    """
+
+    bounding_box_format: str
 
     def __init__(
         self,
@@ -230,6 +241,7 @@ class Resizing(Layer):
         data_format: str | None = None,
         **kwargs: Any,
     ) -> None:
+        image_data.take_format(self, kwargs)
         super().__init__(**kwargs)
         self.height = arguments.positive("Resizing", "height", height)
         self.width = arguments.positive("Resizing", "width", width)
@@ -239,11 +251,45 @@ class Resizing(Layer):
         self.data_format = arguments.format_of("Resizing", data_format)
         self.built = True
 
+    def _own_config(self) -> dict[str, Any]:
+        return {**super()._own_config(), **image_data.format_config(self)}
+
     def call(self, inputs: Any) -> Any:
+        if not isinstance(inputs, Mapping):
+            return self._resized(inputs, self.interpolation)
+        image_data.check_data(self, inputs)
+        found = {**inputs, "images": self._resized(inputs["images"], self.interpolation)}
+        if "segmentation_masks" in inputs:
+            found["segmentation_masks"] = self._resized(inputs["segmentation_masks"], "nearest")
+        if "bounding_boxes" in inputs:
+            shape = inputs["images"].shape
+            size = shape[-3:-1] if self.data_format == "channels_last" else shape[-2:]
+            found["bounding_boxes"] = self._boxes(inputs["bounding_boxes"], *size)
+        return found
+
+    def _boxes(self, given: Mapping[str, Any], height: int, width: int) -> dict[str, Any]:
+        """Boxes of zeros or of -1 stand for none."""
+        boxes, down, across = given["boxes"], self.height / height, self.width / width
+        if self.pad_to_aspect_ratio or self.crop_to_aspect_ratio:
+            down = across = min(down, across) if self.pad_to_aspect_ratio else max(down, across)
+        y0, x0 = (
+            (side - extent * r) // 2 if self.pad_to_aspect_ratio else -((extent * r - side) // 2)
+            for side, extent, r in ((self.height, height, down), (self.width, width, across))
+        )
+        corners = convert_format(boxes, self.bounding_box_format, "xyxy", height, width)
+        scale, shift = np.array([across, down] * 2, "float32"), np.array([x0, y0] * 2, "float32")
+        none = ops.logical_or(ops.all(boxes == -1, axis=-1, keepdims=True), ops.all(boxes == 0, axis=-1, keepdims=True))
+        size = self.height, self.width
+        clipped = clip_to_image_size({**given, "boxes": corners * scale + shift}, *size)
+        clipped["boxes"] = ops.where(none, 0.0, clipped["boxes"])
+        found: dict[str, Any] = convert_format(clipped, "xyxy", self.bounding_box_format, *size)
+        return found
+
+    def _resized(self, images: Any, interpolation: str) -> Any:
         return ops.image.resize(
-            inputs,
+            images,
             (self.height, self.width),
-            self.interpolation,
+            interpolation,
             self.antialias,
             self.crop_to_aspect_ratio,
             self.pad_to_aspect_ratio,

@@ -128,6 +128,8 @@ class RandomColorJitter(Augmentation):
 class _Choice(Augmentation):
     """Of those that draw among other changes, of a strength `factor`."""
 
+    moves = True
+
     def _choices(self, value_range: Any, factor: Any, interpolation: str, colours: bool) -> None:
         self.value_range, self.interpolation = value_range, interpolation
         self.factor = self._range("factor", factor, 0.0, mirrored=False)

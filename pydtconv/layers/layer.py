@@ -162,7 +162,7 @@ class Layer(Weights, Configurable, Operation):
 
     def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next((v for v in kwargs.values() if _has_shape(v)), None)
-        if self.input_spec is not None and first is not None:
+        if self.input_spec is not None and first is not None and not isinstance(first, dict):
             check_inputs(self, self.input_spec, first)
         if self._build_shapes is None and first is not None and _has_shape(first):
             object.__setattr__(self, "_build_shapes", tree.map_structure(_shape_of_any_batch, first))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv import config, ops
-from pydtconv.layers import arguments
+from pydtconv.layers import arguments, image_data
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.regularization import RandomLayer
@@ -131,10 +131,15 @@ class Normalization(Layer):
 
 
 def _of_images(call: Callable[..., Any]) -> Callable[..., Any]:
-    """call for images (n, h, w, c), which takes a single one, too."""
+    """call for images (n, h, w, c), which takes a single one, too, and a dict with what belongs to images."""
 
     @functools.wraps(call)
     def wrapper(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(inputs, Mapping):
+            if isinstance(self, RandomFlip) and not kwargs.get("training", args[0] if args else True):
+                image_data.check_data(self, inputs)
+                return dict(inputs)
+            return image_data.moved(self, inputs, lambda images: wrapper(self, images, *args, **kwargs))
         if len(inputs.shape) == 4:
             return call(self, inputs, *args, **kwargs)
         return ops.squeeze(call(self, ops.expand_dims(inputs, 0), *args, **kwargs), 0)
@@ -153,10 +158,14 @@ class RandomFlip(RandomLayer):
         data_format: str | None = None,
         **kwargs: Any,
     ) -> None:
+        image_data.take_format(self, kwargs)
         super().__init__(seed, **kwargs)
         self.mode = arguments.choice("RandomFlip", "mode", mode, ("horizontal", "vertical", "horizontal_and_vertical"))
         self.data_format = arguments.format_of("RandomFlip", data_format)
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
+
+    def _own_config(self) -> dict[str, Any]:
+        return {**super()._own_config(), **image_data.format_config(self)}
 
     @_of_images
     def call(self, inputs: Any, training: bool = True) -> Any:
@@ -180,11 +189,15 @@ class RandomCrop(RandomLayer):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
+        image_data.take_format(self, kwargs)
         super().__init__(seed, name=name, **kwargs)
         self.height = arguments.positive("RandomCrop", "height", height)
         self.width = arguments.positive("RandomCrop", "width", width)
         self.data_format = arguments.format_of("RandomCrop", data_format)
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
+
+    def _own_config(self) -> dict[str, Any]:
+        return {**super()._own_config(), **image_data.format_config(self)}
 
     @_of_images
     def call(self, inputs: Any, training: bool = True) -> Any:
@@ -202,12 +215,16 @@ class CenterCrop(Layer):
     """The window of height x width in the middle of images."""
 
     def __init__(self, height: int, width: int, data_format: str | None = None, **kwargs: Any) -> None:
+        image_data.take_format(self, kwargs)
         super().__init__(**kwargs)
         self.height = arguments.positive("CenterCrop", "height", height)
         self.width = arguments.positive("CenterCrop", "width", width)
         self.data_format = arguments.format_of("CenterCrop", data_format)
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
         self.built = True
+
+    def _own_config(self) -> dict[str, Any]:
+        return {**super()._own_config(), **image_data.format_config(self)}
 
     @_of_images
     def call(self, inputs: Any) -> Any:

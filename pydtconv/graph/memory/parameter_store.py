@@ -42,7 +42,7 @@ class ParameterStore:
         self.itemsize = min(np.dtype(dtype).itemsize for dtype in dtypes)
         self.dtype = dtypes[0] if len(dtypes) == 1 else f"uint{8 * self.itemsize}"
         self._slices: dict[int, slice] = {}
-        self._runs: list[tuple[slice, str]] = []
+        self._runs: list[tuple[slice, np.dtype[Any]]] = []
         position = 0
         for variable in self.variables:
             size = variable.value.nbytes // self.itemsize
@@ -50,7 +50,7 @@ class ParameterStore:
             start, position = position, position + -(-size // ALIGNMENT) * ALIGNMENT
             if self._runs and self._runs[-1][1] == variable.dtype:
                 start = self._runs.pop()[0].start
-            self._runs.append((slice(start, position), variable.dtype))
+            self._runs.append((slice(start, position), np.dtype(variable.dtype)))
         self.size = position
         self.parameters = np.zeros(self.size, self.dtype)
         self._gradients: np.ndarray | None = None
@@ -114,7 +114,7 @@ class ParameterStore:
         piece = flat[part]
         return piece if piece.dtype == dtype else piece.view(dtype)
 
-    def runs(self, part: slice) -> Iterator[tuple[slice, str]]:
+    def runs(self, part: slice) -> Iterator[tuple[slice, np.dtype[Any]]]:
         """What a slice has of each run of variables of one dtype, and that dtype."""
         for run, dtype in self._runs:
             start, stop = max(run.start, part.start), min(run.stop, part.stop)

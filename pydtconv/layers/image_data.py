@@ -1,0 +1,84 @@
+"""Images with what belongs to them: {"images", "labels", "segmentation_masks", "bounding_boxes"}, as in Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pydtconv import ops
+from pydtconv.layers.boxes import clip_to_image_size, convert_format
+
+ALL = ("images", "labels", "segmentation_masks", "bounding_boxes")
+
+
+def take_format(layer: Any, kwargs: dict[str, Any]) -> None:
+    """Takes `bounding_box_format` from a constructor's further arguments."""
+    layer.bounding_box_format = kwargs.pop("bounding_box_format", None)
+
+
+def format_config(layer: Any) -> dict[str, Any]:
+    """What a config holds of it."""
+    return {} if layer.bounding_box_format is None else {"bounding_box_format": layer.bounding_box_format}
+
+
+def check_data(layer: Any, data: Mapping[str, Any]) -> None:
+    """Raises ValueError for boxes of a layer without a format, and for what else a dict holds."""
+    name = type(layer).__name__
+    for key in data:
+        if key not in ALL:
+            raise NotImplementedError(f"{name} {layer.name!r}: expected data of {', '.join(ALL)}, got {key!r}")
+    if "bounding_boxes" in data and not layer.bounding_box_format:
+        raise ValueError(f"{name} {layer.name!r}: bounding_boxes: expected bounding_box_format in its arguments")
+
+
+def moved(layer: Any, data: Mapping[str, Any], move: Callable[[Any], Any]) -> dict[str, Any]:
+    """Data whose images `move` mirrors, or cuts a window of; masks and boxes follow by the same draw.
+
+    The pixels' places go through `move` as two more channels, and tell what became of each image.
+    """
+    check_data(layer, data)
+    last = layer.data_format == "channels_last"
+    axis = -1 if last else -3
+    images, masks, boxes = data["images"], data.get("segmentation_masks"), data.get("bounding_boxes")
+    parts = [images] if masks is None else [images, masks]
+    if boxes is not None:
+        height, width = images.shape[-3:-1] if last else images.shape[-2:]
+        rows, columns = np.indices((height, width), "float32")
+        one = images[..., :1] if last else images[..., :1, :, :]
+        stacked = np.stack([rows, columns], axis)
+        parts.append(ops.zeros_like(one) + stacked)
+    pieces = ops.split(
+        move(ops.concatenate(parts, axis=axis)), np.cumsum([p.shape[axis] for p in parts])[:-1].tolist(), axis=axis
+    )
+    found = {**data, "images": pieces[0]}
+    if masks is not None:
+        found["segmentation_masks"] = pieces[1]
+    if boxes is not None:
+        places = pieces[-1] if last else ops.moveaxis(pieces[-1], -3, -1)
+        found["bounding_boxes"] = _follow(layer, boxes, (height, width), places)
+    return found
+
+
+def _follow(layer: Any, given: Mapping[str, Any], size: tuple[int, int], places: Any) -> dict[str, Any]:
+    """Boxes in images whose pixels come from these places (..., h, w, 2)."""
+    h, w = places.shape[-3:-1]
+    corners = convert_format(given["boxes"], layer.bounding_box_format, "xyxy", *size)
+    x1, y1, x2, y2 = (corners[..., i : i + 1] for i in range(4))
+    sides = []
+    for i, (low, high, extent) in enumerate(((y1, y2, h), (x1, x2, w))):
+        first, end = (ops.expand_dims(places[..., at, at, i : i + 1], -1) for at in (0, -1))
+        start = ops.minimum(first, end)
+        mirrored = first > end
+        sides += [ops.where(mirrored, start + extent - high, low - start)]
+        sides += [ops.where(mirrored, start + extent - low, high - start)]
+    top, bottom, left, right = sides
+    return finished(layer, {**given, "boxes": ops.concatenate([left, top, right, bottom], axis=-1)}, (h, w))
+
+
+def finished(layer: Any, boxes: Mapping[str, Any], size: tuple[int, int]) -> dict[str, Any]:
+    """Boxes of corners, cut at the edges of an image of this size, in the layer's format."""
+    clipped = clip_to_image_size(boxes, *size)
+    found: dict[str, Any] = convert_format(clipped, "xyxy", layer.bounding_box_format, *size)
+    return found
