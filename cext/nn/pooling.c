@@ -6,6 +6,7 @@
  * write the same place and sums have a fixed order.  Both work on blocks of channels whose accumulators stay in
  * registers. Maximum pooling keeps the position of the maximum in its window, one byte for each output, instead of x.
  */
+#include "dtconv_burst.h"
 #include "dtconv_nn_pooling.h"
 #include "dtconv_vector.h"
 #include "norm_common.h"
@@ -54,6 +55,23 @@ INLINE void store_positions(void *argmax, int64_t at, int bytes, int64_t count, 
         const words_of part = __builtin_convertvector(positions, words_of);
         memcpy((int32_t *)argmax + at, &part, (size_t)count * sizeof(int32_t));
     }
+}
+
+/* sum + g in the channels whose maximum is at this tap of the window. */
+INLINE vec add_chosen(vec sum, vec g, const void *argmax, int64_t at, int bytes, int64_t count, int tap) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    if (bytes == 1) {
+        __m128i places = _mm_setzero_si128();
+        memcpy(&places, (const uint8_t *)argmax + at, (size_t)count);
+        const __mmask16 here = _mm_cmpeq_epi8_mask(places, _mm_set1_epi8((char)tap));
+#ifdef DTCONV_DOUBLE
+        return (vec)_mm512_mask_add_pd((__m512d)sum, (__mmask8)here, (__m512d)sum, (__m512d)g);
+#else
+        return (vec)_mm512_mask_add_ps((__m512)sum, here, (__m512)sum, (__m512)g);
+#endif
+    }
+#endif
+    return sum + where(load_positions(argmax, at, bytes, count) == (mask){0} + tap, g, (vec){0});
 }
 
 /* One axis of a pooling problem. */
@@ -222,13 +240,20 @@ INLINE void max_gather(const window *over, int64_t windows, int64_t c, const ele
     UNROLL for (int v = 0; v < vectors; v++) sum[v] = accumulate ? load_first(dx + v * V, count) : (vec){0};
     for (int64_t i = 0; i < windows; i++) {
         const elem *g = dy + over[i].output * lddy + channel;
-        const mask tap = (mask){0} + over[i].tap;
-        UNROLL for (int v = 0; v < vectors; v++) {
-            const mask chosen = load_positions(argmax, over[i].output * c + channel + v * V, bytes, count);
-            sum[v] += where(chosen == tap, load_first(g + v * V, count), (vec){0});
-        }
+        const int64_t at = over[i].output * c + channel;
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] =
+            add_chosen(sum[v], load_first(g + v * V, count), argmax, at + v * V, bytes, count, over[i].tap);
     }
     UNROLL for (int v = 0; v < vectors; v++) store_first(dx + v * V, count, sum[v]);
+}
+
+/* The last row of outputs over a row of inputs, in order: of the windows over a pixel it is what is not in a cache. */
+static void read_outputs(const dtconv_pool *p, const covered *k, const elem *dy, int64_t lddy, const void *argmax,
+                         int bytes) {
+    if (k->i1 <= k->i0 || k->h1 <= k->h0) return;
+    const int64_t first = ((k->image * p->od + k->h1 - 1) * p->oh + k->i1 - 1) * p->ow, size = sizeof(elem);
+    dtconv_read_burst(dy + first * lddy, lddy * size, p->ow, p->c * size);
+    dtconv_read_burst((const char *)argmax + first * p->c * bytes, p->c * bytes, p->ow, p->c * bytes);
 }
 
 dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, const void *argmax,
@@ -237,6 +262,7 @@ dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const elem *dy, int64_
     num_threads(threads_for(p->n * p->id * p->ih * p->iw * p->c))
     for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {
         covered k = over_row(p, row);
+        if (p->sh == 1) read_outputs(p, &k, dy, lddy, argmax, argmax_bytes);
         for (int64_t w = 0; w < p->iw; w++) {
             window over[WINDOWS];
             over_pixel(p, w, &k);
