@@ -79,7 +79,7 @@ class Layer(Weights, Configurable, Operation):
 
     def _build_by_calling(self, input_shape: Any) -> None:
         """Builds the layers inside, as `call` meets them on inputs of this shape."""
-        if type(self).call is not Layer.call:
+        if type(self).call is not Layer.call and _takes_one(self.call):
             inputs = tree.map_shape_structure(lambda shape: KerasTensor(shape, self.dtype), input_shape)
             infer_outputs(self._traced_call, (inputs,), {})
 
@@ -355,3 +355,13 @@ def _graph_of(structure: Any) -> Graph:
     if graph is None:
         raise ValueError("expected tensors of a graph")
     return graph
+
+
+def _takes_one(call: Callable[..., Any]) -> bool:
+    """Whether one input is all that a call needs; a layer of several is built when it is called."""
+    needed = [
+        p
+        for p in inspect.signature(call).parameters.values()
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
+    return len(needed) <= 1

@@ -59,3 +59,26 @@ def test_models_of_keras_with_functions_and_masks(make, ending, tmp_path):
     theirs.save(tmp_path / f"net.{ending}")
     ours = pydtconv.saving.load_model(tmp_path / f"net.{ending}")
     np.testing.assert_allclose(ours.predict(x, verbose=0), theirs.predict(x, verbose=0), rtol=1e-5, atol=1e-6)
+
+
+@pydtconv.saving.register_keras_serializable("tests")
+class Distances(pydtconv.layers.Layer):
+    """Of an anchor to two others."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = pydtconv.layers.Dense(3)
+
+    def call(self, anchor, near, far):
+        anchor, near, far = self.inner(anchor), self.inner(near), self.inner(far)
+        return pydtconv.ops.sum((anchor - near) ** 2, -1), pydtconv.ops.sum((anchor - far) ** 2, -1)
+
+
+def test_a_layer_of_several_inputs_is_loaded(tmp_path):
+    inputs = [pydtconv.Input((6,)) for _ in range(3)]
+    model = pydtconv.Model(inputs, Distances()(*inputs))
+    model.save(tmp_path / "net.keras")
+    loaded = pydtconv.saving.load_model(tmp_path / "net.keras")
+    given = [X, Y @ X[:2], X[::-1].copy()]
+    for found, want in zip(loaded.predict(given, verbose=0), model.predict(given, verbose=0), strict=True):
+        np.testing.assert_array_equal(found, want)
