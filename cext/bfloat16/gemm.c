@@ -6,7 +6,8 @@
  *           ir   walks MR rows: a tile of C over all of k, finished in the first cache
  *
  * A is packed in tiles of MR rows and 32 columns that lie behind each other: the steps of a micro-kernel's sum.
- * k is not cut: a tile's sums are formed once, so C may be bfloat16 and is written once.  MC and NC follow from the
+ * k is not cut: a tile's sums are formed once, so C may be bfloat16 and is written once.  Long sums with small results
+ * are another file's (gemm_long.c).  MC and NC follow from the
  * caches; every element of C is summed in the same order whatever they are.
  */
 #ifdef _OPENMP
@@ -15,7 +16,7 @@
 
 #include "../conv/activate.h"
 #include "dtconv_gemm.h"
-#include "matrix.h"
+#include "gemm_long.h"
 
 enum {
     A_BYTES = 1 << 20, /* of each thread's block of A */
@@ -71,6 +72,7 @@ static size_t bytes_of(const blocks *s) { return 64 + s->b_size + s->steps + (si
 size_t dtconv_gemm_mixed_workspace(int64_t m, int64_t n, int64_t k, int products) {
     const DT(ukr_row) *ukr = DT(ukr_current)();
     if (!ukr) return 0;
+    if (DT(gemm_slices)(m, n, k)) return DT(gemm_long_workspace)(ukr, m, n, k, products, team());
     const blocks s = cut(ukr, m, n, k, products);
     return bytes_of(&s);
 }
@@ -87,9 +89,8 @@ static void store_sums(const dtconv_gemm_mixed_args *g, const real *tile, int64_
     }
 }
 
-/* The same with all that follows a sum. */
-static void finish(const dtconv_gemm_mixed_args *g, const real *tile, int64_t ld, int64_t i, int64_t m, int64_t j,
-                   int64_t n) {
+void DT(gemm_finish)(const dtconv_gemm_mixed_args *g, const real *tile, int64_t ld, int64_t i, int64_t m, int64_t j,
+                     int64_t n) {
     if (n % V == 0 && g->alpha == 1 && g->beta == 0 && !g->bias && g->activation == DTCONV_LINEAR) {
         store_sums(g, tile, ld, i, m, j, n);
         return;
@@ -161,7 +162,7 @@ static void run_block(const dtconv_gemm_mixed_args *g, const blocks *s, const bl
             t.a = a->data + ir / mr * a->tile;
             t.b_next = panel + 1 < last ? t.b + s->depth * nr + ir / mr * s->depth * 4 : NULL;
             s->ukr->run(s->ukr, &t);
-            finish(g, tile, nr, i + ir, t.m, jc + panel * nr, min(nr, nc - panel * nr));
+            DT(gemm_finish)(g, tile, nr, i + ir, t.m, jc + panel * nr, min(nr, nc - panel * nr));
         }
     }
 }
@@ -199,6 +200,12 @@ dtconv_status dtconv_gemm_mixed(const dtconv_gemm_mixed_args *g, void *workspace
     if (!ukr) return DTCONV_KERNEL;
     if (g->m < 1 || g->n < 1 || g->k < 1 || g->ldc < g->n) return DTCONV_ARGUMENT;
     if (g->products != 1 && (g->products != PRODUCTS_MOST || g->a.bfloat16 || g->b.bfloat16)) return DTCONV_ARGUMENT;
+    if (DT(gemm_slices)(g->m, g->n, g->k)) {
+        const int threads = team();
+        if (bytes < DT(gemm_long_workspace)(ukr, g->m, g->n, g->k, g->products, threads)) return DTCONV_WORKSPACE;
+        DT(gemm_long)(ukr, g, threads, workspace);
+        return DTCONV_OK;
+    }
     const blocks s = cut(ukr, g->m, g->n, g->k, g->products);
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     elem *b = (elem *)(((uintptr_t)workspace + 63) / 64 * 64);

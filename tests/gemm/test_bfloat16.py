@@ -61,6 +61,24 @@ def test_transposes_and_types(types, transposes):
     assert_product(gemm(left, right, np.empty((m, n), np.float32, order="F")), left, right)
 
 
+@pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(64, 64, 8192), (30, 70, 9001), (1, 1, 20011), (300, 33, 16399), (2, 1500, 8200)]
+)
+def test_long_sums(row, kernel, m, n, k):
+    """Cut in slices: whatever the layout, the epilogue and the number of threads, which changes no bit."""
+    kernel(row.name)
+    a, b = random((m, k), 1), random((k, n), 2)
+    got = gemm(a, b)
+    assert_product(got, a, b)
+    for threads in (1, 3):
+        config.set_num_threads(threads)
+        np.testing.assert_array_equal(gemm(np.ascontiguousarray(a.T), b, transpose_a=True), got)
+    c = random((m, n), 3, BFLOAT16)
+    before = c.astype(np.float64)
+    assert_product(gemm(a, b.astype(np.float32), c, -0.5, 2.0), a, b, 2 * before, -0.5)
+
+
 @pytest.mark.parametrize(
     ("m", "n", "k"),
     [(200, 64, 256), (193, 96, 512), (100, 64, 1024), (70, 64, 300), (65, 32, 549)],

@@ -1,0 +1,140 @@
+/* Products of bfloat16 whose sums are long and whose results are small, as gradients of filters are:
+ *
+ *   C (m x n) = sum over slices   A[:, slice] * B[slice, :]
+ *
+ * A slice of k has a matrix of sums in float32 of its own, which stays in the second cache; slices are added in order.
+ * They depend on the sizes alone, and so does the result.
+ *
+ *   slices   shared out among threads
+ *     pc       walks a slice in steps of KC: packs B[pc, :] and A[:, pc], which stay in the second cache
+ *       jr, ir   tiles of sums, to which KC products are added
+ */
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "gemm_long.h"
+
+enum {
+    LONG = 8192,          /* terms of a sum */
+    SLICES = 16,          /* at most */
+    SUMS_BYTES = 4 << 20, /* of all slices */
+    PACKED_BYTES = 512 << 10,
+    KC_LEAST = 256,
+    KC_MOST = 2048,
+};
+
+typedef struct {
+    const DT(ukr_row) * ukr;
+    const dtconv_gemm_mixed_args *g;
+    int64_t slices, depth, kc, height, ld, tiles, panels; /* depth: of a slice, in whole steps of the micro-kernel */
+    int64_t a_size, b_size, sums;                         /* elements of a half of a thread's A and B; of a slice */
+    int products, halves;
+} product;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t up(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
+
+int64_t DT(gemm_slices)(int64_t m, int64_t n, int64_t k) {
+    if (k < LONG || m > SUMS_BYTES / (int64_t)sizeof(real) / n) return 0;
+    const int64_t most = least(SLICES, SUMS_BYTES / ((int64_t)sizeof(real) * m * n));
+    int64_t slices = 1;
+    while (slices * 2 <= most && k / (slices * 2) >= KC_MOST) slices *= 2;
+    return slices > 1 ? slices : 0;
+}
+
+static product cut(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int products) {
+    product s = {.ukr = ukr, .slices = DT(gemm_slices)(m, n, k), .products = products, .halves = products == 1 ? 1 : 2};
+    s.depth = up((k + s.slices - 1) / s.slices, SQUARE);
+    s.height = up(ukr->mr, ukr->rows);
+    s.tiles = (m + ukr->mr - 1) / ukr->mr, s.panels = (n + ukr->nr - 1) / ukr->nr, s.ld = s.panels * ukr->nr;
+    const int64_t row = (s.tiles * s.height + s.ld) * s.halves * (int64_t)sizeof(elem);
+    const int64_t fits = PACKED_BYTES / row / SQUARE * SQUARE;
+    s.kc = least(s.depth, fits < KC_LEAST ? KC_LEAST : fits > KC_MOST ? KC_MOST : fits);
+    s.a_size = up(s.tiles * s.height * s.kc, 64), s.b_size = up(s.ld * s.kc, 64);
+    s.sums = up(m * s.ld, 64);
+    return s;
+}
+
+static size_t of_thread(const product *s) {
+    const int64_t look_ahead = 4096;
+    const int64_t steps = up(s->kc / SQUARE * s->products * (int64_t)sizeof(dtconv_ukr_step), 64);
+    return (size_t)(steps + (s->halves * (s->a_size + s->b_size) + 2 * look_ahead) * (int64_t)sizeof(elem));
+}
+
+size_t DT(gemm_long_workspace)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int products, int threads) {
+    const product s = cut(ukr, m, n, k, products);
+    return 64 + (size_t)(s.slices * s.sums) * sizeof(real) + (size_t)threads * of_thread(&s);
+}
+
+/* The part of an operand that begins with term p of the sum; step: elements from term to term. */
+static dtconv_operand from_term(const dtconv_operand *of, int64_t p, int64_t step, int low) {
+    dtconv_operand part = *of;
+    const int64_t size = of->bfloat16 ? (int64_t)sizeof(elem) : (int64_t)sizeof(real);
+    part.data = (const char *)of->data + p * step * size;
+    part.low = low;
+    return part;
+}
+
+/* Terms [p, p + k) of all rows and columns, packed. */
+static void pack(const product *s, int64_t p, int64_t k, int64_t depth, elem *a, elem *b) {
+    const int64_t mr = s->ukr->mr, nr = s->ukr->nr;
+    for (int low = 0; low < s->halves; low++, a += s->a_size, b += s->b_size) {
+        const dtconv_operand x = from_term(&s->g->a, p, s->g->a.cs, low), y = from_term(&s->g->b, p, s->g->b.rs, low);
+        for (int64_t j = 0; j < s->panels; j++)
+            DT(pack_panel)(&y, k, depth, j * nr, least(nr, s->g->n - j * nr), nr, b + j * depth * nr);
+        for (int64_t i = 0; i < s->tiles; i++)
+            DT(pack_rows)(&x, i * mr, least(mr, s->g->m - i * mr), k, s->height, a + i * s->height * depth);
+    }
+}
+
+static void run_slice(const product *s, int64_t slice, real *sums, char *memory) {
+    const int64_t mr = s->ukr->mr, nr = s->ukr->nr, first = slice * s->depth, last = least(s->g->k, first + s->depth);
+    dtconv_ukr_step *steps = (dtconv_ukr_step *)memory;
+    elem *a = (elem *)(memory + up(s->kc / SQUARE * s->products * (int64_t)sizeof(dtconv_ukr_step), 64));
+    elem *b = a + s->halves * s->a_size;
+    DT(ukr_call) t = {.n = nr, .k = SQUARE, .alpha = 1, .rs_a = SQUARE, .cs_a = 1, .ldc = s->ld, .steps = steps};
+    if (first >= last) memset(sums, 0, (size_t)s->sums * sizeof(real));
+    for (int64_t p = first; p < last; p += s->kc) {
+        const int64_t k = least(s->kc, last - p), depth = up(k, SQUARE);
+        t.step_count = 0;
+        for (int64_t q = 0; q < depth / SQUARE; q++)
+            t.step_count += put_step(s->products, q * s->height * SQUARE, q * SQUARE * nr, s->a_size, s->b_size,
+                                     steps + t.step_count);
+        pack(s, p, k, depth, a, b);
+        t.beta = p > first;
+        for (int64_t j = 0; j < s->panels; j++)
+            for (int64_t i = 0; i < s->tiles; i++) {
+                t.m = least(mr, s->g->m - i * mr);
+                t.a = a + i * s->height * depth, t.b = b + j * depth * nr;
+                t.c = sums + i * mr * s->ld + j * nr;
+                s->ukr->run(s->ukr, &t);
+            }
+    }
+}
+
+void DT(gemm_long)(const DT(ukr_row) * ukr, const dtconv_gemm_mixed_args *g, int threads, void *workspace) {
+    product s = cut(ukr, g->m, g->n, g->k, g->products);
+    s.g = g;
+    real *sums = (real *)(((uintptr_t)workspace + 63) / 64 * 64);
+    char *packed = (char *)(sums + s.slices * s.sums);
+#pragma omp parallel num_threads(threads)
+    {
+#ifdef _OPENMP
+        char *mine = packed + (size_t)omp_get_thread_num() * of_thread(&s);
+#else
+        char *mine = packed;
+#endif
+        if (ukr->begin) ukr->begin();
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t slice = 0; slice < s.slices; slice++) run_slice(&s, slice, sums + slice * s.sums, mine);
+        if (ukr->end) ukr->end();
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < g->m; i++) {
+            real *row = sums + i * s.ld;
+            for (int64_t slice = 1; slice < s.slices; slice++)
+                for (int64_t j = 0; j < s.ld; j += V) store(row + j, load(row + j) + load(row + slice * s.sums + j));
+            DT(gemm_finish)(g, row, s.ld, i, 1, 0, g->n);
+        }
+    }
+}
