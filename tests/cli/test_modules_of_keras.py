@@ -13,7 +13,7 @@ from tests.real_keras import import_keras
 LEFT_OUT = {
     "keras.datasets.boston_housing", "keras.datasets.california_housing", "keras.datasets.imdb",
     "keras.datasets.reuters", "keras.distillation", "keras.export", "keras.legacy", "keras.optimizers.legacy",
-    "keras.quantizers", "keras.utils.bounding_boxes", "keras.utils.legacy", "keras.visualization", "keras.wrappers",
+    "keras.quantizers", "keras.utils.legacy", "keras.visualization", "keras.wrappers",
 }  # fmt: skip
 
 

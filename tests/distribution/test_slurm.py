@@ -63,7 +63,7 @@ def test_time_limit_and_scancel(cluster, script, tmp_path):
         raise
     assert cluster.restarts(job) >= 1
 
-    cluster.wait(lambda: output.read_text().rpartition("going on with epoch")[2].count("step - loss") > 2, 60)
+    cluster.wait(lambda: output.read_text().rpartition("going on with epoch")[2].count("ms/step - ") > 2, 60)
     cluster.command("scancel", job)
     cluster.wait(ended, 60)
     assert cluster.state(job) == "CANCELLED"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
-from collections import defaultdict
 
 import numpy as np
 
@@ -23,7 +23,8 @@ class Wires:
 
     def __init__(self, size):
         self.size = size
-        self.queues = defaultdict(queue.Queue)
+        # made before there are threads: two that meet a missing one might make two
+        self.queues = {pair: queue.Queue() for pair in itertools.product(range(size), repeat=2)}
         self.barrier = threading.Barrier(size)
         self.rows = [None] * size
 
