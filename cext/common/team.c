@@ -43,7 +43,7 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 enum {
-    JOIN_NS = 60000,       /* that a region with barriers waits for its threads, at most ... */
+    JOIN_NS = 250000,      /* that a region with barriers waits for its threads, at most ... */
     LEAST_JOIN_NS = 5000,  /* ... and after it has waited in vain, less and less */
     SPIN_NS = 200000,      /* about what the caller needs between two functions, and seldom more */
     INNER_SPIN_NS = 50000, /* for threads of the same region */
