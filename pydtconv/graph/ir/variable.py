@@ -139,9 +139,12 @@ class Variable(Operators):
         return self.value
 
     def assign(self, value: Any) -> None:
-        """Overwrites the value in place.  Raises ValueError when the shape differs."""
-        graph: Any = tracing.current()
-        if graph is not None and getattr(graph, "records", False):
+        """Overwrites the value in place; in code that is traced, each time that it runs.
+
+        Raises ValueError when the shape differs.
+        """
+        graph: Any = tracing.changed_by()
+        if graph is not None:
             graph.assign(self, value, None)
             return
         array = np.asarray(value, dtype=self.value.dtype)
@@ -159,8 +162,8 @@ class Variable(Operators):
         self._assign_sum(value, -1)
 
     def _assign_sum(self, value: Any, sign: int) -> None:
-        graph: Any = tracing.current()
-        if graph is not None and getattr(graph, "records", False):
+        graph: Any = tracing.changed_by()
+        if graph is not None:
             graph.assign(self, value, sign)
         else:
             self.assign(self.value + sign * np.asarray(value, dtype=self.value.dtype))
