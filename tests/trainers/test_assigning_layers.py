@@ -120,3 +120,28 @@ def test_what_cannot_be_assigned_is_refused():
 
     with pytest.raises(ValueError, match=r"count.*expected shape \(\), got \(2,\)"):
         Wrong()(pydtconv.Input((2,)))
+
+
+@pytest.mark.parametrize("own_step", [False, True], ids=["fit", "train_step"])
+def test_the_value_of_a_weight_in_a_call_is_trained(own_step):
+    class Product(layers.Layer):
+        def build(self, shape):
+            self.kernel = self.add_weight(shape=(shape[-1], 2), initializer="ones", name="kernel")
+
+        def call(self, x):
+            return ops.matmul(x, self.kernel.value) * self.kernel.value.shape[1]
+
+    class Model(pydtconv.Sequential):
+        def train_step(self, data):
+            return super().train_step(data)
+
+    layer = Product()
+    kind = Model if own_step else pydtconv.Sequential
+    model = kind([pydtconv.Input((3,)), layer])
+    model.compile(optimizers.SGD(0.1), "mse")
+    losses = model.fit(X, np.zeros((24, 2)), epochs=3, verbose=0).history["loss"]
+    assert losses[2] < losses[0] / 2
+    x = X[:2]
+    np.testing.assert_allclose(model.predict(x, verbose=0), 2 * x @ layer.kernel.value, rtol=1e-5)
+    np.testing.assert_allclose(model(x), 2 * x @ layer.kernel.value, rtol=1e-5)
+    assert isinstance(layer.kernel.value, np.ndarray)

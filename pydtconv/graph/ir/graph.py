@@ -208,6 +208,11 @@ class Graph:
         return self._parameters[key]
 
     @property
+    def in_layer(self) -> bool:
+        """Whether a layer's call is being traced."""
+        return bool(self._scopes)
+
+    @property
     def parameters(self) -> list[Tensor]:
         """Tensors of the variables used, in order of first use."""
         return list(self._parameters.values())

@@ -94,15 +94,23 @@ class Variable(Operators):
 
     @property
     def value(self) -> np.ndarray:
-        """The array itself."""
-        tracing.settle_outside()
-        if self.mirror is not None:
-            self.mirror.to_host()
-        return self._value
+        """The array itself; in a layer's call that is traced, which has no values yet, what stands for it."""
+        graph: Any = tracing.changed_by()
+        if graph is not None and graph.in_layer:
+            return self  # type: ignore[return-value]
+        return self.array
 
     @value.setter
     def value(self, array: np.ndarray) -> None:
         self._value = array
+
+    @property
+    def array(self) -> np.ndarray:
+        """The array itself, whatever is traced."""
+        tracing.settle_outside()
+        if self.mirror is not None:
+            self.mirror.to_host()
+        return self._value
 
     @property
     def host_array(self) -> np.ndarray:
@@ -136,7 +144,7 @@ class Variable(Operators):
         graph: Any = tracing.current()
         if graph is not None and getattr(graph, "records", False):
             graph.asked(self)
-        return self.value
+        return self.array
 
     def assign(self, value: Any) -> None:
         """Overwrites the value in place; in code that is traced, each time that it runs.
