@@ -18,23 +18,39 @@ MODULES = {
     "keras": "top level",
     "keras.activations": "activations",
     "keras.applications": "networks",
+    "keras.backend": "backend",
     "keras.callbacks": "callbacks",
+    "keras.config": "settings",
     "keras.constraints": "constraints",
     "keras.datasets": "data sets",
+    "keras.datasets.boston_housing": "a data set",
+    "keras.datasets.california_housing": "a data set",
+    "keras.datasets.imdb": "a data set",
+    "keras.datasets.reuters": "a data set",
+    "keras.distillation": "distillation",
     "keras.distribution": "distribution",
+    "keras.dtype_policies": "policies",
+    "keras.export": "export",
     "keras.initializers": "initializers",
     "keras.layers": "layers",
     "keras.losses": "losses",
     "keras.metrics": "metrics",
+    "keras.models": "models",
     "keras.ops": "functions",
     "keras.ops.image": "functions of images",
     "keras.optimizers": "optimizers",
     "keras.optimizers.schedules": "learning rate schedules",
     "keras.preprocessing": "preprocessing",
+    "keras.preprocessing.image": "preprocessing of images",
+    "keras.preprocessing.sequence": "preprocessing of sequences",
+    "keras.quantizers": "quantizers",
     "keras.random": "random numbers",
     "keras.regularizers": "regularizers",
     "keras.saving": "saving",
+    "keras.tree": "structures",
     "keras.utils": "utilities",
+    "keras.visualization": "pictures",
+    "keras.wrappers": "wrappers for scikit-learn",
 }
 HEAD = """# What Keras has and pydtconv does not
 
@@ -73,7 +89,58 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
             "keras.utils": "audio_dataset_from_directory",
         },
     ),
-    ("Quantization is not planned", {"keras": "Quantizer"}),
+    (
+        "Quantization is not planned",
+        {
+            "keras": "Quantizer",
+            "keras.dtype_policies": "AWQDTypePolicy GPTQDTypePolicy Int4DTypePolicy QuantizedDTypePolicy "
+            "QuantizedFloat8DTypePolicy",
+            "keras.quantizers": "AWQConfig AbsMaxQuantizer Float8QuantizationConfig GPTQConfig Int4QuantizationConfig "
+            "Int8QuantizationConfig QuantizationConfig Quantizer abs_max_quantize "
+            "abs_max_quantize_grouped_with_zero_point compute_float8_amax_history compute_float8_scale deserialize "
+            "fake_quant_with_min_max_vars get pack_int4 quantize_and_dequantize serialize unpack_int4",
+        },
+    ),
+    (
+        "Data sets of texts and tables are not what this is about",
+        {
+            "keras.datasets.boston_housing": "load_data",
+            "keras.datasets.california_housing": "load_data",
+            "keras.datasets.imdb": "get_word_index load_data",
+            "keras.datasets.reuters": "get_label_names get_word_index load_data",
+        },
+    ),
+    (
+        "Scripts under `pydtconv run` find them; elsewhere `utils` has those of logging, tracebacks are whole, and "
+        "files run no code",
+        {
+            "keras.config": "backend disable_interactive_logging disable_traceback_filtering "
+            "enable_interactive_logging "
+            "enable_traceback_filtering enable_unsafe_deserialization is_interactive_logging_enabled "
+            "is_traceback_filtering_enabled set_backend"
+        },
+    ),
+    (
+        "They choose what other backends do, or limit every `fit` of a process",
+        {
+            "keras.config": "disable_flash_attention enable_flash_attention is_flash_attention_enabled is_nnx_enabled "
+            "max_epochs max_steps_per_epoch set_max_epochs set_max_steps_per_epoch"
+        },
+    ),
+    (
+        "Helpers around models: a `train_step` distils, `Model.export` writes ONNX, a layer's `dtype` is its policy, "
+        "`tree.map_structure` and `tree.flatten` are there, pictures and scikit-learn are other packages'",
+        {
+            "keras.distillation": "DistillationLoss Distiller FeatureDistillation LogitsDistillation",
+            "keras.dtype_policies": "DTypePolicyMap",
+            "keras.export": "ExportArchive",
+            "keras.tree": "MAP_TO_NONE assert_same_paths assert_same_structure flatten_with_path lists_to_tuples "
+            "map_structure_up_to traverse",
+            "keras.visualization": "draw_bounding_boxes draw_segmentation_masks plot_bounding_box_gallery "
+            "plot_image_gallery plot_segmentation_mask_gallery",
+            "keras.wrappers": "SKLearnClassifier SKLearnRegressor SKLearnTransformer",
+        },
+    ),
     (
         "They run other frameworks, or need their libraries",
         {

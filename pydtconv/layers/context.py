@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pydtconv.graph.ir import tracing
+
 #: a function that gives what knows the losses of a layer's last call from outside of layers: the graph that recorded
 #: it, while there is one, or the AddedLosses of a call on arrays
 recordings: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -43,7 +45,8 @@ def building(layer: Any) -> Iterator[None]:
     _context.names.append(layer.name)
     _context.built.append(layer)
     try:
-        yield
+        with tracing.building():
+            yield
     finally:
         _context.names.pop()
         _context.built.pop()

@@ -81,7 +81,7 @@ class EinsumDense(Layer):
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         bias = self.bias
         columns = math.prod(self.kernel.shape[len(self.kernel.shape) - len(bias.shape) :]) if bias is not None else 0
-        if bias is not None and bias.value.size == columns:
+        if bias is not None and math.prod(bias.shape) == columns:
             vector = bias if len(bias.shape) == 1 else ops.reshape(bias, (columns,))  # there before the product
             dense = rows_of_dense(self.equation, inputs, self.kernel)
             if dense is not None and dense[0].shape[-1] == columns:

@@ -139,6 +139,9 @@ def _of_images(call: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(self, RandomFlip) and not kwargs.get("training", args[0] if args else True):
                 image_data.check_data(self, inputs)
                 return dict(inputs)
+            if isinstance(self, CenterCrop) and inputs.get("bounding_boxes") is not None and "images" in inputs:
+                shape = inputs["images"].shape  # boxes do not follow what is resized
+                _check_window(self, (None, *(shape[-3:-1] if self.data_format == "channels_last" else shape[-2:])))
             return image_data.moved(self, inputs, lambda images: wrapper(self, images, *args, **kwargs))
         if len(inputs.shape) == 4:
             return call(self, inputs, *args, **kwargs)
@@ -212,7 +215,7 @@ class RandomCrop(RandomLayer):
 
 @builtin
 class CenterCrop(Layer):
-    """The window of height x width in the middle of images."""
+    """The window of height x width in the middle of images; smaller ones are resized, of which the middle is kept."""
 
     def __init__(self, height: int, width: int, data_format: str | None = None, **kwargs: Any) -> None:
         image_data.take_format(self, kwargs)
@@ -229,7 +232,12 @@ class CenterCrop(Layer):
     @_of_images
     def call(self, inputs: Any) -> Any:
         x = arguments.to_channels_last(inputs, self.data_format)
-        return arguments.from_channels_last(_middle(self, x), self.data_format)
+        if x.shape[1] < self.height or x.shape[2] < self.width:
+            size = (self.height, self.width)
+            y = ops.image.resize(x, size, crop_to_aspect_ratio=True, data_format="channels_last")
+        else:
+            y = _middle(self, x)
+        return arguments.from_channels_last(y, self.data_format)
 
 
 def _check_window(layer: Any, shape: Any) -> None:

@@ -67,7 +67,7 @@ class Assign(Action):
 
     def run(self, values: Values) -> None:
         value = read(self.value, values)
-        self.variable.assign(value if self.sign is None else self.variable.value + self.sign * np.asarray(value))
+        self.variable.assign(value if self.sign is None else self.variable.array + self.sign * np.asarray(value))
 
 
 @dataclass(eq=False)
@@ -103,7 +103,7 @@ def read(value: Any, values: Values) -> Any:
     if not isinstance(value, Tensor):
         return value
     if value.variable is not None:
-        return value.variable.value
+        return value.variable.array
     if value.constant is not None:
         return from_bits(value.constant) if value.dtype == BFLOAT16 else value.constant
     return values[value]

@@ -296,7 +296,7 @@ class Recording(Graph):
             raise ValueNeededError(f"the value of {handle.name} (shape {handle.shape}) is not known while it is traced")
         tensor = handle.tensor
         if tensor.variable is not None:
-            return tensor.variable.value
+            return tensor.variable.array
         if tensor.constant is not None:
             return tensor.constant
         if tensor not in self.values:

@@ -125,14 +125,40 @@ def deserialize_operation(data: dict[str, Any]) -> Any:
     return OpCall(op_class(**{key: _as_tuples(deserialize_keras_object(value)) for key, value in config.items()}), name)
 
 
-#: functions whose operations Keras names otherwise
-_OTHER_NAMES = {"true_divide": "divide", "layer_norm": "layer_normalization"}
+#: classes of Keras's operations whose functions are named otherwise
+_OTHER_NAMES = {
+    "TrueDivide": "divide",
+    "BatchNorm": "batch_normalization",
+    "LayerNorm": "layer_normalization",
+    "RMSNorm": "rms_normalization",
+    "AllClose": "allclose",
+    "CDist": "cdist",
+    "IsIn": "isin",
+    "SearchSorted": "searchsorted",
+    "HSVToRGB": "image.hsv_to_rgb",
+    "RGBToGrayscale": "image.rgb_to_grayscale",
+    "RGBToHSV": "image.rgb_to_hsv",
+    "SSIM": "image.ssim",
+}
+
+
+#: values of arguments that say what functions without them do
+_OF_OTHERS: dict[str, tuple[Any, ...]] = {"rms_scaling": (False,)}
+
+
+def _function_of(class_name: str) -> tuple[str, Callable[..., Any] | None]:
+    """The name of a class of Keras in `keras.ops`, and our function of that name, if there is one."""
+    name = _OTHER_NAMES.get(class_name, to_snake_case(class_name))
+    function = getattr(ops, name, None)
+    if not inspect.isfunction(function) and hasattr(ops.image, name.removeprefix("image.")):
+        name = f"image.{name.removeprefix('image.')}"
+        function = getattr(ops.image, name.removeprefix("image."))
+    return name, function if inspect.isfunction(function) else None
 
 
 def is_function(class_name: str) -> bool:
     """Whether a class of Keras is the operation of one of our functions."""
-    name = to_snake_case(class_name)
-    return inspect.isfunction(getattr(ops, _OTHER_NAMES.get(name, name), None))
+    return _function_of(class_name)[1] is not None
 
 
 class _FunctionCall:
@@ -144,11 +170,9 @@ class _FunctionCall:
     _first_call = 0
 
     def __init__(self, class_name: str, config: Mapping[str, Any]) -> None:
-        name = to_snake_case(class_name)
-        self.name = _OTHER_NAMES.get(name, name)
+        self.name, function = _function_of(class_name)
         self._given_name = config.get("name")
-        function = getattr(ops, self.name, None)
-        if not inspect.isfunction(function):
+        if function is None:
             raise ValueError(f"the model uses keras.ops.{self.name}, which pydtconv.ops does not have")
         self._function = function
         self._arguments = self._known(config)
@@ -161,7 +185,7 @@ class _FunctionCall:
         for key, value in config.items():
             if key in known:
                 arguments[key] = _as_tuples(deserialize_keras_object(value))
-            elif value is not None and key not in ("name", "dtype"):  # all of Keras's operations have these two
+            elif value not in (None, *_OF_OTHERS.get(key, ())) and key not in ("name", "dtype"):  # all have these two
                 raise ValueError(
                     f"the model uses keras.ops.{self.name} with {key}={value!r}, which pydtconv.ops does not have"
                 )

@@ -198,6 +198,12 @@ class StepCache:
         if step is None:
             traced = trace(self.model, kind, batch, targets)
             traced.graph.partition = here.partition
+            assigned = next((each.metric for each in traced.updates if isinstance(each.metric, Variable)), None)
+            if here.size > 1 and assigned is not None:
+                raise NotImplementedError(
+                    f"variable {assigned.path!r}: assign in a layer's call expects one process, got {here.size}: "
+                    "assign in a train_step"
+                )
             if here.partition is not None and traced.updates:
                 raise NotImplementedError(
                     f"metric {traced.updates[0].metric.name!r}: update_state in compute_loss or in a layer's call "

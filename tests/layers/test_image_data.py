@@ -142,3 +142,15 @@ def test_what_cannot_be_is_told() -> None:
         layers.RandomRotation(0.1)(data(BOXES))
     with pytest.raises(NotImplementedError, match="got 'depth'"):
         layers.RandomFlip()({"images": painted(BOXES[:, 0].astype(int)), "depth": np.ones(2)})
+
+
+@pytest.mark.parametrize("size", [(16, 10), (20, 30), (8, 30)])
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_a_crop_of_smaller_images_resizes_them(size, data_format):
+    given = data(BOXES)
+    x = given["images"] if data_format == "channels_last" else given["images"].transpose(0, 3, 1, 2)
+    expected = import_keras().layers.CenterCrop(*size, data_format=data_format)(x)
+    layer = layers.CenterCrop(*size, data_format=data_format, bounding_box_format="xyxy")
+    np.testing.assert_allclose(layer(x), np.asarray(expected), rtol=1e-5, atol=1e-3)
+    with pytest.raises(ValueError, match="expected images of at least"):
+        layer({"images": x, "bounding_boxes": given["bounding_boxes"]})

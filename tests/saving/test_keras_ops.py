@@ -103,6 +103,14 @@ OPERATIONS = {
     "split": lambda o, x: o.split(x, 2, axis=1)[1],
     "threshold": lambda o, x: o.threshold(x, 0.1, 0.3),
     "argmax": lambda o, x: o.cast(o.argmax(x, axis=-1), "float32"),
+    "expand_dims": lambda o, x: o.expand_dims(x, (1, -1)),
+    "layer_normalization": lambda o, x: o.layer_normalization(x, axis=-1),
+    "resize": lambda o, x: o.image.resize(x, (7, 5), interpolation="bicubic"),
+    "crop_images": lambda o, x: o.image.crop_images(x, 1, 0, 1, 2),
+    "pad_images": lambda o, x: o.image.pad_images(x, 1, 0, 1, 2),
+    "extract_patches": lambda o, x: o.image.extract_patches(x, 2, strides=2),
+    "rgb_to_grayscale": lambda o, x: o.image.rgb_to_grayscale(x),
+    "isin": lambda o, x: o.cast(o.isin(o.round(x), np.array([0.0, 1.0], "float32")), "float32"),
 }
 
 

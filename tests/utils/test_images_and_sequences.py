@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+import pydtconv
 from pydtconv import utils
 from pydtconv.utils.reading import BadFileError
 from tests.real_keras import import_keras
@@ -97,3 +98,19 @@ def test_parts_of_fits_data(data):
     parts = utils.unpack_x_y_sample_weight(data)
     assert parts == tuple(keras.utils.unpack_x_y_sample_weight(data))
     assert utils.pack_x_y_sample_weight(*parts) == keras.utils.pack_x_y_sample_weight(*parts)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("size", [(5, 9), (20, 7), (30, 40)])
+def test_smart_resize_is_that_of_keras(size):
+    keras = import_keras()
+    x = np.random.default_rng(0).uniform(0, 255, (2, 12, 14, 3)).astype("float32")
+    ours, theirs = (lib.preprocessing.image.smart_resize for lib in (pydtconv, keras))
+    for image in (x, x[0]):
+        found = ours(image, size)
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_allclose(found, theirs(image, size), atol=1e-3)
+    first = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    np.testing.assert_allclose(
+        ours(first, size, "nearest", "channels_first"), theirs(first, size, "nearest", "channels_first"), atol=1e-3
+    )

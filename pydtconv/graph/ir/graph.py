@@ -18,6 +18,7 @@ from pydtconv.ops.base import Op, Spec, is_image, outputs_of
 from pydtconv.ops.checks import read_as
 from pydtconv.ops.operators import Operators, equal
 from pydtconv.ops.shape import Cast
+from pydtconv.ops.table import TableOp
 
 
 def current_graph() -> Graph | None:
@@ -27,6 +28,9 @@ def current_graph() -> Graph | None:
 
 #: names of operators that give yes or no
 _COMPARISONS = frozenset(("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"))
+
+#: what is read of a variable after it was assigned to is no function of what was assigned
+_STOP = TableOp("stop_gradient")
 
 
 class Tensor(Operators):
@@ -138,7 +142,8 @@ class Graph:
 
     training: whether layers were traced as in a training step.  device: where its nodes run.  outputs: named results;
     loss: the scalar to differentiate, or None.  sources: what it is differentiated by; None: all trainable variables.
-    gradients: tensors whose gradient is a result, too, by its name.  metric_updates: calls of metrics on its tensors.
+    gradients: tensors whose gradient is a result, too, by its name.  metric_updates: calls of metrics on its tensors,
+    and what is assigned to variables.
     split: how its first part is split into patches (see passes/split.py), split_draw: the number of a stochastic
     scheme.  The rest is what passes leave to the stages behind them:
     algorithms: of each convolution, by direction.  before_choice: its operator as it was before these were chosen.
@@ -177,6 +182,7 @@ class Graph:
         self.loss_owners: list[Any] = []
         self.metric_updates: list[MetricUpdate] = []
         self._parameters: dict[int, Tensor] = {}
+        self._assigned: dict[int, Tensor] = {}
         self._scopes: list[str] = []
 
     def __enter__(self) -> Graph:
@@ -202,6 +208,11 @@ class Graph:
         return self._parameters[key]
 
     @property
+    def in_layer(self) -> bool:
+        """Whether a layer's call is being traced."""
+        return bool(self._scopes)
+
+    @property
     def parameters(self) -> list[Tensor]:
         """Tensors of the variables used, in order of first use."""
         return list(self._parameters.values())
@@ -222,6 +233,26 @@ class Graph:
     def update(self, metric: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Notes a call of a metric, for whoever runs the graph to make with the values."""
         self.metric_updates.append(MetricUpdate(metric, method, args, kwargs))
+
+    def assign(self, variable: Variable, value: Any, sign: int | None) -> None:
+        """variable = value, or += and -= by the sign: seen by what is traced later, done after each run."""
+        if variable.trainable:
+            raise NotImplementedError(
+                f"variable {variable.path!r}: assign in a layer's call expects trainable=False: steps train this one"
+            )
+        spec = variable.spec
+        if sign is not None:
+            old = self._as_tensor(variable, spec.dtype, _STOP)
+            value = old + value if sign > 0 else old - value
+        new = value if isinstance(value, Tensor) else self._as_tensor(value, spec.dtype, _STOP)
+        new = self.cast(new, spec.dtype)
+        if new.shape != spec.shape and (new.constant is None or new.constant.size != 1 or spec.shape):
+            raise ValueError(f"variable {variable.path!r}: expected shape {spec.shape}, got {new.shape}")
+        if new.shape != spec.shape:
+            new = self.constant(new.constant, spec.dtype, ())
+        new = self._assigned[id(variable)] = self.add(_STOP, [new])  # type: ignore[assignment]
+        self.metric_updates = [each for each in self.metric_updates if each.metric is not variable]
+        self.update(variable, "assign", (new,), {})
 
     def result(self, call: Any, name: str) -> Any:
         """What a metric gives, which is not known yet."""
@@ -257,7 +288,7 @@ class Graph:
                 raise ValueError(f"{value} belongs to another graph; a layer kept a tensor of an earlier call")
             return value
         if isinstance(value, Variable):
-            return self.parameter(value)
+            return self._assigned.get(id(value)) or self.parameter(value)
         keeps_shape = op.mixes_dtypes and isinstance(value, np.ndarray)
         return self.constant(value, dtype, value.shape if keeps_shape else None)
 

@@ -23,6 +23,7 @@ class _Tracing(threading.local):
         self.graphs: list[Any] = []
         self.waiting: list[Any] = []
         self.settling = False
+        self.building = 0
 
 
 _tracing = _Tracing()
@@ -94,3 +95,21 @@ def current() -> Any:
     """The innermost graph that this thread is tracing, or None."""
     graphs = _tracing.graphs
     return graphs[-1] if graphs else None
+
+
+@contextmanager
+def building() -> Iterator[None]:
+    """While a layer makes its weights, which happens once: what it assigns to them is assigned at once."""
+    _tracing.building += 1
+    try:
+        yield
+    finally:
+        _tracing.building -= 1
+
+
+def changed_by() -> Any:
+    """The graph that is to assign to a variable what this thread's code assigns; None: the code itself, at once."""
+    graph = current()
+    if graph is None or (_tracing.building and not graph.records):
+        return None
+    return graph

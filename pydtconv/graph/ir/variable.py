@@ -94,15 +94,23 @@ class Variable(Operators):
 
     @property
     def value(self) -> np.ndarray:
-        """The array itself."""
-        tracing.settle_outside()
-        if self.mirror is not None:
-            self.mirror.to_host()
-        return self._value
+        """The array itself; in a layer's call that is traced, which has no values yet, what stands for it."""
+        graph: Any = tracing.changed_by()
+        if graph is not None and graph.in_layer:
+            return self  # type: ignore[return-value]
+        return self.array
 
     @value.setter
     def value(self, array: np.ndarray) -> None:
         self._value = array
+
+    @property
+    def array(self) -> np.ndarray:
+        """The array itself, whatever is traced."""
+        tracing.settle_outside()
+        if self.mirror is not None:
+            self.mirror.to_host()
+        return self._value
 
     @property
     def host_array(self) -> np.ndarray:
@@ -136,12 +144,15 @@ class Variable(Operators):
         graph: Any = tracing.current()
         if graph is not None and getattr(graph, "records", False):
             graph.asked(self)
-        return self.value
+        return self.array
 
     def assign(self, value: Any) -> None:
-        """Overwrites the value in place.  Raises ValueError when the shape differs."""
-        graph: Any = tracing.current()
-        if graph is not None and getattr(graph, "records", False):
+        """Overwrites the value in place; in code that is traced, each time that it runs.
+
+        Raises ValueError when the shape differs.
+        """
+        graph: Any = tracing.changed_by()
+        if graph is not None:
             graph.assign(self, value, None)
             return
         array = np.asarray(value, dtype=self.value.dtype)
@@ -159,8 +170,8 @@ class Variable(Operators):
         self._assign_sum(value, -1)
 
     def _assign_sum(self, value: Any, sign: int) -> None:
-        graph: Any = tracing.current()
-        if graph is not None and getattr(graph, "records", False):
+        graph: Any = tracing.changed_by()
+        if graph is not None:
             graph.assign(self, value, sign)
         else:
             self.assign(self.value + sign * np.asarray(value, dtype=self.value.dtype))

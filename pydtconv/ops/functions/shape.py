@@ -35,12 +35,14 @@ def ravel(x: Any) -> Any:
     return reshape(x, (-1,))
 
 
-def expand_dims(x: Any, axis: int) -> Any:
-    """x with a new axis of extent 1 at `axis` of the result."""
+def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
+    """x with new axes of extent 1 at `axis`, one or several, of the result."""
     x = as_tensor(x)
-    rank = len(x.shape) + 1
-    (axis,) = normalize_axes("expand_dims", axis, rank)
-    return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+    axes = tuple(np.atleast_1d(axis).tolist())
+    rank = len(x.shape) + len(axes)
+    new = normalize_axes("expand_dims", axes, rank)
+    extents = iter(x.shape)
+    return reshape(x, tuple(1 if d in new else next(extents) for d in range(rank)))
 
 
 def squeeze(x: Any, axis: Axes = None) -> Any:
