@@ -100,7 +100,6 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_each_optimizer_takes_the_cpus_steps(optimizer):
     """With dropout of the CPU's bits; learning rates that change are not frozen in what is captured."""
@@ -114,7 +113,6 @@ def test_each_optimizer_takes_the_cpus_steps(optimizer):
             np.testing.assert_allclose(mine.numpy(), reference.numpy(), atol=1e-10)
 
 
-@pytest.mark.slow
 def test_gradients_that_are_applied_in_the_middle_of_backward():
     """A layer so large that its gradient is applied by rows: updates are steps of the plan, and are captured."""
 
@@ -130,7 +128,6 @@ def test_gradients_that_are_applied_in_the_middle_of_backward():
     np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
 
 
-@pytest.mark.slow
 def test_convolutions_by_name():
     runs = [
         losses_of(convnet(algorithm=name), device, "float64", (9, 8, 3), OPTIMIZERS["adam"], 3)
@@ -142,7 +139,6 @@ def test_convolutions_by_name():
     assert {"fft", "im2col"} == {name for found in plan.algorithms.values() for name in found.values()}
 
 
-@pytest.mark.slow
 def test_values_follow_between_host_and_device():
     """What is set on the host counts in the next step; what a step changes is seen on the host; devices may change."""
     _, _, model = losses_of(convnet(), "host", "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
