@@ -33,10 +33,7 @@ typedef struct {
     int threads, products, halves;
 } blocks;
 
-static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 static int team(void) {
 #ifdef _OPENMP

@@ -32,12 +32,9 @@ typedef struct {
     int products, halves;
 } product;
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t up(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
-
 int64_t DT(gemm_slices)(int64_t m, int64_t n, int64_t k) {
     if (k < LONG || m > SUMS_BYTES / (int64_t)sizeof(real) / n) return 0;
-    const int64_t most = least(SLICES, SUMS_BYTES / ((int64_t)sizeof(real) * m * n));
+    const int64_t most = min(SLICES, SUMS_BYTES / ((int64_t)sizeof(real) * m * n));
     int64_t slices = 1;
     while (slices * 2 <= most && k / (slices * 2) >= KC_MOST) slices *= 2;
     return slices > 1 ? slices : 0;
@@ -45,20 +42,20 @@ int64_t DT(gemm_slices)(int64_t m, int64_t n, int64_t k) {
 
 static product cut(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int products) {
     product s = {.ukr = ukr, .slices = DT(gemm_slices)(m, n, k), .products = products, .halves = products == 1 ? 1 : 2};
-    s.depth = up((k + s.slices - 1) / s.slices, SQUARE);
-    s.height = up(ukr->mr, ukr->rows);
-    s.tiles = (m + ukr->mr - 1) / ukr->mr, s.panels = (n + ukr->nr - 1) / ukr->nr, s.ld = s.panels * ukr->nr;
+    s.depth = round_up(ceil_div(k, s.slices), SQUARE);
+    s.height = round_up(ukr->mr, ukr->rows);
+    s.tiles = ceil_div(m, ukr->mr), s.panels = ceil_div(n, ukr->nr), s.ld = s.panels * ukr->nr;
     const int64_t row = (s.tiles * s.height + s.ld) * s.halves * (int64_t)sizeof(elem);
     const int64_t fits = PACKED_BYTES / row / SQUARE * SQUARE;
-    s.kc = least(s.depth, fits < KC_LEAST ? KC_LEAST : fits > KC_MOST ? KC_MOST : fits);
-    s.a_size = up(s.tiles * s.height * s.kc, 64), s.b_size = up(s.ld * s.kc, 64);
-    s.sums = up(m * s.ld, 64);
+    s.kc = min(s.depth, fits < KC_LEAST ? KC_LEAST : fits > KC_MOST ? KC_MOST : fits);
+    s.a_size = round_up(s.tiles * s.height * s.kc, 64), s.b_size = round_up(s.ld * s.kc, 64);
+    s.sums = round_up(m * s.ld, 64);
     return s;
 }
 
 static size_t of_thread(const product *s) {
     const int64_t look_ahead = 4096;
-    const int64_t steps = up(s->kc / SQUARE * s->products * (int64_t)sizeof(dtconv_ukr_step), 64);
+    const int64_t steps = round_up(s->kc / SQUARE * s->products * (int64_t)sizeof(dtconv_ukr_step), 64);
     return (size_t)(steps + (s->halves * (s->a_size + s->b_size) + 2 * look_ahead) * (int64_t)sizeof(elem));
 }
 
@@ -82,21 +79,21 @@ static void pack(const product *s, int64_t p, int64_t k, int64_t depth, elem *a,
     for (int low = 0; low < s->halves; low++, a += s->a_size, b += s->b_size) {
         const dtconv_operand x = from_term(&s->g->a, p, s->g->a.cs, low), y = from_term(&s->g->b, p, s->g->b.rs, low);
         for (int64_t j = 0; j < s->panels; j++)
-            DT(pack_panel)(&y, k, depth, j * nr, least(nr, s->g->n - j * nr), nr, b + j * depth * nr);
+            DT(pack_panel)(&y, k, depth, j * nr, min(nr, s->g->n - j * nr), nr, b + j * depth * nr);
         for (int64_t i = 0; i < s->tiles; i++)
-            DT(pack_rows)(&x, i * mr, least(mr, s->g->m - i * mr), k, s->height, a + i * s->height * depth);
+            DT(pack_rows)(&x, i * mr, min(mr, s->g->m - i * mr), k, s->height, a + i * s->height * depth);
     }
 }
 
 static void run_slice(const product *s, int64_t slice, real *sums, char *memory) {
-    const int64_t mr = s->ukr->mr, nr = s->ukr->nr, first = slice * s->depth, last = least(s->g->k, first + s->depth);
+    const int64_t mr = s->ukr->mr, nr = s->ukr->nr, first = slice * s->depth, last = min(s->g->k, first + s->depth);
     dtconv_ukr_step *steps = (dtconv_ukr_step *)memory;
-    elem *a = (elem *)(memory + up(s->kc / SQUARE * s->products * (int64_t)sizeof(dtconv_ukr_step), 64));
+    elem *a = (elem *)(memory + round_up(s->kc / SQUARE * s->products * (int64_t)sizeof(dtconv_ukr_step), 64));
     elem *b = a + s->halves * s->a_size;
     DT(ukr_call) t = {.n = nr, .k = SQUARE, .alpha = 1, .rs_a = SQUARE, .cs_a = 1, .ldc = s->ld, .steps = steps};
     if (first >= last) memset(sums, 0, (size_t)s->sums * sizeof(real));
     for (int64_t p = first; p < last; p += s->kc) {
-        const int64_t k = least(s->kc, last - p), depth = up(k, SQUARE);
+        const int64_t k = min(s->kc, last - p), depth = round_up(k, SQUARE);
         t.step_count = 0;
         for (int64_t q = 0; q < depth / SQUARE; q++)
             t.step_count += put_step(s->products, q * s->height * SQUARE, q * SQUARE * nr, s->a_size, s->b_size,
@@ -105,7 +102,7 @@ static void run_slice(const product *s, int64_t slice, real *sums, char *memory)
         t.beta = p > first;
         for (int64_t j = 0; j < s->panels; j++)
             for (int64_t i = 0; i < s->tiles; i++) {
-                t.m = least(mr, s->g->m - i * mr);
+                t.m = min(mr, s->g->m - i * mr);
                 t.a = a + i * s->height * depth, t.b = b + j * depth * nr;
                 t.c = sums + i * mr * s->ld + j * nr;
                 s->ukr->run(s->ukr, &t);

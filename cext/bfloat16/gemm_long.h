@@ -4,6 +4,10 @@
 
 #include "matrix.h"
 
+static inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
 /* C[i : i + m, j : j + n] from sums, whole vectors of them in rows ld apart, with all that follows a sum. */
 void DT(gemm_finish)(const dtconv_gemm_mixed_args *g, const real *sums, int64_t ld, int64_t i, int64_t m, int64_t j,
                      int64_t n);
