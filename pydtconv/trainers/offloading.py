@@ -6,7 +6,8 @@ import os
 from typing import Any
 
 from pydtconv import replica
-from pydtconv.graph import Disk, Memory, Offload, Plan, disk_speed, measured_times
+from pydtconv.graph import Disk, Memory, MemoryLimitError, Offload, Plan, build_plan, disk_speed, measured_times
+from pydtconv.graph.ir.graph import Graph
 
 
 def folder_of(offload: Any, memory_limit: int | None) -> str | None:
@@ -63,7 +64,22 @@ def kept(step: Any, planned_anew: set[Any], key: Any) -> Any | None:
     return None
 
 
-def same_algorithms(one: Plan, other: Plan) -> bool:
+def planned(graph: Graph, folder: str | None, before: Plan | None, **options: Any) -> Plan:
+    """The plan of a step; with offload to a folder, where there is one.
+
+    before: the plan in whose place it comes.  It stays where the other would have other algorithms, whose results are
+    other bits, or where none with these is found within the limit.
+    """
+    try:
+        plan = build_plan(graph, offload=of_training(folder, before), **options)
+    except MemoryLimitError:
+        if before is None:
+            raise
+        return before
+    return plan if before is None or _same_algorithms(before, plan) else before
+
+
+def _same_algorithms(one: Plan, other: Plan) -> bool:
     """Whether two plans of a model compute each convolution by the same algorithms."""
     return list(one.algorithms.values()) == list(other.algorithms.values())
 

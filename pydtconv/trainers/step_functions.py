@@ -211,18 +211,14 @@ class StepCache:
                 )
             if kind == "train":
                 traced.graph.split, traced.graph.split_draw = self.model.split, draw
+            earlier = None if before is None else before.executor.plan
+            options: dict[str, Any] = {"slots": self._slots(), "updates": updates}
+            options["state_bytes"] = self._state_bytes()
+            options["tune"] = first_use.hook() if self.memory.device.is_host else None
             with config.hold_num_threads(threads):
-                plan = build_plan(
-                    traced.graph,
-                    memory_limit=memory_limit,
-                    slots=self._slots(),
-                    state_bytes=self._state_bytes(),
-                    updates=updates,
-                    tune=first_use.hook() if self.memory.device.is_host else None,
-                    offload=offloading.of_training(folder, None if before is None else before.executor.plan),
-                )
-            if before is not None and not offloading.same_algorithms(before.executor.plan, plan):
-                return before  # whose results are other bits
+                plan = offloading.planned(traced.graph, folder, earlier, memory_limit=memory_limit, **options)
+            if before is not None and plan is earlier:
+                return before
             updater = self.model.optimizer if plan.applies_gradients else None
             step = self._steps[key] = StepFunction(Executor(plan, self.memory, updater), traced)
             self._note_values()

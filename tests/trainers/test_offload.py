@@ -62,6 +62,25 @@ def test_weights_after_training_are_the_same_bits(folder) -> None:
     assert not os.listdir(folder)
 
 
+def test_training_goes_on_with_its_plan_where_none_is_found_anew(folder, monkeypatch) -> None:
+    x, y = data(8 * 8)
+    usual, asked = offload_search.Search.run, []
+
+    def run(self, *args):
+        asked.append(self.like)
+        return usual(self, *args) if self.like is None else (None, 1 << 40)
+
+    monkeypatch.setattr(offload_search.Search, "run", run)
+    model = compiled()
+    limit = int(0.8 * model.plan(8).peak_bytes)
+    model.fit(x, y, batch_size=8, shuffle=False, verbose=0, memory_limit=limit, offload=folder)
+    assert [like is None for like in asked] == [True, False]
+    free = compiled()
+    free.fit(x, y, batch_size=8, shuffle=False, verbose=0)
+    for a, b in zip(model.get_weights(), free.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def trained(folder, share=0.8, batches=3, callbacks=(), **options):
     """The weights of a training, with offload where a folder is given."""
     x, y = data(8 * batches)
