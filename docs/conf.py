@@ -27,9 +27,13 @@ add_module_names = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "pydtconv"
+html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}  # light or dark, as the browser asks for
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+# pages that stand alone have no neighbours to list
+html_sidebars = {name: [] for name in ("index", "first-steps", "measured", "keras", "hardening")}
 html_theme_options = {
     "show_prev_next": True,
     "navbar_align": "left",
