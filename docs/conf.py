@@ -19,7 +19,7 @@ myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True, "exclude-members": "carries_masks"}
 autosummary_generate = True
 autosummary_ignore_module_all = False
 templates_path = ["_templates"]

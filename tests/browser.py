@@ -74,7 +74,7 @@ LOOK = """() => {
   const excess = Math.max(root.scrollWidth, document.body.scrollWidth) - root.clientWidth;
   if (excess > 0) faults.push(`${excess} px wider than the window`);
   const scrolls = e => {
-    for (; e && e !== document.body; e = e.parentElement)
+    for (; e && !e.matches('article'); e = e.parentElement)
       if (/auto|scroll|hidden/.test(getComputedStyle(e).overflowX)) return true;
     return false;
   };
@@ -86,6 +86,8 @@ LOOK = """() => {
     if (style.overflowX === 'hidden' && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1)
       faults.push(`${name(e)} is cut off`);
   }
+  for (let e = document.querySelector('article'); e && e !== document.body; e = e.parentElement)
+    if (e.scrollWidth > e.clientWidth + 1) faults.push(`${name(e)} scrolls as a whole by ${e.scrollWidth - e.clientWidth} px`);
   for (const image of document.images) {
     if (!image.complete || !image.naturalWidth) faults.push(`not loaded: ${image.src}`);
     if (!image.alt) faults.push(`no text: ${image.src}`);
