@@ -87,7 +87,8 @@ LOOK = """() => {
       faults.push(`${name(e)} is cut off`);
   }
   for (let e = document.querySelector('article'); e && e !== document.body; e = e.parentElement)
-    if (e.scrollWidth > e.clientWidth + 1) faults.push(`${name(e)} scrolls as a whole by ${e.scrollWidth - e.clientWidth} px`);
+    if (e.scrollWidth > e.clientWidth + 1)
+      faults.push(`${name(e)} scrolls as a whole by ${e.scrollWidth - e.clientWidth} px`);
   for (const image of document.images) {
     if (!image.complete || !image.naturalWidth) faults.push(`not loaded: ${image.src}`);
     if (!image.alt) faults.push(`no text: ${image.src}`);

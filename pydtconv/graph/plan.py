@@ -230,11 +230,11 @@ def build_plan(
 ) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
-    variant: convolution variant, None for the one in force. memory_limit: bytes that `peak_bytes` may not exceed; where
+    variant: convolution variant, None for the active one. memory_limit: bytes that `peak_bytes` may not exceed; where
     the fastest algorithms need more, those with the smallest workspaces are taken instead, and then ever more tensors
     recomputed, by the estimated time that it takes. slots: flat arrays of the optimizer, and state_bytes, bytes of its
     other variables, for the prediction only. recompute: tensors that backward computes again where it can, None for
-    those that one sweep over memory brings back from what is kept anyway. updates: given where the optimizer can apply
+    those that one pass over memory brings back from what is kept anyway. updates: given where the optimizer can apply
     gradients while backward runs; that is planned where the flat array of gradients would be large. tune: called where
     the variant leaves the choice of algorithms open, before it is final. passes: in the place of the table's. dump: a
     folder for the graph after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan. offload:

@@ -26,7 +26,7 @@ def _default():
 
 @pytest.fixture
 def amx(monkeypatch):
-    """As if AMX were in force, wherever the test runs."""
+    """As if AMX were active, wherever the test runs."""
     monkeypatch.setattr(products, "reason", lambda: None)
 
 

@@ -34,7 +34,7 @@ TIMED, LONG = 4, 1.0
 class Executor:
     """A plan bound to memory.  hooks: called while this plan runs.
 
-    updater: applies the gradients of a plan with `applies_gradients`.  Where such a run is broken off by an exception,
+    updater: applies the gradients of a plan with `applies_gradients`.  Where such a run is interrupted by an exception,
     some variables have taken the step, the others and the count of iterations have not.
     """
 

@@ -1,4 +1,4 @@
-"""Convolutions: each pass by an algorithm of `pydtconv.conv`, bias and activation in the same sweep."""
+"""Convolutions: each pass by an algorithm of `pydtconv.conv`, bias and activation in the same pass."""
 
 from __future__ import annotations
 
