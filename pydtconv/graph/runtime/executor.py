@@ -12,8 +12,9 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import BFLOAT16, real
+from pydtconv.graph.compiler import build_plan
 from pydtconv.graph.ir.graph import Graph, Tensor
-from pydtconv.graph.plan import Plan, build_plan
+from pydtconv.graph.plan import Plan
 from pydtconv.graph.runtime.binder import Binder, Updater
 from pydtconv.graph.runtime.hooks import Hooks
 from pydtconv.graph.runtime.labels import Labels
