@@ -3,9 +3,10 @@
  * Three things are different from libgomp's, all for steps of many short parallel functions and for machines that
  * others use, too:
  *
- *   late threads   A loop with a dynamic schedule is over when its pieces are done.  A thread that has not come by then
- *                  is not waited for; it takes part in the next one.  A region with barriers begins with the threads
- *                  that come within JOIN_NS.  So a core that somebody else has taken costs its share and no more.
+ *   late threads   A region begins at once.  Threads that come while its first loop with a dynamic schedule has pieces
+ *                  take part; one that has not come by its end is not waited for.  Only before a barrier, and before
+ *                  what divides its work by the number of threads, those that are late are waited for, for JOIN_NS at
+ *                  most.  So a core that somebody else has taken costs its share and no more.
  *   waits          Threads that wait for the next region spin for SPIN_NS and then sleep, those that wait for each
  *                  other for INNER_SPIN_NS.  Where they had to leave their cores to somebody else, they spin for
  *                  BUSY_SPIN_NS only, for BUSY_NS from then on: on the core that one leaves another may go on.
@@ -43,7 +44,7 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 enum {
-    JOIN_NS = 250000,      /* that a region with barriers waits for its threads, at most ... */
+    JOIN_NS = 250000,      /* that a region waits for threads, at most ... */
     LEAST_JOIN_NS = 5000,  /* ... and after it has waited in vain, less and less */
     SPIN_NS = 200000,      /* about what the caller needs between two functions, and seldom more */
     INNER_SPIN_NS = 50000, /* for threads of the same region */
@@ -57,6 +58,7 @@ enum {
     STACK_BYTES = 1 << 20, /* of a thread, where OMP_STACKSIZE does not say otherwise */
 };
 #define BEGINNING 0xffffffffu
+#define CLOSED 0xffffffffu
 
 /* A word that changes, and how many sleep until it does. */
 typedef struct {
@@ -64,8 +66,8 @@ typedef struct {
     _Atomic uint32_t sleepers;
 } word;
 
-/* A loop with a dynamic schedule.  turn: twice the rounds that the place has had in this region, and one more while
- * there are pieces to be taken; BEGINNING while it is set up. */
+/* A loop with a dynamic schedule.  turn: one more than twice the rounds that the place has had in this region before;
+ * BEGINNING while it is set up; 0: it had none.  left: threads that are through. */
 typedef struct {
     _Alignas(64) _Atomic long next;
     long end, step, chunk;
@@ -74,19 +76,19 @@ typedef struct {
 
 typedef struct {
     word call;                          /* regions so far; the threads wait for it */
-    word seats;                         /* of the region that are free: who takes one takes part */
+    word seats;                         /* of the region that are free: who takes one takes part; or CLOSED */
     word done;                          /* threads that took part, and are through */
     word barrier;                       /* barriers so far */
     _Atomic uint32_t arrived;           /* at the barrier */
-    _Atomic uint32_t size;              /* threads of the region, 0: not yet known */
+    _Atomic uint32_t size;              /* threads of the region; 0 while more may come */
     _Atomic int64_t left_at, busy_till; /* ns */
     _Atomic bool ends;
     uint32_t wanted, used; /* threads; loops of the region before */
-    bool open;             /* seats can be taken until the region is over */
+    bool combined;         /* the region begins with its first loop set up */
     void (*work)(void *);
     void *data;
     loop loops[LOOPS];
-    int64_t join_ns;
+    _Atomic int64_t join_ns;
     uint32_t started; /* threads besides the one that the team belongs to */
     pthread_t threads[DTCONV_MOST_THREADS];
 } team;
@@ -175,17 +177,39 @@ static void wake(word *w, uint32_t sleepers) {
     if (atomic_load(&w->sleepers)) syscall(SYS_futex, &w->value, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
 }
 
+static bool has_seats(const team *t) {
+    const uint32_t seats = load(&t->seats.value);
+    return seats && seats != CLOSED;
+}
+
+/* The number of threads of the region, from now on; others that are late are waited for if `patient`. */
+static uint32_t size_of(team *t, bool patient) {
+    uint32_t size = load(&t->size);
+    if (size) return size;
+    const int64_t limit = patient ? atomic_load_explicit(&t->join_ns, memory_order_relaxed) : 0;
+    const int64_t begin = patient ? now() : 0;
+    for (int64_t passed = 0; passed < limit && has_seats(t); passed = now() - begin)
+        for (int i = 0; i < PAUSES && has_seats(t); i++) pause_once();
+    const uint32_t free_seats = atomic_exchange(&t->seats.value, CLOSED);
+    if (free_seats == CLOSED) { /* somebody else asks, too */
+        for (uint32_t i = 1; !(size = load(&t->size)); i++) pause_or_yield(i);
+        return size;
+    }
+    if (patient) {
+        const int64_t next = !free_seats ? JOIN_NS : limit / 2 > LEAST_JOIN_NS ? limit / 2 : LEAST_JOIN_NS;
+        atomic_store_explicit(&t->join_ns, next, memory_order_relaxed);
+    }
+    atomic_store_explicit(&t->size, t->wanted - free_seats, memory_order_release);
+    return t->wanted - free_seats;
+}
+
 /* Takes part in the region that has a seat, if there is one. */
 static void join(team *t) {
     uint32_t seats = load(&t->seats.value);
     do
-        if (!seats) return;
+        if (!seats || seats == CLOSED) return;
     while (!atomic_compare_exchange_weak(&t->seats.value, &seats, seats - 1));
-    if (!t->open) {
-        if (seats == 1) atomic_store_explicit(&t->size, t->wanted, memory_order_release);
-        for (uint32_t i = 1; !load(&t->size); i++) pause_or_yield(i); /* its first thread looks at the seats */
-    }
-    here = (place){.region = t, .number = t->wanted - seats, .loops = t->open};
+    here = (place){.region = t, .number = t->wanted - seats, .loops = t->combined};
     within = 1;
     t->work(t->data);
     within = 0;
@@ -244,14 +268,11 @@ static void run_alone(void (*work)(void *), void *data, long begin, long end) {
     here = before;
 }
 
-/* The number of threads of a region with barriers: those that have come. */
-static void close_seats(team *t) {
-    const int64_t begin = now();
-    for (int64_t passed = 0; load(&t->seats.value) && passed < t->join_ns; passed = now() - begin)
-        for (int i = 0; i < PAUSES && load(&t->seats.value); i++) pause_once();
-    const uint32_t free_seats = atomic_exchange(&t->seats.value, 0);
-    t->join_ns = !free_seats ? JOIN_NS : t->join_ns / 2 > LEAST_JOIN_NS ? t->join_ns / 2 : LEAST_JOIN_NS;
-    atomic_store_explicit(&t->size, t->wanted - free_seats, memory_order_release);
+static void set_up(loop *l, long begin, long end, long step, long chunk, uint32_t turn) {
+    l->end = end, l->step = step, l->chunk = chunk;
+    atomic_store_explicit(&l->next, begin, memory_order_relaxed);
+    atomic_store_explicit(&l->left, 0, memory_order_relaxed);
+    atomic_store_explicit(&l->turn, turn, memory_order_release);
 }
 
 /* loop: what the region begins with, and has nothing besides; or NULL. */
@@ -264,22 +285,20 @@ static void run(void (*work)(void *), void *data, unsigned threads, long begin, 
         return;
     }
     if (wanted > t->started + 1) wanted = t->started + 1;
-    t->work = work, t->data = data, t->wanted = wanted, t->open = chunk > 0;
+    t->work = work, t->data = data, t->wanted = wanted, t->combined = chunk > 0;
     for (uint32_t i = 0; i < t->used && i < LOOPS; i++)
         atomic_store_explicit(&t->loops[i].turn, 0, memory_order_relaxed);
-    if (t->open) t->loops[0].end = end, t->loops[0].step = step, t->loops[0].chunk = chunk;
-    atomic_store_explicit(&t->loops[0].next, begin, memory_order_relaxed);
-    atomic_store_explicit(&t->size, t->open ? wanted : 0, memory_order_relaxed);
+    if (t->combined) set_up(&t->loops[0], begin, end, step, chunk, 1);
+    atomic_store_explicit(&t->size, 0, memory_order_relaxed);
     atomic_store_explicit(&t->done.value, 0, memory_order_relaxed);
     atomic_store_explicit(&t->seats.value, wanted - 1, memory_order_release);
     atomic_fetch_add(&t->call.value, 1);
     wake(&t->call, wanted - 1);
-    here = (place){.region = t, .loops = t->open};
+    here = (place){.region = t, .loops = t->combined};
     within = 1;
-    if (!t->open) close_seats(t);
     work(data);
-    const uint32_t took_part = t->open ? wanted - 1 - atomic_exchange(&t->seats.value, 0) : load(&t->size) - 1;
-    for (uint32_t done = load(&t->done.value); done < took_part;)
+    const uint32_t others = size_of(t, false) - 1;
+    for (uint32_t done = load(&t->done.value); done < others;)
         done = wait_for(&t->done, done, spinning(t, inner_spin_ns));
     look_for_others(t);
     t->used = here.loops;
@@ -296,9 +315,10 @@ HIDDEN void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, un
 HIDDEN void GOMP_barrier(void);
 HIDDEN void GOMP_barrier(void) {
     team *t = here.region;
-    if (!t || load(&t->size) == 1) return;
+    const uint32_t size = t ? size_of(t, true) : 1;
+    if (size == 1) return;
     const uint32_t value = load(&t->barrier.value);
-    if (atomic_fetch_add(&t->arrived, 1) + 1 < load(&t->size)) {
+    if (atomic_fetch_add(&t->arrived, 1) + 1 < size) {
         wait_for(&t->barrier, value, spinning(t, inner_spin_ns));
         return;
     }
@@ -324,6 +344,11 @@ static bool next_of_loop(long *first, long *last) {
     return l->step > 0 ? from < l->end : from > l->end;
 }
 
+/* Whether nobody is in the loop that had the place in the round before. */
+static bool may_begin(const loop *l, uint32_t turn, uint32_t round) {
+    return turn != BEGINNING && (!round || load(&l->left) == size_of(here.region, true));
+}
+
 /* The next loop of a region: whoever comes first sets it up. */
 static bool start_loop(long begin, long end, long step, long chunk, long *first, long *last) {
     if (!here.region) {
@@ -332,26 +357,17 @@ static bool start_loop(long begin, long end, long step, long chunk, long *first,
     }
     const uint32_t round = here.loops / LOOPS;
     loop *l = &here.region->loops[here.loops++ % LOOPS];
-    for (uint32_t turn, i = 1; (turn = load(&l->turn)) != 2 * round + 1; i++) {
-        if (turn != 2 * round || !atomic_compare_exchange_strong(&l->turn, &turn, BEGINNING)) {
+    for (uint32_t turn, i = 1; (turn = load(&l->turn)) != 2 * round + 1; i++)
+        if (may_begin(l, turn, round) && atomic_compare_exchange_strong(&l->turn, &turn, BEGINNING))
+            set_up(l, begin, end, step, chunk, 2 * round + 1);
+        else
             pause_or_yield(i); /* somebody sets it up, or is still in the loop that was here before */
-            continue;
-        }
-        l->end = end, l->step = step, l->chunk = chunk;
-        atomic_store_explicit(&l->next, begin, memory_order_relaxed);
-        atomic_store_explicit(&l->left, 0, memory_order_relaxed);
-        atomic_store_explicit(&l->turn, 2 * round + 1, memory_order_release);
-    }
     return next_of_loop(first, last);
 }
 
 HIDDEN void GOMP_loop_end_nowait(void);
 HIDDEN void GOMP_loop_end_nowait(void) {
-    team *t = here.region;
-    if (!t || t->open) return;
-    loop *l = loop_of(t);
-    if (atomic_fetch_add(&l->left, 1) + 1 == load(&t->size))
-        atomic_store_explicit(&l->turn, 2 * ((here.loops - 1) / LOOPS + 1), memory_order_release);
+    if (here.region) atomic_fetch_add(&loop_of(here.region)->left, 1);
 }
 
 HIDDEN void GOMP_loop_end(void);
@@ -381,7 +397,7 @@ HIDDEN int omp_get_thread_num(void);
 HIDDEN int omp_get_thread_num(void) { return (int)here.number; }
 
 HIDDEN int omp_get_num_threads(void);
-HIDDEN int omp_get_num_threads(void) { return here.region ? (int)load(&here.region->size) : 1; }
+HIDDEN int omp_get_num_threads(void) { return here.region ? (int)size_of(here.region, true) : 1; }
 
 HIDDEN int omp_in_parallel(void);
 HIDDEN int omp_in_parallel(void) { return within; }

@@ -16,7 +16,7 @@ ALIGNMENT = 64
 #: where the arena is too large: powers of a storage's life that its size is multiplied by, for its place in the order
 POWERS = (0.25, 0.5)
 #: times that what reached too high is placed first
-RAISED = 2
+RAISED = 6
 
 
 def assign_offsets(storages: Sequence[Storage], limit: int | None = None) -> int:

@@ -2,12 +2,15 @@
 
 A storage is written after its last use in forward.  It must have left before the first step that needs its memory: the
 executor waits for it there and not earlier.  It begins to come back as soon as there is room for it until backward uses
-it.  So a plan fills the memory it may take, and transfers have all the time that this leaves them.  (T. Jin, S. Hong,
+it.  So a plan fills the memory it may take, and transfers have all the time that this leaves them.  Where storages do
+not fit without gaps then, transfers get a multiple of the time that they are likely to take.  (T. Jin, S. Hong,
 "Split-CNN: Splitting Window-based Operations in Convolutional Neural Networks for Memory System Optimization", 2019.)
 """
 
 from __future__ import annotations
 
+import bisect
+import dataclasses
 import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -200,6 +203,31 @@ def _simulate(needs: Demand, leaving: Sequence[Candidate], budget: int, disk: Di
         if each in back
     ]
     return Timeline(moved, time, waited, most, starts), stayed
+
+
+def just_in_time(found: Timeline, margin: float) -> Timeline:
+    """The same with less in use: memory is free once a write is likely to be done, and reads begin later.
+
+    margin: how many times the predicted time of a transfer it is given.  Within the same memory storages that live for
+    a shorter time are easier to place.
+    """
+    starts, end = found.starts, found.seconds
+    gone, back, read = {}, {}, {}
+    following = float("inf")  # when the next read begins: they are done one after the other
+    for each in sorted(found.moved, key=lambda each: (each.candidate.next, each.back), reverse=True):
+        takes = each.read[1] - each.read[0]
+        needed = starts[each.candidate.next] if each.candidate.next < len(starts) else end
+        begin = min(needed, following) - margin * takes
+        back[each] = max(each.back, min(bisect.bisect_right(starts, begin) - 1, each.candidate.next))
+        following = starts[back[each]] if back[each] < len(starts) else end
+        later = max(following, each.read[0])
+        read[each] = (later, later + takes)
+    for each in found.moved:
+        begin, done = each.write
+        free = bisect.bisect_left(starts, begin + margin * (done - begin))
+        gone[each] = max(min(each.gone, free), each.candidate.last + 1)
+    moved = [Moved(each.candidate, gone[each], back[each], each.write, read[each]) for each in found.moved]
+    return dataclasses.replace(found, moved=moved)
 
 
 def insert(steps: list[Step], found: Timeline) -> int:

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from pydtconv.graph.ir.graph import CompileOptions, Graph, Tensor
 from pydtconv.graph.memory.storage import Storage
 from pydtconv.graph.schedule.memory_limit import choices
-from pydtconv.graph.schedule.offload import Demand, Timeline, chosen, demand, timeline
+from pydtconv.graph.schedule.offload import Demand, Timeline, chosen, demand, just_in_time, timeline
 from pydtconv.graph.schedule.scheduler import Scheduler
 from pydtconv.graph.schedule.step_times import StepTimes
 from pydtconv.graph.schedule.transfers import Disk
@@ -23,8 +23,9 @@ from pydtconv.graph.schedule.transfers import Disk
 SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.3)
 #: shares of the memory that a workspace may take where the fastest algorithms need too much
 WORKSPACES = (0.25, 0.05, 0.0)
-#: shares of the memory beyond the least that may be in use, where gaps between storages have made a plan too large
-PLACED = (1.0, 0.85, 0.6, 0.3, 0.0)
+#: where gaps between storages have made a plan too large, in turn: shares of the memory beyond the least that may be in
+#: use, and how many times its predicted time a transfer is given (None: all that there is)
+PLACED = ((1.0, None), (1.0, 2.0), (1.0, 1.5), (0.85, 1.5), (0.6, 1.3), (0.3, 1.3), (0.0, 1.3))
 
 
 class PlanSize(Protocol):
@@ -159,11 +160,12 @@ class Search:
         self.choose(mix.options)
         scheduler = self.layout(mix.recompute)
         most = limit - self.fixed(scheduler)
-        for part in PLACED:
+        for part, margin in PLACED:
             scheduler = self.layout(mix.recompute)
             needs = self._demand(scheduler)
             budget = needs.least + int(part * max(most - needs.least, 0))
-            plan = finish(scheduler, timeline(needs, chosen(needs, int(mix.share * budget)), budget, self.disk), most)
+            found = timeline(needs, chosen(needs, int(mix.share * budget)), budget, self.disk)
+            plan = finish(scheduler, found if margin is None else just_in_time(found, margin), most)
             if plan.peak_bytes <= limit:
                 break
         return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -22,7 +23,7 @@ from pydtconv.graph import (
     measured_times,
 )
 from pydtconv.graph.memory.storage import Storage
-from pydtconv.graph.schedule.offload import Candidate, Demand, chosen, timeline
+from pydtconv.graph.schedule.offload import Candidate, Demand, chosen, just_in_time, timeline
 from pydtconv.graph.schedule.offload_search import Search
 from pydtconv.graph.schedule.transfers import Queues, ReadStep, WriteStep
 from pydtconv.kernels.cpu import convolution
@@ -192,6 +193,24 @@ def test_nobody_waits_for_a_disk_that_is_fast_enough_and_all_wait_for_one_that_i
     assert slow.seconds == pytest.approx(10 + slow.waited)
     assert slow.waited > 5
     assert slow.most <= 2 * 4096
+
+
+def test_transfers_that_are_just_in_time_leave_more_room_and_take_no_more_time() -> None:
+    needs = made_up()
+    leaving = chosen(needs, 4096)
+    found = timeline(needs, leaving, 3 * 4096, Disk(4096 / 0.5, 4096 / 0.5, 1.0, 0.0))
+    just = just_in_time(found, 1.5)
+    away = [sum(moved.back - moved.gone for moved in schedule.moved) for schedule in (found, just)]
+    assert away[1] > away[0]
+    assert just.seconds == found.seconds
+    for before, moved in zip(found.moved, just.moved, strict=True):
+        assert moved.candidate.last < moved.gone <= before.gone
+        assert before.back <= moved.back <= moved.candidate.next
+        assert just.starts[moved.back] + 1.5 * 0.5 <= just.starts[moved.candidate.next] or moved.back == before.back
+        assert moved.read[1] <= just.starts[moved.candidate.next]
+        assert just.starts[moved.gone] >= moved.write[0] + 1.5 * 0.5 or moved.gone == before.gone
+    spans = sorted(moved.read for moved in just.moved)
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(spans))
 
 
 def test_two_queues_share_the_disk() -> None:
