@@ -13,12 +13,14 @@ import platform
 import shlex
 import subprocess
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 Row = Mapping[str, object]
 ORIGIN = ("machine", "date", "commit", "command")
+ORIGIN_SIZE = 7  # of its letters below a picture, in points
 
 
 def machine() -> str:
@@ -169,12 +171,14 @@ def plot_bars(
     if top is not None:
         axes.axhline(top, color="black", linestyle="--", linewidth=1, label=top_label)
         axes.set_ylim(0, 1.08 * max(top, *(value for values in series.values() for value in values)))
-    axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right", fontsize=8)
+    axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right", fontsize=10)
     axes.set_ylabel(ylabel)
     axes.set_title(title)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=10)
     said = shared_origin(rows, "more in the CSV file")
-    figure.supxlabel("; ".join(dict.fromkeys(said.values())), fontsize=6)
+    # a letter is about half as wide as it is high
+    letters = int(figure.get_figwidth() * 72 / (0.55 * ORIGIN_SIZE))
+    figure.supxlabel(textwrap.fill("; ".join(dict.fromkeys(said.values())), letters), fontsize=ORIGIN_SIZE)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.png"
     figure.savefig(path, dpi=130)

@@ -163,7 +163,9 @@ def main() -> None:
 
 def draw(name: str, rows: list[dict[str, object]]) -> None:
     columns = {"images/s": "speed ratio", "peak memory": "memory ratio"}
-    print(report.plot_networks(name, "training, relative to PyTorch", rows, columns, "pydtconv / PyTorch"))
+    print(
+        report.plot_networks(name, "training, relative to PyTorch", rows, columns, "pydtconv / PyTorch", 1.0, "PyTorch")
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True, "exclude-members": "carries_masks"}
 autosummary_generate = True
 autosummary_ignore_module_all = False
 templates_path = ["_templates"]
@@ -27,9 +27,13 @@ add_module_names = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "pydtconv"
+html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}  # light or dark, as the browser asks for
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+# pages that stand alone have no neighbours to list
+html_sidebars = {name: [] for name in ("index", "first-steps", "measured", "keras", "hardening")}
 html_theme_options = {
     "show_prev_next": True,
     "navbar_align": "left",

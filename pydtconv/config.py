@@ -69,12 +69,12 @@ def set_image_data_format(data_format: str) -> None:
 
 
 def conv_variant() -> str:
-    """The variant of convolution in force: which algorithm each pass takes where a layer names none."""
+    """The active variant of convolution: which algorithm each pass takes where a layer names none."""
     return _conv_variant
 
 
 def set_conv_variant(name: str) -> None:
-    """Puts a variant of `pydtconv.conv` in force.  Raises ValueError for a name that is not in CONV_VARIANTS."""
+    """Makes a variant of `pydtconv.conv` active.  Raises ValueError for a name that is not in CONV_VARIANTS."""
     global _conv_variant
     if name not in CONV_VARIANTS:
         raise ValueError(f"set_conv_variant: expected one of {', '.join(CONV_VARIANTS)}, got {name!r}")

@@ -86,11 +86,11 @@ _current = Replica()
 
 
 def current() -> Replica:
-    """The replica in force."""
+    """The active replica."""
     return _current
 
 
 def set_current(replica: Replica | None) -> None:
-    """Puts a replica in force; None stands for a process that is alone."""
+    """Makes a replica active; None stands for a process that is alone."""
     global _current
     _current = Replica() if replica is None else replica

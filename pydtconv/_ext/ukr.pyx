@@ -52,7 +52,7 @@ cdef int choose_bfloat16() noexcept nogil:
 
 
 def set_chooser(chooser) -> None:
-    """`chooser(dtype)` is called when a kernel is wanted and none is in force: it selects one or raises."""
+    """`chooser(dtype)` is called when a kernel is wanted and none is active: it selects one or raises."""
     global _chooser
     _chooser = chooser
     dtconv_ukr_set_chooser(DTCONV_FLOAT32, choose_float32)
@@ -94,12 +94,12 @@ def register_system(str dtype, int rank) -> int:
 
 
 def select(str dtype, int index) -> None:
-    """Puts a kernel in force; -1: none, so that the chooser is asked again."""
+    """Makes a kernel active; -1: none, so that the chooser is asked again."""
     dtconv_ukr_select_index(dtype_of(dtype), index)
 
 
 def current(str dtype) -> int:
-    """Index of the kernel in force, or -1 where none has been chosen yet."""
+    """Index of the active kernel, or -1 where none has been chosen yet."""
     return dtconv_ukr_active_index(dtype_of(dtype))
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of all of training, from which it goes on where it was broken off."""
+"""Checkpoints of all of training, from which it resumes where it was interrupted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydtconv.utils.whole_file import training_goes_on
 
 
 class BackupAndRestore(Callback):
-    """Writes checkpoints into a folder; fit goes on from the newest one there, as if it had never been broken off.
+    """Writes checkpoints into a folder; fit resumes from the newest one there, as if it had never been interrupted.
 
     backup_dir: a folder for this training alone, or a `checkpoints.Checkpoints` (which says how many files are kept).
     save_freq: "epoch", a number of batches, or False for interrupts only.  double_checkpoint: keep the one before, too.
@@ -26,7 +26,7 @@ class BackupAndRestore(Callback):
 
     A checkpoint holds weights, the optimizer's state, the position within the epoch with the order of the data, random
     states, metrics, callbacks and history: on equal threads the run that goes on has the bits of one that was not
-    broken off.  It is written after all other callbacks were called.  Damaged ones are passed over with a warning.
+    interrupted.  It is written after all other callbacks were called.  Damaged ones are passed over with a warning.
     When the disk is full a warning says so, training goes on, and what was written before stays.  Nothing is written
     where the loss is not finite.
 

@@ -1,4 +1,4 @@
-"""Checkpoints of training: one file holds everything that a run needs to go on as if it had not been broken off."""
+"""Checkpoints of training: one file holds everything that a run needs to go on as if it had not been interrupted."""
 
 from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
 from pydtconv.checkpoints.folder import Checkpoints

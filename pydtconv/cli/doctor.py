@@ -167,7 +167,7 @@ def _caches() -> str:
 
 
 def _blocks(dtype: str) -> str:
-    """What matrix products cut for these caches and the micro-kernel in force."""
+    """What matrix products cut for these caches and the active micro-kernel."""
     kernel = microkernels.selected(dtype)
     return f"MC {kernel.mc} KC {kernel.kc} NC {kernel.nc}"
 

@@ -34,7 +34,7 @@ def add_device(parser: Parser) -> None:
 
 
 def use_device(args: Any) -> None:
-    """Puts --device in force, else PYDTCONV_DEVICE.  Raises CommandError, in one line, for one that is not there."""
+    """Makes --device active, else PYDTCONV_DEVICE.  Raises CommandError, in one line, for one that is not there."""
     from pydtconv import config, devices
 
     try:
@@ -68,7 +68,7 @@ def split(args: Any) -> Any:
 
 
 def limit_workspace(args: Any) -> None:
-    """Puts --workspace-limit in force.  Raises CommandError for a negative one."""
+    """Makes --workspace-limit active.  Raises CommandError for a negative one."""
     from pydtconv import config
 
     if args.workspace_limit is not None:
@@ -106,7 +106,7 @@ def add_data(parser: Parser) -> None:
 
 
 def build(args: Any, input_shape: Shape, classes: int) -> Any:
-    """The model with its variant in force.  Raises CommandError for names and sizes that do not fit."""
+    """The model with its variant active.  Raises CommandError for names and sizes that do not fit."""
     from pydtconv import applications, config
     from pydtconv.conv import VARIANTS
 
@@ -127,7 +127,7 @@ def build(args: Any, input_shape: Shape, classes: int) -> Any:
 
 
 def set_dtype(args: Any) -> None:
-    """Makes --dtype the policy of the layers that are made from now on, and puts --matmul-precision in force.
+    """Makes --dtype the policy of the layers that are made from now on, and makes --matmul-precision active.
 
     Raises CommandError for an unknown one.
     """

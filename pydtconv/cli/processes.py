@@ -61,7 +61,7 @@ def mesh_of(text: str) -> dict[str, int]:
 
 
 def start(args: Any) -> None:
-    """Under mpiexec, puts a distribution in force and silences all processes but the first.
+    """Under mpiexec, makes a distribution active and silences all processes but the first.
 
     Raises CommandError where MPI cannot be used, and where there is another number of processes than in the mesh.
     """

@@ -138,7 +138,7 @@ def run_meshes(args: Any) -> int:
 
 
 def threads_of_rank(args: Any) -> int:
-    """Those of --threads, else this rank's part of the host's, which are put in force."""
+    """Those of --threads, else this rank's part of the host's, which becomes the active number."""
     from pydtconv import config
 
     threads: int = args.threads or max(config.num_threads() // args.ranks_per_host, 1)

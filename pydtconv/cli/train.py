@@ -6,7 +6,7 @@
   pydtconv train --model resnet34 --checkpoint saved --save-every 500 --resume
 
 With --checkpoint everything that training depends on is written; after a crash, a kill or Ctrl-C the same command with
---resume goes on in the middle of the epoch, with the results of a run that was not broken off.
+--resume continues in the middle of the epoch, with the results of a run that was not interrupted.
 
 The learning rate falls to zero along a cosine.  Weights and curve are named after the model unless --output says else.
 """

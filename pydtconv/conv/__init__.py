@@ -5,7 +5,7 @@
     dx, dw = backward_data(p, dy, w), backward_weights(p, x, dy)
 
 `explain(p, "forward")` tells which algorithms can do it, `algorithms(p, "forward")` names them by expected speed,
-`workspace_bytes` says what memory each needs; `config.set_conv_variant` puts a named choice in force.
+`workspace_bytes` says what memory each needs; `config.set_conv_variant` makes a named choice active.
 """
 
 from pydtconv.conv.functional import backward_data, backward_weights, forward

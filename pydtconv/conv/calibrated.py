@@ -1,4 +1,4 @@
-"""The cost model's constants in force: those of a calibration of this machine, else those of estimates.py.
+"""The cost model's active constants: those of a calibration of this machine, else those of estimates.py.
 
 A calibration (calibration.py, `pydtconv tune --calibrate`) belongs to one kind of CPU, build level of the library,
 micro-kernel, number of threads and dtype.  It is kept in calibration.json in `own_cache()`.
@@ -57,7 +57,7 @@ def in_force(dtype: str = "float32") -> Calibration | None:
 
 
 def state(dtype: str) -> tuple[str, int, int, int]:
-    """What decides which calibration is in force, to be a part of the keys of what is remembered."""
+    """What decides which calibration is active, to be a part of the keys of what is remembered."""
     return dtype, ukr.current(dtype), config.num_threads(), FIGURES.changes()
 
 
@@ -75,7 +75,7 @@ def costs(family: str, direction: str, dtype: str) -> Work:
 
 
 def known(family: str, direction: str, dtype: str) -> Work:
-    """Those of the machine that the model was made on, with the micro-kernel in force: a calibration moves them."""
+    """Those of the machine that the model was made on, with the active micro-kernel: a calibration moves them."""
     kernel = kernel_in_force(dtype) if dtype == "bfloat16" else ""
     return estimates.costs(family, direction, dtype, kernel)
 
@@ -92,7 +92,7 @@ def machine(dtype: str = "float32", threads: int | None = None) -> Machine:
 
 
 def note(dtype: str, found: Calibration) -> None:
-    """Keeps a calibration and puts it in force; with a warning where the file cannot be written.
+    """Keeps a calibration and makes it active; with a warning where the file cannot be written.
 
     Raises ValueError for figures that cannot be those of a machine, before anything is changed.
     """
@@ -158,7 +158,7 @@ def _cpu() -> str:
 
 
 def lines() -> list[str]:
-    """For people: for each dtype which constants are in force, and figures of them."""
+    """For people: for each dtype which constants are active, and figures of them."""
     found = []
     for dtype in DTYPES:
         known, of = in_force(dtype), machine(dtype)

@@ -80,7 +80,7 @@ def problems(dtype: str) -> list[ConvProblem]:
 
 
 def calibrate(dtype: str = "float32", seconds: float = SECONDS, progress: Progress | None = None) -> Calibration:
-    """Measures, with the threads now set, keeps the constants and puts them in force.
+    """Measures, with the threads now set, keeps the constants and makes them active.
 
     seconds: about so many; three rounds at least are run.  progress(done, of) is called before each round.
     Raises ValueError, and changes nothing, where what was measured cannot be: the machine was too busy.

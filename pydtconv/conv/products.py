@@ -2,7 +2,7 @@
 
 "high" splits each operand in two bfloat16, a high and a low half, and takes the sum of three products of halves for one
 of float32; "medium" rounds operands to bfloat16.  Sums are float32.  Only AMX multiplies bfloat16 so much faster than
-float32 that three products gain; on other CPUs, and where another micro-kernel is in force, all is as "highest" says.
+float32 that three products gain; on other CPUs, and where another micro-kernel is active, all is as "highest" says.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def why_not(products: int | None) -> str | None:
     precision = next(name for name, each in PRODUCTS.items() if each == products)
     now = config.float32_matmul_precision()
     if now != precision:
-        return f"config.set_float32_matmul_precision({precision!r}) allows it, {now!r} is in force"
+        return f"config.set_float32_matmul_precision({precision!r}) allows it, {now!r} is active"
     return reason()
 
 
 def described() -> str:
-    """A line for people, of what is in force; empty for "highest"."""
+    """A line for people, of what is active; empty for "highest"."""
     precision = config.float32_matmul_precision()
     if precision == "highest":
         return ""

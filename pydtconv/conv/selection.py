@@ -1,4 +1,4 @@
-"""Which algorithm a pass runs: the caller's own, the variant's in force, the fastest measured, or the ranking's first.
+"""Which algorithm a pass runs: the caller's own, the active variant's, the fastest measured, or the ranking's first.
 
 The named variants fix one algorithm per pass (Barrachina, Dolz, San Juan, Quintana-Orti, JPDC 2022, Table 2):
 BASE, RDX, CGT, CGT+PM and CGT+DG; AUTO leaves each pass to what `pydtconv tune` has measured, else to the ranking.
@@ -57,7 +57,7 @@ class Choice:
 
 
 def variant_of(name: str | None = None) -> Variant:
-    """The variant of that name, or the one in force.  Raises ValueError naming the known ones."""
+    """The variant of that name, or the active one.  Raises ValueError naming the known ones."""
     name = config.conv_variant() if name is None else name
     if name not in VARIANTS:
         raise ValueError(f"variant: expected one of {', '.join(VARIANTS)}, got {name!r}")
@@ -102,7 +102,7 @@ def _ranking(
 def algorithms(p: ConvProblem, direction: str) -> list[str]:
     """Names of the algorithms that may be chosen for this pass of p: those measured, fastest first, then by the model.
 
-    Of those that support it, within the precision and the workspace limit in force; at least one.
+    Of those that support it, within the active precision and workspace limit; at least one.
     """
     seconds = timings.measured(p, direction)
     ranked = ranking(p, direction, config.conv_precision(), products.in_force())
@@ -135,7 +135,7 @@ def choose(
 ) -> Choice:
     """The algorithm of a pass and why: an explicit one, the variant's, or the first of `algorithms`.
 
-    algorithm: a name, or names by direction; None or "auto" leave the choice open.  variant: None for the one in force.
+    algorithm: a name, or names by direction; None or "auto" leave the choice open.  variant: None for the active one.
     A variant's algorithm that does not support p falls back to the first.  Raises ValueError for an explicit one.
     """
     explicit = algorithm.get(direction) if isinstance(algorithm, Mapping) else algorithm

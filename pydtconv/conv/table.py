@@ -25,7 +25,7 @@ class Algorithm:
     normalize x as they read it.
     rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
     is not finite or nearly overflows spoils those results only whose sums it is in.  Where
-    `config.set_conv_precision("strict")` is in force, what rounds more or does not contain is left out.
+    `config.set_conv_precision("strict")` is active, what rounds more or does not contain is left out.
     bfloat16: whether it has passes for images in bfloat16.
     products: how many products of bfloat16 stand for one of float32 (products.py); None: it multiplies as it stores.
     has_basis: whether its tiles may have several sizes; "fft 12x12" is the row "fft" with a basis of its own.

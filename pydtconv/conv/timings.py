@@ -50,7 +50,7 @@ def path() -> Path:
 
 
 def key(p: ConvProblem, direction: str) -> str:
-    """What an entry belongs to, but for the build, with the threads and the micro-kernel now in force."""
+    """What an entry belongs to, but for the build, with the threads and the micro-kernel now active."""
     precision = config.float32_matmul_precision()
     among = f" {precision}" if p.dtype == "float32" and precision != "highest" else ""
     return f"{_cpu()} | {kernel_in_force(p.dtype)} | {config.num_threads()} threads | {direction} {_sizes(p)}{among}"
@@ -106,7 +106,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def add(found: Mapping[str, Seconds]) -> Path:
-    """Puts entries by key into the file and in force; to be called within `alone`.
+    """Puts entries by key into the file and uses them from now on; to be called within `alone`.
 
     Algorithms that an entry had before and that were not measured anew keep their times.
     Raises OSError where the file cannot be written.

@@ -58,7 +58,7 @@ def tune(
     cost model take more than so many times the best one's time.  final: tasks that are left are noted as decided, and
     tasks that have been decided before are passed over, whatever was timed of them.
 
-    The ranking of "fast" precision is timed; where "strict" is in force, choices pass over what it leaves out.
+    The ranking of "fast" precision is timed; where "strict" is active, choices pass over what it leaves out.
     Plans that were made before keep their algorithms.
     Raises OSError where results cannot be kept: before anything is timed, unless the disk is full.
     """
@@ -130,7 +130,7 @@ def _estimate(task: Task, counts: Mapping[Task, int]) -> float:
 
 
 def _ranking(p: ConvProblem, direction: str) -> tuple[str, ...]:
-    """Of "fast" precision, with the products in force."""
+    """Of "fast" precision, with the active products."""
     return ranking(p, direction, of_bfloat16=products.in_force())
 
 

@@ -31,7 +31,7 @@ def aligned(nbytes: int, dtype: str = "uint8") -> np.ndarray:
 class TransformedFilters:
     """The filters of one pass of p, ready for Winograd's products: for passes whose filters do not change.
 
-    direction: "forward" or "backward_data".  The array `u` is of use only with the micro-kernel that was in force when
+    direction: "forward" or "backward_data".  The array `u` is of use only with the micro-kernel that was active when
     it was made; its size is 4 times that of w for tiles of 4 x 4, and 16 / 9 for those of 2 x 2.
     """
 

@@ -1,15 +1,16 @@
 """From symbolic tensors to a plan that runs.
 
 ir: tensors and nodes.  passes: what is done to them, such as fusion and the choice of algorithms.  schedule: which
-steps run, in which order.  memory: where tensors and parameters lie.  plan: the result, with its predicted memory.
-runtime: runs it.
+steps run, in which order.  memory: where tensors and parameters lie.  compiler: runs all of these.
+plan: the result, with its predicted memory.  runtime: runs it.
 """
 
+from pydtconv.graph.compiler import build_plan
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.passes.split import Split
-from pydtconv.graph.plan import MemoryLimitError, Plan, build_plan
+from pydtconv.graph.plan import MemoryLimitError, Plan
 from pydtconv.graph.runtime import disk_speed
 from pydtconv.graph.runtime.executor import Executor, run_once
 from pydtconv.graph.runtime.hooks import Hooks

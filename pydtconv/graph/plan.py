@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydtconv import config
 from pydtconv.conv import products
-from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.selection import variant_of
-from pydtconv.graph.ir.graph import CompileOptions, Graph, Node, Tensor
-from pydtconv.graph.memory.buffer_assignment import assign_offsets
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.graph.memory.storage import Storage, View
-from pydtconv.graph.passes.algorithms import left_open
-from pydtconv.graph.passes.graph_pass import GraphPass, PassReport, run_passes
-from pydtconv.graph.passes.table import PASSES
-from pydtconv.graph.schedule.convolution_passes import passes_of
-from pydtconv.graph.schedule.measured_times import measured
-from pydtconv.graph.schedule.memory_limit import choices, seconds_of
-from pydtconv.graph.schedule.offload import Timeline
-from pydtconv.graph.schedule.offload_search import Offload, Search
+from pydtconv.graph.passes.graph_pass import PassReport
+from pydtconv.graph.schedule.memory_limit import seconds_of
 from pydtconv.graph.schedule.offloaded import Offloaded
-from pydtconv.graph.schedule.rematerialization import base_of
-from pydtconv.graph.schedule.scheduler import Scheduler
-from pydtconv.graph.schedule.steps import PassStep, RecomputeStep, Step, Updates
+from pydtconv.graph.schedule.steps import PassStep, RecomputeStep, Step
 
 if TYPE_CHECKING:
-    from pydtconv.graph.dump import Dump
+    pass
 
 MIB = 1 << 20
-#: bytes of gradients from which on they are applied one by one: below, a call for each costs more than it gains
-LARGE_GRADIENTS = 4 << 20
-
-#: told the passes of convolutions whose algorithm is open, and the bytes of the arena; returns whether to choose anew
-Tune = Callable[[list[tuple[ConvProblem, str]], int], bool]
 
 
 class MemoryLimitError(MemoryError):
@@ -213,195 +194,3 @@ class Plan:
         from pydtconv.graph.memory.plot import plot_memory
 
         return plot_memory(self, Path(path))
-
-
-def build_plan(
-    graph: Graph,
-    variant: str | None = None,
-    memory_limit: int | None = None,
-    slots: int = 0,
-    recompute: Collection[Tensor] | None = None,
-    updates: Updates | None = None,
-    tune: Tune | None = None,
-    passes: Sequence[GraphPass] | None = None,
-    dump: str | Path | None = None,
-    offload: Offload | None = None,
-    state_bytes: int = 0,
-) -> Plan:
-    """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
-
-    variant: convolution variant, None for the one in force. memory_limit: bytes that `peak_bytes` may not exceed; where
-    the fastest algorithms need more, those with the smallest workspaces are taken instead, and then ever more tensors
-    recomputed, by the estimated time that it takes. slots: flat arrays of the optimizer, and state_bytes, bytes of its
-    other variables, for the prediction only. recompute: tensors that backward computes again where it can, None for
-    those that one sweep over memory brings back from what is kept anyway. updates: given where the optimizer can apply
-    gradients while backward runs; that is planned where the flat array of gradients would be large. tune: called where
-    the variant leaves the choice of algorithms open, before it is final. passes: in the place of the table's. dump: a
-    folder for the graph after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan. offload:
-    where tensors may be written to between forward and backward, so that the limit is met; the plan with the least
-    predicted time is taken.
-
-    Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MissingKernelError for an operator
-    that no kernel runs, MemoryLimitError when no plan fits.
-    """
-    if graph.loss is not None and graph.loss.shape != ():
-        raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
-    with config.hold_num_threads():
-        table = PASSES if passes is None else passes
-        compiler = _Compiler(graph, (slots, state_bytes), updates, table, _dump_into(dump, graph))
-        return _build_plan(compiler, variant_of(variant).name, memory_limit, recompute, tune, offload)
-
-
-def _build_plan(
-    compiler: _Compiler,
-    variant: str,
-    memory_limit: int | None,
-    recompute: Collection[Tensor] | None,
-    tune: Tune | None,
-    offload: Offload | None,
-) -> Plan:
-    graph = compiler.graph
-    compiler.run_passes(CompileOptions(variant, elides=recompute is None, kept_bytes=None if recompute is None else 0))
-    plan = compiler.plan(recompute)
-    if tune is not None and variant == "AUTO" and tune(passes_of(plan.steps, left_open(graph)), plan.arena_bytes):
-        compiler.choose_anew(graph.options)
-        plan = compiler.plan(recompute)
-    if memory_limit is None or plan.peak_bytes <= memory_limit:
-        return compiler.dumped(plan)
-    for kept_bytes in _less_kept(graph, plan.peak_bytes - memory_limit):
-        compiler.choose_anew(dataclasses.replace(graph.options, kept_bytes=kept_bytes))
-        plan = compiler.plan(recompute)
-        if plan.peak_bytes <= memory_limit:
-            return compiler.dumped(plan)
-    if offload is not None:
-        return compiler.dumped(compiler.offloading(offload, variant, memory_limit))
-    compiler.choose_anew(CompileOptions(variant, workspace_bytes=0, elides=False, kept_bytes=0))
-    smallest = plan.peak_bytes
-    candidates = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
-    for choice in candidates:
-        plan = compiler.plan(choice)
-        if plan.peak_bytes <= memory_limit:
-            return compiler.dumped(plan)
-        smallest = min(smallest, plan.peak_bytes)
-    raise MemoryLimitError(memory_limit, smallest)
-
-
-def _less_kept(graph: Graph, over: int) -> list[int]:
-    """Bytes to keep where a plan is so many bytes over the limit: what is left without these, then none."""
-    every = [each for kept in graph.kept.values() for each in kept]
-    total = sum(each.spec.nbytes for each in every if not each.within_backward)
-    total += max((each.spec.nbytes for each in every if each.within_backward), default=0)
-    return sorted({max(total - over, 0), 0}, reverse=True) if total else []
-
-
-def _gains_by_updates(graph: Graph) -> bool:
-    """Whether a flat array of gradients would be large, and no result is a variable, which updates change."""
-    if any(base_of(tensor).variable is not None for tensor in graph.outputs.values()):
-        return False
-    known = graph.parameters if graph.sources is None else graph.sources
-    trained = [tensor for tensor in known if tensor.variable is not None and tensor.variable.trainable]
-    return sum(tensor.spec.nbytes for tensor in trained) >= LARGE_GRADIENTS
-
-
-def _dump_into(folder: str | Path | None, graph: Graph) -> Dump | None:
-    if folder is None and not os.environ.get("PYDTCONV_DUMP"):
-        return None
-    from pydtconv.graph.dump import open_dump
-
-    return open_dump(folder, graph)
-
-
-class _Compiler:
-    """Makes the plans of one graph: runs the passes over it, then the stages behind them."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        state: tuple[int, int],
-        updates: Updates | None,
-        table: Sequence[GraphPass],
-        dump: Dump | None,
-    ) -> None:
-        """state: what the optimizer keeps, the number of flat arrays and bytes besides."""
-        self.graph = graph
-        self.slots, self.state_bytes = state
-        self.updates = updates
-        self.table = table
-        self.dump = dump
-        self.reports: dict[str, PassReport] = {}
-
-    def run_passes(self, options: CompileOptions) -> None:
-        graph = self.graph
-        graph.options = options
-        graph.before_choice.clear()
-        self._run(start=None)
-        self.updates = self.updates if _gains_by_updates(graph) else None
-
-    def choose_anew(self, options: CompileOptions) -> None:
-        """Runs the passes from the choice of algorithms on once more."""
-        self.graph.options = options
-        self._run(start="algorithms")
-
-    def _run(self, start: str | None) -> None:
-        watch = None if self.dump is None else self.dump.graph_after
-        self.reports.update((report.name, report) for report in run_passes(self.graph, self.table, start, watch))
-
-    def dumped(self, plan: Plan) -> Plan:
-        """The plan, after it has been dumped where that is wanted."""
-        if self.dump is not None:
-            self.dump.stages(plan)
-        return plan
-
-    def plan(self, recompute: Collection[Tensor] | None) -> Plan:
-        """The plan in which backward recomputes these tensors, None for those that are cheap to."""
-        return self.finish(self.layout(recompute))
-
-    def layout(self, recompute: Collection[Tensor] | None, overlaps: bool = True) -> Scheduler:
-        """The steps of that plan.  overlaps: see Scheduler."""
-        scheduler = Scheduler(self.graph, recompute, self.updates, overlaps)
-        scheduler.run()
-        return scheduler
-
-    def offloading(self, offload: Offload, variant: str, limit: int) -> Plan:
-        """The plan within the limit with the least predicted time.  Raises MemoryLimitError."""
-
-        def fixed(scheduler: Scheduler) -> int:
-            return self.finish(scheduler, placed=False).peak_bytes
-
-        def finish(scheduler: Scheduler, found: Timeline, most: int) -> Plan:
-            plan = self.finish(scheduler, placed=False)
-            plan.offloaded = Offloaded.into(scheduler, found, offload)
-            plan.backward_start = scheduler.backward_start
-            plan.storages = list(scheduler.storages)
-            plan.arena_bytes = assign_offsets(plan.storages, most if found.most <= most else None)
-            return plan
-
-        threads = config.num_threads()
-        layout = functools.partial(self.layout, overlaps=False)  # what is offloaded is found between whole passes
-        search = Search(self.graph, offload, threads, lambda: measured(threads), self.choose_anew, layout, fixed)
-        plan, smallest = search.run(variant, limit, finish)
-        if plan is None:
-            raise MemoryLimitError(limit, smallest)
-        return plan
-
-    def finish(self, scheduler: Scheduler, placed: bool = True) -> Plan:
-        """The plan of these steps; placed: whether storages get their places."""
-        graph = self.graph
-        storages = list(scheduler.storages)
-        ends = [*graph.inputs.values(), *graph.outputs.values()]
-        return Plan(
-            graph=graph,
-            steps=scheduler.steps,
-            storages=storages,
-            arena_bytes=assign_offsets(storages) if placed else 0,
-            gradient_order=scheduler.gradient_order,
-            variant=graph.options.variant,
-            slots=self.slots,
-            state_bytes=self.state_bytes,
-            applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
-            backward_start=scheduler.backward_start,
-            views={tensor: scheduler.sharing.view(tensor) for tensor in ends},
-            gradient_views=scheduler.gradient_views,
-            algorithms=dict(graph.algorithms),
-            passes=list(self.reports.values()),
-        )

@@ -68,7 +68,7 @@ class ConvLayer(Layer):
 class BaseConv(ConvLayer):
     """Convolutions with kernel (*kernel_size, ci // groups, filters).
 
-    algorithm: the name of one of `pydtconv.conv`'s algorithms, or names by direction; None for the variant in force.
+    algorithm: the name of one of `pydtconv.conv`'s algorithms, or names by direction; None for the active variant.
     """
 
     def __init__(

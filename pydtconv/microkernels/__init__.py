@@ -1,4 +1,4 @@
-"""Micro-kernels: which there are, which one is in force, and how fast they are.
+"""Micro-kernels: which there are, which one is active, and how fast they are.
 
 Kernels come from two providers.  The native ones are part of the C library (cext/ukr).  The assembly kernels of BLIS
 are found inside the PyPI package `blis`: its extension module carries them as exported symbols, which are looked up by

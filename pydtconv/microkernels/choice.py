@@ -1,4 +1,4 @@
-"""The choice of the kernel in force: by rank and self-test, or by name."""
+"""The choice of the active kernel: by rank and self-test, or by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydtconv.microkernels.table import MicroKernel, available, checked, find, r
 
 
 def select(name: str | None, dtype: str = "float32") -> None:
-    """Puts a kernel in force, by name or family ("blis_haswell"); None: the choice is made anew at the next use.
+    """Makes a kernel active, by name or family ("blis_haswell"); None: the choice is made anew at the next use.
 
     Raises ValueError for a name that is unknown in this precision or a kernel that cannot be used here.
     """
@@ -27,7 +27,7 @@ def select(name: str | None, dtype: str = "float32") -> None:
 
 
 def selected(dtype: str = "float32") -> MicroKernel:
-    """The kernel in force; chooses it where that has not happened yet."""
+    """The active kernel; chooses it where that has not happened yet."""
     dtype = checked(dtype)
     index = ukr.current(dtype)
     if index < 0:
@@ -38,7 +38,7 @@ def selected(dtype: str = "float32") -> MicroKernel:
 
 
 def _use(dtype: str, name: str, who: str) -> None:
-    """Puts a kernel in force.  Raises ValueError with the usable ones where it cannot be used."""
+    """Makes a kernel active.  Raises ValueError with the usable ones where it cannot be used."""
     rows = rows_of(dtype)
     index = [row[0] for row in rows].index(name)
     reason = verdict(dtype, index, name, rows[index][3])
@@ -49,7 +49,7 @@ def _use(dtype: str, name: str, who: str) -> None:
 
 
 def _choose(dtype: str) -> None:
-    """Puts a kernel in force, called by the C library when it wants one for the first time."""
+    """Makes a kernel active, called by the C library when it wants one for the first time."""
     forced = os.environ.get("PYDTCONV_UKR")
     if forced:
         try:

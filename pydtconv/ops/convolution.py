@@ -2,7 +2,7 @@
 
 Images have one to three axes (n, *spatial, c), filters (*kernel, ...) as many.  The operator may name an algorithm of
 `pydtconv.conv` for each pass, or a variant that does.  Bias and
-activation are part of the operator, so that they cost no sweep of their own.
+activation are part of the operator, so that they cost no pass of their own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ConvBase(Op):
 
     strides, dilation: an integer, or one for each axis.  padding: "valid", "same" or (before, after) for each axis.
     activation: one whose derivative follows from y.
-    algorithm: a name for every pass it has, or names by direction.  variant: None for the one in force.
+    algorithm: a name for every pass it has, or names by direction.  variant: None for the active one.
     """
 
     strides: int | tuple[int, ...] = 1

@@ -17,9 +17,20 @@ C = TypeVar("C", bound=type)
 _BASE = frozenset({"self", "args", "kwargs", "name", "trainable", "dtype", "autocast", "activity_regularizer"})
 
 
+class _OfConstructor:
+    """The signature of a class is that of its constructor; `__new__`, which takes anything, would hide it."""
+
+    def __get__(self, instance: object, owner: Any) -> inspect.Signature:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        own = inspect.signature(owner.__init__)
+        return own.replace(parameters=list(own.parameters.values())[1:], return_annotation=inspect.Signature.empty)
+
+
 class Configurable:
     """get_config by noted or recorded arguments, from_config by calling the class."""
 
+    __signature__ = _OfConstructor()
     _config_fields: tuple[str, ...] = ()
     #: arguments of the constructor that the config has not
     _not_in_config: tuple[str, ...] = ()

@@ -118,7 +118,7 @@ class StepCache:
         self._trainable = None
 
     def _use_device(self) -> None:
-        """Drops all steps and the memory where the device in force is another one; variables keep their values."""
+        """Drops all steps and the memory where the active device is another one; variables keep their values."""
         name = config.device()
         if name == self.memory.device.name:
             return

@@ -65,6 +65,6 @@ _alone = Strategy()
 
 
 def current() -> Strategy:
-    """The replica in force, where it is one that trains with others; else that of a process that trains alone."""
+    """The active replica, where it is one that trains with others; else that of a process that trains alone."""
     here = replica.current()
     return here if isinstance(here, Strategy) else _alone

@@ -99,7 +99,7 @@ def _download(origin: str, target: Path, digest: str | None, algorithm: str) -> 
                     file.write(block)
                     bar.update(len(block))
             if length and file.tell() != length:
-                raise OSError(f"{origin} broke off after {file.tell()} of {length} bytes")
+                raise OSError(f"{origin} was interrupted after {file.tell()} of {length} bytes")
         if digest and (came := digest_of(name, algorithm)) != digest:
             raise ValueError(f"{origin}: expected a file with {algorithm} {digest}, got {came}")
         os.chmod(name, 0o644)

@@ -1,4 +1,4 @@
-"""Trainings that are broken off and gone on with, beside ones that are not."""
+"""Trainings that are interrupted and resumed, beside ones that are not."""
 
 import numpy as np
 import pytest

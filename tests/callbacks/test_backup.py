@@ -1,4 +1,4 @@
-"""BackupAndRestore: a run that is broken off and goes on has the bits of one that is not."""
+"""BackupAndRestore: a run that is interrupted and goes on has the bits of one that is not."""
 
 import numpy as np
 import pytest

@@ -25,7 +25,7 @@ def test_another_model_or_optimizer_or_batch_size_is_refused(tmp_path):
         fit(network(metrics=["mse"]), tmp_path)
     model = network()
     before = model.get_weights()
-    with pytest.raises(ValueError, match="batch_size: expected 10, as in the epoch that is to be gone on with, got 15"):
+    with pytest.raises(ValueError, match="batch_size: expected 10, as in the epoch that is to be continued, got 15"):
         fit(model, tmp_path, batch_size=15)
     assert all(map(np.array_equal, before, model.get_weights()))
 
@@ -47,7 +47,7 @@ OTHER_STRUCTURES = {
 
 @pytest.fixture(scope="module")
 def broken_off(tmp_path_factory):
-    """The checkpoint of a training that was broken off."""
+    """The checkpoint of a training that was interrupted."""
     folder = tmp_path_factory.mktemp("broken_off")
     with pytest.raises(Broken):
         fit(network(), folder, Break(1, 4))

@@ -65,7 +65,7 @@ def images(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Results of trainings that were not broken off, by their data."""
+    """Results of trainings that were not interrupted, by their data."""
     folder, known = tmp_path_factory.mktemp("whole"), {}
 
     def results(data):

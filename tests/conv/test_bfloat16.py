@@ -30,7 +30,7 @@ CASES = {
 
 @pytest.fixture
 def kernel():
-    """A function that puts a micro-kernel in force for the test."""
+    """A function that makes a micro-kernel active for the test."""
     yield lambda name: microkernels.select(name, "bfloat16")
     microkernels.select(None, "bfloat16")
 

@@ -28,7 +28,7 @@ def _as_before():
 
 @pytest.fixture
 def amx(monkeypatch):
-    """As if AMX were in force, wherever the test runs."""
+    """As if AMX were active, wherever the test runs."""
     monkeypatch.setattr(products, "reason", lambda: None)
 
 
@@ -128,7 +128,7 @@ def test_the_precision_chooses(amx):
     double = ConvProblem(64, 8, 8, 256, 256, 3, 2, "same", dtype="float64")
     before, key = conv.algorithms(double, "forward"), timings.key(P, "forward")
     assert not set(conv.algorithms(P, "forward")) & set(NAMES)
-    assert "set_float32_matmul_precision('high') allows it, 'highest' is in force" in explain(P, "forward")[NAMES[0]]
+    assert "set_float32_matmul_precision('high') allows it, 'highest' is active" in explain(P, "forward")[NAMES[0]]
     for precision, name, other in (("high", *NAMES), ("medium", *reversed(NAMES))):
         config.set_float32_matmul_precision(precision)
         assert choose(P, "forward").algorithm == name

@@ -1,4 +1,4 @@
-"""A training on several ranks that is broken off: `resume.py FOLDER RESULT SAVE_FREQ [RANK EPOCH BATCH]`.
+"""A training on several ranks that is interrupted: `resume.py FOLDER RESULT SAVE_FREQ [RANK EPOCH BATCH]`.
 
 Rank RANK kills itself after that step.  All rest for PAUSE seconds after each.  Each rank writes RESULT.rank.npz at the
 end.

@@ -14,7 +14,7 @@ LIMIT = 120
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Results of two ranks that were not broken off."""
+    """Results of two ranks that were not interrupted."""
     folder = tmp_path_factory.mktemp("whole")
     run_well(2, "resume.py", folder / "saved", folder / "result", "epoch")
     return folder / "result"

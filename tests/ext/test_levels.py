@@ -96,7 +96,7 @@ KERNELS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", dict.fromkeys(name for names in KERNELS.values() for name in names))
 def test_each_micro_kernel(name):
-    """It is in force for each dtype that it is for."""
+    """It is active for each dtype that it is for."""
     dtypes = tuple(dtype for dtype in ("float32", "float64") if name in KERNELS[dtype])
     mixed = name in KERNELS["bfloat16"]
     level, names, _, _ = work(dtypes, mixed, training=False, PYDTCONV_UKR=name)

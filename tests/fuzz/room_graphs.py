@@ -20,20 +20,14 @@ from pydtconv.graph.runtime.executor import Executor
 from pydtconv.graph.runtime.memory import Memory
 from pydtconv.graph.schedule import offload
 from tests.fuzz import networks, other_networks, trials
-from tests.fuzz.naive import Naive
+from tests.fuzz.comparison import NUDGE, begin, compare, naive, reset
 from tests.fuzz.networks import Net, drawn
 
 NETWORKS, PLANS = 8, 2
-RTOL = {"float32": 1e-3, "float64": 1e-9}
-#: relative changes of inputs and parameters, and how far a result may move by them and still be compared: at the edge
-#: of a ReLU or between two maxima of a window rounding decides which gradient is right
-NUDGE = {"float32": 2e-6, "float64": 2e-12}
 #: more images than others, of which most is known that can go wrong
 SOURCES = (*(networks.images,) * 3, other_networks.signals, other_networks.volumes, other_networks.sequences)
 #: so fast that it is worth writing to
 DISK = Disk(50e9, 50e9, 1.0, 0.0)
-#: probabilities below it are taken for it by a loss of probabilities, but not where a plan computes it from logits
-EPSILON = 1e-30
 
 
 @functools.cache
@@ -50,13 +44,12 @@ def run(seed: int) -> None:
     random = np.random.default_rng(seed)
     for index in range(NETWORKS):
         dtype = str(random.choice(("float32", "float64")))
-        config.set_floatx(dtype)
-        config.set_epsilon(EPSILON)
+        begin(dtype)
         net = SOURCES[random.integers(len(SOURCES))](random)
         training = bool(random.random() < 0.8)
         told = f"seed {seed}, network {index}, {dtype}"
         trials.keep("network.txt", told.encode())
-        want, moved = (_naive(net, training, nudge) for nudge in (0.0, NUDGE[dtype]))
+        want, moved = (naive(net, training, nudge) for nudge in (0.0, NUDGE[dtype]))
         trials.count("networks", "tried")
         for _ in range(PLANS):
             try:
@@ -74,20 +67,20 @@ def _try(
     told: str,
 ) -> None:
     dtype = config.floatx()
-    plan, how = _plan(net, training, random)
+    plan, how = plan_of(net, training, random)
     told = f"{told}: {how}, {plan.variant}, x {net.arrays['x'].shape}, training {training}"
     memory = Memory()
-    _reset(net)
+    reset(net)
     executor = Executor(plan, memory)
     for run in range(2):  # a second run finds in the arena what the first has left
-        _reset(net)
+        reset(net)
         if memory.store is not None:
             memory.store.gradients[...] = np.nan
         got = executor.run(net.arrays)
         for name, value in got.items():
-            _compare(value, want[name], moved[name], dtype, f"{name}, run {run} of {told}")
+            compare(value, want[name], moved[name], dtype, f"{name}, run {run} of {told}")
         for variable in net.model.variables:
-            _compare(variable.value, want[variable.path], moved[variable.path], dtype, f"{variable.path} of {told}")
+            compare(variable.value, want[variable.path], moved[variable.path], dtype, f"{variable.path} of {told}")
         gradients = [name for name in want if name.startswith("d ")]
         # some are sums of what cancels, as of a bias before a normalization: beside the others they are zero
         least = 0.1 * max((np.abs(want[name]).max(initial=0) for name in gradients), default=0)
@@ -96,51 +89,14 @@ def _try(
             if set(found) != set(gradients):
                 raise AssertionError(f"gradients of {sorted(found)}, expected {sorted(gradients)}, {told}")
             for name, value in found.items():
-                _compare(value, want[name], moved[name], dtype, f"{name}, run {run} of {told}", least)
+                compare(value, want[name], moved[name], dtype, f"{name}, run {run} of {told}", least)
         elif training and gradients:
             raise AssertionError(f"no gradients of {told}")
     memory.release_scratch_file()
     trials.count(f"{dtype} {'training' if training else 'inference'}, {how}", "right")
 
 
-def _naive(net: Net, training: bool, nudge: float) -> dict[str, np.ndarray]:
-    """Results, variables afterwards and gradients by name; the numbers that go in are moved a little by `nudge`."""
-    random = np.random.default_rng(5)
-    _reset(net)
-    graph = net.trace(training)
-
-    def nudged(array: np.ndarray) -> np.ndarray:
-        return array * (1 + nudge * random.uniform(-1, 1, array.shape)) if array.dtype.kind == "f" else array
-
-    inputs = {name: nudged(array) for name, array in net.arrays.items()}
-    naive = Naive(graph, inputs, [nudged(np.asarray(tensor.variable.value)) for tensor in graph.parameters])
-    found = {name: naive.values[tensor] for name, tensor in graph.outputs.items()}
-    found |= {variable.path: np.asarray(variable.value, "float64") for variable in net.model.variables}
-    for tensor in graph.parameters:
-        assert tensor.variable is not None
-        found[tensor.variable.path] = naive.values[tensor]
-        if tensor in naive.gradients:
-            found[f"d {tensor.variable.path}"] = naive.gradients[tensor]
-    return found
-
-
-def _compare(got: np.ndarray, want: np.ndarray, moved: np.ndarray, dtype: str, told: str, least: float = 0.0) -> None:
-    scale = max(np.abs(want).max(initial=0), 1e-3, least)
-    if not np.isfinite(want).all() or np.abs(want - moved).max(initial=0) > RTOL[dtype] / 20 * scale:
-        trials.count(f"{dtype} arrays", "left out: rounding decides")
-        return
-    error = np.abs(got - want).max(initial=0) / scale
-    if not error <= RTOL[dtype]:
-        raise AssertionError(f"error {error:.2e} in {told}")
-    trials.count(f"{dtype} arrays", "right")
-
-
-def _reset(net: Net) -> None:
-    for variable, value in zip(net.model.variables, net.values, strict=True):
-        variable.value[...] = value
-
-
-def _plan(net: Net, training: bool, random: np.random.Generator) -> tuple[Plan, str]:
+def plan_of(net: Net, training: bool, random: np.random.Generator) -> tuple[Plan, str]:
     """A plan and its kind: a variant, a limit of memory, tensors to recompute, threads."""
     config.set_num_threads(int(random.integers(1, 3)))
     variant = str(random.choice(list(VARIANTS)))

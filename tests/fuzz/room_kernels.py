@@ -215,7 +215,7 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 
 
 def _bfloat16_kernel(random: np.random.Generator) -> str:
-    """Puts a usable micro-kernel for bfloat16 in force."""
+    """Makes a usable micro-kernel for bfloat16 active."""
     names = [kernel.name for kernel in microkernels.available("bfloat16") if kernel.usable]
     name = str(names[random.integers(len(names))])
     microkernels.select(name, "bfloat16")

@@ -9,8 +9,9 @@ import numpy as np
 
 from pydtconv import GradientTape, config, function
 from tests.fuzz import room_graphs, trials
+from tests.fuzz.comparison import NUDGE, begin, compare, naive, reset
 from tests.fuzz.networks import Net, drawn
-from tests.fuzz.room_graphs import EPSILON, NUDGE, SOURCES, _compare, _naive, _reset
+from tests.fuzz.room_graphs import SOURCES
 
 NETWORKS = 3
 
@@ -19,21 +20,20 @@ def run(seed: int) -> None:
     random = np.random.default_rng(seed)
     for index in range(NETWORKS):
         dtype = str(random.choice(("float32", "float64")))
-        config.set_floatx(dtype)
-        config.set_epsilon(EPSILON)
+        begin(dtype)
         config.set_num_threads(int(random.integers(1, 3)))
         net = SOURCES[random.integers(len(SOURCES))](random)
         if not net.model.trainable_variables:
             continue
         told = f"seed {seed}, network {index}, {dtype}"
         trials.keep("loop.txt", told.encode())
-        want, moved = (_naive(net, True, nudge) for nudge in (0.0, NUDGE[dtype]))
+        want, moved = (naive(net, True, nudge) for nudge in (0.0, NUDGE[dtype]))
         # other numbers between two runs: what the first has left must not be in the second
         other = {key: np.roll(array, 1, 0) for key, array in net.arrays.items()}
         try:
             for name, step in {"eager": _step(net), "traced": function(_step(net))}.items():
                 for inputs in (net.arrays, other, net.arrays):
-                    _reset(net)
+                    reset(net)
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         found = step(inputs["x"], inputs["y"])
@@ -57,8 +57,8 @@ def _step(net: Net) -> Any:
 def _check(net: Net, found: Any, want: dict[str, np.ndarray], moved: dict[str, np.ndarray], told: str) -> None:
     dtype = config.floatx()
     prediction, loss, gradients = found
-    _compare(np.asarray(prediction), want["prediction"], moved["prediction"], dtype, f"prediction, {told}")
-    _compare(np.asarray(loss), want["loss"], moved["loss"], dtype, f"loss, {told}")
+    compare(np.asarray(prediction), want["prediction"], moved["prediction"], dtype, f"prediction, {told}")
+    compare(np.asarray(loss), want["loss"], moved["loss"], dtype, f"loss, {told}")
     named = {f"d {v.path}": g for v, g in zip(net.model.trainable_variables, gradients, strict=True)}
     least = 0.1 * max((np.abs(want[name]).max(initial=0) for name in named if name in want), default=0)
     for name, gradient in named.items():
@@ -66,9 +66,9 @@ def _check(net: Net, found: Any, want: dict[str, np.ndarray], moved: dict[str, n
             if (gradient is None) != (name not in want):
                 raise AssertionError(f"{name}: {gradient}, expected {want.get(name)}, {told}")
             continue
-        _compare(np.asarray(gradient), want[name], moved[name], dtype, f"{name}, {told}", least)
+        compare(np.asarray(gradient), want[name], moved[name], dtype, f"{name}, {told}", least)
     for variable in net.model.variables:
-        _compare(variable.value, want[variable.path], moved[variable.path], dtype, f"{variable.path}, {told}")
+        compare(variable.value, want[variable.path], moved[variable.path], dtype, f"{variable.path}, {told}")
 
 
 prepare = room_graphs.prepare

@@ -17,8 +17,9 @@ from pydtconv.graph.runtime.executor import Executor
 from pydtconv.graph.runtime.memory import Memory
 from pydtconv.ops.layer_normalization import LayerNorm
 from tests.fuzz import room_graphs, trials
+from tests.fuzz.comparison import begin, naive, reset
 from tests.fuzz.networks import Net, drawn
-from tests.fuzz.room_graphs import EPSILON, SOURCES, _naive, _plan, _reset
+from tests.fuzz.room_graphs import SOURCES, plan_of
 
 NETWORKS, PLANS = 3, 3
 PICKING = ("MaxPool", "GlobalMaxPool", "Maximum", "Max")
@@ -39,13 +40,12 @@ def run(seed: int) -> None:
         source = SOURCES[random.integers(len(SOURCES))]
         told = f"seed {seed}, network {index}"
         trials.keep("mixed.txt", told.encode())
-        config.set_floatx("float64")
+        begin("float64")
         config.set_dtype_policy("float64")
-        config.set_epsilon(EPSILON)
         wide = source(random)
         training = bool(random.random() < 0.8)
-        want = _naive(wide, training, 0.0)
-        moves = [_naive(wide, training, ROUNDED * (1 + i / 10)) for i in range(MOVES)]
+        want = naive(wide, training, 0.0)
+        moves = [naive(wide, training, ROUNDED * (1 + i / 10)) for i in range(MOVES)]
         config.set_floatx("float32")
         random.bit_generator.state = state
         config.set_dtype_policy("mixed_bfloat16")
@@ -79,11 +79,11 @@ def _compare_all(
     # ... and what is left of the difference of a number from itself, which a normalization of one number divides
     picks = any(type(node.op).__name__ in PICKING or _normalizes_one_number(node) for node in nodes)
     for _ in range(PLANS):
-        plan, how = _plan(mixed, training, random)
+        plan, how = plan_of(mixed, training, random)
         memory = Memory()
         executor = Executor(plan, memory)
         for run in range(2):
-            _reset(net)
+            reset(net)
             if memory.store is not None:
                 memory.store.gradients[...] = np.nan
             found = {name: np.array(value) for name, value in executor.run(net.arrays).items()}

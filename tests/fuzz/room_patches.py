@@ -21,8 +21,8 @@ from pydtconv.graph.runtime.executor import Executor
 from pydtconv.graph.runtime.memory import Memory
 from pydtconv.ops.base import Op, Window
 from tests.fuzz import networks, trials
+from tests.fuzz.comparison import NUDGE, begin, compare, naive, reset
 from tests.fuzz.networks import Net, drawn
-from tests.fuzz.room_graphs import EPSILON, NUDGE, _compare, _naive, _reset
 
 NETWORKS, SPLITS, LOWEST = 6, 2, -1e30
 Patch = tuple[int, int]
@@ -33,8 +33,7 @@ def run(seed: int) -> None:
     random = np.random.default_rng(seed)
     for index in range(NETWORKS):
         dtype = str(random.choice(("float32", "float64")))
-        config.set_floatx(dtype)
-        config.set_epsilon(EPSILON)
+        begin(dtype)
         net = networks.images(random)
         told = f"seed {seed}, network {index}, {dtype}"
         trials.keep("patches.txt", told.encode())
@@ -73,20 +72,20 @@ def _try(net: Net, split: Split, draw: int | None, random: np.random.Generator, 
     if not hand.table:
         trials.count(kind, "nothing to split")
         return
-    want, moved = (_naive(hand, True, nudge) for nudge in (0.0, NUDGE[dtype]))
+    want, moved = (naive(hand, True, nudge) for nudge in (0.0, NUDGE[dtype]))
     memory = Memory()
     executor = Executor(plan, memory)
     gradients = [name for name in want if name.startswith("d ")]
     least = 0.1 * max((np.abs(want[name]).max(initial=0) for name in gradients), default=0)
     for _ in range(2):
-        _reset(net)
+        reset(net)
         for name, value in executor.run(net.arrays).items():
-            _compare(value, want[name], moved[name], dtype, f"{name} of {told}")
+            compare(value, want[name], moved[name], dtype, f"{name} of {told}")
         for variable in net.model.variables:
-            _compare(variable.value, want[variable.path], moved[variable.path], dtype, f"{variable.path} of {told}")
+            compare(variable.value, want[variable.path], moved[variable.path], dtype, f"{variable.path} of {told}")
         for variable in memory.store.variables if memory.store is not None else ():
             name, found = f"d {variable.path}", memory.store.gradient_of(variable)
-            _compare(found, want[name], moved[name], dtype, f"{name} of {told}", least)
+            compare(found, want[name], moved[name], dtype, f"{name} of {told}", least)
     trials.count(kind, "right")
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydtconv import config
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.utils.reading import BadFileError
-from tests.fuzz import networks, room_commands, room_convolutions, room_files, room_graphs, trials
+from tests.fuzz import comparison, networks, room_commands, room_convolutions, room_files, room_graphs, trials
 from tests.fuzz.__main__ import Totals
 from tests.fuzz.readers import READERS, Reader
 
@@ -97,7 +97,7 @@ def test_a_graph_that_is_wrong(counts, monkeypatch):
         config.set_floatx("float64")
         random = np.random.default_rng(3)
         net = networks.images(random)
-        want, moved = (room_graphs._naive(net, True, nudge) for nudge in (0.0, 2e-12))
+        want, moved = (comparison.naive(net, True, nudge) for nudge in (0.0, 2e-12))
         room_graphs._try(net, True, want, moved, random, "a network")
         assert counts["float64 arrays", "right"] > 0
         for name in ("loss", next(name for name in want if name.startswith("d "))):

@@ -13,7 +13,7 @@ def threads():
 
 @pytest.fixture
 def kernel():
-    """Puts a micro-kernel in force for one test."""
+    """Makes a micro-kernel active for one test."""
     yield microkernels.select
     for dtype in ("float32", "float64"):
         microkernels.select(None, dtype)

@@ -14,7 +14,7 @@ KERNELS = [kernel for kernel in microkernels.available("bfloat16") if kernel.usa
 
 @pytest.fixture
 def kernel():
-    """A function that puts a micro-kernel in force for the test."""
+    """A function that makes a micro-kernel active for the test."""
     yield lambda name: microkernels.select(name, "bfloat16")
     microkernels.select(None, "bfloat16")
 

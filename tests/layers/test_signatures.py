@@ -4,7 +4,17 @@ import inspect
 
 import pytest
 
-from pydtconv import activations, constraints, initializers, layers, models, regularizers
+from pydtconv import (
+    activations,
+    callbacks,
+    constraints,
+    initializers,
+    layers,
+    losses,
+    models,
+    optimizers,
+    regularizers,
+)
 from tests.real_keras import import_keras
 
 #: arguments that Keras does not have
@@ -27,7 +37,9 @@ OTHERS = [
 
 
 def parameters_of(function, leave_out):
-    parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in leave_out]
+    # that of a class of Keras would be its __new__'s, which takes anything
+    constructor = function.__init__ if inspect.isclass(function) else function
+    parameters = [p for p in inspect.signature(constructor).parameters.values() if p.name not in leave_out]
     return [(p.name, p.kind, p.default) for p in parameters if p.name != "self"]
 
 
@@ -39,6 +51,17 @@ def test_layer(name):
     if [p[0] for p in theirs] == ["args", "kwargs"]:
         pytest.skip("Keras shows no signature")
     assert ours == theirs
+
+
+@pytest.mark.parametrize("made", [layers.Conv2D, optimizers.Adam, losses.Huber, callbacks.EarlyStopping])
+def test_classes_show_the_signature_of_their_constructor(made):
+    shown, own = inspect.signature(made).parameters, inspect.signature(made.__init__).parameters
+    assert list(shown) == list(own)[1:]
+    assert all(shown[name].default == own[name].default for name in shown)
+
+
+def test_the_signature_of_a_layer_is_not_that_of_its_class():
+    assert list(inspect.signature(layers.Dense(3)).parameters) == ["args", "kwargs"]
 
 
 @pytest.mark.parametrize("argument", ["lora_rank", "quantization_config"])

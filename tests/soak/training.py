@@ -65,7 +65,7 @@ def usage():
 
 
 def again_and_again(folder, seconds, rank):
-    """Fit, evaluate and predict, with checkpoints, to the end or broken off, of a new model or of the same again."""
+    """Fit, evaluate and predict, with checkpoints, to the end or interrupted, of a new model or of the same again."""
     end, kept = time.monotonic() + seconds, network()
     with (folder / f"usage.{rank}").open("w") as file:
         turn = 0

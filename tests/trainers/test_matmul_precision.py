@@ -11,7 +11,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import config, layers, microkernels
 from pydtconv.conv import products
-from pydtconv.graph import plan as plan_module
+from pydtconv.graph import compiler
 from pydtconv.graph.schedule import backward
 from tests.marks import slow
 from tests.trainers.test_mixed_bfloat16 import batch, built, distance, ours
@@ -26,7 +26,7 @@ def _default():
 
 @pytest.fixture
 def amx(monkeypatch):
-    """As if AMX were in force, wherever the test runs."""
+    """As if AMX were active, wherever the test runs."""
     monkeypatch.setattr(products, "reason", lambda: None)
 
 
@@ -135,7 +135,7 @@ def test_rows_of_a_gradient_are_products_of_the_same_kind(amx, monkeypatch):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(128, 300)).astype("float32"), rng.normal(size=(128, 130)).astype("float32")
     found = []
-    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", 0)
+    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)
     for rows in (1000, 140):
         monkeypatch.setattr(backward, "ROWS_BYTES", rows * 130 * 4)
         keras.utils.set_random_seed(0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv.graph import Disk, TransferError, disk_speed, measured_times, plan
+from pydtconv.graph import Disk, TransferError, compiler, disk_speed, measured_times
 from pydtconv.graph.runtime import scratch_file
 from pydtconv.graph.schedule import offload_search
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
@@ -138,7 +138,7 @@ def test_a_read_error_leaves_the_last_checkpoint_to_resume_from(folder, tmp_path
 
     with monkeypatch.context() as patch:
         patch.setattr(scratch_file, "transfer", broken)
-        with pytest.raises(OSError, match="the step was broken off: Input/output error"):
+        with pytest.raises(OSError, match="the step was interrupted: Input/output error"):
             trained(folder, batches=4, callbacks=[Count(), backup()])
     begun.clear()
     same(trained(folder, batches=4, callbacks=[Count(), backup()]), want)
@@ -165,7 +165,7 @@ def test_a_step_that_breaks_off_before_the_optimizer_is_undone_and_kept(folder, 
     monkeypatch.setattr(scratch_file, "PAUSE", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(scratch_file, "transfer", broken)
-        with pytest.raises(TransferError, match="the step was broken off: Input/output error"):
+        with pytest.raises(TransferError, match="the step was interrupted: Input/output error"):
             trained(folder, batches=4, callbacks=[Count(), backup()])
     assert tried.count(tried[0]) == 1 + scratch_file.RETRIES
     begun.clear()
@@ -201,7 +201,7 @@ def test_nothing_is_kept_of_a_step_in_which_the_optimizer_has_begun(folder, tmp_
             raise OSError(5, "Input/output error")
         real(descriptor, array, place, is_write, cached)
 
-    monkeypatch.setattr(plan, "LARGE_GRADIENTS", 0)  # applied one by one
+    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)  # applied one by one
     monkeypatch.setattr(scratch_file, "transfer", broken)
     monkeypatch.setattr(scratch_file, "PAUSE", 0.0)
     backup = keras.callbacks.BackupAndRestore(tmp_path / "saved")
@@ -293,6 +293,6 @@ def test_a_read_error_ends_training_and_the_next_fit_goes_on(folder, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(scratch_file, "transfer", broken)
-        with pytest.raises(OSError, match=r"offload: could not read .* the step was broken off: Input/output error"):
+        with pytest.raises(OSError, match=r"offload: could not read .* the step was interrupted: Input/output error"):
             model.fit(x, y, batch_size=8, verbose=0, memory_limit=limit, offload=folder)
     model.fit(x, y, batch_size=8, verbose=0, memory_limit=limit, offload=folder)

@@ -9,7 +9,7 @@ import pytest
 
 import pydtconv
 from pydtconv import callbacks, layers, optimizers
-from pydtconv.graph import plan as plan_module
+from pydtconv.graph import compiler
 from pydtconv.graph.schedule import backward
 from pydtconv.graph.schedule.steps import UpdateStep
 from pydtconv.optimizers import Optimizer
@@ -105,7 +105,7 @@ def test_ten_steps_are_those_of_keras(network, kind) -> None:
 
 @pytest.mark.parametrize("kind", ["momentum", "adam", "averaged"])
 def test_gradients_that_are_applied_as_they_come_give_the_same_bits(kind, monkeypatch) -> None:
-    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", 0)
+    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)
     monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 7)
     models = [compiled("double_inside", kind) for _ in range(2)]
     for keeps, model in enumerate(models):

@@ -86,7 +86,7 @@ class DataParallel:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Puts this distribution in force within a `with` block."""
+        """Makes this distribution active within a `with` block."""
         before = distribution()
         set_distribution(self)
         try:
@@ -137,7 +137,7 @@ def check_versions(here: World) -> None:
 
 
 def set_distribution(value: DataParallel | None) -> None:
-    """Puts a distribution in force for all training that follows; None ends it."""
+    """Makes a distribution active for all training that follows; None ends it."""
     global _distribution
     if value is not None and not isinstance(value, DataParallel):
         raise ValueError(f"set_distribution: expected a DataParallel or None, got {value!r}")
@@ -150,5 +150,5 @@ def set_distribution(value: DataParallel | None) -> None:
 
 
 def distribution() -> DataParallel | None:
-    """The distribution in force, or None."""
+    """The active distribution, or None."""
     return _distribution

@@ -1,4 +1,4 @@
-"""Statistics of batch normalization that cost no sweep: gathered by convolutions, shared by all that read an image.
+"""Statistics of batch normalization without a pass over memory: convolutions compute them, readers share them.
 
 In a training step the statistics of an image depend on the image alone, and those of a concatenation along the channels
 are those of its parts.  So they become tensors (ops/moments.py): a convolution gathers them from its output while that
@@ -20,7 +20,7 @@ from pydtconv.ops.shape import Concatenate
 
 
 def share_moments(graph: Graph) -> None:
-    """Gives batch normalizations the moments of their input, where that saves a sweep over it."""
+    """Gives batch normalizations the moments of their input, where that saves a pass over it."""
     readers = [node for node in graph.nodes if _wants_moments(node)]
     uses = Counter(part for node in readers for part in _parts(node.inputs[0]))
     found: dict[Tensor, Tensor] = {}

@@ -12,8 +12,9 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import BFLOAT16, real
+from pydtconv.graph.compiler import build_plan
 from pydtconv.graph.ir.graph import Graph, Tensor
-from pydtconv.graph.plan import Plan, build_plan
+from pydtconv.graph.plan import Plan
 from pydtconv.graph.runtime.binder import Binder, Updater
 from pydtconv.graph.runtime.hooks import Hooks
 from pydtconv.graph.runtime.labels import Labels
@@ -34,7 +35,7 @@ TIMED, LONG = 4, 1.0
 class Executor:
     """A plan bound to memory.  hooks: called while this plan runs.
 
-    updater: applies the gradients of a plan with `applies_gradients`.  Where such a run is broken off by an exception,
+    updater: applies the gradients of a plan with `applies_gradients`.  Where such a run is interrupted by an exception,
     some variables have taken the step, the others and the count of iterations have not.
     """
 

@@ -179,7 +179,7 @@ class ScratchFile:
                 job.pending = False
                 if job.error is not None:
                     error, job.error = job.error, None
-                    what = f"offload: could not {name} in {self.folder!r}; the step was broken off"
+                    what = f"offload: could not {name} in {self.folder!r}; the step was interrupted"
                     raise TransferError(*told(error, what).args) if isinstance(error, OSError) else error
 
         return start, wait

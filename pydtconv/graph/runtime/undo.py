@@ -28,7 +28,7 @@ class Undo:
             np.copyto(value, variable.value)
 
     def done(self) -> bool:
-        """After a run that was broken off: whether all variables are now what they were before it."""
+        """After a run that was interrupted: whether all variables are now what they were before it."""
         if self.steps > self._first_update:
             return False
         for variable, value in self._kept:

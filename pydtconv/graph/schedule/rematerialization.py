@@ -51,7 +51,7 @@ def recomputable(graph: Graph, tensor: Tensor) -> bool:
 
 
 def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
-    """Tensors that one sweep over memory brings back from what is kept for backward anyway.
+    """Tensors that one pass over memory brings back from what is kept for backward anyway.
 
     retained: what backward reads.  Where many of these depend on each other in a row (the blocks of a residual
     network), one is stored after every LONGEST_ROW.

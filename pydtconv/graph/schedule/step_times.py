@@ -15,7 +15,7 @@ from pydtconv.graph.schedule.halos import BlocksStep
 from pydtconv.graph.schedule.steps import BackwardStep, PassStep, Step, UpdateStep
 from pydtconv.ops.base import Op, Spec
 
-#: what steps take beside one sweep over what they read and write, where it is more: several sweeps, strides,
+#: what steps take beside one pass over what they read and write, where it is more: several passes, strides,
 #: exponentials; of two threads of an AVX-512 CPU (`python -m benchmarks.predicted`)
 _SWEEPS = {
     ("add", "backward"): 1.5,

@@ -107,7 +107,7 @@ class ActivationKernel(Kernel[Activation]):
 
 @register(Bias, dtypes=IMAGES)
 class BiasKernel(Kernel[Bias]):
-    """One sweep forward; backward sums dy's rows for db."""
+    """One pass forward; backward sums dy's rows for db."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         shape = inputs[0].shape

@@ -114,7 +114,7 @@ def bind_copy_in_place(y: np.ndarray, factor: float) -> Call:
 
 @register(Subtract, Multiply, Divide, Maximum, Minimum, Power, dtypes=IMAGES)
 class BinaryKernel(Kernel[Binary]):
-    """One strided sweep each way; the gradient of what was broadcast is summed, from the workspace where need be."""
+    """One strided pass each way; the gradient of what was broadcast is summed, from the workspace where need be."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         if direction == "forward":

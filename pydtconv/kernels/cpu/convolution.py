@@ -1,4 +1,4 @@
-"""Convolutions: each pass by an algorithm of `pydtconv.conv`, bias and activation in the same sweep."""
+"""Convolutions: each pass by an algorithm of `pydtconv.conv`, bias and activation in the same pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from pydtconv._ext import conv as ext
-from pydtconv.conv.functional import ACTIVATIONS, Normalization, as_planes, bind, pixel_stride, run, scratch
+from pydtconv.conv.arrays import as_planes, pixel_stride
+from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind, run, scratch
 from pydtconv.conv.kept import kept, kept_besides
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import Choice, algorithms, choose, variant_of, workspace_bytes

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pydtconv._ext import conv as ext
-from pydtconv.conv.functional import ACTIVATIONS, as_planes, bind, pixel_stride
+from pydtconv.conv.arrays import as_planes, pixel_stride
+from pydtconv.conv.functional import ACTIVATIONS, bind
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Pass
 from pydtconv.kernels.cpu.convolution import ConvBaseKernel, in_order

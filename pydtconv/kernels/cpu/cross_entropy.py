@@ -84,7 +84,7 @@ class CrossEntropyKernel(TargetsKernel[CrossEntropy]):
 
 @register(SoftmaxCrossEntropy)
 class SoftmaxCrossEntropyKernel(TargetsKernel[SoftmaxCrossEntropy]):
-    """Probabilities and losses in one sweep over the logits."""
+    """Probabilities and losses in one pass over the logits."""
 
     def forward(self, p: Pass) -> Call:
         sizes, targets = around(p.x[0].shape, self.op.axis), self._targets(p.x[1])
@@ -108,7 +108,7 @@ class SoftmaxCrossEntropyKernel(TargetsKernel[SoftmaxCrossEntropy]):
 
 @register(SigmoidCrossEntropy)
 class SigmoidCrossEntropyKernel(Kernel[SigmoidCrossEntropy]):
-    """Probabilities and losses in one sweep over the logits."""
+    """Probabilities and losses in one pass over the logits."""
 
     def forward(self, p: Pass) -> Call:
         sizes = around(p.x[0].shape, self.op.axis)

@@ -28,7 +28,7 @@ BINARY, BINARY_SCORES, SIGMOID = 10, 11, 12
 
 @register(ElementwiseLoss)
 class ElementwiseLossKernel(Kernel[ElementwiseLoss]):
-    """One sweep each way."""
+    """One pass each way."""
 
     @property
     def _parameter(self) -> float:

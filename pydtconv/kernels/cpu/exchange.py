@@ -148,7 +148,7 @@ class _Exchanging:
     def start(self) -> None:
         exchanger = self.run.exchanger
         if exchanger is None:
-            raise RuntimeError(f"{self.what}: expected a distribution in force that carries it, got none")
+            raise RuntimeError(f"{self.what}: expected an active distribution that carries it, got none")
         if exchanger is not self._exchanger:
             self._exchanger, self._transfer = exchanger, exchanger.transfer(*self.messages, self.what)
         assert self._transfer is not None

@@ -13,7 +13,7 @@ _REDUCTIONS = {"sum": 0, "sum_over_batch_size": 1, "mean": 1, "mean_with_sample_
 
 @register(WeightedMean)
 class WeightedMeanKernel(Kernel[WeightedMean]):
-    """One sweep over values and weights."""
+    """One pass over values and weights."""
 
     def forward(self, p: Pass) -> Call:
         values, result = flat_of(p.x[0]), flat_of(p.y[0])
@@ -40,7 +40,7 @@ class WeightedMeanKernel(Kernel[WeightedMean]):
 
 @register(L1L2Penalty)
 class L1L2PenaltyKernel(Kernel[L1L2Penalty]):
-    """One sweep over the weights."""
+    """One pass over the weights."""
 
     def forward(self, p: Pass) -> Call:
         w, result = flat_of(p.x[0]), flat_of(p.y[0])

@@ -1,4 +1,4 @@
-"""Mean and variance of each channel in one sweep over an image (cext/nn/batchnorm.c)."""
+"""Mean and variance of each channel in one pass over an image (cext/nn/batchnorm.c)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def moments_in(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def statistics(x: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> Callable[..., int]:
-    """Binds a sweep over x that writes its moments; called with a workspace, it returns the C library's status, 0."""
+    """Binds a pass over x that writes its moments; called with a workspace, it returns the C library's status, 0."""
     rows = rows_of(x)
 
     def gather(workspace: np.ndarray | None) -> int:
@@ -61,7 +61,7 @@ def combined(parts: np.ndarray, counts: Sequence[int], whole: np.ndarray) -> Cal
 
 @register(Moments, dtypes=IMAGES)
 class MomentsKernel(Kernel[Moments]):
-    """The sweep that a convolution's own moments save."""
+    """The pass that a convolution's own moments save."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         return statistics_workspace(inputs[0])

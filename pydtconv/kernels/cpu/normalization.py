@@ -17,7 +17,7 @@ from pydtconv.ops.normalization import FROM_INPUT, BatchNorm
 
 @register(BatchNorm, dtypes=IMAGES)
 class BatchNormKernel(Kernel[BatchNorm]):
-    """Statistics, coefficients, application; backward in two sweeps, or one where its sums are given."""
+    """Statistics, coefficients, application; backward in two passes, or one where its sums are given."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         x = inputs[0]

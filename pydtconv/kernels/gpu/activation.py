@@ -49,7 +49,7 @@ class ActivationKernel(Kernel[Activation]):
 
 @register(Bias)
 class BiasKernel(Kernel[Bias]):
-    """One sweep forward; backward sums dy's rows for db."""
+    """One pass forward; backward sums dy's rows for db."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         return sums_bytes(inputs[0]) if direction == "backward" else 0

@@ -69,7 +69,7 @@ class AddKernel(Kernel[Add]):
 
 @register(Subtract, Multiply, Divide, Maximum, Minimum, Power)
 class BinaryKernel(Kernel[Binary]):
-    """One sweep each way; the gradient of what was broadcast is summed from the workspace."""
+    """One pass each way; the gradient of what was broadcast is summed from the workspace."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         if direction == "forward":

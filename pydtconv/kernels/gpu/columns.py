@@ -54,7 +54,7 @@ def bind_totals(launcher: Any, parts: Any, y: Any, factor: float = 1.0, accumula
 
 
 def bind_statistics(launcher: Any, x: Any, mean: Any, variance: Any, workspace: Any) -> Call:
-    """Mean and biased variance of each channel: two sweeps."""
+    """Mean and biased variance of each channel: two passes."""
     rows, _, _ = size_of(x)
     share = 1.0 / max(rows, 1)
     return sequence(

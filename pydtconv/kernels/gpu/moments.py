@@ -1,4 +1,4 @@
-"""Mean and variance of each channel, in two sweeps (cext/cuda/columns.cu)."""
+"""Mean and variance of each channel, in two passes (cext/cuda/columns.cu)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def moments_in(array: Any) -> tuple[Any, Any]:
 
 @register(Moments)
 class MomentsKernel(Kernel[Moments]):
-    """The sweeps that a convolution's own moments save on a CPU."""
+    """The passes that a convolution's own moments save on a CPU."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         return sums_bytes(inputs[0])

@@ -63,7 +63,7 @@ class AdaptiveMaxPoolKernel(_MaxPoolKernel[AdaptiveMaxPool]):
 
 
 class _AveragePoolKernel(Kernel[AverageOp]):
-    """One sweep each way."""
+    """One pass each way."""
 
     @property
     def _include_pad(self) -> bool:

@@ -187,7 +187,7 @@ class ArrayData:
         for name in ("samples", "batch_size", "shuffle") if going else ():
             if state.get(name) != getattr(self, name):
                 raise ValueError(
-                    f"{name}: expected {state.get(name)!r}, as in the epoch that is to be gone on with, got "
+                    f"{name}: expected {state.get(name)!r}, as in the epoch that is to be continued, got "
                     f"{getattr(self, name)!r}"
                 )
         count = -(-self.samples // self.batch_size) if self.shuffle == "batch" else self.samples

@@ -82,7 +82,7 @@ class StreamData:
         """Puts back what `get_state` gave.  Raises ValueError where an epoch going on was of other batches."""
         if going and state.get("batches") != self.num_batches:
             raise ValueError(
-                f"batches of an epoch: expected {state.get('batches')}, as in the epoch that is to be gone on with, "
+                f"batches of an epoch: expected {state.get('batches')}, as in the epoch that is to be continued, "
                 f"got {self.num_batches}"
             )
         count = self.num_batches or 0

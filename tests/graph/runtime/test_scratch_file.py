@@ -99,7 +99,8 @@ def test_an_error_while_reading_is_raised_where_it_is_waited_for(tmp_path) -> No
     file.reserve(4096)
     start, wait = file.bind(scratch(2 * 4096, 4096), 0, False, "read x")
     start()
-    with pytest.raises(OSError, match=r"offload: could not read x in .*; the step was broken off: expected 8192 bytes"):
+    message = r"offload: could not read x in .*; the step was interrupted: expected 8192 bytes"
+    with pytest.raises(OSError, match=message):
         wait()
     wait()  # nothing is under way
     file.close()

@@ -7,8 +7,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers, optimizers
-from pydtconv.graph import Executor, Memory, ParameterStore, Updates, build_plan
-from pydtconv.graph import plan as plan_module
+from pydtconv.graph import Executor, Memory, ParameterStore, Updates, build_plan, compiler
 from pydtconv.graph.schedule import backward
 from pydtconv.graph.schedule.steps import UpdateStep
 from tests.graph.networks import NETWORKS
@@ -40,7 +39,7 @@ class Spoiler:
 @pytest.mark.parametrize("seed", [*range(10), *map(slow, range(10, 60))])
 @pytest.mark.parametrize("size", [4, 12, 40])
 def test_random_graph_reads_no_variable_after_its_update(seed: int, size: int, monkeypatch) -> None:
-    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", 0)
+    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, size, training=True)
     x = rng.normal(size=(2, 3, 2, 4))
@@ -111,7 +110,7 @@ def check_bits(name, options, build) -> None:
     ids=lambda value: value if isinstance(value, str) else str(value),
 )
 def test_bits_are_those_of_gradients_applied_at_the_end(name, options, monkeypatch) -> None:
-    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", 1 << 10)
+    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 1 << 10)
     monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 11)
     check_bits(name, options, plain)
 
@@ -142,7 +141,7 @@ def test_gradients_of_small_models_are_applied_at_the_end() -> None:
 
 
 def test_a_plan_that_applies_gradients_needs_an_optimizer(monkeypatch) -> None:
-    monkeypatch.setattr(plan_module, "LARGE_GRADIENTS", 1 << 10)
+    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 1 << 10)
     model = plain()
     model.compile("sgd", "sparse_categorical_crossentropy")
     with pytest.raises(ValueError, match="expected an optimizer"):
@@ -158,7 +157,7 @@ def test_a_step_that_is_broken_off_is_not_counted_and_the_next_one_is_whole() ->
 
         def backward(self, dy, x):
             if fail[0]:
-                raise RuntimeError("broken off")
+                raise RuntimeError("interrupted")
             return dy
 
     keras.utils.set_random_seed(5)
@@ -170,7 +169,7 @@ def test_a_step_that_is_broken_off_is_not_counted_and_the_next_one_is_whole() ->
     model.train_on_batch(x, y)
     before = [v.numpy() for v in model.weights]
     fail[0] = True
-    with pytest.raises(RuntimeError, match="broken off"):
+    with pytest.raises(RuntimeError, match="interrupted"):
         model.train_on_batch(x, y)
     changed = [not np.array_equal(v.numpy(), b) for v, b in zip(model.weights, before, strict=True)]
     assert changed == [False, False, True, True, True, True]

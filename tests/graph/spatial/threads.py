@@ -96,7 +96,7 @@ def plan_of(model, arrays, kind="train", partition=None, targets=True, **options
 
 def run(model, arrays, kind="train", partition=None, wires=None, offset=0, total=None, lock=None, steps=1, **options):
     """One rank's results of a step; `arrays` are those of its samples."""
-    with lock or threading.Lock():  # tracing looks at the replica in force
+    with lock or threading.Lock():  # tracing looks at the active replica
         plan, traced = plan_of(model, arrays, kind, partition, **options)
     memory = Memory()
     memory.state.seed = 5
