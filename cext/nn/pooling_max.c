@@ -1,0 +1,271 @@
+/* Maximum pooling (pooling_windows.h): it keeps the position of the maximum in its window, one byte for each output,
+ * instead of x.
+ */
+#include "dtconv_burst.h"
+#include "pooling_windows.h"
+
+enum { SMALL = 3 }; /* taps across and down of windows that have kernels of their own, at most */
+
+/* Positions in a window of a vector of channels: lanes as wide as `real`, one byte or four in memory. */
+typedef uint8_t bytes_of __attribute__((vector_size(VECTOR_BYTES / sizeof(real))));
+typedef int32_t words_of __attribute__((vector_size(VECTOR_BYTES / sizeof(real) * 4)));
+
+INLINE mask load_positions(const void *argmax, int64_t at, int bytes, int64_t count) {
+    if (bytes == 1) {
+        bytes_of part = {0};
+        memcpy(&part, (const uint8_t *)argmax + at, (size_t)count);
+#if defined(__AVX512F__) && !defined(DTCONV_DOUBLE)
+        return (mask)_mm512_cvtepu8_epi32((__m128i)part);
+#else
+        return __builtin_convertvector(part, mask);
+#endif
+    }
+    words_of part = {0};
+    memcpy(&part, (const int32_t *)argmax + at, (size_t)count * sizeof(int32_t));
+    return __builtin_convertvector(part, mask);
+}
+
+INLINE void store_positions(void *argmax, int64_t at, int bytes, int64_t count, mask positions) {
+    if (bytes == 1) {
+#if defined(__AVX512F__) && !defined(DTCONV_DOUBLE)
+        const bytes_of part = (bytes_of)_mm512_cvtepi32_epi8((__m512i)positions);
+#else
+        const bytes_of part = __builtin_convertvector(positions, bytes_of);
+#endif
+        memcpy((uint8_t *)argmax + at, &part, (size_t)count);
+    } else {
+        const words_of part = __builtin_convertvector(positions, words_of);
+        memcpy((int32_t *)argmax + at, &part, (size_t)count * sizeof(int32_t));
+    }
+}
+
+/* Goes on from the maximum so far, at `chosen`, to a value after it, at `here`: the first maximum stays, and the last
+ * NaN. */
+INLINE void follow(vec *best, mask *chosen, vec value, mask here) {
+#if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
+    const __m512d a = (__m512d)value, b = (__m512d)*best;
+    const __mmask8 stays = _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask(a, a, _CMP_ORD_Q), a, b, _CMP_NGT_UQ);
+    *best = (vec)_mm512_mask_mov_pd(a, stays, b);
+    *chosen = (mask)_mm512_mask_mov_epi64((__m512i)here, stays, (__m512i)*chosen);
+#elif defined(__AVX512F__)
+    const __m512 a = (__m512)value, b = (__m512)*best;
+    const __mmask16 stays = _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a, b, _CMP_NGT_UQ);
+    *best = (vec)_mm512_mask_mov_ps(a, stays, b);
+    *chosen = (mask)_mm512_mask_mov_epi32((__m512i)here, stays, (__m512i)*chosen);
+#else
+    const mask greater = (value > *best) | (value != value);
+    *best = where(greater, value, *best);
+    *chosen = (here & greater) | (*chosen & ~greater);
+#endif
+}
+
+/* sum + g in the channels whose maximum is at this tap of the window. */
+INLINE vec add_chosen(vec sum, vec g, const void *argmax, int64_t at, int bytes, int64_t count, int tap) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    if (bytes == 1) {
+        __m128i places = _mm_setzero_si128();
+        memcpy(&places, (const uint8_t *)argmax + at, (size_t)count);
+        const __mmask16 here = _mm_cmpeq_epi8_mask(places, _mm_set1_epi8((char)tap));
+#ifdef DTCONV_DOUBLE
+        return (vec)_mm512_mask_add_pd((__m512d)sum, (__mmask8)here, (__m512d)sum, (__m512d)g);
+#else
+        return (vec)_mm512_mask_add_ps((__m512)sum, here, (__m512)sum, (__m512)g);
+#endif
+    }
+#endif
+    return sum + where(load_positions(argmax, at, bytes, count) == (mask){0} + tap, g, (vec){0});
+}
+
+/* Maximum of one window over some vectors of channels; x points to the window's first pixel, which may lie outside. */
+INLINE void max_window(const dtconv_pool *p, const elem *x, int64_t ldx, taps in, int vectors, int64_t count, elem *y,
+                       void *argmax, int64_t at, int bytes) {
+    vec best[AT_ONCE];
+    mask chosen[AT_ONCE];
+    const int64_t first = (in.d0 * p->kh + in.p0) * p->kw + in.q0, start = distance(p, in.d0, in.p0, in.q0) * ldx;
+    UNROLL for (int v = 0; v < vectors; v++) {
+        best[v] = load_first(x + start + v * V, count);
+        chosen[v] = (mask){0} + (int)first;
+    }
+    for (int64_t tap_d = in.d0; tap_d < in.d1; tap_d++)
+        for (int64_t tap_h = in.p0; tap_h < in.p1; tap_h++)
+            for (int64_t tap_w = in.q0; tap_w < in.q1; tap_w++) {
+                const elem *pixel = x + distance(p, tap_d, tap_h, tap_w) * ldx;
+                const mask here = (mask){0} + (int)((tap_d * p->kh + tap_h) * p->kw + tap_w);
+                UNROLL for (int v = 0; v < vectors; v++)
+                    follow(&best[v], &chosen[v], load_first(pixel + v * V, count), here);
+            }
+    UNROLL for (int v = 0; v < vectors; v++) {
+        store_first(y + v * V, count, best[v]);
+        if (argmax) store_positions(argmax, at + v * V, bytes, count, chosen[v]);
+    }
+}
+
+/* Small windows: the maxima of their rows first, then those of the rows, so that windows below each other share them.
+ * Where a tap lies outside, its neighbour inside stands for it, with that one's position. */
+typedef struct {
+    const elem *rows[SMALL + 1]; /* of x: the taps down of one window, or of two */
+    elem *y[2];
+    uint8_t *argmax[2];
+    int64_t column[SMALL]; /* elements from a row's start to a tap across */
+    int32_t down[SMALL + 1], across[SMALL];
+} small_window;
+
+/* `outs` windows (1, or 2 of stride 1) of taps x taps over a vector of channels from j on. */
+INLINE void small_block(int taps, int outs, int wanted, const small_window *of, int64_t j, int64_t count) {
+    vec best[SMALL + 1];
+    mask chosen[SMALL + 1];
+    UNROLL for (int r = 0; r < taps + outs - 1; r++) {
+        best[r] = load_first(of->rows[r] + of->column[0] + j, count);
+        chosen[r] = (mask){0} + of->across[0];
+        UNROLL for (int q = 1; q < taps; q++)
+            follow(&best[r], &chosen[r], load_first(of->rows[r] + of->column[q] + j, count), (mask){0} + of->across[q]);
+        chosen[r] += of->down[r] * taps;
+    }
+    UNROLL for (int r = 2; r < taps; r++) follow(&best[1], &chosen[1], best[r], chosen[r]);
+    follow(&best[0], &chosen[0], best[1], chosen[1]);
+    if (outs == 2) { /* first, because y[0] is the same where a row has none below it */
+        follow(&best[1], &chosen[1], best[taps], chosen[taps]);
+        store_first(of->y[1] + j, count, best[1]);
+        if (wanted) store_positions(of->argmax[1], j, 1, count, chosen[1] - taps);
+    }
+    store_first(of->y[0] + j, count, best[0]);
+    if (wanted) store_positions(of->argmax[0], j, 1, count, chosen[0]);
+}
+
+/* The taps of a window, moved inside: how far they lie from its first. */
+INLINE void moved_inside(axis a, int64_t taps, int64_t window, int32_t *to) {
+    int64_t from, end;
+    const int64_t start = inside(a, window, &from, &end);
+    for (int64_t i = 0; i < taps; i++) to[i] = (int32_t)min_i64(max_i64(i, from), a.extent - 1 - start);
+}
+
+/* Rows oh and, with two `outs`, oh + 1 of outputs of a plane (b, od). */
+INLINE void small_rows(const dtconv_pool *p, int taps, int outs, int wanted, int64_t plane, int64_t oh, const elem *x,
+                       int64_t ldx, elem *y, int64_t ldy, uint8_t *argmax) {
+    const int64_t image = plane / p->od * p->id + start_of(deep(p), plane % p->od), first = plane * p->oh + oh;
+    const int64_t below = outs == 2 && oh + 1 < p->oh ? p->ow : 0;
+    small_window of;
+    moved_inside(down(p), taps + outs - 1, oh, of.down);
+    for (int r = 0; r < taps + outs - 1; r++)
+        of.rows[r] = x + (image * p->ih + start_of(down(p), oh) + of.down[r]) * p->iw * ldx;
+    for (int64_t ow = 0; ow < p->ow; ow++) {
+        moved_inside(across(p), taps, ow, of.across);
+        for (int q = 0; q < taps; q++) of.column[q] = (start_of(across(p), ow) + of.across[q]) * ldx;
+        for (int i = 0; i < outs; i++) {
+            const int64_t pixel = first * p->ow + ow + i * below;
+            of.y[i] = y + pixel * ldy;
+            of.argmax[i] = wanted ? argmax + pixel * p->c : argmax;
+        }
+        int64_t j = 0;
+        for (; j + V <= p->c; j += V) small_block(taps, outs, wanted, &of, j, V);
+        if (j < p->c) small_block(taps, outs, wanted, &of, j, p->c - j);
+    }
+}
+
+/* Whether windows are small ones: all of them have taps inside, in each axis. */
+static int has_small_windows(const dtconv_pool *p, int bytes) {
+    const int square = p->kh == p->kw && (p->kh == 2 || p->kh == SMALL);
+    return square && p->kd == 1 && p->front == 0 && p->sd && p->sh && p->sw && bytes == 1;
+}
+
+static void small_forward(const dtconv_pool *p, const elem *x, int64_t ldx, elem *y, int64_t ldy, uint8_t *argmax) {
+    const int64_t outs = p->kh == SMALL && p->sh == 1 ? 2 : 1, rows = (p->oh + outs - 1) / outs,
+                  all = p->n * p->od * rows;
+#pragma omp parallel for schedule(dynamic, dtconv_piece(all)) \
+    num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kh * p->kw))
+    for (int64_t row = 0; row < all; row++) {
+        const int64_t plane = row / rows, oh = row % rows * outs;
+#define SMALL_ROWS(taps, outs)                                               \
+    do {                                                                     \
+        if (argmax)                                                          \
+            small_rows(p, taps, outs, 1, plane, oh, x, ldx, y, ldy, argmax); \
+        else                                                                 \
+            small_rows(p, taps, outs, 0, plane, oh, x, ldx, y, ldy, NULL);   \
+    } while (0)
+        if (p->kh == 2)
+            SMALL_ROWS(2, 1);
+        else if (outs == 1)
+            SMALL_ROWS(SMALL, 1);
+        else
+            SMALL_ROWS(SMALL, 2);
+    }
+}
+
+dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const elem *x, int64_t ldx, elem *y, int64_t ldy, void *argmax,
+                                   int argmax_bytes) {
+    if (argmax && argmax_bytes == 1 && p->kd * p->kh * p->kw > 256) return DTCONV_ARGUMENT;
+    if (has_small_windows(p, argmax ? argmax_bytes : 1)) {
+        small_forward(p, x, ldx, y, ldy, argmax);
+        return DTCONV_OK;
+    }
+#pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->od * p->oh)) \
+    num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
+    for (int64_t row = 0; row < p->n * p->od * p->oh; row++) {
+        int64_t start;
+        taps in = taps_of_row(p, row, &start);
+        for (int64_t ow = 0; ow < p->ow; ow++) {
+            const int64_t left = inside(across(p), ow, &in.q0, &in.q1), pixel = row * p->ow + ow;
+            const elem *window = x + (start + left) * ldx;
+            elem *to = y + pixel * ldy;
+#define MAXIMUM(j, vectors, count) \
+    max_window(p, window + j, ldx, in, vectors, count, to + j, argmax, pixel * p->c + j, argmax_bytes)
+            FOR_CHANNELS(p->c, MAXIMUM);
+        }
+    }
+    return DTCONV_OK;
+}
+
+/* Some vectors of channels, from `channel` on, of the gradient of one pixel. */
+INLINE void max_gather(const window *over, int64_t windows, int64_t c, const elem *dy, int64_t lddy, const void *argmax,
+                       int bytes, int64_t channel, int vectors, int64_t count, int accumulate, elem *dx) {
+    vec sum[AT_ONCE];
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] = accumulate ? load_first(dx + v * V, count) : (vec){0};
+    for (int64_t i = 0; i < windows; i++) {
+        const elem *g = dy + over[i].output * lddy + channel;
+        const int64_t at = over[i].output * c + channel;
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] =
+            add_chosen(sum[v], load_first(g + v * V, count), argmax, at + v * V, bytes, count, over[i].tap);
+    }
+    UNROLL for (int v = 0; v < vectors; v++) store_first(dx + v * V, count, sum[v]);
+}
+
+/* The last row of outputs over a row of inputs, in order: of the windows over a pixel it is what is not in a cache. */
+static void read_outputs(const dtconv_pool *p, const covered *k, const elem *dy, int64_t lddy, const void *argmax,
+                         int bytes) {
+    if (k->i1 <= k->i0 || k->h1 <= k->h0) return;
+    const int64_t first = ((k->image * p->od + k->h1 - 1) * p->oh + k->i1 - 1) * p->ow, size = sizeof(elem);
+    dtconv_read_burst(dy + first * lddy, lddy * size, p->ow, p->c * size);
+    dtconv_read_burst((const char *)argmax + first * p->c * bytes, p->c * bytes, p->ow, p->c * bytes);
+}
+
+dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, const void *argmax,
+                                    int argmax_bytes, int accumulate, elem *dx, int64_t lddx) {
+#pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->id * p->ih)) \
+    num_threads(threads_for(p->n * p->id * p->ih * p->iw * p->c))
+    for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {
+        covered k = over_row(p, row);
+        if (p->sh == 1) read_outputs(p, &k, dy, lddy, argmax, argmax_bytes);
+        line lines[WINDOWS];
+        int64_t done = 0, among;
+        do {
+            among = lines_over(p, &k, done, lines);
+            k.j0 = k.j1 = 0;
+            for (int64_t w = 0; w < p->iw; w++) {
+                window over[WINDOWS];
+                over_pixel(p, w, &k);
+                elem *to = dx + (row * p->iw + w) * lddx;
+                int64_t passed = 0, windows;
+                do {
+                    windows = windows_over(p, &k, lines, among, w, passed, 1, over);
+                    const int adds = accumulate || done || passed;
+#define GATHER_MAXIMUM(j, vectors, count) \
+    max_gather(over, windows, p->c, dy, lddy, argmax, argmax_bytes, j, vectors, count, adds, to + j)
+                    FOR_CHANNELS(p->c, GATHER_MAXIMUM);
+                    passed += windows;
+                } while (windows == WINDOWS);
+            }
+            done += among;
+        } while (among == WINDOWS);
+    }
+    return DTCONV_OK;
+}
