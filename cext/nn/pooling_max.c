@@ -59,6 +59,23 @@ INLINE void follow(vec *best, mask *chosen, vec value, mask here) {
 #endif
 }
 
+/* The same where no value is NaN. */
+INLINE void follow_number(vec *best, mask *chosen, vec value, mask here) {
+#if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
+    const __mmask8 greater = _mm512_cmp_pd_mask((__m512d)value, (__m512d)*best, _CMP_GT_OQ);
+    *best = (vec)_mm512_max_pd((__m512d)value, (__m512d)*best);
+    *chosen = (mask)_mm512_mask_mov_epi64((__m512i)*chosen, greater, (__m512i)here);
+#elif defined(__AVX512F__)
+    const __mmask16 greater = _mm512_cmp_ps_mask((__m512)value, (__m512)*best, _CMP_GT_OQ);
+    *best = (vec)_mm512_max_ps((__m512)value, (__m512)*best);
+    *chosen = (mask)_mm512_mask_mov_epi32((__m512i)*chosen, greater, (__m512i)here);
+#else
+    const mask greater = value > *best;
+    *best = where(greater, value, *best);
+    *chosen = (here & greater) | (*chosen & ~greater);
+#endif
+}
+
 /* sum + g in the channels whose maximum is at this tap of the window. */
 INLINE vec add_chosen(vec sum, vec g, const void *argmax, int64_t at, int bytes, int64_t count, int tap) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -100,6 +117,21 @@ INLINE void max_window(const dtconv_pool *p, const elem *x, int64_t ldx, taps in
     }
 }
 
+/* A row (b, od, oh) of outputs. */
+INLINE void max_row(const dtconv_pool *p, int64_t row, const elem *x, int64_t ldx, elem *y, int64_t ldy, void *argmax,
+                    int bytes) {
+    int64_t start;
+    taps in = taps_of_row(p, row, &start);
+    for (int64_t ow = 0; ow < p->ow; ow++) {
+        const int64_t left = inside(across(p), ow, &in.q0, &in.q1), pixel = row * p->ow + ow;
+        const elem *window = x + (start + left) * ldx;
+        elem *to = y + pixel * ldy;
+#define MAXIMUM(j, vectors, count) \
+    max_window(p, window + j, ldx, in, vectors, count, to + j, argmax, pixel * p->c + j, bytes)
+        FOR_CHANNELS(p->c, MAXIMUM);
+    }
+}
+
 /* Small windows: the maxima of their rows first, then those of the rows, so that windows below each other share them.
  * Where a tap lies outside, its neighbour inside stands for it, with that one's position. */
 typedef struct {
@@ -117,14 +149,14 @@ INLINE void small_block(int taps, int outs, int wanted, const small_window *of, 
     UNROLL for (int r = 0; r < taps + outs - 1; r++) {
         best[r] = load_first(of->rows[r] + of->column[0] + j, count);
         chosen[r] = (mask){0} + of->across[0];
-        UNROLL for (int q = 1; q < taps; q++)
-            follow(&best[r], &chosen[r], load_first(of->rows[r] + of->column[q] + j, count), (mask){0} + of->across[q]);
+        UNROLL for (int q = 1; q < taps; q++) follow_number(
+            &best[r], &chosen[r], load_first(of->rows[r] + of->column[q] + j, count), (mask){0} + of->across[q]);
         chosen[r] += of->down[r] * taps;
     }
-    UNROLL for (int r = 2; r < taps; r++) follow(&best[1], &chosen[1], best[r], chosen[r]);
-    follow(&best[0], &chosen[0], best[1], chosen[1]);
+    UNROLL for (int r = 2; r < taps; r++) follow_number(&best[1], &chosen[1], best[r], chosen[r]);
+    follow_number(&best[0], &chosen[0], best[1], chosen[1]);
     if (outs == 2) { /* first, because y[0] is the same where a row has none below it */
-        follow(&best[1], &chosen[1], best[taps], chosen[taps]);
+        follow_number(&best[1], &chosen[1], best[taps], chosen[taps]);
         store_first(of->y[1] + j, count, best[1]);
         if (wanted) store_positions(of->argmax[1], j, 1, count, chosen[1] - taps);
     }
@@ -139,15 +171,61 @@ INLINE void moved_inside(axis a, int64_t taps, int64_t window, int32_t *to) {
     for (int64_t i = 0; i < taps; i++) to[i] = (int32_t)min_i64(max_i64(i, from), a.extent - 1 - start);
 }
 
+/* Whether one of so many elements is NaN. */
+INLINE int has_nan(const elem *x, int64_t count) {
+#if defined(__AVX512F__)
+    unsigned found = 0;
+    int64_t j = 0;
+    for (; j + 2 * V <= count; j += 2 * V)
+#ifdef DTCONV_DOUBLE
+        found |= _mm512_cmp_pd_mask((__m512d)load(x + j), (__m512d)load(x + j + V), _CMP_UNORD_Q);
+#else
+        found |= _mm512_cmp_ps_mask((__m512)load_elem(x + j), (__m512)load_elem(x + j + V), _CMP_UNORD_Q);
+#endif
+    for (; j < count; j++) found |= widen(x[j]) != widen(x[j]);
+    return found != 0;
+#else
+    int found = 0;
+    for (int64_t j = 0; j < count; j++) found |= widen(x[j]) != widen(x[j]);
+    return found;
+#endif
+}
+
+/* The same of a row of pixels; it also reads them in the order of memory, which windows do not. */
+INLINE int row_has_nan(const elem *x, int64_t ldx, int64_t pixels, int64_t c) {
+    if (ldx == c) return has_nan(x, pixels * c);
+    int found = 0;
+    for (int64_t i = 0; i < pixels; i++) found |= has_nan(x + i * ldx, c);
+    return found;
+}
+
+/* Rows of x, counted over all images, before `end` are known to have the last NaN before row `free`. */
+typedef struct {
+    int64_t end, free;
+} known_rows;
+
+/* Goes on to rows [start, end), which follow each other from call to call; whether one of them has NaN. */
+INLINE int have_nan(known_rows *known, const dtconv_pool *p, const elem *x, int64_t ldx, int64_t start, int64_t end) {
+    for (int64_t row = max_i64(start, known->end); row < end; row++)
+        if (row_has_nan(x + row * p->iw * ldx, ldx, p->iw, p->c)) known->free = row + 1;
+    known->end = max_i64(known->end, end);
+    return known->free > start;
+}
+
 /* Rows oh and, with two `outs`, oh + 1 of outputs of a plane (b, od). */
 INLINE void small_rows(const dtconv_pool *p, int taps, int outs, int wanted, int64_t plane, int64_t oh, const elem *x,
-                       int64_t ldx, elem *y, int64_t ldy, uint8_t *argmax) {
+                       int64_t ldx, elem *y, int64_t ldy, uint8_t *argmax, known_rows *known) {
     const int64_t image = plane / p->od * p->id + start_of(deep(p), plane % p->od), first = plane * p->oh + oh;
     const int64_t below = outs == 2 && oh + 1 < p->oh ? p->ow : 0;
+    const int64_t start = image * p->ih + start_of(down(p), oh);
     small_window of;
     moved_inside(down(p), taps + outs - 1, oh, of.down);
-    for (int r = 0; r < taps + outs - 1; r++)
-        of.rows[r] = x + (image * p->ih + start_of(down(p), oh) + of.down[r]) * p->iw * ldx;
+    for (int r = 0; r < taps + outs - 1; r++) of.rows[r] = x + (start + of.down[r]) * p->iw * ldx;
+    if (have_nan(known, p, x, ldx, start + of.down[0], start + of.down[taps + outs - 2] + 1)) {
+        max_row(p, first, x, ldx, y, ldy, argmax, 1);
+        if (below) max_row(p, first + 1, x, ldx, y, ldy, argmax, 1);
+        return;
+    }
     for (int64_t ow = 0; ow < p->ow; ow++) {
         moved_inside(across(p), taps, ow, of.across);
         for (int q = 0; q < taps; q++) of.column[q] = (start_of(across(p), ow) + of.across[q]) * ldx;
@@ -171,23 +249,27 @@ static int has_small_windows(const dtconv_pool *p, int bytes) {
 static void small_forward(const dtconv_pool *p, const elem *x, int64_t ldx, elem *y, int64_t ldy, uint8_t *argmax) {
     const int64_t outs = p->kh == SMALL && p->sh == 1 ? 2 : 1, rows = (p->oh + outs - 1) / outs,
                   all = p->n * p->od * rows;
-#pragma omp parallel for schedule(dynamic, dtconv_piece(all)) \
+    const int64_t some = dtconv_piece(all);
+#pragma omp parallel for schedule(dynamic, 1) \
     num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kh * p->kw))
-    for (int64_t row = 0; row < all; row++) {
-        const int64_t plane = row / rows, oh = row % rows * outs;
-#define SMALL_ROWS(taps, outs)                                               \
-    do {                                                                     \
-        if (argmax)                                                          \
-            small_rows(p, taps, outs, 1, plane, oh, x, ldx, y, ldy, argmax); \
-        else                                                                 \
-            small_rows(p, taps, outs, 0, plane, oh, x, ldx, y, ldy, NULL);   \
-    } while (0)
-        if (p->kh == 2)
-            SMALL_ROWS(2, 1);
-        else if (outs == 1)
-            SMALL_ROWS(SMALL, 1);
-        else
-            SMALL_ROWS(SMALL, 2);
+    for (int64_t piece = 0; piece < all; piece += some) {
+        known_rows known = {0};
+        for (int64_t row = piece; row < min_i64(all, piece + some); row++) {
+            const int64_t plane = row / rows, oh = row % rows * outs;
+#define SMALL_ROWS(taps, outs, wanted) small_rows(p, taps, outs, wanted, plane, oh, x, ldx, y, ldy, argmax, &known)
+            if (p->kh == 2 && argmax)
+                SMALL_ROWS(2, 1, 1);
+            else if (p->kh == 2)
+                SMALL_ROWS(2, 1, 0);
+            else if (outs == 1 && argmax)
+                SMALL_ROWS(SMALL, 1, 1);
+            else if (outs == 1)
+                SMALL_ROWS(SMALL, 1, 0);
+            else if (argmax)
+                SMALL_ROWS(SMALL, 2, 1);
+            else
+                SMALL_ROWS(SMALL, 2, 0);
+        }
     }
 }
 
@@ -200,18 +282,7 @@ dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const elem *x, int64_t 
     }
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->od * p->oh)) \
     num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
-    for (int64_t row = 0; row < p->n * p->od * p->oh; row++) {
-        int64_t start;
-        taps in = taps_of_row(p, row, &start);
-        for (int64_t ow = 0; ow < p->ow; ow++) {
-            const int64_t left = inside(across(p), ow, &in.q0, &in.q1), pixel = row * p->ow + ow;
-            const elem *window = x + (start + left) * ldx;
-            elem *to = y + pixel * ldy;
-#define MAXIMUM(j, vectors, count) \
-    max_window(p, window + j, ldx, in, vectors, count, to + j, argmax, pixel * p->c + j, argmax_bytes)
-            FOR_CHANNELS(p->c, MAXIMUM);
-        }
-    }
+    for (int64_t row = 0; row < p->n * p->od * p->oh; row++) max_row(p, row, x, ldx, y, ldy, argmax, argmax_bytes);
     return DTCONV_OK;
 }
 
