@@ -83,6 +83,7 @@ INLINE vec add_chosen(vec sum, vec g, const void *argmax, int64_t at, int bytes,
         __m128i places = _mm_setzero_si128();
         memcpy(&places, (const uint8_t *)argmax + at, (size_t)count);
         const __mmask16 here = _mm_cmpeq_epi8_mask(places, _mm_set1_epi8((char)tap));
+        __asm__("" : "+v"(g)); /* a load of its own: one that is part of the addition waits for the mask */
 #ifdef DTCONV_DOUBLE
         return (vec)_mm512_mask_add_pd((__m512d)sum, (__mmask8)here, (__m512d)sum, (__m512d)g);
 #else
@@ -309,6 +310,72 @@ static void read_outputs(const dtconv_pool *p, const covered *k, const elem *dy,
     dtconv_read_burst((const char *)argmax + first * p->c * bytes, p->c * bytes, p->ow, p->c * bytes);
 }
 
+/* Windows over a pixel: of the first one the gradient, the positions and the pixel's tap in it, and how far those of
+ * the next ones lie from them. */
+typedef struct {
+    const elem *dy;
+    const uint8_t *argmax;
+    int64_t dy_down, dy_across, argmax_down, argmax_across;
+    int32_t tap, tap_down, tap_across;
+} small_windows;
+
+/* Adds to `sum` what comes from window (i, q). */
+INLINE void small_add(const small_windows *o, int i, int q, int64_t j, int vectors, int64_t count, vec *sum) {
+    const elem *g = o->dy + i * o->dy_down + q * o->dy_across + j;
+    const int64_t at = i * o->argmax_down + q * o->argmax_across + j;
+    const int tap = o->tap - i * o->tap_down - q * o->tap_across;
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] =
+        add_chosen(sum[v], load_first(g + v * V, count), o->argmax, at + v * V, 1, count, tap);
+}
+
+/* Some vectors of channels, from j on, of the gradient of a pixel; rows and columns are constants where `fixed`. */
+INLINE void small_gather(const small_windows *o, int fixed, int rows, int columns, int64_t j, int vectors,
+                         int64_t count, int accumulate, elem *dx) {
+    vec sum[AT_ONCE];
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] = accumulate ? load_first(dx + j + v * V, count) : (vec){0};
+    if (fixed) {
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int q = 0; q < columns; q++)
+            small_add(o, i, q, j, vectors, count, sum);
+    } else {
+        for (int i = 0; i < rows; i++)
+            for (int q = 0; q < columns; q++) small_add(o, i, q, j, vectors, count, sum);
+    }
+    UNROLL for (int v = 0; v < vectors; v++) store_first(dx + j + v * V, count, sum[v]);
+}
+
+/* A row of inputs. */
+INLINE void small_gather_row(const dtconv_pool *p, const covered *row, const elem *dy, int64_t lddy,
+                             const uint8_t *argmax, int accumulate, elem *dx, int64_t lddx) {
+    covered k = *row;
+    const int64_t first = ((k.image * p->od + k.h0) * p->oh + k.i0) * p->ow;
+    const int32_t below = (int32_t)(k.h0 < k.h1 ? k.i1 - k.i0 : 0), at = (int32_t)(k.at_h - start_of(down(p), k.i0));
+    small_windows o = {.dy_down = p->ow * lddy, .dy_across = lddy, .argmax_down = p->ow * p->c, .argmax_across = p->c};
+    o.tap_down = (int32_t)(p->sh * p->kw);
+    o.tap_across = (int32_t)p->sw;
+    for (int64_t w = 0; w < p->iw; w++, dx += lddx) {
+        over_pixel(p, w, &k);
+        o.dy = dy + (first + k.j0) * lddy;
+        o.argmax = argmax + (first + k.j0) * p->c;
+        o.tap = (int32_t)(at * p->kw + w - start_of(across(p), k.j0));
+        const int to = (int)(k.j1 - k.j0);
+#define SMALL_FIXED(j, vectors, count) small_gather(&o, 1, ROWS, COLUMNS, j, vectors, count, accumulate, dx)
+#define SMALL_ANY(j, vectors, count) small_gather(&o, 0, below, to, j, vectors, count, accumulate, dx)
+#define FIXED(rows, columns)                     \
+    do {                                         \
+        enum { ROWS = rows, COLUMNS = columns }; \
+        FOR_CHANNELS(p->c, SMALL_FIXED);         \
+    } while (0)
+        if (below == 3 && to == 3)
+            FIXED(3, 3);
+        else if (below == 2 && to == 2)
+            FIXED(2, 2);
+        else if (below == 1 && to == 1)
+            FIXED(1, 1);
+        else
+            FOR_CHANNELS(p->c, SMALL_ANY);
+    }
+}
+
 dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, const void *argmax,
                                     int argmax_bytes, int accumulate, elem *dx, int64_t lddx) {
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->id * p->ih)) \
@@ -316,6 +383,10 @@ dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const elem *dy, int64_
     for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {
         covered k = over_row(p, row);
         if (p->sh == 1) read_outputs(p, &k, dy, lddy, argmax, argmax_bytes);
+        if (has_small_windows(p, argmax_bytes)) {
+            small_gather_row(p, &k, dy, lddy, argmax, accumulate, dx + row * p->iw * lddx, lddx);
+            continue;
+        }
         line lines[WINDOWS];
         int64_t done = 0, among;
         do {
