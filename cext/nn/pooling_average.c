@@ -1,4 +1,5 @@
 /* Average pooling (pooling_windows.h). */
+#include "dtconv_burst.h"
 #include "pooling_windows.h"
 
 INLINE void average_window(const dtconv_pool *p, const elem *x, int64_t ldx, taps in, real share, int vectors,
@@ -14,13 +15,29 @@ INLINE void average_window(const dtconv_pool *p, const elem *x, int64_t ldx, tap
     UNROLL for (int v = 0; v < vectors; v++) store_first(y + v * V, count, sum[v] * share);
 }
 
+/* Whether x comes from memory, and by more than what is done with it takes: then it is read in order first. */
+static int reads_ahead(const dtconv_pool *p) {
+    const int64_t size = sizeof(elem), some = 16 << 20;
+    return size > 2 && p->n * p->id * p->ih * p->iw * p->c * size >= some;
+}
+
+/* The rows of x that the row of windows before this one did not read, in order. */
+static void read_new_rows(const dtconv_pool *p, const elem *x, int64_t ldx, taps in) {
+    const int64_t size = sizeof(elem);
+    for (int64_t d = in.d0; d < in.d1; d++)
+        for (int64_t h = p->sh && in.p0 == 0 ? max_i64(in.p0, in.p1 - p->sh) : in.p0; h < in.p1; h++)
+            dtconv_read_burst(x + distance(p, d, h, 0) * ldx, ldx * size, p->iw, p->c * size);
+}
+
 dtconv_status DT(average_pool_forward)(const dtconv_pool *p, const elem *x, int64_t ldx, int include_pad, elem *y,
                                        int64_t ldy) {
+    const int ahead = reads_ahead(p);
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->od * p->oh)) \
     num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
     for (int64_t row = 0; row < p->n * p->od * p->oh; row++) {
         int64_t start;
         taps in = taps_of_row(p, row, &start);
+        if (ahead) read_new_rows(p, x + start * ldx, ldx, in);
         for (int64_t ow = 0; ow < p->ow; ow++) {
             const int64_t left = inside(across(p), ow, &in.q0, &in.q1);
             const elem *window = x + (start + left) * ldx;
