@@ -1,4 +1,4 @@
-/* Maximum and average pooling over windows and whole images, one to three axes; methods are those of cext/nn/pooling.c.
+/* Maximum and average pooling over windows and whole images, one to three axes; methods are those of cext/nn/pooling_windows.h.
  *
  * Every thread has one output (forward) or one input (backward), which gathers from the windows that cover it.
  */

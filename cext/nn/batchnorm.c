@@ -191,6 +191,9 @@ INLINE vec gradient(int code, real alpha, vec dy, vec x, const elem *y, int64_t 
         const vec result = load_first(y, count);
         return code == DTCONV_SIGMOID ? dy * (result * (1 - result)) : dy * (1 - result * result);
     }
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(dy)); /* loaded by itself: a load under the mask that follows from x waits for x */
+#endif
     const vec z = normalized(x, mean, scale, beta);
     if (code == DTCONV_RELU) return where(z > 0, dy, (vec){0});
     if (code == DTCONV_RELU6) return where((z > 0) & (z < 6), dy, (vec){0});

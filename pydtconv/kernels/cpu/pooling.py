@@ -1,4 +1,4 @@
-"""Pooling over windows of an image, and over whole images (cext/nn/pooling.c)."""
+"""Pooling over windows of an image, and over whole images (cext/nn/pooling_windows.h)."""
 
 from __future__ import annotations
 
