@@ -19,7 +19,6 @@ MODULES = (
 ACCEPTED = {
     ("optimizers", "name"): "Keras's is the class's; ours tells two optimizers of one class apart",
     ("Optimizer", "learning_rate"): "ours has a default, so that a subclass need not repeat one",
-    ("deserialize_keras_object", "safe_mode"): "no code of a file is run in either case",
     ("save_weights", "max_shard_size"): "one file",
     ("device", "device_name"): "passed by place",
     ("device", "name"): "passed by place",

@@ -111,12 +111,10 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
         },
     ),
     (
-        "Scripts under `pydtconv run` find them; elsewhere `utils` has those of logging, tracebacks are whole, and "
-        "files run no code",
+        "Scripts under `pydtconv run` find them; elsewhere `utils` has those of logging, and tracebacks are whole",
         {
             "keras.config": "backend disable_interactive_logging disable_traceback_filtering "
-            "enable_interactive_logging "
-            "enable_traceback_filtering enable_unsafe_deserialization is_interactive_logging_enabled "
+            "enable_interactive_logging enable_traceback_filtering is_interactive_logging_enabled "
             "is_traceback_filtering_enabled set_backend"
         },
     ),

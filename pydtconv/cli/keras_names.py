@@ -174,7 +174,7 @@ def table(name: str) -> dict[str, Any]:
 
 
 def _of_config() -> dict[str, Any]:
-    """Settings of Keras that are always as they are here: tracebacks are whole, no file runs code."""
+    """Settings of Keras that are always as they are here: tracebacks are whole."""
     from pydtconv import utils
 
     def refused(name: str, why: str) -> Any:
@@ -183,13 +183,11 @@ def _of_config() -> dict[str, Any]:
 
         return function
 
-    unsafe = "no file runs code here: pass custom_objects={'name': function} to load_model"
     logging = ("disable_interactive_logging", "enable_interactive_logging", "is_interactive_logging_enabled")
     return {
         "disable_traceback_filtering": lambda: None,
         "is_traceback_filtering_enabled": lambda: False,
         "enable_traceback_filtering": refused("enable_traceback_filtering", "tracebacks are always whole"),
-        "enable_unsafe_deserialization": refused("enable_unsafe_deserialization", unsafe),
         "set_backend": refused("set_backend", "there is one backend, pydtconv"),
         **{name: getattr(utils, name) for name in logging},
     }
