@@ -11,7 +11,8 @@ from tests.real_keras import import_keras
 MODULES = (
     "", "activations", "applications", "backend", "callbacks", "config", "constraints", "datasets.cifar10",
     "datasets.cifar100", "datasets.fashion_mnist", "datasets.mnist", "distribution", "initializers", "layers", "losses",
-    "metrics", "models", "ops", "ops.image", "optimizers", "optimizers.schedules", "preprocessing",
+    "metrics", "models", "ops", "ops.image", "ops.linalg", "ops.nn", "ops.numpy", "optimizers",
+    "optimizers.schedules", "preprocessing",
     "preprocessing.image", "preprocessing.sequence", "random", "regularizers", "saving", "tree", "utils",
 )  # fmt: skip
 

@@ -54,11 +54,9 @@ NESTED = {
         "vgg16", "vgg19", "xception",
     ),
     "pydtconv.optimizers": ("schedules",),
-    "pydtconv.ops": ("image",),
+    "pydtconv.ops": ("image", "linalg", "nn", "numpy"),
     "pydtconv.utils": ("bounding_boxes",),
 }  # fmt: skip
-#: where Keras has the functions of `ops` once more, by what they do
-PARTS_OF_OPS = ("linalg", "nn", "numpy")
 ROOTS = ("keras", "tf_keras", "tensorflow")
 
 
@@ -110,7 +108,7 @@ def target_name(fullname: str) -> str | None:
     name = ".".join(["pydtconv", *words[1:]])
     if name == "pydtconv.utils.bounding_boxes":
         return "pydtconv.layers.boxes"
-    return "pydtconv.ops" if name in (f"pydtconv.ops.{part}" for part in PARTS_OF_OPS) else name
+    return name
 
 
 @cache
@@ -124,9 +122,8 @@ def submodules(fullname: str) -> tuple[str, ...]:
     if name == "pydtconv":
         return tuple(module for module in PUBLIC if importlib.util.find_spec(f"pydtconv.{module}"))
     target = importlib.import_module(name)
-    more = PARTS_OF_OPS if fullname.endswith("keras.ops") else ()
     candidates = [*getattr(target, "__all__", ()), *NESTED.get(name, ())]
-    return (*(item for item in candidates if isinstance(getattr(target, item, None), ModuleType)), *more)
+    return tuple(item for item in candidates if isinstance(getattr(target, item, None), ModuleType))
 
 
 def is_module(parent: str, name: str) -> bool:

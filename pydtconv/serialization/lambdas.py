@@ -32,8 +32,8 @@ _safe_mode: ContextVar[bool | None] = ContextVar("_safe_mode", default=None)
 
 _REFUSED = (
     "the file holds the code of a Python lambda, which could do anything when it runs. If you trust where the file "
-    "comes from, load it with safe_mode=False, or call config.enable_unsafe_deserialization() before. Without its code: pass "
-    "custom_objects={'<lambda>': function}"
+    "comes from, load it with safe_mode=False, or call config.enable_unsafe_deserialization() before. Without its "
+    "code: pass custom_objects={'<lambda>': function}"
 )
 
 
