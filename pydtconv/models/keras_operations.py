@@ -193,7 +193,7 @@ def _dense(op: Any, node: Node) -> Described | None:
 
 def _layer_norm(op: Any, node: Node) -> Described | None:
     config = {"axis": op.axis, "epsilon": op.epsilon}
-    return None if op.rms or (op.center and not op.scale) else Described("nn.LayerNorm", config, _plain)
+    return None if op.rms or not (op.center and op.scale) else Described("nn.LayerNorm", config, _plain)
 
 
 def _resized(static: Mapping[str, Any], rank: int) -> Described | None:

@@ -47,7 +47,6 @@ FUNCTIONS = {
     "resizing by cubics": lambda x: ops.image.resize(x, (8, 8), "bicubic"),
     "patches": lambda x: ops.image.extract_patches(x, 2),
     "patches that overlap": lambda x: ops.image.extract_patches(x, (2, 3), strides=1, padding="same"),
-    "normalization": lambda x: ops.layer_normalization(x) + ops.layer_normalization(x, axis=-1, epsilon=1e-3),
     "normalization with weights": lambda x: ops.layer_normalization(
         x, np.arange(3, dtype="float32"), np.ones(3, "float32")
     ),
