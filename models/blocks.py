@@ -61,8 +61,8 @@ def with_weights(model: Any, weights: str | os.PathLike[str] | None) -> Any:
     """
     if weights == "imagenet":
         raise ValueError(
-            f"{model.name}: weights: expected None or the path of a .weights.h5 file, got 'imagenet': there are no "
-            "pretrained weights to download"
+            f"{model.name}: weights: expected None or the path of a .weights.h5, .h5, .keras, .safetensors or .pth "
+            "file, got 'imagenet': there are no pretrained weights to download"
         )
     if weights is not None and Path(weights).suffix in READERS:
         load_named_weights(model, Path(weights))

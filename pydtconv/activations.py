@@ -7,6 +7,7 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.utils.suggest import refusal as _refusal
 
 
 def linear(x: Any) -> Any:
@@ -191,3 +192,6 @@ def serialize(activation: Any) -> Any:
 
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     return _registry.deserialize(config, custom_objects)
+
+
+__getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

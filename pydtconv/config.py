@@ -17,6 +17,7 @@ from pydtconv.naming import device_name
 _floatx = "float32"
 _epsilon = 1e-7
 _image_data_format = "channels_last"
+_unsafe_deserialization = False
 _conv_variant = "AUTO"
 _conv_precision = "fast"
 _float32_matmul_precision = "highest"
@@ -66,6 +67,17 @@ def set_image_data_format(data_format: str) -> None:
     if data_format not in ("channels_last", "channels_first"):
         raise ValueError(f"set_image_data_format: expected 'channels_last' or 'channels_first', got {data_format!r}")
     _image_data_format = data_format
+
+
+def enable_unsafe_deserialization() -> None:
+    """Lets files of models bring the code of their lambda functions, from now on and in the whole process."""
+    global _unsafe_deserialization
+    _unsafe_deserialization = True
+
+
+def unsafe_deserialization() -> bool:
+    """Whether `enable_unsafe_deserialization` was called."""
+    return _unsafe_deserialization
 
 
 def conv_variant() -> str:

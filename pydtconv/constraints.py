@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.utils.suggest import refusal as _refusal
 
 
 class Constraint:
@@ -119,3 +120,6 @@ def serialize(constraint: Any) -> Any:
 
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     return _registry.deserialize(config, custom_objects)
+
+
+__getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

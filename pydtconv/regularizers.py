@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.utils.suggest import refusal as _refusal
 
 
 class Regularizer:
@@ -108,3 +109,6 @@ def serialize(regularizer: Any) -> Any:
 
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     return _registry.deserialize(config, custom_objects)
+
+
+__getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

@@ -14,6 +14,7 @@ from pydtconv.serialization.registry import (
     get_registered_object,
     register_keras_serializable,
 )
+from pydtconv.utils.suggest import refusal
 
 CustomObjectScope = custom_object_scope
 
@@ -33,3 +34,5 @@ __all__ = [
     "save_weights",
     "serialize_keras_object",
 ]
+
+__getattr__ = refusal(__name__, __all__)

@@ -38,6 +38,9 @@ MODULES = {
     "keras.models": "models",
     "keras.ops": "functions",
     "keras.ops.image": "functions of images",
+    "keras.ops.linalg": "functions of linear algebra",
+    "keras.ops.nn": "functions of networks",
+    "keras.ops.numpy": "functions of NumPy",
     "keras.optimizers": "optimizers",
     "keras.optimizers.schedules": "learning rate schedules",
     "keras.preprocessing": "preprocessing",
@@ -79,6 +82,7 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
             "keras.layers": "TextVectorization",
             "keras.losses": "CTC ctc",
             "keras.ops": "ctc_decode ctc_loss",
+            "keras.ops.nn": "ctc_decode ctc_loss",
             "keras.preprocessing": "text_dataset_from_directory",
             "keras.utils": "text_dataset_from_directory",
         },
@@ -111,12 +115,10 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
         },
     ),
     (
-        "Scripts under `pydtconv run` find them; elsewhere `utils` has those of logging, tracebacks are whole, and "
-        "files run no code",
+        "Scripts under `pydtconv run` find them; elsewhere `utils` has those of logging, and tracebacks are whole",
         {
             "keras.config": "backend disable_interactive_logging disable_traceback_filtering "
-            "enable_interactive_logging "
-            "enable_traceback_filtering enable_unsafe_deserialization is_interactive_logging_enabled "
+            "enable_interactive_logging enable_traceback_filtering is_interactive_logging_enabled "
             "is_traceback_filtering_enabled set_backend"
         },
     ),
@@ -165,7 +167,10 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
         "`Model` of inputs and outputs is what `Function` is",
         {"keras": "Function StatelessScope SymbolicScope name_scope"},
     ),
-    ("Derivatives in forward mode are not planned: see `GradientTape.jacobian`", {"keras.ops": "jvp"}),
+    (
+        "Derivatives in forward mode are not planned: see `GradientTape.jacobian`",
+        {"keras.ops": "jvp", "keras.ops.linalg": "jvp"},
+    ),
     (
         "Columns of tables, and settings of scripts, are not what this is about; each `FeatureSpace` change is "
         "a layer (`StringLookup`, `Discretization`, `HashedCrossing`, ...)",

@@ -54,11 +54,9 @@ NESTED = {
         "vgg16", "vgg19", "xception",
     ),
     "pydtconv.optimizers": ("schedules",),
-    "pydtconv.ops": ("image",),
+    "pydtconv.ops": ("image", "linalg", "nn", "numpy"),
     "pydtconv.utils": ("bounding_boxes",),
 }  # fmt: skip
-#: where Keras has the functions of `ops` once more, by what they do
-PARTS_OF_OPS = ("linalg", "nn", "numpy")
 ROOTS = ("keras", "tf_keras", "tensorflow")
 
 
@@ -110,7 +108,7 @@ def target_name(fullname: str) -> str | None:
     name = ".".join(["pydtconv", *words[1:]])
     if name == "pydtconv.utils.bounding_boxes":
         return "pydtconv.layers.boxes"
-    return "pydtconv.ops" if name in (f"pydtconv.ops.{part}" for part in PARTS_OF_OPS) else name
+    return name
 
 
 @cache
@@ -124,9 +122,8 @@ def submodules(fullname: str) -> tuple[str, ...]:
     if name == "pydtconv":
         return tuple(module for module in PUBLIC if importlib.util.find_spec(f"pydtconv.{module}"))
     target = importlib.import_module(name)
-    more = PARTS_OF_OPS if fullname.endswith("keras.ops") else ()
     candidates = [*getattr(target, "__all__", ()), *NESTED.get(name, ())]
-    return (*(item for item in candidates if isinstance(getattr(target, item, None), ModuleType)), *more)
+    return tuple(item for item in candidates if isinstance(getattr(target, item, None), ModuleType))
 
 
 def is_module(parent: str, name: str) -> bool:
@@ -174,7 +171,7 @@ def table(name: str) -> dict[str, Any]:
 
 
 def _of_config() -> dict[str, Any]:
-    """Settings of Keras that are always as they are here: tracebacks are whole, no file runs code."""
+    """Settings of Keras that are always as they are here: tracebacks are whole."""
     from pydtconv import utils
 
     def refused(name: str, why: str) -> Any:
@@ -183,13 +180,11 @@ def _of_config() -> dict[str, Any]:
 
         return function
 
-    unsafe = "no file runs code here: pass custom_objects={'name': function} to load_model"
     logging = ("disable_interactive_logging", "enable_interactive_logging", "is_interactive_logging_enabled")
     return {
         "disable_traceback_filtering": lambda: None,
         "is_traceback_filtering_enabled": lambda: False,
         "enable_traceback_filtering": refused("enable_traceback_filtering", "tracebacks are always whole"),
-        "enable_unsafe_deserialization": refused("enable_unsafe_deserialization", unsafe),
         "set_backend": refused("set_backend", "there is one backend, pydtconv"),
         **{name: getattr(utils, name) for name in logging},
     }

@@ -40,12 +40,26 @@ def calling(name: str, training: bool | None) -> Iterator[None]:
 
 
 @contextmanager
+def naming_errors(layer: Any) -> Iterator[None]:
+    """A ValueError from inside begins with the name of the layer, of the innermost one, unless it tells it already."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error) is ValueError and not hasattr(error, "_of_layer"):
+            error._of_layer = layer.name  # type: ignore[attr-defined]
+            text = str(error)
+            if len(error.args) == 1 and repr(layer.name) not in text:
+                error.args = (f"{type(layer).__name__} {layer.name!r}: {text}",)
+        raise
+
+
+@contextmanager
 def building(layer: Any) -> Iterator[None]:
     """The layer is being built."""
     _context.names.append(layer.name)
     _context.built.append(layer)
     try:
-        with tracing.building():
+        with tracing.building(), naming_errors(layer):
             yield
     finally:
         _context.names.pop()

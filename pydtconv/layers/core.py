@@ -9,6 +9,8 @@ from typing import Any
 from pydtconv import tree
 from pydtconv.layers.layer import Layer
 from pydtconv.serialization.configurable import builtin
+from pydtconv.serialization.lambdas import is_lambda
+from pydtconv.serialization.objects import lambda_as_data
 
 
 @builtin
@@ -50,6 +52,15 @@ class Lambda(Layer):
         self.mask = None
         self.arguments = dict(arguments or {})
         self.built = True
+
+    def _own_config(self) -> dict[str, Any]:
+        """The config; the code of lambdas as this layer of Keras has it, which is not as elsewhere."""
+        config = super()._own_config()
+        for name in ("function", "output_shape"):
+            value = getattr(self, name)
+            if is_lambda(value):
+                config[name] = lambda_as_data(value) or config[name]
+        return config
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         kwargs = dict(self.arguments)

@@ -137,7 +137,7 @@ class Layer(Weights, Configurable, Operation):
             training = graph.training
         if "training" in _call_defaults(type(self).call):
             kwargs["training"] = bool(training)
-        with context.calling(self.name, bool(training)), graph.scope(self.name):
+        with context.calling(self.name, bool(training)), graph.scope(self.name), context.naming_errors(self):
             outputs = self.call(*args, **kwargs)
             if outputs is None:
                 raise ValueError(

@@ -7,7 +7,9 @@ replays them on the tensors of a graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,7 +178,8 @@ class OpCall(Operation):
         dtype = next(x.dtype for x in inputs if isinstance(x, KerasTensor))
         specs = [_spec_of(x, str(getattr(x, "dtype", dtype)) if self.op.mixes_dtypes else dtype) for x in inputs]
         specs = _as_read(self.op, inputs, specs)
-        inferred = [outputs_of(self.op, *(_filled(spec, fill) for spec in specs)) for fill in _PROBES]
+        with _probes_untold(specs):
+            inferred = [outputs_of(self.op, *(_filled(spec, fill) for spec in specs)) for fill in _PROBES]
         tensors = tuple(_merged(a, b) for a, b in zip(*inferred, strict=True))
         outputs = tensors[0] if len(tensors) == 1 else tensors
         Node(self, inputs, {}, outputs)
@@ -198,8 +201,23 @@ def is_keras_tensor(x: Any) -> bool:
 
 def infer_outputs(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The symbolic outputs of fn on symbolic arguments, found by tracing fn on graphs that are thrown away."""
-    first, second = (_trace(fn, args, kwargs, fill) for fill in _PROBES)
+    with _probes_untold([tensor.spec for tensor in symbolic_leaves((args, kwargs))]):
+        first, second = (_trace(fn, args, kwargs, fill) for fill in _PROBES)
     return tree.map_structure(_merged, first, second)
+
+
+@contextmanager
+def _probes_untold(specs: Sequence[Spec]) -> Iterator[None]:
+    """Errors that come from inside show None where an extent is not known, not what stood for it."""
+    known = {extent for spec in specs for extent in spec.shape}
+    try:
+        yield
+    except ValueError as error:
+        told = [fill for fill in _PROBES if None in known and fill not in known]
+        if told and error.args and isinstance(error.args[0], str):
+            pattern = rf"(?<![\w.])({'|'.join(map(str, told))})(?![\w.])"
+            error.args = (re.sub(pattern, "None", error.args[0]), *error.args[1:])
+        raise
 
 
 def _trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fill: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv import constraints, initializers, regularizers
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.layers import context, structure
+from pydtconv.layers import context, settings, structure
 from pydtconv.layers.tracking import tracked
 from pydtconv.layers.turns import turn_of
 
@@ -68,6 +68,7 @@ class Weights:
         if old is not value and isinstance(old, Weights):
             object.__setattr__(self, "_layers", [layer for layer in self._layers if layer is not old])
             structure.changed()
+        settings.note(self, name, value)
         object.__setattr__(self, name, tracked(value, self._track))
 
     def add_weight(

@@ -30,7 +30,8 @@ class Function:
 
     call(*args, **kwargs) must be written in layers, `pydtconv.ops`, tapes, optimizers and metrics.  Where it asks for a
     value (`float(loss)`, `if loss > 1:`) it cannot be traced: it then runs as it is written, each time.
-    eager: whether it does that from the start.  state: what else a program depends on, asked at each call.
+    eager: whether it does that from the start.  state, attributes: what else a program depends on, asked at each call;
+    attributes may be changed by the call itself.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class Function:
         workspace: Workspace | None = None,
         eager: bool = False,
         state: Callable[[], Hashable] | None = None,
+        attributes: Callable[[], Hashable] | None = None,
     ) -> None:
         self._call = call
         self._workspace = workspace
-        self._state = state
+        self._state, self._attributes = state, attributes
         self.eager = eager
         self._programs: OrderedDict[Hashable, Program] = OrderedDict()
         functools.update_wrapper(self, call, updated=())
@@ -57,7 +59,9 @@ class Function:
         name = f"_function_{self._call.__qualname__}"  # a subclass may have a function of the same name
         bound = owner.__dict__.get(name)
         if bound is None:
-            bound = Function(functools.partial(self._call, owner), self._workspace, self.eager, self._state)
+            bound = Function(
+                functools.partial(self._call, owner), self._workspace, self.eager, self._state, self._attributes
+            )
             object.__setattr__(owner, name, bound)
         return bound
 
@@ -82,17 +86,23 @@ class Function:
         return self._run_eagerly(args, kwargs)
 
     def _program(self, args: Any, kwargs: Any, leaves: list[Any]) -> Program:
-        settings = config.of_kernels()
-        structure = _structure((args, kwargs))
-        key = (structure, tuple(map(_signature, leaves)), settings, self._state() if self._state else None)
+        call = (_structure((args, kwargs)), tuple(map(_signature, leaves)), config.of_kernels())
+        key = (*call, *self._asked())
         program = self._programs.get(key)
         if program is None:
             with self.workspace.lock:
-                program = self._programs[key] = self._traced(args, kwargs, leaves)
+                program = self._traced(args, kwargs, leaves)
+                after = (*call, *self._asked())
+                key = after if after[:-1] == key[:-1] else key  # attributes that the trace itself has set
+                self._programs[key] = program
             if len(self._programs) > _KEPT:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(key)
         return program
+
+    def _asked(self) -> tuple[Hashable, Hashable]:
+        """What else a program depends on: the state, and the attributes of layers."""
+        return (self._state() if self._state else None), (self._attributes() if self._attributes else None)
 
     def _traced(self, args: Any, kwargs: Any, leaves: list[Any]) -> Program:
         recording = Recording(self.workspace, traced=True)

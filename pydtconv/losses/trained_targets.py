@@ -74,7 +74,11 @@ def _msle(t: Any, p: Any, epsilon: float) -> Any:
     return ops.square(ops.log(ops.maximum(p, epsilon) + 1.0) - ops.log(ops.maximum(t, epsilon) + 1.0))
 
 
-#: labels of hinge losses are given: which they mean depends on all of them
+def _hinge(t: Any, p: Any, epsilon: float) -> Any:
+    only_labels = ops.all(ops.logical_or(ops.equal(t, 0.0), ops.equal(t, 1.0)))
+    return ops.relu(1.0 - ops.where(only_labels, 2.0 * t - 1.0, t) * p)
+
+
 KINDS: dict[str, Callable[[Any, Any, float], Any]] = {
     "mse": lambda t, p, _: ops.square(p - t),
     "mae": lambda t, p, _: ops.abs(p - t),
@@ -84,6 +88,8 @@ KINDS: dict[str, Callable[[Any, Any, float], Any]] = {
     "logcosh": _logcosh,
     "poisson": lambda t, p, epsilon: p - t * ops.log(p + epsilon),
     "kl_divergence": lambda t, p, _: t,
+    "hinge": _hinge,
+    "squared_hinge": lambda t, p, epsilon: ops.square(_hinge(t, p, epsilon)),
 }
 
 

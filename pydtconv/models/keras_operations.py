@@ -63,6 +63,8 @@ def _with(path: str, before: Any = None, after: Any = None) -> Described:
 def _affine(scale: float, offset: float) -> Described | None:
     if scale == 1:
         return _with("numpy.Add", after=offset)
+    if scale == 0:
+        return _with("numpy.FullLike", after=offset)
     if offset == 0:
         return Described("numpy.Negative", {}, _plain) if scale == -1 else _with("numpy.Multiply", after=scale)
     return _with("numpy.Subtract", before=offset) if scale == -1 else None
@@ -189,6 +191,34 @@ def _dense(op: Any, node: Node) -> Described | None:
     return Described("numpy.Matmul", {}, _plain) if plain else None
 
 
+def _layer_norm(op: Any, node: Node) -> Described | None:
+    config = {"axis": op.axis, "epsilon": op.epsilon}
+    return None if op.rms or not (op.center and op.scale) else Described("nn.LayerNorm", config, _plain)
+
+
+def _resized(static: Mapping[str, Any], rank: int) -> Described | None:
+    """Filters along rows and columns."""
+    axes, filters = static["axes"], static["filters"]
+    layouts = {(rank - 3, rank - 2): "channels_last", (rank - 2, rank - 1): "channels_first"}
+    if axes not in layouts or {each[0] for each in filters} != {"resize"} or len({each[2:] for each in filters}) > 1:
+        return None
+    kind, antialias = filters[0][2:]
+    config = {"size": [each[1] for each in filters], "antialias": antialias}
+    config["interpolation"] = "bilinear" if kind == "linear" else kind
+    return Described("image.Resize", {**config, "data_format": layouts[axes]}, _plain)
+
+
+def _patches(static: Mapping[str, Any]) -> Described | None:
+    if len(static["size"]) != 2 or len(set(static["dilation"])) > 1:
+        return None
+    config = {"size": list(static["size"]), "strides": list(static["strides"]), "dilation_rate": static["dilation"][0]}
+    return Described("image.ExtractPatches", {**config, "padding": "valid", "data_format": "channels_last"}, _plain)
+
+
+def _numpy_op(op: Any, node: Node) -> Described | None:
+    return Described("nn.Sparsemax", {"axis": -1}, _plain) if op.label == "sparsemax" else None
+
+
 #: functions of the table that are in other modules of Keras than numpy
 _MODULES = {
     **dict.fromkeys(("one_hot", "depth_to_space", "space_to_depth"), "nn"),
@@ -217,6 +247,10 @@ def _table(op: Any, node: Node) -> Described | None:
         if any(isinstance(part, list) for part in key):
             return None
         return Described("numpy.GetItem", {}, lambda args: ([args[0], key], {}))
+    if op.function == "_along":
+        return _resized(static, len(node.outputs.shape))
+    if op.function == "_patches":
+        return _patches(static)
     if op.function not in _SAME:
         return None
     name = "".join(part.capitalize() for part in op.function.split("_"))
@@ -246,6 +280,8 @@ _ROWS: Mapping[type, Callable[[Any, Node], Described | None]] = {
     ops.Mean: _reduction("Mean"),
     ops.Max: _reduction("Max"),
     ops.Min: _reduction("Min"),
+    ops.LayerNorm: _layer_norm,
+    ops.NumpyOp: _numpy_op,
     ops.ArgMax: _simple("numpy.Argmax", "axis", "keepdims"),
     ops.Pad: _pad,
     ops.Reshape: _reshape,

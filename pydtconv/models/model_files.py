@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +17,9 @@ from pydtconv.graph.ir.variable import limited_variables
 from pydtconv.layers.layer import Layer
 from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
+from pydtconv.serialization.lambdas import safe_mode_scope
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.reading import BadFileError, MissingFileError, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
@@ -74,7 +77,7 @@ def load_model(
     """The model of a `.keras` file, or of an `.h5` file of Keras 2 and 3.
 
     custom_objects: classes and functions by name that are not registered.  compile: whether to compile it as it was.
-    safe_mode is Keras's: code is never loaded from a file here.
+    safe_mode: whether the code of lambda functions in the file is refused; with False it runs when the model does.
 
     Raises BadFileError, which is an OSError and a ValueError, naming the file and what is wrong with it, and
     MissingFileError, which is a FileNotFoundError and a ValueError, where there is no file.
@@ -84,7 +87,8 @@ def load_model(
     if not path.exists():
         raise MissingFileError(f"load_model: there is no file {path}")
     if path.suffix in (".h5", ".hdf5"):
-        return load_legacy_model(path, custom_objects, compile)
+        with nullcontext() if safe_mode else safe_mode_scope(False):
+            return load_legacy_model(path, custom_objects, compile)
     if path.suffix != ".keras":
         raise ValueError(f"load_model: filepath: expected a '.keras' or '.h5' file, got {str(filepath)!r}")
     with Archive(path, "a '.keras' file") as archive:
@@ -95,11 +99,12 @@ def load_model(
         if not isinstance(config, dict):
             raise BadFileError(f"expected config.json to hold an object, got a {type(config).__name__}")
         compile_config = config.pop("compile_config", None)
-        model = deserialize_keras_object(config, custom_objects)
-        if not isinstance(model, Layer):
-            raise BadFileError(f"expected config.json to describe a model, got a {type(model).__name__}")
-        if compile and compile_config and hasattr(model, "compile_from_config"):
-            model.compile_from_config(compile_config)
+        with custom_object_scope(custom_objects or {}), nullcontext() if safe_mode else safe_mode_scope(False):
+            model = deserialize_keras_object(config)
+            if not isinstance(model, Layer):
+                raise BadFileError(f"expected config.json to describe a model, got a {type(model).__name__}")
+            if compile and compile_config and hasattr(model, "compile_from_config"):
+                model.compile_from_config(compile_config)
         _check_built(model, "load_model")
     read_weights(model, io.BytesIO(weights), str(path))
     return model

@@ -35,6 +35,9 @@ from pydtconv.ops.softmax import LogSoftmax, Softmax
 # isort: split
 from pydtconv.ops import augment_policies as _augment_policies
 from pydtconv.ops import image as image
+from pydtconv.ops import linalg as linalg
+from pydtconv.ops import nn as nn
+from pydtconv.ops import numpy as numpy
 from pydtconv.ops.augment import Augment
 from pydtconv.ops.functions.activation import *
 from pydtconv.ops.functions.arithmetic import *

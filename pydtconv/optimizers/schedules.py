@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.utils.suggest import refusal as _refusal
 
 
 class LearningRateSchedule:
@@ -267,3 +268,6 @@ def serialize(learning_rate_schedule: LearningRateSchedule) -> Any:
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> LearningRateSchedule:
     """The schedule of a config.  Raises ValueError for an unknown class, with the near names."""
     return _registry.deserialize(config, custom_objects)
+
+
+__getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

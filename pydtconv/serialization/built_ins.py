@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from pydtconv.serialization.objects import serialize_keras_object
+from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.serialization.registry import get_registered_object
 
 
@@ -50,6 +50,8 @@ class BuiltIns:
 
     def deserialize(self, config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
         """The reverse of serialize."""
+        if isinstance(config, dict) and config.get("class_name") == "__lambda__":
+            return deserialize_keras_object(config, custom_objects)
         if isinstance(config, dict) and "class_name" in config:
             found = self.lookup(config.get("registered_name") or config["class_name"], custom_objects)
             if not inspect.isclass(found):

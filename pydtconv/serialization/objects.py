@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import _public
-from pydtconv.serialization import registry
+from pydtconv.serialization import lambdas, registry
 
 #: our modules and the public ones of Keras that hold the same classes
 _PUBLIC = {
@@ -70,19 +70,38 @@ def _serialize_function(function: types.FunctionType) -> Any:
     module = function.__module__
     if module == "pydtconv.activations":
         return function.__name__
-    if function.__name__ == "<lambda>" or "<locals>" in function.__qualname__:
-        warnings.warn(
-            f"the code of the function {function.__qualname__} is not saved, only its name: who loads the file passes "
-            f"custom_objects={{{function.__name__!r}: ...}}",
-            UserWarning,
-            stacklevel=2,
-        )
+    if lambdas.is_lambda(function):
+        held = lambda_as_data(function)
+        if held is not None:
+            parts = [held["config"][part] for part in ("code", "defaults", "closure")]
+            return {"class_name": "__lambda__", "config": {"value": parts, "python": lambdas.PYTHON}}
+    elif "<locals>" in function.__qualname__:
+        _only_its_name(function)
     return {
         "module": "builtins",
         "class_name": "function",
         "config": function.__name__,
         "registered_name": registry.get_registered_name(function),
     }
+
+
+def lambda_as_data(function: types.FunctionType) -> dict[str, Any] | None:
+    """A lambda as Keras's Lambda layer has it in its config; None, with a warning, if its closure cannot be saved."""
+    try:
+        parts = {name: serialize_keras_object(part) for name, part in lambdas.dumped(function).items()}
+    except ValueError:  # code or values of the closure
+        _only_its_name(function)
+        return None
+    return {"class_name": "__lambda__", "config": parts}
+
+
+def _only_its_name(function: types.FunctionType) -> None:
+    warnings.warn(
+        f"the code of the function {function.__qualname__} is not saved, only its name: who loads the file passes "
+        f"custom_objects={{{function.__name__!r}: ...}}",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _module_of(cls: type) -> str:
@@ -98,12 +117,16 @@ def _module_of(cls: type) -> str:
     return _PUBLIC.get(parts[1], cls.__module__)
 
 
-def deserialize_keras_object(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize_keras_object(
+    config: Any, custom_objects: Mapping[str, Any] | None = None, safe_mode: bool = True
+) -> Any:
     """The reverse of `serialize_keras_object`.  Plain data comes back as it is.
 
     Classes are looked up among custom_objects, registered objects and pydtconv's own; nothing else is imported.
+    safe_mode: whether the code of lambda functions in the config is refused.
     """
-    with registry.custom_object_scope(custom_objects) if custom_objects else nullcontext():
+    unsafe = nullcontext() if safe_mode else lambdas.safe_mode_scope(False)
+    with registry.custom_object_scope(custom_objects or {}), unsafe:
         return _deserialize(config)
 
 
@@ -125,6 +148,11 @@ def _deserialize(config: Any) -> Any:
         return slice(*(_deserialize(inner[part]) for part in ("start", "stop", "step")))
     if name == "__ellipsis__":
         return Ellipsis
+    if name == "__bytes__":
+        return inner["value"].encode()
+    if name == "__lambda__":
+        known = registry.get_registered_object("<lambda>")
+        return known or lambdas.function_of(_deserialize(dict(inner)), registry.objects_in_scope())
     if name in ("DTypePolicy", "FloatDTypePolicy"):
         return inner["name"]
     if name == "function":

@@ -56,6 +56,14 @@ def get_registered_object(name: str, custom_objects: Mapping[str, Any] | None = 
     return None
 
 
+def objects_in_scope() -> dict[str, Any]:
+    """All custom objects that are known here, by name."""
+    known: dict[str, Any] = {}
+    for table in (_registered, *_scopes.tables):
+        known.update(table)
+    return known
+
+
 @contextmanager
 def custom_object_scope(custom_objects: Mapping[str, Any]) -> Iterator[None]:
     """Inside, custom_objects are found by their names."""

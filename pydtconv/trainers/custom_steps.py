@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv import replica, tree
 from pydtconv.graph import Plan, build_plan
-from pydtconv.layers import structure
+from pydtconv.layers import settings, structure
 from pydtconv.loops import Function, Workspace
 from pydtconv.trainers import first_use, strategy
 from pydtconv.trainers.data_adapters.arrays import Batch
@@ -65,7 +65,7 @@ class CustomSteps:
                 self._workspace = Workspace(self._model._steps.memory, self._plan)
             step = getattr(self._model, f"{kind}_step")
             eager = bool(self._model.run_eagerly)
-            self._functions[kind] = Function(step, self._workspace, eager, self._state)
+            self._functions[kind] = Function(step, self._workspace, eager, self._state, self._attributes)
         return self._functions[kind]
 
     def run(self, kind: str, batch: Batch) -> Any:
@@ -100,6 +100,9 @@ class CustomSteps:
     def _state(self) -> Any:
         model = self._model
         return tuple(id(variable) for variable in model.trainable_variables), model._memory_limit
+
+    def _attributes(self) -> int:
+        return settings.of_model(self._model)
 
     def _plan(self, graph: Any, **options: Any) -> Plan:
         return build_plan(graph, tune=first_use.hook(), memory_limit=self._model._memory_limit, **options)

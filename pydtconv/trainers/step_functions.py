@@ -16,6 +16,7 @@ from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.layers import settings
 from pydtconv.layers.eager import AddedLosses
 from pydtconv.metrics.metric import with_mask
 from pydtconv.trainers import first_use, offloading
@@ -189,7 +190,8 @@ class StepCache:
         elif draw is None:
             draw = self.model.split.draw(self.memory.state.seed, self.memory.state.step)
         here = replica.current()
-        key = (kind, shapes, memory_limit, threads, choice, here.size, here.partition, updates, folder, draw)
+        rest = (kind, shapes, memory_limit, threads, choice, here.size, here.partition, updates, folder, draw)
+        key = (*rest, settings.of_model(self.model))
         self._check_device(kind, folder)
         step = before = self._steps.get(key)
         if folder is not None and step is not None:
@@ -197,6 +199,7 @@ class StepCache:
             step = offloading.kept(step, self._planned_anew, key)
         if step is None:
             traced = trace(self.model, kind, batch, targets)
+            key = (*rest, settings.of_model(self.model))  # which a call may have set itself
             traced.graph.partition = here.partition
             assigned = next((each.metric for each in traced.updates if isinstance(each.metric, Variable)), None)
             if here.size > 1 and assigned is not None:

@@ -80,3 +80,6 @@ def __getattr__(name: str) -> Any:
     if name in _PLOTTING:
         return getattr(importlib.import_module("pydtconv.models.plotting"), name)
     return getattr(_public.module("saving"), name) if name in _SAVING else _refuse(name)
+
+
+__getattr__.refuses = True  # type: ignore[attr-defined]

@@ -31,7 +31,7 @@ def image_dataset_from_directory(
     label_mode: str | None = "int",
     class_names: Sequence[str] | None = None,
     color_mode: str = "rgb",
-    batch_size: int = 32,
+    batch_size: int | None = 32,
     image_size: tuple[int, int] = (256, 256),
     shuffle: bool = True,
     seed: int | None = None,
@@ -51,6 +51,7 @@ def image_dataset_from_directory(
 
     labels: "inferred" (from the folders), one integer for each file in the order of their paths, or None.
     label_mode: "int", "categorical" (one-hot), "binary" (0 or 1, float) or None (images without labels).
+    batch_size: None gives single images, without the axis of the batch.
     subset: "training" or "validation", of a validation_split from 0 to 1; both need the same seed; or "both", a pair.
     crop_to_aspect_ratio: cut off what would be distorted, instead of stretching the image; pad_to_aspect_ratio: put
     black around it.  data_format: None takes that of `config.image_data_format`.  format: only "tf", Keras's default.
@@ -120,7 +121,7 @@ def image_dataset_from_directory(
 
 
 class ImageFolder(PyDataset):
-    """Batches (x, y) of files: x float32 (n, height, width, channels) from 0 to 255, y by label_mode.
+    """Batches (x, y) of files: x float32 (n, height, width, channels) from 0 to 255, y by label_mode, or x alone.
 
     class_names: names by number.  file_paths: the files.  With shuffle, each epoch has an order of its own.
     """
@@ -132,7 +133,7 @@ class ImageFolder(PyDataset):
         class_names: list[str],
         label_mode: str | None,
         color_mode: str,
-        batch_size: int,
+        batch_size: int | None,
         image_size: tuple[int, int],
         shuffle: bool,
         seed: int | None,
@@ -144,6 +145,8 @@ class ImageFolder(PyDataset):
     ) -> None:
         if len(image_size) != 2 or min(image_size) < 1:
             raise ValueError(f"image_size: expected (height, width), got {image_size!r}")
+        self._single = batch_size is None
+        batch_size = 1 if batch_size is None else batch_size
         for name, value in (("batch_size", batch_size), ("workers", workers)):
             if value < 1:
                 raise ValueError(f"{name}: expected an integer of 1 or more, got {value!r}")
@@ -200,7 +203,9 @@ class ImageFolder(PyDataset):
         batch = self._read(chosen)
         if not len(batch[0]):
             raise ValueError(f"no image of batch {index} could be read, the first is {self.file_paths[chosen[0]]}")
-        return batch
+        if self._single:
+            batch = tuple(part[0] for part in batch)
+        return batch[0] if len(batch) == 1 else batch
 
     def read_share(self, index: int, share: Callable[[int], slice]) -> Any:
         """The part of a batch that `share` says, given the size of the batch; only its files are read.
@@ -208,7 +213,8 @@ class ImageFolder(PyDataset):
         It may be empty, as it may where all of its files are bad and left out.
         """
         chosen = self._order[index * self.batch_size : (index + 1) * self.batch_size]
-        return self._read(chosen[share(len(chosen))])
+        batch = self._read(chosen[share(len(chosen))])
+        return batch[0] if len(batch) == 1 else batch
 
     def _read(self, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
         mode, channels = MODES[self._color_mode]

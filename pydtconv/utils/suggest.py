@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Iterable
+from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
 #: what serves instead of a name that nothing here is called like
 INSTEAD = {
     "TFRecordDataset": "tf.data.Dataset.from_generator, or a keras.utils.PyDataset",
+    **dict.fromkeys(
+        ("flat_map", "interleave", "parallel_interleave", "window", "group_by_window", "rejection_resample"),
+        "tf.data.Dataset.from_generator with a Python generator that does it",
+    ),
+    "padded_batch": "map to one shape, then batch",
+    "sample_from_datasets": "concatenate and shuffle, or from_generator",
+    "choose_from_datasets": "from_generator",
+    "snapshot": "cache",
     "load_model": "Model.load_weights on a model built anew",
     "src": "the public names of keras (keras.src is private to Keras)",
     "wrappers": "a NumPy loop around Model.fit",
@@ -49,6 +59,20 @@ def missing(module: str, name: str, names: Iterable[str]) -> str:
     return f"{text}; the nearest it has: {', '.join(f'{module}.{other}' for other in near)}" if near else text
 
 
+class Refusing(MetaPathFinder):
+    """Python's last finder of modules: what `from pydtconv.layers import GRU` says, where there is no such thing."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        parent, _, name = fullname.rpartition(".")
+        if parent.split(".")[0] != "pydtconv" or any(part.startswith("_") for part in fullname.split(".")):
+            return
+        module = sys.modules.get(parent)
+        if getattr(getattr(module, "__getattr__", None), "refuses", False) or parent == "pydtconv":
+            names = getattr(module, "__all__", None) or dir(module)
+            # without a name: Python takes one that names the module for "there is no submodule", and says its own
+            raise ModuleNotFoundError(missing(parent.removeprefix("pydtconv."), name, names))
+
+
 def refusal(module: str, names: Iterable[str]) -> Callable[[str], Any]:
     """The `__getattr__` of a module of pydtconv: says what there is instead of a missing name."""
 
@@ -57,4 +81,10 @@ def refusal(module: str, names: Iterable[str]) -> Callable[[str], Any]:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         raise AttributeError(missing(module.removeprefix("pydtconv."), name, names))
 
+    __getattr__.refuses = True  # type: ignore[attr-defined]
+    refused = sys.modules.get(module)
+    if refused is not None and not hasattr(refused, "__path__"):
+        refused.__path__ = []  # as a package has, so that Python asks its finders for a missing name
+    if not any(isinstance(finder, Refusing) for finder in sys.meta_path):
+        sys.meta_path.append(Refusing())
     return __getattr__

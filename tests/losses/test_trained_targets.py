@@ -17,6 +17,7 @@ CASES = [(name, {}) for name in NAMES]
 CASES += [(name, {"from_logits": True}) for name in ("CategoricalCrossentropy", "BinaryCrossentropy")]
 CASES += [(name, {"label_smoothing": 0.1}) for name in ("CategoricalCrossentropy", "BinaryCrossentropy")]
 CASES += [("Huber", {"delta": 0.05})]
+CASES += [(name, {}) for name in ("Hinge", "SquaredHinge", "CategoricalHinge")]
 
 
 def distributions(count):
@@ -41,6 +42,22 @@ def test_gradients_by_both_are_those_of_keras(name, options) -> None:
         np.testing.assert_allclose(found, gradient.numpy(), rtol=1e-4, atol=1e-6)
     given = getattr(pydtconv.losses, name)(**options)(y_true, y_pred)  # by the loss's own operator
     np.testing.assert_allclose(float(loss), float(given), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge"])
+def test_hinges_of_zeros_and_ones_have_keras_gradients(name) -> None:
+    import_keras()
+    import keras
+    import torch
+
+    y_true, y_pred = np.array([[0, 1, 1], [1, 0, 0]], "float32"), np.array([[0.3, -0.2, 0.5], [2, -3, 0.1]], "float32")
+    operands = [torch.tensor(array, requires_grad=True) for array in (y_true, y_pred)]
+    want = torch.autograd.grad(getattr(keras.losses, name)(*operands).sum(), operands)
+    with pydtconv.GradientTape() as tape:
+        tape.watch([y_true, y_pred])
+        loss = pydtconv.ops.sum(getattr(pydtconv.losses, name)(y_true, y_pred))
+    for found, gradient in zip(tape.gradient(loss, [y_true, y_pred]), want, strict=True):
+        np.testing.assert_allclose(found, gradient.numpy(), rtol=1e-5, atol=1e-6)
 
 
 class Distiller(pydtconv.Model):

@@ -195,7 +195,7 @@ CHANGES = {
     "a module": (lambda c: layer_of(c).update(class_name="np", module="keras.layers"), "np"),
     "code": (
         lambda c: layer_of(c)["config"].update(activation={"class_name": "__lambda__", "config": {"value": "4w"}}),
-        "__lambda__",
+        "Python lambda",
     ),
     "far too many units": (lambda c: layer_of(c)["config"].update(units=1 << 40), "kernel.*more than"),
     "more units than weights": (

@@ -258,15 +258,6 @@ def test_shared_layers_and_several_calls_are_restored(tmp_path):
     np.testing.assert_allclose(copy(x)["sum"], model(x)["sum"], rtol=1e-6)
 
 
-def test_of_a_lambda_only_the_name_is_saved(tmp_path):
-    x = Input((3,))
-    model = Model(x, layers.Lambda(lambda y: y * 2.0)(x))
-    with pytest.warns(UserWarning, match="<lambda>"):
-        model.save(tmp_path / "a.keras")
-    with pytest.raises(ValueError, match="<lambda>"):
-        saving.load_model(tmp_path / "a.keras")
-
-
 def test_file_is_readable_by_others_as_the_umask_says(tmp_path):
     import os
 

@@ -42,6 +42,15 @@ FUNCTIONS = {
         + ops.take(x, np.array([3, 0, 1, 2]), 1)
     ),
     "one_hot": lambda x: ops.one_hot(ops.argmax(x, -1), 3) + ops.sin(x) + ops.erf(x) + ops.log1p(ops.abs(x)),
+    "resizing": lambda x: ops.image.resize(x, (6, 5)) + ops.image.resize(x, (6, 5), "nearest"),
+    "resizing of channels first": lambda x: ops.image.resize(x, (6, 5), data_format="channels_first"),
+    "resizing by cubics": lambda x: ops.image.resize(x, (8, 8), "bicubic"),
+    "patches": lambda x: ops.image.extract_patches(x, 2),
+    "patches that overlap": lambda x: ops.image.extract_patches(x, (2, 3), strides=1, padding="same"),
+    "normalization with weights": lambda x: ops.layer_normalization(
+        x, np.arange(3, dtype="float32"), np.ones(3, "float32")
+    ),
+    "filled": lambda x: ops.full_like(x, 3.0) + x,
     "constants": lambda x: x + np.arange(3, dtype="float32") * 2,
 }
 
@@ -129,3 +138,15 @@ def test_frozen_layers_stay_frozen(tmp_path):
     model.save(tmp_path / "net.keras")
     again = pydtconv.saving.load_model(tmp_path / "net.keras")
     assert (again.trainable, again.trainable_variables) == (False, [])
+
+
+def test_sparsemax_is_keras_operation(tmp_path):
+    keras = import_keras()
+    x = pydtconv.Input((5,))
+    model = pydtconv.Model(x, ops.sparsemax(x))
+    model.save(tmp_path / "a.keras")
+    theirs = keras.saving.load_model(tmp_path / "a.keras")  # whose values PyTorch's Keras gets wrong
+    assert type(theirs.operations[-1]).__name__ == "Sparsemax"
+    data = np.random.default_rng(0).normal(size=(3, 5)).astype("float32")
+    again = pydtconv.saving.load_model(tmp_path / "a.keras")
+    np.testing.assert_array_equal(again.predict(data, verbose=0), model.predict(data, verbose=0))

@@ -60,7 +60,16 @@ def test_kinds_of_labels_and_colours(folder):
     assert x.shape == (4, 8, 12, 1)
     assert y.tolist() == [[1, 0]] * 4
     assert read(folder, label_mode="binary", shuffle=False)[2][1].tolist() == [[1.0]] * 3
-    assert len(read(folder, label_mode=None)[0]) == 1
+    assert read(folder, label_mode=None)[0].shape == read(folder)[0][0].shape
+
+
+def test_without_a_batch_size_images_are_single(folder):
+    data = read(folder, batch_size=None, shuffle=False)
+    whole = read(folder, shuffle=False)
+    assert len(data) == 11
+    np.testing.assert_array_equal(data[2][0], whole[0][0][2])
+    assert data[2][1] == whole[0][1][2]
+    assert read(folder, batch_size=None, labels=None)[0].shape == data[0][0].shape
 
 
 def test_subsets_share_nothing_and_leave_nothing_out(folder):

@@ -20,7 +20,14 @@ INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
 
-class Dataset:
+class Named(type):
+    """A class that says what there is instead of a missing attribute."""
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        raise AttributeError(missing(f"tf.data.{cls.__name__}", name, [each for each in dir(cls) if each[0] != "_"]))
+
+
+class Dataset(metaclass=Named):
     """Elements, each an array or a nested structure of arrays, made anew by each iteration.
 
     make: gives an iterator over the elements.  count: how many, -1 without end, -2 where that is not known.

@@ -27,8 +27,7 @@ class FolderDataset(Dataset):
         self._folder.on_epoch_end()
 
     def __getitem__(self, index: int) -> Any:
-        parts = tree.map_structure(array, self._folder[index])
-        return parts[0] if len(parts) == 1 else parts
+        return tree.map_structure(array, self._folder[index])
 
     def __getattr__(self, name: str) -> Any:
         if name in ("read_share", "get_state", "set_state", "digest", "on_epoch_end", "workers", "max_queue_size"):

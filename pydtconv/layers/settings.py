@@ -1,0 +1,86 @@
+"""Plain attributes of layers that their code reads: numbers, truth values, strings, and tuples of them.
+
+A plan holds the values that it was traced with.  Where one changes between steps (`layer.beta = 0.5` in a callback),
+the next step is traced with the new one; plans of values that come again are kept.  Which names count is seen in the
+code: those that a method of a user's class mentions, or the `call` of a class of pydtconv.
+"""
+
+from __future__ import annotations
+
+import itertools
+import types
+import weakref
+from typing import Any
+
+import numpy as np
+
+from pydtconv.graph.ir import tracing
+from pydtconv.layers import structure
+
+_PLAIN = (bool, int, float, complex, str, types.NoneType, np.generic)
+#: methods that make an object, which a step does not call, and what layers keep of themselves
+_OTHER = ("__init__", "build", "get_config", "from_config", "compile", "fit", "on_epoch_end", "on_epoch_begin")
+_OWN = frozenset({"built", "name", "stop_training", "supports_masking"})
+_missing = object()
+
+#: one for each set of values that was met
+_numbers: dict[tuple[Any, ...], int] = {}
+_count = itertools.count()
+
+_names: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
+def is_plain(value: Any) -> bool:
+    return isinstance(value, _PLAIN) or (type(value) is tuple and all(map(is_plain, value)))
+
+
+def names_read(kind: type) -> frozenset[str]:
+    """The names that the code of a step may read from an object of this class."""
+    found = _names.get(kind)
+    if found is None:
+        names: set[str] = set()
+        for each in kind.__mro__:
+            ours = each.__module__.split(".")[0] == "pydtconv"
+            for name, member in vars(each).items():
+                if name == "call" if ours else name not in _OTHER:
+                    for part in (member, *(getattr(member, way, None) for way in ("fget", "__func__", "_call"))):
+                        names.update(_mentioned(getattr(part, "__code__", None)))
+        found = _names[kind] = frozenset(names - _OWN)
+    return found
+
+
+def _mentioned(code: Any) -> set[str]:
+    if not isinstance(code, types.CodeType):
+        return set()
+    return {*code.co_names}.union(*map(_mentioned, code.co_consts))
+
+
+def note(layer: Any, name: str, value: Any) -> None:
+    """The attribute is going to be set.  One that a trace has set (`self.calls += 1`) does not count any more."""
+    old = layer.__dict__.get(name, _missing)
+    if old is value or not is_plain(value) or name not in names_read(type(layer)):
+        return
+    if tracing.current() is not None:
+        own = layer.__dict__.get("_set_by_itself", frozenset())
+        if name not in own:
+            object.__setattr__(layer, "_set_by_itself", own | {name})
+            structure.changed()
+    elif type(old) is not type(value) or old != value:
+        structure.changed()
+
+
+def of_model(model: Any) -> int:
+    """A number for the values that steps of this model depend on, as a part of their key."""
+    number: int = structure.known(model, "settings", _number_of)
+    return number
+
+
+def _number_of(model: Any) -> int:
+    found = []
+    for place, layer in enumerate(model._flatten_layers()):
+        values = vars(layer)
+        names = names_read(type(layer)).difference(values.get("_set_by_itself", ()))
+        for name in sorted(names.intersection(values)):
+            if is_plain(values[name]):
+                found.append((place, name, type(values[name]), repr(values[name])))
+    return _numbers.setdefault(tuple(found), next(_count))

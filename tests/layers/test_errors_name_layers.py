@@ -1,0 +1,62 @@
+"""Errors of calls name the layer, and show None where the extent of the batch is not known."""
+
+import numpy as np
+import pytest
+
+from pydtconv import Input, Layer, Sequential, layers, ops
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: layers.Conv2D(4, 5, name="mine"), (3, 3, 1)),
+        (lambda: layers.Conv1D(4, 5, name="mine"), (3, 1)),
+        (lambda: layers.DepthwiseConv2D(5, name="mine"), (3, 3, 1)),
+        (lambda: layers.SeparableConv2D(4, 5, name="mine"), (3, 3, 1)),
+        (lambda: layers.MaxPooling2D(5, name="mine"), (3, 3, 1)),
+        (lambda: layers.Lambda(lambda x: ops.matmul(x, np.ones((7, 2))), name="mine"), (3,)),
+    ],
+)
+def test_what_does_not_fit_names_the_layer(make, shape):
+    with pytest.raises(ValueError, match="'mine'") as symbolic:
+        make()(Input(shape))
+    assert "331" not in str(symbolic.value)
+    with pytest.raises(ValueError, match="'mine'"):
+        make()(np.ones((2, *shape), "float32"))
+    model = Sequential([make()])
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="'mine'"):
+        model.fit(np.ones((2, *shape)), np.ones((2, 1)), verbose=0)
+
+
+@pytest.mark.parametrize("make", [layers.Add, layers.Multiply, layers.Concatenate, layers.Subtract])
+def test_an_unknown_batch_is_none(make):
+    with pytest.raises(ValueError, match=r"\(None, 3, 2\).*\(None, 4, 2\)"):
+        make()([Input((3, 2)), Input((4, 2))])
+    with pytest.raises(ValueError, match=r"\(331, 3, 2\).*\(331, 4, 2\)"):
+        make()([Input((3, 2), batch_size=331), Input((4, 2), batch_size=331)])
+
+
+def test_operators_show_none_too():
+    with pytest.raises(ValueError, match=r"\(None, 3, 4\).*\(None, 5, 4\)"):
+        ops.add(Input((3, 4)), Input((5, 4)))
+
+
+class Picky(Layer):
+    def call(self, x):
+        raise self.kind("no")
+
+
+class Own(ValueError):
+    pass
+
+
+def test_the_innermost_layer_is_named_and_other_errors_are_left_alone():
+    layer = Picky(name="inner")
+    layer.kind = ValueError
+    with pytest.raises(ValueError, match=r"^Picky 'inner': no$"):
+        Sequential([layer], name="outer")(np.ones((2, 3)))
+    layer = Picky(name="inner")
+    layer.kind = Own
+    with pytest.raises(Own, match=r"^no$"):
+        layer(np.ones((2, 3)))

@@ -1,0 +1,67 @@
+"""What `from pydtconv.x import y` says where there is no y: the text that scripts under `pydtconv run` get."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("from pydtconv.layers import GRU", "pydtconv has no layers.GRU; instead use MultiHeadAttention"),
+        ("from pydtconv.layers import Dens", "pydtconv has no layers.Dens; the nearest it has: layers.Dense"),
+        ("from pydtconv.saving import load_modl", "the nearest it has: saving.load_model"),
+        ("from pydtconv.ops.nn import relo", "the nearest it has: ops.nn.relu"),
+        ("from pydtconv.activations import rilu", "activations.relu"),
+        ("from pydtconv.optimizers.schedules import CosineDecy", "optimizers.schedules.CosineDecay"),
+        ("from pydtconv import layer", "pydtconv has no pydtconv.layer; the nearest it has"),
+        ("import pydtconv.layers.lstm", "pydtconv has no layers.lstm"),
+    ],
+)
+def test_errors_of_imports_say_what_there_is(statement, told):
+    with pytest.raises(ImportError) as found:
+        exec(statement)
+    assert told in str(found.value)
+
+
+def test_private_names_and_other_packages_are_pythons():
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'pydtconv\._nothing'"):
+        importlib.import_module("pydtconv._nothing")
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'numpy\.nothing'"):
+        importlib.import_module("numpy.nothing")
+    assert importlib.util.find_spec("nothing_of_this_name") is None
+
+
+def test_a_missing_name_is_still_an_attribute_error_and_modules_run():
+    layers = importlib.import_module("pydtconv.layers")
+    assert not hasattr(layers, "GRU")
+    command = [
+        sys.executable,
+        "-c",
+        "from pydtconv.ops import linalg, nn, numpy; print(nn.relu(-1.0), numpy.sum([1.0]))",
+    ]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0.0 1.0\n"
+
+
+def test_parts_of_ops_are_those_of_keras():
+    from pydtconv import ops
+    from pydtconv.ops import linalg, nn, numpy
+
+    assert (nn.softmax, numpy.mean, linalg.norm) == (ops.softmax, ops.mean, ops.norm)
+    assert "relu" in dir(nn)
+    assert "relu" not in dir(numpy)
+    with pytest.raises(AttributeError, match=r"ops\.nn\.relo; the nearest it has: ops\.nn\.relu"):
+        nn.relo  # noqa: B018
+
+
+def test_pipelines_say_what_there_is_instead():
+    from pydtconv.cli.tensorflow.data import Dataset
+
+    for owner in (Dataset, Dataset.range(3)):
+        with pytest.raises(AttributeError, match=r"no tf\.data\.Dataset\.window; instead use tf\.data"):
+            owner.window  # noqa: B018
+        for name in ("interleave", "flat_map", "padded_batch", "snapshot"):
+            with pytest.raises(AttributeError, match=f"no tf.data.Dataset.{name}; instead use"):
+                getattr(owner, name)
