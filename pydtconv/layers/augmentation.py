@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers import arguments, image_data
-from pydtconv.layers.layer import Layer
+from pydtconv.layers import arguments, image_data, moved_data
 from pydtconv.layers.regularization import RandomLayer
 from pydtconv.ops.functions.tables.making import frozen
-
-#: what data of a dict may hold that changes which move pixels know what to do with
-DATA = ("images", "labels")
-
-
-def check_data(layer: Layer, data: Any, known: Sequence[str]) -> None:
-    """Raises NotImplementedError for parts of a dict that a change of its images would have to change, too."""
-    for name in data if isinstance(data, Mapping) else ():
-        if name not in known:
-            raise NotImplementedError(
-                f"{type(layer).__name__} {layer.name!r}: expected data of {' and '.join(known)}, got {name!r}"
-            )
 
 
 class Augmentation(RandomLayer):
     """Base: `kind` is that of ops.Augment, `_settings()` its arguments.  Active in training and on arrays.
 
-    Images (n, h, w, c) or (h, w, c), or {"images": ..., "labels": ...}, of which the labels stay as they are, and so do
-    "segmentation_masks" and "bounding_boxes" where no pixel moves.
+    Images (n, h, w, c) or (h, w, c), or {"images": ..., "labels": ...}, of which the labels stay as they are.
+    "segmentation_masks" and "bounding_boxes" follow their images where pixels move, and stay as they are elsewhere.
     """
 
     kind = ""
@@ -48,12 +35,14 @@ class Augmentation(RandomLayer):
     def _settings(self) -> dict[str, Any]:
         raise NotImplementedError
 
+    def _frozen_settings(self) -> tuple[tuple[str, Any], ...]:
+        return tuple((key, frozen(value)) for key, value in self._settings().items())
+
     def call(self, inputs: Any, training: bool = True) -> Any:
         if isinstance(inputs, Mapping):
-            if self.moves:
-                check_data(self, inputs, DATA)
-            else:
-                image_data.check_data(self, inputs)
+            image_data.check_data(self, inputs)
+            if self.moves and len(inputs.keys() & {"segmentation_masks", "bounding_boxes"}):
+                return moved_data.moved(self, inputs) if training else moved_data.unmoved(self, inputs)
             return {**inputs, "images": self.call(inputs["images"], training)}
         if len(inputs.shape) not in (3, 4):
             raise ValueError(
@@ -64,8 +53,8 @@ class Augmentation(RandomLayer):
             return inputs
         single = len(inputs.shape) == 3
         x = arguments.to_channels_last(ops.expand_dims(inputs, 0) if single else inputs, self.data_format)
-        settings = tuple((key, frozen(value)) for key, value in self._settings().items())
-        y = arguments.from_channels_last(ops.Augment(self.kind, settings, self._seed_of_call())(x), self.data_format)
+        y = ops.Augment(self.kind, self._frozen_settings(), self._seed_of_call())(x)
+        y = arguments.from_channels_last(y, self.data_format)
         return ops.squeeze(y, 0) if single else y
 
     def _range(self, name: str, factor: Any, least: float = -1.0, most: float = 1.0, mirrored: bool = True) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.layers import arguments
-from pydtconv.layers.augmentation import DATA, check_data
+from pydtconv.layers import arguments, image_data
 from pydtconv.layers.regularization import RandomLayer
 from pydtconv.serialization.configurable import builtin
 
@@ -18,13 +17,19 @@ class _Mixing(RandomLayer):
     """Base: images (n, h, w, c), or {"images": ..., "labels": one row of scores for each image}.  In training alone."""
 
     def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
+        image_data.take_format(self, kwargs)
         super().__init__(seed, **kwargs)
         self._draw = self.own_seed
         self.data_format = arguments.format_of(type(self).__name__, data_format)
 
+    def _own_config(self) -> dict[str, Any]:
+        return {**super()._own_config(), **image_data.format_config(self)}
+
     def call(self, inputs: Any, training: bool = True) -> Any:
         images = inputs["images"] if isinstance(inputs, Mapping) else inputs
-        check_data(self, inputs, DATA)
+        if isinstance(inputs, Mapping):
+            image_data.check_data(self, inputs)
+            self._check_boxes(inputs)
         if not training or len(images.shape) == 3:
             return inputs
         if len(images.shape) != 4:
@@ -34,34 +39,54 @@ class _Mixing(RandomLayer):
         self._draw = self._seed_of_call()
         ones = ops.ones_like(x[:, :1, :1, :1])
         order = ops.argsort(ops.reshape(self._uniform(ones), (n,)))
-        y, share = self._mixed(x, ops.take(x, order, axis=0), ones)
+        y, share, how = self._mixed(x, ops.take(x, order, axis=0), ones)
         y = arguments.from_channels_last(y, self.data_format)
         if not isinstance(inputs, Mapping):
             return y
         mixed = {**inputs, "images": y}
         if "labels" in inputs:
-            labels = inputs["labels"]
-            if len(labels.shape) != 2:
-                raise ValueError(
-                    f"{type(self).__name__}: labels: expected one row of scores for each image, such as one-hot "
-                    f"classes (n, classes), got shape {tuple(labels.shape)}"
-                )
-            share = ops.reshape(share, (n, 1))
-            mixed["labels"] = share * labels + (1.0 - share) * ops.take(labels, order, axis=0)
+            mixed["labels"] = self._labels(inputs["labels"], order, ops.reshape(share, (n, 1)))
+        if "bounding_boxes" in inputs:
+            mixed["bounding_boxes"] = self._boxes(inputs["bounding_boxes"], order)
+        if "segmentation_masks" in inputs:
+            masks = arguments.to_channels_last(inputs["segmentation_masks"], self.data_format)
+            masks = self._masks(ops.cast(masks, self.compute_dtype), order, how)
+            mixed["segmentation_masks"] = arguments.from_channels_last(masks, self.data_format)
         return mixed
+
+    def _labels(self, labels: Any, order: Any, share: Any) -> Any:
+        if len(labels.shape) != 2:
+            raise ValueError(
+                f"{type(self).__name__}: labels: expected one row of scores for each image, such as one-hot "
+                f"classes (n, classes), got shape {tuple(labels.shape)}"
+            )
+        return share * labels + (1.0 - share) * ops.take(labels, order, axis=0)
+
+    def _check_boxes(self, data: Mapping[str, Any]) -> None:
+        """Raises NotImplementedError where the layer has no rule for boxes."""
+
+    def _boxes(self, given: Mapping[str, Any], order: Any) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def _masks(self, masks: Any, order: Any, how: Any) -> Any:
+        """how: what `_mixed` mixed the images by."""
+        raise NotImplementedError
 
     def _uniform(self, ones: Any) -> Any:
         """Numbers from 0 to 1, (n, 1, 1, 1)."""
         return ops.Augment("beta", (("alpha", 1.0), ("beta", 1.0)), self._draw)(ones)
 
-    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any]:
-        """Mixed images, and the share (n, 1, 1, 1) of the first ones."""
+    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any, Any]:
+        """Mixed images, the share (n, 1, 1, 1) of the first ones, and by what they were mixed."""
         raise NotImplementedError
 
 
 @builtin
 class MixUp(_Mixing):
-    """m x + (1 - m) x', m of the beta distribution of alpha and alpha; Zhang et al. (2018)."""
+    """m x + (1 - m) x', m of the beta distribution of alpha and alpha; Zhang et al. (2018).
+
+    Masks are mixed as images are; boxes, and with them their labels, are those of both images.
+    """
 
     def __init__(
         self, alpha: float = 0.2, data_format: str | None = None, seed: int | None = None, **kwargs: Any
@@ -71,9 +96,17 @@ class MixUp(_Mixing):
             raise ValueError(f"MixUp: alpha: expected a number above 0, got {alpha!r}")
         self.alpha = alpha
 
-    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any]:
+    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any, Any]:
         share = ops.Augment("beta", (("alpha", self.alpha), ("beta", self.alpha)), self._draw)(ones)
-        return share * x + (1.0 - share) * others, share
+        return share * x + (1.0 - share) * others, share, share
+
+    def _boxes(self, given: Mapping[str, Any], order: Any) -> Mapping[str, Any]:
+        others = ops.take(given["boxes"], order, axis=0), ops.take(given["labels"], order, axis=0)
+        boxes = ops.concatenate([given["boxes"], others[0]], axis=1)
+        return {"boxes": boxes, "labels": ops.concatenate([given["labels"], others[1]], axis=1)}
+
+    def _masks(self, masks: Any, order: Any, how: Any) -> Any:
+        return how * masks + (1.0 - how) * ops.take(masks, order, axis=0)
 
 
 @builtin
@@ -92,7 +125,7 @@ class CutMix(_Mixing):
             raise ValueError(f"CutMix: factor: expected a number or (lower, upper) between 0 and 1, got {factor!r}")
         self.factor = float(low), float(high)
 
-    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any]:
+    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any, Any]:
         _, h, w, _ = x.shape
         settings = (("low", self.factor[0]), ("high", self.factor[1]))
         side = ops.sqrt(1.0 - ops.Augment("beta_between", settings, self._draw)(ones))
@@ -104,4 +137,11 @@ class CutMix(_Mixing):
             places = np.arange(extent, dtype="float32").reshape(shape)
             here = ops.logical_and(ops.less_equal(first, places), ops.greater(first + length, places))
             inside, area = here if inside is None else ops.logical_and(here, inside), length * area
-        return ops.where(inside, others, x), 1.0 - area / float(h * w)
+        return ops.where(inside, others, x), 1.0 - area / float(h * w), inside
+
+    def _check_boxes(self, data: Mapping[str, Any]) -> None:
+        if "bounding_boxes" in data:
+            raise NotImplementedError(f"CutMix {self.name!r}: bounding_boxes: as in Keras, there is no rule for them")
+
+    def _masks(self, masks: Any, order: Any, how: Any) -> Any:
+        return ops.where(how, ops.take(masks, order, axis=0), masks)

@@ -79,6 +79,10 @@ def _follow(layer: Any, given: Mapping[str, Any], size: tuple[int, int], places:
 
 def finished(layer: Any, boxes: Mapping[str, Any], size: tuple[int, int]) -> dict[str, Any]:
     """Boxes of corners, cut at the edges of an image of this size, in the layer's format."""
-    clipped = clip_to_image_size(boxes, *size)
-    found: dict[str, Any] = convert_format(clipped, "xyxy", layer.bounding_box_format, *size)
+    return finished_as(layer.bounding_box_format, boxes, size)
+
+
+def finished_as(form: str, boxes: Mapping[str, Any], size: tuple[int, int]) -> dict[str, Any]:
+    """Boxes of corners, cut at the edges of an image of this size, in a format."""
+    found: dict[str, Any] = convert_format(clip_to_image_size(boxes, *size), "xyxy", form, *size)
     return found

@@ -17,10 +17,8 @@ from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.checks import same_float
 from pydtconv.ops.functions.tables import image_colour
 from pydtconv.ops.functions.tables.image_filters import gaussian_blur
-from pydtconv.ops.functions.tables.sampling import transformed
 
 Generators = Sequence[np.random.Generator]
-_ORDERS = {"nearest": 0, "bilinear": 1}
 
 
 @dataclass(frozen=True)
@@ -59,37 +57,6 @@ def _draws(rngs: Generators, low: float, high: float) -> np.ndarray:
 
 def _signs(rngs: Generators) -> np.ndarray:
     return np.where(_draws(rngs, 0, 1) > 0.5, -1.0, 1.0)
-
-
-def _affine(x: np.ndarray, rows: list[Any], interpolation: str, fill_mode: str, fill_value: float) -> np.ndarray:
-    columns = [np.broadcast_to(np.asarray(row, float).reshape(-1), (len(x),)) for row in (*rows, 0, 0)]
-    return transformed(x, np.stack(columns, 1), _ORDERS[interpolation], fill_mode, fill_value)
-
-
-def _rotation(x: np.ndarray, rngs: Generators, factor: Any, **filling: Any) -> np.ndarray:
-    angle = _draws(rngs, *factor) * 2 * math.pi
-    cosine, sine, right, bottom = np.cos(angle), np.sin(angle), x.shape[2] - 1, x.shape[1] - 1
-    across = (right - (cosine * right - sine * bottom)) / 2
-    down = (bottom - (sine * right + cosine * bottom)) / 2
-    return _affine(x, [cosine, -sine, across, sine, cosine, down], **filling)
-
-
-def _translation(x: np.ndarray, rngs: Generators, height: Any, width: Any, **filling: Any) -> np.ndarray:
-    down, across = _draws(rngs, *height) * x.shape[1], _draws(rngs, *width) * x.shape[2]
-    return _affine(x, [1, 0, -across, 0, 1, -down], **filling)
-
-
-def _zoom(x: np.ndarray, rngs: Generators, height: Any, width: Any, **filling: Any) -> np.ndarray:
-    down = 1 + _draws(rngs, *height)
-    across = down if width is None else 1 + _draws(rngs, *width)
-    left, top = (x.shape[2] - 1) / 2 * (1 - across), (x.shape[1] - 1) / 2 * (1 - down)
-    return _affine(x, [across, 0, left, 0, down, top], **filling)
-
-
-def _shear(x: np.ndarray, rngs: Generators, x_factor: Any, y_factor: Any, **filling: Any) -> np.ndarray:
-    sign = _signs(rngs)
-    across, down = sign * _draws(rngs, *x_factor), sign * _draws(rngs, *y_factor)
-    return _affine(x, [1, across, 0, down, 1, 0], **filling)
 
 
 def _limited(x: np.ndarray, value_range: Any) -> np.ndarray:
@@ -207,11 +174,7 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
     "hue": _hue,
     "invert": _invert,
     "posterization": _posterization,
-    "rotation": _rotation,
     "saturation": _saturation,
     "sharpness": _sharpness,
-    "shear": _shear,
     "solarization": _solarization,
-    "translation": _translation,
-    "zoom": _zoom,
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv.ops.augment import TRANSFORMS, Generators
+from pydtconv.ops.augment_moves import DRAWN, MOVED, drawn
 from pydtconv.ops.functions.tables import image_geometry
 from pydtconv.ops.functions.tables.image_contrast import clahe
 
@@ -54,45 +56,101 @@ def _in_turn(x: np.ndarray, rngs: Generators, policies: Policies) -> np.ndarray:
     return x
 
 
-def _chosen(x: np.ndarray, rng: np.random.Generator, policies: Policies, depth: int) -> np.ndarray:
-    """One image (1, h, w, c), changed by so many that are drawn."""
-    for _ in range(depth):
+#: the kinds of changes that move pixels, by the number that tells them apart to those who move boxes
+CODES = {"rotation": 1, "shear": 2, "translation": 3}
+#: numbers of a change: its code, and up to two of its own
+PER_CHANGE = 3
+
+
+def _moved(
+    image: np.ndarray, mask: np.ndarray | None, rngs: Generators, kind: str, settings: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """Images changed by one kind, their masks by the same draw and to the nearest pixels, and the numbers drawn."""
+    if kind not in DRAWN:
+        return TRANSFORMS[kind](image, rngs, **settings), mask, np.zeros((len(image), 0))
+    numbers, filling = drawn(kind, image, rngs, settings)
+    if mask is not None:
+        mask = MOVED[kind](mask, numbers, **{**filling, "interpolation": "nearest"})
+    return MOVED[kind](image, numbers, **filling), mask, numbers
+
+
+def _chosen(
+    image: np.ndarray, mask: np.ndarray | None, rng: np.random.Generator, policies: Policies, depth: int
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """One image (1, h, w, c), changed by so many that are drawn, its mask, and PER_CHANGE numbers of each."""
+    told = np.zeros((depth, PER_CHANGE))
+    for row in told:
         kind, settings = policies[int(rng.integers(len(policies)))]
-        x = TRANSFORMS[kind](x, [rng], **dict(settings))
-    return x
+        image, mask, numbers = _moved(image, mask, [rng], kind, dict(settings))
+        row[0] = CODES.get(kind, 0)
+        row[1 : 1 + numbers.size] = numbers.reshape(-1)
+    return image, mask, told.reshape(1, -1)
+
+
+def _rand_augmented(
+    x: np.ndarray, masks: np.ndarray | None, rngs: Generators, policies: Policies, num_ops: int
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    one = [
+        _chosen(x[i : i + 1], None if masks is None else masks[i : i + 1], rng, policies, num_ops)
+        for i, rng in enumerate(rngs)
+    ]
+    images, changed, numbers = zip(*one, strict=True)
+    return np.concatenate(images), None if masks is None else np.concatenate(changed), np.concatenate(numbers)
 
 
 def _rand_augment(x: np.ndarray, rngs: Generators, policies: Policies, num_ops: int) -> np.ndarray:
     """Cubuk et al. (2020)."""
-    return np.concatenate([_chosen(x[i : i + 1], rng, policies, num_ops) for i, rng in enumerate(rngs)])
+    return _rand_augmented(x, None, rngs, policies, num_ops)[0]
 
 
-def _aug_mix(
-    x: np.ndarray, rngs: Generators, policies: Policies, num_chains: int, chain_depth: int, alpha: float
-) -> np.ndarray:
+def _aug_mixed(
+    x: np.ndarray,
+    masks: np.ndarray | None,
+    rngs: Generators,
+    policies: Policies,
+    num_chains: int,
+    chain_depth: int,
+    alpha: float,
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    images, changed = np.empty_like(x), None if masks is None else np.empty_like(masks)
+    for i, rng in enumerate(rngs):
+        image, mask = x[i : i + 1], None if masks is None else masks[i : i + 1]
+        weights, share = rng.dirichlet([alpha] * num_chains), rng.beta(alpha, alpha)
+        chains = [_chosen(image, mask, rng, policies, int(rng.integers(1, chain_depth + 1))) for _ in weights]
+        for part, given, result in ((0, image, images), (1, mask, changed)):
+            if given is not None and result is not None:
+                mixed = sum(weight * np.asarray(chain[part]) for weight, chain in zip(weights, chains, strict=True))
+                result[i] = (share * given + (1 - share) * mixed)[0]
+    return images, changed, np.zeros((len(x), 0))
+
+
+def _aug_mix(x: np.ndarray, rngs: Generators, **settings: Any) -> np.ndarray:
     """m x + (1 - m) sum(w_i chain_i(x)), w of Dirichlet's, m of the beta distribution; Hendrycks et al. (2020)."""
-    found = []
-    for i, rng in enumerate(rngs):
-        image, weights, share = x[i : i + 1], rng.dirichlet([alpha] * num_chains), rng.beta(alpha, alpha)
-        chains = [_chosen(image, rng, policies, int(rng.integers(1, chain_depth + 1))) for _ in range(num_chains)]
-        mixed = sum(weight * chain for weight, chain in zip(weights, chains, strict=True))
-        found.append(share * image + (1 - share) * mixed)
-    return np.concatenate(found)
+    return _aug_mixed(x, None, rngs, **settings)[0]
 
 
-def _perspective(
-    x: np.ndarray, rngs: Generators, factor: Any, scale: float, interpolation: str, fill_value: float
+def _with_masks(
+    x: np.ndarray, rngs: Generators, kind: str, settings: Sequence[tuple[str, Any]], channels: int, numbers: int
 ) -> np.ndarray:
-    """The corners moved by up to half of scale of their distance from the first one."""
-    right, bottom = x.shape[2] - 1, x.shape[1] - 1
-    corners = np.array([[0, 0], [right, 0], [0, bottom], [right, bottom]], np.float64)
+    """Images of so many channels and behind them their masks, and the numbers drawn for each image as last channels."""
+    parts = np.split(x, [channels, x.shape[-1] - numbers], -1)
+    image, mask, own = parts[0], parts[1] if parts[1].shape[-1] else None, dict(settings)
+    if kind == "rand_augment":
+        found = _rand_augmented(image, mask, rngs, **own)
+    elif kind == "aug_mix":
+        found = _aug_mixed(image, mask, rngs, **own)
+    elif kind == "elastic":
+        again = [copy.deepcopy(rng) for rng in rngs]
+        to_nearest = {**own, "interpolation": "nearest"}
+        found = _elastic(image, rngs, **own), mask if mask is None else _elastic(mask, again, **to_nearest), parts[2]
+    else:
+        found = _moved(image, mask, rngs, kind, own)
     result = np.array(x)
-    for i, rng in enumerate(rngs):
-        if rng.random() < rng.uniform(*factor):
-            ends = corners * (1 + rng.uniform(-0.5 * scale, 0.5 * scale, (4, 2)))
-            result[i] = image_geometry.perspective_transform(
-                x[i], corners, ends, interpolation, fill_value, "channels_last"
-            )
+    result[..., :channels] = found[0]
+    if mask is not None:
+        result[..., channels : x.shape[-1] - numbers] = found[1]
+    if numbers:
+        result[..., x.shape[-1] - numbers :] = found[2][:, None, None]
     return result
 
 
@@ -137,7 +195,7 @@ TRANSFORMS.update(
         "elastic": _elastic,
         "equalization": _equalization,
         "in_turn": _in_turn,
-        "perspective": _perspective,
         "rand_augment": _rand_augment,
+        "with_masks": _with_masks,
     }
 )

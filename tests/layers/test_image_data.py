@@ -138,8 +138,9 @@ def test_scripts_of_keras_find_the_functions(tmp_path) -> None:
 def test_what_cannot_be_is_told() -> None:
     with pytest.raises(ValueError, match="expected bounding_box_format"):
         layers.RandomFlip()(data(BOXES))
-    with pytest.raises(NotImplementedError, match="got 'segmentation_masks'"):
-        layers.RandomRotation(0.1)(data(BOXES))
+    for layer in (layers.RandomElasticTransform, layers.CutMix):
+        with pytest.raises(NotImplementedError, match="as in Keras, there is no rule"):
+            layer(bounding_box_format="xyxy")(data(BOXES))
     with pytest.raises(NotImplementedError, match="got 'depth'"):
         layers.RandomFlip()({"images": painted(BOXES[:, 0].astype(int)), "depth": np.ones(2)})
 

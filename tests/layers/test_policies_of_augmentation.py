@@ -107,9 +107,9 @@ def test_mixed_precision(name):
 
 
 def test_parts_of_data_that_are_not_known_are_refused():
-    data = {"images": IMAGES, "bounding_boxes": np.zeros((6, 1, 4))}
+    data = {"images": IMAGES, "depth": np.zeros((6, 1, 4))}
     for layer in (layers.CutMix(), layers.RandomRotation(0.1)):
-        with pytest.raises(NotImplementedError, match="expected data of images and labels, got 'bounding_boxes'"):
+        with pytest.raises(NotImplementedError, match=r"expected data of images, .* got 'depth'"):
             layer(data)
     kept = layers.RandomRotation(0.1)({"images": IMAGES, "labels": LABELS})
     np.testing.assert_array_equal(kept["labels"], LABELS)
