@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from pydtconv import caches, dtype_policies
+from pydtconv import _public, caches, dtype_policies
 from pydtconv._ext import runtime
 from pydtconv.dtype_policies import dtype_policy as dtype_policy
 from pydtconv.dtype_policies import set_dtype_policy as set_dtype_policy
@@ -307,3 +307,6 @@ set_num_threads(default_num_threads())
 set_float32_matmul_precision(_matmul_precision_of_the_environment())
 set_conv_tuning(_tuning_of_the_environment())
 _device = _device_of_the_environment()
+
+
+__getattr__ = _public.refusal(__name__)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from pydtconv import _public
 from pydtconv.dtypes import name_of
 
 #: (compute dtype, variable dtype) by the policy's name
@@ -153,3 +154,6 @@ def set_policy_of_the_environment() -> None:
 
 
 set_policy_of_the_environment()
+
+
+__getattr__ = _public.refusal(__name__)

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from pydtconv import _public
+
 
 def is_nested(structure: Any) -> bool:
     """Whether structure is a list, a tuple or a dict."""
@@ -78,3 +80,6 @@ def map_shape_structure(func: Callable[[tuple[int | None, ...]], Any], structure
     if isinstance(structure, (list, tuple)):
         return type(structure)(map_shape_structure(func, part) for part in structure)
     raise ValueError(f"expected a shape or a structure of shapes, got {structure!r}")
+
+
+__getattr__ = _public.refusal(__name__)

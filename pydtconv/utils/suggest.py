@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
+from pydtconv._public import own_names
+
 #: what serves instead of a name that nothing here is called like
 INSTEAD = {
     "TFRecordDataset": "tf.data.Dataset.from_generator, or a keras.utils.PyDataset",
@@ -68,7 +70,7 @@ class Refusing(MetaPathFinder):
             return
         module = sys.modules.get(parent)
         if getattr(getattr(module, "__getattr__", None), "refuses", False) or parent == "pydtconv":
-            names = getattr(module, "__all__", None) or dir(module)
+            names = getattr(module, "__all__", None) or (dir(module) if parent == "pydtconv" else own_names(module))
             # without a name: Python takes one that names the module for "there is no submodule", and says its own
             raise ModuleNotFoundError(missing(parent.removeprefix("pydtconv."), name, names))
 
