@@ -38,6 +38,10 @@ class Augmentation(RandomLayer):
     def _frozen_settings(self) -> tuple[tuple[str, Any], ...]:
         return tuple((key, frozen(value)) for key, value in self._settings().items())
 
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        found = super().__call__(inputs, *args, **kwargs)
+        return image_data.with_dtypes(inputs, found, masks=self.kind != "aug_mix")
+
     def call(self, inputs: Any, training: bool = True) -> Any:
         if isinstance(inputs, Mapping):
             image_data.check_data(self, inputs)

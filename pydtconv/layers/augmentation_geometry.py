@@ -254,6 +254,9 @@ class Resizing(Layer):
     def _own_config(self) -> dict[str, Any]:
         return {**super()._own_config(), **image_data.format_config(self)}
 
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return image_data.with_dtypes(inputs, super().__call__(inputs, *args, **kwargs), masks=True)
+
     def call(self, inputs: Any) -> Any:
         if not isinstance(inputs, Mapping):
             return self._resized(inputs, self.interpolation)

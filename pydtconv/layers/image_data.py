@@ -33,6 +33,22 @@ def check_data(layer: Any, data: Mapping[str, Any]) -> None:
         raise ValueError(f"{name} {layer.name!r}: bounding_boxes: expected bounding_box_format in its arguments")
 
 
+def with_dtypes(given: Any, found: Any, masks: bool) -> Any:
+    """Labels, and with `masks` masks, in the dtypes of the arrays that were given: calls compute with floats."""
+    if not isinstance(given, Mapping) or not isinstance(found, Mapping):
+        return found
+    kept = ("labels", "segmentation_masks", "bounding_boxes") if masks else ("labels", "bounding_boxes")
+    return {key: _as_given(given.get(key), value) if key in kept else value for key, value in found.items()}
+
+
+def _as_given(given: Any, found: Any) -> Any:
+    if isinstance(found, Mapping):
+        return {k: _as_given(given.get(k), value) if k == "labels" else value for k, value in found.items()}
+    if isinstance(given, np.ndarray) and isinstance(found, np.ndarray) and given.dtype.kind in "iu":
+        return found.astype(given.dtype)
+    return found
+
+
 def moved(layer: Any, data: Mapping[str, Any], move: Callable[[Any], Any]) -> dict[str, Any]:
     """Data whose images `move` mirrors, or cuts a window of; masks and boxes follow by the same draw.
 

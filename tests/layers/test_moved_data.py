@@ -163,3 +163,17 @@ def test_mixing_takes_masks_and_boxes_of_both_images() -> None:
     assert mixed["bounding_boxes"]["boxes"].shape == (2, 8, 4)
     assert mixed["bounding_boxes"]["labels"].shape == (2, 8)
     np.testing.assert_array_equal(mixed["bounding_boxes"]["boxes"][:, :4], BOXES)
+
+
+def test_integers_stay_what_they_are() -> None:
+    given = {"images": IMAGES, "segmentation_masks": MASKS.astype("uint8"), "labels": np.array([1, 2])}
+    given["bounding_boxes"] = {"boxes": BOXES, "labels": np.arange(8).reshape(2, 4)}
+    for layer in (
+        layers.RandomRotation(0.1, bounding_box_format="xyxy"),
+        layers.Resizing(7, 9, bounding_box_format="xyxy"),
+    ):
+        found = layer(given)
+        assert found["images"].dtype == np.float32
+        assert found["segmentation_masks"].dtype == np.uint8
+        assert found["labels"].dtype == found["bounding_boxes"]["labels"].dtype == np.int64
+        np.testing.assert_array_equal(found["labels"], given["labels"])
