@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -89,6 +90,16 @@ class Sequential(Model):
         x = args[0] if args else kwargs["inputs"]
         if self._network is None and hasattr(x, "shape"):
             self.build((None, *x.shape[1:]))
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """A dict, such as images with their masks, goes from layer to layer, where no images built the model before."""
+        if self._network is not None or not isinstance(inputs, Mapping):
+            return super().call(inputs, training, mask)
+        y: Any = inputs
+        for layer in self._layers:
+            takes = training is not None and "training" in inspect.signature(layer.call).parameters
+            y = layer(y, training=training) if takes else layer(y)
+        return y
 
     @property
     def layers(self) -> list[Layer]:

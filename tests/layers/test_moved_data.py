@@ -177,3 +177,12 @@ def test_integers_stay_what_they_are() -> None:
         assert found["segmentation_masks"].dtype == np.uint8
         assert found["labels"].dtype == found["bounding_boxes"]["labels"].dtype == np.int64
         np.testing.assert_array_equal(found["labels"], given["labels"])
+
+
+def test_a_chain_of_layers_takes_dicts() -> None:
+    given = {"images": IMAGES, "segmentation_masks": IMAGES[..., :1]}
+    chain = pydtconv.Sequential([layers.RandomFlip(), layers.RandomRotation(0.2, interpolation="nearest")])
+    found = chain(given, training=True)
+    np.testing.assert_array_equal(found["segmentation_masks"], found["images"][..., :1])
+    assert (found["images"] != IMAGES).any()
+    np.testing.assert_array_equal(chain(given, training=False)["images"], IMAGES)
