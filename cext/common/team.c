@@ -275,7 +275,7 @@ static void set_up(loop *l, long begin, long end, long step, long chunk, uint32_
     atomic_store_explicit(&l->turn, turn, memory_order_release);
 }
 
-/* loop: what the region begins with, and has nothing besides; or NULL. */
+/* A region.  chunk: not 0 where it begins with a loop from `begin` to `end`, which is set up then. */
 static void run(void (*work)(void *), void *data, unsigned threads, long begin, long end, long step, long chunk) {
     uint32_t wanted = threads ? threads : (uint32_t)dtconv_get_num_threads();
     if (wanted > DTCONV_MOST_THREADS) wanted = DTCONV_MOST_THREADS;
