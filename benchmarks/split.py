@@ -25,17 +25,18 @@ from benchmarks.processes import Kept
 
 SPLITS = {1: "1x1", 2: "2x1", 4: "2x2", 9: "3x3"}
 
-#: depth, number of patches, share by which borders are drawn
-Case = tuple[float, int, float]
-WHOLE: Case = (0.0, 1, 0.0)
+#: depth, number of patches, share by which borders are drawn, statistics of batch normalization
+Case = tuple[float, int, float, str]
+WHOLE: Case = (0.0, 1, 0.0, "patch")
 #: defaults of --quick
 QUICK = {"dataset": "digits", "epochs": 10, "batch": 32, "name": "split_quick"}
 
 
 def text_of(case: Case) -> str | None:
     """The split as `compile` takes it."""
-    depth, patches, stochastic = case
-    return None if patches == 1 else f"{depth}:{SPLITS[patches]}:{stochastic}"
+    depth, patches, stochastic, statistics_of = case
+    exactness = ":image" if statistics_of == "image" else ""
+    return None if patches == 1 else f"{depth}:{SPLITS[patches]}:{stochastic}{exactness}"
 
 
 def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float, float, float]:
@@ -63,7 +64,7 @@ def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float,
 
 def order(options: argparse.Namespace) -> Iterator[tuple[Case, int]]:
     """All trainings, the most important first."""
-    others = list(itertools.product(options.depths, options.patches, options.stochastic))
+    others = list(itertools.product(options.depths, options.patches, options.stochastic, options.statistics))
     first = [WHOLE, *(case for case in others if text_of(case) in options.first)]
     yield from ((case, seed) for seed in options.seeds for case in first)
     yield from ((case, seed) for seed in options.seeds for case in others if case not in first)
@@ -77,7 +78,7 @@ def rows_of(options: argparse.Namespace, found: dict[tuple[Case, int], Any]) -> 
         values = [found[case, seed][0] for seed in seeds]
         lost = [found[WHOLE, seed][0] - found[case, seed][0] for seed in seeds if (WHOLE, seed) in found]
         row: dict[str, Any] = {"network": options.network, "data": options.dataset, "images": options.samples}
-        row |= {"epochs": options.epochs, "depth": case[0], "patches": case[1], "stochastic": case[2]}
+        row |= {"epochs": options.epochs, "depth": case[0], "patches": case[1], "stochastic": case[2], "statistics": case[3]}
         row |= {"seeds": len(seeds), "accuracy %": statistics.mean(values)}
         row["deviation"] = statistics.stdev(values) if len(values) > 1 else None
         row["points lost"] = statistics.mean(lost) if lost else None
@@ -91,7 +92,8 @@ def picture(name: str, rows: list[dict[str, Any]]) -> None:
     def label(row: dict[str, Any]) -> str:
         if row["patches"] == 1:
             return "whole"
-        return f"{row['depth']:.0%}, {SPLITS[row['patches']]}" + (" drawn" if row["stochastic"] else "")
+        drawn = " drawn" if row["stochastic"] else ""
+        return f"{row['depth']:.0%}, {SPLITS[row['patches']]}{drawn}" + (" image" if row["statistics"] == "image" else "")
 
     values = {"accuracy %": [row["accuracy %"] for row in rows]}
     title = "Test accuracy of networks trained in patches, evaluated whole"
@@ -111,6 +113,8 @@ def main() -> None:
     parser.add_argument("--depths", type=float, nargs="+", default=[0.25, 0.5, 0.75])
     parser.add_argument("--patches", type=int, nargs="+", default=[4, 9], choices=SPLITS)
     parser.add_argument("--stochastic", type=float, nargs="+", default=[0.0, 0.2])
+    choices, text = ["patch", "image"], "of batch normalization: of each patch, or of the whole image"
+    parser.add_argument("--statistics", nargs="+", default=["patch"], choices=choices, help=text)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--first", nargs="*", default=["0.5:2x2:0.2"], help="splits that are trained first, all seeds")
     parser.add_argument("--keep", type=Path, help="a JSON file of trainings that are done")

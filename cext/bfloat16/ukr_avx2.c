@@ -1,15 +1,16 @@
-/* AVX2 and FMA: 4 x 16, pairs are widened and multiplied in float32. */
+/* AVX2 and FMA: 6 x 16, pairs are widened and multiplied in float32. */
 #include "dtconv_cpu.h"
 #include "dtconv_real.h"
 
 #if defined(__x86_64__)
 #define VBYTES 32
-#define MR 4
+#define MR 6
 #define NV 2
+#define FEW_REGISTERS
 #define TARGET __attribute__((target("avx2,fma")))
 #include "ukr_pairs.h"
 
-const DT(ukr_row) DT(ukr_pairs_avx2) = {.name = "native_avx2_4x16",
+const DT(ukr_row) DT(ukr_pairs_avx2) = {.name = "native_avx2_6x16",
                                         .mr = MR,
                                         .nr = NR,
                                         .features = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA,

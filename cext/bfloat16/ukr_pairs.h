@@ -4,7 +4,8 @@
  *
  * The including file defines before it VBYTES, NV (vectors in a row of the tile), MR, TARGET, and gets `run`.  A pair
  * of A is broadcast and meets vectors of pairs of B.  Where PRODUCT(sum, a, b) is defined, it adds the products of
- * pairs to a vector of sums (vdpbf16ps); else both halves are widened and multiplied in float32.
+ * pairs to a vector of sums (vdpbf16ps); else the first elements of pairs are widened and multiplied in float32, and
+ * then the second ones.  With FEW_REGISTERS, pairs are loaded for each of both: registers are left for a larger tile.
  */
 #include <string.h>
 
@@ -26,9 +27,25 @@ TARGET INLINE pairs broadcast(const elem *a) {
     return (pairs){0} + pair;
 }
 
+#ifdef FEW_REGISTERS
+#define LOAD_AGAIN __asm__ volatile("" ::: "memory")
+#else
+#define LOAD_AGAIN (void)0
+#endif
+
 #ifndef PRODUCT
-TARGET INLINE vec first(pairs x) { return (vec)(x << 16); }
-TARGET INLINE vec second(pairs x) { return (vec)(x & 0xffff0000u); }
+/* the first or the second elements of pairs, in float32 */
+TARGET INLINE vec widened(pairs x, int second) { return (vec)(second ? x & 0xffff0000u : x << 16); }
+
+/* sum += the products of the first or the second elements of pairs */
+TARGET INLINE void add_products(int rows, vec sum[MR][NV], const elem *a, int64_t rs, const elem *b, int second) {
+    vec bv[NV];
+    UNROLL for (int v = 0; v < NV; v++) bv[v] = widened(*(const loose_pairs *)(b + 2 * v * V), second);
+    UNROLL for (int r = 0; r < rows; r++) {
+        const vec av = widened(broadcast(a + r * rs), second);
+        UNROLL for (int v = 0; v < NV; v++) sum[r][v] += av * bv[v];
+    }
+}
 #endif
 
 /* `rows` (a constant) of the tile from row i on. */
@@ -42,22 +59,18 @@ TARGET INLINE void piece(int rows, const DT(ukr_call) * t, int64_t i) {
     for (int64_t s = 0; s < t->step_count; s++) {
         const elem *a = t->a + t->steps[s].a + i * rs, *b = t->b + t->steps[s].b;
         for (int64_t p = 0; p < pairs_in_step; p++, a += 2, b += 2 * NR) {
+#ifdef PRODUCT
             pairs bv[NV];
             UNROLL for (int v = 0; v < NV; v++) bv[v] = *(const loose_pairs *)(b + 2 * v * V);
-#ifdef PRODUCT
             UNROLL for (int r = 0; r < rows; r++) {
                 const pairs av = broadcast(a + r * rs);
                 UNROLL for (int v = 0; v < NV; v++) sum[r][v] = PRODUCT(sum[r][v], av, bv[v]);
             }
 #else
-            vec low[NV], high[NV];
-            UNROLL for (int v = 0; v < NV; v++) low[v] = first(bv[v]), high[v] = second(bv[v]);
-            UNROLL for (int r = 0; r < rows; r++) {
-                const pairs av = broadcast(a + r * rs);
-                const vec a_low = first(av), a_high = second(av);
-                UNROLL for (int v = 0; v < NV; v++) sum[r][v] += a_low * low[v];
-                UNROLL for (int v = 0; v < NV; v++) sum[r][v] += a_high * high[v];
-            }
+            add_products(rows, sum, a, rs, b, 0);
+            LOAD_AGAIN;
+            add_products(rows, sum, a, rs, b, 1);
+            LOAD_AGAIN;
 #endif
         }
     }
