@@ -6,7 +6,6 @@
 #define VBYTES 32
 #define MR 6
 #define NV 2
-#define FEW_REGISTERS
 #define TARGET __attribute__((target("avx2,fma")))
 #include "ukr_pairs.h"
 

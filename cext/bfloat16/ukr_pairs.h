@@ -5,7 +5,7 @@
  * The including file defines before it VBYTES, NV (vectors in a row of the tile), MR, TARGET, and gets `run`.  A pair
  * of A is broadcast and meets vectors of pairs of B.  Where PRODUCT(sum, a, b) is defined, it adds the products of
  * pairs to a vector of sums (vdpbf16ps); else the first elements of pairs are widened and multiplied in float32, and
- * then the second ones.  With FEW_REGISTERS, pairs are loaded for each of both: registers are left for a larger tile.
+ * then the second ones.  Pairs are loaded for each of both, which leaves more registers to the tile.
  */
 #include <string.h>
 
@@ -21,17 +21,19 @@ typedef real loose_vec __attribute__((vector_size(VBYTES), aligned(sizeof(real))
 typedef uint32_t pairs __attribute__((vector_size(VBYTES)));
 typedef uint32_t loose_pairs __attribute__((vector_size(VBYTES), aligned(sizeof(elem)), may_alias));
 
+#define FORGET_LOADS __asm__ volatile("" ::: "memory")
+#if defined(__x86_64__)
+/* x stays in the register where it is, and what makes it is not moved */
+#define KEEP_VECTOR(x) __asm__ volatile("" : "+v"(x))
+#else
+#define KEEP_VECTOR(x) (void)0
+#endif
+
 TARGET INLINE pairs broadcast(const elem *a) {
     uint32_t pair;
     memcpy(&pair, a, sizeof pair);
     return (pairs){0} + pair;
 }
-
-#ifdef FEW_REGISTERS
-#define LOAD_AGAIN __asm__ volatile("" ::: "memory")
-#else
-#define LOAD_AGAIN (void)0
-#endif
 
 #ifndef PRODUCT
 /* the first or the second elements of pairs, in float32 */
@@ -42,8 +44,13 @@ TARGET INLINE void add_products(int rows, vec sum[MR][NV], const elem *a, int64_
     vec bv[NV];
     UNROLL for (int v = 0; v < NV; v++) bv[v] = widened(*(const loose_pairs *)(b + 2 * v * V), second);
     UNROLL for (int r = 0; r < rows; r++) {
-        const vec av = widened(broadcast(a + r * rs), second);
-        UNROLL for (int v = 0; v < NV; v++) sum[r][v] += av * bv[v];
+        pairs pair = broadcast(a + r * rs);
+        KEEP_VECTOR(pair); /* else it is widened before it is broadcast, in registers of integers, which is slower */
+        const vec av = widened(pair, second);
+        UNROLL for (int v = 0; v < NV; v++) {
+            sum[r][v] += av * bv[v];
+            KEEP_VECTOR(sum[r][v]);
+        }
     }
 }
 #endif
@@ -68,9 +75,9 @@ TARGET INLINE void piece(int rows, const DT(ukr_call) * t, int64_t i) {
             }
 #else
             add_products(rows, sum, a, rs, b, 0);
-            LOAD_AGAIN;
+            FORGET_LOADS;
             add_products(rows, sum, a, rs, b, 1);
-            LOAD_AGAIN;
+            FORGET_LOADS;
 #endif
         }
     }
