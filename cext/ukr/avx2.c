@@ -19,7 +19,7 @@ const DT(ukr_row) DT(ukr_native_avx2) = {.name = NAME,
                                          .mr = MR,
                                          .nr = NR,
                                          .features = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA,
-                                         .rank = 30,
+                                         .rank = 26,
                                          .in_place = 1,
                                          .run = run};
 #else
