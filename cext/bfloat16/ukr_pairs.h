@@ -2,10 +2,10 @@
  *
  *   C (m x NR) = beta * C + sum over steps of A (m x k) * B (k x NR)                        (dtconv_ukr.h)
  *
- * The including file defines before it VBYTES, NV (vectors in a row of the tile), MR, TARGET, and gets `run`.  A pair
- * of A is broadcast and meets vectors of pairs of B.  Where PRODUCT(sum, a, b) is defined, it adds the products of
- * pairs to a vector of sums (vdpbf16ps); else the first elements of pairs are widened and multiplied in float32, and
- * then the second ones.  Pairs are loaded for each of both, which leaves more registers to the tile.
+ * The including file defines before it VBYTES, NV (vectors in a row of the tile), MR, TARGET, and gets `run`.  Where
+ * PRODUCT(sum, a, b) is defined, it adds the products of pairs to a vector of sums (vdpbf16ps): a pair of A is
+ * broadcast and meets vectors of pairs of B.  Else a chunk of A is widened in the L1 cache, the first elements of pairs
+ * of B in registers, and multiplied in float32; then the second ones.
  */
 #include <string.h>
 
@@ -21,65 +21,97 @@ typedef real loose_vec __attribute__((vector_size(VBYTES), aligned(sizeof(real))
 typedef uint32_t pairs __attribute__((vector_size(VBYTES)));
 typedef uint32_t loose_pairs __attribute__((vector_size(VBYTES), aligned(sizeof(elem)), may_alias));
 
-#define FORGET_LOADS __asm__ volatile("" ::: "memory")
-#if defined(__x86_64__)
-/* x stays in the register where it is, and what makes it is not moved */
-#define KEEP_VECTOR(x) __asm__ volatile("" : "+v"(x))
-#else
-#define KEEP_VECTOR(x) (void)0
-#endif
-
+#ifdef PRODUCT
 TARGET INLINE pairs broadcast(const elem *a) {
     uint32_t pair;
     memcpy(&pair, a, sizeof pair);
     return (pairs){0} + pair;
 }
+#else
+/* sum += a * b.  Compilers put the result into a's register now and then, and move it; one sum then lies in memory,
+ * and its way through there is longer than all the rest of the loop. */
+#if defined(__x86_64__)
+#define KEEP_VECTOR(x) __asm__("" : "+v"(x))
+#define MULTIPLY_ADD(sum, a, b) __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+#else
+#define KEEP_VECTOR(x) (void)0
+#define MULTIPLY_ADD(sum, a, b) (sum) += (a) * (b)
+#endif
 
-#ifndef PRODUCT
-/* the first or the second elements of pairs, in float32 */
-TARGET INLINE vec widened(pairs x, int second) { return (vec)(second ? x & 0xffff0000u : x << 16); }
+enum { CHUNK = 64, WIDE_ROW = CHUNK + 8 }; /* pairs of a row of A that are widened at a time */
 
-/* sum += the products of the first or the second elements of pairs */
-TARGET INLINE void add_products(int rows, vec sum[MR][NV], const elem *a, int64_t rs, const elem *b, int second) {
-    vec bv[NV];
-    UNROLL for (int v = 0; v < NV; v++) bv[v] = widened(*(const loose_pairs *)(b + 2 * v * V), second);
-    UNROLL for (int r = 0; r < rows; r++) {
-        pairs pair = broadcast(a + r * rs);
-        KEEP_VECTOR(pair); /* else it is widened before it is broadcast, in registers of integers, which is slower */
-        const vec av = widened(pair, second);
-        UNROLL for (int v = 0; v < NV; v++) {
-            sum[r][v] += av * bv[v];
-            KEEP_VECTOR(sum[r][v]);
+TARGET INLINE vec first(pairs x) { return (vec)(x << 16); }
+
+/* Two shifts, and not a mask: it would take a register. */
+TARGET INLINE vec second(pairs x) {
+    x >>= 16;
+    KEEP_VECTOR(x);
+    return (vec)(x << 16);
+}
+
+/* First and second elements of the pairs of some rows of A, in float32. */
+typedef real wide_rows[2][MR][WIDE_ROW] __attribute__((aligned(VBYTES)));
+
+TARGET INLINE void widen_rows(int rows, int64_t count, const elem *a, int64_t rs, wide_rows to) {
+    int64_t p = 0;
+    for (; p + V <= count; p += V) {
+        UNROLL for (int r = 0; r < rows; r++) {
+            const pairs both = *(const loose_pairs *)(a + r * rs + 2 * p);
+            *(vec *)(to[0][r] + p) = first(both);
+            *(vec *)(to[1][r] + p) = second(both);
         }
     }
+    for (; p < count; p++)
+        for (int r = 0; r < rows; r++)
+            to[0][r][p] = widen(a[r * rs + 2 * p]), to[1][r][p] = widen(a[r * rs + 2 * p + 1]);
+}
+
+/* sum += the products of the first (which: 0) or the second elements (1) of pairs */
+TARGET INLINE void add_products(int rows, vec sum[MR][NV], const real (*a)[WIDE_ROW], int64_t p, const elem *b,
+                                int which) {
+    vec bv[NV];
+    UNROLL for (int v = 0; v < NV; v++) {
+        const pairs both = *(const loose_pairs *)(b + 2 * v * V);
+        bv[v] = which ? second(both) : first(both);
+    }
+    UNROLL for (int r = 0; r < rows; r++) {
+        const vec av = a[r][p] - (vec){0};
+        UNROLL for (int v = 0; v < NV; v++) MULTIPLY_ADD(sum[r][v], av, bv[v]);
+    }
+    __asm__ volatile("" ::: "memory"); /* pairs are loaded again for the others: registers are left to the tile */
 }
 #endif
 
 /* `rows` (a constant) of the tile from row i on. */
 TARGET INLINE void piece(int rows, const DT(ukr_call) * t, int64_t i) {
     vec sum[MR][NV];
-    const int64_t rs = t->rs_a, pairs_in_step = t->k / 2;
+    const int64_t rs = t->rs_a;
     real *c = t->c + i * t->ldc;
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < NV; v++) {
         sum[r][v] = t->beta == 0 ? (vec){0} : (vec) * (const loose_vec *)(c + r * t->ldc + v * V);
     }
     for (int64_t s = 0; s < t->step_count; s++) {
         const elem *a = t->a + t->steps[s].a + i * rs, *b = t->b + t->steps[s].b;
-        for (int64_t p = 0; p < pairs_in_step; p++, a += 2, b += 2 * NR) {
 #ifdef PRODUCT
+        for (int64_t p = 0; p < t->k; p += 2, a += 2, b += 2 * NR) {
             pairs bv[NV];
             UNROLL for (int v = 0; v < NV; v++) bv[v] = *(const loose_pairs *)(b + 2 * v * V);
             UNROLL for (int r = 0; r < rows; r++) {
                 const pairs av = broadcast(a + r * rs);
                 UNROLL for (int v = 0; v < NV; v++) sum[r][v] = PRODUCT(sum[r][v], av, bv[v]);
             }
-#else
-            add_products(rows, sum, a, rs, b, 0);
-            FORGET_LOADS;
-            add_products(rows, sum, a, rs, b, 1);
-            FORGET_LOADS;
-#endif
         }
+#else
+        for (int64_t left = t->k / 2; left > 0; left -= CHUNK, a += 2 * CHUNK) {
+            wide_rows wide;
+            const int64_t count = left < CHUNK ? left : CHUNK;
+            widen_rows(rows, count, a, rs, wide);
+            for (int64_t p = 0; p < count; p++, b += 2 * NR) {
+                add_products(rows, sum, wide[0], p, b, 0);
+                add_products(rows, sum, wide[1], p, b, 1);
+            }
+        }
+#endif
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < NV; v++) * (loose_vec *)(c + r * t->ldc + v * V) =
         sum[r][v];
