@@ -7,7 +7,7 @@
  *
  * A is packed in tiles of MR rows and 32 columns that lie behind each other: the steps of a micro-kernel's sum.
  * k is not cut: a tile's sums are formed once, so C may be bfloat16 and is written once.  Long sums with small results
- * are another file's (gemm_long.c).  MC and NC follow from the
+ * are another file's (gemm_long.c), as are those of few rows (gemm_thin.c).  MC and NC follow from the
  * caches; every element of C is summed in the same order whatever they are.
  */
 #ifdef _OPENMP
@@ -16,7 +16,7 @@
 
 #include "../conv/activate.h"
 #include "dtconv_gemm.h"
-#include "gemm_long.h"
+#include "gemm_thin.h"
 
 enum {
     A_BYTES = 1 << 20, /* of each thread's block of A */
@@ -69,9 +69,13 @@ static size_t bytes_of(const blocks *s) { return 64 + s->b_size + s->steps + (si
 size_t dtconv_gemm_mixed_workspace(int64_t m, int64_t n, int64_t k, int products) {
     const DT(ukr_row) *ukr = DT(ukr_current)();
     if (!ukr) return 0;
-    if (DT(gemm_slices)(m, n, k)) return DT(gemm_long_workspace)(ukr, m, n, k, products, team());
+    const size_t thin = products == 1 ? DT(gemm_thin_bytes)(m, n, k, team()) : 0;
+    if (DT(gemm_slices)(m, n, k)) {
+        const size_t long_sums = DT(gemm_long_workspace)(ukr, m, n, k, products, team());
+        return thin > long_sums ? thin : long_sums;
+    }
     const blocks s = cut(ukr, m, n, k, products);
-    return bytes_of(&s);
+    return thin > bytes_of(&s) ? thin : bytes_of(&s);
 }
 
 /* C[i : i + m, j : j + n] from a tile of sums, whole vectors of them, that are the results. */
@@ -197,8 +201,9 @@ dtconv_status dtconv_gemm_mixed(const dtconv_gemm_mixed_args *g, void *workspace
     if (!ukr) return DTCONV_KERNEL;
     if (g->m < 1 || g->n < 1 || g->k < 1 || g->ldc < g->n) return DTCONV_ARGUMENT;
     if (g->products != 1 && (g->products != PRODUCTS_MOST || g->a.bfloat16 || g->b.bfloat16)) return DTCONV_ARGUMENT;
+    const int threads = team();
+    if (DT(gemm_thin_of_float)(g, threads, workspace, bytes)) return DTCONV_OK;
     if (DT(gemm_slices)(g->m, g->n, g->k)) {
-        const int threads = team();
         if (bytes < DT(gemm_long_workspace)(ukr, g->m, g->n, g->k, g->products, threads)) return DTCONV_WORKSPACE;
         DT(gemm_long)(ukr, g, threads, workspace);
         return DTCONV_OK;

@@ -139,3 +139,23 @@ def test_bad_input():
         gemm(a, b.astype(np.float64))
     with pytest.raises(TypeError, match="out must be bfloat16 or float32 as a and b are, got float64"):
         gemm(a, b, np.empty((2, 2)))
+
+
+@pytest.mark.parametrize("shape", [(8, 1030, 300), (16, 300, 1030), (1, 5, 60000), (3, 20000, 40)], ids=str)
+def test_few_rows_meet_weights_that_are_not_rounded(shape):
+    m, n, k = shape
+    weights = np.random.default_rng(3).standard_normal((k, n), np.float32)
+    for transposed in (False, True):
+        a, b = random((m, k), 1), np.asfortranarray(weights) if transposed else weights
+        assert_product(gemm(a, b, np.empty((m, n), np.float32)), a, b)
+        half = random((m, n), 2)
+        before = half.astype(np.float64)
+        assert_product(gemm(a, b, half, -0.5, 2.0), a, b, 2 * before, -0.5)
+
+
+def test_gradient_of_large_weights_from_few_rows():
+    x, dy = random((7, 300), 1), random((7, 1030), 2)
+    for rows in (x, x.astype(np.float32)):
+        before = random((300, 1030), 3, np.float32)
+        dw = before.copy()
+        assert_product(gemm(rows, dy, dw, 1.0, 1.0, True), x.T, dy, before)
