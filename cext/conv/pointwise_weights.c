@@ -122,46 +122,77 @@ static void read_burst(const real *rows, int64_t ld, int64_t k, int64_t last, in
     if (k % burst == 0) dtconv_read_burst(rows + k * ld, ld * size, MIN(burst, last - k), n * size);
 }
 
-/* A few pixels at a time, all panels: their lines are in L1 for the next panel, which reads parts of the same. */
-static void pack_x(const pass_state *s, const block *b, real *packed) {
+/* A few pixels at a time, all panels: their lines are in L1 for the next panel, which reads parts of the same; loaded:
+ * in L2 already. */
+static void pack_x(const pass_state *s, const block *b, int loaded, real *packed) {
     const int64_t mr = s->ukr->mr;
     for (int64_t k = 0; k < b->k; k += FEW_PIXELS) {
-        read_burst(s->args->x + b->p * s->ldx + b->i, s->ldx, k, b->k, b->m);
+        if (!loaded) read_burst(s->args->x + b->p * s->ldx + b->i, s->ldx, k, b->k, b->m);
         for (int64_t i = 0; i < b->m; i += mr)
             pack_rows_of_x(s, b->p + k, MIN(FEW_PIXELS, b->k - k), b->i + i, MIN(mr, b->m - i),
                            packed + i * b->k + k * mr);
     }
 }
 
-/* Rows [p, p + k) of dy, columns [j, j + n). */
-static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, real *packed) {
+/* Rows [p, p + k) of dy, columns [j, j + n); loaded: as above. */
+static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, int loaded, real *packed) {
     const int64_t nr = s->ukr->nr;
     const real *dy = s->args->y + p * s->ldy + j;
     for (int64_t i = 0; i < k; i += FEW_PIXELS) {
-        read_burst(dy, s->ldy, i, k, n);
+        if (!loaded) read_burst(dy, s->ldy, i, k, n);
         for (int64_t jr = 0; jr < n; jr += nr)
             copy_rows(dy + i * s->ldy + jr, s->ldy, MIN(FEW_PIXELS, k - i), MIN(nr, n - jr), nr,
                       packed + jr * k + i * nr);
     }
 }
 
-/* Loads part `turn` of `turns` of rows [p, p + k), columns [j, j + n), into L2. */
-static void load_ahead(const real *rows, int64_t ld, int64_t p, int64_t k, int64_t j, int64_t n, int64_t turn,
-                       int64_t turns) {
-    for (int64_t row = p + k * turn / turns; row < p + k * (turn + 1) / turns; row++)
-        for (int64_t c = j; c < j + n; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(rows + row * ld + c, 0, 2);
+/* What will be packed next: lines of rows of x, then of dy. */
+typedef struct {
+    const real *rows[2];
+    int64_t ld[2], lines[2], count[2]; /* lines: of a row; count: rows */
+    int64_t row, line, left;
+    int which;
+} ahead;
+
+enum { LINE = 64 / sizeof(real) };
+
+static ahead ahead_of(const pass_state *s, const block *x, const block *dy) {
+    ahead f = {.rows = {s->args->x + x->p * s->ldx + x->i, s->args->y + dy->p * s->ldy + dy->i},
+               .ld = {s->ldx, s->ldy},
+               .lines = {dtconv_ceil_div(x->m, LINE), dtconv_ceil_div(dy->m, LINE)},
+               .count = {x->m > 0 ? x->k : 0, dy->m > 0 ? dy->k : 0}};
+    f.left = f.lines[0] * f.count[0] + f.lines[1] * f.count[1];
+    return f;
 }
 
-/* Columns [j, j + n) of the rows of dw that belong to a packed block of x; x of `next` is loaded on the way. */
-static void multiply(const pass_state *s, const block *b, const block *next, int64_t j, int64_t n, int add,
-                     const real *x, const real *dy, real *dw) {
+/* The next lines; returns their number. */
+static int64_t take(ahead *f, int64_t most, const void **lines) {
+    const int64_t n = MIN(most, f->left);
+    for (int64_t i = 0; i < n;) {
+        while (f->row == f->count[f->which]) f->which++, f->row = 0;
+        const int64_t run = MIN(n - i, f->lines[f->which] - f->line);
+        const real *first = f->rows[f->which] + f->row * f->ld[f->which] + f->line * LINE;
+        for (int64_t k = 0; k < run; k++) lines[i + k] = first + k * LINE;
+        i += run, f->line += run;
+        if (f->line == f->lines[f->which]) f->line = 0, f->row++;
+    }
+    f->left -= n;
+    return n;
+}
+
+/* Columns [j, j + n) of the rows of dw that belong to a packed block of x; what comes next is loaded into L2 on the
+ * way, a line at each step of a sum: more at a time are dropped. */
+static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j, int64_t n, int add, const real *x,
+                     const real *dy, real *dw) {
     const int64_t mr = s->ukr->mr, nr = s->ukr->nr;
     const int64_t across = dtconv_ceil_div(n, nr), turns = dtconv_ceil_div(b->m, mr) * across;
-    DT(ukr_call) t = {.k = b->k, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .rs_a = 1, .cs_a = mr};
+    const void *lines[DEEPEST];
+    DT(ukr_call) t = {.k = b->k, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .rs_a = 1, .cs_a = mr, .fetch = lines};
     for (int64_t turn = 0; turn < turns; turn++) {
         const int64_t i = turn / across * mr, column = turn % across * nr;
-        load_ahead(s->args->x, s->ldx, next->p, next->k, next->i, next->m, turn, turns);
         t.m = MIN(mr, b->m - i), t.n = MIN(nr, n - column);
+        t.fetch_count = take(next, MIN(DEEPEST, dtconv_ceil_div(next->left, turns - turn)), lines);
+        for (int64_t k = 0; !s->ukr->fetches && k < t.fetch_count; k++) __builtin_prefetch(lines[k], 0, 2);
         t.a = x + i * b->k, t.b = dy + column * b->k;
         t.a_next = column + nr < n ? t.a : t.a + mr * b->k;
         t.b_next = column + nr < n ? t.b + nr * b->k : dy;
@@ -176,14 +207,16 @@ static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_
     const int64_t most = s->group * s->ukr->mr;
     for (int64_t p = begin; p < end; p += s->kc) {
         const int64_t k = MIN(s->kc, end - p), then = MIN(s->kc, end - p - k);
-        pack_dy(s, p, k, j, n, dy);
+        const int loaded = s->ukr->fetches && p > begin;
+        pack_dy(s, p, k, j, n, loaded, dy);
         for (int64_t i = first; i < last; i += most) {
             const block b = {p, k, i, MIN(most, last - i)};
             block next = {p, k, i + most, MIN(most, last - i - most)};
             if (i + most >= last) next = (block){p + k, then, first, MIN(most, last - first)};
-            pack_x(s, &b, x);
-            load_ahead(s->args->y, s->ldy, p + k, then, j, n, i - first, last - first);
-            multiply(s, &b, &next, j, n, p > begin, x, dy, dw);
+            pack_x(s, &b, loaded || (s->ukr->fetches && i > first), x);
+            const block dy_next = {p + k, i + most < last ? 0 : then, j, n};
+            ahead f = ahead_of(s, &next, &dy_next);
+            multiply(s, &b, &f, j, n, p > begin, x, dy, dw);
         }
     }
 }

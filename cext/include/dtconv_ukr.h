@@ -44,7 +44,9 @@ typedef struct {
     real beta;
     real *c;
     int64_t ldc;
-    const elem *a_next, *b_next;  /* panels of the next call, to be prefetched; any address will do */
+    const elem *a_next, *b_next; /* panels of the next call, to be prefetched; any address will do */
+    const void *const *fetch;    /* where kernels with `fetches`: lines that are prefetched, one a step of k; or NULL */
+    int64_t fetch_count;
     const dtconv_ukr_step *steps; /* bfloat16 */
     int64_t step_count;
 } DT(ukr_call);
@@ -69,6 +71,7 @@ typedef struct DT(ukr_row) {
     unsigned features; /* CPU features that it needs: dtconv_cpu.h */
     int rank;          /* expected order of speed among usable kernels, best first (smallest) */
     int in_place;      /* reads A with rs_a != 1 where cs_a == 1, or rs_a == 1 with any cs_a */
+    int fetches;       /* prefetches ukr_call.fetch */
     DT(ukr_fn) run;
     /* bfloat16 */
     int rows, depth;

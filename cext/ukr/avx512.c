@@ -23,8 +23,14 @@
 #define NAME "native_avx512_14x32"
 #endif
 
-const DT(ukr_row) DT(ukr_native_avx512) = {
-    .name = NAME, .mr = MR, .nr = NR, .features = DTCONV_CPU_AVX512, .rank = 10, .in_place = 1, .run = run};
+const DT(ukr_row) DT(ukr_native_avx512) = {.name = NAME,
+                                           .mr = MR,
+                                           .nr = NR,
+                                           .features = DTCONV_CPU_AVX512,
+                                           .rank = 10,
+                                           .in_place = 1,
+                                           .fetches = 1,
+                                           .run = run};
 #else
 #include "dtconv_ukr.h"
 const DT(ukr_row) DT(ukr_native_avx512) = {.name = "", .run = NULL};

@@ -60,6 +60,16 @@ TARGET INLINE void store_rows(aligned_vec (*acc)[NV], int rows, int vectors, int
     UNROLL for (int i = 0; i < rows; i++, c += ldc) store_row(acc[i], vectors, add, part, count, alpha, beta, c);
 }
 
+/* acc += a column of A * a row of B, both packed */
+TARGET INLINE void step(int rows, int vectors, const real *a, const real *b, aligned_vec (*acc)[NV]) {
+    aligned_vec bv[NV];
+    UNROLL for (int v = 0; v < vectors; v++) bv[v] = *(const vec *)(b + v * V);
+    UNROLL for (int i = 0; i < rows; i++) {
+        const real ai = a[i];
+        UNROLL for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
+    }
+}
+
 /* `rows` x `vectors` of the tile, from row `first` on.  The three counts are constants where it is inlined. */
 TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) * t, int64_t first) {
     aligned_vec acc[MR][NV];
@@ -73,14 +83,12 @@ TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) *
     }
     if (packed) {
         const real *a = t->a + first;
-        for (int64_t p = 0; p < t->k; p++, a += cs, b += NR) {
-            aligned_vec bv[NV];
-            UNROLL for (int v = 0; v < vectors; v++) bv[v] = *(const vec *)(b + v * V);
-            UNROLL for (int i = 0; i < rows; i++) {
-                const real ai = a[i];
-                UNROLL for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
-            }
+        const int64_t fetched = rows != MR ? 0 : t->fetch_count < t->k ? t->fetch_count : t->k;
+        for (int64_t p = 0; p < fetched; p++, a += cs, b += NR) {
+            __builtin_prefetch(t->fetch[p], 0, 2);
+            step(rows, vectors, a, b, acc);
         }
+        for (int64_t p = fetched; p < t->k; p++, a += cs, b += NR) step(rows, vectors, a, b, acc);
     } else {
         /* one pointer for three rows: the others are reached by index and index * 2 */
         const real *group[(MR + 2) / 3];
