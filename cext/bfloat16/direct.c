@@ -27,6 +27,7 @@ enum {
     PIECES = 16,             /* wanted, so that threads have equal shares */
     FEW_COLUMNS = 4,
     FILTER_ROWS = 16, /* that are packed at a time */
+    MOST_LINES = 512,
 };
 
 typedef struct {
@@ -56,9 +57,10 @@ typedef struct {
     real *tile;
 } scratch;
 
-/* Pixels that make a tile. */
+/* Pixels that make a tile, and lines of what is read for the next one. */
 typedef struct {
-    int64_t count;
+    int64_t count, line_count;
+    const void *lines[MOST_LINES];
     elem *to[TILE_ROWS];
     const elem *added[TILE_ROWS], *x[TILE_ROWS];
 } tile_rows;
@@ -238,6 +240,9 @@ static void run_tile(const pass *s, const scratch *own, int64_t group, int64_t b
         const real *bias = turned || !s->args->bias ? NULL : s->args->bias + group * s->cw + j;
         const finishing f = {bias, turned ? DTCONV_LINEAR : s->args->activation, s->args->alpha};
         call.b = s->filters + (group * s->panels + panel) * s->panel;
+        const int64_t done = rows->line_count * (panel - first) / (last - first);
+        call.fetch = rows->lines + done;
+        call.fetch_count = rows->line_count * (panel + 1 - first) / (last - first) - done;
         s->ukr->run(s->ukr, &call);
         for (int64_t r = 0; r < rows->count; r++) {
             to[r] = rows->to[r] + j;
@@ -257,6 +262,16 @@ static void set_row(const pass *s, int64_t group, int64_t pixel, int64_t r, tile
     if (s->gathered.reductions) rows->x[r] = s->args->reductions.x + pixel * s->args->reductions.ldx + group * s->cw;
 }
 
+/* Lines of some pixels that begin at x; none where the kernel does not load them. */
+static void set_lines(const pass *s, const elem *x, int64_t pixels, tile_rows *rows) {
+    const int64_t line = 64 / (int64_t)sizeof(elem);
+    rows->line_count = 0;
+    if (!s->ukr->fetches) return;
+    for (int64_t r = 0; r < pixels; r++)
+        for (int64_t c = 0; c < s->channels && rows->line_count < MOST_LINES; c += line)
+            rows->lines[rows->line_count++] = x + r * s->read.ld + c;
+}
+
 static void run_pointwise(const pass *s, const scratch *own, int64_t group, int64_t block, int64_t chunk) {
     const int64_t mr = s->ukr->mr, first = chunk * s->rows, last = MIN(s->read.w.written, first + s->rows);
     const elem *x = s->read.data + group * s->channels;
@@ -267,6 +282,7 @@ static void run_pointwise(const pass *s, const scratch *own, int64_t group, int6
         int64_t rs_a = s->pitch;
         rows.count = MIN(mr, last - pixel);
         for (int64_t r = 0; r < rows.count; r++) set_row(s, group, pixel + r, r, &rows);
+        set_lines(s, x + (pixel + mr) * s->read.ld, MIN(mr, MAX(0, last - pixel - mr)), &rows);
         if (s->in_place && pixel + dtconv_round_to(rows.count, s->ukr->rows) <= s->read.w.written) {
             a = (const half *)(x + pixel * s->read.ld), rs_a = s->read.ld;
         } else {
@@ -324,6 +340,7 @@ static void run_row(const pass *s, const scratch *own, int64_t group, int64_t bl
     else if (!s->by_column)
         count = make_steps(s, at, l, phase, row, -1, own->steps);
     tile_rows rows;
+    rows.line_count = 0;
     for (int64_t begin = 0; begin < width * images; begin += unit) {
         if (s->by_column) count = make_steps(s, at, l, phase, row, begin / images, own->steps);
         for (int64_t q = 0; q < unit; q += mr) {

@@ -17,6 +17,7 @@ const DT(ukr_row) DT(ukr_avx512_bf16) = {.name = "avx512_bf16",
                                          .features = DTCONV_CPU_AVX512 | DTCONV_CPU_AVX512_BF16,
                                          .rank = 10,
                                          .in_place = 1,
+                                         .fetches = 1,
                                          .run = run,
                                          .rows = 1,
                                          .depth = 2};

@@ -27,6 +27,16 @@ TARGET INLINE pairs broadcast(const elem *a) {
     memcpy(&pair, a, sizeof pair);
     return (pairs){0} + pair;
 }
+
+/* sum += the products of a pair of each row of A and pairs of B */
+TARGET INLINE void step(int rows, const elem *a, int64_t rs, const elem *b, vec (*sum)[NV]) {
+    pairs bv[NV];
+    UNROLL for (int v = 0; v < NV; v++) bv[v] = *(const loose_pairs *)(b + 2 * v * V);
+    UNROLL for (int r = 0; r < rows; r++) {
+        const pairs av = broadcast(a + r * rs);
+        UNROLL for (int v = 0; v < NV; v++) sum[r][v] = PRODUCT(sum[r][v], av, bv[v]);
+    }
+}
 #else
 /* sum += a * b.  Compilers put the result into a's register now and then, and move it; one sum then lies in memory,
  * and its way through there is longer than all the rest of the loop. */
@@ -90,17 +100,20 @@ TARGET INLINE void piece(int rows, const DT(ukr_call) * t, int64_t i) {
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < NV; v++) {
         sum[r][v] = t->beta == 0 ? (vec){0} : (vec) * (const loose_vec *)(c + r * t->ldc + v * V);
     }
+#ifdef PRODUCT
+    const void *const *fetch = t->fetch;
+    int64_t left = rows == MR ? t->fetch_count : 0;
+#endif
     for (int64_t s = 0; s < t->step_count; s++) {
         const elem *a = t->a + t->steps[s].a + i * rs, *b = t->b + t->steps[s].b;
 #ifdef PRODUCT
-        for (int64_t p = 0; p < t->k; p += 2, a += 2, b += 2 * NR) {
-            pairs bv[NV];
-            UNROLL for (int v = 0; v < NV; v++) bv[v] = *(const loose_pairs *)(b + 2 * v * V);
-            UNROLL for (int r = 0; r < rows; r++) {
-                const pairs av = broadcast(a + r * rs);
-                UNROLL for (int v = 0; v < NV; v++) sum[r][v] = PRODUCT(sum[r][v], av, bv[v]);
-            }
+        const int64_t here = left < t->k / 2 ? left : t->k / 2;
+        for (int64_t p = 0; p < here; p++, a += 2, b += 2 * NR) {
+            __builtin_prefetch(*fetch++, 0, 2);
+            step(rows, a, rs, b, sum);
         }
+        for (int64_t p = here; p < t->k / 2; p++, a += 2, b += 2 * NR) step(rows, a, rs, b, sum);
+        left -= here;
 #else
         for (int64_t left = t->k / 2; left > 0; left -= CHUNK, a += 2 * CHUNK) {
             wide_rows wide;
