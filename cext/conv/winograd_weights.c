@@ -21,7 +21,8 @@
 
 enum {
     CHUNK_TILES = 8,
-    BLOCK_BYTES = 4 << 20, /* V and Z of a block */
+    BLOCK_LEAST = 4 << 20, /* bytes of V and Z of a block: a third of L3, so that they stay there beside dU, ... */
+    BLOCK_MOST = 12 << 20, /* ... which is read and written for each block */
     BLOCK_TILES = 256,     /* at most */
     ROWS = 128,            /* input channels of a unit of work */
     SLICES = 16,           /* at most, where threads have blocks of their own ... */
@@ -67,7 +68,8 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     s->ldv = dtconv_plane_row(w->ci, V);
     s->deep = w->od > 1 || w->id > 1 || w->kd > 1;
     const int64_t tile_bytes = w->points * (s->ldv + panels * nr) * (int64_t)sizeof(real);
-    s->block = MIN(BLOCK_TILES, MAX(64, BLOCK_BYTES / tile_bytes / CHUNK_TILES * CHUNK_TILES));
+    const int64_t block_bytes = MAX(BLOCK_LEAST, MIN(BLOCK_MOST, dtconv_cache_bytes(3) / 3));
+    s->block = MIN(BLOCK_TILES, MAX(64, block_bytes / tile_bytes / CHUNK_TILES * CHUNK_TILES));
     s->planes = s->ring = 1;
     if (s->deep) { /* as many rows in all: of some planes, or of one and the ring */
         s->planes = MIN(w->od, MAX(1, s->block / w->tiles));
