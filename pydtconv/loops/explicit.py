@@ -26,7 +26,8 @@ def explicit_gradients(
     down = reached(nodes, found.sources, spans)
     gradients: dict[Tensor, Any] = {}
     for end in found.ends:
-        _contribute(gradients, end, recording.constant(np.ones(tuple(extent or 0 for extent in end.shape)), end.dtype))
+        shape = tuple(extent or 0 for extent in end.shape)
+        _contribute(gradients, end, recording.constant(np.ones(shape), end.dtype, shape))
     for place in range(len(nodes) - 1, -1, -1):
         node = nodes[place]
         dy = gradients.get(node.outputs[0])

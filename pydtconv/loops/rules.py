@@ -297,7 +297,7 @@ def _log_softmax(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]
 def _dropout(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
     """dy times the mask, which the same operator makes of ones: its numbers depend on its stream and the step."""
     graph: Any = dy.graph
-    mask = node.op(graph.constant(np.ones(tuple(x[0].shape)), x[0].dtype))
+    mask = node.op(graph.constant(np.ones(tuple(x[0].shape)), x[0].dtype, tuple(x[0].shape)))
     mask.node.stream = node.stream
     return [dy * mask]
 

@@ -54,11 +54,13 @@ from pydtconv.losses.regression import (
     poisson,
     squared_hinge,
 )
+from pydtconv.losses.sequences import CTC, ctc
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.built_ins import BuiltIns
 from pydtconv.utils.suggest import refusal
 
 _CLASSES: tuple[Any, ...] = (
+    CTC,
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
     CategoricalCrossentropy,
@@ -90,6 +92,7 @@ _FUNCTIONS: tuple[Any, ...] = (
     categorical_hinge,
     circle,
     cosine_similarity,
+    ctc,
     dice,
     hinge,
     huber,

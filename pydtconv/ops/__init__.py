@@ -45,6 +45,7 @@ from pydtconv.ops.functions.attention import *
 from pydtconv.ops.functions.convolution import *
 from pydtconv.ops.functions.custom_gradient import *
 from pydtconv.ops.functions.einsum import *
+from pydtconv.ops.functions.forward_mode import *
 from pydtconv.ops.functions.linear import *
 from pydtconv.ops.functions.losses import *
 from pydtconv.ops.functions.normalization import *
@@ -63,6 +64,7 @@ from pydtconv.ops.functions.tables.pieces import *
 from pydtconv.ops.functions.tables.products import *
 from pydtconv.ops.functions.tables.reducing import *
 from pydtconv.ops.functions.tables.selecting import *
+from pydtconv.ops.functions.tables.sequences import *
 from pydtconv.ops.functions.tables.sums import *
 from pydtconv.ops.table import TableOp
 from pydtconv.utils.suggest import refusal as _refusal

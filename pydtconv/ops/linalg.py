@@ -3,7 +3,7 @@
 from pydtconv.ops.parts import part_of_ops
 
 __all__ = """
-    cholesky cholesky_inverse det eig eigh inv lstsq lu_factor matrix_rank norm pinv qr solve solve_triangular
+    cholesky cholesky_inverse det eig eigh inv jvp lstsq lu_factor matrix_rank norm pinv qr solve solve_triangular
     svd
 """.split()  # noqa: SIM905
 

@@ -45,8 +45,8 @@ class Rule:
     None where there is one that is not here, so that asking for it raises.
     shape(*shapes, **static): that of the output, or a tuple of shapes; by default all inputs broadcast together.
     dtype: "float": that of input 0 if it is a float, else floatx; "promote": the widest of the inputs';
-    "count": as "first", but int32 for booleans and short integers; "behind the first": of all but input 0; "first":
-    that of input 0; else a name, or a tuple with one for each output.
+    "count": as "first", but int32 for booleans and short integers; "behind the first": of all but input 0; "second": as
+    "float", of input 1; "first": that of input 0; else a name, or a tuple with one for each output.
     reads_x, reads_y: whether the gradient reads inputs and outputs.
     """
 
@@ -130,6 +130,8 @@ class TableOp(Op):
             return np.dtype(given).name
         if kind == "float":
             return dtypes[0] if dtypes[0] in FLOATING else config.floatx()
+        if kind == "second":
+            return dtypes[1] if dtypes[1] in FLOATING else config.floatx()
         if kind in ("promote", "behind the first"):
             return promoted(dtypes if kind == "promote" else dtypes[1:])
         if kind == "count":

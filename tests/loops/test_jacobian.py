@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pydtconv import GradientTape, function, layers, ops
+from pydtconv import GradientTape, function, layers, ops, tree
+from tests.real_keras import import_keras
 
 
 @pytest.fixture
@@ -64,3 +65,49 @@ def test_unconnected_sources(dense):
     assert tape.jacobian(y, other, unconnected_gradients="zero").shape == (2, 3, 5)
     with pytest.raises(ValueError, match=r"batch_jacobian: expected target and source of one batch size, .*\(5,\)"):
         tape.batch_jacobian(y, other)
+
+
+FUNCTIONS = {
+    "sin": lambda o, x: o.sin(x),
+    "own operators": lambda o, x: x * x + 1.0,
+    "sort": lambda o, x: o.sort(x, axis=0),
+    "cumsum": lambda o, x: o.cumsum(x * x, axis=0),
+    "logsumexp": lambda o, x: o.logsumexp(x, axis=1),
+    "scalar": lambda o, x: o.sum(o.exp(x)),
+    "structure": lambda o, x: {"a": x * 2.0, "b": [o.tanh(x)]},
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_jvp_of_keras(f):
+    keras = import_keras()
+    x, t = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    tensor = keras.ops.convert_to_tensor
+    wanted = keras.ops.jvp(lambda x: f(keras.ops, x), (tensor(x),), (tensor(t),))
+    got = ops.jvp(lambda x: f(ops, x), (x,), (t,))
+    for y, want in zip(tree.flatten(got), keras.tree.flatten(wanted), strict=True):
+        np.testing.assert_allclose(y, keras.ops.convert_to_numpy(want), rtol=1e-4, atol=1e-5)
+        assert np.shape(y) == tuple(want.shape)
+
+
+def test_jvp_with_several_primals_and_more_results():
+    a, b = np.array([[1.0, 2.0]], "float32"), np.array([[3.0], [4.0]], "float32")
+    y, dy, aux = ops.jvp(lambda a, b: (ops.matmul(a, b), "aux"), (a, b), (a, 2 * b), has_aux=True)
+    assert (float(y), float(dy), aux) == (11, 33, "aux")
+    y, dy = ops.jvp(ops.sin, (0.1,), (0.2,))
+    np.testing.assert_allclose([float(y), float(dy)], [np.sin(0.1), 0.2 * np.cos(0.1)], rtol=1e-5)
+    with pytest.raises(ValueError, match=r"tangents of the primals' shapes \[\(1, 2\)\], got \[\(2, 1\)\]"):
+        ops.jvp(ops.sin, (a,), (b,))
+
+
+@pytest.mark.parametrize("f", [lambda x: ops.multiply(x, np.arange(3.0)), lambda x: ops.power(x, 3.0)])
+def test_a_watched_number(f):
+    x = np.array(2.0, "float32")
+    with GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x)
+    slope = tape.gradient(y, x)
+    assert np.shape(y) == np.shape(f(np.float32(2)))
+    assert np.shape(slope) == ()
+    np.testing.assert_allclose(slope, np.sum(f(np.float32(2.001)) - f(np.float32(1.999))) / 0.002, rtol=1e-3)

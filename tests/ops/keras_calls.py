@@ -27,6 +27,9 @@ SQUARE = (np.eye(3) * 2 + RANDOM.uniform(-0.5, 0.5, (2, 3, 3))).astype("float32"
 POSITIVE = (SQUARE @ SQUARE.transpose(0, 2, 1) + np.eye(3)).astype("float32")
 EDGE = np.array([-np.inf, -1.5, -0.5, 0.0, 0.5, 1.5, np.inf, np.nan], "float32")
 SORTED = np.sort(ROW)
+LOGITS = 2 * RANDOM.standard_normal((3, 8, 5)).astype("float32")
+STEPS = np.array([8, 6, 5], "int32")
+LABELS = np.array([[1, 1, 3], [4, 2, 2], [3, 4, 1]], "int32")
 
 #: what an argument of this name is, where it has no default
 BY_NAME = {
@@ -86,8 +89,6 @@ OTHERS = [
     "dot_product_attention",
     "adaptive_average_pool",
     "adaptive_max_pool",
-    "ctc_loss",
-    "ctc_decode",
     "custom_gradient",
     "jvp",
     "angle",
@@ -134,6 +135,18 @@ CALLS: dict[str, list[tuple]] = {
     "correlate": [(ROW, ROW2, {"mode": "same"}), (ROW, ROW2, {"mode": "full"})],
     "count_nonzero": [(INTS - 1,), (INTS[0] - 1, {"axis": 1})],
     "cross": [(X[:, :2, :3], Y[:, :2, :3])],
+    "ctc_decode": [
+        (LOGITS, STEPS),
+        (LOGITS, STEPS, {"merge_repeated": False, "mask_index": 2}),
+        (LOGITS, STEPS, {"mask_index": None}),
+        (LOGITS, STEPS, {"strategy": "beam_search"}),
+        (LOGITS, STEPS, {"strategy": "beam_search", "beam_width": 9, "top_paths": 3, "mask_index": 1}),
+    ],
+    "ctc_loss": [
+        (LABELS, LOGITS, np.array([3, 1, 0], "int32"), STEPS),
+        (np.where(LABELS == 2, 0, LABELS), LOGITS, np.array([2, 3, 1], "int32"), STEPS, {"mask_index": 2}),
+        (np.array([[1, 1, 3]], "int32"), LOGITS[:1], np.array([3], "int32"), np.array([4], "int32")),
+    ],
     "depth_to_space": [
         (RANDOM.random((2, 2, 3, 8), np.float32), 2),
         (RANDOM.random((2, 8, 2, 3), np.float32), 2, {"data_format": "channels_first"}),
@@ -145,7 +158,7 @@ CALLS: dict[str, list[tuple]] = {
     "diagonal": [(X, {"offset": 1, "axis1": 1, "axis2": 2})],
     "diff": [(X,), (X, {"n": 2, "axis": 1})],
     "digitize": [(X, np.array([0.3, 0.6], "float32"))],
-    "divide": [(X, Y), (X, 2), (2, X)],
+    "divide": [(X, Y), (X, 2), (2, X), (WIDE, 0.0)],
     "divide_no_nan": [(X, Y), (X, np.where(BOOLS, Y, 0).astype("float32"))],
     "dot": [(X[0], Y[0].T.copy()), (ROW, ROW2)],
     "dsplit": [(X, 2)],
@@ -205,6 +218,7 @@ CALLS: dict[str, list[tuple]] = {
     "pinv": [(X,)],
     "polar": [(X, Y)],
     "psnr": [(X, Y, 1.0)],
+    "power": [(X, Y), (X, 2), (2.0, WIDE), (0.0, X), (-2.0, np.array([0.0, 1.0, 2.0], "float32"))],
     "qr": [],
     "quantile": [(X, 0.3), (X, 0.6, {"axis": (0, 2)}), (X, [0.2, 0.5], {"axis": 1, "keepdims": True})]
     + [(X, 0.37, {"axis": 1, "method": method}) for method in ("lower", "higher", "nearest", "midpoint")],

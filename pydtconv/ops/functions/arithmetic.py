@@ -61,7 +61,7 @@ def multiply(x1: Any, x2: Any) -> Any:
 
 def divide(x1: Any, x2: Any) -> Any:
     """x1 / x2."""
-    if is_scalar(x2) and not is_scalar(x1):
+    if is_scalar(x2) and not is_scalar(x1) and float(x2) != 0:
         return affine(x1, 1 / float(x2), 0)
     if is_scalar(x1) and not is_scalar(x2):
         y = reciprocal(x2)
@@ -76,7 +76,7 @@ def power(x1: Any, x2: Any) -> Any:
         exponent = float(x2)
         kind = {1.0: "linear", 2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}.get(exponent)
         return unary(kind, x1) if kind else unary("power", x1, exponent)
-    if is_scalar(x1) and not is_scalar(x2):
+    if is_scalar(x1) and not is_scalar(x2) and float(x1) > 0:
         return exp(affine(x2, math.log(x1), 0))
     return _binary(Power(), x1, x2)
 

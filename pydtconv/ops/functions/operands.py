@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import FLOATING, name_of, real
+from pydtconv.ops import base
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.checks import FLOATS
 from pydtconv.ops.shape import Cast
@@ -19,7 +20,12 @@ def is_symbolic(x: Any) -> bool:
 
 
 def is_scalar(x: Any) -> bool:
-    return isinstance(x, Real) or (isinstance(x, np.ndarray) and x.ndim == 0)
+    """Whether x is a number that is no more than a setting; an array that a tape watches is an operand."""
+    return isinstance(x, Real) or (isinstance(x, np.ndarray) and x.ndim == 0 and not is_watched(x))
+
+
+def is_watched(x: np.ndarray) -> bool:
+    return base.watching is not None and base.watching([x]) is not None
 
 
 def as_operand(x: Any, dtype: str | None = None) -> Any:

@@ -85,6 +85,8 @@ def _in_kind(result: Any, kind: str, dtypes: list[str], static: dict[str, Any]) 
         return array.astype(static["dtype"], copy=False)
     if kind == "float":
         kind = dtypes[0] if dtypes[0] in FLOATING else config.floatx()
+    elif kind == "second":
+        kind = dtypes[1] if dtypes[1] in FLOATING else config.floatx()
     elif kind in ("promote", "behind the first"):
         kind = promoted(dtypes if kind == "promote" else dtypes[1:])
     elif kind == "first":
