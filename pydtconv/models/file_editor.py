@@ -13,7 +13,7 @@ import numpy as np
 from pydtconv.layers.object_paths import walk
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, own_variables
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, attribute_of, members_of, opened
+from pydtconv.utils.hdf5 import array_of, attribute_of, members_of, opened, writing
 from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.whole_file import write_whole
 
@@ -148,14 +148,17 @@ class KerasFileEditor:
         path = Path(filepath)
         if not path.name.endswith(".weights.h5"):
             raise ValueError(f"save: filepath: expected a name that ends in '.weights.h5', got {str(filepath)!r}")
-        write_whole(path, self._write, sum(array.nbytes for own in self._objects.values() for array in own.values()))
+        write_whole(path, self._write, self._nbytes())
 
     def resave_weights(self, filepath: str | Path) -> None:
         """The older name of `save`."""
         self.save(filepath)
 
+    def _nbytes(self) -> int:
+        return sum(array.nbytes for own in self._objects.values() for array in own.values())
+
     def _write(self, file: Any) -> None:
-        with h5py.File(file, "w") as h5:
+        with writing(file, self._nbytes()) as h5:
             for path, weights in self._objects.items():
                 group = h5.create_group(f"{path}/{_WEIGHTS}" if path else _WEIGHTS)
                 group.attrs["name"] = self._names.get(path, path.split("/")[-1])

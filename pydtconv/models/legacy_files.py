@@ -22,7 +22,7 @@ from pydtconv.graph.ir.variable import Variable, limited_variables
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.functional_config import is_function
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
-from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened
+from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
 from pydtconv.utils.reading import BadFileError, check_regular, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
 
@@ -278,7 +278,8 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
     """Writes a built model to an `.h5` file, whole or not at all, as Keras 3 does."""
     data = io.BytesIO()
     config = {"class_name": type(model).__name__, "config": model.get_config()}
-    with turn_of(model).taken(), h5py.File(data, "w") as h5:
+    nbytes = sum(variable.value.nbytes for variable in model.variables)
+    with turn_of(model).taken(), writing(data, nbytes) as h5:
         h5.attrs["keras_version"] = "3.0.0"
         h5.attrs["backend"] = f"pydtconv {__version__}"
         h5.attrs["model_config"] = _bytes(config)

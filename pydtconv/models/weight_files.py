@@ -20,7 +20,7 @@ from pydtconv.layers.object_paths import walk
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.legacy_files import is_legacy, read_legacy_weights
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, datasets_in, group_at, opened
+from pydtconv.utils.hdf5 import array_of, datasets_in, group_at, opened, writing
 from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.whole_file import write_whole
 
@@ -63,7 +63,7 @@ def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False, 
 
 def write_weights(model: Layer, file: Any) -> None:
     """Writes to a path or a file object."""
-    with turn_of(model).taken(), h5py.File(file, "w") as h5:
+    with turn_of(model).taken(), writing(file, weights_bytes(model)) as h5:
         for path, layer in walk(model):
             group = h5.create_group(f"{path}/vars" if path else "vars")
             group.attrs["name"] = layer.name

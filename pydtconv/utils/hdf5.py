@@ -7,7 +7,7 @@ HDF5 would load as plug-ins are refused.  Shape and type are looked at before an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,10 @@ from pydtconv.utils.reading import FREE_BYTES, BadFileError
 
 #: bytes of an attribute: configs of the largest networks have a few MB
 _ATTRIBUTE_BYTES = 1 << 26
+#: bytes that are given back when memory has run out, for HDF5 to close its file with
+_RESERVE = 1 << 20
+#: what HDF5 says of memory
+_NO_MEMORY = "memory allocation failed"
 #: deflate, shuffle, checksum, szip and LZF, which are built in
 _FILTERS = set(BUILT_IN)
 
@@ -32,6 +36,81 @@ def opened(file: Any, what: str) -> Iterator[h5py.File]:
         raise BadFileError(f"expected {what}; {problem}")
     with h5py.File(file, "r") as h5:
         yield h5
+
+
+@contextmanager
+def writing(file: Any, nbytes: int) -> Iterator[h5py.File]:
+    """A new file in a file object, to be filled with arrays of so many bytes in all.
+
+    Raises what the file object raised first, and MemoryError where there is no memory.
+    """
+    output = _Output(file)
+    try:
+        with h5py.File(output, "w") as h5:
+            yield h5
+    except Exception as error:
+        if output.error is None and not isinstance(error, MemoryError) and _NO_MEMORY not in str(error):
+            raise
+        output.failed(error)
+    if isinstance(output.error, OSError) and output.error.errno:
+        raise output.error
+    if output.error is not None:
+        raise MemoryError(f"no memory to write weights of {nbytes / (1 << 20):.1f} MiB") from output.error
+
+
+class _Output:
+    """A file object that HDF5 can always write to and close: one that it could not close it would use when it is gone.
+
+    error: the first one of the file itself; what comes after it is dropped.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._at, self._end = file, 0, 0
+        self.error: Exception | None = None
+        self._reserve: bytearray | None = bytearray(_RESERVE)
+
+    def failed(self, error: Exception) -> None:
+        self.error = self.error or error
+        self._reserve = None
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._end}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def write(self, data: Any) -> int:
+        count = len(data)
+        self._try(lambda: (self._file.seek(self._at), self._file.write(data)))
+        self._at += count
+        self._end = max(self._end, self._at)
+        return count
+
+    def read(self, count: int = -1) -> bytes:
+        data = bytearray(self._end - self._at if count < 0 else count)
+        self.readinto(data)
+        return bytes(data)
+
+    def readinto(self, data: Any) -> int:
+        self._try(lambda: (self._file.seek(self._at), self._file.readinto(data)))
+        self._at += len(data)
+        return len(data)
+
+    def truncate(self, size: int) -> int:
+        self._end = size
+        self._try(lambda: self._file.truncate(size))
+        return size
+
+    def flush(self) -> None:
+        self._try(self._file.flush)
+
+    def _try(self, call: Callable[[], object]) -> None:
+        if self.error is None:
+            try:
+                call()
+            except Exception as error:
+                self.failed(error)
 
 
 def group_at(file: h5py.File, path: str) -> h5py.Group | None:

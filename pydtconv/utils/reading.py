@@ -56,12 +56,14 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
 def parsing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Around what parses a file: anything that goes wrong there becomes a BadFileError that names file and `what`.
 
-    Errors of the system with a number, and those of memory, pass through.
+    Errors of the system with a number pass through, and those of memory, which name the file where they say nothing.
     """
     try:
         yield
-    except MemoryError:
-        raise
+    except MemoryError as error:
+        if str(error):
+            raise
+        raise MemoryError(f"{path}: no memory to read {what}") from error
     except BadFileError as error:
         if str(path) in str(error):
             raise

@@ -10,9 +10,12 @@ import numpy as np
 
 from pydtconv.devices.device import Device
 from pydtconv.kernels.base import Call, scratch
+from pydtconv.utils.machine import memory_left
 
 #: the arena begins at a page, so that parts of it can be written to disk
 PAGE = 4096
+#: bytes from which on memory comes from the system, and not from what the process has given back to its allocator
+FRESH = 32 << 20
 
 
 class CPU(Device):
@@ -22,6 +25,14 @@ class CPU(Device):
     is_host = True
 
     def arena(self, nbytes: int) -> np.ndarray:
+        """Raises MemoryError also where the memory that a container may take does not suffice.
+
+        There the system gives more than there is, and ends the process when it is used.
+        """
+        left = memory_left() if nbytes >= FRESH else None
+        if left is not None and nbytes > left:
+            wanted, there = (f"{n / (1 << 20):.1f} MiB" for n in (nbytes, left))
+            raise MemoryError(f"Unable to allocate {wanted}: the memory limit of this control group leaves {there}")
         return scratch(nbytes, PAGE)
 
     def array(self, arena: np.ndarray, offset: int, shape: tuple[int, ...], dtype: Any, strides: Any) -> np.ndarray:
