@@ -183,6 +183,11 @@ class Kernel(Generic[OpType]):
         raise NotImplementedError
 
     @property
+    def rims(self) -> Any:
+        """Parts of the passes of an operator that gets halos as a vector (kernels/cpu/rims.py); None for others."""
+        return None
+
+    @property
     def works_in_blocks(self) -> bool:
         """Whether there is `forward_blocks`: parts of forward, between which others may run."""
         return False

@@ -8,7 +8,7 @@ activation are part of the operator, so that they cost no pass of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pydtconv.conv.cost import fewest_multiplications
@@ -17,6 +17,7 @@ from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec, Window
 from pydtconv.ops.checks import check_float
+from pydtconv.ops.halo import Halo
 from pydtconv.ops.moments import moments_spec
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
@@ -29,6 +30,8 @@ class ConvBase(Op):
     strides, dilation: an integer, or one for each axis.  padding: "valid", "same" or (before, after) for each axis.
     activation: one whose derivative follows from y.
     algorithm: a name for every pass it has, or names by direction.  variant: None for the active one.
+    halo: what the last input has of x beyond its borders, where x is a part of an image; padding is then what the part
+    is seen in, and None is a convolution of whole images.
     """
 
     strides: int | tuple[int, ...] = 1
@@ -38,6 +41,7 @@ class ConvBase(Op):
     alpha: float = 0.0
     algorithm: Algorithm = None
     variant: str | None = None
+    halo: Halo | None = field(default=None, kw_only=True, repr=False)
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     dense_inputs: ClassVar[tuple[int, ...]] = (1,)
@@ -63,6 +67,8 @@ class ConvBase(Op):
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         x, w = self._check(inputs)
+        if self.halo is not None:
+            self.halo.check(self.name, inputs)
         p = self.problem(x, w)
         return Spec((x.shape[0], *self._output_shape(p)[1:]), x.dtype)
 
@@ -70,18 +76,17 @@ class ConvBase(Op):
         return p.y_shape
 
     def _check(self, inputs: tuple[Spec, ...]) -> tuple[Spec, Spec]:
-        if len(inputs) - self.residual not in (2, 3):
-            last = " and a residual" if self.residual else ""
+        if len(inputs) - self._more not in (2, 3):
+            last = " and a residual" * self.residual + " and a halo" * (self.halo is not None)
             raise ValueError(f"{self.name}: expected inputs x, w and perhaps b{last}, got {len(inputs)} inputs")
         x, w = inputs[:2]
         check_float(self.name, "x", x.dtype)
         if w.dtype != real(x.dtype):
             raise ValueError(f"{self.name}: w: expected {real(x.dtype)} because x is {x.dtype}, got {w.dtype}")
         shape = (x.shape[0], *self._output_shape(self.problem(x, w))[1:])
-        residual = inputs[-1] if self.residual else None
         wanted = {
             "b": (self.bias_of(inputs), Spec(shape[-1:], real(x.dtype))),
-            "residual": (residual, Spec(shape, x.dtype)),
+            "residual": (self.residual_of(inputs), Spec(shape, x.dtype)),
         }
         for name, (given, expected) in wanted.items():
             if given is not None and given != expected:
@@ -92,14 +97,26 @@ class ConvBase(Op):
         return x, w
 
     def reals(self, count: int) -> tuple[int, ...]:
-        return tuple(range(1, count - self.residual))
+        return tuple(range(1, count - self._more))
+
+    @property
+    def _more(self) -> int:
+        """Inputs behind x, w and the bias."""
+        return self.residual + (self.halo is not None)
 
     def bias_of(self, inputs: Sequence[Any]) -> Any:
         """The one of the inputs, or of what belongs to them, that is the bias's; None where there is none."""
-        return inputs[2] if len(inputs) - self.residual > 2 else None
+        return inputs[2] if len(inputs) - self._more > 2 else None
+
+    def residual_of(self, inputs: Sequence[Any]) -> Any:
+        """The one of the inputs that is the residual; None where there is none."""
+        return inputs[-self._more] if self.residual else None
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         x = tuple(i for i, other in ((0, 1), (1, 0)) if needs[other])
+        if self.halo is not None:
+            last = len(needs) - 1
+            x = tuple(sorted({*x, *((last,) if needs[1] else ()), *((1,) if needs[last] else ())}))
         return Retained(x=x, y=(0,) if self.overwrites_dy else ())
 
     def window(self, axis: int, *inputs: Spec) -> Window | None:

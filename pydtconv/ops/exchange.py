@@ -6,6 +6,7 @@ processes that hold it; the adjoint sends gradients back, where they are summed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -13,12 +14,13 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.layout import Box, pieces
 
 Boxes = tuple[tuple[tuple[int, int], ...], ...]
 
 
 class Transfer(Protocol):
-    """Messages between fixed buffers, again and again."""
+    """Messages between fixed buffers, again and again; between their elements there may be gaps."""
 
     def start(self) -> None:
         """Begins; buffers to be sent are filled, those to be received into are free."""
@@ -40,7 +42,7 @@ class Exchange(Op):
     """x, this process's `held` box, -> y, its `need` box, both of one tensor that is cut along `axes`.
 
     held, need: an interval of each of the axes, for each process of the group; index: this process's place in it.
-    producer: of x, for messages.
+    producer: of x, for messages.  packed: y has what comes from others alone, box after box, as a vector.
     """
 
     axes: tuple[int, ...]
@@ -49,6 +51,7 @@ class Exchange(Op):
     index: int
     label: str = "exchange"
     producer: str = "images"
+    packed: bool = False
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     replayable: ClassVar[bool] = False  # all processes take part, or none
@@ -57,14 +60,26 @@ class Exchange(Op):
     def name(self) -> str:
         return self.label
 
+    @property
+    def received(self) -> list[tuple[int, Box]]:
+        """What comes from whom: (process, box), without overlap; what this process holds itself comes from itself."""
+        return pieces(self.need[self.index], self.held, self.index)
+
+    def shape_of(self, box: Box, x: Spec) -> tuple[int, ...]:
+        """Of a box's elements, where x is what a process holds."""
+        extents = dict(zip(self.axes, (stop - start for start, stop in box), strict=True))
+        return tuple(extents.get(axis, extent or 0) for axis, extent in enumerate(x.shape))
+
     def place_of_input(self, x: Spec) -> int | None:
-        """Halos along one axis, in front of which nothing repeats: of a single image, its rows."""
+        """Halos along one axis, in front of which nothing repeats: of a single image, its rows; or no halo at all."""
+        if self.packed:
+            return None
         held, need = self.held[self.index], self.need[self.index]
         wider = [i for i, (mine, read) in enumerate(zip(held, need, strict=True)) if mine != read]
-        if len(wider) != 1 or any(
-            read[0] > mine[0] or read[1] < mine[1] for mine, read in zip(held, need, strict=True)
-        ):
+        if len(wider) > 1 or any(read[0] > mine[0] or read[1] < mine[1] for mine, read in zip(held, need, strict=True)):
             return None
+        if not wider:
+            return 0
         axis = self.axes[wider[0]]
         if any(extent != 1 for extent in x.shape[:axis]):
             return None
@@ -76,4 +91,7 @@ class Exchange(Op):
             if shape[axis] != held[1] - held[0]:
                 raise ValueError(f"{self.name}: expected {held[1] - held[0]} elements along axis {axis}, got {shape}")
             shape[axis] = need[1] - need[0]
+        if self.packed:
+            others = [box for other, box in self.received if other != self.index]
+            return Spec((sum(math.prod(self.shape_of(box, inputs[0])) for box in others),), inputs[0].dtype)
         return Spec(tuple(shape), inputs[0].dtype)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from pydtconv.conv.problem import same_padding
 from pydtconv.ops.base import Op, Spec, Window
 from pydtconv.ops.checks import check_float
+from pydtconv.ops.halo import Halo
 
 #: (before, after) of each axis, "valid" (none) or "same" (oh = ceil(ih / sh), the odd pixel at the end)
 Padding = str | tuple[tuple[int, int], ...]
@@ -19,12 +20,14 @@ _SHAPES = {1: "(n, w, c)", 2: "(n, h, w, c)", 3: "(n, d, h, w, c)"}
 class WindowPool(Op):
     """What maximum and average pooling share: the window and its sizes.
 
-    pool_size, strides: an integer for each axis; strides None: pool_size.
+    pool_size, strides: an integer for each axis; strides None: pool_size.  halo: what a second input has of x beyond
+    its borders, where x is a part of an image; padding is then what the part is seen in.
     """
 
     pool_size: tuple[int, ...]
     strides: tuple[int, ...] | None = None
     padding: Padding = "valid"
+    halo: Halo | None = field(default=None, kw_only=True, repr=False)
 
     accumulates = (0,)
 
@@ -75,6 +78,9 @@ class WindowPool(Op):
         return window.outputs(extent)
 
     def infer(self, *inputs: Spec) -> Spec:
+        if self.halo is not None:
+            self.halo.check(self._kind, inputs)
+            inputs = inputs[:1]
         (x,) = inputs
         if len(x.shape) != len(self.pool_size) + 2:
             raise ValueError(f"{self._kind}: x must have shape {_SHAPES[len(self.pool_size)]}, got {x.shape}")

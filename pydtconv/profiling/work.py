@@ -7,8 +7,7 @@ from functools import singledispatch
 
 from pydtconv.graph.memory.storage import View
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
-from pydtconv.graph.schedule.halos import BlocksStep
-from pydtconv.graph.schedule.step_times import share
+from pydtconv.graph.schedule.halos import BlocksStep, RimsBackwardStep, RimsStep
 from pydtconv.graph.schedule.steps import AddStep, BackwardStep, CopyStep, PassStep, Step, UpdateStep
 from pydtconv.ops.base import Cost
 
@@ -28,15 +27,16 @@ def _(step: PassStep, part: str) -> Cost:
     return _costs(step).get(part, _NOTHING)
 
 
-@cost_of.register
-def _(step: BlocksStep, part: str) -> Cost:
+@cost_of.register(BlocksStep)
+@cost_of.register(RimsStep)
+def _(step: PassStep, part: str) -> Cost:
     cost = _costs(step).get(part, _NOTHING)
     return Cost(round(cost.flops * step.share), round(cost.multiplications * step.share))
 
 
 @cost_of.register
 def _(step: BackwardStep, part: str) -> Cost:
-    cost, part_of = _costs(step).get(part, _NOTHING), share(step)
+    cost, part_of = _costs(step).get(part, _NOTHING), step.share
     return Cost(round(cost.flops * part_of), round(cost.multiplications * part_of))
 
 
@@ -89,21 +89,24 @@ def _(step: PassStep, part: str, slots: int = 0) -> int:
     return _total(x, y, step.saved.values())
 
 
-@bytes_of.register
-def _(step: BlocksStep, part: str, slots: int = 0) -> int:
+@bytes_of.register(BlocksStep)
+@bytes_of.register(RimsStep)
+def _(step: PassStep, part: str, slots: int = 0) -> int:
     return round((_total(step.x[:1]) + _total(step.y)) * step.share) + _total(step.x[1:])
 
 
 @bytes_of.register
 def _(step: BackwardStep, part: str, slots: int = 0) -> int:
     x, y, dy, dx = step.x, step.y, step.dy, step.dx
+    if isinstance(step, RimsBackwardStep) and part != "backward_bias":
+        return round(_total(dy) * step.share) + _total(x[1:2], dx)
     if part == "backward_bias":
         slope = any(view is not None for view in y)  # dy is multiplied by the activation's slope, in place
         return _total(y, dy, dy if slope else (), dx[2:])
     if part == "backward_data":
         return _total(x[1:2], dy, dx[:1], _added(step, 0))
     if part == "backward_weights":
-        return round(_total(x[:1]) * share(step)) + _total(dy, dx[1:2], _added(step, 1))
+        return round(_total(x[:1]) * step.share) + _total(dy, dx[1:2], _added(step, 1))
     return _total(x, y, dy, step.saved.values(), dx, *(_added(step, i) for i in range(len(dx))))
 
 

@@ -20,12 +20,29 @@ def made():
     return model
 
 
+def boxes():
+    """Messages between boxes of arrays, in one piece, as rows and as elements with gaps between them, twice."""
+    here = replica.current()
+    other = 1 - here.rank
+    for box in ((slice(1, 2),), (slice(None), slice(1, 3)), (slice(0, 3, 2), slice(None), slice(1, 4), slice(0, 1))):
+        own, found = (np.zeros((3, 4, 5, 2), "float32") for _ in range(2))
+        transfer = here.exchanger.transfer([(other, own[box])], [(other, found[box])], "boxes")
+        for step in range(2):
+            own[...] = np.arange(own.size).reshape(own.shape) + 1000 * (here.rank + 10 * step)
+            transfer.start()
+            transfer.wait()
+            expected = np.zeros_like(own)
+            expected[box] = (own + 1000 * (other - here.rank))[box]
+            np.testing.assert_array_equal(found, expected)
+
+
 def main(folder):
     halos.LEAST_PIXELS = 1
     x = np.random.default_rng(0).normal(size=(3, 12, 8, 2)).astype("float32")
     whole = made().predict(x, verbose=0)
     mesh = distribution.DeviceMesh((2,), ("height",))
     distribution.set_distribution(distribution.SpatialParallel(mesh, gather_predictions=False))
+    boxes()
     rows, columns = distribution.window((12, 8))
     model = made()
     part = model.predict(x, batch_size=2, verbose=0)

@@ -69,10 +69,15 @@ class _Transfer:
         self.exchanger, self.communicator = exchanger, exchanger.communicator
         comm, mpi, ranks = self.communicator.comm, self.communicator.mpi, exchanger.ranks
         self._buffers = [buffer for _, buffer in (*sends, *receives)]  # the messages' memory
+        messages = [_message(mpi, buffer) for buffer in self._buffers]
+        outgoing, incoming = messages[: len(sends)], messages[len(sends) :]
         self._requests = [
-            *(comm.Recv_init([_bytes(buffer), mpi.BYTE], ranks[other], _TAG) for other, buffer in receives),
-            *(comm.Send_init([_bytes(buffer), mpi.BYTE], ranks[other], _TAG) for other, buffer in sends),
+            *(comm.Recv_init(into, ranks[other], _TAG) for (other, _), into in zip(receives, incoming, strict=True)),
+            *(comm.Send_init(of, ranks[other], _TAG) for (other, _), of in zip(sends, outgoing, strict=True)),
         ]
+        for _, _, layout in messages:
+            if layout != mpi.BYTE:
+                layout.Free()  # requests that use it keep it
         weakref.finalize(self, _free, mpi, self._requests).atexit = False  # MPI ends before that
         others = sorted({ranks[other] for other, _ in (*sends, *receives)})
         self.what = f"{what} with rank{'s' * (len(others) > 1)} {' and '.join(map(str, others))}"
@@ -111,5 +116,25 @@ class _All:
         return self.done
 
 
-def _bytes(buffer: np.ndarray) -> np.ndarray:
-    return buffer.reshape(-1).view(np.uint8)
+def _message(mpi: Any, buffer: np.ndarray) -> tuple[Any, int, Any]:
+    """What MPI sends of an array, or receives into it: its memory from the first byte on, and a number of layouts.
+
+    A box of an array lies there as rows with gaps between them, which the layout steps over.
+    """
+    run = buffer.itemsize
+    gaps: list[tuple[int, int]] = []
+    for extent, stride in zip(reversed(buffer.shape), reversed(buffer.strides), strict=True):
+        if not gaps and (extent == 1 or stride == run):
+            run *= extent
+        elif extent != 1:
+            gaps.append((extent, stride))
+    nbytes = run + sum((extent - 1) * stride for extent, stride in gaps)
+    memory = mpi.memory.fromaddress(buffer.ctypes.data, nbytes)
+    if not gaps:
+        return memory, run, mpi.BYTE
+    layouts = [mpi.BYTE.Create_contiguous(run)]
+    for extent, stride in gaps:
+        layouts.append(layouts[-1].Create_hvector(extent, 1, stride))
+    for inner in layouts[:-1]:
+        inner.Free()
+    return memory, 1, layouts[-1].Commit()

@@ -18,6 +18,7 @@ from pydtconv.graph.passes.kept_spectra import keep_spectra
 from pydtconv.graph.passes.kernels import find_kernels
 from pydtconv.graph.passes.loss import fuse_loss
 from pydtconv.graph.passes.normalized_prologue import elide_normalization
+from pydtconv.graph.passes.packed_halos import pack_halos
 from pydtconv.graph.passes.padding import fuse_padding
 from pydtconv.graph.passes.patches import split_patches
 from pydtconv.graph.passes.pool_before_relu import pool_before_relu
@@ -123,6 +124,14 @@ PASSES: tuple[GraphPass, ...] = (
         when=TRAINING,
     ),
     GraphPass(
+        "packed-halos",
+        pack_halos,
+        takes="operators that read windows are final, and their exchanges of halos stand before them",
+        leaves="halos that would be copies of images are vectors, which convolutions and pooling read besides them",
+        after=("spatial", "shared-moments"),
+        when=ON_MESH,
+    ),
+    GraphPass(
         "kernels",
         find_kernels,
         takes="the operators are final but for the algorithms of convolutions",
@@ -137,6 +146,7 @@ PASSES: tuple[GraphPass, ...] = (
             "wide-results",
             "spatial",
             "shared-moments",
+            "packed-halos",
         ),
     ),
     GraphPass(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.graph.ir.graph import Node
-from pydtconv.graph.schedule.halos import BlocksStep
+from pydtconv.graph.schedule.halos import BlocksStep, RimsBackwardStep, RimsStep
 from pydtconv.graph.schedule.steps import BackwardStep, PassStep, Step
 
 
@@ -22,6 +22,11 @@ def passes_of(steps: Sequence[Step], directions: Mapping[Node, Collection[str]])
         y, dx, dw = op.passes
         if isinstance(step, BlocksStep):
             passes += [(problem, y) for problem in step.problems() if y in directions[step.node]]
+            continue
+        if isinstance(step, (RimsStep, RimsBackwardStep)):
+            name = y if isinstance(step, RimsStep) else dx
+            rims = step.node.kernel.rims.problems(*(tensor.spec for tensor in step.node.inputs))
+            passes += [(problem, name) for problem, _ in rims if name in directions[step.node]]
             continue
         if isinstance(step, BackwardStep):
             names = [name for name, view in ((dx, step.dx[0]), (dw, step.dx[1])) if view is not None]

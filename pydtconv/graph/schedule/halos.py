@@ -8,8 +8,15 @@ and in backward, where the exchange gives back the gradients of the halos,
 
     gradient of x, start of the exchange, gradient of the filters, wait.
 
-The former needs images that are cut along their first axis alone, as rows of them are images again, and so many pixels
-that calls for a few rows cost little; the latter is done wherever a convolution stands behind an exchange.
+The former needs a single image that is cut along its first axis alone, as rows of it are an image again, and so many
+pixels that calls for a few rows cost little; the latter is done wherever a convolution stands behind an exchange.  Of
+other images the operator gets the halo as a vector (passes/packed_halos.py); then these are
+
+    start of the exchange, all of y as if zeros were around the own part, wait, the outputs that read halos once more
+
+and
+
+    gradient of the halo, start of the exchange, gradients of the own part and of the filters, wait.
 """
 
 from __future__ import annotations
@@ -20,12 +27,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydtconv.graph.ir.graph import Node
 from pydtconv.graph.memory.storage import Storage, View, fresh
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
 from pydtconv.graph.schedule.steps import BackwardStep, Binder, ForwardStep, PassStep, Step, Steps
 from pydtconv.kernels.base import Call, Pass, RowBlock
 from pydtconv.ops.base import Spec
 from pydtconv.ops.exchange import Exchange
+from pydtconv.ops.halo import rims
 from pydtconv.ops.layout import window_padding, window_reads
 
 #: pixels that the own rows of an image must give: each call packs all filters, as long as some tens of pixels take
@@ -80,7 +89,6 @@ class BlocksStep(ForwardStep):
 
     @property
     def share(self) -> float:
-        """The portion of y's rows that the step computes."""
         (y, *_) = self.node.outputs
         rows = sum(block.out[1] - block.out[0] for block in self.blocks)
         return rows / ((y.shape[0] or 1) * (y.shape[1] or 1))
@@ -100,6 +108,54 @@ class BlocksStep(ForwardStep):
 
     def _pass(self) -> Callable[[Pass], Call]:
         return functools.partial(self.node.kernel.forward_blocks, blocks=self.blocks, every=self.every)
+
+
+@dataclass(eq=False)
+class InnerStep(ForwardStep):
+    """All of y, from this process's own part."""
+
+    part = "inner"
+
+    def _pass(self) -> Callable[[Pass], Call]:
+        return self.node.kernel.rims.forward_inner
+
+
+@dataclass(eq=False)
+class RimsStep(ForwardStep):
+    """The outputs that read halos."""
+
+    part = "rims"
+
+    @property
+    def share(self) -> float:
+        return _share_of_rims(self.node)
+
+    def _pass(self) -> Callable[[Pass], Call]:
+        return self.node.kernel.rims.forward_rims
+
+
+@dataclass(eq=False)
+class InnerBackwardStep(BackwardStep):
+    """The gradients of this process's own part and of the filters."""
+
+    part = "inner"
+
+    def _pass(self) -> Callable[[Pass], Call]:
+        return self.node.kernel.rims.backward_inner
+
+
+@dataclass(eq=False)
+class RimsBackwardStep(BackwardStep):
+    """The gradients of the halo, and of a bias; dy is then that of the bare convolution."""
+
+    part = "rims"
+
+    @property
+    def share(self) -> float:
+        return _share_of_rims(self.node)
+
+    def _pass(self) -> Callable[[Pass], Call]:
+        return self.node.kernel.rims.backward_rims
 
 
 @dataclass(eq=False)
@@ -127,9 +183,16 @@ def _forward(exchange: Step, convolution: Step) -> list[Step] | None:
     if type(exchange) is not ForwardStep or type(convolution) is not ForwardStep:
         return None
     op, node, x = exchange.node.op, convolution.node, exchange.y[0]
-    if not isinstance(op, Exchange) or x is None or convolution.x[0] is not x:
+    if not isinstance(op, Exchange) or x is None:
         return None
-    if not node.kernel.works_in_blocks or convolution.saved or convolution.prologue is not None:
+    if convolution.x[0] is x and op.held[op.index] == op.need[op.index]:  # others read what is sent
+        start = ExchangeStart(exchange.node, exchange)
+        return [start, convolution, ExchangeWait(exchange.node, start)]
+    if op.packed and convolution.x[-1] is x:
+        return _forward_with_rims(exchange, convolution)
+    if convolution.x[0] is not x or not node.kernel.works_in_blocks or convolution.prologue is not None:
+        return None
+    if convolution.saved and node.op.passes:
         return None
     own = _own_rows(op)
     blocks = None if own is None else _blocks(node, own)
@@ -140,6 +203,7 @@ def _forward(exchange: Step, convolution: Step) -> list[Step] | None:
     specs = [tensor.spec for tensor in node.inputs]
     shared = node.kernel.block_saves(len(every), *specs)
     saved = {} if shared is None else {"blocks": fresh(f"{node.name}.blocks", "workspace", shared)}
+    saved |= convolution.saved
     extent = x.spec.shape[1] or 0
     arriving = [
         _rows(x, image, rows)
@@ -157,10 +221,57 @@ def _forward(exchange: Step, convolution: Step) -> list[Step] | None:
     return [start, steps[0], ExchangeWait(exchange.node, start), steps[1]]
 
 
+def _forward_with_rims(exchange: ForwardStep, whole: ForwardStep) -> list[Step]:
+    """The steps of an operator that gets its halo as a vector."""
+    node, x = whole.node, exchange.y[0]
+    assert x is not None
+    specs = [tensor.spec for tensor in node.inputs]
+    saves = node.kernel.rims.saves(*specs)
+    shared = {key: fresh(f"{node.name}.{key}", "workspace", spec) for key, spec in saves.items()}
+    read = (*whole.x[:-1], None)
+    inner = InnerStep(node, x=read, y=whole.y[:1], saved=whole.saved | shared)
+    outer = RimsStep(node, x=whole.x, y=whole.y, saved=_lasting(whole.saved) | shared)
+    for step in (inner, outer):
+        _give_workspace(step, node.kernel.workspace("forward", *specs))
+    start = ExchangeStart(exchange.node, exchange, [x])
+    return [start, inner, ExchangeWait(exchange.node, start), outer]
+
+
+def _backward_with_rims(whole: BackwardStep, exchange: BackwardStep) -> list[Step]:
+    """The steps of the gradients of an operator that gets its halo as a vector."""
+    node, count = whole.node, 2 if whole.node.op.passes else 1
+    nothing: tuple[View | None, ...] = (None,) * count
+    outer = RimsBackwardStep(
+        node,
+        x=(None, *whole.x[1:]),
+        y=whole.y,
+        dy=whole.dy,
+        dx=(*nothing, *whole.dx[count:]),
+        saved=_lasting(whole.saved),
+    )
+    inner = InnerBackwardStep(
+        node,
+        x=whole.x,
+        dy=whole.dy,
+        dx=(*whole.dx[:count], *(None for _ in whole.dx[count:])),
+        accumulate=whole.accumulate,
+        saved=whole.saved,
+        ready=whole.ready,
+    )
+    nbytes = node.kernel.workspace("backward", *(tensor.spec for tensor in node.inputs))
+    for step in (outer, inner):
+        _give_workspace(step, nbytes)
+    start = ExchangeStart(exchange.node, exchange)
+    return [outer, start, inner, ExchangeWait(exchange.node, start, ready=exchange.ready)]
+
+
 def _backward(convolution: Step, exchange: Step) -> list[Step] | None:
     """What stands for two steps of backward; None where nothing goes on meanwhile."""
     if type(convolution) is not BackwardStep or type(exchange) is not BackwardStep:
         return None
+    if convolution.node.kernel.rims is not None:
+        together = exchange.dy[:1] == convolution.dx[-1:] and convolution.dx[-1] is not None
+        return _backward_with_rims(convolution, exchange) if together else None
     node, dx = convolution.node, convolution.dx
     if not isinstance(exchange.node.op, Exchange) or not node.kernel.splits_backward or exchange.dx[0] is None:
         return None
@@ -188,6 +299,15 @@ def _backward(convolution: Step, exchange: Step) -> list[Step] | None:
     convolution.prologue, convolution.ready = None, ()
     start = ExchangeStart(exchange.node, exchange, [exchange.dx[0]])
     return [convolution, start, weights, ExchangeWait(exchange.node, start, ready=exchange.ready)]
+
+
+def _share_of_rims(node: Node) -> float:
+    """The portion of y that reads halos."""
+    y, filters = node.outputs[0].spec, [tensor.spec for tensor in node.inputs[1:2] if node.op.passes]
+    outputs: Any = y.shape[1:-1]
+    found = rims(node.op.halo, outputs, *filters) or ()  # type: ignore[attr-defined]
+    pixels = sum(math.prod(stop - start for start, stop in rim.out) for rim in found)
+    return pixels / math.prod(outputs)
 
 
 def _lasting(saved: dict[str, View]) -> dict[str, View]:

@@ -40,7 +40,12 @@ _SWEEPS = {
 def signature(step: Step) -> str:
     """What a measured time belongs to: operator, shapes, algorithms and what is computed."""
     node = step.node
-    parts = [step.kind, repr(node.op), " ".join(_shape(tensor.spec) for tensor in node.inputs)]
+    parts = [
+        step.kind,
+        step.part if isinstance(step, PassStep) else "",
+        repr(node.op),
+        " ".join(_shape(tensor.spec) for tensor in node.inputs),
+    ]
     if isinstance(step, BackwardStep):
         parts.append("".join("-" if view is None else "d" for view in step.dx))
         parts.append("" if step.rows is None else f"rows {step.rows.start}:{step.rows.stop}")
@@ -91,10 +96,10 @@ class StepTimes:
 
     def _of(self, step: Step) -> tuple[float, float | None]:
         """Looked up by the node and its present operator, which takes less time than to write its signature."""
-        own: Any = None
+        own: Any = step.part if isinstance(step, PassStep) else None
         self._ops[id(step.node.op)] = step.node.op
         if isinstance(step, BackwardStep):
-            own = tuple(view is None for view in step.dx), step.rows and (step.rows.start, step.rows.stop)
+            own = step.part, tuple(view is None for view in step.dx), step.rows and (step.rows.start, step.rows.stop)
         elif isinstance(step, BlocksStep):
             own = step.share
         elif not isinstance(step, PassStep):
@@ -117,6 +122,8 @@ def _kind(step: Step) -> str:
 
 def estimate(step: Step, threads: int) -> float:
     """By the cost model: convolutions by their algorithms, others by the bytes that they move and their operations."""
+    if isinstance(step, PassStep) and step.part == "rims":
+        return _rims(step, threads)
     if isinstance(step, PassStep) and step.node.op.passes:
         return _convolution(step, threads) + calibrated.machine(threads=threads).start
     if not isinstance(step, PassStep):
@@ -131,7 +138,7 @@ def estimate(step: Step, threads: int) -> float:
         flops = sum(cost.flops for part, cost in costs.items() if part not in unwanted)
     moved = float(_bytes(step.views()))
     if isinstance(step, BackwardStep) and step.rows is not None:
-        part = share(step)
+        part = step.share
         flops *= part
         read = sum(view.spec.nbytes for view in step.x[:1] if view is not None)
         moved = part * read + _bytes([view for view in (*step.dy, *step.dx) if view is not None])
@@ -152,16 +159,19 @@ def _unwanted(step: BackwardStep) -> list[str]:
     return [part for part, view in zip(parts, step.dx, strict=False) if view is None]
 
 
-def share(step: BackwardStep) -> float:
-    """The portion of a gradient's rows that a step of backward computes."""
-    if step.rows is None:
-        return 1.0
-    extent = step.node.inputs[step.node.op.splits or 0].shape[0] or 1
-    return (step.rows.stop - step.rows.start) / extent
-
-
 def _bytes(views: Sequence[View]) -> int:
     return sum(view.spec.nbytes for view in views)
+
+
+def _rims(step: PassStep, threads: int) -> float:
+    """Of the outputs that read halos: convolutions by their algorithms, and what is copied."""
+    op = step.node.op
+    machine = calibrated.machine(threads=threads)
+    total = machine.start + 3 * step.share * step.node.outputs[0].spec.nbytes / machine.bytes
+    for p, names in step.node.kernel.rims.problems(*(tensor.spec for tensor in step.node.inputs)):
+        direction = op.passes[1 if isinstance(step, BackwardStep) else 0]
+        total += TABLE[names[direction]].seconds(p, direction) * config.num_threads() / threads
+    return total
 
 
 def _convolution(step: PassStep, threads: int) -> float:
@@ -178,4 +188,4 @@ def _convolution(step: PassStep, threads: int) -> float:
     for direction in wanted:
         known = timings.measured(p, direction).get(names[direction])
         total += known or TABLE[names[direction]].seconds(p, direction) * slower
-    return total * (step.share if isinstance(step, BlocksStep) else 1.0)
+    return total * (1.0 if isinstance(step, BackwardStep) else step.share)

@@ -88,6 +88,7 @@ class PassStep(Step):
     """
 
     of_pass: ClassVar[str] = "forward"  #: the operator's pass whose cost and workspace the step has
+    part: ClassVar[str] = ""  #: which part of a pass it is; "" for all of it
 
     x: Views = ()
     y: Views = ()
@@ -105,6 +106,11 @@ class PassStep(Step):
     def views(self) -> list[View]:
         every = _present([*self.x, *self.y, *self.saved.values(), self.workspace])
         return every if self.prologue is None else [*every, *_coefficients(self.prologue)]
+
+    @property
+    def share(self) -> float:
+        """The portion of the pass that the step computes."""
+        return 1.0
 
     def _pass(self) -> Callable[[Pass], Call]:
         """What binds the operator's pass."""
@@ -193,6 +199,14 @@ class BackwardStep(PassStep):
 
     def gradients(self) -> Sequence[View | None]:
         return self.dx
+
+    @property
+    def share(self) -> float:
+        """Of the rows of a gradient."""
+        if self.rows is None:
+            return 1.0
+        extent = self.node.inputs[self.node.op.splits or 0].shape[0] or 1
+        return (self.rows.stop - self.rows.start) / extent
 
     def _pass(self) -> Callable[[Pass], Call]:
         if self.rows is not None:

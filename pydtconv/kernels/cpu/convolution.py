@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from pydtconv._ext import conv as ext
 from pydtconv.conv.arrays import as_planes, pixel_stride
-from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind, run, scratch
+from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind
 from pydtconv.conv.kept import kept, kept_besides
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import Choice, algorithms, choose, variant_of, workspace_bytes
 from pydtconv.conv.table import TABLE
-from pydtconv.kernels.base import Call, Keepable, Kernel, Pass, Prologue, RowBlock, RunState, in_parts, sequence
+from pydtconv.kernels.base import Call, Keepable, Kernel, Pass, Prologue, RowBlock, RunState, sequence
+from pydtconv.kernels.cpu.convolution_rims import ConvRims
+from pydtconv.kernels.cpu.in_order import in_order
 from pydtconv.kernels.cpu.moments import combined, moments_in, statistics, statistics_workspace
 from pydtconv.kernels.cpu.rows import spec_of
 from pydtconv.kernels.registry import IMAGES, register
@@ -53,7 +55,16 @@ class ConvBaseKernel(Kernel[ConvType]):
         """What the operator itself says of algorithms."""
         return dict(self.op.algorithm) if isinstance(self.op.algorithm, tuple) else self.op.algorithm
 
+    @cached_property
+    def rims(self) -> ConvRims | None:
+        return None if self.op.halo is None else ConvRims(self)
+
     def workspace(self, direction: str, *inputs: Spec) -> int:
+        if self.rims is not None:
+            return max(self.rims.workspace(direction, *inputs), self._workspace(direction, *inputs))
+        return self._workspace(direction, *inputs)
+
+    def _workspace(self, direction: str, *inputs: Spec) -> int:
         x, w = inputs[:2]
         p = self.op.problem(x, w)
         names = self.algorithms_for(x, w)
@@ -71,6 +82,8 @@ class ConvBaseKernel(Kernel[ConvType]):
         return w
 
     def forward(self, p: Pass) -> Call:
+        if self.rims is not None:
+            return self.rims.forward(p)
         problem = self._problem_of(p.x[0], p.x[1])
         name = self._algorithm(problem, "forward")
         wanted = moments_in(p.y[1]) if len(p.y) > 1 else None
@@ -88,7 +101,7 @@ class ConvBaseKernel(Kernel[ConvType]):
                 alpha=self.op.alpha,
                 moments=wanted if gathers else None,
                 prologue=None if p.prologue is None else _through(p.prologue),
-                residual=p.x[-1] if self.op.residual else None,
+                residual=self.op.residual_of(p.x),
                 spectra=p.saved.get("spectra"),
             )
         }
@@ -99,6 +112,8 @@ class ConvBaseKernel(Kernel[ConvType]):
         return in_order(calls, p, need)
 
     def backward(self, p: Pass) -> Call:
+        if self.rims is not None:
+            return self.rims.backward(p)
         dy, dx, dw = p.dy[0], p.dx[0], p.dx[1]
         calls, need = self._finish_backward(p, dy)
         if dw is not None:
@@ -148,11 +163,11 @@ class ConvBaseKernel(Kernel[ConvType]):
 
     @property
     def works_in_blocks(self) -> bool:
-        return isinstance(self.op.padding, tuple)
+        return isinstance(self.op.padding, tuple) and self.op.halo is None
 
     @property
     def splits_backward(self) -> bool:
-        return True
+        return self.op.halo is None
 
     def backward_weights(self, p: Pass) -> Call:
         call, need = self._weights(p)
@@ -232,23 +247,13 @@ def _through(prologue: Prologue) -> Normalization:
     return prologue.mean, prologue.scale, prologue.beta, prologue.relu
 
 
-def in_order(calls: Mapping[str, Callable[..., int]], p: Pass, need: int) -> Call:
-    """One call of several parts that share p's workspace; where none was placed, each call has its own."""
-    if need == 0 or (p.workspace is not None and p.workspace.size >= need):
-        return in_parts({name: partial(run, call, p.workspace) for name, call in calls.items()}, p.run)
-
-    def transient() -> None:
-        mine = scratch(need)
-        in_parts({name: partial(run, call, mine) for name, call in calls.items()}, p.run)()
-
-    return transient
-
-
 @register(Conv, dtypes=IMAGES)
 class ConvKernel(ConvBaseKernel[Conv]):
     """Where the algorithms can, x is normalized as it is read, and sums are gathered as dx is written."""
 
     def takes_prologue(self, *inputs: Spec) -> bool:
+        if self.op.halo is not None:
+            return False  # what is sent lies in memory
         p, names = self.op.problem(*inputs[:2]), self.algorithms_for(*inputs)
         return all(TABLE[names[role]].normalizes_in(p) for role in ("forward", "backward_weights"))
 
@@ -270,6 +275,8 @@ class ConvKernel(ConvBaseKernel[Conv]):
         return keepable
 
     def gathers_reductions(self, *inputs: Spec) -> bool:
+        if self.op.halo is not None:
+            return False  # gradients that come from others are missing
         row = TABLE[self.algorithms_for(*inputs)["backward_data"]]
         return row.gathers_reductions(self.op.problem(*inputs[:2]))
 

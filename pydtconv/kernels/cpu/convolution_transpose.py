@@ -9,7 +9,8 @@ from pydtconv.conv.arrays import as_planes, pixel_stride
 from pydtconv.conv.functional import ACTIVATIONS, bind
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Pass
-from pydtconv.kernels.cpu.convolution import ConvBaseKernel, in_order
+from pydtconv.kernels.cpu.convolution import ConvBaseKernel
+from pydtconv.kernels.cpu.in_order import in_order
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.convolution_transpose import ConvTranspose
 

@@ -1,4 +1,7 @@
-"""Boxes of a tensor between processes: packed, sent, received, unpacked; what this process holds itself is copied."""
+"""Boxes of a tensor between processes: sent, received; what this process holds itself is copied.
+
+Messages go from and to where boxes lie, if these consist of long rows; others are packed and unpacked.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,19 @@ import numpy as np
 
 from pydtconv.dtypes import BFLOAT16
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
+from pydtconv.kernels.cpu.rows import spec_of
 from pydtconv.kernels.cpu.shape import bind_fill
 from pydtconv.kernels.cpu.strided import bind_copy
 from pydtconv.kernels.registry import ANY, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.exchange import Exchange, Transfer
+from pydtconv.ops.halo import packed
 from pydtconv.ops.layout import Box, intersection, pieces
 
 #: bytes to which buffers are aligned
 _ALIGNED = 64
+#: bytes of the rows of a box from which on they are sent from where they lie
+_LONG = 4096
 
 Pieces = list[tuple[int, Box]]
 Halves = tuple[Call, Call]
@@ -30,7 +37,7 @@ class ExchangeKernel(Kernel[Exchange]):
 
     def __init__(self, op: Exchange) -> None:
         super().__init__(op)
-        self.receives = pieces(op.need[op.index], op.held, op.index)
+        self.receives = op.received
         self.sends = [
             (other, box)
             for other in range(len(op.held))
@@ -53,11 +60,7 @@ class ExchangeKernel(Kernel[Exchange]):
         return sum(-(-self._size(box, inputs[0]) // _ALIGNED) * _ALIGNED for _, box in boxes)
 
     def _size(self, box: Box, x: Spec) -> int:
-        return Spec(self._shape(box, x.shape), x.dtype).nbytes
-
-    def _shape(self, box: Box, shape: Sequence[int | None]) -> tuple[int, ...]:
-        extents = dict(zip(self.op.axes, (stop - start for start, stop in box), strict=True))
-        return tuple(extents.get(axis, extent or 0) for axis, extent in enumerate(shape))
+        return Spec(self.op.shape_of(box, x), x.dtype).nbytes
 
     def _part(self, array: np.ndarray, box: Box, whole: Box) -> np.ndarray:
         """The elements of a box in the array of another one that holds it."""
@@ -79,6 +82,9 @@ class ExchangeKernel(Kernel[Exchange]):
         others = [(other, box) for other, box in self.receives if other != self.op.index]
         own = [box for other, box in self.receives if other == self.op.index]
         sent = [self._part(x, box, held) for _, box in self.sends]
+        if self.op.packed:
+            received = packed(y, [self.op.shape_of(box, spec_of(x)) for _, box in others])
+            return self._bind(p, self.sends, sent, others, received, nothing, add=False)
         received = [self._part(y, box, need) for _, box in others]
         copy = sequence([_copy(self._part(x, box, held), self._part(y, box, need)) for box in own])
         return self._bind(p, self.sends, sent, others, received, copy, add=False)
@@ -91,8 +97,13 @@ class ExchangeKernel(Kernel[Exchange]):
         held, need = self.op.held[self.op.index], self.op.need[self.op.index]
         others = [(other, box) for other, box in self.receives if other != self.op.index]
         own = [box for other, box in self.receives if other == self.op.index]
-        sent = [self._part(dy, box, need) for _, box in others]
         received = [self._part(dx, box, held) for _, box in self.sends]
+        if self.op.packed:
+            sent = packed(dy, [self.op.shape_of(box, spec_of(dx)) for _, box in others])
+            return self._bind(
+                p, others, sent, self.sends, received, nothing if p.adds(0) else bind_fill(dx, 0), add=True
+            )
+        sent = [self._part(dy, box, need) for _, box in others]
         calls = [] if p.adds(0) or own == [held] else [bind_fill(dx, 0)]
         copies = []
         for box in own:
@@ -116,7 +127,11 @@ class ExchangeKernel(Kernel[Exchange]):
             return meanwhile, nothing
         assert p.workspace is not None
         buffers = _buffers(p.workspace, [*sent, *received])
-        outgoing, incoming = buffers[: len(sent)], buffers[len(sent) :]
+        outgoing = [part if _is_sent_there(part) else buffer for part, buffer in zip(sent, buffers, strict=False)]
+        incoming = [
+            part if not add and _is_sent_there(part) else buffer
+            for part, buffer in zip(received, buffers[len(sent) :], strict=True)
+        ]
         pack = sequence([_copy(part, buffer) for part, buffer in zip(sent, outgoing, strict=True)])
         unpack = sequence(
             [
@@ -164,6 +179,16 @@ class _Exchanging:
             self._under_way = False
             self._transfer.wait()
             self.unpack()
+
+
+def _is_sent_there(part: np.ndarray) -> bool:
+    """Whether a message goes from, or to, where a box lies: in one piece, or in long rows."""
+    run = part.itemsize
+    for extent, stride in zip(reversed(part.shape), reversed(part.strides), strict=True):
+        if extent != 1 and stride != run:
+            return run >= _LONG
+        run *= extent
+    return True
 
 
 def _copy(x: np.ndarray, y: np.ndarray) -> Call:

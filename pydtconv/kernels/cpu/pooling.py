@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pydtconv._ext import pooling as ext
-from pydtconv.kernels.base import Call, Kernel, Pass
+from pydtconv.kernels.base import Call, Kernel, Pass, RowBlock, RunState, sequence
+from pydtconv.kernels.cpu.rims import PoolRims
 from pydtconv.kernels.cpu.rows import bytes_of, rows_of
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.kernels.windows import axes_of
+from pydtconv.ops.base import Spec
 from pydtconv.ops.pooling import (
     AdaptiveAveragePool,
     AdaptiveMaxPool,
@@ -24,6 +29,7 @@ from pydtconv.ops.pooling import (
 
 MaxOp = TypeVar("MaxOp", MaxPool, AdaptiveMaxPool)
 AverageOp = TypeVar("AverageOp", AveragePool, AdaptiveAveragePool)
+PoolOp = TypeVar("PoolOp", MaxPool, AdaptiveMaxPool, AveragePool, AdaptiveAveragePool)
 
 
 def _width(places: np.ndarray | None) -> int:
@@ -37,10 +43,46 @@ def window_of(op: WindowPool | AdaptivePool, x: np.ndarray, y: np.ndarray) -> ex
     return ext.PoolWindow(x.shape[0], ih, iw, x.shape[-1], oh, ow, kh, kw, sh, sw, top, left, *depth)
 
 
-class _MaxPoolKernel(Kernel[MaxOp]):
+class _PoolKernel(Kernel[PoolOp]):
+    """Parts of the passes of windows that lie a stride apart; others run as a whole."""
+
+    @cached_property
+    def rims(self) -> PoolRims[Any] | None:
+        return None if getattr(self.op, "halo", None) is None else PoolRims(self)
+
+    def workspace(self, direction: str, *inputs: Spec) -> int:
+        return 0 if self.rims is None else self.rims.workspace(direction, *inputs)
+
+    @property
+    def works_in_blocks(self) -> bool:
+        return isinstance(self.op, WindowPool) and isinstance(self.op.padding, tuple) and self.op.halo is None
+
+    def block_workspace(self, block: RowBlock, *inputs: Spec) -> int:
+        return 0
+
+    def block_saves(self, count: int, *inputs: Spec) -> Spec | None:
+        return None
+
+    def forward_blocks(self, p: Pass, blocks: Sequence[RowBlock], every: Sequence[RowBlock] = ()) -> Call:
+        """Places of maxima are those in their windows, whatever the block."""
+        calls = []
+        for block in blocks:
+            here, rows = slice(block.image, block.image + 1), slice(*block.out)
+            whole: Any = self.op
+            op = dataclasses.replace(whole, padding=(block.padding, *whole.padding[1:]))
+            saved = {key: value[here, rows] for key, value in p.saved.items()}
+            x = [p.x[0][here, slice(*block.read)]]
+            part = dataclasses.replace(p, x=x, y=[p.y[0][here, rows]], saved=saved, run=RunState())
+            calls.append(type(self)(op).forward(part))
+        return sequence(calls)
+
+
+class _MaxPoolKernel(_PoolKernel[MaxOp]):
     """Training writes the place of each maximum; backward goes by it."""
 
     def forward(self, p: Pass) -> Call:
+        if self.rims is not None:
+            return self.rims.forward(p)
         x, y, places = rows_of(p.x[0]), rows_of(p.y[0]), p.saved.get("argmax")
         window, argmax, width = window_of(self.op, p.x[0], p.y[0]), bytes_of(places), _width(places)
 
@@ -50,6 +92,8 @@ class _MaxPoolKernel(Kernel[MaxOp]):
         return run
 
     def backward(self, p: Pass) -> Call:
+        if self.rims is not None:
+            return self.rims.backward(p)
         dy, dx, places = rows_of(p.dy[0]), rows_of(p.dx[0]), p.saved["argmax"]
         window, argmax, width = window_of(self.op, p.dx[0], p.dy[0]), bytes_of(places), _width(places)
         accumulate = p.adds(0)
@@ -70,7 +114,7 @@ class AdaptiveMaxPoolKernel(_MaxPoolKernel[AdaptiveMaxPool]):
     """Over windows that an image is cut into."""
 
 
-class _AveragePoolKernel(Kernel[AverageOp]):
+class _AveragePoolKernel(_PoolKernel[AverageOp]):
     """One pass each way."""
 
     @property
@@ -78,6 +122,8 @@ class _AveragePoolKernel(Kernel[AverageOp]):
         return isinstance(self.op, AveragePool) and self.op.count_include_pad
 
     def forward(self, p: Pass) -> Call:
+        if self.rims is not None:
+            return self.rims.forward(p)
         x, y = rows_of(p.x[0]), rows_of(p.y[0])
         window, include_pad = window_of(self.op, p.x[0], p.y[0]), self._include_pad
 
@@ -87,6 +133,8 @@ class _AveragePoolKernel(Kernel[AverageOp]):
         return run
 
     def backward(self, p: Pass) -> Call:
+        if self.rims is not None:
+            return self.rims.backward(p)
         dy, dx = rows_of(p.dy[0]), rows_of(p.dx[0])
         window, include_pad = window_of(self.op, p.dx[0], p.dy[0]), self._include_pad
         accumulate = p.adds(0)

@@ -9,6 +9,7 @@ import pydtconv as keras
 from pydtconv import config, layers
 from pydtconv.graph.schedule import halos
 from pydtconv.graph.schedule.asynchronous import check_asynchronous
+from pydtconv.graph.schedule.step_times import estimate, signature
 from pydtconv.graph.spatial.partition import Partition
 from pydtconv.profiling.work import bytes_of, cost_of
 from tests.graph.spatial import networks
@@ -27,9 +28,9 @@ def small(monkeypatch):
     config.set_num_threads(before[1])
 
 
-def network(normalizes=True):
+def network(normalizes=True, width=7):
     """Strides, dilation, an epilogue, moments that convolutions gather, and a residual."""
-    inputs = keras.Input((24, 7, 3))
+    inputs = keras.Input((24, width, 3))
     x = layers.Conv2D(4, 5, strides=2, padding="same", activation="relu")(inputs)
     first = networks.normalized(x) if normalizes else x
     x = layers.Conv2D(4, 3, padding="same", dilation_rate=2, use_bias=False)(first)
@@ -44,8 +45,21 @@ def residual_of_padding():
     return networks._compiled(inputs, layers.Add()([x, layers.Conv2D(4, 3, padding="same", use_bias=False)(x)]))
 
 
-def plan(mesh=("height",), shape=(2,), rank=0, samples=2, **options):
-    model = network()
+def wide():
+    return network(width=26)
+
+
+def pooled():
+    """Windows that overlap, of maxima and of means; halos of one image axis, and of two."""
+    inputs = keras.Input((21, 18, 4))
+    x = layers.MaxPooling2D(3, strides=2, padding="same")(inputs)
+    x = layers.AveragePooling2D(3, strides=1)(layers.Conv2D(4, 3, padding="same")(x))
+    x = layers.DepthwiseConv2D(3, padding="same", depth_multiplier=2)(layers.MaxPooling2D(2, strides=1)(x))
+    return networks._compiled(inputs, layers.Conv2D(3, 3, padding="same", groups=1)(x))
+
+
+def plan(mesh=("height",), shape=(2,), rank=0, samples=1, build=network, **options):
+    model = build()
     partition = Partition(mesh, shape, tuple(range(int(np.prod(shape)))), rank, **options)
     return plan_of(model, networks.data(model, samples), partition=partition)[0]
 
@@ -66,13 +80,84 @@ def test_what_runs_while_an_exchange_goes_on():
     check_asynchronous(found.steps)
     assert around(found) == [FORWARD] * 3 + [BACKWARD] * 2  # nobody wants the gradient of the input
     inner, outer = (step.blocks for step in found.steps[:4] if isinstance(step, halos.BlocksStep))
-    assert [(block.image, block.out, block.read) for block in inner] == [(i, (0, 5), (0, 12)) for i in range(2)]
-    assert [(block.image, block.out, block.read) for block in outer] == [(i, (5, 6), (9, 14)) for i in range(2)]
+    assert [(block.image, block.out, block.read) for block in inner] == [(0, (0, 5), (0, 12))]
+    assert [(block.image, block.out, block.read) for block in outer] == [(0, (5, 6), (9, 14))]
+
+
+def part_names(found):
+    """The parts of the steps of windows, of forward and of backward."""
+    parts = [(step.part, step.kind, step.node.op.name) for step in found.steps if getattr(step, "part", "")]
+    return [part[::2] for part in parts if part[1] == "forward"], [part[::2] for part in parts if part[1] != "forward"]
+
+
+@pytest.mark.parametrize(
+    ("mesh", "shape", "samples", "packed"),
+    [
+        (("width",), (3,), 1, [True] * 3),
+        (("height",), (2,), 2, [True] * 3),
+        (("height", "width"), (2, 2), 1, [True, False, True]),  # of the second one, most outputs read halos
+    ],
+)
+def test_images_that_would_be_copied_are_read_where_they_lie(mesh, shape, samples, packed):
+    """Of several images, or where columns are cut, halos are vectors, and no tensor is an image with its halo."""
+    found = plan(mesh, shape, samples=samples, build=wide)
+    check_asynchronous(found.steps)
+    exchanges = [node for node in found.graph.nodes if node.op.name == "halo"]
+    assert [node.op.packed for node in exchanges] == packed
+    assert [len(node.outputs[0].shape) == 1 for node in exchanges] == packed
+    forward, backward = part_names(found)
+    assert [part for part, _ in forward] == ["inner", "rims"] * sum(packed)
+    assert [part for part, _ in backward] == ["rims", "inner"] * sum(packed[1:])
+    assert around(found) == [FORWARD] * sum(packed) + [BACKWARD] * 2
+    copied = plan(mesh, shape, samples=samples, build=wide, overlaps=False)
+    assert not around(copied)
+    assert any(node.op.name == "halo" and node.op.packed for node in copied.graph.nodes)
+
+
+def test_pooling_goes_on_too():
+    rows = plan(build=pooled)
+    names = [step.node.op.name for step in rows.steps if isinstance(step, halos.BlocksStep)]
+    assert (
+        names
+        == ["maxpool"] * 2 + ["conv"] * 2 + ["averagepool"] * 2 + ["maxpool"] * 2 + ["depthwiseconv"] * 2 + ["conv"] * 2
+    )
+    forward, backward = part_names(plan(("width",), (2,), 1, build=pooled, samples=2))
+    kinds = ["maxpool", "conv", "averagepool", "depthwiseconv", "conv"]  # the last rank reads no halo of maxpool_1
+    assert [name for part, name in forward if part == "rims"] == kinds
+    assert [name for part, name in backward if part == "rims"] == kinds[:1:-1]
+
+
+def test_a_rank_that_reads_no_halo_copies_nothing_and_sends_meanwhile():
+    """The first of two, of windows that begin at its part's end: only the other one reads beyond its part."""
+    found = plan(("width",), (2,), build=pooled, samples=2)
+    first = next(node for node in found.graph.nodes if node.op.name == "halo")
+    assert first.op.need[0] == first.op.held[0]
+    (x,), (y,) = found.steps[0].whole.x, found.steps[0].whole.y
+    assert (x.buffer, x.offset) == (y.buffer, y.offset)
+    assert [(step.kind, step.node.op.name) for step in found.steps[:3]] == [
+        ("start", "halo"),
+        ("forward", "maxpool"),
+        ("wait", "halo"),
+    ]
+
+
+def test_memory_of_several_images_is_not_that_of_copies(monkeypatch):
+    """Two convolutions, as the benchmark has them: images with halos would be copies of all of them."""
+
+    def build():
+        inputs = keras.Input((64, 48, 8))
+        x = layers.Conv2D(8, 3, padding="same", use_bias=False)(inputs)
+        return networks._compiled(inputs, layers.Conv2D(8, 3, padding="same", use_bias=False)(x))
+
+    one = plan_of(build(), networks.data(build(), 8))[0].arena_bytes
+    assert plan(build=build, samples=8).arena_bytes < 0.57 * one
+    monkeypatch.setattr(halos, "LEAST_PIXELS", 1 << 40)
+    assert plan(build=build, samples=8).arena_bytes > 0.6 * one
 
 
 def test_nothing_goes_on_where_it_cannot_or_may_not(monkeypatch):
     assert not around(plan(overlaps=False))
-    assert around(plan(("width",))) == [BACKWARD] * 2  # all rows read halos
+    assert around(plan(("width",), (3,))) == [FORWARD] * 2 + [BACKWARD] * 2  # of the last one all columns read halos
     monkeypatch.setattr(halos, "LEAST_PIXELS", 4096)
     assert around(plan()) == [BACKWARD] * 2
 
@@ -93,13 +178,32 @@ def test_parts_have_their_share_of_arithmetic_and_bytes():
     assert 0 < bytes_of(parts[1], "forward") < bytes_of(parts[0], "forward") < bytes_of(whole_pass[0], "forward")
 
 
+def test_rims_have_their_share_of_arithmetic_and_bytes():
+    steps = plan(samples=2, build=lambda: network(False)).steps
+    inner, outer = (step for step in steps[:4] if isinstance(step, (halos.InnerStep, halos.RimsStep)))
+    assert outer.share == 1 / 6
+    assert cost_of(outer, "forward").flops == cost_of(inner, "forward").flops / 6
+    assert bytes_of(outer, "forward") < bytes_of(inner, "forward")
+    assert 0 < estimate(outer, 1) < 2 * estimate(inner, 1)
+    assert signature(outer) != signature(inner)
+    rims = next(step for step in steps if isinstance(step, halos.RimsBackwardStep))
+    own = next(step for step in steps if isinstance(step, halos.InnerBackwardStep))
+    assert 0 < bytes_of(rims, "backward") < bytes_of(own, "backward")
+    assert estimate(rims, 1) > 0
+
+
 @pytest.mark.parametrize(
     ("samples", "mesh", "build"),
     [
-        (1, ("height", 3), network),
-        (2, ("height", 2), network),
-        (2, ("width", 2), network),
-        (1, ("height", 2), residual_of_padding),
+        (1, {"height": 3}, network),
+        (2, {"height": 2}, network),
+        (2, {"width": 2}, network),
+        (1, {"height": 2, "width": 2}, network),
+        (1, {"height": 2}, pooled),
+        (2, {"width": 3}, pooled),
+        (2, {"height": 2, "width": 2}, pooled),
+        (1, {"height": 2}, residual_of_padding),
+        (2, {"height": 2}, residual_of_padding),
     ],
 )
 def test_results_are_those_of_whole_passes(samples, mesh, build):
@@ -108,7 +212,7 @@ def test_results_are_those_of_whole_passes(samples, mesh, build):
         return build()
 
     arrays = networks.data(make(), samples)
-    one, several = run(make(), arrays), run_mesh(make, arrays, mesh[:1], mesh[1:])
+    one, several = run(make(), arrays), run_mesh(make, arrays, tuple(mesh), tuple(mesh.values()))
     assert abs(sum(rank.loss for rank in several) - one.loss) < 1e-12
     scale = max(abs(gradient).max() for gradient in one.gradients)
     for i, gradient in enumerate(one.gradients):
@@ -124,7 +228,7 @@ def test_results_are_those_of_whole_passes(samples, mesh, build):
 def test_all_networks_in_blocks(name):
     from tests.graph.spatial.test_cutting import check
 
-    for mesh in ("height=2", "height=3", "batch=2,height=2"):
+    for mesh in ("height=2", "height=3", "batch=2,height=2", "width=3", "height=2,width=2"):
         check(name, mesh)
     check(name, "height=2", samples=1)
 
