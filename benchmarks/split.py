@@ -39,6 +39,13 @@ def text_of(case: Case) -> str | None:
     return None if patches == 1 else f"{depth}:{SPLITS[patches]}:{stochastic}{exactness}"
 
 
+def normalized(x: Any, x_test: Any) -> tuple[Any, Any]:
+    """Images with mean 0 and deviation 1 in each channel of x, so that the zeros a patch is padded with are grey."""
+    mean, deviation = x.mean((0, 1, 2)), x.std((0, 1, 2))
+    whitened = [((part - mean) / deviation).astype("float32") for part in (x, x_test)]
+    return whitened[0], whitened[1]
+
+
 def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float, float, float]:
     """Test accuracy of the whole network, the last epoch's loss of training, and seconds of training."""
     import pydtconv as keras
@@ -47,8 +54,7 @@ def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float,
     keras.utils.set_random_seed(seed)
     (x, y), (x_test, y_test) = getattr(datasets, options.dataset).load_data()
     x, x_test = (part if part.ndim == 4 else part[..., None] for part in (x, x_test))
-    largest = float(x.max())
-    x, x_test = x[: options.samples].astype("float32") / largest, x_test[: options.tests].astype("float32") / largest
+    x, x_test = normalized(x[: options.samples], x_test[: options.tests])
     y, y_test = y[: options.samples].reshape(-1), y_test[: options.tests].reshape(-1)
     model = applications.build(options.network, input_shape=x.shape[1:], classes=10)
     steps = -(-len(x) // options.batch) * options.epochs
@@ -78,7 +84,13 @@ def rows_of(options: argparse.Namespace, found: dict[tuple[Case, int], Any]) -> 
         values = [found[case, seed][0] for seed in seeds]
         lost = [found[WHOLE, seed][0] - found[case, seed][0] for seed in seeds if (WHOLE, seed) in found]
         row: dict[str, Any] = {"network": options.network, "data": options.dataset, "images": options.samples}
-        row |= {"epochs": options.epochs, "depth": case[0], "patches": case[1], "stochastic": case[2], "statistics": case[3]}
+        row |= {
+            "epochs": options.epochs,
+            "depth": case[0],
+            "patches": case[1],
+            "stochastic": case[2],
+            "statistics": case[3],
+        }
         row |= {"seeds": len(seeds), "accuracy %": statistics.mean(values)}
         row["deviation"] = statistics.stdev(values) if len(values) > 1 else None
         row["points lost"] = statistics.mean(lost) if lost else None
@@ -93,7 +105,9 @@ def picture(name: str, rows: list[dict[str, Any]]) -> None:
         if row["patches"] == 1:
             return "whole"
         drawn = " drawn" if row["stochastic"] else ""
-        return f"{row['depth']:.0%}, {SPLITS[row['patches']]}{drawn}" + (" image" if row["statistics"] == "image" else "")
+        return f"{row['depth']:.0%}, {SPLITS[row['patches']]}{drawn}" + (
+            " image" if row["statistics"] == "image" else ""
+        )
 
     values = {"accuracy %": [row["accuracy %"] for row in rows]}
     title = "Test accuracy of networks trained in patches, evaluated whole"

@@ -15,6 +15,7 @@ from pydtconv.graph.runtime import disk_speed
 from pydtconv.graph.runtime.executor import Executor, run_once
 from pydtconv.graph.runtime.hooks import Hooks
 from pydtconv.graph.runtime.memory import Memory
+from pydtconv.graph.runtime.rows import Rows
 from pydtconv.graph.runtime.scratch_file import TransferError
 from pydtconv.graph.schedule import measured_times
 from pydtconv.graph.schedule.convolution_passes import passes_of
@@ -33,6 +34,7 @@ __all__ = [
     "Offload",
     "ParameterStore",
     "Plan",
+    "Rows",
     "Split",
     "Tensor",
     "TransferError",

@@ -113,6 +113,8 @@ class BatchTrainer(Compilable):
                     pass  # a process whose model is of another kind plans, and waits for this one
                 strategy.current().prepare(self._training, kind, data, single)
             return
+        if isinstance(data, ArrayData):
+            data.late = not self.overrides("compute_metrics")  # type: ignore[attr-defined]  # which reads the inputs
         batch = data.first()
         check_inputs(self, batch.x)
         with self._turn.taken():

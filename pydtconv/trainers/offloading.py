@@ -14,7 +14,7 @@ def folder_of(offload: Any, memory_limit: int | None) -> str | None:
     """The folder of `fit`'s argument.  Raises ValueError for what is none, and without a limit."""
     if offload is None:
         return None
-    if isinstance(offload, bool) or not isinstance(offload, (str, os.PathLike)):
+    if isinstance(offload, bool) or not isinstance(offload, (str, os.PathLike)) or not os.fspath(offload):
         raise ValueError(f"offload: expected a folder, got {offload!r}")
     if memory_limit is None:
         raise ValueError(f"offload: expected memory_limit too, which says what must leave; got {offload!r} alone")
@@ -87,5 +87,7 @@ def _same_algorithms(one: Plan, other: Plan) -> bool:
 def release(memory: Memory) -> None:
     """Gives the scratch file's space back, and keeps what was seen of the disk."""
     if memory.scratch_file is not None:
-        disk_speed.note(memory.scratch_file)
-        memory.release_scratch_file()
+        try:
+            disk_speed.note(memory.scratch_file)
+        finally:
+            memory.release_scratch_file()

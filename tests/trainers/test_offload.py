@@ -173,6 +173,28 @@ def test_a_step_that_breaks_off_before_the_optimizer_is_undone_and_kept(folder, 
     assert len(begun) == 2  # of four steps two were done, the averages of the third are forgotten
 
 
+def test_a_folder_that_is_removed_during_training_is_no_loss(folder) -> None:
+    """The file has no name in it anyway; a batch of another size is planned after that, too."""
+
+    class Remove(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch == 1:
+                folder.rmdir()
+
+    x, y = data(8 * 8 + 3)
+    weights = []
+    for offload in (False, True):
+        model = compiled()
+        limit = int(0.8 * model.plan(8).peak_bytes) if offload else None
+        options = {"memory_limit": limit, "offload": folder if offload else None}
+        model.fit(x, y, batch_size=8, shuffle=False, verbose=0, callbacks=[Remove()] * offload, **options)
+        weights.append(model.get_weights())
+    assert not folder.exists()
+    assert model._steps._planned_anew
+    assert not any(thread.name.startswith("pydtconv ") for thread in threading.enumerate())
+    same(*weights)
+
+
 def test_an_error_that_passes_is_not_seen(folder, monkeypatch) -> None:
     want, real, tried = trained(None), scratch_file.transfer, []
 
@@ -256,6 +278,7 @@ def test_the_trace_shows_transfers_beside_computing(folder, tmp_path) -> None:
         ({"offload": "none/such", "memory_limit": 10**9}, "offload: expected a folder that is there, got 'none/such'"),
         ({"offload": ".", "memory_limit": None}, "offload: expected memory_limit too"),
         ({"offload": True, "memory_limit": 10**9}, "offload: expected a folder, got True"),
+        ({"offload": "", "memory_limit": 10**9}, "offload: expected a folder, got ''"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_changes(options, words) -> None:

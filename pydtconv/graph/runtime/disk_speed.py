@@ -17,6 +17,9 @@ DISKS = KeptFigures("disks.json", "pydtconv speeds of disks")
 #: bytes and seconds at most of a measurement in each direction
 BYTES, SECONDS = 128 * MIB, 0.25
 
+#: names of the disks that folders of this process were found on
+_found: dict[str, str] = {}
+
 
 def disk_of(folder: str) -> Disk:
     """The disk that a folder is on: as it was found before, else as it is measured now, in less than a second.
@@ -100,4 +103,12 @@ def _known(folder: str) -> Disk | None:
 
 
 def _name(folder: str) -> str:
-    return f"{os.uname().nodename} device {os.stat(folder).st_dev} {file_system(folder)}"
+    """Of the disk; where the folder has been removed meanwhile, whose open file goes on, as it was found before."""
+    try:
+        device = os.stat(folder).st_dev
+    except OSError:
+        if folder not in _found:
+            raise
+        return _found[folder]
+    _found[folder] = f"{os.uname().nodename} device {device} {file_system(folder)}"
+    return _found[folder]

@@ -19,6 +19,7 @@ from pydtconv.graph.runtime.binder import Binder, Updater
 from pydtconv.graph.runtime.hooks import Hooks
 from pydtconv.graph.runtime.labels import Labels
 from pydtconv.graph.runtime.memory import Memory
+from pydtconv.graph.runtime.rows import Rows
 from pydtconv.graph.runtime.scratch_file import TransferError
 from pydtconv.graph.runtime.undo import Undo
 from pydtconv.kernels.base import Call, Pass, RunState
@@ -136,6 +137,8 @@ class Executor:
         elif graph.inputs[name].dtype == BFLOAT16:
             numbers = np.require(value, np.float32, "C")
             find(Cast(BFLOAT16), graph.device, numbers.dtype.name).forward(Pass(x=[numbers], y=[target]))()
+        elif isinstance(value, Rows):
+            value.copy_into(target)
         else:
             np.copyto(target, value, casting="unsafe")
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, replica, tree
+from pydtconv.graph import Rows
 from pydtconv.utils.random import next_seed
 
 
@@ -122,10 +123,12 @@ class ArrayData:
     """Batches of batch_size samples (the last one may be smaller), in the order of the arrays or shuffled.
 
     shuffle: True (samples), "batch" (batches), or False.  Shuffled batches are gathered into the same buffers each
-    time: a batch is valid until the next one.
+    time: a batch is valid until the next one.  late: whether the inputs of shuffled samples are `Rows`, for steps that
+    gather them straight into their arena.
     """
 
     restarts = True
+    late = False
 
     def __init__(
         self,
@@ -205,21 +208,29 @@ class ArrayData:
         """This process's share of a batch; only that is read."""
         share = replica.current().share(stop - start)
         own = slice(start + share.start, start + share.stop) if share.stop > share.start else slice(start, start + 1)
-        leaves = self._slices(own.start, own.stop) if order is None else self._gathered(order[own])
+        if order is None:
+            leaves = self._slices(own.start, own.stop)
+        elif self.late:
+            inputs = [None if leaf is None else Rows(leaf, order[own]) for leaf in tree.flatten(self.x)]
+            leaves = inputs + self._gathered(order[own], len(inputs))
+        else:
+            leaves = self._gathered(order[own])
         x, y, sample_weight = tree.pack_sequence_as(self._structure, leaves)
         return Batch(x, y, sample_weight, share.stop - share.start, stop - start, share.start)
 
     def _slices(self, start: int, stop: int) -> list[Any]:
         return [None if leaf is None else leaf[start:stop] for leaf in self._leaves]
 
-    def _gathered(self, order: np.ndarray) -> list[Any]:
-        if not self._buffers:
+    def _gathered(self, order: np.ndarray, skip: int = 0) -> list[Any]:
+        """Samples of the leaves, without the first `skip` ones."""
+        leaves = self._leaves[skip:]
+        if len(self._buffers) != len(leaves):
             self._buffers = [
                 None if leaf is None else np.empty((min(self.batch_size, self.samples), *leaf.shape[1:]), leaf.dtype)
-                for leaf in self._leaves
+                for leaf in leaves
             ]
         result: list[Any] = []
-        for leaf, buffer in zip(self._leaves, self._buffers, strict=True):
+        for leaf, buffer in zip(leaves, self._buffers, strict=True):
             if buffer is None:
                 result.append(None)
             else:
