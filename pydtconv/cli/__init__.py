@@ -9,6 +9,8 @@ Each subcommand is a module of this package, named in COMMANDS, with
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -78,6 +80,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print("pydtconv: interrupted", file=sys.stderr, flush=True)
         return processes.finish(130)
+    except BrokenPipeError:  # whoever read the output has had enough, such as `head`
+        from pydtconv.cli import processes
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left at its end
+        return processes.finish(128 + signal.SIGPIPE)
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -116,6 +123,8 @@ def _run(args: Any) -> int:
     try:
         return int(_module(args.command).run(args))
     except CommandError as error:
+        if isinstance(error.__context__, BrokenPipeError):
+            raise error.__context__ from None
         from pydtconv.cli import processes
 
         processes.say_in_turn(f"pydtconv {args.command}: {error}")

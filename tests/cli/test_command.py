@@ -1,6 +1,7 @@
 """The `pydtconv` command: help, versions, near names, doctor."""
 
 import re
+import signal
 import subprocess
 import sys
 
@@ -144,3 +145,13 @@ def test_an_interrupt_while_a_picture_is_drawn_is_one_line(monkeypatch, capsys, 
     assert main(["plan", "--model", "mlp", "--picture", picture]) == 130
     assert capsys.readouterr().err == "pydtconv: interrupted\n"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["plan", "--model", "resnet20", "--batch-size", "2"]], ids=" ".join)
+def test_output_that_nobody_reads_ends_a_command_quietly(arguments):
+    with subprocess.Popen(
+        [sys.executable, "-m", "pydtconv", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as command:
+        command.stdout.close()
+        assert command.stderr.read() == b""
+        assert command.wait(100) == 128 + signal.SIGPIPE
