@@ -120,6 +120,8 @@ class Softmax(Layer):
     mask: of a shape that can be broadcast to the inputs'; where it is 0 the result is, too.
     """
 
+    reads_integers = False
+
     carries_masks = True
 
     def __init__(self, axis: int | Sequence[int] = -1, **kwargs: Any) -> None:

@@ -27,6 +27,8 @@ class Attention(Layer):
     multiplies the scores ("dot") or what the tanh is of ("concat").  dropout: of softmax(scores), in training.
     """
 
+    reads_integers = False
+
     carries_masks = True
 
     def __init__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import ops
+from pydtconv.dtypes import FLOATING
 from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
@@ -49,7 +50,10 @@ class _Cropping(_Spatial):
                 f"{type(self).__name__} {self.name!r}: cropping={self.cropping} leaves nothing of an image of "
                 f"{' x '.join(map(str, spatial))} pixels"
             )
-        return ops.Crop(self.cropping)(x)
+        if x.dtype in FLOATING:
+            return ops.Crop(self.cropping)(x)
+        kept = (slice(a, extent - b) for (a, b), extent in zip(self.cropping, spatial, strict=True))
+        return x[(slice(None), *kept)]
 
 
 class _UpSampling(_Spatial):
@@ -60,7 +64,14 @@ class _UpSampling(_Spatial):
         self.size: Any = arguments.integers(type(self).__name__, "size", size, rank)
 
     def _apply(self, x: Any) -> Any:
-        return ops.Upsample(self.size, self.interpolation)(x)
+        if self.interpolation not in ("nearest", "bilinear"):
+            size = tuple(n * extent for n, extent in zip(self.size, x.shape[1:-1], strict=True))
+            return ops.image.resize(x, size, self.interpolation, data_format="channels_last")
+        if x.dtype in FLOATING:
+            return ops.Upsample(self.size, self.interpolation)(x)
+        for axis, n in enumerate(self.size, 1):
+            x = ops.repeat(x, n, axis)
+        return x
 
 
 class _OneAxis(_Spatial):
@@ -146,13 +157,18 @@ class UpSampling1D(_UpSampling, _OneAxis):
 
 @builtin
 class UpSampling2D(_UpSampling):
-    """Images with size times the rows and columns; interpolation: "nearest" or "bilinear"."""
+    """Images with size times the rows and columns.
+
+    interpolation: "nearest", "bilinear", "bicubic", "lanczos3" or "lanczos5".
+    """
 
     def __init__(
         self, size: Any = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **kwargs: Any
     ) -> None:
         super().__init__(2, size, data_format, **kwargs)
-        self.interpolation = arguments.choice("UpSampling2D", "interpolation", interpolation, ("nearest", "bilinear"))
+        known = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5")
+        self.interpolation = arguments.choice("UpSampling2D", "interpolation", interpolation, known)
+        self.reads_integers = interpolation == "nearest"
 
 
 @builtin

@@ -14,6 +14,8 @@ from pydtconv.serialization.configurable import builtin
 class ConvLayer(Layer):
     """What all convolutions share: geometry, bias, activation, and the turn of channels_first at the border."""
 
+    reads_integers = False
+
     _paddings: tuple[str, ...] = ("valid", "same")
 
     def __init__(

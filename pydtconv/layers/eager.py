@@ -36,7 +36,9 @@ class AddedLosses:
 def call_on_arrays(
     layer: Callable[..., Any], dtype: str, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool
 ) -> Any:
-    """layer(*args, **kwargs) with tensors of a graph in place of the arrays, run at once.  Numbers become `dtype`.
+    """layer(*args, **kwargs) with tensors of a graph in place of the arrays, run at once.
+
+    Floats, and numbers in lists, become `dtype`; arrays of integers and booleans stay what they are.
 
     What layers add to the loss can be read as `layer.losses` afterwards.
     """
@@ -79,5 +81,6 @@ def _as_array(leaf: Any, dtype: str) -> Any:
     if leaf is None or isinstance(leaf, (str, bool)) or callable(leaf):
         return leaf
     if isinstance(leaf, (np.ndarray, np.generic)) or hasattr(leaf, "__array__"):
-        return np.ascontiguousarray(leaf, dtype=dtype)
+        array = np.asarray(leaf)
+        return np.ascontiguousarray(array, dtype=array.dtype if array.dtype.kind in "biu" else dtype)
     return leaf

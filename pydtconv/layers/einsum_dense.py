@@ -25,6 +25,8 @@ class EinsumDense(Layer):
     of the bias; None for no bias.
     """
 
+    reads_integers = False
+
     _not_in_config = ("output_shape", "lora_rank", "lora_alpha", "gptq_unpacked_column_size", "quantization_config")
     kernel_initializer: Any
     kernel_regularizer: Any

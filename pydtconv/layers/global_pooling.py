@@ -14,6 +14,8 @@ from pydtconv.serialization.configurable import builtin
 class BaseGlobalPooling(Layer):
     """(n, *spatial, c) -> (n, c), or (n, 1, ..., c) with keepdims."""
 
+    reads_integers = False
+
     _op: ClassVar[Any]
 
     def __init__(self, rank: int, data_format: str | None, keepdims: bool, **kwargs: Any) -> None:
@@ -35,6 +37,8 @@ class BaseGlobalPooling(Layer):
 
 class BaseAdaptivePooling(Layer):
     """(n, *spatial, c) -> (n, *output_size, c), windows of about equal sizes that cover the image."""
+
+    reads_integers = False
 
     _op: ClassVar[Any]
 

@@ -21,6 +21,8 @@ class GroupNormalization(Layer):
     for one channel each.
     """
 
+    reads_integers = False
+
     carries_masks = True
 
     def __init__(
@@ -81,6 +83,8 @@ class GroupNormalization(Layer):
 class RMSNormalization(Layer):
     """x / sqrt(mean(x^2) + epsilon) * scale, the mean being over axis; Zhang and Sennrich (NeurIPS 2019)."""
 
+    reads_integers = False
+
     def __init__(self, axis: int | Sequence[int] = -1, epsilon: float = 1e-6, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.axis = axis if isinstance(axis, int) else sorted(axis)
@@ -106,6 +110,8 @@ class RMSNormalization(Layer):
 @builtin
 class UnitNormalization(Layer):
     """x / max(|x|, 1e-12), the length |x| being over axis."""
+
+    reads_integers = False
 
     carries_masks = True
 

@@ -33,6 +33,8 @@ class Layer(Weights, Configurable, Operation):
 
     #: whether layers of this class support masking from the start
     carries_masks = False
+    #: whether `call` takes tensors of integers; else they become floats before
+    reads_integers = True
 
     def __init__(
         self,
@@ -121,7 +123,8 @@ class Layer(Weights, Configurable, Operation):
     def _traced_call(self, *args: Any, **kwargs: Any) -> Any:
         """Adds the layer's nodes to the graph that is being traced."""
         if self.autocast:
-            args, kwargs = tree.map_structure(self._autocast, (args, kwargs))
+            args = tree.map_structure(self._autocast, args)
+            kwargs = {k: v if "mask" in k else tree.map_structure(self._autocast, v) for k, v in kwargs.items()}
         self._check_and_build(args, kwargs)
         graph = _graph_of((args, kwargs))
         masked = masks.have_masks((args, kwargs))
@@ -154,9 +157,9 @@ class Layer(Weights, Configurable, Operation):
         return outputs
 
     def _autocast(self, leaf: Any) -> Any:
-        """Floating-point tensors in the dtype in which the layer computes, everything else as it is."""
+        """Floats in the dtype in which the layer computes, and integers where it does not read them."""
         wanted = self.compute_dtype
-        if not isinstance(leaf, Tensor) or leaf.dtype == wanted or leaf.dtype not in FLOATING:
+        if not isinstance(leaf, Tensor) or leaf.dtype == wanted or (leaf.dtype not in FLOATING and self.reads_integers):
             return leaf
         return Cast(wanted)(leaf)
 
@@ -190,7 +193,7 @@ class Layer(Weights, Configurable, Operation):
         if type(self).compute_output_shape is not Layer.compute_output_shape:
             first = args[0] if args else next(iter(kwargs.values()))
             dtype = symbolic_leaves((args, kwargs))[0].dtype
-            dtype = self.compute_dtype if self.autocast and dtype in FLOATING else dtype
+            dtype = self.compute_dtype if self.autocast and (dtype in FLOATING or not self.reads_integers) else dtype
             shape = self.compute_output_shape(tree.map_structure(lambda x: x.shape, first))
             return tree.map_shape_structure(lambda s: KerasTensor(s, dtype), shape)
         return infer_outputs(self._traced_call, args, kwargs)

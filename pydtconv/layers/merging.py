@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 from pydtconv import ops
+from pydtconv.dtypes import FLOATING
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.masks import any_of, mask_of
 from pydtconv.serialization.configurable import builtin
@@ -52,6 +53,8 @@ class Add(Merge):
     """The sum of all inputs."""
 
     def _merge(self, xs: list[Any]) -> Any:
+        if any(x.dtype not in FLOATING for x in xs):
+            return reduce(ops.add, xs)
         return ops.Add()(*xs)
 
 
@@ -80,6 +83,8 @@ class Multiply(Merge):
 @builtin
 class Average(Merge):
     """The mean of all inputs."""
+
+    reads_integers = False
 
     def _merge(self, xs: list[Any]) -> Any:
         return ops.mean_of(xs)

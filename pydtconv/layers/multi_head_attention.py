@@ -24,6 +24,8 @@ _NEVER = 1e9  # what is taken from the scores of masked keys
 class ProjectedAttention(Layer):
     """Attention of heads that are projections of query, key and value, and a projection of what comes of it."""
 
+    reads_integers = False
+
     carries_masks = True
 
     #: set by subclasses: of softmax(scores) in training; whether projections have a bias; fewer steps than these away

@@ -22,6 +22,8 @@ class BatchNormalization(Layer):
     synchronized: where several processes train the model, the batch is that of all of them, not this process's part.
     """
 
+    reads_integers = False
+
     def __init__(
         self,
         axis: int = -1,
@@ -80,7 +82,7 @@ class BatchNormalization(Layer):
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         if mask is not None:
             raise ValueError(f"BatchNormalization {self.name!r}: masks are not supported")
-        x, order = _axis_last(inputs, self.axis)
+        x, order = _axes_last(inputs, [self.axis])
         op = ops.BatchNorm(
             epsilon=self.epsilon,
             momentum=self.momentum,
@@ -98,6 +100,8 @@ class BatchNormalization(Layer):
 @builtin
 class LayerNormalization(Layer):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, with each sample's statistics on axis; Ba et al. (2016)."""
+
+    reads_integers = False
 
     carries_masks = True
 
@@ -125,15 +129,10 @@ class LayerNormalization(Layer):
         self._keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
 
     def build(self, input_shape: Any) -> None:
-        axes = [self.axis] if isinstance(self.axis, int) else self.axis
+        axes = [self.axis] if isinstance(self.axis, int) else sorted(self.axis)
         shape = tuple(extent_of(self, input_shape, axis) for axis in axes)
-        if sorted(axis % len(input_shape) for axis in axes) != list(
-            range(len(input_shape) - len(axes), len(input_shape))
-        ):
-            raise ValueError(
-                f"LayerNormalization {self.name!r}: axis: expected the last axes of the input, got {self.axis!r} "
-                f"for shape {tuple(input_shape)}"
-            )
+        if len({axis % len(input_shape) for axis in axes}) < len(axes):
+            raise ValueError(f"LayerNormalization {self.name!r}: axis: expected different axes, got {self.axis!r}")
         self.gamma = self.beta = None
         if self.scale or self.rms_scaling:
             self.gamma = self._add_kept("gamma", shape)
@@ -145,18 +144,22 @@ class LayerNormalization(Layer):
         return {**config, "rms_scaling": True} if self.rms_scaling else config
 
     def call(self, inputs: Any) -> Any:
-        axes = 1 if isinstance(self.axis, int) else len(self.axis)
+        axes = [self.axis] if isinstance(self.axis, int) else self.axis
+        x, back = _axes_last(inputs, axes)
+        shape, lead = x.shape, len(x.shape) - len(axes)
         if self.rms_scaling:  # by the deviation from the mean, which stays: Keras's, deprecated there
-            variance = ops.var(inputs, axis=tuple(range(-axes, 0)), keepdims=True)
-            return inputs * ops.rsqrt(variance + self.epsilon) * self.gamma
-        shape = inputs.shape
-        last = int(np.prod(shape[len(shape) - axes :]))
-        x = inputs if axes == 1 else ops.reshape(inputs, (*shape[: len(shape) - axes], last))
-        weights = [w for w in (self.gamma, self.beta) if w is not None]
-        weights = weights if axes == 1 else [ops.reshape(w, (last,)) for w in weights]
-        op = ops.LayerNorm(epsilon=self.epsilon, scale=self.gamma is not None, center=self.beta is not None)
-        y = op(x, *weights)
-        return y if axes == 1 else ops.reshape(y, shape)
+            variance = ops.var(x, axis=tuple(range(lead, len(shape))), keepdims=True)
+            y = x * ops.rsqrt(variance + self.epsilon) * ops.reshape(self.gamma, shape[lead:])
+        else:
+            last = (int(np.prod(shape[lead:])),)
+            weights = [w for w in (self.gamma, self.beta) if w is not None]
+            op = ops.LayerNorm(epsilon=self.epsilon, scale=self.gamma is not None, center=self.beta is not None)
+            if len(axes) == 1:
+                y = op(x, *weights)
+            else:
+                y = op(ops.reshape(x, (*shape[:lead], *last)), *(ops.reshape(w, last) for w in weights))
+                y = ops.reshape(y, shape)
+        return y if back is None else ops.transpose(y, back)
 
 
 def extent_of(layer: Layer, shape: Any, axis: int) -> int:
@@ -169,12 +172,11 @@ def extent_of(layer: Layer, shape: Any, axis: int) -> int:
     return shape[axis]
 
 
-def _axis_last(x: Any, axis: int) -> tuple[Any, tuple[int, ...] | None]:
-    """x with axis last, and the order that turns it back (None when nothing was turned)."""
+def _axes_last(x: Any, axes: Sequence[int]) -> tuple[Any, tuple[int, ...] | None]:
+    """x with axes last, in rising order, and the order that turns it back (None when nothing was turned)."""
     rank = len(x.shape)
-    axis %= rank
-    if axis == rank - 1:
+    moved = sorted(axis % rank for axis in axes)
+    order = (*(i for i in range(rank) if i not in moved), *moved)
+    if order == tuple(range(rank)):
         return x, None
-    order = (*(i for i in range(rank) if i != axis), axis)
-    back = tuple(order.index(i) for i in range(rank))
-    return ops.transpose(x, order), back
+    return ops.transpose(x, order), tuple(order.index(i) for i in range(rank))

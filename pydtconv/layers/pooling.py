@@ -14,6 +14,8 @@ from pydtconv.serialization.configurable import builtin
 class BasePooling(Layer):
     """(n, *spatial, c) -> (n, *out, c); strides default to pool_size."""
 
+    reads_integers = False
+
     def __init__(
         self,
         rank: int,

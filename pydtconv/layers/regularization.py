@@ -36,6 +36,8 @@ class Dropout(RandomLayer):
     noise_shape: the mask's shape; 1 where it is shared along an axis, None for the input's extent.
     """
 
+    reads_integers = False
+
     carries_masks = True
 
     def __init__(
@@ -134,6 +136,8 @@ class SpatialDropout3D(BaseSpatialDropout):
 @builtin
 class GaussianNoise(RandomLayer):
     """In training, adds normally distributed noise of standard deviation stddev."""
+
+    reads_integers = False
 
     carries_masks = True
 

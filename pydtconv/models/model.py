@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pydtconv import ops, tree
+from pydtconv.dtypes import FLOATING
 from pydtconv.layers import structure
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
@@ -96,6 +97,26 @@ class Model(Trainer, Layer):
     def _standardized(self, inputs: Any) -> list[Any]:
         """Tensors for the network's flat inputs.  Raises ValueError where structure, rank or extents do not fit."""
         assert self._network is not None
+        return [self._fitted(x, to) for x, to in zip(self._flat(inputs), self._network.flat_inputs, strict=True)]
+
+    def input_dtypes(self, inputs: Any) -> list[str | None]:
+        """Of each array of inputs the dtype in which the model reads it, None for its own floats.
+
+        That is its Input's; a model of a class of its own reads integers as they are.
+        """
+        leaves = tree.flatten(inputs)
+        dtypes: list[str | None] = [None] * len(leaves)
+        if self._network is None:
+            dtypes = [leaf.dtype.name for leaf in leaves]
+        else:
+            places = self._flat(tree.pack_sequence_as(inputs, list(range(len(leaves)))))
+            for place, tensor in zip(places, self._network.flat_inputs, strict=True):
+                dtypes[place] = tensor.dtype
+        return dtypes
+
+    def _flat(self, inputs: Any) -> list[Any]:
+        """The inputs in the order of the network's.  Raises ValueError where the structure does not fit."""
+        assert self._network is not None
         wanted = self._network.inputs
         if isinstance(inputs, dict) and not isinstance(wanted, dict):
             names = [x.name for x in self._network.flat_inputs]
@@ -113,10 +134,15 @@ class Model(Trainer, Layer):
         expected = self._network.flat_inputs
         if len(flat) != len(expected):
             raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}")
-        return [self._fitted(x, to) for x, to in zip(flat, expected, strict=True)]
+        return flat
 
     def _fitted(self, x: Any, to: KerasTensor) -> Any:
-        """x, with an axis of extent 1 at the end added or dropped where that makes it fit."""
+        """x in the input's dtype, with an axis of extent 1 at the end added or dropped where that makes it fit.
+
+        Floats of another width stay what they are: layers cast them to their own.
+        """
+        if x.dtype != to.dtype and not (x.dtype in FLOATING and to.dtype in FLOATING):
+            x = ops.cast(x, to.dtype)
         shape = tuple(x.shape)
         if len(shape) == len(to.shape) - 1 and to.shape[-1] == 1:
             x = ops.reshape(x, (*(-1 if e is None else e for e in shape), 1))

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydtconv import tree
 from pydtconv.layers import structure
 from pydtconv.layers.input_layer import InputLayer
 from pydtconv.layers.layer import Layer
@@ -90,6 +91,12 @@ class Sequential(Model):
         x = args[0] if args else kwargs["inputs"]
         if self._network is None and hasattr(x, "shape"):
             self.build((None, *x.shape[1:]))
+
+    def input_dtypes(self, inputs: Any) -> list[str | None]:
+        """Images are floats where an Input does not say otherwise; what a dict holds besides stays what it is."""
+        if self._network is None and not isinstance(inputs, Mapping):
+            return [None] * len(tree.flatten(inputs))
+        return super().input_dtypes(inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """A dict, such as images with their masks, goes from layer to layer, where no images built the model before."""

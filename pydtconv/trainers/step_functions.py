@@ -47,6 +47,11 @@ class Results:
     added: AddedLosses | None = None
 
 
+def _kind(dtype: np.dtype) -> str:
+    """What a step is traced for: floats of any width are read alike."""
+    return "f" if dtype.kind == "f" else dtype.name
+
+
 class StepFunction:
     """An executor, and what goes in and comes out."""
 
@@ -174,7 +179,7 @@ class StepCache:
         if self._stores != ParameterStore.made:
             self.check_values()
         leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
-        shapes = tuple(None if leaf is None else (leaf.shape, leaf.dtype.kind) for leaf in leaves)
+        shapes = tuple(None if leaf is None else (leaf.shape, _kind(leaf.dtype)) for leaf in leaves)
         updates = self._updates() if kind == "train" else None
         choice = (
             config.conv_variant(),

@@ -71,7 +71,7 @@ def trace(model: Any, kind: str, batch: Batch, targets: Targets | None) -> Trace
     traced = Traced(training=kind == "train")
     with traced.graph:
         flat_x = tree.flatten(batch.x)
-        tensors = traced.inputs("x", flat_x, [_input_dtype(model)] * len(flat_x))
+        tensors = traced.inputs("x", flat_x, _input_dtypes(model, batch.x))
         x = tree.pack_sequence_as(batch.x, tensors)
         y_pred = tree.map_structure(_as_real, model(x, training=kind == "train"))
         traced.outputs, outputs = y_pred, tree.flatten(y_pred)
@@ -261,6 +261,14 @@ def _as_real(output: Any) -> Any:
     if mask is not None and found is not output:
         found._keras_mask = mask
     return found
+
+
+def _input_dtypes(model: Any, x: Any) -> list[str]:
+    """Of each array of a batch the dtype in which the graph reads it.  Where images are cut, all are floats."""
+    usual = _input_dtype(model)
+    whole = replica.current().partition is None and model.split is None
+    dtypes = model.input_dtypes(x) if whole else [None] * len(tree.flatten(x))
+    return [usual if known is None or np.dtype(known).kind == "f" else known for known in dtypes]
 
 
 def _input_dtype(model: Any) -> str:

@@ -29,6 +29,7 @@ EDGE = np.array([-np.inf, -1.5, -0.5, 0.0, 0.5, 1.5, np.inf, np.nan], "float32")
 SORTED = np.sort(ROW)
 LOGITS = 2 * RANDOM.standard_normal((3, 8, 5)).astype("float32")
 STEPS = np.array([8, 6, 5], "int32")
+SPECTRUM = RANDOM.standard_normal((2, 5, 9)).astype("float32")
 LABELS = np.array([[1, 1, 3], [4, 2, 2], [3, 4, 1]], "int32")
 
 #: what an argument of this name is, where it has no default
@@ -66,7 +67,6 @@ OTHERS = [
     "map",
     "vectorized_map",
     "vectorize",
-    "istft",
     "allclose",
     "convert_to_numpy",
     "copy",
@@ -79,7 +79,6 @@ OTHERS = [
     "conv_transpose",
     "depthwise_conv",
     "batch_normalization",
-    "layer_normalization",
     "average_pool",
     "max_pool",
     "moments",
@@ -127,7 +126,7 @@ CALLS: dict[str, list[tuple]] = {
     "cast": [(INTS, "float32")],
     "cdist": [(X, Y)],
     "cholesky": [(POSITIVE,), (POSITIVE, {"upper": True})],
-    "cholesky_inverse": [(np.linalg.cholesky(POSITIVE),)],
+    "cholesky_inverse": [(np.linalg.cholesky(POSITIVE),), (POSITIVE,), (POSITIVE, {"upper": True})],
     "clip": [(WIDE, -0.5, 0.5)],
     "concatenate": [([X, Y], {"axis": 1})],
     "convert_to_tensor": [([1.0, 2.0],), ([1, 2],)],
@@ -156,7 +155,7 @@ CALLS: dict[str, list[tuple]] = {
     "diag": [(ROW,), (X[0], {"k": 1})],
     "diagflat": [(X[0], {"k": -1})],
     "diagonal": [(X, {"offset": 1, "axis1": 1, "axis2": 2})],
-    "diff": [(X,), (X, {"n": 2, "axis": 1})],
+    "diff": [(X,), (X, {"n": 2, "axis": 1}), (BOOLS,), (INTS,)],
     "digitize": [(X, np.array([0.3, 0.6], "float32"))],
     "divide": [(X, Y), (X, 2), (2, X), (WIDE, 0.0)],
     "divide_no_nan": [(X, Y), (X, np.where(BOOLS, Y, 0).astype("float32"))],
@@ -188,8 +187,17 @@ CALLS: dict[str, list[tuple]] = {
     "inv": [(SQUARE,)],
     "isin": [(INTS, np.array([2, 4], "int32"))],
     "isclose": [(X, X + 1e-7), (X, Y)],
-    "irfft": [((X, Y),)],
-    "kron": [(X[0], Y[1])],
+    "layer_normalization": [
+        (X,),
+        (X, Y[0, 0], Y[1, 1], {"epsilon": 0.1}),
+        (X, Y[0].copy(), None, {"axis": [1, 2]}),
+    ],  # on PyTorch, Keras takes the last axes alone
+    "irfft": [((X, Y),), ((X, Y), {"fft_length": 5}), ((X, Y), {"fft_length": 9})],
+    "istft": [
+        ((SPECTRUM, SPECTRUM[::-1].copy()), 8, 4, 16),
+        ((SPECTRUM, SPECTRUM[::-1].copy()), 8, 4, 16, {"length": 12, "window": "hamming"}),
+    ],
+    "kron": [(X[0], Y[1]), (X, Y[1])],
     "logdet": [(POSITIVE,)],
     "lstsq": [(SQUARE[0], X[0, :, :2].copy())],
     "max": [(WIDE, {"axis": 1, "initial": 0.5})],
@@ -226,7 +234,7 @@ CALLS: dict[str, list[tuple]] = {
     "rms_normalization": [(X, Y[0, 0]), (X, {"epsilon": 0.1})],
     "repeat": [(X, 2), (X, 2, {"axis": 1})],
     "reshape": [(X, (4, 6)), (X, -1)],
-    "rfft": [(X,)],
+    "rfft": [(X,), (X, {"fft_length": 3}), (X, {"fft_length": 6})],
     "roll": [(X, 1), (X, 2, {"axis": 1})],
     "rot90": [(X,), (X, {"k": 3, "axes": (1, 2)})],
     "round": [(WIDE,), (WIDE, {"decimals": 1})],
@@ -253,7 +261,10 @@ CALLS: dict[str, list[tuple]] = {
     "split": [(X, 2, {"axis": 2}), (X, [1, 3], {"axis": 2})],
     "squeeze": [(X[:, :1],), (X[:, :1], {"axis": 1})],
     "stack": [([X, Y], {"axis": 1})],
-    "stft": [(RANDOM.standard_normal((2, 40)).astype("float32"), 8, 4, 16)],
+    "stft": [
+        (RANDOM.standard_normal((2, 40)).astype("float32"), 8, 4, 16),
+        (X.reshape(2, 12), 6, 2, 7, {"center": False}),
+    ],
     "swapaxes": [(X, 0, 2)],
     "take": [(X, np.array([0, 2, 2])), (X, np.array([[0, 1], [2, 2]]), {"axis": 1}), (X, -1, {"axis": 2})],
     "take_along_axis": [(X, INTS % 3, {"axis": 1}), (X, INTS[..., :1] % 4, {"axis": 2})],
@@ -273,7 +284,7 @@ CALLS: dict[str, list[tuple]] = {
     "vdot": [(ROW, ROW2)],
     "ldexp": [(X, INTS)],
     "vander": [(ROW,), (ROW, {"N": 3, "increasing": True})],
-    "view": [(INTS, {"dtype": "float32"})],
+    "view": [(INTS, {"dtype": "float32"}), (X,)],
     "view_as_complex": [(X[..., :2],)],
     "view_as_real": [(X[..., 0] + 1j * X[..., 1],)],
     "vsplit": [(X, 2)],

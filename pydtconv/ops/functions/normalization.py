@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import config
+from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.operands import as_operand
-from pydtconv.ops.functions.shape import with_axis_last
+from pydtconv.ops.functions.shape import reshape, transpose, with_axis_last
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.normalization import BatchNorm
 
@@ -25,12 +26,19 @@ def batch_normalization(
 def layer_normalization(
     x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: float | None = None, **kwargs: Any
 ) -> Any:
-    """Normalization of each sample over the last axis or axes; epsilon: None for that of config."""
+    """Normalization over an axis or several, gamma and beta of their extents; epsilon: None for that of config."""
     if kwargs.pop("rms_scaling", False) or kwargs:
         raise ValueError(
             f"layer_normalization: expected no further arguments, got {', '.join(kwargs) or 'rms_scaling'}"
         )
     epsilon = config.epsilon() if epsilon is None else epsilon
-    axis = axis if isinstance(axis, int) else tuple(axis)
-    op = LayerNorm(axis, epsilon, scale=gamma is not None, center=beta is not None)
-    return op(as_operand(x), *(as_operand(v) for v in (gamma, beta) if v is not None))
+    x, weights = as_operand(x), [as_operand(v) for v in (gamma, beta) if v is not None]
+    axes = normalize_axes("layer_normalization", axis if isinstance(axis, int) else tuple(axis), len(x.shape))
+    kind: dict[str, Any] = {"epsilon": epsilon, "scale": gamma is not None, "center": beta is not None}
+    there = (*(i for i in range(len(x.shape)) if i not in axes), *sorted(axes))
+    if there == tuple(range(len(x.shape))):
+        return LayerNorm(axis if isinstance(axis, int) else tuple(axis), **kind)(x, *weights)
+    moved = transpose(x, there)
+    weights = [reshape(w, moved.shape[-len(axes) :]) for w in weights]
+    y = LayerNorm(tuple(range(-len(axes), 0)), **kind)(moved, *weights)
+    return transpose(y, tuple(there.index(i) for i in range(len(there))))

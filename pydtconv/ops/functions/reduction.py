@@ -99,7 +99,6 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """The index of the largest element; over all elements where axis is None."""
     x = as_operand(x)
     if axis is None:
-        if keepdims:
-            raise ValueError("argmax: expected an axis with keepdims=True, got None")
-        x, axis = reshape(x, (-1,)), 0
+        found = ArgMax(0, False)(reshape(x, (-1,)))
+        return reshape(found, (1,) * len(x.shape)) if keepdims else found
     return ArgMax(axis, keepdims)(x)

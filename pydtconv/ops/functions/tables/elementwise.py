@@ -66,11 +66,11 @@ def _pair(forward: Callable[..., Any], dtype: str = "promote") -> Rule:
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
-    return np.frompyfunc(math.erf, 1, 1)(x).astype("float64")
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), "float64")
 
 
 def _erfc(x: np.ndarray) -> np.ndarray:
-    return np.frompyfunc(math.erfc, 1, 1)(x).astype("float64")
+    return np.asarray(np.frompyfunc(math.erfc, 1, 1)(x), "float64")
 
 
 def _erfinv_of(y: float) -> float:
@@ -84,7 +84,7 @@ def _erfinv_of(y: float) -> float:
 
 
 def _erfinv(x: np.ndarray) -> np.ndarray:
-    return np.frompyfunc(_erfinv_of, 1, 1)(x.astype("float64")).astype("float64")
+    return np.asarray(np.frompyfunc(_erfinv_of, 1, 1)(np.asarray(x, "float64")), "float64")
 
 
 def _i1(x: np.ndarray) -> np.ndarray:

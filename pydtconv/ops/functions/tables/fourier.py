@@ -1,13 +1,16 @@
-"""Fourier transforms of arrays, complex numbers as pairs (real, imaginary), by NumPy; without gradients."""
+"""Fourier transforms of arrays, complex numbers as pairs (real, imaginary), by NumPy."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.functions.tables.elementwise import _FUNCTIONS
+from pydtconv.ops.functions.tables.making import apply
+from pydtconv.ops.table import RULES, Backward, Rule, unbroadcast
 from pydtconv.utils.windows import window_of
 
 __all__ = [
@@ -24,6 +27,8 @@ __all__ = [
     "view_as_real",
 ]
 
+Shape = tuple[int, ...]
+
 
 def _array(name: str, x: Any) -> np.ndarray:
     x = _FUNCTIONS["stop_gradient"](x)  # an array, of a variable too where no graph is traced
@@ -32,45 +37,120 @@ def _array(name: str, x: Any) -> np.ndarray:
     return np.asarray(x)
 
 
-def _pair(name: str, x: Any) -> np.ndarray:
-    real, imag = (_array(name, part) for part in x)
+def _complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     return real + 1j * imag
 
 
-def _parts(z: np.ndarray, like: Any) -> tuple[np.ndarray, np.ndarray]:
-    dtype = np.asarray(like).dtype
-    dtype = dtype if dtype.kind == "f" else np.dtype("float32")
-    return z.real.astype(dtype), z.imag.astype(dtype)
+def _parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return z.real, z.imag
 
 
-def fft(x: Any) -> tuple[np.ndarray, np.ndarray]:
+def _upstream(b: Backward, shape: Shape) -> np.ndarray:
+    """The gradient of a pair, where one of the two may have none."""
+    return _complex(*(np.zeros(shape) if dy is None else dy for dy in b.dy))
+
+
+def _both(real: Shape, imag: Shape, **static: Any) -> list[Shape]:
+    shape = np.broadcast_shapes(real, imag)
+    return [shape, shape]
+
+
+def _enter(
+    name: str, forward: Callable[..., Any], adjoint: Callable[..., Any], shape: Callable[..., Any] | None = None
+) -> None:
+    """A linear function of (real, imaginary) to a pair: its gradient is its adjoint of the gradient's pair."""
+
+    def gradient(b: Backward, **static: Any) -> Any:
+        whole = _both(*b.shapes)[0]
+        dx = adjoint(_upstream(b, shape(*b.shapes, **static)[0] if shape else whole), whole, **static)
+        return tuple(unbroadcast(part, own) for part, own in zip(_parts(dx), b.shapes, strict=True))
+
+    RULES[name] = Rule(
+        lambda real, imag, **static: _parts(forward(_complex(real, imag), **static)), gradient, shape or _both
+    )
+
+
+_enter("fft", np.fft.fft, lambda dy, x: np.fft.ifft(dy) * x[-1])
+_enter("fft2", np.fft.fft2, lambda dy, x: np.fft.ifft2(dy) * (x[-1] * x[-2]))
+_enter("ifft2", np.fft.ifft2, lambda dy, x: np.fft.fft2(dy) / (x[-1] * x[-2]))
+
+
+def fft(x: Any) -> tuple[Any, Any]:
     """The transform of (real, imaginary) along the last axis."""
-    return _parts(np.fft.fft(_pair("fft", x)), x[0])
+    return apply("fft", list(x), {})
 
 
-def fft2(x: Any) -> tuple[np.ndarray, np.ndarray]:
+def fft2(x: Any) -> tuple[Any, Any]:
     """The transform of (real, imaginary) along the last two axes."""
-    return _parts(np.fft.fft2(_pair("fft2", x)), x[0])
+    return apply("fft2", list(x), {})
 
 
-def ifft2(x: Any) -> tuple[np.ndarray, np.ndarray]:
+def ifft2(x: Any) -> tuple[Any, Any]:
     """The inverse of fft2."""
-    return _parts(np.fft.ifft2(_pair("ifft2", x)), x[0])
+    return apply("ifft2", list(x), {})
 
 
-def rfft(x: Any, fft_length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _fitted(x: np.ndarray, extent: int) -> np.ndarray:
+    """x with its last axis cut, or filled up with zeros."""
+    x = x[..., :extent]
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, extent - x.shape[-1])])
+
+
+def _adjoint_of_rfft(dy: np.ndarray, length: int) -> np.ndarray:
+    """The gradient of `length` real numbers by that of their frequencies from 0 to half."""
+    return np.fft.ifft(_fitted(dy, length)).real * length
+
+
+def _adjoint_of_irfft(dy: np.ndarray, bins: int) -> np.ndarray:
+    """The gradient of so many frequencies by that of real numbers: all but the first and the middle count twice."""
+    length = dy.shape[-1]
+    weight = np.full(length // 2 + 1, 2.0)
+    weight[0] = 1
+    if length % 2 == 0:
+        weight[-1] = 1
+    return _fitted(np.fft.rfft(dy) * weight / length, bins)
+
+
+def _rfft_gradient(b: Backward, fft_length: int | None) -> Any:
+    (shape,) = b.shapes
+    length = fft_length or shape[-1]
+    return (_fitted(_adjoint_of_rfft(_upstream(b, _rfft_shape(shape, fft_length)[0]), length), shape[-1]),)
+
+
+def _rfft_shape(x: Shape, fft_length: int | None) -> list[Shape]:
+    shape = (*x[:-1], (fft_length or x[-1]) // 2 + 1)
+    return [shape, shape]
+
+
+def _irfft(real: np.ndarray, imag: np.ndarray, fft_length: int | None) -> np.ndarray:
+    return np.fft.irfft(_complex(real, imag), fft_length)
+
+
+def _irfft_gradient(b: Backward, fft_length: int | None) -> Any:
+    return _parts(_adjoint_of_irfft(b.dy[0], b.shapes[0][-1]))
+
+
+def _irfft_shape(real: Shape, imag: Shape, fft_length: int | None) -> Shape:
+    return (*np.broadcast_shapes(real, imag)[:-1], fft_length or 2 * (real[-1] - 1))
+
+
+RULES["rfft"] = Rule(lambda x, fft_length: _parts(np.fft.rfft(x, fft_length)), _rfft_gradient, _rfft_shape)
+RULES["irfft"] = Rule(_irfft, _irfft_gradient, _irfft_shape)
+
+
+def rfft(x: Any, fft_length: int | None = None) -> tuple[Any, Any]:
     """The transform of real x along the last axis: frequencies from 0 to half."""
-    array = _array("rfft", x)
-    return _parts(np.fft.rfft(array, fft_length), array)
+    return apply("rfft", [x], {"fft_length": fft_length})
 
 
-def irfft(x: Any, fft_length: int | None = None) -> np.ndarray:
+def irfft(x: Any, fft_length: int | None = None) -> Any:
     """The inverse of rfft."""
-    return np.fft.irfft(_pair("irfft", x), fft_length).astype(np.asarray(x[0]).dtype)
+    return apply("irfft", list(x), {"fft_length": fft_length})
 
 
 def _window(window: Any, sequence_length: int, fft_length: int) -> np.ndarray:
     """A periodic window of sequence_length in the middle of fft_length; None for ones."""
+    window = np.asarray(window) if isinstance(window, tuple) else window
     try:
         found = window_of(window, sequence_length, periodic=True)
     except ValueError as error:
@@ -80,6 +160,49 @@ def _window(window: Any, sequence_length: int, fft_length: int) -> np.ndarray:
     return np.pad(values, (before, fft_length - sequence_length - before))
 
 
+def _places(extent: int, stride: int, length: int, center: bool) -> np.ndarray:
+    """(windows, length): the place of each of their numbers among `extent`, reflected at the ends where centred."""
+    places = np.arange(extent)
+    if center:
+        places = np.pad(places, length // 2, mode="reflect")
+    return np.lib.stride_tricks.sliding_window_view(places, length)[::stride]
+
+
+def _add_at(y: np.ndarray, places: np.ndarray, windows: np.ndarray) -> None:
+    """y[..., places] += windows, where places may come again."""
+    last: Any = (..., places)
+    np.add.at(y, last, windows)
+
+
+def _stft(
+    x: np.ndarray, sequence_length: int, sequence_stride: int, fft_length: int, window: Any, center: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    places = _places(x.shape[-1], sequence_stride, fft_length, center)
+    return _parts(np.fft.rfft(x[..., places] * _window(window, sequence_length, fft_length)))
+
+
+def _stft_gradient(
+    b: Backward, sequence_length: int, sequence_stride: int, fft_length: int, window: Any, center: bool
+) -> Any:
+    (shape,) = b.shapes
+    places = _places(shape[-1], sequence_stride, fft_length, center)
+    dy = _upstream(b, (*shape[:-1], len(places), fft_length // 2 + 1))
+    frames = _adjoint_of_rfft(dy, fft_length) * _window(window, sequence_length, fft_length)
+    dx = np.zeros(shape)
+    _add_at(dx, places, frames)
+    return (dx,)
+
+
+def _stft_shape(
+    x: Shape, sequence_length: int, sequence_stride: int, fft_length: int, window: Any, center: bool
+) -> list[Shape]:
+    shape = (*x[:-1], len(_places(x[-1], sequence_stride, fft_length, center)), fft_length // 2 + 1)
+    return [shape, shape]
+
+
+RULES["stft"] = Rule(_stft, _stft_gradient, _stft_shape)
+
+
 def stft(
     x: Any,
     sequence_length: int,
@@ -87,15 +210,53 @@ def stft(
     fft_length: int,
     window: Any = "hann",
     center: bool = True,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Any, Any]:
     """Transforms of windows along the last axis: (..., n) -> two of (..., windows, fft_length // 2 + 1)."""
-    array = _array("stft", x)
-    values = _window(window, sequence_length, fft_length)
-    if center:
-        half = fft_length // 2
-        array = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(half, half)], mode="reflect")
-    frames = np.lib.stride_tricks.sliding_window_view(array, fft_length, -1)[..., ::sequence_stride, :]
-    return _parts(np.fft.rfft(frames * values), array)
+    _window(window, sequence_length, fft_length)  # whether it can be
+    sizes = {"sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length}
+    return apply("stft", [x], {**sizes, "window": window, "center": center})
+
+
+class _Overlapping:
+    """Windows that are added up, divided by the sum of their squares: where they go, and what is left at the ends."""
+
+    def __init__(self, windows: int, static: Mapping[str, Any]) -> None:
+        length, stride, self.fft_length = (static[f"{k}"] for k in ("sequence_length", "sequence_stride", "fft_length"))
+        self.values = _window(static["window"], length, self.fft_length)
+        self.total = self.fft_length + (windows - 1) * stride
+        self.places = np.arange(windows)[:, None] * stride + np.arange(self.fft_length)
+        weight = np.zeros(self.total)
+        _add_at(weight, self.places, np.broadcast_to(self.values**2, self.places.shape))
+        self.weight = np.where(weight > 1e-11, weight, 1)
+        half = self.fft_length // 2 if static["center"] else 0
+        end = self.total - half if static["length"] is None else min(half + static["length"], self.total)
+        self.kept = slice(half, end)
+
+    @property
+    def extent(self) -> int:
+        return self.kept.stop - self.kept.start
+
+
+def _istft(real: np.ndarray, imag: np.ndarray, **static: Any) -> np.ndarray:
+    windows = _Overlapping(real.shape[-2], static)
+    frames = np.fft.irfft(_complex(real, imag), windows.fft_length) * windows.values
+    y = np.zeros((*frames.shape[:-2], windows.total))
+    _add_at(y, windows.places, frames)
+    return (y / windows.weight)[..., windows.kept]
+
+
+def _istft_gradient(b: Backward, **static: Any) -> Any:
+    *_, count, bins = b.shapes[0]
+    windows = _Overlapping(count, static)
+    dy = np.zeros((*b.dy[0].shape[:-1], windows.total))
+    dy[..., windows.kept] = b.dy[0]
+    frames = (dy / windows.weight)[..., windows.places] * windows.values
+    return _parts(_adjoint_of_irfft(frames, bins))
+
+
+RULES["istft"] = Rule(
+    _istft, _istft_gradient, lambda real, imag, **static: (*real[:-2], _Overlapping(real[-2], static).extent)
+)
 
 
 def istft(
@@ -106,21 +267,11 @@ def istft(
     length: int | None = None,
     window: Any = "hann",
     center: bool = True,
-) -> np.ndarray:
+) -> Any:
     """The inverse of stft: windows added up, divided by the sum of their squares."""
-    values = _window(window, sequence_length, fft_length)
-    frames = np.fft.irfft(_pair("istft", x), fft_length) * values
-    count = frames.shape[-2]
-    total = fft_length + (count - 1) * sequence_stride
-    y, weight = np.zeros((*frames.shape[:-2], total)), np.zeros(total)
-    for i in range(count):
-        place = slice(i * sequence_stride, i * sequence_stride + fft_length)
-        y[..., place] += frames[..., i, :]
-        weight[place] += values**2
-    y = y / np.where(weight > 1e-11, weight, 1)
-    start = fft_length // 2 if center else 0
-    end = start + length if length is not None else total - (fft_length // 2 if center else 0)
-    return y[..., start:end].astype(np.asarray(x[0]).dtype)
+    _window(window, sequence_length, fft_length)
+    sizes = {"sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length}
+    return apply("istft", list(x), {**sizes, "length": length, "window": window, "center": center})
 
 
 def angle(x: Any) -> np.ndarray:

@@ -31,6 +31,11 @@ def _cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
     return _t(lower) if upper else lower
 
 
+def _cholesky_inverse(x: np.ndarray, upper: bool) -> np.ndarray:
+    lower = _t(np.triu(x)) if upper else np.tril(x)
+    return np.linalg.inv(np.matmul(lower, _t(lower)))
+
+
 def _solve_triangular(a: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
     triangle = np.tril(a) if lower else np.triu(a)
     return _solve(triangle, b)
@@ -116,7 +121,7 @@ ROWS: list[Row] = [
     (
         "cholesky_inverse(x, upper=False)",
         "The inverse of the matrix whose Cholesky factor is x.",
-        Rule(lambda x, upper: np.linalg.inv(np.matmul(_t(x), x) if upper else np.matmul(x, _t(x))), None, _same),
+        Rule(_cholesky_inverse, None, _same),
     ),
     (
         "det(x)",

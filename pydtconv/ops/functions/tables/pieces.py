@@ -86,9 +86,13 @@ def copy(x: Any) -> Any:
     return x if is_symbolic(x) else np.array(x)
 
 
-def view(x: Any, dtype: Any = None) -> np.ndarray:
-    """The bytes of an array read as another dtype."""
-    return np.asarray(x).view(dtype)
+def view(x: Any, dtype: Any = None) -> Any:
+    """The bytes of an array read as another dtype; x for its own, or None."""
+    if is_symbolic(x):
+        if dtype is None or np.dtype(dtype).name == dtypes.name_of(x.dtype):
+            return x
+        raise NotImplementedError(f"ops.view: other dtypes are here for arrays only, got {x!r} and {dtype!r}")
+    return np.asarray(x) if dtype is None else np.asarray(x).view(dtype)
 
 
 def real(x: Any) -> Any:
@@ -119,7 +123,8 @@ def saturate_cast(x: Any, dtype: str) -> Any:
     else:
         return cast(x, dtype)
     low, high = float(info.min), float(info.max)
-    if is_symbolic(x) and dtypes.name_of(x.dtype) in dtypes.FLOATING:
+    if is_symbolic(x):
+        x = x if dtypes.name_of(x.dtype) in dtypes.FLOATING else cast(x, "float64")
         return cast(minimum(maximum(x, low), high), dtype)
     return np.clip(np.asarray(x).astype("float64"), low, high).astype(kind)
 

@@ -40,7 +40,7 @@ from pydtconv.ops.functions.shape import (
 )
 from pydtconv.ops.functions.tables import elementwise, selecting
 from pydtconv.ops.functions.tables.making import operands_of
-from pydtconv.ops.functions.tables.pieces import _at_least, ndim, shape, unstack, where
+from pydtconv.ops.functions.tables.pieces import ndim, shape, unstack, where
 from pydtconv.ops.reduction import Axes
 
 # fmt: off
@@ -95,7 +95,7 @@ def kron(x1: Any, x2: Any) -> Any:
     """The Kronecker product."""
     a, b = as_operand(x1), as_operand(x2)
     rank = max(len(a.shape), len(b.shape))
-    a, b = _at_least(a, rank), _at_least(b, rank)
+    a, b = (reshape(x, (*(1,) * (rank - len(x.shape)), *x.shape)) for x in (a, b))
     wide_a = reshape(a, [n for extent in a.shape for n in (extent, 1)])
     wide_b = reshape(b, [n for extent in b.shape for n in (1, extent)])
     return reshape(multiply(wide_a, wide_b), [m * n for m, n in zip(a.shape, b.shape, strict=True)])

@@ -110,12 +110,13 @@ def _ctc_loss(
 def _ctc_loss_gradient(b: Backward, mask_index: int) -> Any:
     """By the logits: the softmax minus the portion of all paths that are in a class at this step."""
     with np.errstate(all="ignore"):
-        paths = _Paths(*b.x, mask_index)
+        target, output, lengths, steps = b.x
+        paths = _Paths(target, output, lengths, steps, mask_index)
         alpha = paths.forward()
         portions = np.exp(alpha[:, 1:] + paths.backward() - paths.likelihood(alpha)[:, None, None])
         dx = np.exp(paths.log_p)
-    samples, steps = np.indices(paths.scores.shape[:2], sparse=True)
-    np.subtract.at(dx, (samples[..., None], steps[..., None], paths.states[:, None, :]), portions)
+    at = np.arange(dx.shape[0])[:, None, None], np.arange(dx.shape[1])[:, None], paths.states[:, None, :]
+    np.subtract.at(dx, at, portions)
     dx *= b.dy[0][:, None, None]
     dx[np.arange(dx.shape[1]) >= paths.steps[:, None]] = 0
     return None, dx, None, None
@@ -153,9 +154,11 @@ def _best_sequences(log_p: np.ndarray, beam_width: int, blank: int) -> list[tupl
                     _add(found, (*prefix, label), 0, blank_score + score)
                 else:
                     _add(found, (*prefix, label), 0, total + score)
-        ranked = sorted(found.items(), key=lambda item: -np.logaddexp(*item[1]))
+        ranked = sorted(found.items(), key=lambda item: -np.logaddexp(item[1][0], item[1][1]))
         beams = {prefix: (scores[0], scores[1]) for prefix, scores in ranked[:beam_width]}
-    return sorted(((p, float(np.logaddexp(*scores))) for p, scores in beams.items()), key=lambda item: -item[1])
+    return sorted(
+        ((p, float(np.logaddexp(scores[0], scores[1]))) for p, scores in beams.items()), key=lambda item: -item[1]
+    )
 
 
 def _add(found: dict[tuple[int, ...], list[float]], prefix: tuple[int, ...], kind: int, score: float) -> None:

@@ -85,10 +85,11 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
-    """Differences of neighbours along an axis, n times."""
+    """Differences of neighbours along an axis, n times; of booleans, whether they differ."""
     a = as_tensor(a)
+    difference: Any = elementwise._FUNCTIONS["not_equal"] if a.dtype == "bool" else subtract
     for _ in range(n):
-        a = subtract(slice_along(a, axis, 1, None), slice_along(a, axis, 0, -1))
+        a = difference(slice_along(a, axis, 1, None), slice_along(a, axis, 0, -1))
     return a
 
 
