@@ -7,6 +7,7 @@
 # make docs    builds the site in build/docs             make docs-serve   builds it and serves it here
 # make docs-look   looks at every page of it in a headless Chromium: narrow and wide, light and dark
 # make sanitize    the C library under sanitizers: memory, undefined behaviour (make memory), races (make races)
+# make sanitize-c  the part of it that needs no Python, in two minutes
 # make soak HOURS=2    trainings that are disturbed at random moments, and what they leave behind
 # Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
 
@@ -18,7 +19,8 @@ SOURCES := $(shell find cext pydtconv -name '*.c' -not -path 'pydtconv/*' -o -na
 C_FILES = $$(git ls-files '*.c' '*.h')
 CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 
-.PHONY: demo test test-all coverage wheel lint format build docs docs-serve docs-look sanitize memory races soak fuzz clean
+.PHONY: demo test test-all coverage wheel lint format build docs docs-serve docs-look clean
+.PHONY: sanitize sanitize-c memory races soak fuzz
 
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
@@ -70,8 +72,13 @@ sanitize: memory races
 memory: .venv/test
 	@tools/sanitize/memory.sh $(TESTS)
 
-races:
+races: .venv/test
 	@tools/sanitize/races.sh
+	@tools/sanitize/threads.sh
+
+sanitize-c:
+	@tools/sanitize/races.sh
+	@SANITIZER=address,undefined LEVEL=native tools/sanitize/races.sh
 
 # an installation with one extra; made again when what is compiled or installed has changed
 .venv/demo .venv/test .venv/dev .venv/docs .venv/wheel .venv/browser: .venv/%: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)

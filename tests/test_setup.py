@@ -192,3 +192,13 @@ def test_the_program_that_looks_for_races_knows_the_library(tmp_path):
     command = [compiler, *flags, "tools/sanitize/races.c"]
     done = subprocess.run(command, cwd=SCRIPT.parent.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_threads_that_are_watched_for_races_compute_what_they_should():
+    """`make races` runs it under ThreadSanitizer."""
+    command = [sys.executable, "tools/sanitize/threads.py"]
+    environment = os.environ | {"PYDTCONV_NUM_THREADS": "2"}
+    done = subprocess.run(command, cwd=SCRIPT.parent.parent, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2 threads: ")

@@ -53,9 +53,10 @@ class Turn:
 
     @classmethod
     def renew(cls) -> None:
-        """Frees all turns, in a child process, where the threads that had them do not exist."""
+        """Frees all turns, in a child process, but those of the thread that forked: the others do not exist there."""
         for turn in list(cls._all):
-            turn._lock = threading.RLock()
+            if not turn._lock._is_owned():  # type: ignore[attr-defined]
+                turn._lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=Turn.renew)

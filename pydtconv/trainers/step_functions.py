@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -106,7 +107,8 @@ class StepCache:
         self._values: list[tuple[Any, np.ndarray]] = []
         self._trainable: list[int] | None = None
         self._stores = 0
-        self._running = False
+        #: the process whose step runs, 0 while none does; not this one in a process that was forked meanwhile
+        self._running = 0
         self._planned_anew: set[Any] = set()
 
     @property
@@ -140,11 +142,11 @@ class StepCache:
     @contextmanager
     def running(self) -> Iterator[None]:
         """While a step runs, when nothing else may use the arena."""
-        self._running = True
+        self._running = os.getpid()
         try:
             yield
         finally:
-            self._running = False
+            self._running = 0
 
     def trains(self, variables: Sequence[Variable]) -> bool:
         """Whether these are the variables that the training steps were traced with."""
@@ -171,6 +173,11 @@ class StepCache:
         """
         tracing.settle_outside()
         self._use_device()
+        if self._running and self._running != os.getpid():
+            raise RuntimeError(
+                f"model {self.model.name!r}: this process was forked while another thread ran a step of the model, "
+                "whose weights may be half updated: fork between two steps, or start processes by spawn"
+            )
         if self._running:
             raise RuntimeError(
                 f"model {self.model.name!r}: a step is running: a layer, a loss or a hook inside it cannot run "

@@ -70,9 +70,45 @@ while thread.is_alive():
 assert codes == [0]
 """
 
+#: another thread trains the model, half way through a step when the child is made; and a child of a step itself
+WITHIN_A_STEP = """
+from pydtconv.layers.turns import turn_of
+inside, over = threading.Event(), threading.Event()
+class Hook:
+    def before(self, index, step):
+        if not inside.is_set():
+            inside.set()
+            over.wait(60)
+    def after(self, index, step): pass
+    def gradient_ready(self, part): pass
+model._steps.memory.hooks.append(Hook())
+thread = threading.Thread(target=lambda: model.train_on_batch(x, np.zeros((8, 4))))
+thread.start()
+inside.wait(60)
+child = os.fork()
+if not child:
+    try:
+        model.predict_on_batch(x)
+    except RuntimeError as error:
+        os._exit(0 if "forked while another thread ran a step" in str(error) else 1)
+    os._exit(2)
+assert os.waitpid(child, 0)[1] == 0
+over.set()
+thread.join()
+with turn_of(model).taken():
+    child = os.fork()
+if not child:
+    os._exit(0 if model.predict_on_batch(x).shape == (8, 4) else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="system libraries of macOS do not work in forked children")
-@pytest.mark.parametrize("what", [FORK + POOL + GRANDCHILD, OTHER_THREAD], ids=["main thread", "other thread"])
+@pytest.mark.parametrize(
+    "what",
+    [FORK + POOL + GRANDCHILD, OTHER_THREAD, WITHIN_A_STEP],
+    ids=["main thread", "other thread", "within a step"],
+)
 def test_children(what):
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", MODEL + what + "print('done')"],

@@ -10,9 +10,12 @@ from tests.fuzz.naive import Naive
 from tests.fuzz.networks import Net
 
 RTOL = {"float32": 1e-3, "float64": 1e-9}
-#: relative changes of inputs and parameters, and how far a result may move by them and still be compared: at the edge
-#: of a ReLU or between two maxima of a window rounding decides which gradient is right
+#: relative changes of inputs and parameters; a result that moves far by them is not compared: at the edge of a ReLU or
+#: between two maxima of a window rounding decides which gradient is right
 NUDGE = {"float32": 2e-6, "float64": 2e-12}
+#: how much less what is computed on the way is changed: a gradient that normalizations cancel to zero does not
+#: move with the inputs, and is what rounding leaves
+LESS = 16
 #: probabilities below it are taken for it by a loss of probabilities, but not where a plan computes it from logits
 EPSILON = 1e-30
 
@@ -29,11 +32,14 @@ def naive(net: Net, training: bool, nudge: float) -> dict[str, np.ndarray]:
     reset(net)
     graph = net.trace(training)
 
-    def nudged(array: np.ndarray) -> np.ndarray:
-        return array * (1 + nudge * random.uniform(-1, 1, array.shape)) if array.dtype.kind == "f" else array
+    def nudged(array: np.ndarray, by: float = nudge) -> np.ndarray:
+        return array * (1 + by * random.uniform(-1, 1, array.shape)) if by and array.dtype.kind == "f" else array
+
+    def rounded(array: np.ndarray) -> np.ndarray:
+        return nudged(array, nudge / LESS)
 
     inputs = {name: nudged(array) for name, array in net.arrays.items()}
-    naive = Naive(graph, inputs, [nudged(np.asarray(tensor.variable.value)) for tensor in graph.parameters])
+    naive = Naive(graph, inputs, [nudged(np.asarray(tensor.variable.value)) for tensor in graph.parameters], rounded)
     found = {name: naive.values[tensor] for name, tensor in graph.outputs.items()}
     found |= {variable.path: np.asarray(variable.value, "float64") for variable in net.model.variables}
     for tensor in graph.parameters:

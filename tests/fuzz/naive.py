@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pydtconv.graph import Graph, Tensor
@@ -18,10 +20,19 @@ def wide(array: np.ndarray) -> np.ndarray:
 
 
 class Naive:
-    """values: of all tensors after the run, state that forward has changed among them.  gradients: of those needed."""
+    """values: of all tensors after the run, state that forward has changed among them.  gradients: of those needed.
 
-    def __init__(self, graph: Graph, inputs: dict[str, np.ndarray], parameters: list[np.ndarray]) -> None:
-        self.graph = graph
+    nudged: an array a little moved, for each result of an operator and each gradient on the way.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: dict[str, np.ndarray],
+        parameters: list[np.ndarray],
+        nudged: Callable[[np.ndarray], np.ndarray] = lambda array: array,
+    ) -> None:
+        self.graph, self._nudged = graph, nudged
         self.values: dict[Tensor, np.ndarray] = {graph.inputs[name]: wide(array) for name, array in inputs.items()}
         self.values.update(zip(graph.parameters, map(wide, parameters), strict=True))
         self.gradients: dict[Tensor, np.ndarray] = {}
@@ -50,6 +61,7 @@ class Naive:
             self._saved[node] = saved
             workspace = scratch(kernel.workspace("forward", *specs))
             kernel.forward(Pass(x=x, y=y, saved=saved, workspace=workspace, training=training))()
+            y = [self._nudged(array) for array in y]
         self.values.update(zip(node.outputs, y, strict=True))
 
     def _backward(self, loss: Tensor) -> None:
@@ -60,7 +72,7 @@ class Naive:
             if any(array is not None for array in dy):
                 for i, dx in self._gradients_of(node, dy, required).items():
                     tensor = node.inputs[i]
-                    self.gradients[tensor] = self.gradients.get(tensor, 0.0) + dx
+                    self.gradients[tensor] = self.gradients.get(tensor, 0.0) + self._nudged(dx)
 
     def _gradients_of(
         self, node: Node, given: list[np.ndarray | None], required: RequiredGradients

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from pydtconv import config
+import pydtconv
+from pydtconv import config, layers
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.utils.reading import BadFileError
 from tests.fuzz import comparison, networks, room_commands, room_convolutions, room_files, room_graphs, trials
@@ -107,6 +108,27 @@ def test_a_graph_that_is_wrong(counts, monkeypatch):
     finally:
         config.set_floatx(floatx)
         config.set_num_threads(threads)
+
+
+def test_a_gradient_that_is_what_rounding_leaves(counts):
+    """That of a shift before a normalization is zero, however the inputs change; its rounding is not compared."""
+    floatx = config.floatx()
+    try:
+        comparison.begin("float32")
+        random = np.random.default_rng(3)
+        inputs = pydtconv.Input((6, 6, 4))
+        shifted = layers.LayerNormalization(epsilon=1e-7)(inputs)
+        x = layers.GroupNormalization(4, epsilon=1e-7)(shifted)
+        model = pydtconv.Model(inputs, layers.Dense(3, activation="softmax")(layers.Flatten()(x)))
+        arrays = {"x": random.standard_normal((2, 6, 6, 4), np.float32), "y": np.array([1, 2])}
+        loss = pydtconv.losses.SparseCategoricalCrossentropy()
+        net = networks.Net(model, loss, arrays, [np.array(variable.value) for variable in model.variables])
+        want, moved = (comparison.naive(net, True, nudge) for nudge in (0.0, comparison.NUDGE["float32"]))
+        (name,) = (name for name in want if name.startswith("d layer_normalization") and name.endswith("beta"))
+        assert np.abs(want[name]).max() < 1e-12
+        assert 1e-8 < np.abs(moved[name]).max() < 1e-4
+    finally:
+        config.set_floatx(floatx)
 
 
 def test_a_command_that_ends_badly(monkeypatch):

@@ -28,13 +28,17 @@ export ASAN_OPTIONS="detect_leaks=0:abort_on_error=1:${ASAN_OPTIONS:-}" UBSAN_OP
 # a malloc of its own would hide from the sanitizer where each object ends
 export PYTHONMALLOC=malloc PYTHONPATH="$tree" OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 
-# left out: a test of small stacks, as the sanitizer's frames are larger than those that are shipped, and tests of how
-# much memory a process takes, as the sanitizer's own is among it
+# left out: a test of small stacks, as the sanitizer's frames are larger than those that are shipped; tests of how much
+# memory a process takes, as the sanitizer's own is among it; one that measures the speed of products
 stacks=tests/ext/test_math.py::test_small_stacks_of_threads_suffice
 sizes=tests/graph/test_memory.py
+speed=tests/conv/test_calibration.py::test_a_machine_that_others_use_is_refused
 checked() { LD_PRELOAD=$preload "$python" "$@"; }
 # what a sanitizer says goes to the terminal, not to what pytest captures and loses when the process ends
-tested() { checked -m pytest -q -x -p no:cacheprovider -m "not slow" --capture=sys --deselect $stacks --ignore $sizes "$@"; }
+tested() {
+    checked -m pytest -q -x -p no:cacheprovider -m "not slow" --capture=sys --deselect $stacks --deselect $speed \
+        --ignore $sizes "$@"
+}
 
 for level in $(echo "${PYDTCONV_LEVEL:-$DTCONV_LEVELS}" | tr , ' '); do
     export PYDTCONV_LEVEL="$level"

@@ -1,11 +1,21 @@
 #!/bin/sh
 # races.sh: the convolutions, products and kernels of layers of the C library under ThreadSanitizer, on threads that it understands.
-# CC: a GCC, for which cext/common/team.c is the threads.  LEVEL_FLAGS: e.g. -mavx2 -mfma.
+# CC: a GCC, for which cext/common/team.c is the threads.  LEVEL: generic, x86-64-v3, x86-64-v4 or native (this CPU's;
+# default: generic).  SANITIZER=address,undefined: the same program under these sanitizers.
 set -eu
 cd "$(dirname "$0")/../.."
-CC=${CC:-gcc} folder=build/races
+CC=${CC:-gcc} sanitizer=${SANITIZER:-thread}
+export CC
+level_flags=$(cd tools && python3 -c '
+import sys
+import libdtconv
+level = libdtconv.native_level() if sys.argv[1] == "native" else sys.argv[1]
+print(*libdtconv.LEVEL_FLAGS[level])' "${LEVEL:-generic}")
+flags="-std=gnu11 -O1 -g1 -fPIC -fno-math-errno -fsanitize=$sanitizer -DDTCONV_WORTH_A_THREAD=1 $level_flags -Icext/include"
+[ "$sanitizer" = thread ] || flags="$flags -fno-sanitize-recover=all -fno-omit-frame-pointer"
+# a folder for each compiler and flags
+folder=build/races/$(printf '%s' "$CC $flags" | cksum | cut -d ' ' -f 1)
 mkdir -p "$folder"
-flags="-std=gnu11 -O1 -g -fPIC -fno-math-errno -fsanitize=thread -DDTCONV_WORTH_A_THREAD=1 ${LEVEL_FLAGS:-} -Icext/include"
 # files and what each is compiled for are those of the library, without float64, whose code is that of float32
 python3 - "$folder" >"$folder/Makefile" <<'LIST'
 import sys
@@ -28,3 +38,4 @@ print("\t$(LINK) $(filter-out %.h,$^) -o $@ -lm -pthread -ldl")
 LIST
 make -s -f "$folder/Makefile" COMPILE="$CC $flags -fopenmp" LINK="$CC $flags" -j "${JOBS:-2}" "$folder/races"
 TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" "$folder/races"
+echo "races.sh: -fsanitize=$sanitizer, ${LEVEL:-generic}: no finding"
