@@ -178,6 +178,16 @@ def test_parts_have_their_share_of_arithmetic_and_bytes():
     assert 0 < bytes_of(parts[1], "forward") < bytes_of(parts[0], "forward") < bytes_of(whole_pass[0], "forward")
 
 
+def test_few_rows_take_as_long_as_the_filters_that_they_pack():
+    def many_filters():
+        inputs = keras.Input((64, 8, 64))
+        return networks._compiled(inputs, layers.Conv2D(64, 3, padding="same")(inputs))
+
+    inner, outer = (step for step in plan(build=many_filters).steps if isinstance(step, halos.BlocksStep))
+    assert outer.share == 1 / 32
+    assert estimate(outer, 1) > 1.2 * estimate(inner, 1) * outer.share / inner.share
+
+
 def test_rims_have_their_share_of_arithmetic_and_bytes():
     steps = plan(samples=2, build=lambda: network(False)).steps
     inner, outer = (step for step in steps[:4] if isinstance(step, (halos.InnerStep, halos.RimsStep)))
