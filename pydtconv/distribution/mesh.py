@@ -26,7 +26,7 @@ def get_device_count(device_type: str | None = None) -> int:
 
 def is_positive(value: Any) -> bool:
     """Whether a value is an integer of 1 or more."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
 
 
 class DeviceMesh:
