@@ -5,6 +5,10 @@ import pytest
 from pydtconv import distribution
 
 
+def of_devices(*devices):
+    return distribution.DeviceMesh((len(devices),), ("height",), list(devices))
+
+
 @pytest.mark.parametrize(
     ("shape", "names", "told"),
     [
@@ -31,11 +35,11 @@ def test_what_is_no_mesh(shape, names, told):
         ({"device_mesh": "height=2"}, "device_mesh: expected a DeviceMesh, got 'height=2'"),
         ({"device_mesh": distribution.DeviceMesh((1,), ("rows",))}, "expected axes among batch, depth, height, width"),
         (
-            {"device_mesh": distribution.DeviceMesh((1,), ("height",), ["gpu:0"])},
+            {"device_mesh": of_devices("gpu:0")},
             "devices: expected all of .*cpu:0.*, got .*gpu:0",
         ),
         (
-            {"device_mesh": distribution.DeviceMesh((2,), ("height",), ["cpu:0"] * 2)},
+            {"device_mesh": of_devices("cpu:0", "cpu:0")},
             "devices: expected all of .*, got .*cpu:0.*cpu:0",
         ),
         ({"gather_predictions": "no"}, "gather_predictions: expected True or False, got 'no'"),
