@@ -96,6 +96,7 @@ def together(images: int, size: int, dilation: int, steps: int, network: str) ->
             for name in cpu:
                 replica.set_current(here if name == "several" else None)
                 rest(world().comm.Ibarrier())
+                world().comm.Barrier()  # all begin at once: who has slept would be waited for in the first exchange
                 if name == "one" and world().rank:
                     continue
                 if not step:

@@ -24,10 +24,25 @@ def get_device_count(device_type: str | None = None) -> int:
     return len(list_devices(device_type))
 
 
+def is_positive(value: Any) -> bool:
+    """Whether a value is an integer of 1 or more."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
+
+
 class DeviceMesh:
-    """Devices in rows and columns.  shape: extents; axis_names: one for each; devices: `list_devices()` by default."""
+    """Devices in rows and columns.  shape: extents; axis_names: one for each; devices: `list_devices()` by default.
+
+    Raises ValueError where they do not fit together, or are no positive integers, or no names.
+    """
 
     def __init__(self, shape: Sequence[int], axis_names: Sequence[str], devices: Any = None) -> None:
+        for name, given in (("shape", shape), ("axis_names", axis_names)):
+            if isinstance(given, str) or not isinstance(given, Sequence):
+                raise ValueError(f"DeviceMesh: {name}: expected a sequence with an entry for each axis, got {given!r}")
+        if not all(is_positive(extent) for extent in shape):
+            raise ValueError(f"DeviceMesh: shape: expected positive integers, got {tuple(shape)}")
+        if not all(isinstance(name, str) for name in axis_names):
+            raise ValueError(f"DeviceMesh: axis_names: expected strings, got {list(axis_names)}")
         if not shape or not axis_names or len(shape) != len(axis_names):
             raise ValueError(f"DeviceMesh: expected a name for each axis, got shape={shape}, axis_names={axis_names}")
         devices = np.array(list_devices() if devices is None else devices)

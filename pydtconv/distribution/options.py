@@ -24,6 +24,9 @@ class Options:
         number = isinstance(self.bucket_size, (int, float)) and not isinstance(self.bucket_size, bool)
         if not (number and self.bucket_size > 0) and self.bucket_size != "tune":  # type: ignore[operator]
             raise ValueError(f"bucket_size: expected MiB, a number above 0, or 'tune', got {self.bucket_size!r}")
+        for name in ("auto_shard_dataset", "overlap", "check_gradients", "shared_memory"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}: expected True or False, got {getattr(self, name)!r}")
         if self.wire not in ("float32", "bfloat16"):
             raise ValueError(f"wire: expected 'float32' or 'bfloat16', got {self.wire!r}")
 

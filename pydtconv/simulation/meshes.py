@@ -29,6 +29,10 @@ from pydtconv.profiling import Profile
 from pydtconv.simulation.collectives import allreduce
 from pydtconv.simulation.network import Network
 
+#: seconds that the processes of a step take in Python to agree on its samples, sum metrics and begin its reduction
+SHARING = 4e-4
+#: messages of all processes in that
+_SHARED = 3
 #: seconds that a normalization's statistics take in Python, in forward and backward together, of 16 to 512 channels
 SUMMING = 5e-5
 
@@ -59,11 +63,14 @@ class OneRank:
     """The step of one rank with all images: how long the steps of other plans take there.
 
     seconds: of the whole.  measured: of the plan's steps, by their index; without them all are by the cost model.
-    outside: of the whole, what is no step of the plan (the optimizer, metrics).
+    outside: of the whole, what is no step of the plan (the optimizer, metrics).  inputs: of that, copying images.
     """
 
-    def __init__(self, plan: Plan, seconds: float, measured: Mapping[int, float] | None = None) -> None:
+    def __init__(
+        self, plan: Plan, seconds: float, measured: Mapping[int, float] | None = None, inputs: float = 0.0
+    ) -> None:
         self.plan = plan
+        self.inputs = inputs
         measured = measured or {}
         if any(index >= len(plan.steps) for index in measured):
             raise ValueError(f"profile: expected one of a plan of {len(plan.steps)} steps, got {max(measured) + 1}")
@@ -83,7 +90,8 @@ class OneRank:
         for timing in profile.timings:
             if timing.index >= 0:
                 measured[timing.index] += timing.seconds
-        return cls(plan, profile.seconds, measured)
+        inputs = sum(timing.seconds for timing in profile.timings if timing.index < 0 and timing.kind == "inputs")
+        return cls(plan, profile.seconds, measured, inputs)
 
     @classmethod
     def by_cost_model(cls, plan: Plan) -> OneRank:
@@ -93,6 +101,11 @@ class OneRank:
     def seconds(self, steps: Sequence[Step]) -> list[float]:
         """Of each step by itself."""
         return [self._scale * value for value in self._times.of(steps)]
+
+    def outside_of(self, plan: Plan) -> float:
+        """Seconds of what is no step of another plan, which has other inputs."""
+        own, whole = (sum(tensor.spec.nbytes for tensor in each.graph.inputs.values()) for each in (plan, self.plan))
+        return self.outside - min(self.inputs, self.outside) * (1 - own / whole if whole else 0.0)
 
     def of_bytes(self, nbytes: int) -> float:
         """Of copying: as many bytes are read and written."""
@@ -111,11 +124,13 @@ def predict_mesh(model: Any, mesh: Mapping[str, int], images: int, one: OneRank,
     for rank in sorted({0, ranks // 2, ranks - 1}):
         with as_rank(mesh, rank):
             plan = model.plan(-(-images // mesh.get("batch", 1)))
-        found.append((*_rank(plan, one, network, ranks), plan.peak_bytes))
+        computing, exchange = _rank(plan, one, network, ranks)
+        found.append((computing + one.outside_of(plan), exchange, plan.peak_bytes))
     compute, exchange, _ = max(found, key=lambda each: each[0] + each[1])
     reduction = allreduce(one.plan.trainable_bytes, ranks, network)
     name = ",".join(f"{axis}={extent}" for axis, extent in mesh.items())
-    return MeshPrediction(name, ranks, compute + one.outside, exchange, reduction, max(nbytes for *_, nbytes in found))
+    sharing = SHARING + _SHARED * allreduce(64.0, ranks, network) if ranks > 1 else 0.0
+    return MeshPrediction(name, ranks, compute + sharing, exchange, reduction, max(nbytes for *_, nbytes in found))
 
 
 def fastest(predictions: Sequence[MeshPrediction], limit: int | None = None) -> MeshPrediction | None:

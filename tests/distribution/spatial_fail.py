@@ -11,6 +11,7 @@ import numpy as np
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
 from pydtconv.callbacks import LambdaCallback
+from pydtconv.graph.schedule import halos
 from pydtconv.trainers.step_functions import StepFunction
 
 
@@ -118,6 +119,8 @@ def errors(folder):
 
 
 def until(what):
+    """Of one the exchange is waited for at once, of the other it goes on meanwhile."""
+    halos.LEAST_PIXELS = 1 if what == "stop" else halos.LEAST_PIXELS
     use(height=2)
 
     def on_train_batch_begin(batch, logs):

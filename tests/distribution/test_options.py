@@ -97,7 +97,7 @@ def test_tuning_takes_what_is_fastest_for_the_slowest():
     assert cuts[-1] == 2
 
 
-@pytest.mark.parametrize("wrong", [{"bucket_size": 0}, {"bucket_size": "large"}, {"wire": "float16"}])
+@pytest.mark.parametrize("wrong", [{"bucket_size": 0}, {"bucket_size": "large"}, {"wire": "float16"}, {"overlap": 1}])
 def test_wrong_options(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected .* got {next(iter(wrong.values()))!r}"):
         Options(**wrong)

@@ -8,7 +8,7 @@ from pydtconv.cli import main
 from pydtconv.profiling import Profile
 from pydtconv.profiling.profile import Timing
 from pydtconv.simulation import Network
-from pydtconv.simulation.meshes import SUMMING, MeshPrediction, OneRank, fastest, predict_mesh
+from pydtconv.simulation.meshes import SHARING, SUMMING, MeshPrediction, OneRank, fastest, predict_mesh
 
 
 def network(size=256):
@@ -67,6 +67,19 @@ def test_measured_times_of_steps_are_those_of_a_rank():
         OneRank.of(keras_plan(), profile)
 
 
+def test_a_rank_copies_its_part_of_the_inputs_and_takes_time_to_agree():
+    model = network()
+    plan, profile = profile_of(model, 2.0)
+    less = predict_mesh(model, {"height": 2}, 1, OneRank.of(plan, profile), Network(0.0, 0.0))
+    profile.timings.append(Timing(-1, "inputs", "inputs", "outside", 0.5))
+    with_inputs = predict_mesh(model, {"height": 2}, 1, OneRank.of(plan, profile), Network(0.0, 0.0))
+    assert less.compute - with_inputs.compute == pytest.approx(0.25)  # of the same second outside of the plan
+    alone = predict_mesh(model, {"height": 1}, 1, OneRank.of(plan, profile), Network(1.0, 0.0))
+    assert alone.compute == pytest.approx(7.0)
+    slow = predict_mesh(model, {"batch": 2}, 2, OneRank.of(plan, profile), Network(1.0, 0.0))
+    assert slow.compute == pytest.approx(7.0 + SHARING + 3 * 1.0, rel=0.01)
+
+
 def keras_plan():
     inputs = keras.Input((4,))
     model = keras.Model(inputs, layers.Dense(2)(inputs))
@@ -78,7 +91,7 @@ def test_what_lies_elsewhere_than_it_is_read_is_copied():
     model = network()
     one = OneRank(model.plan(1), 8.0)
     rows, columns = (predict_mesh(model, {axis: 2}, 1, one, Network(0.0, 0.0)).exchange for axis in ("height", "width"))
-    assert columns > 2 * rows  # halves of columns with their halos are copies, rows of one image are not
+    assert 0 < rows < columns  # as many bytes are sent; gradients of the rows' halos are added in one piece
 
 
 def test_the_fastest_that_fits():

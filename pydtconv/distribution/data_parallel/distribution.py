@@ -50,9 +50,7 @@ class DataParallel:
         wire: str = "float32",
         shared_memory: bool = True,
     ) -> None:
-        self.options = Options(
-            bool(auto_shard_dataset), bucket_size, bool(overlap), bool(check_gradients), wire, bool(shared_memory)
-        )
+        self.options = Options(auto_shard_dataset, bucket_size, overlap, check_gradients, wire, shared_memory)
         if device_mesh is None:
             devices = np.array(list_devices() if devices is None else devices)
             device_mesh = DeviceMesh(devices.shape, ["batch"], devices)

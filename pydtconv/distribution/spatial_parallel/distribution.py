@@ -7,7 +7,7 @@ from typing import Any
 
 from pydtconv.distribution.data_parallel.distribution import DataParallel, distribution
 from pydtconv.distribution.data_parallel.worker import Worker
-from pydtconv.distribution.mesh import DeviceMesh
+from pydtconv.distribution.mesh import DeviceMesh, is_positive
 from pydtconv.distribution.mpi.departures import Departures
 from pydtconv.distribution.mpi.launch import World, world
 from pydtconv.distribution.spatial_parallel.worker import SpatialWorker
@@ -40,7 +40,9 @@ class SpatialParallel(DataParallel):
         super().__init__(device_mesh, None, auto_shard_dataset, **options)
         if not gather_predictions and "batch" in device_mesh.axis_names:
             raise ValueError("gather_predictions: expected True on a mesh with a 'batch' axis, got False")
-        self.gather_predictions = bool(gather_predictions)
+        if not isinstance(gather_predictions, bool):
+            raise ValueError(f"gather_predictions: expected True or False, got {gather_predictions!r}")
+        self.gather_predictions = gather_predictions
         self.batch_dim_name = "batch"
         ranks = tuple(int(device.partition(":")[2]) for device in device_mesh.devices.ravel().tolist())
         mine = world().rank if len(ranks) > 1 else 0
@@ -67,8 +69,11 @@ def window(shape: Sequence[int]) -> tuple[slice, ...]:
     """This process's part of an image: a slice of each of its axes, depth, height and width or the last of them.
 
     shape: extents of these axes in the whole image, without samples and channels.  Without spatial parallelism: all.
-    Raises ValueError where the mesh has an axis that the image has not, or that is longer than the image's.
+    Raises ValueError where the mesh has an axis that the image has not, or that is longer than the image's, and for
+    extents that are no positive integers.
     """
+    if isinstance(shape, str) or not isinstance(shape, Sequence) or not all(is_positive(extent) for extent in shape):
+        raise ValueError(f"window: expected the extents of an image, positive integers, got {shape!r}")
     active = distribution()
     if isinstance(active, SpatialParallel):
         return active.partition.window(shape)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydtconv import config
 from pydtconv.conv import calibrated, timings
+from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.table import TABLE
 from pydtconv.graph.ir.graph import joins_channels
 from pydtconv.graph.memory.storage import View
@@ -170,7 +171,7 @@ def _rims(step: PassStep, threads: int) -> float:
     total = machine.start + 3 * step.share * step.node.outputs[0].spec.nbytes / machine.bytes
     for p, names in step.node.kernel.rims.problems(*(tensor.spec for tensor in step.node.inputs)):
         direction = op.passes[1 if isinstance(step, BackwardStep) else 0]
-        total += TABLE[names[direction]].seconds(p, direction) * config.num_threads() / threads
+        total += _seconds(p, direction, names[direction], threads)
     return total
 
 
@@ -179,13 +180,22 @@ def _convolution(step: PassStep, threads: int) -> float:
     specs = [tensor.spec for tensor in step.node.inputs]
     p = op.problem(*specs[:2])
     y, dx, dw = op.passes
+    if isinstance(step, BlocksStep):
+        return _blocks(step, y, threads)
     wanted = [y]
     if isinstance(step, BackwardStep):
         wanted = [name for name, view in zip((dx, dw), step.dx[:2], strict=True) if view is not None]
     names = step.node.kernel.algorithms_for(*specs)
-    slower = config.num_threads() / threads
-    total = 0.0
-    for direction in wanted:
-        known = timings.measured(p, direction).get(names[direction])
-        total += known or TABLE[names[direction]].seconds(p, direction) * slower
-    return total * (1.0 if isinstance(step, BackwardStep) else step.share)
+    return sum(_seconds(p, direction, names[direction], threads) for direction in wanted)
+
+
+def _blocks(step: BlocksStep, direction: str, threads: int) -> float:
+    """Of some rows of y: each call packs the filters again, which counts where the rows are few."""
+    name = step.node.kernel.algorithms_for(*(tensor.spec for tensor in step.node.inputs))[direction]
+    return sum(_seconds(problem, direction, name, threads) for problem in step.problems())
+
+
+def _seconds(p: ConvProblem, direction: str, name: str, threads: int) -> float:
+    """Of a pass: as tuning has measured it, else by the cost model."""
+    known = timings.measured(p, direction).get(name)
+    return known or TABLE[name].seconds(p, direction) * config.num_threads() / threads

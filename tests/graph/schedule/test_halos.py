@@ -7,6 +7,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import config, layers
+from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv.table import TABLE
 from pydtconv.graph.schedule import halos
 from pydtconv.graph.schedule.asynchronous import check_asynchronous
 from pydtconv.graph.schedule.step_times import estimate, signature
@@ -178,6 +180,16 @@ def test_parts_have_their_share_of_arithmetic_and_bytes():
     assert 0 < bytes_of(parts[1], "forward") < bytes_of(parts[0], "forward") < bytes_of(whole_pass[0], "forward")
 
 
+def test_few_rows_take_as_long_as_the_filters_that_they_pack():
+    def many_filters():
+        inputs = keras.Input((64, 8, 64))
+        return networks._compiled(inputs, layers.Conv2D(64, 3, padding="same")(inputs))
+
+    inner, outer = (step for step in plan(build=many_filters).steps if isinstance(step, halos.BlocksStep))
+    assert outer.share == 1 / 32
+    assert estimate(outer, 1) > 1.2 * estimate(inner, 1) * outer.share / inner.share
+
+
 def test_rims_have_their_share_of_arithmetic_and_bytes():
     steps = plan(samples=2, build=lambda: network(False)).steps
     inner, outer = (step for step in steps[:4] if isinstance(step, (halos.InnerStep, halos.RimsStep)))
@@ -221,6 +233,30 @@ def test_results_are_those_of_whole_passes(samples, mesh, build):
     for i, state in enumerate(one.state):  # moving statistics, of moments of blocks
         np.testing.assert_allclose(several[0].state[i], state, rtol=0, atol=1e-12, err_msg=f"state {i}")
     np.testing.assert_allclose(whole(several, "prediction0"), one.outputs["prediction0"], rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("algorithm", [name for name in TABLE if name != "depthwise"])
+def test_algorithms_that_layers_name_compute_rims_too(algorithm):
+    """Those that run a convolution of 3 x 3, without variants of a network between them."""
+
+    def make():
+        keras.utils.set_random_seed(3)
+        inputs = keras.Input((12, 14, 4))
+        chosen = {
+            direction: algorithm
+            for direction in ("forward", "backward_data", "backward_weights")
+            if TABLE[algorithm].reason(problem, direction) is None
+        }
+        x = networks.Volumes(4, (3, 3), padding="same")(inputs)
+        x = networks.Volumes(4, (3, 3), padding="same", algorithm=chosen)(x)
+        return networks._compiled(inputs, layers.Conv2D(3, 1)(x))
+
+    problem = ConvProblem.of((2, 12, 7, 4), (3, 3, 4, 4), 1, ((1, 1), (1, 1)), 1, 1, "float64")
+    arrays = networks.data(make(), 2)
+    one, several = run(make(), arrays), run_mesh(make, arrays, ("width",), (2,))
+    assert [node.op.packed for node in several[0].plan.graph.nodes if node.op.name == "halo"] == [True, True]
+    for gradient, parts in zip(one.gradients, zip(*(rank.gradients for rank in several), strict=True), strict=True):
+        np.testing.assert_allclose(sum(parts), gradient, rtol=0, atol=1e-11 * abs(gradient).max() + 1e-13)
 
 
 @pytest.mark.slow
