@@ -1,7 +1,8 @@
 """Accuracy of split networks: `python -m benchmarks.split`.
 
 Trains a network of the zoo on CIFAR-10 with the same epochs and seeds for each depth, number of patches, and with even
-or drawn borders, and evaluates it unsplit.  A CSV file and a picture go to benchmarks/results/ after each training.
+or drawn borders, and evaluates it unsplit: as it is, and refreshed, with statistics of batch normalization that
+`PreciseBatchNorm` has found anew.  A CSV file and a picture go to benchmarks/results/ after each training.
 The trainings of `--first`, against the whole network, come first with all seeds; the others seed by seed.  With
 `--keep`, a run goes on where another one ended; `--minutes` ends it.
 
@@ -25,16 +26,17 @@ from benchmarks.processes import Kept
 
 SPLITS = {1: "1x1", 2: "2x1", 4: "2x2", 9: "3x3"}
 
-#: depth, number of patches, share by which borders are drawn, statistics of batch normalization
-Case = tuple[float, int, float, str]
-WHOLE: Case = (0.0, 1, 0.0, "patch")
+#: depth, number of patches, share by which borders are drawn, statistics of batch normalization, last epochs unsplit
+Case = tuple[float, int, float, str, int]
+COLUMNS = ("depth", "patches", "stochastic", "statistics", "last epochs whole")
+WHOLE: Case = (0.0, 1, 0.0, "patch", 0)
 #: defaults of --quick
 QUICK = {"dataset": "digits", "epochs": 10, "batch": 32, "name": "split_quick"}
 
 
 def text_of(case: Case) -> str | None:
     """The split as `compile` takes it."""
-    depth, patches, stochastic, statistics_of = case
+    depth, patches, stochastic, statistics_of, _ = case
     exactness = ":image" if statistics_of == "image" else ""
     return None if patches == 1 else f"{depth}:{SPLITS[patches]}:{stochastic}{exactness}"
 
@@ -46,8 +48,9 @@ def normalized(x: Any, x_test: Any) -> tuple[Any, Any]:
     return whitened[0], whitened[1]
 
 
-def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float, float, float]:
-    """Test accuracy of the whole network, the last epoch's loss of training, and seconds of training."""
+def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float, float | None, float, float]:
+    """Test accuracy of the whole network, as it is and refreshed (None where it was not split); the last epoch's loss
+    of training, and seconds of training."""
     import pydtconv as keras
     from pydtconv import applications, datasets
 
@@ -60,18 +63,32 @@ def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float,
     steps = -(-len(x) // options.batch) * options.epochs
     rate = keras.optimizers.schedules.CosineDecay(options.learning_rate, steps)
     optimizer = keras.optimizers.SGD(rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"], split=text_of(case))
+    loss = "sparse_categorical_crossentropy"
+    change = options.epochs - case[4]
     start = time.perf_counter()
-    history = model.fit(x, y, batch_size=options.batch, epochs=options.epochs, verbose=0)
+    for first, end, split in ((0, change, text_of(case)), (change, options.epochs, None)):
+        if first < end:
+            model.compile(optimizer, loss, metrics=["accuracy"], split=split)
+            fitted = model.fit(x, y, batch_size=options.batch, initial_epoch=first, epochs=end, verbose=0)
     seconds = time.perf_counter() - start
-    found = model.evaluate(x_test, y_test, batch_size=100, verbose=0)[1]
-    return 100 * float(found), float(history.history["loss"][-1]), seconds
+
+    def tested() -> float:
+        return 100 * float(model.evaluate(x_test, y_test, batch_size=100, verbose=0)[1])
+
+    found, refreshed = tested(), None
+    if case != WHOLE:
+        callback = keras.callbacks.PreciseBatchNorm(x, options.batch)
+        callback.set_model(model)
+        callback.refresh()
+        refreshed = tested()
+    return found, refreshed, float(fitted.history["loss"][-1]), seconds
 
 
 def order(options: argparse.Namespace) -> Iterator[tuple[Case, int]]:
     """All trainings, the most important first."""
-    others = list(itertools.product(options.depths, options.patches, options.stochastic, options.statistics))
-    first = [WHOLE, *(case for case in others if text_of(case) in options.first)]
+    choices = (options.depths, options.patches, options.stochastic, options.statistics, options.last_whole)
+    others = list(itertools.product(*choices))
+    first = [WHOLE, *(case for case in others if text_of(case) in options.first and not case[4])]
     yield from ((case, seed) for seed in options.seeds for case in first)
     yield from ((case, seed) for seed in options.seeds for case in others if case not in first)
 
@@ -82,20 +99,21 @@ def rows_of(options: argparse.Namespace, found: dict[tuple[Case, int], Any]) -> 
     for case in sorted({case for case, _ in found}):
         seeds = [seed for seed in options.seeds if (case, seed) in found]
         values = [found[case, seed][0] for seed in seeds]
-        lost = [found[WHOLE, seed][0] - found[case, seed][0] for seed in seeds if (WHOLE, seed) in found]
+        refreshed = [found[case, seed][0 if case == WHOLE else 1] for seed in seeds]
+        lost = [
+            [found[WHOLE, seed][0] - value for value in (found[case, seed][0], again)]
+            for seed, again in zip(seeds, refreshed, strict=True)
+            if (WHOLE, seed) in found
+        ]
         row: dict[str, Any] = {"network": options.network, "data": options.dataset, "images": options.samples}
-        row |= {
-            "epochs": options.epochs,
-            "depth": case[0],
-            "patches": case[1],
-            "stochastic": case[2],
-            "statistics": case[3],
-        }
+        row |= {"epochs": options.epochs} | dict(zip(COLUMNS, case, strict=True))
         row |= {"seeds": len(seeds), "accuracy %": statistics.mean(values)}
         row["deviation"] = statistics.stdev(values) if len(values) > 1 else None
-        row["points lost"] = statistics.mean(lost) if lost else None
-        row["training loss"] = statistics.mean(found[case, seed][1] for seed in seeds)
-        row["seconds"] = statistics.mean(found[case, seed][2] for seed in seeds)
+        row["points lost"] = statistics.mean(first for first, _ in lost) if lost else None
+        row["refreshed %"] = statistics.mean(refreshed)
+        row["points lost, refreshed"] = statistics.mean(second for _, second in lost) if lost else None
+        row["training loss"] = statistics.mean(found[case, seed][2] for seed in seeds)
+        row["seconds"] = statistics.mean(found[case, seed][3] for seed in seeds)
         rows.append(row)
     return rows
 
@@ -104,12 +122,12 @@ def picture(name: str, rows: list[dict[str, Any]]) -> None:
     def label(row: dict[str, Any]) -> str:
         if row["patches"] == 1:
             return "whole"
-        drawn = " drawn" if row["stochastic"] else ""
-        return f"{row['depth']:.0%}, {SPLITS[row['patches']]}{drawn}" + (
-            " image" if row["statistics"] == "image" else ""
-        )
+        what = " drawn" if row["stochastic"] else ""
+        what += " image" if row["statistics"] == "image" else ""
+        what += " last whole" if row["last epochs whole"] else ""
+        return f"{row['depth']:.0%}, {SPLITS[row['patches']]}{what}"
 
-    values = {"accuracy %": [row["accuracy %"] for row in rows]}
+    values = {name: [row[name] for row in rows] for name in ("accuracy %", "refreshed %")}
     title = "Test accuracy of networks trained in patches, evaluated whole"
     report.plot_bars(name, title, [label(row) for row in rows], values, "%", rows=rows)
 
@@ -129,6 +147,8 @@ def main() -> None:
     parser.add_argument("--stochastic", type=float, nargs="+", default=[0.0, 0.2])
     choices, text = ["patch", "image"], "of batch normalization: of each patch, or of the whole image"
     parser.add_argument("--statistics", nargs="+", default=["patch"], choices=choices, help=text)
+    text = "epochs at the end in which the network is not split"
+    parser.add_argument("--last-whole", type=int, nargs="+", default=[0], help=text)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--first", nargs="*", default=["0.5:2x2:0.2"], help="splits that are trained first, all seeds")
     parser.add_argument("--keep", type=Path, help="a JSON file of trainings that are done")
@@ -143,7 +163,7 @@ def main() -> None:
     found: dict[tuple[Case, int], Any] = {}
     rows: list[dict[str, Any]] = []
     for case, seed in order(options):
-        name = f"{[*settings, options.learning_rate]} {text_of(case)} seed {seed}"
+        name = f"{[*settings, options.learning_rate]} {text_of(case)} last {case[4]} seed {seed}"
         if name not in kept.results and time.monotonic() - start > 60 * options.minutes:
             break
         found[case, seed], _ = kept.get(name, functools.partial(accuracy, options, case, seed))

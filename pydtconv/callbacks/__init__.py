@@ -1,4 +1,4 @@
-"""Callbacks with the names and arguments of `keras.callbacks`."""
+"""Callbacks with the names and arguments of `keras.callbacks`, and `PreciseBatchNorm`."""
 
 from pydtconv.callbacks.backup import BackupAndRestore
 from pydtconv.callbacks.callback import Callback
@@ -8,6 +8,7 @@ from pydtconv.callbacks.early_stopping import EarlyStopping
 from pydtconv.callbacks.history import CSVLogger, History
 from pydtconv.callbacks.learning_rate import LearningRateScheduler, ReduceLROnPlateau
 from pydtconv.callbacks.moving_average import SwapEMAWeights
+from pydtconv.callbacks.precise_batch_norm import PreciseBatchNorm
 from pydtconv.callbacks.progbar import ProgbarLogger
 from pydtconv.callbacks.remote import RemoteMonitor
 from pydtconv.callbacks.simple import LambdaCallback, TerminateOnNaN
@@ -24,6 +25,7 @@ __all__ = [
     "LambdaCallback",
     "LearningRateScheduler",
     "ModelCheckpoint",
+    "PreciseBatchNorm",
     "ProgbarLogger",
     "ReduceLROnPlateau",
     "RemoteMonitor",

@@ -67,6 +67,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: Any) -> int:
     from pydtconv import config, profiling, replica, utils
+    from pydtconv.callbacks import PreciseBatchNorm
     from pydtconv.checkpoints import CheckpointError
 
     processes.start(args)
@@ -89,6 +90,8 @@ def run(args: Any) -> int:
     _check_outputs(args, network, name)
     profiler = profiling.Profiler() if args.profile else None
     callbacks = [*backup, *([profiler] if profiler else [])]
+    if split is not None and not split.exact:  # evaluation is of the whole network
+        callbacks.append(PreciseBatchNorm(train if args.data else train[0]))
     options = {"epochs": args.epochs, "memory_limit": networks.limit(args), "callbacks": callbacks}
     options["offload"] = args.offload
     try:

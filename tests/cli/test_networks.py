@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from pydtconv import config
+from pydtconv.callbacks import PreciseBatchNorm
 from pydtconv.cli import main
 from pydtconv.profiling import Profile
 
@@ -196,7 +197,10 @@ def test_trains_with_offload_and_patches(tmp_path, monkeypatch, capsys):
     (tmp_path / "scratch").mkdir()
     words = ["train", "--model", "resnet20", "--dataset", "digits", "--samples", "32", "--epochs", "1"]
     words += ["--batch-size", "16", "--memory-limit", "14"]
+    seen = []
+    monkeypatch.setattr(PreciseBatchNorm, "refresh", lambda self: seen.append(self.model))
     assert main([*words, "--split", "0.5:2x1", "--offload", "scratch"]) == 0
+    assert len(seen) == 2  # before evaluation, and at the end
     capsys.readouterr()
     assert main([*words, "--offload", "none"]) == 2
     assert "offload: expected a folder that is there, got 'none'" in capsys.readouterr().err
