@@ -135,6 +135,8 @@ def reduce_weighted(values: Any, weights: Any, reduction: str | None) -> Any:
             weights = np.ascontiguousarray(weights, values.dtype)
         if len(weights.shape) == len(values.shape) + 1 and weights.shape[-1] == 1:
             weights = ops.reshape(weights, weights.shape[:-1])
+        if len(values.shape) == 0 and len(weights.shape) > 0:  # one value of the whole batch, such as Dice's
+            values = ops.multiply(ops.add(ops.multiply(weights, 0.0), 1.0), values)
         if tuple(weights.shape) != tuple(values.shape[: len(weights.shape)]):
             raise ValueError(
                 f"sample_weight: expected shape {tuple(values.shape)} or its first axes, got {tuple(weights.shape)}"

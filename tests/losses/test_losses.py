@@ -130,3 +130,14 @@ def test_names():
         losses.MeanSquaredError(reduction="average")
     with pytest.raises(ValueError, match="label_smoothing"):
         losses.CategoricalCrossentropy(label_smoothing=2)
+
+
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum", "mean_with_sample_weight"])
+@pytest.mark.parametrize("name", ["Dice", "Tversky"])
+def test_weights_of_one_value_for_the_whole_batch(name, reduction):
+    keras = import_keras()
+    weights = RNG.uniform(0.5, 2, N).astype("float32")
+    y_true, y_pred = BINARY.astype("float32"), PROBABILITIES.astype("float32")
+    wanted = getattr(keras.losses, name)(reduction=reduction)(y_true, y_pred, weights)
+    found = getattr(losses, name)(reduction=reduction)(y_true, y_pred, weights)
+    np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-5)
