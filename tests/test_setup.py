@@ -194,6 +194,13 @@ def test_the_program_that_looks_for_races_knows_the_library(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_c_library_needs_no_headers_of_the_kernel():
+    """They are a package of their own beside musl, as on Alpine."""
+    root = SCRIPT.parent.parent / "cext"
+    found = [path for path in sorted(root.glob("**/*.[ch]")) if "#include <linux/" in path.read_text()]
+    assert not found
+
+
 @pytest.mark.slow
 def test_threads_that_are_watched_for_races_compute_what_they_should():
     """`make races` runs it under ThreadSanitizer."""

@@ -21,7 +21,6 @@
  * OpenMP.
  */
 #if defined(_OPENMP) && defined(__linux__) && !defined(__clang__)
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -40,6 +39,10 @@
 
 #ifndef RUSAGE_THREAD
 #define RUSAGE_THREAD 1 /* of Linux; glibc tells it for _GNU_SOURCE alone */
+#endif
+#ifndef FUTEX_WAIT_PRIVATE /* of Linux; its own headers are not everywhere beside another C library than glibc */
+#define FUTEX_WAIT_PRIVATE 128
+#define FUTEX_WAKE_PRIVATE 129
 #endif
 #define HIDDEN __attribute__((visibility("hidden")))
 
