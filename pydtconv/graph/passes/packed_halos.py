@@ -1,7 +1,8 @@
 """Halos as vectors: operators that read windows compute on their own part of images where it lies, then on its rims.
 
 An exchange gives an image with its halo.  Of a single image whose rows are cut that is where the image lies anyway;
-else it would be a copy of the image, and of its gradient.
+else it would be a copy of the image, and of its gradient.  Pooling gets vectors of a single image's rows, too: its
+gradient of the halo is then known before the others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.exchange import Exchange
 from pydtconv.ops.halo import Halo, inside, rims
 from pydtconv.ops.layout import Box
-from pydtconv.ops.pooling import AveragePool, MaxPool
+from pydtconv.ops.pooling import AveragePool, MaxPool, WindowPool
 
 
 def pack_halos(graph: Graph) -> None:
@@ -29,9 +30,11 @@ def pack_halos(graph: Graph) -> None:
         if not isinstance(op, Exchange) or op.packed or node.outputs[0] in ends:
             continue
         x = node.inputs[0].spec
-        if None in x.shape or op.place_of_input(x) is not None:
+        reading = readers.get(node.outputs[0], ())
+        lies_there = None not in x.shape and op.place_of_input(x) is not None
+        if None in x.shape or (lies_there and not all(isinstance(reader.op, WindowPool) for reader in reading)):
             continue
-        found = {reader: _halo(op, x, reader, node.outputs[0]) for reader in readers.get(node.outputs[0], ())}
+        found = {reader: _halo(op, x, reader, node.outputs[0]) for reader in reading}
         if found and all(halo is not None for halo in found.values()):
             _pack(graph, node, found)
 
