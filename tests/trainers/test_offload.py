@@ -304,6 +304,23 @@ def test_a_disk_without_room_is_told_of_before_the_first_step(folder, monkeypatc
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a folder in which nobody can make a file")
+def test_a_folder_that_cannot_be_written_to_is_told_of_before_the_first_step() -> None:
+    model, (x, y) = compiled(), data(8)
+    limit = int(0.8 * model.plan(8).peak_bytes)
+    before = model.get_weights()
+    with pytest.raises(OSError, match="offload: expected a folder that can be written to, got '/proc/self/fd'"):
+        model.fit(x, y, batch_size=8, verbose=0, memory_limit=limit, offload="/proc/self/fd")
+    same(model.get_weights(), before)
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="needs a folder in memory")
+def test_a_folder_in_memory_is_warned_of_and_used() -> None:
+    want = trained(None)
+    with pytest.warns(UserWarning, match="is a tmpfs, whose files are memory: offloading to it saves none"):
+        same(trained("/dev/shm"), want)
+
+
 def test_a_read_error_ends_training_and_the_next_fit_goes_on(folder, monkeypatch) -> None:
     model, (x, y) = compiled(), data(8)
     limit = int(0.8 * model.plan(8).peak_bytes)
