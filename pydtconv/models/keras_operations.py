@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pydtconv import ops
 from pydtconv.layers.symbolic import Node
 
@@ -222,22 +224,38 @@ def _numpy_op(op: Any, node: Node) -> Described | None:
 #: functions of the table that are in other modules of Keras than numpy
 _MODULES = {
     **dict.fromkeys(("one_hot", "depth_to_space", "space_to_depth"), "nn"),
-    **dict.fromkeys(("erf", "erfinv", "top_k", "in_top_k", "segment_sum", "segment_max"), "math"),
+    **dict.fromkeys(("erf", "erfc", "erfinv", "top_k", "in_top_k", "logdet"), "math"),
+    **dict.fromkeys(("segment_sum", "segment_max", "segment_min", "segment_prod"), "math"),
     **dict.fromkeys(("stop_gradient", "scatter", "scatter_update", "slice_update"), "core"),
-    **dict.fromkeys(("det", "inv", "cholesky", "solve", "qr", "eigh"), "linalg"),
+    **dict.fromkeys(("det", "inv", "cholesky", "cholesky_inverse", "solve", "qr", "eigh", "lstsq"), "linalg"),
+    **dict.fromkeys(("lu_factor", "matrix_rank", "pinv", "solve_triangular"), "linalg"),
 }
 #: functions of the table that Keras has as operations with the same settings
 # fmt: off
 _SAME = frozenset([
     "all", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmin", "argsort",
-    "broadcast_to", "ceil", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "deg2rad", "depth_to_space", "det",
-    "diag", "diagonal", "equal", "erf", "erfinv", "exp2", "expm1", "flip", "floor", "floor_divide", "greater",
-    "greater_equal", "hypot", "inv", "isfinite", "isinf", "isnan", "less", "less_equal", "log10", "log1p", "log2",
-    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "median", "mod", "not_equal", "one_hot",
-    "prod", "repeat", "roll", "rot90", "round", "sin", "sinh", "solve", "sort", "space_to_depth", "stop_gradient",
-    "take", "take_along_axis", "tan", "tile", "top_k", "tril", "triu", "trunc", "where",
+    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "broadcast_to", "cbrt", "ceil", "cholesky", "cholesky_inverse", "corrcoef", "cos", "cosh",
+    "count_nonzero", "cumprod", "cumsum", "deg2rad", "depth_to_space", "det", "diag", "diagflat", "diagonal",
+    "digitize", "divide_no_nan", "equal", "erf", "erfc", "erfinv", "exp2", "expm1", "fabs", "flip", "fliplr",
+    "flipud", "floor", "floor_divide", "fmax", "fmin", "fmod", "gcd", "greater", "greater_equal", "heaviside",
+    "hypot", "i0", "in_top_k", "inv", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "lcm",
+    "ldexp", "left_shift", "less", "less_equal", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logdet",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "lstsq", "lu_factor", "matrix_rank", "median", "mod",
+    "nan_to_num", "nanargmax", "nanargmin", "nanmedian", "nextafter", "not_equal", "one_hot", "pinv", "prod",
+    "rad2deg", "repeat", "right_shift", "roll", "rot90", "round", "segment_max", "segment_min", "segment_prod",
+    "segment_sum", "signbit", "sin", "sinc", "sinh", "slogdet", "solve", "solve_triangular", "sort",
+    "space_to_depth", "stop_gradient", "take", "take_along_axis", "tan", "tile", "top_k", "tril", "triu", "trunc",
+    "where",
 ])
 # fmt: on
+
+#: functions of the table whose operations have names of their own
+_OTHERS = {
+    **{name: f"math.{name.upper()}" for name in ("fft", "fft2", "ifft2", "rfft", "irfft", "stft", "istft")},
+    "ctc_loss": "nn.CTCLoss",
+    "ctc_decode": "nn.CTCDecode",
+}
 
 
 def _table(op: Any, node: Node) -> Described | None:
@@ -251,6 +269,17 @@ def _table(op: Any, node: Node) -> Described | None:
         return _resized(static, len(node.outputs.shape))
     if op.function == "_patches":
         return _patches(static)
+    if "op" in static:  # elements of integers that are moved
+        return described(static["op"], node)
+    if op.function.endswith(" of integers"):
+        name = op.function.removesuffix(" of integers")
+        if name == "clip":
+            low, high = (np.asarray(limit).item() for limit in node.args[1:])
+            return Described("numpy.Clip", {"x_min": low, "x_max": high}, lambda args: ([args[0]], {}))
+        return Described("numpy." + {"abs": "Absolute"}.get(name, name.capitalize()), {}, _plain)
+    if op.function in _OTHERS:
+        pairs = op.function in ("fft", "fft2", "ifft2", "irfft", "istft")
+        return Described(_OTHERS[op.function], static, (lambda args: ([list(args)], {})) if pairs else _plain)
     if op.function not in _SAME:
         return None
     name = "".join(part.capitalize() for part in op.function.split("_"))

@@ -84,7 +84,9 @@ def test_a_model_learns_sequences(tmp_path):
         (lambda: ops.ctc_loss(LABELS, LOGITS, [1, 1, 1], [7, 6, 6]), "output_length: expected 0 to 6, got 6 to 7"),
         (lambda: ops.ctc_loss(LABELS + 2, LOGITS, [3, 1, 1], [6, 6, 6]), "target: expected classes from 0 to 3"),
         (lambda: ops.ctc_loss(LABELS, LOGITS, [3, 1, 1], [6, 6, 6], mask_index=4), r"mask_index in \[0, 4\), got 4"),
-        (lambda: ops.ctc_decode(LOGITS, [6, 6]), r"got \(3, 6, 4\) and \(2,\)"),
+        (lambda: ops.ctc_decode(LOGITS, [6, 6]), "expected 3 sequence_lengths, got 2"),
+        (lambda: ops.ctc_decode(LOGITS[0], [6]), r"got \(6, 4\) and \(1,\)"),
+        (lambda: ops.ctc_loss(LABELS, LOGITS, [1, 1], [6, 6, 6]), "as many samples of each, got .* of 3, 3, 2, 3"),
         (lambda: ops.ctc_decode(LOGITS, [6, 6, 6], strategy="best"), "'greedy' or 'beam_search', got 'best'"),
     ],
 )
@@ -98,3 +100,9 @@ def test_classes_of_fit_are_checked():
     model.compile("sgd", losses.CTC())
     with pytest.raises(ValueError, match=r"expected classes from 0 \(the blank\) to 3, got 0 to 5"):
         model.fit(LOGITS, LABELS + 2 * (LABELS > 2), verbose=0)
+
+
+def test_decoded_within_a_model():
+    inputs = our_keras.Input((6, 4))
+    model = our_keras.Model(inputs, ops.ctc_decode(inputs, np.array([6, 5, 6]))[0][0])
+    np.testing.assert_array_equal(model.predict(LOGITS, verbose=0), ops.ctc_decode(LOGITS, [6, 5, 6])[0][0])

@@ -12,6 +12,12 @@ from tests.real_keras import import_keras
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 
+
+def _of_integers(x):
+    y = ops.clip(ops.abs(x - 3) * 2, 1, 7) + ops.maximum(x, 2) - ops.bitwise_and(x, 5) + ops.square(x)
+    return ops.cast(ops.concatenate([ops.diff(y, axis=2), ops.transpose(y, (0, 2, 1, 3))], 2), "float32")
+
+
 FUNCTIONS = {
     "arithmetic": lambda x: (1 - x * 2 + x) / 3 - (-x) ** 2 + 0.5 / (x * x + 1) + ops.maximum(x, 0.5),
     "slices": lambda x: x[:, 1:3] + x[:, -2:, :1] + x[:, 0:1, ..., 2:] + x[:, ::3],
@@ -27,6 +33,12 @@ FUNCTIONS = {
     "pooling": lambda x: (
         ops.max_pool(x, 2, padding="same") + ops.MaxPool((3, 3), (2, 2), ((1, 1), (1, 1)))(x) + ops.average_pool(x, 2)
     ),
+    "more": lambda x: (
+        ops.cbrt(x) + ops.divide_no_nan(x, x) + ops.fmax(x, 0.2) + ops.flipud(x) + ops.logaddexp2(x, x) + ops.erfc(x)
+    ),
+    "integers": lambda x: _of_integers(ops.cast(ops.round(x * 9), "int32")),
+    "pairs": lambda x: ops.irfft(ops.rfft(x), 3) + ops.fft2(ops.ifft2((x, x)))[1],
+    "windows": lambda x: ops.istft(ops.stft(ops.reshape(x, (-1, 48)), 6, 3, 8), 6, 3, 8),
     "activations": lambda x: (
         ops.gelu(ops.elu(ops.leaky_relu(x, 0.1), 0.7), False)
         + ops.clip(ops.softmax(x, 1), 0.1, 0.3)

@@ -16,8 +16,6 @@ def _loss_shape(target: Shape, output: Shape, target_length: Shape, output_lengt
     expected = "expected target (n, labels), output (n, steps, classes), target_length (n,), output_length (n,)"
     if [len(shape) for shape in (target, output, target_length, output_length)] != [2, 3, 1, 1]:
         raise ValueError(expected)
-    if len({shape[0] for shape in (target, output, target_length, output_length)}) != 1:
-        raise ValueError(f"{expected} with the same n")
     if not 0 <= mask_index < output[-1]:
         raise ValueError(f"expected mask_index in [0, {output[-1]}), got {mask_index}")
     return (output[0],)
@@ -45,6 +43,11 @@ class _Paths:
         self, target: np.ndarray, output: np.ndarray, lengths: np.ndarray, steps: np.ndarray, blank: int
     ) -> None:
         _loss_shape(target.shape, output.shape, lengths.shape, steps.shape, blank)
+        if len({len(each) for each in (target, output, lengths, steps)}) != 1:
+            raise ValueError(
+                "ctc_loss: expected as many samples of each, got target, output, target_length, output_length of "
+                f"{len(target)}, {len(output)}, {len(lengths)}, {len(steps)}"
+            )
         _check_lengths("target_length", lengths, target.shape[1])
         _check_lengths("output_length", steps, output.shape[1])
         labels = np.where(np.arange(target.shape[1]) < lengths[:, None], target, blank).astype(np.int64)
@@ -178,6 +181,8 @@ def _ctc_decode(
 ) -> Any:
     _decoded_shape(inputs.shape, sequence_lengths.shape, strategy, beam_width, top_paths, merge_repeated, mask_index)
     n, steps, classes = inputs.shape
+    if len(sequence_lengths) != n:
+        raise ValueError(f"ctc_decode: expected {n} sequence_lengths, got {len(sequence_lengths)}")
     blank = classes - 1 if mask_index is None else mask_index
     if strategy == "greedy":
         return _greedy(inputs, sequence_lengths, merge_repeated, blank)
@@ -202,7 +207,7 @@ def _decoded_shape(
 ) -> list[Shape]:
     if strategy not in ("greedy", "beam_search"):
         raise ValueError(f"strategy: expected 'greedy' or 'beam_search', got {strategy!r}")
-    if len(inputs) != 3 or len(lengths) != 1 or inputs[0] != lengths[0]:
+    if len(inputs) != 3 or len(lengths) != 1:
         raise ValueError(
             f"expected inputs (n, steps, classes) and sequence_lengths (n,), got {tuple(inputs)} and {tuple(lengths)}"
         )
