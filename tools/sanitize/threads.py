@@ -89,9 +89,7 @@ def main() -> int:
     right = all(at_once([both, set_often]))
     if not equal or not right:
         sys.exit(f"expected the values of one after the other, got others: training {equal}, prediction {right}")
-    print(
-        f"two models trained at once, one asked by two threads while a third sets their number: {config.num_threads()}"
-    )
+    print(f"{config.num_threads()} threads: two models trained at once, one asked by two while a third sets the number")
     return 0
 
 
