@@ -21,6 +21,9 @@ from pydtconv.ops.halo import Halo, inside, rims
 from pydtconv.ops.layout import Box
 from pydtconv.ops.pooling import AveragePool, MaxPool, WindowPool
 
+#: what reads no halo is so many times the rims, or so many times `halos.LEAST_PIXELS`, where rims save time
+_FEW = 24
+
 
 def pack_halos(graph: Graph) -> None:
     """Where all readers of a halo can, they get it as a vector, and the image itself."""
@@ -94,13 +97,18 @@ def _pays(halo: Halo, op: Op, reader: Node) -> bool:
     """Whether most outputs read nothing of the halo, and are so many that rims cost little beside them."""
     y, filters = reader.outputs[0].spec, [tensor.spec for tensor in reader.inputs[1:2] if op.passes]
     outputs = [n or 0 for n in y.shape[1:-1]]
-    kept = inside(halo, outputs, *filters)
-    if kept is None or not rims(halo, outputs, *filters):
+    kept, found = inside(halo, outputs, *filters), rims(halo, outputs, *filters)
+    if kept is None or not found:
         return False
     for axis, sides in enumerate(_surrounding(halo), 1):
         window = op.window(axis, halo.read, *filters)
         assert window is not None
         if max(sides) >= window.reach:
             return False
-    pixels = math.prod(stop - start for start, stop in kept)
-    return 2 * pixels >= math.prod(outputs) and pixels * (y.shape[0] or 1) >= halos.LEAST_PIXELS
+    images, pixels = y.shape[0] or 1, _pixels(kept)
+    few = min(_FEW * images * sum(_pixels(rim.out) for rim in found), _FEW * halos.LEAST_PIXELS)
+    return 2 * pixels >= math.prod(outputs) and images * pixels >= max(halos.LEAST_PIXELS, few)
+
+
+def _pixels(box: Box) -> int:
+    return math.prod(stop - start for start, stop in box)

@@ -144,6 +144,22 @@ def test_a_rank_that_reads_no_halo_copies_nothing_and_sends_meanwhile():
     ]
 
 
+@pytest.mark.parametrize(
+    ("size", "samples", "packed"), [(16, 2, False), (32, 2, False), (32, 32, True), (128, 2, True)]
+)
+def test_rims_are_computed_where_they_are_few(size, samples, packed, monkeypatch):
+    """Beside the rest of an image, or of so many images that a copy of them would be large."""
+    monkeypatch.setattr(halos, "LEAST_PIXELS", 512)
+
+    def build():
+        inputs = keras.Input((size, size, 4))
+        return networks._compiled(inputs, layers.Conv2D(3, 3, padding="same")(inputs))
+
+    (halo,) = (node for node in plan(build=build, samples=samples).graph.nodes if node.op.name == "halo")
+    assert halo.op.packed == packed
+    assert (len(halo.outputs[0].shape) == 1) == packed
+
+
 def test_memory_of_several_images_is_not_that_of_copies(monkeypatch):
     """Two convolutions, as the benchmark has them: images with halos would be copies of all of them."""
 
@@ -160,7 +176,9 @@ def test_memory_of_several_images_is_not_that_of_copies(monkeypatch):
 
 def test_nothing_goes_on_where_it_cannot_or_may_not(monkeypatch):
     assert not around(plan(overlaps=False))
-    assert around(plan(("width",), (3,))) == [FORWARD] * 2 + [BACKWARD] * 2  # of the last one all columns read halos
+    assert (
+        around(plan(("width",), (3,), samples=4)) == [FORWARD] * 2 + [BACKWARD] * 2
+    )  # of the last one all columns read halos
     monkeypatch.setattr(halos, "LEAST_PIXELS", 4096)
     assert around(plan()) == [BACKWARD] * 2
 
