@@ -154,6 +154,8 @@ def _of_images(call: Callable[..., Any]) -> Callable[..., Any]:
 class RandomFlip(RandomLayer):
     """In training, mirrors each image with probability 1/2: "horizontal", "vertical" or "horizontal_and_vertical"."""
 
+    reads_integers = False
+
     def __init__(
         self,
         mode: str = "horizontal_and_vertical",
@@ -182,6 +184,8 @@ class RandomFlip(RandomLayer):
 @builtin
 class RandomCrop(RandomLayer):
     """In training, a window of height x width at a random place; else the window in the middle."""
+
+    reads_integers = False
 
     def __init__(
         self,
@@ -216,6 +220,8 @@ class RandomCrop(RandomLayer):
 @builtin
 class CenterCrop(Layer):
     """The window of height x width in the middle of images; smaller ones are resized, of which the middle is kept."""
+
+    reads_integers = False
 
     def __init__(self, height: int, width: int, data_format: str | None = None, **kwargs: Any) -> None:
         image_data.take_format(self, kwargs)

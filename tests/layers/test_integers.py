@@ -101,3 +101,19 @@ def test_up_sampling_of_keras(interpolation):
     wanted = keras.layers.UpSampling2D((2, 3), interpolation=interpolation)(x)
     ours = layers.UpSampling2D((2, 3), interpolation=interpolation)(x)
     np.testing.assert_allclose(ours, wanted.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", ["RandomFlip", "RandomCrop", "CenterCrop", "RandomRotation", "AutoContrast", "MixUp", "CutMix"]
+)
+def test_layers_that_change_images_take_bytes(name):
+    """As in Keras they give floats, in training and outside of it; labels of a dict stay what they are."""
+    arguments = {"RandomCrop": (8, 8), "CenterCrop": (8, 8), "RandomRotation": (0.1,)}.get(name, ())
+    images = np.random.default_rng(0).integers(0, 255, (4, 16, 16, 3)).astype("uint8")
+    layer = getattr(layers, name)(*arguments)
+    inputs = our_keras.Input((16, 16, 3), dtype="uint8")
+    model = our_keras.Model(inputs, layer(inputs))
+    for found in (layer(images), model(images), model.predict(images, verbose=0)):
+        assert np.asarray(found).dtype == np.float32
+    data = {"images": images, "labels": np.eye(4, dtype="float32")}
+    assert np.asarray(layer(data)["images"]).dtype == np.float32
