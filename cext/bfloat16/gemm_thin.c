@@ -10,21 +10,18 @@
 #undef DT
 #define DT RT
 #include "dtconv_gemm.h"
+#include "../gemm/thin.h"
 #pragma pop_macro("DT")
 
-enum { FEW = 16, WIDE = 1024, LARGE = 1 << 18 /* elements */, LINE = 16 };
-
-static int few_rows(int64_t m, int64_t n, int64_t k) { return m <= FEW && k >= ceil_div(LARGE, n); }
-
-static int shallow(int64_t m, int64_t n, int64_t k) { return k <= FEW && n >= WIDE && m >= ceil_div(LARGE, n); }
+enum { LINE = 16 };
 
 /* Elements of what is widened: A and the sums, or A and B. */
 static int64_t elements(int64_t m, int64_t n, int64_t k) {
-    return round_up(m * k, LINE) + (few_rows(m, n, k) ? m : k) * round_up(n, LINE) + LINE;
+    return round_up(m * k, LINE) + (RT(gemm_has_few_rows)(m, n, k) ? m : k) * round_up(n, LINE) + LINE;
 }
 
 size_t DT(gemm_thin_bytes)(int64_t m, int64_t n, int64_t k, int threads) {
-    if (!few_rows(m, n, k) && !shallow(m, n, k)) return 0;
+    if (!RT(gemm_has_few_rows)(m, n, k) && !RT(gemm_is_shallow)(m, n, k)) return 0;
     return (size_t)elements(m, n, k) * sizeof(real) + RT(gemm_workspace_on)(m, n, k, threads);
 }
 
@@ -46,9 +43,9 @@ static RT(matrix) widened(const dtconv_operand *x, int64_t rows, int64_t columns
 }
 
 int DT(gemm_thin_of_float)(const dtconv_gemm_mixed_args *g, int threads, void *workspace, size_t bytes) {
-    const int rows = few_rows(g->m, g->n, g->k) && !g->b.bfloat16;
+    const int rows = RT(gemm_has_few_rows)(g->m, g->n, g->k) && !g->b.bfloat16;
     const int direct = g->bias == NULL && g->activation == DTCONV_LINEAR && !g->c_bfloat16;
-    if (g->products != 1 || !(rows || (direct && shallow(g->m, g->n, g->k)))) return 0;
+    if (g->products != 1 || !(rows || (direct && RT(gemm_is_shallow)(g->m, g->n, g->k)))) return 0;
     if (bytes < DT(gemm_thin_bytes)(g->m, g->n, g->k, threads)) return 0;
     real *a_space = (real *)(((uintptr_t)workspace + 63) / 64 * 64), *space = a_space + round_up(g->m * g->k, LINE);
     const int64_t ld = round_up(g->n, LINE);

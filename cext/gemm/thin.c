@@ -210,6 +210,10 @@ static size_t a_bytes(int64_t m, int64_t k) { return (size_t)(m * ((k + V - 1) /
 static int reads_large(int64_t n, int64_t k) { return n * k * (int64_t)sizeof(real) >= LARGE; }
 static int writes_large(int64_t m, int64_t n) { return n >= WIDE && n * m * (int64_t)sizeof(real) >= LARGE; }
 
+int DT(gemm_has_few_rows)(int64_t m, int64_t n, int64_t k) { return m <= FEW && reads_large(n, k); }
+
+int DT(gemm_is_shallow)(int64_t m, int64_t n, int64_t k) { return k <= FEW && writes_large(m, n); }
+
 size_t DT(gemm_thin_workspace)(int64_t m, int64_t n, int64_t k, int threads) {
     const size_t packed = m <= FEW && a_bytes(m, k) <= IN_L2 ? a_bytes(m, k) : 0;
     const size_t own = reads_large(n, k) || writes_large(m, n) ? (size_t)threads * SUMS * sizeof(real) : 0;
@@ -219,11 +223,11 @@ size_t DT(gemm_thin_workspace)(int64_t m, int64_t n, int64_t k, int threads) {
 /* What fits the product, or NULL. */
 static kernel chosen(const thin *t) {
     const DT(gemm_args) *g = t->g;
-    if (g->m <= FEW && reads_large(g->n, g->k)) {
+    if (DT(gemm_has_few_rows)(g->m, g->n, g->k)) {
         if (t->b->cs == 1) return columns_by_steps;
         if (t->b->rs == 1 && t->a->cs == 1 && a_bytes(g->m, g->k) <= IN_L2) return columns_by_dots;
     }
-    return g->k <= FEW && writes_large(g->m, g->n) && t->b->cs == 1 ? rows_of_small_depth : NULL;
+    return DT(gemm_is_shallow)(g->m, g->n, g->k) && t->b->cs == 1 ? rows_of_small_depth : NULL;
 }
 
 int DT(gemm_thin)(const DT(gemm_args) * g, real alpha, int threads, real *workspace) {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import select
 import signal
 import sys
 from collections.abc import Sequence
@@ -80,11 +81,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print("pydtconv: interrupted", file=sys.stderr, flush=True)
         return processes.finish(130)
-    except BrokenPipeError:  # whoever read the output has had enough, such as `head`
+    except BrokenPipeError:
+        if not _nobody_reads():
+            raise
         from pydtconv.cli import processes
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left at its end
         return processes.finish(128 + signal.SIGPIPE)
+
+
+def _nobody_reads() -> bool:
+    """Whether who read the output has had enough, such as `head`; another pipe may have broken."""
+    output = select.poll()
+    output.register(1, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in output.poll(0))
 
 
 def _main(argv: Sequence[str] | None) -> int:

@@ -18,8 +18,6 @@ class Augmentation(RandomLayer):
     "segmentation_masks" and "bounding_boxes" follow their images where pixels move, and stay as they are elsewhere.
     """
 
-    reads_integers = False
-
     kind = ""
     #: whether it acts outside of training, too
     always = False

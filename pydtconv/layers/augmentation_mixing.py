@@ -16,8 +16,6 @@ from pydtconv.serialization.configurable import builtin
 class _Mixing(RandomLayer):
     """Base: images (n, h, w, c), or {"images": ..., "labels": one row of scores for each image}.  In training alone."""
 
-    reads_integers = False
-
     def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
         image_data.take_format(self, kwargs)
         super().__init__(seed, **kwargs)

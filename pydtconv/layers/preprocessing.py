@@ -154,8 +154,6 @@ def _of_images(call: Callable[..., Any]) -> Callable[..., Any]:
 class RandomFlip(RandomLayer):
     """In training, mirrors each image with probability 1/2: "horizontal", "vertical" or "horizontal_and_vertical"."""
 
-    reads_integers = False
-
     def __init__(
         self,
         mode: str = "horizontal_and_vertical",
@@ -184,8 +182,6 @@ class RandomFlip(RandomLayer):
 @builtin
 class RandomCrop(RandomLayer):
     """In training, a window of height x width at a random place; else the window in the middle."""
-
-    reads_integers = False
 
     def __init__(
         self,

@@ -21,8 +21,6 @@ def _rate(layer: str, rate: float) -> float:
 class GaussianDropout(RandomLayer):
     """In training, times normal noise of mean 1 and variance rate / (1 - rate); Srivastava et al. (2014)."""
 
-    reads_integers = False
-
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(seed, **kwargs)
         self.rate = _rate("GaussianDropout", rate)
@@ -41,8 +39,6 @@ _LEAST = -1.0507009873554805 * 1.6732632423543772
 @builtin
 class AlphaDropout(RandomLayer):
     """In training, a share of the elements is SELU's least value, and mean and variance are kept; Klambauer (2017)."""
-
-    reads_integers = False
 
     def __init__(
         self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **kwargs: Any

@@ -17,6 +17,8 @@ from pydtconv.utils.random import next_seed
 class RandomLayer(Layer):
     """A layer that draws random numbers.  `seed` is as given, `own_seed` the one in use."""
 
+    reads_integers = False
+
     def __init__(self, seed: int | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
@@ -35,8 +37,6 @@ class Dropout(RandomLayer):
 
     noise_shape: the mask's shape; 1 where it is shared along an axis, None for the input's extent.
     """
-
-    reads_integers = False
 
     carries_masks = True
 
@@ -136,8 +136,6 @@ class SpatialDropout3D(BaseSpatialDropout):
 @builtin
 class GaussianNoise(RandomLayer):
     """In training, adds normally distributed noise of standard deviation stddev."""
-
-    reads_integers = False
 
     carries_masks = True
 

@@ -142,7 +142,7 @@ class ConvRims(RimPasses[Any]):
         if dw is None:
             return sequence(calls)
         for part in self.parts(spec_like(p.dy[0], self.halo.image), spec_of(dw)):
-            bare, need = self._bare(part), 0
+            bare = self._bare(part)
             need = bare.workspace("backward", part.x, spec_of(dw))
             workspace, (image, result, more) = self._carved(p, part, need, spec_of(dw))
             calls += self.gathered(part.rim, None, p.x[-1], image)
