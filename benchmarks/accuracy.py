@@ -3,19 +3,23 @@
 A network of the zoo is trained on CIFAR-10 from the same weights, with the same batches, once in each precision and for
 each seed: SGD with momentum, whose learning rate falls to 0 in a line.  float32 is the one that the others are compared
 with.  Seeds differ by a point or so themselves; the mean difference over seeds is what counts.  The images are those of
-`datasets.cifar10` (PYDTCONV_DATA); --samples takes the first ones of the training set.
+`datasets.cifar10` (PYDTCONV_DATA); --samples takes the first ones of the training set.  With --keep, a run goes on
+where another one ended; each row tells where it comes from.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 import pydtconv as keras
 from benchmarks import report
+from benchmarks.processes import Kept
 from pydtconv import applications, config
 
 PRECISIONS = ("float32", "mixed_bfloat16")
@@ -80,18 +84,21 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=50000, help="images of the training set (default: all)")
     parser.add_argument("--batch", type=int, default=128, help="images of a step (default: 128)")
     parser.add_argument("--rate", type=float, default=0.1, help="learning rate at the start (default: 0.1)")
+    parser.add_argument("--keep", type=Path, help="a JSON file of runs that are done")
     return parser.parse_args(words)
 
 
 def main(words: Sequence[str] | None = None) -> None:
     options = parse(words)
     data = cifar10(options.samples)
+    kept = Kept(options.keep)
     rows: list[Row] = []
     for seed in range(options.seeds):
         for precision in options.precisions:
-            row = train(options.network, precision, seed, options.epochs, options.batch, options.rate, data)
+            case = (options.network, precision, seed, options.epochs, options.batch, options.rate)
+            row, origin = kept.get(f"{case} {options.samples}", functools.partial(train, *case, data))
             print(*(f"{key}: {report.cell(value)}" for key, value in row.items()), sep=", ", flush=True)
-            rows.append(row)
+            rows.append(row | origin)
             report.write_csv("accuracy", rows)
     config.set_dtype_policy("float32")
     report.print_table("means over seeds", summary(rows))
