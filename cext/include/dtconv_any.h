@@ -93,6 +93,7 @@ typedef union {
 
 /* normalization */
 #define dtconv_batchnorm_statistics(...) DTCONV_3(batchnorm_statistics, __VA_ARGS__)
+#define dtconv_batchnorm_exact_statistics(...) DTCONV_3(batchnorm_exact_statistics, __VA_ARGS__)
 #define dtconv_batchnorm_scale(...) DTCONV_2(batchnorm_scale, __VA_ARGS__)
 #define dtconv_batchnorm_moving(...) DTCONV_2(batchnorm_moving, __VA_ARGS__)
 #define dtconv_batchnorm_apply(...) DTCONV_3(batchnorm_apply, __VA_ARGS__)

@@ -19,6 +19,9 @@ size_t DT(batchnorm_workspace)(int64_t rows, int64_t c);
 /* mean (c) and biased variance (c) of x; one pass over memory, two over the cache.  workspace: batchnorm_workspace. */
 dtconv_status DT(batchnorm_statistics)(int64_t rows, int64_t c, const elem *x, int64_t ldx, real *mean, real *variance,
                                        void *workspace, size_t bytes);
+/* The same in double precision, sums too: rounded to `real`, it is the same whatever rows are summed together. */
+dtconv_status DT(batchnorm_exact_statistics)(int64_t rows, int64_t c, const elem *x, int64_t ldx, double *mean,
+                                             double *variance, void *workspace, size_t bytes);
 
 /* inverse = 1 / sqrt(variance + epsilon) (c), and scale = gamma * inverse (c; gamma NULL: 1). */
 dtconv_status DT(batchnorm_scale)(int64_t c, const real *variance, const real *gamma, real epsilon, real *inverse,

@@ -15,6 +15,7 @@ from pydtconv._ext.status cimport check
 cdef extern from "dtconv_any.h" nogil:
     size_t dtconv_batchnorm_workspace(dtconv_dtype, int64_t rows, int64_t c)
     int dtconv_batchnorm_statistics(...)
+    int dtconv_batchnorm_exact_statistics(...)
     int dtconv_batchnorm_scale(...)
     int dtconv_batchnorm_moving(...)
     int dtconv_batchnorm_apply(...)
@@ -38,6 +39,13 @@ def batchnorm_statistics(const element[:, :] x, mean, variance, unsigned char[::
     with nogil:
         check(dtconv_batchnorm_statistics(x.shape[0], x.shape[1], &x[0, 0], ld(x), mean_, variance_, &workspace[0],
                                           workspace.shape[0]))
+
+
+def batchnorm_exact_statistics(const element[:, :] x, double[::1] mean, double[::1] variance,
+                               unsigned char[::1] workspace):
+    with nogil:
+        check(dtconv_batchnorm_exact_statistics(x.shape[0], x.shape[1], &x[0, 0], ld(x), &mean[0], &variance[0],
+                                                &workspace[0], workspace.shape[0]))
 
 
 def batchnorm_scale(const floating[::1] variance, const floating[::1] gamma, double epsilon, floating[::1] inverse,

@@ -15,6 +15,9 @@ from pydtconv.conv import calibrated, products, timings
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.table import TABLE
 
+#: pixels of an output by which "strict" chooses
+_OUT = 32
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -81,10 +84,32 @@ def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
 def ranking(p: ConvProblem, direction: str, precision: str = "fast", of_bfloat16: int | None = None) -> tuple[str, ...]:
     """Names of the algorithms that support p, the fastest by the cost model first; "strict": only exact sums.
 
+    "strict" orders those of forward and backward_data by the filters alone: a pixel is summed in the same order
+    whatever image it is in.
     of_bfloat16: those that multiply float32 by so many products of bfloat16 are among them.
     """
     check_direction(direction)
     return _ranking(p, direction, precision, of_bfloat16, calibrated.state(p.dtype))
+
+
+def _by_filters(direction: str) -> bool:
+    """Whether the filters alone say which algorithm is taken."""
+    return config.conv_precision() == "strict" and _keeps_order(direction)
+
+
+def _keeps_order(direction: str) -> bool:
+    """Whether the algorithms of a pass each sum a pixel in one order, whatever the image."""
+    return direction != "backward_weights"
+
+
+def _of_filters(p: ConvProblem) -> ConvProblem:
+    """A convolution with the filters, strides and dilation of p whose output has _OUT pixels an axis, whatever p's."""
+    sizes = zip(p.kernel, p.strides, p.dilation, strict=True)
+    extents = [(kernel - 1) * dilation + 1 + (_OUT - 1) * stride for kernel, stride, dilation in sizes]
+    try:
+        return ConvProblem.of((1, *extents, p.ci), p.w_shape, p.strides, "valid", p.dilation, p.groups, p.dtype)
+    except ValueError:  # filters so large that 32 pixels of output are beyond all limits
+        return p
 
 
 @lru_cache(maxsize=4096)
@@ -92,19 +117,21 @@ def _ranking(
     p: ConvProblem, direction: str, precision: str, of_bfloat16: int | None, _state: tuple[str, int, int, int]
 ) -> tuple[str, ...]:
     """_state: of the cost model, whose estimates are remembered."""
+    alike = _of_filters(p) if precision == "strict" and _keeps_order(direction) else p
     rows = [row for row in TABLE.values() if row.reason(p, direction) is None and row.products in (None, of_bfloat16)]
     if precision == "strict":
         rows = [row for row in rows if row.strict]
     rows = [row.of(p, direction) for row in rows]
-    return tuple(row.name for row in sorted(rows, key=lambda row: row.seconds(p, direction)))
+    return tuple(row.name for row in sorted(rows, key=lambda row: row.seconds(alike, direction)))
 
 
 def algorithms(p: ConvProblem, direction: str) -> list[str]:
     """Names of the algorithms that may be chosen for this pass of p: those measured, fastest first, then by the model.
 
-    Of those that support it, within the active precision and workspace limit; at least one.
+    Of those that support it, within the active precision and workspace limit; at least one.  What was measured is of
+    one image size, so that in "strict" precision it counts for backward_weights alone.
     """
-    seconds = timings.measured(p, direction)
+    seconds = {} if _by_filters(direction) else timings.measured(p, direction)
     ranked = ranking(p, direction, config.conv_precision(), products.in_force())
     families = {TABLE[name].family for name in ranked}  # a basis that was measured may not be the cost model's
     ranked += tuple(name for name in seconds if name not in ranked and name in TABLE and TABLE[name].family in families)
@@ -143,7 +170,8 @@ def choose(
         return Choice(supported(p, direction, str(explicit)), "asked for")
     fixed = variant_of(variant)
     first = algorithms(p, direction)[0]
-    why = "fastest measured" if first in timings.measured(p, direction) else "ranking by cost model"
+    measured = () if _by_filters(direction) else timings.measured(p, direction)
+    why = "fastest measured" if first in measured else "ranking by cost model"
     name = fixed.algorithm(direction)
     if name is None:
         return Choice(first, why)

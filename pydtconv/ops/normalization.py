@@ -43,6 +43,8 @@ class BatchNorm(Op):
     In a training pass, unless `frozen`, mean and biased variance are those of x and the moving ones are updated:
     moving = moving * momentum + batch * (1 - momentum).  Otherwise the moving ones are used.
     always: outside of training passes, too.
+    exact: the statistics are of sums in float64, on their way between processes, too: rounded, they do not depend on
+    how images are cut.
     synchronized: the statistics are those of the global batch, by the run's Synchronizer, where there is one.
 
     Passes over memory: training forward reads x twice (for statistics that are not given, to apply them) and writes y,
@@ -61,6 +63,7 @@ class BatchNorm(Op):
     synchronized: bool = False
     given: bool = False
     always: bool = False
+    exact: bool = False
 
     inplace = (0,)
     inplace_backward = (0,)

@@ -57,11 +57,14 @@ def test_the_fastest_measured_is_taken_and_the_others_keep_their_order(cache):
 
 
 def test_strict_precision_passes_over_what_it_leaves_out():
-    keep(P, "forward", winograd=1e-6, im2col=1e-3)
-    assert choose(P, "forward").algorithm == "winograd"
+    keep(P, "forward", winograd=1e-6, im2col=1e-9)
+    keep(P, "backward_weights", winograd=1e-6, im2col=1e-3)
+    assert choose(P, "backward_weights").algorithm == "winograd"
+    assert choose(P, "forward").why == "fastest measured"
     config.set_conv_precision("strict")
     try:
-        assert choose(P, "forward").algorithm == "im2col"
+        assert choose(P, "backward_weights").algorithm == "im2col"
+        assert choose(P, "forward").why == "ranking by cost model"  # what was measured is of one image size
     finally:
         config.set_conv_precision("fast")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydtconv import config
 from pydtconv.graph.ir.graph import Graph, Node
 
 
@@ -25,6 +26,7 @@ ON_MESH = Condition(
     "on a mesh of several processes", lambda graph: graph.partition is not None and math.prod(graph.partition.shape) > 1
 )
 SPLIT = Condition("in training, where asked for", lambda graph: graph.training and graph.split is not None)
+STRICT = Condition('in "strict" precision', lambda graph: config.conv_precision() == "strict")
 HAS_LOSS = Condition("with a loss", lambda graph: graph.loss is not None)
 
 

@@ -33,7 +33,7 @@ def share_moments(graph: Graph) -> None:
 
 def _wants_moments(node: Node) -> bool:
     op = node.op
-    return isinstance(op, BatchNorm) and not op.frozen and not op.given and is_image(node.inputs[0].shape)
+    return isinstance(op, BatchNorm) and not (op.frozen or op.given or op.exact) and is_image(node.inputs[0].shape)
 
 
 def _gathers(tensor: Tensor) -> bool:

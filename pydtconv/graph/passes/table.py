@@ -13,7 +13,8 @@ from pydtconv.graph.passes.backward_reductions import fuse_backward_reductions
 from pydtconv.graph.passes.bias import fuse_bias
 from pydtconv.graph.passes.casts import place_casts
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
-from pydtconv.graph.passes.graph_pass import HAS_LOSS, ON_MESH, SPLIT, TRAINING, GraphPass, check_table
+from pydtconv.graph.passes.exact_statistics import sum_exactly
+from pydtconv.graph.passes.graph_pass import HAS_LOSS, ON_MESH, SPLIT, STRICT, TRAINING, GraphPass, check_table
 from pydtconv.graph.passes.kept_spectra import keep_spectra
 from pydtconv.graph.passes.kernels import find_kernels
 from pydtconv.graph.passes.loss import fuse_loss
@@ -116,11 +117,19 @@ PASSES: tuple[GraphPass, ...] = (
         when=ON_MESH,
     ),
     GraphPass(
+        "exact-statistics",
+        sum_exactly,
+        takes="no dead nodes",
+        leaves="batch normalization sums in float64",
+        after=("dead-nodes",),
+        when=STRICT,
+    ),
+    GraphPass(
         "shared-moments",
         share_moments,
         takes="convolutions compute what is normalized: additions are fused, activations are where they stay",
         leaves="statistics that a convolution gathers, or that several layers read, are tensors",
-        after=("residual-addition", "activation", "pool-before-relu"),
+        after=("residual-addition", "activation", "pool-before-relu", "exact-statistics"),
         when=TRAINING,
     ),
     GraphPass(

@@ -23,6 +23,8 @@ class BatchNormKernel(Kernel[BatchNorm]):
         x = inputs[0]
         c = x.shape[-1] or 1
         vectors = carved_bytes(1 if direction == "forward" else 2, c, real(x.dtype))
+        if direction == "forward" and self.op.exact:
+            vectors += carved_bytes(2, c, "float64")
         return vectors + norm.batchnorm_workspace(x.size // c, c, x.dtype)
 
     def forward(self, p: Pass) -> Call:
@@ -37,6 +39,7 @@ class BatchNormKernel(Kernel[BatchNorm]):
         run_state = p.run
         (variance,), rest = carve(p.workspace, 1, x.shape[1], real_of(x))
         moments = moments_in(p.x[-1]) if self.op.given else None
+        exact, rest = carve(rest, 2, x.shape[1], "float64") if self.op.exact else ([], rest)
         application = (x, mean, scale, beta, code, self.op.alpha, y)
 
         def infer() -> None:
@@ -45,12 +48,17 @@ class BatchNormKernel(Kernel[BatchNorm]):
             norm.batchnorm_apply(*application)
 
         def train() -> None:
-            if moments is None:
+            found = exact or (mean, variance)
+            if exact:
+                norm.batchnorm_exact_statistics(x, *exact, rest)
+            elif moments is None:
                 norm.batchnorm_statistics(x, mean, variance, rest)
             else:
                 mean[...], variance[...] = moments
             if self.op.synchronized and run_state.synchronizer is not None:
-                run_state.synchronizer.moments(mean, variance, x.shape[0])
+                run_state.synchronizer.moments(*found, x.shape[0])
+            if exact:
+                mean[...], variance[...] = exact
             norm.batchnorm_scale(variance, gamma, self.op.epsilon, inverse, scale)
             norm.batchnorm_moving(mean, variance, self.op.momentum, moving_mean, moving_variance)
             if y is not None:
