@@ -24,7 +24,8 @@ enum {
     BLOCK_LEAST = 4 << 20, /* bytes of V and Z of a block: a third of L3, so that they stay there beside dU, ... */
     BLOCK_MOST = 12 << 20, /* ... which is read and written for each block */
     BLOCK_TILES = 256,     /* at most */
-    ROWS = 128,            /* input channels of a unit of work */
+    ROWS = 128,            /* input channels of a unit of work, at most, ... */
+    UNITS = 16,            /* ... of which one block has so many, if they have two tiles of the micro-kernel's rows */
     SLICES = 16,           /* at most, where threads have blocks of their own ... */
     OWN_BLOCKS = 4,        /* ... of this many blocks at least, ... */
     OWN_TILES = 48,        /* ... which have this many tiles at least */
@@ -45,6 +46,14 @@ typedef struct {
     elem *zeros;
     real *v, *z, *c, *packed, *sums;
 } pass_state;
+
+/* Input channels of a unit of work, of which `least` are wanted: about equally many in each. */
+static int64_t rows_of_unit(const DT(tiling) * w, int64_t least) {
+    const int64_t mr = w->ukr->mr;
+    const int64_t few = dtconv_ceil_div(w->ci, MAX(1, ROWS / mr) * mr), many = dtconv_ceil_div(w->ci, 2 * mr);
+    const int64_t down = MAX(few, MIN(many, dtconv_ceil_div(least, dtconv_ceil_div(w->co, w->ukr->nr))));
+    return MIN(w->ci, dtconv_round_to(dtconv_ceil_div(w->ci, down), mr));
+}
 
 /* Decides whether threads have blocks of their own, of how many tiles, and in how many slices. */
 static void cut_own(pass_state *s, int64_t tile_bytes) {
@@ -80,12 +89,12 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     s->blocks = dtconv_ceil_div(w->tiles, s->block);
     s->block = dtconv_round_to(dtconv_ceil_div(w->tiles, s->blocks), CHUNK_TILES);
     s->columns = nr;
-    s->rows = s->own ? w->ci : MIN(w->ci, MAX(1, ROWS / mr) * mr);
+    const int one = s->blocks == 1 && !s->deep;
+    s->rows = s->own ? w->ci : rows_of_unit(w, one ? UNITS : 1);
     if (s->planes > 1) s->block = w->tiles;
     s->z_step = s->planes * s->block * nr;
     s->v_plane = dtconv_plane_step(s->ring * s->block * s->ldv);
     s->z_plane = dtconv_plane_step(panels * s->z_step);
-    const int one = s->blocks == 1 && !s->deep;
     s->ldc = one ? dtconv_plane_row(nr, V) : dtconv_plane_row(w->co, V);
     s->c_plane = dtconv_plane_step((one ? s->rows : w->ci) * s->ldc);
     s->zeros_size = dtconv_line(MAX(w->ci, w->co) + V);
