@@ -24,6 +24,12 @@ def add_arguments(parser: Parser) -> None:
         help="cut images over the processes, along height, width or depth: batch=2,height=2 (default: batch alone)",
     )
     group.add_argument(
+        "--network",
+        metavar="BANDWIDTH:LATENCY",
+        type=_network,
+        help="between the processes, such as 1Gbps:100us: with --mesh, convolutions share a wider halo where that pays",
+    )
+    group.add_argument(
         "--bucket-size", type=_bucket, help="MiB of gradients that are reduced together (default: 4), or 'tune'"
     )
     group.add_argument("--blocking", action="store_true", help="reduce gradients after backward, not during it")
@@ -41,6 +47,16 @@ def _bucket(text: str) -> float | str:
         return text if text == "tune" else number(0, above=True)(text)
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"expected MiB above 0 or 'tune', got {text!r}") from None
+
+
+def _network(text: str) -> str:
+    from pydtconv.utils.network import Network
+
+    try:
+        Network.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("network: ")) from None
+    return text
 
 
 def mesh_of(text: str) -> dict[str, int]:
@@ -68,6 +84,8 @@ def start(args: Any) -> None:
     from pydtconv.distribution.mpi.launch import launched
 
     size, rank = launched()
+    if args.network is not None and args.mesh is None:
+        raise CommandError(f"--network {args.network}: expected --mesh too, whose halos travel over it")
     if args.mesh is not None and math.prod(args.mesh.values()) != (1 if args.no_distribution else size):
         told = ",".join(f"{name}={extent}" for name, extent in args.mesh.items())
         if rank:
@@ -83,7 +101,7 @@ def start(args: Any) -> None:
             chosen = distribution.DataParallel(**_options(args))
         else:
             mesh = distribution.DeviceMesh(list(args.mesh.values()), list(args.mesh))
-            chosen = distribution.SpatialParallel(mesh, **_options(args))
+            chosen = distribution.SpatialParallel(mesh, network=args.network, **_options(args))
         distribution.set_distribution(chosen)
     except (distribution.LaunchError, CommandError, ValueError) as error:
         if rank:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydtconv.simulation.collectives import allreduce, work_of_cores
-from pydtconv.simulation.network import Network
 from pydtconv.simulation.workload import Work, Workload
+from pydtconv.utils.network import Network
 
 BUCKET_BYTES = 4 << 20
 

@@ -12,6 +12,7 @@ from pydtconv.distribution.mpi.departures import Departures
 from pydtconv.distribution.mpi.launch import World, world
 from pydtconv.distribution.spatial_parallel.worker import SpatialWorker
 from pydtconv.graph.spatial.partition import Partition
+from pydtconv.utils.network import Network
 
 
 class SpatialParallel(DataParallel):
@@ -21,10 +22,13 @@ class SpatialParallel(DataParallel):
     are the numbers of random operators; batch normalization takes its statistics over all processes.
     overlap: False waits for what neighbours send before anything is computed that reads it (and reduces gradients after
     backward).
+    network: between the processes, "BANDWIDTH:LATENCY" such as "1Gbps:100us": where a message takes longer than it does
+    to compute some rows twice, convolutions that follow each other share one wider halo.
     gather_predictions: False leaves predictions that are cut as they are: `predict` returns this process's part.
     The other options are those of `DataParallel`.
 
-    Raises ValueError where the mesh has an axis of another name, or not the processes that were started.
+    Raises ValueError where the mesh has an axis of another name, or not the processes that were started, and for what
+    is no network.
     """
 
     def __init__(
@@ -33,6 +37,7 @@ class SpatialParallel(DataParallel):
         auto_shard_dataset: bool = True,
         *,
         gather_predictions: bool = True,
+        network: str | None = None,
         **options: Any,
     ) -> None:
         if not isinstance(device_mesh, DeviceMesh):
@@ -47,7 +52,8 @@ class SpatialParallel(DataParallel):
         ranks = tuple(int(device.partition(":")[2]) for device in device_mesh.devices.ravel().tolist())
         mine = world().rank if len(ranks) > 1 else 0
         names, overlaps = tuple(device_mesh.axis_names), self.options.overlap
-        self.partition = Partition(names, device_mesh.shape, ranks, mine, overlaps)
+        link = None if network is None else Network.parse(network)
+        self.partition = Partition(names, device_mesh.shape, ranks, mine, overlaps, link)
 
     @property
     def num_model_replicas(self) -> int:

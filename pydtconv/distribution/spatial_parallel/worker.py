@@ -166,7 +166,7 @@ class SpatialWorker(Worker):
 
     @property
     def _told_options(self) -> str:
-        return f"{super()._told_options}, mesh {self.partition}"
+        return f"{super()._told_options}, mesh {self.partition}, network {self.partition.network}"
 
     def _predictions(self) -> list[Placement | None]:
         """Where each output lies, in their flat order."""

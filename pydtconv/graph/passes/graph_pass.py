@@ -25,6 +25,10 @@ TRAINING = Condition("in training", lambda graph: graph.training)
 ON_MESH = Condition(
     "on a mesh of several processes", lambda graph: graph.partition is not None and math.prod(graph.partition.shape) > 1
 )
+ON_NETWORK = Condition(
+    "on a mesh, with a network that is known",
+    lambda graph: ON_MESH.holds(graph) and graph.partition is not None and graph.partition.network is not None,
+)
 SPLIT = Condition("in training, where asked for", lambda graph: graph.training and graph.split is not None)
 STRICT = Condition('in "strict" precision', lambda graph: config.conv_precision() == "strict")
 HAS_LOSS = Condition("with a loss", lambda graph: graph.loss is not None)

@@ -14,7 +14,16 @@ from pydtconv.graph.passes.bias import fuse_bias
 from pydtconv.graph.passes.casts import place_casts
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
 from pydtconv.graph.passes.exact_statistics import sum_exactly
-from pydtconv.graph.passes.graph_pass import HAS_LOSS, ON_MESH, SPLIT, STRICT, TRAINING, GraphPass, check_table
+from pydtconv.graph.passes.graph_pass import (
+    HAS_LOSS,
+    ON_MESH,
+    ON_NETWORK,
+    SPLIT,
+    STRICT,
+    TRAINING,
+    GraphPass,
+    check_table,
+)
 from pydtconv.graph.passes.kept_spectra import keep_spectra
 from pydtconv.graph.passes.kernels import find_kernels
 from pydtconv.graph.passes.loss import fuse_loss
@@ -28,6 +37,7 @@ from pydtconv.graph.passes.shared_moments import share_moments
 from pydtconv.graph.passes.spatial import cut_images
 from pydtconv.graph.passes.transposes import sink_transposes
 from pydtconv.graph.passes.wide_results import widen_results
+from pydtconv.graph.passes.wider_halos import widen_halos
 
 PASSES: tuple[GraphPass, ...] = (
     GraphPass(
@@ -117,6 +127,14 @@ PASSES: tuple[GraphPass, ...] = (
         when=ON_MESH,
     ),
     GraphPass(
+        "wider-halos",
+        widen_halos,
+        takes="each operator that reads windows has an exchange of its halo before it",
+        leaves="convolutions that follow each other share one wider halo, where that pays",
+        after=("spatial",),
+        when=ON_NETWORK,
+    ),
+    GraphPass(
         "exact-statistics",
         sum_exactly,
         takes="no dead nodes",
@@ -129,7 +147,7 @@ PASSES: tuple[GraphPass, ...] = (
         share_moments,
         takes="convolutions compute what is normalized: additions are fused, activations are where they stay",
         leaves="statistics that a convolution gathers, or that several layers read, are tensors",
-        after=("residual-addition", "activation", "pool-before-relu", "exact-statistics"),
+        after=("residual-addition", "activation", "pool-before-relu", "exact-statistics", "wider-halos"),
         when=TRAINING,
     ),
     GraphPass(

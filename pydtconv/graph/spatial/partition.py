@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydtconv.ops.layout import balanced
+from pydtconv.utils.network import Network
 
 #: image axes that a mesh may cut, in the order in which images have them: (n, depth, height, width, c)
 SPATIAL = ("depth", "height", "width")
@@ -20,7 +21,7 @@ class Partition:
     """names: of the mesh's axes; shape: their extents; ranks: of all processes in the mesh's order; rank: this one.
 
     Samples are shared out along "batch", images along the others.  overlaps: whether exchanges go on while convolutions
-    run.
+    run.  network: between the processes, by which is decided where one wider halo pays; None: nowhere.
     """
 
     names: tuple[str, ...]
@@ -28,6 +29,7 @@ class Partition:
     ranks: tuple[int, ...]
     rank: int
     overlaps: bool = True
+    network: Network | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no mesh of image axes."""

@@ -50,7 +50,7 @@ def test_a_table_without_the_pass_to_begin_with_is_refused() -> None:
 
 
 #: passes that run only where somebody asks for what they do
-ASKED_FOR = {"exact-statistics", "patches", "spatial", "packed-halos"}
+ASKED_FOR = {"exact-statistics", "wider-halos", "patches", "spatial", "packed-halos"}
 
 
 def test_a_plan_says_what_each_pass_did() -> None:

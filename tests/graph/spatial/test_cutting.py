@@ -37,11 +37,11 @@ def mesh_of(text):
     return names, tuple(map(int, extents))
 
 
-def check(name, mesh, tolerance=1e-10, samples=2):
+def check(name, mesh, tolerance=1e-10, samples=2, network=None):
     make = networks.made(name)
     arrays = networks.data(make(), samples)
     one = run(make(), arrays)
-    several = run_mesh(make, arrays, *mesh_of(mesh))
+    several = run_mesh(make, arrays, *mesh_of(mesh), network=network)
     assert abs(sum(rank.loss for rank in several) - one.loss) < tolerance
     scale = max(abs(gradient).max() for gradient in one.gradients)
     for i, gradient in enumerate(one.gradients):
@@ -52,6 +52,7 @@ def check(name, mesh, tolerance=1e-10, samples=2):
             np.testing.assert_allclose(rank.state[i], state, rtol=0, atol=tolerance, err_msg=f"state {i}")
     for key, value in one.outputs.items():
         np.testing.assert_allclose(whole(several, key), value, rtol=0, atol=tolerance, err_msg=key)
+    return several
 
 
 @pytest.mark.parametrize(("name", "mesh"), FAST)

@@ -127,12 +127,12 @@ def run(model, arrays, kind="train", partition=None, wires=None, offset=0, total
     return Result(found, plan, gradients, state)
 
 
-def run_mesh(make, arrays, names, shape, kind="train", **options):
+def run_mesh(make, arrays, names, shape, kind="train", network=None, **options):
     """The results of all ranks of a mesh; make() gives a model, the same each time."""
     ranks = tuple(range(int(np.prod(shape))))
     wires = Wires(len(ranks))
     results, errors = [None] * len(ranks), []
-    partitions = [Partition(tuple(names), tuple(shape), ranks, rank) for rank in ranks]
+    partitions = [Partition(tuple(names), tuple(shape), ranks, rank, network=network) for rank in ranks]
     count = len(tree.flatten(arrays[0])[0])
     models = [make() for _ in ranks]
     for model in models[1:]:
