@@ -4,20 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydtconv.devices import updates
+from pydtconv.conv import timings
+from pydtconv.devices import sources, updates
 from pydtconv.devices.device import Device
 from pydtconv.devices.launcher import Launcher
 from pydtconv.kernels.base import Call
+
+
+class Rates(NamedTuple):
+    """What a device does in a second: operations in float32, bytes of its memory, bytes copied from or to the host."""
+
+    flops: float
+    nbytes: float
+    copied: float
+
+
+#: of a GPU that is not there, for plans; no figure of any device
+NOMINAL = Rates(10e12, 1e12, 20e9)
 
 
 class Accelerator(Device):
     """most_parts: that the rows of a matrix are cut into for sums over them."""
 
     most_parts = 1
+
+    def rates(self) -> Rates:
+        """What plans and rankings go by until something is measured."""
+        return NOMINAL
+
+    def seconds_of(self, call: Call) -> float:
+        """Of one run of a call, behind all that was started."""
+        raise NotImplementedError
+
+    def named_in_times(self, model: str) -> None:
+        """Names the device for what is measured on it: its model, and the build of the kernels."""
+        build = sources.digest(*map(sources.text_of, ("convolution", "fourier")))
+        timings.name_device(self.name, f"{model} | kernels {build}")
 
     def grid_of_each(self, count: int) -> tuple[int, int]:
         """Blocks, and threads of a block, of a kernel whose threads share so many elements."""
@@ -38,7 +64,7 @@ class Accelerator(Device):
         raise NotImplementedError
 
     def bind_gemm_batched(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
-        """out (+)= a @ b for batches of matrices."""
+        """out (+)= a @ b for batches of matrices, real or complex."""
         raise NotImplementedError
 
     @contextmanager

@@ -229,7 +229,7 @@ class StepCache:
             earlier = None if before is None else before.executor.plan
             options: dict[str, Any] = {"slots": self._slots(), "updates": updates}
             options["state_bytes"] = self._state_bytes()
-            options["tune"] = first_use.hook() if self.memory.device.is_host else None
+            options["tune"] = first_use.hook(self.memory.device)
             with config.hold_num_threads(threads):
                 plan = offloading.planned(traced.graph, folder, earlier, memory_limit=memory_limit, **options)
             if before is not None and plan is earlier:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -94,7 +95,7 @@ class Context:
 
 
 class Device(Context):
-    attributes = {"MultiProcessorCount": 2, "MemoryClockRate": 1, "GlobalMemoryBusWidth": 8}  # noqa: RUF012
+    attributes = {"MultiProcessorCount": 2, "ClockRate": 1000, "MemoryClockRate": 1, "GlobalMemoryBusWidth": 8}  # noqa: RUF012
     mem_info = (1 << 30, 2 << 30)
     compute_capability = "80"
 
@@ -124,6 +125,33 @@ class Stream(Context):
                 call()
 
         return SimpleNamespace(launch=launch)
+
+
+class Event:
+    """A place in a stream; here all is done when it is asked for.  made: how many there have been."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Event.made += 1
+        self.time: float | None = None
+
+    def record(self, stream: Stream) -> None:
+        assert isinstance(stream, Stream)
+        _start(self._take)
+
+    def _take(self) -> None:
+        self.time = time.perf_counter()
+
+    def synchronize(self) -> None:
+        _no_capture("synchronize")
+        assert self.time is not None
+
+
+def _elapsed(start: Event, stop: Event) -> float:
+    assert start.time is not None
+    assert stop.time is not None
+    return 1e3 * (stop.time - start.time)
 
 
 def _no_capture(what: str) -> None:
@@ -177,6 +205,10 @@ def _multiply(dtype: Any, transa: int, transb: int, sizes: Any, pointers: Any, a
     out[...] = product if of[1] == 0 else product + of[1] * out
 
 
+#: of cuBLAS's functions
+LETTERS = {"s": "float32", "d": "float64", "c": "complex64", "z": "complex128"}
+
+
 def _gemm(name: str) -> Any:
     dtype = np.dtype(name)
 
@@ -202,10 +234,11 @@ def install(monkeypatch: Any, devices: int = 1, error: str = "") -> ModuleType:
 
     cupy, libs = ModuleType("cupy"), ModuleType("cupy_backends.cuda.libs")
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=RuntimeError)
+    runtime.getDeviceProperties = lambda number: {"name": b"stand-in"}
     cublas = SimpleNamespace()
-    (cublas.sgemm, cublas.sgemmStridedBatched), (cublas.dgemm, cublas.dgemmStridedBatched) = map(
-        _gemm, ("float32", "float64")
-    )
+    for letter, name in LETTERS.items():
+        gemm, batched = _gemm(name)
+        vars(cublas).update({f"{letter}gemm": gemm, f"{letter}gemmStridedBatched": batched})
     libs.cublas = cublas  # type: ignore[attr-defined]
     memory = SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {}))
     names: dict[str, Any] = {
@@ -213,6 +246,8 @@ def install(monkeypatch: Any, devices: int = 1, error: str = "") -> ModuleType:
             runtime=runtime,
             Device=Device,
             Stream=Stream,
+            Event=Event,
+            get_elapsed_time=_elapsed,
             memory=memory,
             device=SimpleNamespace(get_cublas_handle=lambda: 1),
             get_current_stream=lambda: Stream(True),

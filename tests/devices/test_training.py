@@ -10,6 +10,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import applications, config, layers, utils
 from pydtconv.kernels import MissingKernelError
+from pydtconv.kernels.gpu.convolution import ConvBaseKernel
 
 #: a network of the zoo, images, and the learning rate at which float32 follows float64 within 1e-4 for ten steps
 NETWORKS = {
@@ -136,7 +137,53 @@ def test_convolutions_by_name():
     np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
     with keras.device("host"):
         plan = runs[1][2].plan(4)
-    assert {"fft", "im2col"} == {name for found in plan.algorithms.values() for name in found.values()}
+    assert {"fft 16x16 gauss", "im2col"} == {name for found in plan.algorithms.values() for name in found.values()}
+
+
+def test_spectra_are_kept_by_the_plan(monkeypatch):
+    """Of x, w and dy, where the gradient of the image is wanted; with the bits of transforms that are made again."""
+
+    def make():
+        return keras.Sequential(
+            [
+                keras.Input((9, 8, 3)),
+                layers.Conv2D(4, 3, padding="same", algorithm="fft"),
+                layers.Conv2D(2, 3, padding="same", activation="relu", algorithm="fft"),
+                layers.GlobalAveragePooling2D(),
+                layers.Dense(5, activation="softmax"),
+            ]
+        )
+
+    def run():
+        losses, predictions, model = losses_of(make, "host", "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
+        plan = next(plan for plan in model._steps.plans if plan.graph.kept or plan.gradient_order)
+        return losses, predictions, plan
+
+    losses, predictions, plan = run()
+    kept = [[each.name for each in found] for found in plan.graph.kept.values()]
+    assert sorted(kept, key=len) == [["spectra"], ["spectra", "w_spectra", "dy_spectra"]]
+    steps = [step for step in plan.steps if step.kind == "forward" and step.saved.keys() & {"spectra", "w_spectra"}]
+    assert [sorted(step.saved) for step in steps] == [["spectra"], ["spectra", "w_spectra"]]
+    monkeypatch.setattr(ConvBaseKernel, "keeps", lambda *_: [])
+    again, predicted, without = run()
+    assert not without.graph.kept
+    assert plan.peak_bytes != without.peak_bytes
+    np.testing.assert_array_equal(losses, again)
+    np.testing.assert_array_equal(predictions, predicted)
+    names = "spectra", "w_spectra"
+    saved = sum(step.saved[name].spec.nbytes for step in steps for name in names if name in step.saved)
+    assert saved > 0
+    small = plan_within(make, without.peak_bytes)
+    assert not small.graph.kept, "a limit leaves no room for what can be made again"
+    assert small.peak_bytes <= without.peak_bytes
+
+
+def plan_within(make, limit):
+    config.set_floatx("float64")
+    model = make()
+    model.compile(OPTIMIZERS["adam"](), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    with keras.device("host"):
+        return model.plan(4, memory_limit=limit)
 
 
 def test_values_follow_between_host_and_device():

@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 
 from pydtconv.devices import sources
-from pydtconv.devices.accelerator import Accelerator, distance_of, gemm_arguments
+from pydtconv.devices.accelerator import NOMINAL, Accelerator, Rates, distance_of, gemm_arguments
 from pydtconv.devices.gpu.availability import check
 from pydtconv.kernels.base import Call
 
 #: threads of a block of kernels whose threads share elements, and blocks for each multiprocessor
 THREADS, BLOCKS = 256, 16
+#: compute capabilities whose multiprocessors have 64 lanes for float32, others 128 (CUDA C++ Programming Guide)
+SMALL_PROCESSORS = ("60", "70", "72", "75", "80")
+#: of cuBLAS's products: the letter of a type
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
 class GPU(Accelerator):
@@ -36,6 +40,8 @@ class GPU(Accelerator):
         with self._device:
             self._stream = self.cupy.cuda.Stream(non_blocking=True)
             self._processors = int(self._device.attributes["MultiProcessorCount"])
+            model = self.cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
+        self.named_in_times(f"{model}, compute capability {self._device.compute_capability}")
         self._modules: dict[tuple[str, str], Any] = {}
 
     @contextmanager
@@ -88,7 +94,25 @@ class GPU(Accelerator):
     def memory_peak(self) -> float:
         """Bytes per second that the memory can move, by its clock and width."""
         found = self._device.attributes
-        return 2e3 * found["MemoryClockRate"] * found["GlobalMemoryBusWidth"] / 8
+        return 2e3 * found.get("MemoryClockRate", 0) * found.get("GlobalMemoryBusWidth", 0) / 8
+
+    def rates(self) -> Rates:
+        """By clocks, processors and the width of the memory; NOMINAL's where the driver does not tell."""
+        clock = 1e3 * self._device.attributes.get("ClockRate", 0)
+        lanes = 64 if self._device.compute_capability in SMALL_PROCESSORS else 128
+        flops = 2.0 * clock * lanes * self._processors
+        return Rates(flops or NOMINAL.flops, self.memory_peak() or NOMINAL.nbytes, NOMINAL.copied)
+
+    def seconds_of(self, call: Call) -> float:
+        """By events around it on the stream."""
+        cuda = self.cupy.cuda
+        with self._here():
+            start, stop = cuda.Event(), cuda.Event()
+            start.record(self._stream)
+            call()
+            stop.record(self._stream)
+            stop.synchronize()
+            return float(cuda.get_elapsed_time(start, stop)) / 1e3
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 
@@ -139,7 +163,7 @@ class GPU(Accelerator):
         from cupy_backends.cuda.libs import cublas
 
         transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a[0], b[0], out[0])
-        multiply = cublas.dgemmStridedBatched if a.dtype == np.float64 else cublas.sgemmStridedBatched
+        multiply = getattr(cublas, f"{LETTERS[np.dtype(a.dtype).name]}gemmStridedBatched")
         one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)
         kept, count = (one, beta, a, b, out), a.shape[0]
         distances = distance_of(b), distance_of(a), distance_of(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from pydtconv.devices.accelerator import Accelerator, distance_of, gemm_argument
 from pydtconv.devices.host import compiler
 from pydtconv.devices.host.array import HostArray
 from pydtconv.kernels.base import Call, scratch
+from pydtconv.utils.machine import cpu_kind
 
 #: elements up to which a kernel has several threads here
 FEW = 2048
@@ -45,6 +47,12 @@ class Host(Accelerator):
 
     def __init__(self) -> None:
         self._noted: list[Call] | None = None
+        self.named_in_times(f"host on {cpu_kind()}")
+
+    def seconds_of(self, call: Call) -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
 
     def synchronize(self) -> None:
         """Nothing runs later than it was asked for."""
