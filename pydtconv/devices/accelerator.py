@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -40,9 +41,45 @@ class Accelerator(Device):
         """Of one run of a call, behind all that was started."""
         raise NotImplementedError
 
+    #: whether how fast it copies is worth a measurement
+    measures_copies = False
+
+    def pinned(self, nbytes: int) -> Any:
+        """So many bytes of the host that are pinned.  Raises OSError where there are not so many."""
+        raise NotImplementedError
+
+    def copy_stream(self) -> Any:
+        """A stream beside that of the kernels; None stands for that one below."""
+        raise NotImplementedError
+
+    def event(self) -> Any:
+        """A place in a stream."""
+        raise NotImplementedError
+
+    def record(self, event: Any, stream: Any) -> None:
+        """Puts an event behind what the stream has to do."""
+        raise NotImplementedError
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        """Has what the stream gets to do from now on wait for an event."""
+        raise NotImplementedError
+
+    def copy_bytes(self, array: Any, pinned: Any, place: int, writes: bool, stream: Any) -> None:
+        """Copies an array of bytes to a place of pinned memory, or from it, on a stream."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Waits until all that was started is done."""
+        raise NotImplementedError
+
+    def bench(self) -> Any:
+        """What convolutions are timed on, and expected to take (see tuning.py)."""
+        return importlib.import_module("pydtconv.devices.tuning").DeviceBench(self)
+
     def named_in_times(self, model: str) -> None:
         """Names the device for what is measured on it: its model, and the build of the kernels."""
         build = sources.digest(*map(sources.text_of, ("convolution", "fourier")))
+        self.model = model
         timings.name_device(self.name, f"{model} | kernels {build}")
 
     def grid_of_each(self, count: int) -> tuple[int, int]:

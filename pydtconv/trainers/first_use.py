@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 import warnings
@@ -19,6 +18,7 @@ from pydtconv import config, replica
 from pydtconv.conv import timings, tuning
 from pydtconv.conv.tuning import Progress, Task
 from pydtconv.devices import Device
+from pydtconv.devices.accelerator import Accelerator
 
 #: algorithms that by the cost model take more than so many times the best one's time are not tried
 NEAR = 2.0
@@ -33,7 +33,8 @@ def bench_of(device: Device) -> tuning.Bench:
     """What passes are timed on."""
     if device.is_host:
         return tuning.Bench()
-    found: tuning.Bench = importlib.import_module("pydtconv.devices.tuning").DeviceBench(device)
+    assert isinstance(device, Accelerator)
+    found: tuning.Bench = device.bench()
     return found
 
 

@@ -246,14 +246,16 @@ class StepCache:
         return step
 
     def _check_device(self, kind: str, folder: str | None) -> None:
-        """Raises NotImplementedError for what devices with memory of their own do not do."""
+        """Raises NotImplementedError for what devices with memory of their own do not do, ValueError for a folder that
+        is not this device's.
+        """
+        name = self.memory.device.name
+        if folder is not None and (folder == offloading.HOST) == self.memory.device.is_host:
+            raise ValueError(f"offload: expected what device {name} offloads to, got {folder!r}")
         if self.memory.device.is_host:
             return
-        name = self.memory.device.name
         if replica.current().size > 1:
             raise NotImplementedError(f"device {name}: expected one process, got {replica.current().size}")
-        if folder is not None:
-            raise NotImplementedError(f"offload: expected device cpu, got {name}")
         optimizer = getattr(self.model, "optimizer", None)
         if kind == "train" and optimizer is not None:
             optimizer.check_device(name)

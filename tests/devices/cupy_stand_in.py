@@ -28,6 +28,14 @@ class Pointer(int):
     def ptr(self) -> int:
         return int(self)
 
+    def copy_to_host_async(self, target: int, nbytes: int, stream: Any) -> None:
+        Stream.copies.append(("to host", stream, nbytes))
+        _start(lambda: ctypes.memmove(target, int(self), nbytes))
+
+    def copy_from_host_async(self, source: int, nbytes: int, stream: Any) -> None:
+        Stream.copies.append(("from host", stream, nbytes))
+        _start(lambda: ctypes.memmove(int(self), source, nbytes))
+
     def __add__(self, offset: int) -> Pointer:
         found = Pointer(int(self) + offset)
         found.base = self.base
@@ -106,12 +114,19 @@ class Device(Context):
 class Stream(Context):
     captured: list[Any] | None = None
     launched = 0
+    waits: list[tuple[Stream, Event]] = []  # noqa: RUF012
+    copies: list[tuple[str, Stream, int]] = []  # noqa: RUF012
 
     def __init__(self, non_blocking: bool) -> None:
         assert non_blocking
 
     def synchronize(self) -> None:
         _no_capture("synchronize")
+
+    def wait_event(self, event: Event) -> None:
+        assert isinstance(event, Event)
+        assert event.recorded, "an event that no stream has got"
+        Stream.waits.append((self, event))
 
     def begin_capture(self) -> None:
         Stream.captured = []
@@ -132,12 +147,15 @@ class Event:
 
     made = 0
 
-    def __init__(self) -> None:
+    def __init__(self, disable_timing: bool = False) -> None:
         Event.made += 1
+        self.disable_timing = disable_timing
+        self.recorded = False
         self.time: float | None = None
 
     def record(self, stream: Stream) -> None:
         assert isinstance(stream, Stream)
+        self.recorded = True
         _start(self._take)
 
     def _take(self) -> None:
@@ -148,7 +166,20 @@ class Event:
         assert self.time is not None
 
 
+class Pinned:
+    """cupy.cuda.PinnedMemoryPointer.  allocated: bytes of each that there has been."""
+
+    allocated: list[int] = []  # noqa: RUF012
+
+    def __init__(self, nbytes: int) -> None:
+        Pinned.allocated.append(nbytes)
+        self.memory = np.zeros(nbytes, np.uint8)
+        self.ptr = self.memory.ctypes.data
+
+
 def _elapsed(start: Event, stop: Event) -> float:
+    assert not start.disable_timing
+    assert not stop.disable_timing
     assert start.time is not None
     assert stop.time is not None
     return 1e3 * (stop.time - start.time)
@@ -248,10 +279,12 @@ def install(monkeypatch: Any, devices: int = 1, error: str = "") -> ModuleType:
             Stream=Stream,
             Event=Event,
             get_elapsed_time=_elapsed,
+            alloc_pinned_memory=Pinned,
             memory=memory,
             device=SimpleNamespace(get_cublas_handle=lambda: 1),
             get_current_stream=lambda: Stream(True),
         ),
+        "get_default_memory_pool": lambda: SimpleNamespace(free_bytes=lambda: 1 << 20),
         "ndarray": Array,
         "RawModule": RawModule,
         "empty": lambda shape, dtype: Array(np.zeros(shape, dtype)),

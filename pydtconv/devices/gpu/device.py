@@ -6,6 +6,7 @@ the GPU when the first of them is bound; CuPy keeps what NVRTC made on disk.
 
 from __future__ import annotations
 
+import errno
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ class GPU(Accelerator):
 
     most_parts = 64
     captures = True
+    measures_copies = True
 
     def __init__(self, number: int) -> None:
         self.cupy = check(number)
@@ -91,6 +93,11 @@ class GPU(Accelerator):
         """Waits until all that was started is done."""
         self._stream.synchronize()
 
+    def room(self) -> int:
+        """What is free on the device, and what CuPy keeps of what was given back."""
+        with self._device:
+            return int(self._device.mem_info[0]) + int(self.cupy.get_default_memory_pool().free_bytes())
+
     def memory_peak(self) -> float:
         """Bytes per second that the memory can move, by its clock and width."""
         found = self._device.attributes
@@ -113,6 +120,39 @@ class GPU(Accelerator):
             stop.record(self._stream)
             stop.synchronize()
             return float(cuda.get_elapsed_time(start, stop)) / 1e3
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def pinned(self, nbytes: int) -> Any:
+        cuda = self.cupy.cuda
+        try:
+            with self._here():
+                return cuda.alloc_pinned_memory(nbytes)
+        except cuda.runtime.CUDARuntimeError as error:
+            raise OSError(
+                errno.ENOMEM, f"offload: expected {nbytes} bytes of the host that can be pinned: {error}"
+            ) from None
+
+    def copy_stream(self) -> Any:
+        with self._device:
+            return self.cupy.cuda.Stream(non_blocking=True)
+
+    def event(self) -> Any:
+        with self._device:
+            return self.cupy.cuda.Event(disable_timing=True)
+
+    def record(self, event: Any, stream: Any) -> None:
+        with self._device:
+            event.record(self._stream if stream is None else stream)
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        with self._device:
+            (self._stream if stream is None else stream).wait_event(event)
+
+    def copy_bytes(self, array: Any, pinned: Any, place: int, writes: bool, stream: Any) -> None:
+        with self._device:
+            copy = array.data.copy_to_host_async if writes else array.data.copy_from_host_async
+            copy(pinned.ptr + place, array.nbytes, stream)
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 
