@@ -255,8 +255,11 @@ def _gemm(name: str) -> Any:
     return gemm, batched
 
 
-def install(monkeypatch: Any, devices: int = 1, error: str = "") -> ModuleType:
-    """Puts the stand-in in CuPy's place.  devices: how many it counts; error: what it raises instead."""
+def install(monkeypatch: Any, devices: int = 1, error: str = "", without: str = "") -> ModuleType:
+    """Puts the stand-in in CuPy's place.  devices: how many it counts; error: what it raises instead.
+
+    without: a library of NVIDIA's that cannot be loaded.
+    """
 
     def count() -> int:
         if error:
@@ -270,7 +273,9 @@ def install(monkeypatch: Any, devices: int = 1, error: str = "") -> ModuleType:
     for letter, name in LETTERS.items():
         gemm, batched = _gemm(name)
         vars(cublas).update({f"{letter}gemm": gemm, f"{letter}gemmStridedBatched": batched})
-    libs.cublas = cublas  # type: ignore[attr-defined]
+    vars(libs).update({"cublas": cublas, "nvrtc": SimpleNamespace()})
+    if without:
+        delattr(libs, without)
     memory = SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {}))
     names: dict[str, Any] = {
         "cuda": SimpleNamespace(

@@ -74,6 +74,13 @@ class TestWhatIsMissing:
         cupy_stand_in.install(monkeypatch, error="cudaErrorNoDevice: no CUDA-capable device is detected")
         self.check("^device gpu: expected an NVIDIA GPU, got none$")
 
+    @pytest.mark.parametrize("library", ["cublas", "nvrtc"])
+    def test_library(self, monkeypatch, library):
+        cupy_stand_in.install(monkeypatch, without=library)
+        self.check(
+            rf"^device gpu: expected NVIDIA's {library} \(pip install 'pydtconv\[gpu\]'\), it cannot be loaded: "
+        )
+
     def test_number(self, monkeypatch):
         cupy_stand_in.install(monkeypatch)
         self.check("^device gpu:3: expected a number below 1, the GPUs of this machine$", "gpu:3")

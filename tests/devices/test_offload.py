@@ -153,3 +153,28 @@ def test_how_fast_copies_are_is_measured_by_events(monkeypatch):
     cupy_stand_in.install(monkeypatch)
     assert min(pinned.speeds(devices.get("gpu"), 1 << 16)) > 0
     assert cupy_stand_in.Pinned.allocated[-1] == 1 << 16
+
+
+def test_a_plan_takes_no_more_than_the_device_has(monkeypatch):
+    """It computes tensors again where they do not fit; where nothing fits, the least that would do is told."""
+    losses, weights, free = trained(epochs=1)
+    with keras.device("host"):
+        lots = network().plan(4).peak_bytes
+        with pytest.raises(MemoryError) as caught:
+            network().plan(4, memory_limit=1000)
+    least = caught.value.smallest_bytes
+    monkeypatch.setattr(Host, "room", lambda self: (lots + least) // 2)
+    got, found, plan = trained(epochs=1)
+    assert plan.peak_bytes <= (lots + least) // 2 < free.peak_bytes
+    assert plan.recomputed
+    assert got == losses
+    for mine, other in zip(found, weights, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    monkeypatch.setattr(Host, "room", lambda self: least - 1000)
+    message = f"device host: expected at least {least} bytes, the smallest plan of this model and batch size, got"
+    with pytest.raises(MemoryError, match=message):
+        trained(epochs=1)
+    with pytest.raises(MemoryError, match=message):
+        trained(epochs=1, memory_limit="1GB")
+    with pytest.raises(MemoryError, match="memory_limit: expected at least"):
+        trained(epochs=1, memory_limit=1000)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pydtconv.devices import sources
 from pydtconv.devices.accelerator import NOMINAL, Accelerator, Rates, distance_of, gemm_arguments
-from pydtconv.devices.gpu.availability import check
+from pydtconv.devices.gpu.availability import check, library
 from pydtconv.kernels.base import Call
 
 #: threads of a block of kernels whose threads share elements, and blocks for each multiprocessor
@@ -182,8 +182,7 @@ class GPU(Accelerator):
         return run
 
     def bind_gemm(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
-        from cupy_backends.cuda.libs import cublas
-
+        cublas = library("cublas")
         transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a, b, out)
         multiply = cublas.dgemm if a.dtype == np.float64 else cublas.sgemm
         one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)
@@ -200,8 +199,7 @@ class GPU(Accelerator):
         return run
 
     def bind_gemm_batched(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
-        from cupy_backends.cuda.libs import cublas
-
+        cublas = library("cublas")
         transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a[0], b[0], out[0])
         multiply = getattr(cublas, f"{LETTERS[np.dtype(a.dtype).name]}gemmStridedBatched")
         one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)

@@ -51,6 +51,12 @@ class Memory:
         self._bound: weakref.WeakSet[Bound] = weakref.WeakSet()
         self.generation = 0
 
+    def room(self) -> int | None:
+        """Bytes that a plan may take on a device, with those that the model has there; None where nobody knows."""
+        free = self.device.room()
+        held = 0 if self.mirror is None else self.mirror.nbytes
+        return None if free is None else free + held + int(self.arena.nbytes)
+
     def attach(self, bound: Bound) -> None:
         """Who lets go of the arena before another takes its place."""
         self._bound.add(bound)

@@ -23,10 +23,11 @@ Span = tuple[float, float]
 class Offloaded:
     """What leaves memory between forward and backward.
 
-    folder: of the scratch file, HOST for pinned memory, None for a plan that does not run.  disk: what the prediction takes for granted.
-    scratch_bytes: of the file.  kept_bytes: what forward leaves in memory for backward; recomputed_bytes: what backward
-    computes again.  seconds: predicted of a step; waited: of them, without work.  moved: (name, bytes, write, read),
-    with the predicted spans of the transfers in seconds; starts: when steps of computing start.
+    folder: of the scratch file, HOST for pinned memory, None for a plan that does not run.  disk: what the prediction
+    takes for granted.  scratch_bytes: of the file.  kept_bytes: what forward leaves in memory for backward;
+    recomputed_bytes: what backward computes again.  seconds: predicted of a step; waited: of them, without work.
+    moved: (name, bytes, write, read), with the predicted spans of the transfers in seconds; starts: when steps of
+    computing start.
     """
 
     folder: str | None
