@@ -8,6 +8,7 @@ from pydtconv.kernels.gpu import (  # noqa: F401
     arithmetic,
     convolution,
     cross_entropy,
+    elementwise_loss,
     linear,
     loss_sums,
     moments,
