@@ -136,3 +136,24 @@ GLOBAL clip(int64_t n, Array<const double> s, Array<real> x) {
     FOR_EACH(i, n) x[i] = x[i] > high ? high : (x[i] < -high ? -high : x[i]);
 }
 KERNEL(clip)
+
+/* parts[block] = the sum of the squares of a block's share, always in the same order */
+GLOBAL BOUNDS(256) squares(int64_t n, Array<const real> x, Array<double> parts) {
+    SHARED(double, sums, WARPS);
+    double own = 0;
+    FOR_EACH(i, n) own += (double)x[i] * (double)x[i];
+    const double sum = block_sum(own, sums);
+    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+KERNEL(squares)
+
+/* s: limit; x made smaller so that the norm, of which parts are squares, is no larger */
+GLOBAL clip_norm(int64_t n, Array<const double> s, int64_t count, Array<const double> parts, Array<real> x) {
+    double square = 0;
+    for (int64_t i = 0; i < count; i++) square += parts[i];
+    const double norm = sqrt(square);
+    if (norm <= s[0]) return;
+    const real factor = (real)(s[0] / norm);
+    FOR_EACH(i, n) x[i] *= factor;
+}
+KERNEL(clip_norm)

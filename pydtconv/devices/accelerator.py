@@ -125,6 +125,10 @@ class Accelerator(Device):
         """One of the functions of `_ext.optimizers`, on arrays of the device."""
         updates.run(self, name, *arguments)
 
+    def clip_norm(self, arrays: Sequence[Any], limit: float) -> None:
+        """Makes arrays smaller, together, so that the norm of all of them is no larger than the limit."""
+        updates.clip_norm(self, arrays, limit)
+
 
 def _kept(launcher: Launcher, call: Call) -> Call:
     """The call, which keeps the arrays that were made for it."""

@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 
 from pydtconv.devices.launcher import Launcher
-from pydtconv.kernels.base import Call
+from pydtconv.kernels.base import Call, sequence
 
 Numbers = Sequence[float]
+
+#: elements whose squares a block sums, at least
+PART = 4096
 
 
 class Unsupported(NotImplementedError):
@@ -151,6 +154,29 @@ def run(device: Any, name: str, *arguments: Any) -> None:
     def bind(launcher: Launcher, slot: Any) -> Call:
         return launcher.each(f"optimizers.{name}", w.dtype, w.size, w.size, slot, *flags, *arrays, *extra)
 
+    _run(device, name, numbers, bind)
+
+
+def clip_norm(device: Any, arrays: Sequence[Any], limit: float) -> None:
+    """Makes arrays smaller, together, so that the norm of all of them is no larger than the limit."""
+    blocks = [max(1, min(device.most_parts, -(-array.size // PART))) for array in arrays]
+
+    def bind(launcher: Launcher, slot: Any) -> Call:
+        parts, at, calls = launcher.constant(np.zeros(sum(blocks))), 0, []
+        for array, count in zip(arrays, blocks, strict=True):
+            arguments = (array.size, array, parts[at : at + count])
+            calls.append(launcher.launch("optimizers.squares", array.dtype, (count,), 256, *arguments))
+            at += count
+        for array in arrays:
+            arguments = (array.size, slot, at, parts, array)
+            calls.append(launcher.each("optimizers.clip_norm", array.dtype, array.size, *arguments))
+        return sequence(calls)
+
+    _run(device, "clip_norm", [float(limit)], bind)
+
+
+def _run(device: Any, name: str, numbers: Numbers, bind: Callable[[Launcher, Any], Call]) -> None:
+    """At once, or within the step that is being recorded."""
     recording = _recording.get()
     if recording is not None:
         recording.note(name, numbers, bind)
