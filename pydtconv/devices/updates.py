@@ -71,6 +71,12 @@ def _lion(lr: float, beta_1: float, beta_2: float, weight_decay: float = 0.0) ->
     return _keep(lr, weight_decay), lr, beta_1, 1 - beta_1, beta_2, 1 - beta_2
 
 
+def _ftrl(
+    lr: float, power: float, l1: float, l2: float, shrinkage: float, beta: float, weight_decay: float = 0.0
+) -> Numbers:
+    return _keep(lr, weight_decay), lr, -power, l1, 2 * (l2 + beta / (2 * lr)), 2 * shrinkage
+
+
 def _one(value: float) -> Numbers:
     return (value,)
 
@@ -86,6 +92,7 @@ TABLE: dict[str, tuple[int, int, Callable[..., Numbers]]] = {
     "adadelta": (4, 0, _adadelta),
     "adamax": (4, 0, _adamax),
     "lion": (3, 0, _lion),
+    "ftrl": (4, 0, _ftrl),
     "scale": (1, 0, _one),
     "clip": (1, 0, _one),
 }

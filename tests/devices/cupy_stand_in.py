@@ -268,6 +268,7 @@ def install(monkeypatch: Any, devices: int = 1, error: str = "", without: str = 
 
     cupy, libs = ModuleType("cupy"), ModuleType("cupy_backends.cuda.libs")
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=RuntimeError)
+    runtime.driverGetVersion = lambda: 12040
     runtime.getDeviceProperties = lambda number: {"name": b"stand-in"}
     cublas = SimpleNamespace()
     for letter, name in LETTERS.items():

@@ -98,6 +98,9 @@ OPTIMIZERS = {
     "adadelta": lambda: keras.optimizers.Adadelta(1.0),
     "adamax": lambda: keras.optimizers.Adamax(0.01),
     "lion": lambda: keras.optimizers.Lion(0.01),
+    "ftrl": lambda: keras.optimizers.Ftrl(
+        0.1, -0.6, l1_regularization_strength=0.01, l2_regularization_strength=0.1, beta=0.2
+    ),
     "clipnorm": lambda: keras.optimizers.Adam(0.01, clipnorm=0.05),
     "global_clipnorm": lambda: keras.optimizers.SGD(0.5, momentum=0.9, global_clipnorm=0.1),
 }
@@ -218,7 +221,7 @@ def test_what_a_device_lacks_is_refused_by_name():
     model = keras.Sequential([keras.Input((6, 6, 1)), layers.Flatten(), layers.Dense(2, activation="softmax")])
     refused = {
         "use_ema: expected it unset on device host": keras.optimizers.SGD(use_ema=True),
-        "Ftrl: expected an optimizer with kernels for device host": keras.optimizers.Ftrl(),
+        "Lamb: expected an optimizer with kernels for device host": keras.optimizers.Lamb(),
     }
     for message, optimizer in refused.items():
         model.compile(optimizer, "sparse_categorical_crossentropy")
