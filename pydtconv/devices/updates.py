@@ -175,8 +175,8 @@ def clip_norm(device: Any, arrays: Sequence[Any], limit: float) -> None:
             calls.append(launcher.launch("optimizers.squares", array.dtype, (count,), 256, *arguments))
             at += count
         for array in arrays:
-            arguments = (array.size, slot, at, parts, array)
-            calls.append(launcher.each("optimizers.clip_norm", array.dtype, array.size, *arguments))
+            last = (array.size, slot, at, parts, array)
+            calls.append(launcher.each("optimizers.clip_norm", array.dtype, array.size, *last))
         return sequence(calls)
 
     _run(device, "clip_norm", [float(limit)], bind)

@@ -37,7 +37,7 @@ def within(part: slice, inner: slice, words: int) -> slice:
 
 def _clip_norm(gradients: Sequence[np.ndarray], limit: float) -> None:
     if not isinstance(gradients[0], np.ndarray):
-        devices.of(gradients[0]).clip_norm(gradients, limit)  # type: ignore[attr-defined]
+        devices.of(gradients[0]).clip_norm(gradients, limit)
         return
     norm = sum(kernels.squared_norm(each) for each in gradients) ** 0.5
     if not norm <= limit:
