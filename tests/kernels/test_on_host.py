@@ -80,6 +80,10 @@ MORE = {
         Case(ops.MaxPool((17, 17), (1, 1), "same"), (normal(1, 17, 18, 2),)),
     ],
     ops.AveragePool: [Case(ops.AveragePool((3, 2), (2, 2), "same", True), (IMAGE,))],
+    ops.Pad: [
+        Case(ops.Pad(((0, 0), (2, 1), (0, 3), (1, 1)), value=0.5), (IMAGE,)),
+        Case(ops.Pad(((0, 0), (2, 1), (0, 3), (0, 0)), "symmetric"), (IMAGE,)),
+    ],
     ops.Dropout: [Case(ops.Dropout(0.4, (None, 1, 1, None)), (IMAGE,)), Case(ops.Dropout(0.5), (normal(7, 50),))],
 }
 
