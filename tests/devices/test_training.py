@@ -71,6 +71,21 @@ def test_ten_steps_of_the_four_networks(name, dtype, tolerance):
     assert len(set(got.tolist())) == 10
 
 
+@pytest.mark.slow
+def test_the_network_of_the_guide():
+    """ResNet20, whose shortcuts are padded."""
+
+    def make():
+        return applications.build("resnet20", input_shape=(8, 8, 3), classes=5, weights=None)
+
+    def optimizer():
+        return keras.optimizers.SGD(1e-3, momentum=0.9)
+
+    want, _, _ = losses_of(make, "cpu", "float64", (8, 8, 3), optimizer, 3, batch=2)
+    got, _, _ = losses_of(make, "host", "float64", (8, 8, 3), optimizer, 3, batch=2)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
+
+
 def convnet(**convolution):
     return lambda: keras.Sequential(
         [
