@@ -45,6 +45,7 @@ def bench():
     return DeviceBench(devices.get("host"))
 
 
+@pytest.mark.slow
 def test_algorithms_and_strategies_are_timed_and_kept_by_device(cache):
     found = tuning.tune([(P, "forward")], 30.0, bench=bench()).seconds[P, "forward"]
     assert {family(name) for name in found} == {"im2col", "fft"}
@@ -85,6 +86,7 @@ def test_what_was_the_fastest_is_chosen():
     assert 0 < conv.workspace_bytes(P, "forward", "im2col", device="host") < nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_fast_transforms")
 def test_a_plan_takes_it_at_first_use_and_keeps_its_losses(monkeypatch):
     monkeypatch.setattr(first_use, "NEAR", 100.0)
