@@ -178,3 +178,15 @@ def test_a_plan_takes_no_more_than_the_device_has(monkeypatch):
         trained(epochs=1, memory_limit="1GB")
     with pytest.raises(MemoryError, match="memory_limit: expected at least"):
         trained(epochs=1, memory_limit=1000)
+
+
+def test_a_second_fit_pins_memory_anew(limit):
+    """Between two trainings the memory is given back; what was bound to it is bound again."""
+    losses, _, _ = trained(epochs=4)
+    model = network()
+    options = {"batch_size": 4, "epochs": 2, "shuffle": False, "verbose": 0, "memory_limit": limit, "offload": "host"}
+    with keras.device("host"):
+        got = model.fit(X, Y, **options).history["loss"]
+        assert model._steps.memory.scratch_file.nbytes == 0
+        got += model.fit(X, Y, **options).history["loss"]
+    assert got == losses
