@@ -1,7 +1,7 @@
 """What `python -m benchmarks.gpu --peer torch` measures on a GPU, beside cuFFT, cuDNN and PyTorch there.
 
-transforms: of the lengths and batches of the fbfft paper (Vasilache et al., ICLR 2015), figures 7 and 8.  layers,
-table: the layers of layers.txt and of the paper's tables 3 and 4, each pass by the fastest algorithm and strategy, all
+transforms: of the lengths of the fbfft paper (Vasilache et al., ICLR 2015), in batches of 4 to 65,536.  layers, table:
+the layers of layers.txt and of the paper's tables 3 and 4, each pass by the fastest algorithm and strategy, all
 of which are timed.  phases: its table 5.  sweep: its 8,232 configurations, sampled.  training: steps of whole networks.
 A `Peer` says where PyTorch computes: on the GPU, or, for tests, on this machine.
 """

@@ -3,7 +3,8 @@
 In the Fourier domain backward_weights transforms the same tiles of x as forward does, and perhaps the same tiles of dy
 as backward_data.  Where both passes have one basis, forward leaves what it has transformed for backward_weights, and
 this what it has for backward_data: kept where it pays and `kept_bytes` allows, else made again with the same bits.  The
-spectra of x are saved arrays of their node like all others; those of dy live as long as its step of backward.
+spectra of x are saved arrays of their node like all others; those of dy live as long as its step of backward.  On a
+device with memory of its own forward also leaves those of the filters, for backward_data.
 """
 
 from __future__ import annotations
