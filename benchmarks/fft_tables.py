@@ -86,9 +86,9 @@ def measure(p: ConvProblem, direction: str, options: argparse.Namespace) -> dict
     }
 
 
-def mean(rows: list[dict[str, object]]) -> float:
+def mean(rows: list[dict[str, object]], column: str = "to torch") -> float:
     """The geometric mean of the speed-up."""
-    return math.exp(sum(math.log(float(str(row["to torch"]))) for row in rows) / len(rows))
+    return math.exp(sum(math.log(float(str(row[column]))) for row in rows) / len(rows))
 
 
 def table(options: argparse.Namespace) -> None:
@@ -173,8 +173,9 @@ def sweep(options: argparse.Namespace) -> None:
     pictures(rows)
 
 
-def pictures(rows: list[dict[str, object]]) -> None:
+def pictures(rows: list[dict[str, object]], name: str = "fft_sweep", peer: str = "PyTorch") -> None:
     """Speed-up over the problem's size S f f' and the output's size, one picture for each filter size."""
+    column = {"PyTorch": "to torch"}.get(peer, f"to {peer}")
     import matplotlib
 
     matplotlib.use("Agg")
@@ -186,15 +187,15 @@ def pictures(rows: list[dict[str, object]]) -> None:
             continue
         x = [math.prod(float(str(row[column])) for column in COLUMNS[:3]) for row in mine]
         figure, axes = pyplot.subplots(figsize=(7, 4.5))
-        speed = np.clip([float(str(row["to torch"])) for row in mine], 0.25, 16)
+        speed = np.clip([float(str(row[column])) for row in mine], 0.25, 16)
         dots = axes.scatter(
             x, [float(str(row["output"])) for row in mine], c=np.log2(speed), cmap="RdYlGn", vmin=-2, vmax=4
         )
         axes.set(
-            xscale="log", yscale="log", xlabel="S f f'", ylabel="output", title=f"{kernel}x{kernel}, pydtconv / PyTorch"
+            xscale="log", yscale="log", xlabel="S f f'", ylabel="output", title=f"{kernel}x{kernel}, pydtconv / {peer}"
         )
         figure.colorbar(dots, label="log2 of the speed-up")
-        path = report.RESULTS / f"fft_sweep_k{kernel}.png"
+        path = report.RESULTS / f"{name}_k{kernel}.png"
         figure.savefig(path, dpi=110, bbox_inches="tight")
         pyplot.close(figure)
         print(path)

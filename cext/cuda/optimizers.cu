@@ -123,6 +123,22 @@ GLOBAL lion(int64_t n, Array<const double> s, Array<real> w, Array<const real> g
 }
 KERNEL(lion)
 
+__device__ inline real root_power(real x, real power) { return power == (real)0.5 ? sqrt_(x) : pow_(x, power); }
+
+/* s: keep, rate, -power, l1, 2 (l2 + beta / (2 rate)), 2 shrinkage */
+GLOBAL ftrl(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> a, Array<real> z) {
+    const real keep = (real)s[0], rate = (real)s[1], power = (real)s[2], bound = (real)s[3], twice = (real)s[4];
+    const real shrink = (real)s[5];
+    FOR_EACH(i, n) {
+        const real x = keep * w[i], sum = a[i] + g[i] * g[i], root = root_power(sum, power);
+        z[i] += g[i] + shrink * x - (root - root_power(a[i], power)) / rate * x;
+        const real clipped = z[i] > bound ? bound : (z[i] < -bound ? -bound : z[i]);
+        w[i] = (clipped - z[i]) / (root / rate + twice);
+        a[i] = sum;
+    }
+}
+KERNEL(ftrl)
+
 /* s: factor */
 GLOBAL scale(int64_t n, Array<const double> s, Array<real> x) {
     const real f = (real)s[0];
@@ -136,3 +152,24 @@ GLOBAL clip(int64_t n, Array<const double> s, Array<real> x) {
     FOR_EACH(i, n) x[i] = x[i] > high ? high : (x[i] < -high ? -high : x[i]);
 }
 KERNEL(clip)
+
+/* parts[block] = the sum of the squares of a block's share, always in the same order */
+GLOBAL BOUNDS(256) squares(int64_t n, Array<const real> x, Array<double> parts) {
+    SHARED(double, sums, WARPS);
+    double own = 0;
+    FOR_EACH(i, n) own += (double)x[i] * (double)x[i];
+    const double sum = block_sum(own, sums);
+    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+KERNEL(squares)
+
+/* s: limit; x made smaller so that the norm, of which parts are squares, is no larger */
+GLOBAL clip_norm(int64_t n, Array<const double> s, int64_t count, Array<const double> parts, Array<real> x) {
+    double square = 0;
+    for (int64_t i = 0; i < count; i++) square += parts[i];
+    const double norm = sqrt(square);
+    if (norm <= s[0]) return;
+    const real factor = (real)(s[0] / norm);
+    FOR_EACH(i, n) x[i] *= factor;
+}
+KERNEL(clip_norm)

@@ -20,7 +20,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
     parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
     parser.add_argument(
-        "--offload", metavar="FOLDER", nargs="?", const=True, help="plan with a disk: a folder's, or one of 2 GB/s"
+        "--offload",
+        metavar="FOLDER",
+        nargs="?",
+        const=True,
+        help="plan with a disk: a folder's, or one of 2 GB/s; on a GPU with pinned memory",
     )
     networks.add_split(parser)
     networks.add_device(parser)

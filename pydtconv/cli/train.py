@@ -45,7 +45,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--offload",
         metavar="FOLDER",
-        help="write tensors here between forward and backward, to stay within it",
+        help="write tensors here between forward and backward, to stay within it; on a GPU 'host', pinned memory",
     )
     networks.add_split(parser)
     networks.add_workspace_limit(parser)

@@ -8,6 +8,10 @@ that is set.  The results are kept in the folder that PYDTCONV_CACHE names (defa
 the variant is AUTO.  `pydtconv train --tune` does the same for what it needs, before it begins.  With --offload FOLDER
 the disk of that folder is timed, too, for plans that offload to it.
 
+  pydtconv tune --model resnet20 --device gpu
+
+times those of a GPU: im2col, and several strategies of convolution in the Fourier domain.
+
   pydtconv tune --calibrate
 
 fits the cost model to this machine instead, in some seconds for each dtype (--dtype names one): what is chosen where
@@ -24,7 +28,7 @@ from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, whole
 
 if TYPE_CHECKING:
-    from pydtconv.conv.tuning import Task, Tuned
+    from pydtconv.conv.tuning import Bench, Task, Tuned
 
 SUMMARY = "find the fastest convolution algorithms for a network on this machine"
 
@@ -33,6 +37,7 @@ def add_arguments(parser: Parser) -> None:
     networks.add_model(parser, required=False)
     networks.add_shape(parser)
     parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
+    networks.add_device(parser)
     parser.add_argument("--threads", type=int, help="threads to tune for (default: as everywhere)")
     parser.add_argument("--seconds", type=float, default=60.0, help="time for all of it (default: 60)")
     networks.add_workspace_limit(parser)
@@ -42,10 +47,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Any) -> int:
-    from pydtconv import config
+    from pydtconv import config, devices
     from pydtconv.conv import timings, tuning
     from pydtconv.graph import disk_speed, passes_of
-    from pydtconv.trainers.first_use import shown
+    from pydtconv.trainers.first_use import bench_of, shown
 
     if not args.seconds > 0:
         raise CommandError(f"--seconds: expected a number above 0, got {args.seconds}")
@@ -54,6 +59,8 @@ def run(args: Any) -> int:
     if args.model is None:
         raise CommandError("--model: expected a network, or --calibrate, which needs none")
     networks.limit_workspace(args)
+    networks.use_device(args)
+    bench = bench_of(devices.get(config.device()))
     try:
         disk = None if args.offload is None else disk_speed.measured_anew(args.offload)
         if args.threads is not None:
@@ -63,10 +70,10 @@ def run(args: Any) -> int:
         plan = model.plan(args.batch_size, variant="AUTO")
         tasks = passes_of(plan.steps, plan.algorithms)
         with shown(len(set(tasks)), "tuning") as progress:
-            found = tuning.tune(tasks, args.seconds, config.conv_workspace_limit(), args.again, progress)
+            found = tuning.tune(tasks, args.seconds, config.conv_workspace_limit(), args.again, progress, bench=bench)
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None
-    print("\n".join(report(tasks, found)))
+    print("\n".join(report(tasks, found, bench)))
     print(f"kept in {timings.path()}")
     if disk is not None:
         rates = f"{disk.write / 1e9:.2f} GB/s written, {disk.read / 1e9:.2f} read, {disk.together:.0%} of both together"
@@ -102,27 +109,25 @@ def _shown_round(progress: Any, done: int, of: int) -> None:
     progress(done, of, None)
 
 
-def report(tasks: list[Task], found: Tuned) -> list[str]:
+def report(tasks: list[Task], found: Tuned, bench: Bench) -> list[str]:
     """Lines: each pass with its fastest algorithm beside the one of the cost model, and the sums over the step."""
-    from pydtconv.conv.selection import ranking
-
-    lines = [
-        f"{'pass':17} {'images':18} {'filters':16} {'stride':>6} {'times':>5}  {'fastest':15} {'by cost model':15}"
-    ]
+    names = {name for seconds in found.seconds.values() for name in seconds}
+    wide = max([15, *map(len, names)])
+    head = f"{'pass':17} {'images':18} {'filters':16} {'stride':>6} {'times':>5}  "
+    lines = [f"{head}{'fastest':{wide}} {'by cost model':{wide}}"]
     sums = [0.0, 0.0]
     for task, seconds in sorted(found.seconds.items(), key=lambda item: -min(item[1].values()) * tasks.count(item[0])):
         p, direction = task
         best, count = min(seconds, key=seconds.__getitem__), tasks.count(task)
-        guess = next((name for name in ranking(p, direction) if name in seconds), best)
+        guess = next((name for name in bench.names(p, direction) if name in seconds), best)
         sums[0] += count * seconds[best]
         sums[1] += count * seconds[guess]
         sizes = "x".join(map(str, p.x_shape)), "x".join(map(str, p.w_shape))
         times = f"{1e3 * seconds[best]:8.3f} ms"
         if guess != best:
             times += f", not {1e3 * seconds[guess]:.3f}"
-        lines.append(
-            f"{direction:17} {sizes[0]:18} {sizes[1]:16} {p.strides[0]:>6} {count:>5}  {best:15} {guess:15} {times}"
-        )
+        what = f"{direction:17} {sizes[0]:18} {sizes[1]:16} {p.strides[0]:>6} {count:>5}  "
+        lines.append(f"{what}{best:{wide}} {guess:{wide}} {times}")
     lines.append(f"convolutions of a step: {1e3 * sums[0]:.1f} ms, by the cost model's choices {1e3 * sums[1]:.1f} ms")
     if found.left:
         lines.append(

@@ -5,12 +5,14 @@
     dx, dw = backward_data(p, dy, w), backward_weights(p, x, dy)
 
 `explain(p, "forward")` tells which algorithms can do it, `algorithms(p, "forward")` names them by expected speed,
-`workspace_bytes` says what memory each needs; `config.set_conv_variant` makes a named choice active.
+`workspace_bytes` says what memory each needs; `config.set_conv_variant` makes a named choice active.  All four tell of
+the active device, or of the one named.
 """
 
+from pydtconv.conv.by_device import algorithms, choose, explain, workspace_bytes
 from pydtconv.conv.functional import backward_data, backward_weights, forward
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.selection import VARIANTS, algorithms, choose, explain, workspace_bytes
+from pydtconv.conv.selection import VARIANTS
 
 __all__ = [
     "VARIANTS",

@@ -2,7 +2,8 @@
 
 The file is convolutions.json in `own_cache()`.  An entry belongs to one build of the C library, kind of CPU,
 micro-kernel, number of threads, pass, problem with all its sizes and its dtype, and precision of float32's products
-other than "highest"; the entries of other builds are kept, but for the oldest ones.  An entry without times says that
+other than "highest"; one of a device with memory of its own to the device, its kernels and the problem.  The entries of
+other builds are kept, but for the oldest ones.  An entry without times says that
 the pass was decided by the cost model.
 A file that cannot be read is ignored with a warning, and replaced by the next tuning.  Who writes it holds a lock, and
 replaces it as a whole, so that it can be read at any time.
@@ -42,6 +43,7 @@ Entries = dict[str, Seconds]
 
 _NONE: Seconds = {}
 _entries: Entries | None = None
+_devices: dict[str, str] = {}
 
 
 def path() -> Path:
@@ -49,23 +51,33 @@ def path() -> Path:
     return own_cache() / "convolutions.json"
 
 
-def key(p: ConvProblem, direction: str) -> str:
-    """What an entry belongs to, but for the build, with the threads and the micro-kernel now active."""
+def name_device(device: str, text: str) -> None:
+    """What a device with memory of its own is called in the file: its model, and the build of its kernels."""
+    _devices[device] = text
+
+
+def key(p: ConvProblem, direction: str, device: str = "cpu") -> str:
+    """What an entry belongs to, but for the build, with the threads and the micro-kernel now active.
+
+    device: another one than this CPU, which has named itself before.
+    """
+    if device != "cpu":
+        return f"{_devices.get(device, device)} | {direction} {_sizes(p)}"
     precision = config.float32_matmul_precision()
     among = f" {precision}" if p.dtype == "float32" and precision != "highest" else ""
     return f"{_cpu()} | {kernel_in_force(p.dtype)} | {config.num_threads()} threads | {direction} {_sizes(p)}{among}"
 
 
-def measured(p: ConvProblem, direction: str) -> Mapping[str, float]:
+def measured(p: ConvProblem, direction: str, device: str = "cpu") -> Mapping[str, float]:
     """Seconds by algorithm, as far as they have been measured; read from the file once in a process."""
     entries = _in_force()
-    return entries.get(key(p, direction), _NONE) if entries else _NONE
+    return entries.get(key(p, direction, device), _NONE) if entries else _NONE
 
 
-def decided(p: ConvProblem, direction: str) -> bool:
+def decided(p: ConvProblem, direction: str, device: str = "cpu") -> bool:
     """Whether there is an entry: the pass was measured, or left to the cost model once and for all."""
     entries = _in_force()
-    return bool(entries) and key(p, direction) in entries
+    return bool(entries) and key(p, direction, device) in entries
 
 
 def _in_force() -> Entries:

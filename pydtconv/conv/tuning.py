@@ -1,4 +1,7 @@
-"""Times the algorithms of convolutions, outside of training, for later choices to go by."""
+"""Times the algorithms of convolutions, outside of training, for later choices to go by.
+
+`Bench` is what they are timed on: this CPU.  That of a device with memory of its own is devices/tuning.py's.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,32 @@ Task = tuple[ConvProblem, str]  # a problem and a pass of it
 Progress = Callable[[int, int, Task], None]
 
 
+class Bench:
+    """What passes are timed on: this CPU, with the threads now set.  device: its name in the kept times."""
+
+    device = "cpu"
+
+    def names(self, p: ConvProblem, direction: str) -> list[str]:
+        """The algorithms of a pass, the one with the least expected time first, and some of their bases."""
+        names = list(_ranking(p, direction))
+        return names + [row.name for name in names for row in TABLE[name].others(p, direction, OTHER_BASES)]
+
+    def seconds(self, p: ConvProblem, direction: str, name: str) -> float:
+        """By a cost model; only ratios count."""
+        return TABLE[name].seconds(p, direction)
+
+    def least(self, p: ConvProblem, direction: str) -> float:
+        """Of the algorithm that is expected to be the fastest."""
+        return self.seconds(p, direction, _ranking(p, direction)[0])
+
+    def workspace_bytes(self, p: ConvProblem, direction: str, name: str) -> int:
+        return workspace_bytes(p, direction, name)
+
+    def measure(self, p: ConvProblem, direction: str, names: list[str], seconds: float) -> dict[str, float]:
+        """The best time of each, within so many seconds for all of them."""
+        return measure(p, direction, names, seconds)
+
+
 @dataclass
 class Tuned:
     """What tuning found.
@@ -48,6 +77,7 @@ def tune(
     progress: Progress | None = None,
     near: float | None = None,
     final: bool = False,
+    bench: Bench | None = None,
 ) -> Tuned:
     """Times the algorithms of each task with the threads now set, and keeps the results (see timings.py).
 
@@ -56,31 +86,32 @@ def tune(
     workspace_limit: bytes; algorithms that need more are not timed, and so not preferred.  again: also tasks that have
     been timed before.  progress(done, of, task) is called before each task.  near: leaves out algorithms that by the
     cost model take more than so many times the best one's time.  final: tasks that are left are noted as decided, and
-    tasks that have been decided before are passed over, whatever was timed of them.
+    tasks that have been decided before are passed over, whatever was timed of them.  bench: what they are timed on,
+    None for this CPU.
 
     The ranking of "fast" precision is timed; where "strict" is active, choices pass over what it leaves out.
     Plans that were made before keep their algorithms.
     Raises OSError where results cannot be kept: before anything is timed, unless the disk is full.
     """
     end = time.perf_counter() + seconds
-    counts = Counter(tasks)
+    counts, bench = Counter(tasks), bench or Bench()
     with timings.alone(seconds):
-        tuning = _Tuning(end, workspace_limit, near, Tuned())
+        tuning = _Tuning(end, workspace_limit, near, Tuned(), bench)
         todo = []
         for task in counts:
-            names, known = tuning.names(task), timings.measured(*task)
-            if timings.decided(*task) if final else not again and known and set(names) <= set(known):
+            names, known = tuning.names(task), timings.measured(*task, bench.device)
+            if timings.decided(*task, bench.device) if final else not again and known and set(names) <= set(known):
                 tuning.found.seconds[task] = dict(known)
             else:
                 todo.append(task)
-        todo.sort(key=lambda task: -_estimate(task, counts))
+        todo.sort(key=lambda task: -tuning.estimate(task, counts))
         try:
             for i, task in enumerate(todo):
                 tuning.time(task, i, len(todo), progress)
         finally:
             fresh = dict(tuning.fresh)
             if final:
-                fresh |= {timings.key(*task): {} for task in [*tuning.found.left, *tuning.without]}
+                fresh |= {timings.key(*task, bench.device): {} for task in [*tuning.found.left, *tuning.without]}
             if fresh:
                 timings.add(fresh)
     return tuning.found
@@ -94,18 +125,18 @@ class _Tuning:
     workspace_limit: int | None
     near: float | None
     found: Tuned
+    bench: Bench
     fresh: dict[str, dict[str, float]] = field(default_factory=dict)
     without: list[Task] = field(default_factory=list)  # that no algorithm is to be timed for
 
     def names(self, task: Task) -> list[str]:
         """The algorithms to be timed, at least the cost model's first where any fits."""
-        limit, names = self.workspace_limit, list(_ranking(*task))
-        names += [row.name for name in names for row in TABLE[name].others(*task, OTHER_BASES)]
+        limit, names = self.workspace_limit, self.bench.names(*task)
         if limit is not None:
-            names = [name for name in names if workspace_bytes(*task, name) <= limit]
+            names = [name for name in names if self.bench.workspace_bytes(*task, name) <= limit]
         if self.near is not None and names:
-            bound = self.near * TABLE[names[0]].seconds(*task)
-            names = [name for name in names if TABLE[name].seconds(*task) <= bound]
+            bound = self.near * self.bench.seconds(*task, names[0])
+            names = [name for name in names if self.bench.seconds(*task, name) <= bound]
         return names
 
     def time(self, task: Task, done: int, of: int, progress: Progress | None) -> None:
@@ -119,14 +150,13 @@ class _Tuning:
         if not names:
             self.without.append(task)
         else:
-            times = measure(*task, names, left / (of - done))
-            self.found.seconds[task] = self.fresh[timings.key(*task)] = times
+            times = self.bench.measure(*task, names, left / (of - done))
+            self.found.seconds[task] = self.fresh[timings.key(*task, self.bench.device)] = times
             self.found.fresh += 1
 
-
-def _estimate(task: Task, counts: Mapping[Task, int]) -> float:
-    """Seconds of all occurrences of a task, by the cost model."""
-    return counts[task] * TABLE[_ranking(*task)[0]].seconds(*task)
+    def estimate(self, task: Task, counts: Mapping[Task, int]) -> float:
+        """Seconds of all occurrences of a task, by the cost model."""
+        return counts[task] * self.bench.least(*task)
 
 
 def _ranking(p: ConvProblem, direction: str) -> tuple[str, ...]:
@@ -135,23 +165,35 @@ def _ranking(p: ConvProblem, direction: str) -> tuple[str, ...]:
 
 
 def measure(p: ConvProblem, direction: str, names: list[str], seconds: float) -> dict[str, float]:
-    """The best time of each algorithm on random arrays; they take turns until `seconds` are over, at least one each."""
+    """The best time of each algorithm on random arrays, as `in_turns` finds it."""
     some = np.random.default_rng(0).standard_normal(1 << 16).astype(p.real)
     images = dtypes.to_bits(some) if p.dtype == dtypes.BFLOAT16 else some
     x, w, y = (np.resize(*each) for each in ((images, p.x_shape), (some, p.w_shape), (images, p.y_shape)))
     workspace = scratch(max(workspace_bytes(p, direction, name) for name in names))
     calls = {name: bind(p, direction, name, x, w, y) for name in names}
+
+    def seconds_of(name: str, turn: int) -> float:
+        if not turn:
+            run(calls[name], workspace)  # touches the workspace, wakes the threads
+        start = time.perf_counter()
+        run(calls[name], workspace)
+        return time.perf_counter() - start
+
+    return in_turns(names, seconds_of, seconds)
+
+
+def in_turns(names: list[str], seconds_of: Callable[[str, int], float], seconds: float) -> dict[str, float]:
+    """The best time of each; they take turns until `seconds` are over, at least one each.
+
+    seconds_of(name, turn): of one run.
+    """
     best, spent = dict.fromkeys(names, np.inf), dict.fromkeys(names, 0.0)
     end = time.perf_counter() + seconds
     for turn in range(ROUNDS):
         for name in names:
             if turn and (_settled(turn, spent[name], best[name] / min(best.values())) or time.perf_counter() > end):
                 continue
-            if not turn:
-                run(calls[name], workspace)  # touches the workspace, wakes the threads
-            start = time.perf_counter()
-            run(calls[name], workspace)
-            took = time.perf_counter() - start
+            took = seconds_of(name, turn)
             best[name], spent[name] = min(best[name], took), spent[name] + took
     return best
 

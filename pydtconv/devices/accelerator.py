@@ -2,22 +2,85 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydtconv.devices import updates
+from pydtconv.conv import timings
+from pydtconv.devices import sources, updates
 from pydtconv.devices.device import Device
 from pydtconv.devices.launcher import Launcher
 from pydtconv.kernels.base import Call
+
+
+class Rates(NamedTuple):
+    """What a device does in a second: operations in float32, bytes of its memory, bytes copied from or to the host."""
+
+    flops: float
+    nbytes: float
+    copied: float
+
+
+#: of a GPU that is not there, for plans; no figure of any device
+NOMINAL = Rates(10e12, 1e12, 20e9)
 
 
 class Accelerator(Device):
     """most_parts: that the rows of a matrix are cut into for sums over them."""
 
     most_parts = 1
+
+    def rates(self) -> Rates:
+        """What plans and rankings go by until something is measured."""
+        return NOMINAL
+
+    def seconds_of(self, call: Call) -> float:
+        """Of one run of a call, behind all that was started."""
+        raise NotImplementedError
+
+    #: whether how fast it copies is worth a measurement
+    measures_copies = False
+
+    def pinned(self, nbytes: int) -> Any:
+        """So many bytes of the host that are pinned.  Raises OSError where there are not so many."""
+        raise NotImplementedError
+
+    def copy_stream(self) -> Any:
+        """A stream beside that of the kernels; None stands for that one below."""
+        raise NotImplementedError
+
+    def event(self) -> Any:
+        """A place in a stream."""
+        raise NotImplementedError
+
+    def record(self, event: Any, stream: Any) -> None:
+        """Puts an event behind what the stream has to do."""
+        raise NotImplementedError
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        """Has what the stream gets to do from now on wait for an event."""
+        raise NotImplementedError
+
+    def copy_bytes(self, array: Any, pinned: Any, place: int, writes: bool, stream: Any) -> None:
+        """Copies an array of bytes to a place of pinned memory, or from it, on a stream."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Waits until all that was started is done."""
+        raise NotImplementedError
+
+    def bench(self) -> Any:
+        """What convolutions are timed on, and expected to take (see tuning.py)."""
+        return importlib.import_module("pydtconv.devices.tuning").DeviceBench(self)
+
+    def named_in_times(self, model: str) -> None:
+        """Names the device for what is measured on it: its model, and the build of the kernels."""
+        build = sources.digest(*map(sources.text_of, ("convolution", "fourier")))
+        self.model = model
+        timings.name_device(self.name, f"{model} | kernels {build}")
 
     def grid_of_each(self, count: int) -> tuple[int, int]:
         """Blocks, and threads of a block, of a kernel whose threads share so many elements."""
@@ -38,7 +101,7 @@ class Accelerator(Device):
         raise NotImplementedError
 
     def bind_gemm_batched(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
-        """out (+)= a @ b for batches of matrices."""
+        """out (+)= a @ b for batches of matrices, real or complex."""
         raise NotImplementedError
 
     @contextmanager
@@ -61,6 +124,10 @@ class Accelerator(Device):
     def update(self, name: str, *arguments: Any) -> None:
         """One of the functions of `_ext.optimizers`, on arrays of the device."""
         updates.run(self, name, *arguments)
+
+    def clip_norm(self, arrays: Sequence[Any], limit: float) -> None:
+        """Makes arrays smaller, together, so that the norm of all of them is no larger than the limit."""
+        updates.clip_norm(self, arrays, limit)
 
 
 def _kept(launcher: Launcher, call: Call) -> Call:

@@ -62,6 +62,10 @@ class Device:
         """What adds one array of the device to another of its shape."""
         raise NotImplementedError
 
+    def room(self) -> int | None:
+        """Bytes that can be allocated; None where that is not known, or is what the system has."""
+        return None
+
     def capture(self, calls: Sequence[Call]) -> Call | None:
         """One call that starts what all of these start, recorded; None where that cannot be.  It runs nothing."""
         raise NotImplementedError

@@ -109,7 +109,7 @@ def convolution(p: ConvProblem, direction: str, first: Any, second: Any, bias: A
             raise ValueError(f"{name}: expected an array of device {device.name}, got one of {of(array).name}")
         if tuple(array.shape) != shape or np.dtype(array.dtype).name != p.dtype or not array.flags.c_contiguous:
             raise ValueError(f"{name}: expected {shape} of {p.dtype} in C order, got {array.shape} of {array.dtype}")
-    found = TABLE[choose(p, direction, algorithm)]
+    found = TABLE[choose(p, direction, algorithm, None, device.name).algorithm]
     with device.joined():
         launcher, out = device.launcher(), device.zeros(shapes[2], p.dtype) if out is None else out
         workspace = device.zeros((found.workspace(p, direction),), np.uint8)

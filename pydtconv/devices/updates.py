@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 
 from pydtconv.devices.launcher import Launcher
-from pydtconv.kernels.base import Call
+from pydtconv.kernels.base import Call, sequence
 
 Numbers = Sequence[float]
+
+#: elements whose squares a block sums, at least
+PART = 4096
 
 
 class Unsupported(NotImplementedError):
@@ -68,6 +71,12 @@ def _lion(lr: float, beta_1: float, beta_2: float, weight_decay: float = 0.0) ->
     return _keep(lr, weight_decay), lr, beta_1, 1 - beta_1, beta_2, 1 - beta_2
 
 
+def _ftrl(
+    lr: float, power: float, l1: float, l2: float, shrinkage: float, beta: float, weight_decay: float = 0.0
+) -> Numbers:
+    return _keep(lr, weight_decay), lr, -power, l1, 2 * (l2 + beta / (2 * lr)), 2 * shrinkage
+
+
 def _one(value: float) -> Numbers:
     return (value,)
 
@@ -83,6 +92,7 @@ TABLE: dict[str, tuple[int, int, Callable[..., Numbers]]] = {
     "adadelta": (4, 0, _adadelta),
     "adamax": (4, 0, _adamax),
     "lion": (3, 0, _lion),
+    "ftrl": (4, 0, _ftrl),
     "scale": (1, 0, _one),
     "clip": (1, 0, _one),
 }
@@ -151,6 +161,29 @@ def run(device: Any, name: str, *arguments: Any) -> None:
     def bind(launcher: Launcher, slot: Any) -> Call:
         return launcher.each(f"optimizers.{name}", w.dtype, w.size, w.size, slot, *flags, *arrays, *extra)
 
+    _run(device, name, numbers, bind)
+
+
+def clip_norm(device: Any, arrays: Sequence[Any], limit: float) -> None:
+    """Makes arrays smaller, together, so that the norm of all of them is no larger than the limit."""
+    blocks = [max(1, min(device.most_parts, -(-array.size // PART))) for array in arrays]
+
+    def bind(launcher: Launcher, slot: Any) -> Call:
+        parts, at, calls = launcher.constant(np.zeros(sum(blocks))), 0, []
+        for array, count in zip(arrays, blocks, strict=True):
+            arguments = (array.size, array, parts[at : at + count])
+            calls.append(launcher.launch("optimizers.squares", array.dtype, (count,), 256, *arguments))
+            at += count
+        for array in arrays:
+            last = (array.size, slot, at, parts, array)
+            calls.append(launcher.each("optimizers.clip_norm", array.dtype, array.size, *last))
+        return sequence(calls)
+
+    _run(device, "clip_norm", [float(limit)], bind)
+
+
+def _run(device: Any, name: str, numbers: Numbers, bind: Callable[[Launcher, Any], Call]) -> None:
+    """At once, or within the step that is being recorded."""
     recording = _recording.get()
     if recording is not None:
         recording.note(name, numbers, bind)

@@ -201,7 +201,8 @@ class _Compiler:
 
         threads = config.num_threads()
         layout = functools.partial(self.layout, overlaps=False)  # what is offloaded is found between whole passes
-        search = Search(self.graph, offload, threads, lambda: measured(threads), self.choose_anew, layout, fixed)
+        known = measured(threads) if self.graph.device == "cpu" else {}
+        search = Search(self.graph, offload, threads, lambda: known, self.choose_anew, layout, fixed)
         plan, smallest = search.run(variant, limit, finish)
         if plan is None:
             raise MemoryLimitError(limit, smallest)

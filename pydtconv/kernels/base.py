@@ -67,6 +67,7 @@ class Keepable:
 
     seconds: what both are expected to be faster by.  algorithms: by direction, those that both have to run then.
     within_backward: one part of backward leaves it for another one, which else computes it again.
+    of_data: it is of use only where the gradient of the input is wanted.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Keepable:
     seconds: float
     algorithms: Mapping[str, str]
     within_backward: bool = False
+    of_data: bool = False
 
 
 @dataclass
@@ -155,12 +157,19 @@ class Pass:
 class Kernel(Generic[OpType]):
     """Base of all kernels.  op: the operator that it runs."""
 
+    #: where it runs, as `set_device` takes it
+    device = "cpu"
+
     def __init__(self, op: OpType) -> None:
         self.op = op
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         """Bytes of scratch memory of a pass; direction is "forward" (also of `recompute`) or "backward"."""
         return 0
+
+    def workspace_besides(self, kept: Collection[str], direction: str, *inputs: Spec) -> int:
+        """The same where these arrays of `keeps` are there, which some kernels then need no room for."""
+        return self.workspace(direction, *inputs)
 
     @property
     def persistent(self) -> bool:

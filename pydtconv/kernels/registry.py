@@ -84,7 +84,9 @@ def find(op: Any, device: str, dtype: str) -> Kernel[Any]:
         if kernel is None and dtype != BFLOAT16:  # whose bits NumPy would take for integers
             kernel = _kernels.get((operator, own, ANY[0]))
         if kernel is not None:
-            return kernel(op)
+            made = kernel(op)
+            made.device = device
+            return made
     known = [f"{entry.device} {entry.dtype}" for entry in entries() if entry.operator in type(op).__mro__]
     raise MissingKernelError(
         f"operator {type(op).__name__}: expected a kernel for device {device} and dtype {dtype}, "

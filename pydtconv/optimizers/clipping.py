@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import devices
 from pydtconv.optimizers import kernels
 
 #: slices of a store's flat arrays with the gradients that lie there, each of one dtype
@@ -35,6 +36,9 @@ def within(part: slice, inner: slice, words: int) -> slice:
 
 
 def _clip_norm(gradients: Sequence[np.ndarray], limit: float) -> None:
+    if not isinstance(gradients[0], np.ndarray):
+        devices.of(gradients[0]).clip_norm(gradients, limit)
+        return
     norm = sum(kernels.squared_norm(each) for each in gradients) ** 0.5
     if not norm <= limit:
         for each in gradients:

@@ -17,6 +17,7 @@ class Ftrl(Optimizer):
     """Online learning with L1 and L2 regularization."""
 
     slot_names = ("accumulator", "linear")
+    runs_on_devices = True
     own_arguments = (
         "learning_rate_power",
         "initial_accumulator_value",

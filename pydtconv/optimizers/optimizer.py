@@ -240,7 +240,7 @@ class Optimizer(ByVariable):
 
     def check_device(self, device: str) -> None:
         """Raises NotImplementedError, by name, for what is asked of the optimizer and has no kernel on a device."""
-        for name in ("clipnorm", "global_clipnorm", "use_ema", "gradient_accumulation_steps"):
+        for name in ("use_ema", "gradient_accumulation_steps"):
             if getattr(self, name):
                 raise NotImplementedError(
                     f"{type(self).__name__}: {name}: expected it unset on device {device}, got {getattr(self, name)!r}"

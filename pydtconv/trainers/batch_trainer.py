@@ -208,7 +208,8 @@ class BatchTrainer(Compilable):
         memory_limit: bytes that the peak may not exceed, or a text such as "1GB": algorithms with smaller workspaces
         are taken, then ever more tensors computed again in backward, the cheapest first.  variant: of the convolutions,
         None for the active one.  dump: a folder into which the graph is written after each pass, as text and
-        pictures, with schedule and memory.  offload: a folder, or True for a disk of 2 GB/s: within `memory_limit`,
+        pictures, with schedule and memory.  offload: a folder, or True for a disk of 2 GB/s (on a GPU "host", or True:
+        pinned memory of the host): within `memory_limit`,
         tensors are written there between forward and backward where that takes less time than computing them again; the
         plan tells its predicted time.  Targets have the shapes that the losses of compile read; a model without a
         loss is planned with the sum of its outputs' means.

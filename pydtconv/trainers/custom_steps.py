@@ -105,7 +105,8 @@ class CustomSteps:
         return settings.of_model(self._model)
 
     def _plan(self, graph: Any, **options: Any) -> Plan:
-        return build_plan(graph, tune=first_use.hook(), memory_limit=self._model._memory_limit, **options)
+        tune = first_use.hook(self._model._steps.memory.device)
+        return build_plan(graph, tune=tune, memory_limit=self._model._memory_limit, **options)
 
 
 def before_step(model: Any) -> None:

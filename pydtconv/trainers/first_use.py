@@ -10,36 +10,49 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from tqdm import tqdm
 
 from pydtconv import config, replica
 from pydtconv.conv import timings, tuning
 from pydtconv.conv.tuning import Progress, Task
+from pydtconv.devices import Device
+from pydtconv.devices.accelerator import Accelerator
 
 #: algorithms that by the cost model take more than so many times the best one's time are not tried
 NEAR = 2.0
 
 
-def hook() -> Callable[[list[Task], int], bool] | None:
-    """What a plan is tuned by, None where tuning at first use is off."""
-    return tune if config.conv_tuning() else None
+def hook(device: Device) -> Callable[[list[Task], int], bool] | None:
+    """What a plan for a device is tuned by, None where tuning at first use is off."""
+    return partial(tune, bench=bench_of(device)) if config.conv_tuning() else None
 
 
-def tune(tasks: list[Task], memory: int) -> bool:
+def bench_of(device: Device) -> tuning.Bench:
+    """What passes are timed on."""
+    if device.is_host:
+        return tuning.Bench()
+    assert isinstance(device, Accelerator)
+    found: tuning.Bench = device.bench()
+    return found
+
+
+def tune(tasks: list[Task], memory: int, bench: tuning.Bench | None = None) -> bool:
     """Times tasks that have not been decided, within the seconds that are left; returns whether there were any.
 
     memory: bytes of the whole step's arena: algorithms that need more by themselves are not tried.
     Where results cannot be kept a warning says so, and nothing is timed: the next run would choose otherwise.
     """
-    todo = [task for task in dict.fromkeys(tasks) if not timings.decided(*task)]
+    bench = bench or tuning.Bench()
+    todo = [task for task in dict.fromkeys(tasks) if not timings.decided(*task, bench.device)]
     if not todo:
         return False
     limits = [limit for limit in (config.conv_workspace_limit(), memory) if limit is not None]
     left, start = config.conv_tuning_left(), time.perf_counter()
     try:
         with shown(len(todo), "tuning convolutions", quiet=not replica.current().is_main) as progress:
-            found = tuning.tune(tasks, left, min(limits), progress=progress, near=NEAR, final=True)
+            found = tuning.tune(tasks, left, min(limits), progress=progress, near=NEAR, final=True, bench=bench)
     except OSError as error:
         warnings.warn(
             f"convolutions are chosen by the cost model, as what tuning finds cannot be kept: {error}; "

@@ -1,19 +1,32 @@
-"""Offload of a training step's tensors to a folder: what `fit` and `plan` are told, and what trainings measure."""
+"""Offload of a training step's tensors: what `fit` and `plan` are told, and what trainings measure.
+
+On a CPU they go to a folder; on a device with memory of its own to HOST, pinned memory of the host.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from pydtconv import replica
+from pydtconv import config, devices, replica
+from pydtconv.devices import pinned
+from pydtconv.devices.accelerator import Accelerator
+from pydtconv.devices.pinned import HOST
 from pydtconv.graph import Disk, Memory, MemoryLimitError, Offload, Plan, build_plan, disk_speed, measured_times
 from pydtconv.graph.ir.graph import Graph
+from pydtconv.graph.runtime.scratch_file import ScratchFile
 
 
 def folder_of(offload: Any, memory_limit: int | None) -> str | None:
-    """The folder of `fit`'s argument.  Raises ValueError for what is none, and without a limit."""
+    """The folder of `fit`'s argument, or HOST.  Raises ValueError for what is none, and without a limit."""
     if offload is None:
         return None
+    if config.device() != "cpu":
+        if not isinstance(offload, str) or offload != HOST:
+            raise ValueError(f"offload: expected {HOST!r}, its pinned memory, on {config.device()}, got {offload!r}")
+        if memory_limit is None:
+            raise ValueError(f"offload: expected memory_limit too, which says what must leave; got {offload!r} alone")
+        return HOST
     if isinstance(offload, bool) or not isinstance(offload, (str, os.PathLike)) or not os.fspath(offload):
         raise ValueError(f"offload: expected a folder, got {offload!r}")
     if memory_limit is None:
@@ -31,9 +44,11 @@ def of_training(folder: str | None, before: Plan | None = None) -> Offload | Non
     """
     if folder is None:
         return None
+    like = None if before is None else before.graph.options
+    if folder == HOST:
+        return Offload(_pinned(), folder, like)
     disk = disk_speed.disk_of(folder)
     share = replica.current().size
-    like = None if before is None else before.graph.options
     return Offload(Disk(disk.write / share, disk.read / share, disk.together, disk.latency), folder, like)
 
 
@@ -45,7 +60,20 @@ def of_plan(offload: Any, memory_limit: int | None) -> Offload | None:
         return of_training(folder_of(offload, memory_limit))
     if memory_limit is None:
         raise ValueError("offload: expected memory_limit too, which says what must leave; got True alone")
-    return Offload(Disk())
+    return Offload(Disk() if config.device() == "cpu" else _pinned())
+
+
+def _pinned() -> Disk:
+    """Pinned memory as a disk: both directions at once, as fast as was measured once on this kind of device."""
+    device = devices.get(config.device())
+    assert isinstance(device, Accelerator)
+    write = read = device.rates().copied
+    if device.measures_copies:
+        keys = [f"{device.model} {os.uname().nodename} pinned {what}" for what in ("write", "read")]
+        if not set(keys) <= set(disk_speed.DISKS.all()):
+            disk_speed.DISKS.add(dict(zip(keys, pinned.speeds(device), strict=True)))
+        write, read = (disk_speed.DISKS.all()[key] for key in keys)
+    return Disk(write, read, 1.0, 2e-5)
 
 
 def kept(step: Any, planned_anew: set[Any], key: Any) -> Any | None:
@@ -59,7 +87,7 @@ def kept(step: Any, planned_anew: set[Any], key: Any) -> Any | None:
     planned_anew.add(key)
     plan, file = step.executor.plan, step.executor.memory.scratch_file
     measured_times.note(plan.steps, seconds, plan.threads)
-    if file is not None:
+    if isinstance(file, ScratchFile):
         disk_speed.note(file)
     return None
 
@@ -88,6 +116,7 @@ def release(memory: Memory) -> None:
     """Gives the scratch file's space back, and keeps what was seen of the disk."""
     if memory.scratch_file is not None:
         try:
-            disk_speed.note(memory.scratch_file)
+            if isinstance(memory.scratch_file, ScratchFile):
+                disk_speed.note(memory.scratch_file)
         finally:
             memory.release_scratch_file()

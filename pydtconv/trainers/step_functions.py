@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, devices, replica, tree
-from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
+from pydtconv.graph import Executor, Memory, MemoryLimitError, Plan, Updates, build_plan
 from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.layers import settings
@@ -229,9 +230,9 @@ class StepCache:
             earlier = None if before is None else before.executor.plan
             options: dict[str, Any] = {"slots": self._slots(), "updates": updates}
             options["state_bytes"] = self._state_bytes()
-            options["tune"] = first_use.hook() if self.memory.device.is_host else None
+            options["tune"] = first_use.hook(self.memory.device)
             with config.hold_num_threads(threads):
-                plan = offloading.planned(traced.graph, folder, earlier, memory_limit=memory_limit, **options)
+                plan = self._planned(traced.graph, folder, earlier, memory_limit, options)
             if before is not None and plan is earlier:
                 return before
             updater = self.model.optimizer if plan.applies_gradients else None
@@ -245,15 +246,32 @@ class StepCache:
             self._steps.move_to_end(key)
         return step
 
+    def _planned(
+        self, graph: Graph, folder: str | None, earlier: Plan | None, memory_limit: int | None, options: dict[str, Any]
+    ) -> Plan:
+        """The plan within the limit, and within what a device has.  Raises MemoryError where that is too little."""
+        room = self.memory.room()
+        if room is None or (memory_limit is not None and memory_limit <= room):
+            return offloading.planned(graph, folder, earlier, memory_limit=memory_limit, **options)
+        try:
+            return offloading.planned(graph, folder, earlier, memory_limit=room, **options)
+        except MemoryLimitError as error:
+            raise MemoryError(
+                f"device {self.memory.device.name}: expected at least {error.smallest_bytes} bytes, the smallest plan "
+                f"of this model and batch size, got {room} that it can have"
+            ) from None
+
     def _check_device(self, kind: str, folder: str | None) -> None:
-        """Raises NotImplementedError for what devices with memory of their own do not do."""
+        """Raises NotImplementedError for what devices with memory of their own do not do, ValueError for a folder that
+        is not this device's.
+        """
+        name = self.memory.device.name
+        if folder is not None and (folder == offloading.HOST) == self.memory.device.is_host:
+            raise ValueError(f"offload: expected what device {name} offloads to, got {folder!r}")
         if self.memory.device.is_host:
             return
-        name = self.memory.device.name
         if replica.current().size > 1:
             raise NotImplementedError(f"device {name}: expected one process, got {replica.current().size}")
-        if folder is not None:
-            raise NotImplementedError(f"offload: expected device cpu, got {name}")
         optimizer = getattr(self.model, "optimizer", None)
         if kind == "train" and optimizer is not None:
             optimizer.check_device(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,14 @@ class Pointer(int):
     @property
     def ptr(self) -> int:
         return int(self)
+
+    def copy_to_host_async(self, target: int, nbytes: int, stream: Any) -> None:
+        Stream.copies.append(("to host", stream, nbytes))
+        _start(lambda: ctypes.memmove(target, int(self), nbytes))
+
+    def copy_from_host_async(self, source: int, nbytes: int, stream: Any) -> None:
+        Stream.copies.append(("from host", stream, nbytes))
+        _start(lambda: ctypes.memmove(int(self), source, nbytes))
 
     def __add__(self, offset: int) -> Pointer:
         found = Pointer(int(self) + offset)
@@ -94,7 +103,7 @@ class Context:
 
 
 class Device(Context):
-    attributes = {"MultiProcessorCount": 2, "MemoryClockRate": 1, "GlobalMemoryBusWidth": 8}  # noqa: RUF012
+    attributes = {"MultiProcessorCount": 2, "ClockRate": 1000, "MemoryClockRate": 1, "GlobalMemoryBusWidth": 8}  # noqa: RUF012
     mem_info = (1 << 30, 2 << 30)
     compute_capability = "80"
 
@@ -105,12 +114,19 @@ class Device(Context):
 class Stream(Context):
     captured: list[Any] | None = None
     launched = 0
+    waits: list[tuple[Stream, Event]] = []  # noqa: RUF012
+    copies: list[tuple[str, Stream, int]] = []  # noqa: RUF012
 
     def __init__(self, non_blocking: bool) -> None:
         assert non_blocking
 
     def synchronize(self) -> None:
         _no_capture("synchronize")
+
+    def wait_event(self, event: Event) -> None:
+        assert isinstance(event, Event)
+        assert event.recorded, "an event that no stream has got"
+        Stream.waits.append((self, event))
 
     def begin_capture(self) -> None:
         Stream.captured = []
@@ -124,6 +140,49 @@ class Stream(Context):
                 call()
 
         return SimpleNamespace(launch=launch)
+
+
+class Event:
+    """A place in a stream; here all is done when it is asked for.  made: how many there have been."""
+
+    made = 0
+
+    def __init__(self, disable_timing: bool = False) -> None:
+        Event.made += 1
+        self.disable_timing = disable_timing
+        self.recorded = False
+        self.time: float | None = None
+
+    def record(self, stream: Stream) -> None:
+        assert isinstance(stream, Stream)
+        self.recorded = True
+        _start(self._take)
+
+    def _take(self) -> None:
+        self.time = time.perf_counter()
+
+    def synchronize(self) -> None:
+        _no_capture("synchronize")
+        assert self.time is not None
+
+
+class Pinned:
+    """cupy.cuda.PinnedMemoryPointer.  allocated: bytes of each that there has been."""
+
+    allocated: list[int] = []  # noqa: RUF012
+
+    def __init__(self, nbytes: int) -> None:
+        Pinned.allocated.append(nbytes)
+        self.memory = np.zeros(nbytes, np.uint8)
+        self.ptr = self.memory.ctypes.data
+
+
+def _elapsed(start: Event, stop: Event) -> float:
+    assert not start.disable_timing
+    assert not stop.disable_timing
+    assert start.time is not None
+    assert stop.time is not None
+    return 1e3 * (stop.time - start.time)
 
 
 def _no_capture(what: str) -> None:
@@ -177,6 +236,10 @@ def _multiply(dtype: Any, transa: int, transb: int, sizes: Any, pointers: Any, a
     out[...] = product if of[1] == 0 else product + of[1] * out
 
 
+#: of cuBLAS's functions
+LETTERS = {"s": "float32", "d": "float64", "c": "complex64", "z": "complex128"}
+
+
 def _gemm(name: str) -> Any:
     dtype = np.dtype(name)
 
@@ -192,8 +255,11 @@ def _gemm(name: str) -> Any:
     return gemm, batched
 
 
-def install(monkeypatch: Any, devices: int = 1, error: str = "") -> ModuleType:
-    """Puts the stand-in in CuPy's place.  devices: how many it counts; error: what it raises instead."""
+def install(monkeypatch: Any, devices: int = 1, error: str = "", without: str = "") -> ModuleType:
+    """Puts the stand-in in CuPy's place.  devices: how many it counts; error: what it raises instead.
+
+    without: a library of NVIDIA's that cannot be loaded.
+    """
 
     def count() -> int:
         if error:
@@ -202,21 +268,29 @@ def install(monkeypatch: Any, devices: int = 1, error: str = "") -> ModuleType:
 
     cupy, libs = ModuleType("cupy"), ModuleType("cupy_backends.cuda.libs")
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=RuntimeError)
+    runtime.driverGetVersion = lambda: 12040
+    runtime.getDeviceProperties = lambda number: {"name": b"stand-in"}
     cublas = SimpleNamespace()
-    (cublas.sgemm, cublas.sgemmStridedBatched), (cublas.dgemm, cublas.dgemmStridedBatched) = map(
-        _gemm, ("float32", "float64")
-    )
-    libs.cublas = cublas  # type: ignore[attr-defined]
+    for letter, name in LETTERS.items():
+        gemm, batched = _gemm(name)
+        vars(cublas).update({f"{letter}gemm": gemm, f"{letter}gemmStridedBatched": batched})
+    vars(libs).update({"cublas": cublas, "nvrtc": SimpleNamespace()})
+    if without:
+        delattr(libs, without)
     memory = SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {}))
     names: dict[str, Any] = {
         "cuda": SimpleNamespace(
             runtime=runtime,
             Device=Device,
             Stream=Stream,
+            Event=Event,
+            get_elapsed_time=_elapsed,
+            alloc_pinned_memory=Pinned,
             memory=memory,
             device=SimpleNamespace(get_cublas_handle=lambda: 1),
             get_current_stream=lambda: Stream(True),
         ),
+        "get_default_memory_pool": lambda: SimpleNamespace(free_bytes=lambda: 1 << 20),
         "ndarray": Array,
         "RawModule": RawModule,
         "empty": lambda shape, dtype: Array(np.zeros(shape, dtype)),

@@ -10,7 +10,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import config, conv, devices, fft, naming
-from pydtconv.cli import main
+from pydtconv.cli import gpu, main
 from pydtconv.conv import ConvProblem
 from pydtconv.devices import DeviceError, names
 from pydtconv.devices.gpu import missing
@@ -74,6 +74,13 @@ class TestWhatIsMissing:
         cupy_stand_in.install(monkeypatch, error="cudaErrorNoDevice: no CUDA-capable device is detected")
         self.check("^device gpu: expected an NVIDIA GPU, got none$")
 
+    @pytest.mark.parametrize("library", ["cublas", "nvrtc"])
+    def test_library(self, monkeypatch, library):
+        cupy_stand_in.install(monkeypatch, without=library)
+        self.check(
+            rf"^device gpu: expected NVIDIA's {library} \(pip install 'pydtconv\[gpu\]'\), it cannot be loaded: "
+        )
+
     def test_number(self, monkeypatch):
         cupy_stand_in.install(monkeypatch)
         self.check("^device gpu:3: expected a number below 1, the GPUs of this machine$", "gpu:3")
@@ -82,6 +89,26 @@ class TestWhatIsMissing:
         monkeypatch.setitem(sys.modules, "cupy", None)
         assert main(["train", "--model", "mlp", "--dataset", "digits", "--device", "gpu"]) != 0
         assert "--device: device gpu: expected CuPy" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_gpu")
+def test_what_doctor_tells(monkeypatch):
+    """Driver, device, memory, and what kernels reach of the device's peak."""
+    cupy_stand_in.install(monkeypatch)
+    monkeypatch.setattr(gpu, "SWEPT", 256)
+    monkeypatch.setattr(gpu, "TRANSFORMED", 256)
+    monkeypatch.setattr(gpu, "PRODUCT", 8)
+    monkeypatch.setattr(gpu, "IMAGE", (1, 4, 4, 2))
+    monkeypatch.setattr(gpu.seconds_of, "__defaults__", (1,))
+    lines = list(gpu.report(measure=False))
+    assert lines[0] == ("gpu:0", "stand-in, compute capability 80, 2 processors")
+    assert lines[1][1].endswith("GiB free, driver for CUDA 12.4")
+    found = [text for _, text in gpu.report(measure=True)][len(lines) :]
+    transforms = [f"fourier.{way}_{n}" for n in (2, 4, 8, 16, 32, 64, 128, 256) for way in ("forward", "inverse")]
+    kernels = ["elementwise.copy", "columns.column_sums", "optimizers.adam", "convolution.im2col", *transforms]
+    assert [text.split()[0] for text in found] == [*kernels, "product,"]
+    assert all("of the peak of" in text for text in found)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import applications, config, layers, utils
 from pydtconv.kernels import MissingKernelError
+from pydtconv.kernels.gpu.convolution import ConvBaseKernel
 
 #: a network of the zoo, images, and the learning rate at which float32 follows float64 within 1e-4 for ten steps
 NETWORKS = {
@@ -70,6 +71,21 @@ def test_ten_steps_of_the_four_networks(name, dtype, tolerance):
     assert len(set(got.tolist())) == 10
 
 
+@pytest.mark.slow
+def test_the_network_of_the_guide():
+    """ResNet20, whose shortcuts are padded."""
+
+    def make():
+        return applications.build("resnet20", input_shape=(8, 8, 3), classes=5, weights=None)
+
+    def optimizer():
+        return keras.optimizers.SGD(1e-3, momentum=0.9)
+
+    want, _, _ = losses_of(make, "cpu", "float64", (8, 8, 3), optimizer, 3, batch=2)
+    got, _, _ = losses_of(make, "host", "float64", (8, 8, 3), optimizer, 3, batch=2)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
+
+
 def convnet(**convolution):
     return lambda: keras.Sequential(
         [
@@ -97,6 +113,11 @@ OPTIMIZERS = {
     "adadelta": lambda: keras.optimizers.Adadelta(1.0),
     "adamax": lambda: keras.optimizers.Adamax(0.01),
     "lion": lambda: keras.optimizers.Lion(0.01),
+    "ftrl": lambda: keras.optimizers.Ftrl(
+        0.1, -0.6, l1_regularization_strength=0.01, l2_regularization_strength=0.1, beta=0.2
+    ),
+    "clipnorm": lambda: keras.optimizers.Adam(0.01, clipnorm=0.05),
+    "global_clipnorm": lambda: keras.optimizers.SGD(0.5, momentum=0.9, global_clipnorm=0.1),
 }
 
 
@@ -136,7 +157,53 @@ def test_convolutions_by_name():
     np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
     with keras.device("host"):
         plan = runs[1][2].plan(4)
-    assert {"fft", "im2col"} == {name for found in plan.algorithms.values() for name in found.values()}
+    assert {"fft 16x16 gauss", "im2col"} == {name for found in plan.algorithms.values() for name in found.values()}
+
+
+def test_spectra_are_kept_by_the_plan(monkeypatch):
+    """Of x, w and dy, where the gradient of the image is wanted; with the bits of transforms that are made again."""
+
+    def make():
+        return keras.Sequential(
+            [
+                keras.Input((9, 8, 3)),
+                layers.Conv2D(4, 3, padding="same", algorithm="fft"),
+                layers.Conv2D(2, 3, padding="same", activation="relu", algorithm="fft"),
+                layers.GlobalAveragePooling2D(),
+                layers.Dense(5, activation="softmax"),
+            ]
+        )
+
+    def run():
+        losses, predictions, model = losses_of(make, "host", "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
+        plan = next(plan for plan in model._steps.plans if plan.graph.kept or plan.gradient_order)
+        return losses, predictions, plan
+
+    losses, predictions, plan = run()
+    kept = [[each.name for each in found] for found in plan.graph.kept.values()]
+    assert sorted(kept, key=len) == [["spectra"], ["spectra", "w_spectra", "dy_spectra"]]
+    steps = [step for step in plan.steps if step.kind == "forward" and step.saved.keys() & {"spectra", "w_spectra"}]
+    assert [sorted(step.saved) for step in steps] == [["spectra"], ["spectra", "w_spectra"]]
+    monkeypatch.setattr(ConvBaseKernel, "keeps", lambda *_: [])
+    again, predicted, without = run()
+    assert not without.graph.kept
+    assert plan.peak_bytes != without.peak_bytes
+    np.testing.assert_array_equal(losses, again)
+    np.testing.assert_array_equal(predictions, predicted)
+    names = "spectra", "w_spectra"
+    saved = sum(step.saved[name].spec.nbytes for step in steps for name in names if name in step.saved)
+    assert saved > 0
+    small = plan_within(make, without.peak_bytes)
+    assert not small.graph.kept, "a limit leaves no room for what can be made again"
+    assert small.peak_bytes <= without.peak_bytes
+
+
+def plan_within(make, limit):
+    config.set_floatx("float64")
+    model = make()
+    model.compile(OPTIMIZERS["adam"](), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    with keras.device("host"):
+        return model.plan(4, memory_limit=limit)
 
 
 def test_values_follow_between_host_and_device():
@@ -168,8 +235,8 @@ def test_what_a_device_lacks_is_refused_by_name():
         model.train_on_batch(x, np.zeros((2, 2)))
     model = keras.Sequential([keras.Input((6, 6, 1)), layers.Flatten(), layers.Dense(2, activation="softmax")])
     refused = {
-        "clipnorm: expected it unset on device host": keras.optimizers.SGD(clipnorm=1.0),
-        "Ftrl: expected an optimizer with kernels for device host": keras.optimizers.Ftrl(),
+        "use_ema: expected it unset on device host": keras.optimizers.SGD(use_ema=True),
+        "Lamb: expected an optimizer with kernels for device host": keras.optimizers.Lamb(),
     }
     for message, optimizer in refused.items():
         model.compile(optimizer, "sparse_categorical_crossentropy")

@@ -8,8 +8,8 @@ import pytest
 from pydtconv import conv, devices
 from pydtconv.conv import ConvProblem
 from pydtconv.devices.host import HostArray
-from pydtconv.kernels.gpu.convolutions import TABLE, choose, explain
-from pydtconv.kernels.gpu.convolutions.fourier import basis_of, tiles_of
+from pydtconv.kernels.gpu.convolutions import TABLE, candidates, choose, explain, kept
+from pydtconv.kernels.gpu.convolutions.strategies import basis_of, fitting, read, tiles_of
 
 DIRECTIONS = ("forward", "backward_data", "backward_weights")
 PROBLEMS = {
@@ -31,11 +31,11 @@ def arrays_of(p, dtype="float64"):
     return (rng.normal(size=shape).astype(dtype) for shape in (p.x_shape, p.w_shape, p.y_shape))
 
 
-def run(p, direction, name, x, w, dy, adds=False, start=None, sliced=False):
-    """A pass of an algorithm on the device host; sliced: images are slices of channels."""
+def run(p, direction, name, x, w, dy, adds=False, start=None, sliced=False, spectra=None):
+    """A pass of an algorithm on the device host; sliced: images are slices of channels; spectra: that passes share."""
     host = devices.get("host")
     launcher = host.launcher()
-    workspace = host.zeros((TABLE[name].workspace(p, direction),), np.uint8)
+    workspace = host.zeros((TABLE[name].workspace(p, direction, spectra or ()),), np.uint8)
     workspace.memory.view(np.uint8)[:] = 0xFF
     image = p.y_shape if direction == "forward" else p.x_shape
     out = np.full((*image[:-1], image[-1] + 3 * sliced), np.nan, x.dtype)[..., : image[-1]]
@@ -44,12 +44,12 @@ def run(p, direction, name, x, w, dy, adds=False, start=None, sliced=False):
     x, w, dy, target = (HostArray(array) for array in (x, w, dy, out))
     algorithm = TABLE[name]
     if direction == "forward":
-        algorithm.forward(launcher, p, x, w, target, workspace, adds)()
+        algorithm.forward(launcher, p, x, w, target, workspace, adds, spectra)()
     elif direction == "backward_data":
-        algorithm.backward_data(launcher, p, dy, w, target, workspace, adds)()
+        algorithm.backward_data(launcher, p, dy, w, target, workspace, adds, spectra)()
     else:
         out = np.full(p.w_shape, np.nan, x.dtype)
-        algorithm.backward_weights(launcher, p, x, dy, HostArray(out), workspace)()
+        algorithm.backward_weights(launcher, p, x, dy, HostArray(out), workspace, spectra)()
     return out
 
 
@@ -83,14 +83,84 @@ def test_fourier_in_single_precision(direction):
     np.testing.assert_allclose(run(p, direction, "fft", x, w, dy), want, atol=2e-6 * np.abs(want).max())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", ["3x3_same", "5x4_sides", "tiles", "signal", "1x7"])
+def test_each_strategy_computes_the_plain_sum(problem):
+    """Whole images and tiles, complex products and Gauss's, one and two axes; what is tried when passes are tuned."""
+    p = PROBLEMS[problem]
+    p = ConvProblem.of(p.x_shape, p.w_shape, p.strides, p.padding, p.dilation, p.groups, "float64")
+    x, w, dy = arrays_of(p)
+    for direction in DIRECTIONS:
+        want, names = expected(p, direction, x, w, dy), candidates(p, direction, 4)
+        assert "im2col" in names
+        assert {read(name).products for name in names[1:]} == {"gauss", "complex"}
+        for name in names[1:]:
+            np.testing.assert_allclose(run(p, direction, name, x, w, dy), want, atol=1e-12 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("products", ["gauss", "complex"])
+@pytest.mark.parametrize(
+    ("problem", "points", "shared"),
+    [
+        ("3x3_same", "16x16", ("spectra", "w_spectra", "dy_spectra")),
+        ("5x4_sides", "16x16", ("spectra", "w_spectra", "dy_spectra")),
+        ("3x3_valid", "8x4", ("spectra", "w_spectra")),
+    ],
+)
+def test_passes_that_share_spectra_give_the_same_bits(problem, points, shared, products):
+    """With less workspace, and without the transforms of what is there: it is not read again."""
+    p = PROBLEMS[problem]
+    p = ConvProblem.of(p.x_shape, p.w_shape, p.strides, p.padding, p.dilation, p.groups, "float64")
+    (x, w, dy), name = arrays_of(p), f"fft {points} {products}"
+    found = {each.name: each for each in kept(p, dict.fromkeys(DIRECTIONS, name))}
+    assert tuple(found) == shared
+    assert [each.within_backward for each in found.values()] == [each == "dy_spectra" for each in shared]
+    spectra = {each.name: HostArray(np.full(each.spec.shape, np.nan)) for each in found.values()}
+    for direction in ("forward", "backward_weights", "backward_data"):
+        alone = run(p, direction, name, x, w, dy)
+        together = run(p, direction, name, x, w, dy, spectra=spectra)
+        np.testing.assert_array_equal(together, alone)
+        assert TABLE[name].workspace(p, direction, spectra) < TABLE[name].workspace(p, direction)
+    nothing = np.full_like(x, np.nan), np.full_like(w, np.nan)
+    np.testing.assert_array_equal(
+        run(p, "backward_weights", name, nothing[0], w, dy, spectra=spectra), run(p, "backward_weights", name, x, w, dy)
+    )
+    if "dy_spectra" in shared:
+        got = run(p, "backward_data", name, x, nothing[1], np.full_like(dy, np.nan), spectra=spectra)
+        np.testing.assert_array_equal(got, run(p, "backward_data", name, x, w, dy))
+
+
+def test_what_passes_cannot_share():
+    p = PROBLEMS["3x3_same"]
+    names = dict.fromkeys(DIRECTIONS, "fft 16x16 gauss")
+    assert not list(kept(p, dict.fromkeys(DIRECTIONS, "im2col")))
+    assert [each.name for each in kept(p, names | {"forward": "fft 16x16 complex"})] == ["dy_spectra"]
+    assert [each.name for each in kept(p, names | {"backward_weights": "fft 8x8 gauss"})] == ["w_spectra"]
+
+
+def test_strategies_by_name():
+    p = PROBLEMS["3x3_same"]
+    assert choose(p, "forward", "fft 8x16 complex").algorithm == "fft 8x16 complex"
+    assert choose(p, "forward", "fft 8x16").algorithm == "fft 8x16"
+    assert choose(p, "forward", "fft").algorithm == "fft 16x16 gauss"
+    assert {(each.height, each.width) for each in fitting(p, "forward")} == {
+        (height, width) for height in (4, 8, 16) for width in (4, 8, 16)
+    }
+    with pytest.raises(ValueError, match="a basis of 2x8 points does not hold 3x3 filters"):
+        choose(p, "forward", "fft 2x8")
+    for name in ("fft 12x12", "fft 8", "fft 8x8 karatsuba", "fft 512x8"):
+        with pytest.raises(ValueError, match="expected one of im2col, fft on a GPU, got"):
+            choose(p, "forward", name)
+
+
 def test_what_serves_a_problem():
     p = PROBLEMS["s2_groups"]
-    assert choose(p, "forward", None) == "im2col"
+    assert choose(p, "forward", None).algorithm == "im2col"
     with pytest.raises(ValueError, match="'fft' of forward on a GPU: expected strides and dilation of 1, got"):
         choose(p, "forward", "fft")
     with pytest.raises(ValueError, match="expected one of im2col, fft on a GPU, got 'winograd'"):
         choose(p, "forward", {"forward": "winograd"})
-    assert choose(PROBLEMS["3x3_same"], "backward_data", "fft") == "fft"
+    assert choose(PROBLEMS["3x3_same"], "backward_data", "fft").algorithm.startswith("fft ")
 
 
 def test_tiles_cover_all_results_and_read_what_they_need():

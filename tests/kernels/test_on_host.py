@@ -18,6 +18,8 @@ registry.load("gpu")
 ENTRIES = [entry for entry in registry.entries() if entry.device == "gpu"]
 OPERATORS = list(dict.fromkeys(entry.operator for entry in ENTRIES))
 
+PROBABILITIES = 1 / (1 + np.exp(-normal(4, 40, seed=9)))
+
 #: further cases of operators with kernels for GPUs
 MORE = {
     ops.Activation: [Case(ops.Activation(kind), (np.abs(normal(5, 7)) + 0.1,)) for kind in ops.activation.KINDS],
@@ -42,11 +44,22 @@ MORE = {
     ],
     ops.CrossEntropy: [
         Case(ops.CrossEntropy("categorical", axis=0, label_smoothing=0.1), (np.abs(SCORES) + 0.1, TARGETS)),
+        Case(ops.CrossEntropy("binary", label_smoothing=0.1), (PROBABILITIES, np.round(PROBABILITIES))),
+        Case(ops.CrossEntropy("binary", from_logits=True), (normal(4, 40), PROBABILITIES)),
         Case(ops.CrossEntropy("sparse", ignore_class=0), (np.abs(normal(4, 40)) + 0.1, LABELS)),
     ],
     ops.SoftmaxCrossEntropy: [
         Case(ops.SoftmaxCrossEntropy("categorical"), (normal(4, 70), np.abs(normal(4, 70, seed=2))))
     ],
+    ops.ElementwiseLoss: [
+        *(
+            Case(ops.ElementwiseLoss(kind), (np.abs(SCORES) + 0.1, np.abs(TARGETS) + 0.1))
+            for kind in ops.elementwise_loss.KINDS
+        ),
+        *(Case(ops.ElementwiseLoss(kind), (SCORES, (TARGETS > 0.3) * 1.0)) for kind in ("hinge", "squared_hinge")),
+        Case(ops.ElementwiseLoss("huber", delta=0.3, axis=0), (normal(40, 3, 2), normal(40, 3, 2, seed=2))),
+    ],
+    ops.SigmoidCrossEntropy: [Case(ops.SigmoidCrossEntropy(label_smoothing=0.2), (normal(4, 40), PROBABILITIES))],
     ops.WeightedMean: [
         Case(ops.WeightedMean(kind), (normal(4, 3), np.abs(normal(4)))) for kind in ops.loss_sums.REDUCTIONS
     ],
@@ -67,6 +80,10 @@ MORE = {
         Case(ops.MaxPool((17, 17), (1, 1), "same"), (normal(1, 17, 18, 2),)),
     ],
     ops.AveragePool: [Case(ops.AveragePool((3, 2), (2, 2), "same", True), (IMAGE,))],
+    ops.Pad: [
+        Case(ops.Pad(((0, 0), (2, 1), (0, 3), (1, 1)), value=0.5), (IMAGE,)),
+        Case(ops.Pad(((0, 0), (2, 1), (0, 3), (0, 0)), "symmetric"), (IMAGE,)),
+    ],
     ops.Dropout: [Case(ops.Dropout(0.4, (None, 1, 1, None)), (IMAGE,)), Case(ops.Dropout(0.5), (normal(7, 50),))],
 }
 
@@ -105,5 +122,3 @@ def test_an_operator_without_a_kernel_is_refused_by_name():
     message = "operator Upsample: expected a kernel for device host and dtype float32, got kernels for"
     with pytest.raises(MissingKernelError, match=message):
         find(ops.Upsample((2, 2)), "host", "float32")
-    with pytest.raises(MissingKernelError, match="operator CrossEntropy of kind 'binary'"):
-        find(ops.CrossEntropy("binary"), "host", "float32")

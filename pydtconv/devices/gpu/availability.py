@@ -1,4 +1,4 @@
-"""Whether there is a GPU: CuPy, a driver, a device; and which of them is missing, in one line."""
+"""Whether there is a GPU: CuPy, a driver, a device, libraries; and which of them is missing, in one line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import warnings
 from typing import Any
 
 from pydtconv.devices.device import DeviceError
+
+#: of NVIDIA's, which CuPy loads when they are first used
+LIBRARIES = ("cublas", "nvrtc")
 
 
 def cupy() -> Any:
@@ -20,8 +23,19 @@ def cupy() -> Any:
         raise DeviceError(f"device gpu: expected CuPy (pip install 'pydtconv[gpu]'), {what}") from None
 
 
+def library(name: str) -> Any:
+    """One of NVIDIA's libraries as CuPy has it: "cublas", "nvrtc".  Raises DeviceError where it cannot be loaded."""
+    try:
+        return getattr(importlib.import_module("cupy_backends.cuda.libs"), name)
+    except (ImportError, AttributeError) as error:
+        text = (
+            f"device gpu: expected NVIDIA's {name} (pip install 'pydtconv[gpu]'), it cannot be loaded: {_line(error)}"
+        )
+        raise DeviceError(text) from None
+
+
 def count() -> int:
-    """The number of GPUs.  Raises DeviceError that says whether CuPy, a driver or a device is missing."""
+    """The number of GPUs.  Raises DeviceError that says whether CuPy, a driver, a device or a library is missing."""
     runtime = cupy().cuda.runtime
     try:
         found = int(runtime.getDeviceCount())
@@ -31,6 +45,8 @@ def count() -> int:
         raise DeviceError(f"device gpu: expected NVIDIA's driver, got none that CuPy can use: {_line(error)}") from None
     if not found:
         raise DeviceError("device gpu: expected an NVIDIA GPU, got none")
+    for name in LIBRARIES:
+        library(name)
     return found
 
 

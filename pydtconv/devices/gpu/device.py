@@ -6,6 +6,7 @@ the GPU when the first of them is bound; CuPy keeps what NVRTC made on disk.
 
 from __future__ import annotations
 
+import errno
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,12 +15,16 @@ from typing import Any
 import numpy as np
 
 from pydtconv.devices import sources
-from pydtconv.devices.accelerator import Accelerator, distance_of, gemm_arguments
-from pydtconv.devices.gpu.availability import check
+from pydtconv.devices.accelerator import NOMINAL, Accelerator, Rates, distance_of, gemm_arguments
+from pydtconv.devices.gpu.availability import check, library
 from pydtconv.kernels.base import Call
 
 #: threads of a block of kernels whose threads share elements, and blocks for each multiprocessor
 THREADS, BLOCKS = 256, 16
+#: compute capabilities whose multiprocessors have 64 lanes for float32, others 128 (CUDA C++ Programming Guide)
+SMALL_PROCESSORS = ("60", "70", "72", "75", "80")
+#: of cuBLAS's products: the letter of a type
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
 class GPU(Accelerator):
@@ -27,6 +32,7 @@ class GPU(Accelerator):
 
     most_parts = 64
     captures = True
+    measures_copies = True
 
     def __init__(self, number: int) -> None:
         self.cupy = check(number)
@@ -36,6 +42,8 @@ class GPU(Accelerator):
         with self._device:
             self._stream = self.cupy.cuda.Stream(non_blocking=True)
             self._processors = int(self._device.attributes["MultiProcessorCount"])
+            model = self.cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
+        self.named_in_times(f"{model}, compute capability {self._device.compute_capability}")
         self._modules: dict[tuple[str, str], Any] = {}
 
     @contextmanager
@@ -85,10 +93,66 @@ class GPU(Accelerator):
         """Waits until all that was started is done."""
         self._stream.synchronize()
 
+    def room(self) -> int:
+        """What is free on the device, and what CuPy keeps of what was given back."""
+        with self._device:
+            return int(self._device.mem_info[0]) + int(self.cupy.get_default_memory_pool().free_bytes())
+
     def memory_peak(self) -> float:
         """Bytes per second that the memory can move, by its clock and width."""
         found = self._device.attributes
-        return 2e3 * found["MemoryClockRate"] * found["GlobalMemoryBusWidth"] / 8
+        return 2e3 * found.get("MemoryClockRate", 0) * found.get("GlobalMemoryBusWidth", 0) / 8
+
+    def rates(self) -> Rates:
+        """By clocks, processors and the width of the memory; NOMINAL's where the driver does not tell."""
+        clock = 1e3 * self._device.attributes.get("ClockRate", 0)
+        lanes = 64 if self._device.compute_capability in SMALL_PROCESSORS else 128
+        flops = 2.0 * clock * lanes * self._processors
+        return Rates(flops or NOMINAL.flops, self.memory_peak() or NOMINAL.nbytes, NOMINAL.copied)
+
+    def seconds_of(self, call: Call) -> float:
+        """By events around it on the stream."""
+        cuda = self.cupy.cuda
+        with self._here():
+            start, stop = cuda.Event(), cuda.Event()
+            start.record(self._stream)
+            call()
+            stop.record(self._stream)
+            stop.synchronize()
+            return float(cuda.get_elapsed_time(start, stop)) / 1e3
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def pinned(self, nbytes: int) -> Any:
+        cuda = self.cupy.cuda
+        try:
+            with self._here():
+                return cuda.alloc_pinned_memory(nbytes)
+        except cuda.runtime.CUDARuntimeError as error:
+            raise OSError(
+                errno.ENOMEM, f"offload: expected {nbytes} bytes of the host that can be pinned: {error}"
+            ) from None
+
+    def copy_stream(self) -> Any:
+        with self._device:
+            return self.cupy.cuda.Stream(non_blocking=True)
+
+    def event(self) -> Any:
+        with self._device:
+            return self.cupy.cuda.Event(disable_timing=True)
+
+    def record(self, event: Any, stream: Any) -> None:
+        with self._device:
+            event.record(self._stream if stream is None else stream)
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        with self._device:
+            (self._stream if stream is None else stream).wait_event(event)
+
+    def copy_bytes(self, array: Any, pinned: Any, place: int, writes: bool, stream: Any) -> None:
+        with self._device:
+            copy = array.data.copy_to_host_async if writes else array.data.copy_from_host_async
+            copy(pinned.ptr + place, array.nbytes, stream)
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 
@@ -118,8 +182,7 @@ class GPU(Accelerator):
         return run
 
     def bind_gemm(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
-        from cupy_backends.cuda.libs import cublas
-
+        cublas = library("cublas")
         transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a, b, out)
         multiply = cublas.dgemm if a.dtype == np.float64 else cublas.sgemm
         one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)
@@ -136,10 +199,9 @@ class GPU(Accelerator):
         return run
 
     def bind_gemm_batched(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
-        from cupy_backends.cuda.libs import cublas
-
+        cublas = library("cublas")
         transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a[0], b[0], out[0])
-        multiply = cublas.dgemmStridedBatched if a.dtype == np.float64 else cublas.sgemmStridedBatched
+        multiply = getattr(cublas, f"{LETTERS[np.dtype(a.dtype).name]}gemmStridedBatched")
         one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)
         kept, count = (one, beta, a, b, out), a.shape[0]
         distances = distance_of(b), distance_of(a), distance_of(out)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import time
+import weakref
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +17,7 @@ from pydtconv.devices.accelerator import Accelerator, distance_of, gemm_argument
 from pydtconv.devices.host import compiler
 from pydtconv.devices.host.array import HostArray
 from pydtconv.kernels.base import Call, scratch
+from pydtconv.utils.machine import cpu_kind
 
 #: elements up to which a kernel has several threads here
 FEW = 2048
@@ -36,8 +40,35 @@ def reach(array: Any) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) // array.itemsize
 
 
+class CopyStream:
+    """Copies that were asked for and not done."""
+
+    def __init__(self) -> None:
+        self.copies: deque[Call] = deque()
+        self.done = 0
+
+    def finish(self, count: int) -> None:
+        """Does copies until so many are done in all."""
+        while self.done < count and self.copies:
+            self.copies.popleft()()
+            self.done += 1
+
+
+class Event:
+    """Copies of a stream that are done at it; of the stream of kernels, where nothing waits, none."""
+
+    stream: CopyStream | None = None
+    count = 0
+
+
 class Host(Accelerator):
-    """Runs every launch at once, in the order in which it was asked for."""
+    """Runs every launch at once, in the order in which it was asked for.
+
+    Copies to and from pinned memory it does as late as events allow (`late`), or as early: what has not waited reads
+    what is wrong.
+    """
+
+    late = True
 
     name = "host"
     most_parts = 2
@@ -45,9 +76,54 @@ class Host(Accelerator):
 
     def __init__(self) -> None:
         self._noted: list[Call] | None = None
+        self._streams: weakref.WeakSet[CopyStream] = weakref.WeakSet()
+        self.named_in_times(f"host on {cpu_kind()}")
+
+    def seconds_of(self, call: Call) -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
 
     def synchronize(self) -> None:
-        """Nothing runs later than it was asked for."""
+        for stream in self._streams:
+            stream.finish(stream.done + len(stream.copies))
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def pinned(self, nbytes: int) -> np.ndarray:
+        return np.full(nbytes, 0xFF, np.uint8)
+
+    def copy_stream(self) -> CopyStream:
+        made = CopyStream()
+        self._streams.add(made)
+        return made
+
+    def event(self) -> Event:
+        return Event()
+
+    def record(self, event: Event, stream: CopyStream | None) -> None:
+        def take() -> None:
+            event.stream, event.count = stream, 0 if stream is None else stream.done + len(stream.copies)
+
+        self._started(take)()
+
+    def wait_event(self, stream: CopyStream | None, event: Event) -> None:
+        def wait() -> None:
+            if event.stream is not None:
+                event.stream.finish(event.count)
+
+        self._started(wait)()
+
+    def copy_bytes(self, array: HostArray, pinned: np.ndarray, place: int, writes: bool, stream: CopyStream) -> None:
+        part = pinned[place : place + array.nbytes]
+        target, source = (part, array.memory) if writes else (array.memory, part)
+
+        def begin() -> None:
+            stream.copies.append(partial(np.copyto, target, source))
+            if not self.late:
+                stream.finish(stream.done + len(stream.copies))
+
+        self._started(begin)()
 
     def grid_of_each(self, count: int) -> tuple[int, int]:
         """Two small blocks; one thread for many elements, which it takes in the order in which they lie."""

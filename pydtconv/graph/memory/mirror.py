@@ -26,6 +26,11 @@ class Mirror:
         self._alone: dict[int, tuple[Variable, Any]] = {}
         self._watched: list[Variable] = []
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return sum(int(twin.nbytes) for _, twin in (*self._flat, *self._alone.values()))
+
     def twin(self, flat: np.ndarray) -> Any:
         """The device's array of a flat array of the host."""
         for known, twin in self._flat:

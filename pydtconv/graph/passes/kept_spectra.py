@@ -3,7 +3,8 @@
 In the Fourier domain backward_weights transforms the same tiles of x as forward does, and perhaps the same tiles of dy
 as backward_data.  Where both passes have one basis, forward leaves what it has transformed for backward_weights, and
 this what it has for backward_data: kept where it pays and `kept_bytes` allows, else made again with the same bits.  The
-spectra of x are saved arrays of their node like all others; those of dy live as long as its step of backward.
+spectra of x are saved arrays of their node like all others; those of dy live as long as its step of backward.  On a
+device with memory of its own forward also leaves those of the filters, for backward_data.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def keep_spectra(graph: Graph) -> None:
     for node in required.nodes:
         if node.op.passes and not node.op.is_view and not joins_channels(node) and required.of_inputs(node)[1]:
             keepable = node.kernel.keeps(opened.get(node, ()), *(tensor.spec for tensor in node.inputs))
-            found += [(node, each) for each in keepable if required.of_inputs(node)[0] or not each.within_backward]
+            wants_dx = required.of_inputs(node)[0]
+            found += [(node, each) for each in keepable if wants_dx or not (each.within_backward or each.of_data)]
     for node, each in found:
         graph.algorithms[node] = graph.algorithms[node] | dict(each.algorithms)
         op: Any = node.op

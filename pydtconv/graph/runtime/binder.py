@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pydtconv.devices.pinned import PinnedMemory
 from pydtconv.devices.updates import Update
 from pydtconv.dtypes import BFLOAT16, to_bits
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
@@ -65,8 +66,8 @@ class Binder:
         apply = functools.partial(self._updater.apply_part, part, gradient)
         return apply if self.launcher is None else Update(self.launcher, apply)
 
-    def transfers(self) -> ScratchFile:
-        """The file that storages are written to in between."""
+    def transfers(self) -> ScratchFile | PinnedMemory:
+        """The file, or pinned memory, that storages are written to in between."""
         assert self._memory.scratch_file is not None
         return self._memory.scratch_file
 

@@ -55,7 +55,7 @@ class Executor:
         self._generation = -1
         self._calls: list[Call] = []
         self._waits: list[Call] = []
-        self._undo = None if plan.offloaded is None else Undo(plan)
+        self._undo = None if plan.offloaded is None or not memory.device.is_host else Undo(plan)
         self._launcher: Any = None
         self._captured: Call | None = None
         self._was_captured = False

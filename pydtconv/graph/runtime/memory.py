@@ -11,6 +11,8 @@ import numpy as np
 
 from pydtconv.devices import Device
 from pydtconv.devices import get as get_device
+from pydtconv.devices.accelerator import Accelerator
+from pydtconv.devices.pinned import PinnedMemory
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.memory.mirror import DeviceStore, Mirror
 from pydtconv.graph.memory.parameter_store import ParameterStore
@@ -32,7 +34,7 @@ class Memory:
     hooks: called by every plan, within those of an executor: after its `before` and before its `after`.
     keeps_gradients: set by whoever reads `store.gradients` after a step, or while it runs: steps that are planned from
     then on leave the gradients there, and the optimizer comes afterwards.
-    scratch_file: where plans with transfers put what does not fit; None until one is used.
+    scratch_file: where plans with transfers put what does not fit, a file or pinned memory; None until one is used.
     device: where the arena lies.  mirror: of the variables, on a device with memory of its own.
     """
 
@@ -44,10 +46,16 @@ class Memory:
         self.state = RunState()
         self.hooks: list[Hooks] = []
         self.keeps_gradients = False
-        self.scratch_file: ScratchFile | None = None
+        self.scratch_file: ScratchFile | PinnedMemory | None = None
         self._observer: Observer | None = None
         self._bound: weakref.WeakSet[Bound] = weakref.WeakSet()
         self.generation = 0
+
+    def room(self) -> int | None:
+        """Bytes that a plan may take on a device, with those that the model has there; None where nobody knows."""
+        free = self.device.room()
+        held = 0 if self.mirror is None else self.mirror.nbytes
+        return None if free is None else free + held + int(self.arena.nbytes)
 
     def attach(self, bound: Bound) -> None:
         """Who lets go of the arena before another takes its place."""
@@ -65,15 +73,26 @@ class Memory:
             self.arena = np.empty(0, np.uint8)  # the old one is given back first
             self.arena = self.device.arena(nbytes)
 
-    def use_scratch_file(self, folder: str, nbytes: int) -> ScratchFile:
-        """Reserves so many bytes in a file of this folder.  Raises OSError where that cannot be."""
+    def use_scratch_file(self, folder: str, nbytes: int) -> ScratchFile | PinnedMemory:
+        """Reserves so many bytes in a file of this folder, or HOST, in pinned memory beside the device.
+
+        Raises OSError where that cannot be.
+        """
         if self.scratch_file is None or self.scratch_file.folder != folder:
             self.release_scratch_file()
-            self.scratch_file = ScratchFile(folder)
+            self.scratch_file = ScratchFile(folder) if self.device.is_host else self._pinned()
             self.scratch_file.observer = self._observer
             self.generation += 1
+        if isinstance(self.scratch_file, PinnedMemory) and nbytes > self.scratch_file.nbytes:
+            self.generation += 1  # it moves
+            for bound in tuple(self._bound):
+                bound.unbind()
         self.scratch_file.reserve(nbytes)
         return self.scratch_file
+
+    def _pinned(self) -> PinnedMemory:
+        assert isinstance(self.device, Accelerator)
+        return PinnedMemory(self.device)
 
     def observe_transfers(self, observer: Observer | None) -> None:
         """Who is told of each transfer; None: nobody."""

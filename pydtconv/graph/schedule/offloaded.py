@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pydtconv.devices.pinned import HOST
 from pydtconv.graph.memory.storage import Storage
 from pydtconv.graph.schedule.asynchronous import check_asynchronous
 from pydtconv.graph.schedule.offload import Timeline, insert
@@ -22,10 +23,11 @@ Span = tuple[float, float]
 class Offloaded:
     """What leaves memory between forward and backward.
 
-    folder: of the scratch file, None for a plan that does not run.  disk: what the prediction takes for granted.
-    scratch_bytes: of the file.  kept_bytes: what forward leaves in memory for backward; recomputed_bytes: what backward
-    computes again.  seconds: predicted of a step; waited: of them, without work.  moved: (name, bytes, write, read),
-    with the predicted spans of the transfers in seconds; starts: when steps of computing start.
+    folder: of the scratch file, HOST for pinned memory, None for a plan that does not run.  disk: what the prediction
+    takes for granted.  scratch_bytes: of the file.  kept_bytes: what forward leaves in memory for backward;
+    recomputed_bytes: what backward computes again.  seconds: predicted of a step; waited: of them, without work.
+    moved: (name, bytes, write, read), with the predicted spans of the transfers in seconds; starts: when steps of
+    computing start.
     """
 
     folder: str | None
@@ -77,9 +79,10 @@ class Offloaded:
         }
         for name, value in parts.items():
             yield f"{name:>24}: {value / MIB:10.2f} MiB"
+        where = "pinned memory" if self.folder == HOST else "the disk"
         yield (
             f"{'predicted time':>24}: {1e3 * self.seconds:10.1f} ms a step, {1e3 * self.waited:.1f} of them waiting "
-            f"for the disk ({self.disk.write / 1e9:.2f} GB/s written, {self.disk.read / 1e9:.2f} read)"
+            f"for {where} ({self.disk.write / 1e9:.2f} GB/s written, {self.disk.read / 1e9:.2f} read)"
         )
         yield from self._drawing()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydtconv import config
+from pydtconv import config, devices
 from pydtconv.conv import calibrated, timings
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.table import TABLE
@@ -15,6 +15,9 @@ from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
 from pydtconv.graph.schedule.halos import BlocksStep
 from pydtconv.graph.schedule.steps import BackwardStep, PassStep, Step, UpdateStep
 from pydtconv.ops.base import Op, Spec
+
+#: seconds in which a device starts a kernel
+START = 5e-6
 
 #: what steps take beside one pass over what they read and write, where it is more: several passes, strides,
 #: exponentials; of two threads of an AVX-512 CPU (`python -m benchmarks.predicted`)
@@ -123,6 +126,8 @@ def _kind(step: Step) -> str:
 
 def estimate(step: Step, threads: int) -> float:
     """By the cost model: convolutions by their algorithms, others by the bytes that they move and their operations."""
+    if step.node.device != "cpu":
+        return _on_device(step)
     if isinstance(step, PassStep) and step.part == "rims":
         return _rims(step, threads)
     if isinstance(step, PassStep) and step.node.op.passes:
@@ -146,6 +151,29 @@ def estimate(step: Step, threads: int) -> float:
     moved *= _SWEEPS.get((step.node.op.name, step.of_pass), 1.0)
     machine = calibrated.machine(str(step.node.outputs[0].spec.dtype), threads)
     return machine.start + moved / machine.bytes + flops / machine.flops
+
+
+def _on_device(step: Step) -> float:
+    """By what the device does in a second; convolutions as they were measured on it, where they were."""
+    device: Any = devices.get(step.node.device)
+    rates, flops, moved = device.rates(), 0.0, float(_bytes(step.views()))
+    if isinstance(step, PassStep) and step.node.op.passes:
+        op: Any = step.node.op
+        specs = [tensor.spec for tensor in step.node.inputs]
+        y, dx, dw = op.passes
+        unwanted = _unwanted(step) if isinstance(step, BackwardStep) else ()
+        wanted = [name for name in ((dx, dw) if isinstance(step, BackwardStep) else (y,)) if name not in unwanted]
+        names, bench = step.node.kernel.algorithms_for(*specs), device.bench()
+        p = op.problem(*specs[:2])
+        known = (timings.measured(p, each, device.name).get(names[each]) for each in wanted)
+        found = sum(one or bench.seconds(p, each, names[each]) for one, each in zip(known, wanted, strict=True))
+        return START + float(found)
+    if isinstance(step, UpdateStep):
+        moved = 5.0 * step.gradient.spec.nbytes
+    elif isinstance(step, PassStep) and not joins_channels(step.node):
+        costs = step.node.op.cost(step.of_pass, *(tensor.spec for tensor in step.node.inputs))
+        flops = sum(cost.flops for cost in costs.values())
+    return START + moved / float(rates.nbytes) + flops / float(rates.flops)
 
 
 def estimate_of_bytes(nbytes: int, threads: int) -> float:

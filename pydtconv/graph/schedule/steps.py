@@ -333,7 +333,7 @@ class Steps(list[Step]):
         Its workspace is placed, or its size noted where the kernel wants it at call time.
         """
         node = step.node
-        nbytes = node.kernel.workspace(step.of_pass, *(tensor.spec for tensor in node.inputs))
+        nbytes = node.kernel.workspace_besides(step.saved, step.of_pass, *(tensor.spec for tensor in node.inputs))
         if nbytes and not node.kernel.persistent:
             step.transient_bytes = nbytes
         elif nbytes:

@@ -11,7 +11,7 @@ from pydtconv.kernels.registry import register
 from pydtconv.ops.elementwise_loss import ElementwiseLoss
 
 #: codes of `dtconv_loss`
-_CODES = {
+CODES = {
     "mse": 0,
     "mae": 1,
     "mape": 2,
@@ -36,12 +36,12 @@ class ElementwiseLossKernel(Kernel[ElementwiseLoss]):
 
     def forward(self, p: Pass) -> Call:
         sizes, x, loss = around(p.x[0].shape, self.op.axis), flat_of(p.x[0]), flat_of(p.y[0])
-        return elementwise_forward(sizes, _CODES[self.op.kind], self._parameter, 0.0, x, p.x[1], None, loss)
+        return elementwise_forward(sizes, CODES[self.op.kind], self._parameter, 0.0, x, p.x[1], None, loss)
 
     def backward(self, p: Pass) -> Call:
         sizes, x, accumulate = around(p.x[0].shape, self.op.axis), flat_of(p.x[0]), p.adds(0)
         dloss, dx = flat_of(p.dy[0]), flat_of(p.dx[0])
-        code = _CODES[self.op.kind]
+        code = CODES[self.op.kind]
         return elementwise_backward(sizes, code, self._parameter, 0.0, x, p.x[1], dloss, None, accumulate, dx)
 
 

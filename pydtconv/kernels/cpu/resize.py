@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -16,47 +17,49 @@ from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.resize import Pad, Upsample
 
+Window = tuple[slice, ...]
+
+
+def window_of(op: Pad, shape: Sequence[int]) -> Window:
+    """Where x lies in a padded array of this shape."""
+    return tuple(slice(a, n - b) for n, (a, b) in zip(shape, op.padding, strict=True))
+
+
+def mirrored(op: Pad, shape: Sequence[int]) -> list[tuple[Window, Window]]:
+    """(source, copy) of each mirrored line, axis by axis: the later axes copy what the earlier have filled."""
+    pairs = []
+    skip = 1 if op.mode == "reflect" else 0
+    window = list(window_of(op, shape))
+    for axis, (before, after) in enumerate(op.padding):
+        first, last = window[axis].start, window[axis].stop - 1
+        lines = [(first + skip + i, first - 1 - i) for i in range(before)]
+        lines += [(last - skip - i, last + 1 + i) for i in range(after)]
+        rest = (*[slice(None)] * axis, slice(None), *window[axis + 1 :])
+        for source, target in lines:
+            places = [(*rest[:axis], slice(k, k + 1), *rest[axis + 1 :]) for k in (source, target)]
+            pairs.append((places[0], places[1]))
+    return pairs
+
 
 @register(Pad, dtypes=IMAGES)
 class PadKernel(Kernel[Pad]):
     """Mirrored borders are copied line by line, and added back in the reverse order."""
 
-    def window(self, y: np.ndarray) -> tuple[slice, ...]:
-        return tuple(slice(a, n - b) for n, (a, b) in zip(y.shape, self.op.padding, strict=True))
-
-    def mirrored(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """(source, copy) of each mirrored line, axis by axis: the later axes copy what the earlier have filled."""
-        pairs = []
-        skip = 1 if self.op.mode == "reflect" else 0
-        window = list(self.window(y))
-        for axis, (before, after) in enumerate(self.op.padding):
-            first, last = window[axis].start, window[axis].stop - 1
-            lines = [(first + skip + i, first - 1 - i) for i in range(before)]
-            lines += [(last - skip - i, last + 1 + i) for i in range(after)]
-            rest = (*[slice(None)] * axis, slice(None), *window[axis + 1 :])
-            for source, target in lines:
-                place = [(*rest[:axis], slice(k, k + 1), *rest[axis + 1 :]) for k in (source, target)]
-                pairs.append((y[place[0]], y[place[1]]))
-        return pairs
-
     def forward(self, p: Pass) -> Call:
         y = p.y[0]
-        window = self.window(y)
+        window = window_of(self.op, y.shape)
         inner = bind_copy(p.x[0], y[window])
         if self.op.mode == "constant":
             return sequence([*(bind_fill(part, self.op.value) for part in outside(y, window)), inner])
-        return sequence([inner, *(bind_copy(source, copy) for source, copy in self.mirrored(y))])
+        return sequence([inner, *(bind_copy(y[source], y[copy]) for source, copy in mirrored(self.op, y.shape))])
 
     def backward(self, p: Pass) -> Call:
         if p.dx[0] is None:
             return nothing
         dy = p.dy[0]
-        calls = (
-            []
-            if self.op.mode == "constant"
-            else [bind_copy(copy, source, accumulate=True) for source, copy in reversed(self.mirrored(dy))]
-        )
-        return sequence([*calls, bind_copy(dy[self.window(dy)], p.dx[0], accumulate=p.adds(0))])
+        lines = [] if self.op.mode == "constant" else reversed(mirrored(self.op, dy.shape))
+        added = [bind_copy(dy[copy], dy[source], accumulate=True) for source, copy in lines]
+        return sequence([*added, bind_copy(dy[window_of(self.op, dy.shape)], p.dx[0], accumulate=p.adds(0))])
 
 
 @register(Upsample, dtypes=IMAGES)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from pydtconv.conv.problem import ConvProblem
-from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, sequence
+from pydtconv.conv.problem import DIRECTIONS, ConvProblem
+from pydtconv.kernels.base import Call, Keepable, Kernel, Pass, in_parts, sequence
 from pydtconv.kernels.gpu.arrays import register, rows_of
 from pydtconv.kernels.gpu.columns import bind_column_sums, bind_statistics, sums_bytes
 from pydtconv.kernels.gpu.convolutions import TABLE, choose
+from pydtconv.kernels.gpu.convolutions import kept as shared
 from pydtconv.kernels.gpu.linear import bind_finish
 from pydtconv.kernels.gpu.moments import moments_in
 from pydtconv.kernels.gpu.slopes import bind_slope
@@ -29,17 +30,29 @@ class ConvBaseKernel(Kernel[ConvType]):
 
     def algorithms_for(self, *inputs: Spec, within: int | None = None) -> dict[str, str]:
         p = self.op.problem(*inputs[:2])
-        return {direction: choose(p, direction, self._asked_for, within is not None) for direction in self.op.passes}
+        found = {
+            direction: choose(p, direction, self._asked_for, within, self.device, self.op.variant)
+            for direction in self.op.passes
+        }
+        return {direction: choice.algorithm for direction, choice in found.items()}
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
+        return self.workspace_besides((), direction, *inputs)
+
+    def workspace_besides(self, kept: Collection[str], direction: str, *inputs: Spec) -> int:
         x, w = inputs[:2]
         p, names = self.op.problem(x, w), self.algorithms_for(x, w)
         directions = self.op.passes[:1] if direction == "forward" else self.op.passes[1:]
-        need = max(TABLE[names[which]].workspace(p, which) for which in directions)
+        need = max(TABLE[names[which]].workspace(p, which, kept) for which in directions)
         bias = self.op.bias_of(inputs)
         if (direction == "forward" and self.op.auxiliary) or (direction == "backward" and bias is not None):
             need = max(need, sums_bytes(Spec(p.y_shape, p.dtype)))
         return need
+
+    def keeps(self, is_open: Collection[str], *inputs: Spec) -> list[Keepable]:
+        """Spectra of x, w and dy, where passes have one strategy."""
+        names = self.algorithms_for(*inputs)
+        return list(shared(self.op.problem(*inputs[:2]), names)) if set(names) == set(DIRECTIONS) else []
 
     def forward(self, p: Pass) -> Call:
         problem = self._problem_of(p.x[0], p.x[1])
@@ -47,7 +60,7 @@ class ConvBaseKernel(Kernel[ConvType]):
         y, bias, residual = p.y[0], self.op.bias_of(p.x), p.x[-1] if self.op.residual else None
         w = self._filters(problem, p.x[1])
         adds = residual is not None and residual.data.ptr == y.data.ptr  # the products add to what lies in y's place
-        parts = {"forward": TABLE[name].forward(p.launcher, problem, p.x[0], w, y, p.workspace, adds)}
+        parts = {"forward": TABLE[name].forward(p.launcher, problem, p.x[0], w, y, p.workspace, adds, p.saved)}
         residual = None if adds else residual
         if bias is not None or residual is not None or self.op.activation not in (None, "linear"):
             rest = None if residual is None else rows_of(residual)
@@ -71,12 +84,16 @@ class ConvBaseKernel(Kernel[ConvType]):
             problem = self._problem_of(p.x[0], dw)
             algorithm = TABLE[self._algorithm(problem, "backward_weights")]
             filters = self._filters(problem, dw)
-            parts["backward_weights"] = algorithm.backward_weights(launcher, problem, p.x[0], dy, filters, p.workspace)
+            parts["backward_weights"] = algorithm.backward_weights(
+                launcher, problem, p.x[0], dy, filters, p.workspace, p.saved
+            )
         if dx is not None:
             problem = self._problem_of(dx, p.x[1])
             algorithm = TABLE[self._algorithm(problem, "backward_data")]
             filters = self._filters(problem, p.x[1])
-            parts["backward_data"] = algorithm.backward_data(launcher, problem, dy, filters, dx, p.workspace, p.adds(0))
+            parts["backward_data"] = algorithm.backward_data(
+                launcher, problem, dy, filters, dx, p.workspace, p.adds(0), p.saved
+            )
         return in_parts(parts, p.run)
 
     def _filters(self, p: ConvProblem, w: Any) -> Any:
@@ -87,7 +104,7 @@ class ConvBaseKernel(Kernel[ConvType]):
         return self.op.problem(spec_of(x), spec_of(w))
 
     def _algorithm(self, problem: ConvProblem, direction: str) -> str:
-        return choose(problem, direction, self._asked_for)
+        return choose(problem, direction, self._asked_for, None, self.device, self.op.variant).algorithm
 
 
 @register(Conv)

@@ -8,8 +8,8 @@ import numpy as np
 
 from pydtconv.kernels.base import Call, Kernel, Pass
 from pydtconv.kernels.gpu.arrays import register
+from pydtconv.kernels.gpu.elementwise_loss import Elementwise, binary_code
 from pydtconv.kernels.gpu.softmax import by_samples
-from pydtconv.kernels.registry import MissingKernelError
 from pydtconv.ops.cross_entropy import CrossEntropy, SoftmaxCrossEntropy, Targets
 
 _SCORES, _PROBABILITIES, _SOFTMAX = 0, 1, 2
@@ -29,21 +29,24 @@ def truth(op: Targets, y_true: Any) -> tuple[Any, ...]:
 class CrossEntropyKernel(Kernel[CrossEntropy]):
     """From scores or from probabilities."""
 
-    def __init__(self, op: CrossEntropy) -> None:
-        if op.kind == "binary":
-            raise MissingKernelError("operator CrossEntropy of kind 'binary': expected a kernel for a GPU, got none")
-        super().__init__(op)
+    def _binary(self, p: Pass) -> Elementwise:
+        op = self.op
+        return Elementwise(p, op.axis, binary_code(op), op.epsilon, op.label_smoothing)
 
     def _prediction(self) -> tuple[int, float]:
         return _SCORES if self.op.from_logits else _PROBABILITIES, float(self.op.epsilon)
 
     def forward(self, p: Pass) -> Call:
         x, loss = p.x[0], p.y[0]
+        if self.op.kind == "binary":
+            return self._binary(p).forward(x, p.x[1], None, loss)
         arguments = (*self._prediction(), x, *truth(self.op, p.x[1]), None, loss)
         return by_samples(p.launcher, "cross_entropy_forward", x, self.op.axis, *arguments)
 
     def backward(self, p: Pass) -> Call:
         x = p.x[0]
+        if self.op.kind == "binary":
+            return self._binary(p).backward(x, p.x[1], p.dy[0], None, p.dx[0])
         arguments = (*self._prediction(), x, *truth(self.op, p.x[1]), p.dy[0], None, p.adds(0), p.dx[0])
         return by_samples(p.launcher, "cross_entropy_backward", x, self.op.axis, *arguments)
 

@@ -6,7 +6,7 @@ The images of a batch go in parts whose columns take at most COLUMNS bytes.  Poi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pydtconv import dtypes
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.kernels.base import Call, sequence
 from pydtconv.kernels.gpu.arrays import part, pixel_stride, rows_of
+from pydtconv.kernels.gpu.convolutions.algorithm import Kept, Work
 
 #: bytes of the columns of a part of the batch, more only where one image has more
 COLUMNS = 256 << 20
@@ -38,7 +39,16 @@ class Im2col:
         each = math.prod(p.out) * math.prod(p.kernel) * (p.ci // p.groups) * dtypes.itemsize(p.dtype)
         return max(1, min(p.n, COLUMNS // max(each, 1)))
 
-    def workspace(self, p: ConvProblem, direction: str) -> int:
+    def others(self, p: ConvProblem, direction: str, count: int) -> list[str]:
+        return []
+
+    def work(self, p: ConvProblem, direction: str) -> Work:
+        """Columns are written and read besides what is there."""
+        images = math.prod(p.x_shape) + math.prod(p.y_shape) + math.prod(p.w_shape)
+        columns = 0 if p.is_pointwise else p.n * math.prod(p.out) * math.prod(p.kernel) * p.ci
+        return Work(float(p.flops), float(dtypes.itemsize(p.dtype) * (images + 2 * columns)))
+
+    def workspace(self, p: ConvProblem, direction: str, kept: Collection[str] = ()) -> int:
         if p.is_pointwise:
             return 0
         columns = math.prod(p.kernel) * (p.ci // p.groups)
@@ -65,7 +75,9 @@ class Im2col:
         arguments = (lanes, x.shape[0], inputs, group * inputs, sizes, x, pixel_stride(x), columns)
         return columns, launcher.each("convolution.im2col", x.dtype, columns.size // inputs * lanes, *arguments)
 
-    def forward(self, launcher: Any, p: ConvProblem, x: Any, w: Any, y: Any, workspace: Any, adds: bool) -> Call:
+    def forward(
+        self, launcher: Any, p: ConvProblem, x: Any, w: Any, y: Any, workspace: Any, adds: bool, kept: Kept = None
+    ) -> Call:
         calls, sizes, outputs = [], sizes_of(launcher, p), p.co // p.groups
         filters = w.reshape(-1, p.co)
         for images, group in self._parts(p):
@@ -76,7 +88,7 @@ class Im2col:
         return sequence(calls)
 
     def backward_data(
-        self, launcher: Any, p: ConvProblem, dy: Any, w: Any, dx: Any, workspace: Any, adds: bool
+        self, launcher: Any, p: ConvProblem, dy: Any, w: Any, dx: Any, workspace: Any, adds: bool, kept: Kept = None
     ) -> Call:
         calls, sizes = [], sizes_of(launcher, p)
         inputs, outputs, filters = p.ci // p.groups, p.co // p.groups, w.reshape(-1, p.co)
@@ -93,7 +105,9 @@ class Im2col:
             calls.append(launcher.each("convolution.col2im", dx.dtype, count, *arguments))
         return sequence(calls)
 
-    def backward_weights(self, launcher: Any, p: ConvProblem, x: Any, dy: Any, dw: Any, workspace: Any) -> Call:
+    def backward_weights(
+        self, launcher: Any, p: ConvProblem, x: Any, dy: Any, dw: Any, workspace: Any, kept: Kept = None
+    ) -> Call:
         calls, sizes, outputs = [], sizes_of(launcher, p), p.co // p.groups
         filters = dw.reshape(-1, p.co)
         for images, group in self._parts(p):
