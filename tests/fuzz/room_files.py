@@ -106,10 +106,11 @@ def _listing() -> set[str]:
 
 
 def _is_trial(event: str) -> bool:
-    """Whether it is a copy of this process that reads an HDF5 file on trial: by no name that comes from a file."""
+    """Whether a copy of this process, or a program, reads an HDF5 file on trial: by no name that comes from a file."""
+    trial = {"os.fork": hdf5_trial._forked, "subprocess.Popen": hdf5_trial._in_another}.get(event)
     frame: FrameType | None = sys._getframe()
-    while event == "os.fork" and frame is not None:
-        if frame.f_code is hdf5_trial._forked.__code__:
+    while trial and frame is not None:
+        if frame.f_code is trial.__code__:
             return True
         frame = frame.f_back
     return False
