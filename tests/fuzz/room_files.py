@@ -24,7 +24,6 @@ from tests.fuzz import trials
 from tests.fuzz.mutations import damaged
 from tests.fuzz.readers import READERS, Reader
 
-EXAMPLES = 100
 #: what a file must never lead to
 FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "ctypes.dlopen", "socket.connect")
 _found: list[str] = []
@@ -58,7 +57,7 @@ def run(seed: int) -> None:
 
     @seeded(seed)
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=trials.files,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),

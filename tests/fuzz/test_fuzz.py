@@ -171,11 +171,12 @@ def test_a_run_of_each_room(room, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_of_each_reader(tmp_path):
-    command = [sys.executable, "-m", "tests.fuzz", "files", "--seed", "7", "--runs", str(len(READERS))]
+    command = [sys.executable, "-m", "tests.fuzz", "files", "--seed", "7", "--runs", str(len(READERS)), "--files", "25"]
     run = subprocess.run([*command, "--corpus", str(tmp_path)], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
     for reader in READERS:
         assert f"| files | {reader.kind} | refused |" in run.stdout
+    assert f"| all | | | {25 * len(READERS):,} |" in run.stdout
 
 
 def test_counts_of_several_runs_are_added_up(tmp_path):
