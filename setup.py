@@ -5,6 +5,7 @@ wheel runs on any CPU of its architecture and still uses the widest vectors, and
 `-march=native`.
 """
 
+import hashlib
 import multiprocessing
 import subprocess
 import sys
@@ -64,6 +65,7 @@ class BuildExt(build_ext):
             [extension for extension in self.extensions if not extension.name.endswith(SHARED)],
             nthreads=libdtconv.jobs() if forks else 0,
             quiet=True,
+            cache=str(libdtconv.objects_folder() / "cython"),
             language_level=3,
             compiler_directives=DIRECTIVES,
             shared_utility_qualified_name=f"pydtconv._ext.{SHARED}",
@@ -71,6 +73,22 @@ class BuildExt(build_ext):
         sources = {extension.name: extension.sources for extension in translated}
         for extension in self.extensions:
             extension.sources = sources.get(extension.name, extension.sources)
+
+    def build_extension(self, extension):
+        """Links an object that was compiled of the same text before, by another build that shares the folder."""
+        source = Path(extension.sources[0])
+        text = [source, *sorted(ROOT.glob("cext/include/*.h"))]
+        parts = [" ".join(extension.extra_compile_args).encode(), *(path.read_bytes() for path in text)]
+        digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
+        compiled, told = (Path(self.build_temp) / source.with_suffix(suffix) for suffix in (".o", ".sha256"))
+        if compiled.exists() and told.exists() and told.read_text() == digest:
+            extension.extra_objects, extension.depends, extension.sources = [str(compiled)], [str(compiled)], []
+        else:
+            extension.depends = [str(path) for path in text]
+            told.unlink(missing_ok=True)
+        super().build_extension(extension)
+        told.parent.mkdir(parents=True, exist_ok=True)
+        told.write_text(digest)
 
     def get_outputs(self):
         package = Path(self.build_lib) / "pydtconv" / "_ext"

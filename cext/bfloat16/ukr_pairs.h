@@ -48,7 +48,12 @@ TARGET INLINE void step(int rows, const elem *a, int64_t rs, const elem *b, vec 
 #define MULTIPLY_ADD(sum, a, b) (sum) += (a) * (b)
 #endif
 
-enum { CHUNK = 64, WIDE_ROW = CHUNK + 8 }; /* pairs of a row of A that are widened at a time */
+enum {
+    CHUNK = 64, /* pairs of a row of A that are widened at a time */
+    /* between rows: whole vectors, which are stored as such; and more than CHUNK, for other sets of the cache */
+    WIDE_ROW = CHUNK + (V > 8 ? V : 8)
+};
+_Static_assert(WIDE_ROW % V == 0, "rows of pairs that are widened begin where a vector may be stored");
 
 TARGET INLINE vec first(pairs x) { return (vec)(x << 16); }
 

@@ -33,10 +33,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="for all rooms together (default: 60)")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--runs", type=int, help="seeds for each room (default: as many as there is time for)")
+    parser.add_argument(
+        "--files", type=int, default=100, help="damaged files of a seed of the room files (default: 100)"
+    )
     parser.add_argument("--corpus", type=Path, default=Path("build/fuzz"), help="folder for inputs that fail")
     parser.add_argument("--totals", type=Path, help="a file that keeps the counts of several runs (default: none)")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.files < 1:
+        parser.error(f"--files: expected an integer of 1 or more, got {args.files}")
     for room in args.rooms:
         if room not in names:
             parser.error(f"expected rooms of {', '.join(names)}, got {room!r}")
@@ -86,7 +91,7 @@ def run_room(room: str, seed: int, args: argparse.Namespace, seconds: float, tot
     while time.monotonic() < end and (last is None or seed < last):
         left = end - time.monotonic()
         command = [sys.executable, "-m", "tests.fuzz", room, "--worker", "--seed", str(seed)]
-        command += ["--seconds", str(left), "--corpus", str(args.corpus / room)]
+        command += ["--seconds", str(left), "--corpus", str(args.corpus / room), "--files", str(args.files)]
         command += [] if last is None else ["--runs", str(last - seed)]
         begun = seed
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
@@ -114,6 +119,7 @@ def work(args: argparse.Namespace) -> int:
     (room,) = args.rooms
     module = importlib.import_module(f"tests.fuzz.room_{room}")
     trials.begin(args.corpus)
+    trials.files = args.files
     if hasattr(module, "prepare"):
         module.prepare()
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

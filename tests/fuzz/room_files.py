@@ -24,7 +24,6 @@ from tests.fuzz import trials
 from tests.fuzz.mutations import damaged
 from tests.fuzz.readers import READERS, Reader
 
-EXAMPLES = 100
 #: what a file must never lead to
 FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "ctypes.dlopen", "socket.connect")
 _found: list[str] = []
@@ -58,7 +57,7 @@ def run(seed: int) -> None:
 
     @seeded(seed)
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=trials.files,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
@@ -106,10 +105,11 @@ def _listing() -> set[str]:
 
 
 def _is_trial(event: str) -> bool:
-    """Whether it is a copy of this process that reads an HDF5 file on trial: by no name that comes from a file."""
+    """Whether a copy of this process, or a program, reads an HDF5 file on trial: by no name that comes from a file."""
+    trial = {"os.fork": hdf5_trial._forked, "subprocess.Popen": hdf5_trial._in_another}.get(event)
     frame: FrameType | None = sys._getframe()
-    while event == "os.fork" and frame is not None:
-        if frame.f_code is hdf5_trial._forked.__code__:
+    while trial and frame is not None:
+        if frame.f_code is trial.__code__:
             return True
         frame = frame.f_back
     return False

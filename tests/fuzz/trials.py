@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 counts: Counter[tuple[str, str]] = Counter()
+#: damaged files of a seed of the room files
+files = 100
 _corpus: Path | None = None
 
 

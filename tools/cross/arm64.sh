@@ -53,11 +53,16 @@ for source in "$tree"/pydtconv/_ext/*.c; do
         -I"$tree/cext/include" "$source" -o "$target" $libraries "-Wl,-rpath,\$ORIGIN/lib/generic"
 done
 
+# what tests start by sys.executable runs in the emulator, too
+printf '#!/bin/sh\nexec "%s" -L "%s" "%s" "$@"\n' "$emulator" "$root" "$root/usr/bin/python3.11" >"$root/python"
+chmod +x "$root/python"
+export INTERPRETER="$root/python"
+
 cd "$tree"
 export PYTHONPATH="$root/site:$tree" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 [ $# -gt 0 ] || set -- tests/gemm tests/conv tests/ops tests/ext/test_math.py tests/ext/test_bfloat16.py \
     tests/ext/test_optimizers.py tests/test_fft.py --ignore tests/ops/test_functions_against_keras.py \
     --ignore tests/ops/test_images_against_keras.py --ignore tests/ops/test_against_keras.py
 # the emulator raises flags of floating-point numbers in NumPy's products that no arm64 does
-exec "$emulator" -L "$root" "$root/usr/bin/python3.11" -m pytest -q -p no:cacheprovider -p tools.cross.every \
+exec "$INTERPRETER" -m pytest -q -p no:cacheprovider -p tools.cross.every \
     -m "not slow and not mpi" -W "ignore:.*encountered in matmul:RuntimeWarning" "$@"

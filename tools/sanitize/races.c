@@ -1,6 +1,6 @@
 /* All passes of all convolution algorithms, and the kernels of races_nn.h, under ThreadSanitizer: alone on several
  * threads, and two callers at once while a third thread sets the number of threads.  Results must have the same bits
- * throughout. */
+ * throughout.  Before that, each micro-kernel that this CPU runs, forced, against the portable one. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dtconv_both.h"
+#include "dtconv_cpu.h"
 #include "dtconv_gemm_mixed.h"
 
 #define NAMES(algorithm, pass) {#algorithm, #pass},
@@ -117,8 +118,28 @@ static void *set_often(void *unused) {
     return unused;
 }
 
+/* Each micro-kernel of a precision that this CPU runs, on full and edge tiles, against the portable one. */
+#define CHECK_MICROKERNELS(DT)                                      \
+    for (int i = 0; DT##ukr_get(i); i++)                            \
+        if (!(DT##ukr_get(i)->features & ~dtconv_cpu_features())) { \
+            if (!(DT##ukr_check(DT##ukr_get(i)) < 1)) {             \
+                printf("%s%s: wrong\n", #DT, DT##ukr_get(i)->name); \
+                exit(1);                                            \
+            }                                                       \
+            count++;                                                \
+        }
+
+static int check_microkernels(void) {
+    int count = 0;
+    CHECK_MICROKERNELS(dtconv_s)
+    CHECK_MICROKERNELS(dtconv_d)
+    CHECK_MICROKERNELS(dtconv_h)
+    return count;
+}
+
 int main(void) {
     int ran = 0;
+    const int microkernels = check_microkernels();
     for (int i = 0; i < KERNELS; i++) want_of_kernel[i] = run_kernel(i);
     for (int i = 0; i < PROBLEMS; i++)
         for (int j = 0; j < PASSES; j++) ran += (want[i][j] = run(&problems[i], j)) != 0;
@@ -132,6 +153,7 @@ int main(void) {
     for (int i = 0; i < 2; i++) pthread_join(callers[i], NULL);
     atomic_store(&over, 1);
     pthread_join(setter, NULL);
-    printf("%d passes of %d problems, %d other kernels, 1 to 4 threads: the same bits\n", ran, PROBLEMS, KERNELS);
+    printf("%d micro-kernels are right; %d passes of %d problems, %d other kernels, 1 to 4 threads: the same bits\n",
+           microkernels, ran, PROBLEMS, KERNELS);
     return 0;
 }
