@@ -70,7 +70,8 @@ def main(seed):
     ranks = launched()[0]
     meshes = KINDS[ORDER[seed % len(ORDER)]][ranks]
     mesh = meshes[seed // len(ORDER) % len(meshes)]
-    distribution.set_distribution(distribution.SpatialParallel(mesh_of(mesh)))
+    network = "1Gbps:1s" if seed % 2 else None  # so slow that convolutions share halos wherever they can
+    distribution.set_distribution(distribution.SpatialParallel(mesh_of(mesh), network=network))
     for s in seeds:
         told = f"{mesh}, network {s}, rank {replica.current().rank}"
         try:
