@@ -1,4 +1,4 @@
-"""Arrays of zeros of which only what is written or read takes memory."""
+"""Arrays of zeros of which only what is written takes memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def untouched(shape: Sequence[int], dtype: np.dtype | str) -> np.ndarray:
     if not nbytes:
         return np.zeros(shape, kind)
     try:
-        memory = mmap.mmap(-1, nbytes)
+        memory = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # what is read only is one page of zeros
     except OSError as error:
         raise MemoryError(f"Unable to allocate {nbytes / (1 << 20):.1f} MiB for an array of {kind}") from error
     return np.frombuffer(memory, kind).reshape(shape)

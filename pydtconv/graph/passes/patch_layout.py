@@ -88,7 +88,7 @@ def splittable(node: Node, split: Settings) -> bool:
     if isinstance(op, WINDOWS):
         return not getattr(op, "residual", False) and node.inputs[0] in images
     if isinstance(op, Pad):
-        return op.mode == "constant" and not any((*op.padding[0], *op.padding[3]))
+        return op.mode == "constant" and not any(op.padding[0])
     if isinstance(op, BatchNorm) and split.exact and not op.frozen and not split.whole_statistics:
         return False  # statistics are of the whole image
     if isinstance(op, Dropout) and (split.exact or op.noise_shape is not None):

@@ -138,7 +138,7 @@ def patched(
         padding.append((begin - low, max(high - last, 0)))
         read.append((begin, end))
     if isinstance(op, Pad):
-        op = dataclasses.replace(op, padding=((0, 0), *padding, (0, 0)))
+        op = dataclasses.replace(op, padding=((0, 0), *padding, op.padding[-1]))
     else:
         op = dataclasses.replace(op, padding=(padding[0], padding[1]))
     return op, {tensor: (read[0], read[1])}

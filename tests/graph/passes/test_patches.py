@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import Split, ops
+from pydtconv import Split, applications, ops
 from pydtconv.graph import Disk, Executor, Graph, Memory, MemoryLimitError, Offload, build_plan
 from pydtconv.graph.passes.borders import bounds, drawn, even, needed
 from pydtconv.ops.base import Spec, Window
@@ -120,6 +120,33 @@ def test_exact_patches_give_what_the_whole_network_gives(float64, splits) -> Non
     found, want = gradients(whole(v), Split(0.8, splits, exact=True)), gradients(whole(v))
     assert found[0] == pytest.approx(want[0], rel=1e-12)
     np.testing.assert_allclose(found[1], want[1], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_channels_of_zeros_pass_through(float64, exact) -> None:
+    """A shortcut without parameters: zeros in the place of channels (He et al., 2016, option A)."""
+    v = variables()
+    few = keras.Variable(np.random.default_rng(0).normal(size=(1, 1, 4, 2)), dtype="float64", name="few")
+
+    def build(x):
+        x = ops.Conv(padding="same")(x, v["w0"])
+        wide = ops.Pad(((0, 0), (0, 0), (0, 0), (1, 1)))(ops.Conv(padding="same")(x, few))
+        return ops.Conv(padding="same")(ops.Add()(x, wide), v["w1"])
+
+    found, want = gradients(build, Split(1.0, (2, 2), exact=exact)), gradients(build)
+    if exact:
+        assert found[0] == pytest.approx(want[0], rel=1e-12)
+        np.testing.assert_allclose(found[1], want[1], rtol=1e-10, atol=1e-10)
+    else:
+        assert abs(found[0] / want[0] - 1) > 1e-6
+
+
+def test_the_depth_that_is_asked_for_is_reached() -> None:
+    """Of 21 convolutions of ResNet20, whose shortcuts pad channels."""
+    model = applications.build("resnet20", input_shape=(32, 32, 3), classes=10)
+    for depth, count in ((0.25, 5), (0.5, 11), (0.75, 15), (1.0, 19)):
+        split = Split(depth, (2, 2))
+        assert sum(row["op"] == "conv" for row in split.schemes(model)) == count
 
 
 def normalized(v):
