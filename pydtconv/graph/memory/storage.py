@@ -104,12 +104,17 @@ class View:
         return self.offset + reach + dtypes.itemsize(self.spec.dtype)
 
     def same_place(self, other: View) -> bool:
+        """Whether both are the same elements in the same order; steps along an axis of one element tell nothing."""
         return (
             self.buffer is other.buffer
             and self.spec == other.spec
             and self.offset == other.offset
-            and self.strides == other.strides
+            and self._steps() == other._steps()
         )
+
+    def _steps(self) -> list[int]:
+        strides = self.strides or dense_strides(self.spec)
+        return [stride for extent, stride in zip(self.spec.shape, strides, strict=True) if extent != 1]
 
     def array(self, arena: Any, make: Callable[..., Any] | None = None) -> Any:
         """The array in `arena` (1-D, uint8), for a view whose buffer is a storage with an offset.

@@ -6,6 +6,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import applications, config, layers, ops
 from pydtconv.graph.schedule import halos
+from pydtconv.graph.schedule.steps import CopyStep
 from pydtconv.graph.spatial.cutting import CannotCutError
 from pydtconv.graph.spatial.partition import Partition
 from pydtconv.ops.exchange import Exchange
@@ -131,6 +132,14 @@ def local(make, mesh, rank, samples=2):
     model = make()
     partition = Partition(names, shape, tuple(range(int(np.prod(shape)))), rank)
     return plan_of(model, networks.data(model, samples), partition=partition)[0]
+
+
+def test_parts_of_a_concatenation_that_lie_in_it_are_not_copied():
+    """Rows of a single image within those of its halo: steps from image to image differ, and tell nothing."""
+    plan = local(networks.made("unet"), "height=3", 1, samples=1)
+    assert any(isinstance(node.op, Exchange) for node in plan.graph.nodes)
+    copies = [step for step in plan.steps if type(step) is CopyStep]
+    assert not [step for step in copies if step.source.overlaps(step.target)]
 
 
 def test_only_what_is_read_is_exchanged():
