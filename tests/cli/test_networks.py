@@ -185,7 +185,7 @@ def test_plans_with_offload_and_patches(tmp_path, monkeypatch, capsys):
     text = capsys.readouterr().out
     assert "offloaded:" in text
     assert "writes: |" in text
-    assert "patches: 2x1 of 7 convolutions, up to " in text
+    assert "patches: 2x1 of 11 convolutions, up to " in text
     assert main([*shape, "--split", "0.1:2x2:exact:image"]) == 0
     assert "% of their multiplications are done again" in capsys.readouterr().out
 

@@ -14,7 +14,7 @@ from pydtconv.kernels.gpu.convolution import ConvBaseKernel
 
 #: a network of the zoo, images, and the learning rate at which float32 follows float64 within 1e-4 for ten steps
 NETWORKS = {
-    "smallvgg16": ((32, 32, 3), 1e-3),
+    "smallvgg16": ((32, 32, 3), 1e-4),
     "resnet34": ((16, 16, 3), 1e-5),
     "smalldensenet121": ((16, 16, 3), 1e-5),
     "googlenet": ((16, 16, 3), 1e-5),
