@@ -71,6 +71,7 @@ BFLOAT16 = (
     "conv/epilogue",
     "conv/gather",
     "conv/moments",
+    "conv/pointwise_weights",
     "conv/reductions",
     "conv/table",
     "conv/transform",

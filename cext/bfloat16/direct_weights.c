@@ -14,9 +14,12 @@
  * With strides of one, dy and x change places where dy has fewer channels: fewer are transposed, and the sums are a
  * piece of the transposed dw.
  *
+ * Most micro-kernels have another way for pointwise convolutions, without a transpose (conv/pointwise_weights.c).
+ *
  * Sums are float32.  Pieces are cut into slices with sums of their own, which are added in order; pieces
  * and slices depend on the problem alone, and so do results.  Within a slice threads share out input channels.
  */
+#include "../conv/pointwise_weights.h"
 #include "direct_weights.h"
 #include "finish.h"
 
@@ -403,7 +406,21 @@ static dtconv_status run(const dtconv_conv *p, const DT(conv_args) * a, int prod
     }
 
 #ifdef DTCONV_BFLOAT16
-PASS(direct, 1)
+/* Bytes of what pointwise convolutions take on most micro-kernels; else 0. */
+static size_t bytes_of_pointwise(const dtconv_conv *p) {
+    return dtconv_is_pointwise(p) && p->groups == 1 ? DT(pointwise_weights_workspace)(p) : 0;
+}
+
+size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
+    const weights s = prepare(p, 1);
+    const size_t bytes = bytes_of_pointwise(p);
+    return bytes ? bytes : bytes_of(&s);
+}
+
+dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
+                                               size_t bytes) {
+    return bytes_of_pointwise(p) ? DT(pointwise_weights)(p, a, workspace, bytes) : run(p, a, 1, workspace, bytes);
+}
 #else
 PASS(direct_bf16, 1)
 PASS(direct_bf16x3, 3)

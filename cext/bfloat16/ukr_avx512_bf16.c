@@ -20,7 +20,8 @@ const DT(ukr_row) DT(ukr_avx512_bf16) = {.name = "avx512_bf16",
                                          .fetches = 1,
                                          .run = run,
                                          .rows = 1,
-                                         .depth = 2};
+                                         .depth = 2,
+                                         .strided = 1};
 #else
 #include "dtconv_ukr.h"
 const DT(ukr_row) DT(ukr_avx512_bf16) = {.name = "", .run = NULL};

@@ -23,9 +23,10 @@ static void fill(elem *x, int64_t count, uint32_t seed) {
 static double expected(const DT(ukr_call) * t, int64_t nr, int64_t i, int64_t j, double before, double *size) {
     double sum = t->beta == 0 ? 0 : before;
     *size = sum < 0 ? -sum : sum;
+    const int64_t next = t->cs_a > 1 ? t->cs_a : 2;
     for (int64_t s = 0; s < t->step_count; s++)
         for (int64_t p = 0; p < t->k; p++) {
-            const double a = (double)widen(t->a[t->steps[s].a + i * t->rs_a + p]);
+            const double a = (double)widen(t->a[t->steps[s].a + i * t->rs_a + p / 2 * next + p % 2]);
             const double product = a * (double)widen(t->b[t->steps[s].b + p / 2 * 2 * nr + 2 * j + p % 2]);
             sum += product;
             *size += product < 0 ? -product : product;
@@ -51,7 +52,9 @@ static double difference(const DT(ukr_row) * row, const DT(ukr_call) * t, const 
     return worst;
 }
 
-static double check_one(const DT(ukr_row) * row, buffers *x, int64_t m, int64_t k, int64_t steps, real beta) {
+/* apart: pairs of a row of A lie apart, and those of all rows side by side. */
+static double check_one(const DT(ukr_row) * row, buffers *x, int64_t m, int64_t k, int64_t steps, real beta,
+                        int apart) {
     dtconv_ukr_step step[STEPS];
     for (int64_t s = 0; s < STEPS; s++)
         step[s] = (dtconv_ukr_step){(STEPS - 1 - s) * (MR_MOST + 1) * K_MOST, s * NR_MOST * K_MOST};
@@ -68,8 +71,8 @@ static double check_one(const DT(ukr_row) * row, buffers *x, int64_t m, int64_t 
                             .k = k,
                             .alpha = 1,
                             .a = x->a,
-                            .rs_a = K_MOST,
-                            .cs_a = 1,
+                            .rs_a = apart ? 2 : K_MOST,
+                            .cs_a = apart ? 2 * MR_MOST : 1,
                             .b = x->b,
                             .beta = beta,
                             .c = x->c,
@@ -89,10 +92,11 @@ double DT(ukr_check)(const DT(ukr_row) * row) {
     for (int i = 0; i < 4; i++)
         for (int p = 0; p < 2; p++)
             for (int64_t steps = 1; steps <= STEPS; steps += STEPS - 1)
-                for (int beta = 0; beta <= 1; beta++) {
-                    const double d = ms[i] < 1 ? 0 : check_one(row, &x, ms[i], ks[p], steps, (real)beta);
-                    if (!(d <= worst)) worst = d;
-                }
+                for (int beta = 0; beta <= 1; beta++)
+                    for (int apart = 0; apart <= row->strided; apart++) {
+                        const double d = ms[i] < 1 ? 0 : check_one(row, &x, ms[i], ks[p], steps, (real)beta, apart);
+                        if (!(d <= worst)) worst = d;
+                    }
     return worst;
 }
 

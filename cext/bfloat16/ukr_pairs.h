@@ -97,10 +97,9 @@ TARGET INLINE void add_products(int rows, vec sum[MR][NV], const real (*a)[WIDE_
 }
 #endif
 
-/* `rows` (a constant) of the tile from row i on. */
-TARGET INLINE void piece(int rows, const DT(ukr_call) * t, int64_t i) {
+/* `rows` (a constant) of the tile from row i on, at distance rs. */
+TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i) {
     vec sum[MR][NV];
-    const int64_t rs = t->rs_a;
     real *c = t->c + i * t->ldc;
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < NV; v++) {
         sum[r][v] = t->beta == 0 ? (vec){0} : (vec) * (const loose_vec *)(c + r * t->ldc + v * V);
@@ -108,16 +107,17 @@ TARGET INLINE void piece(int rows, const DT(ukr_call) * t, int64_t i) {
 #ifdef PRODUCT
     const void *const *fetch = t->fetch;
     int64_t left = rows == MR ? t->fetch_count : 0;
+    const int64_t next = t->cs_a > 1 ? t->cs_a : 2;
 #endif
     for (int64_t s = 0; s < t->step_count; s++) {
         const elem *a = t->a + t->steps[s].a + i * rs, *b = t->b + t->steps[s].b;
 #ifdef PRODUCT
         const int64_t here = left < t->k / 2 ? left : t->k / 2;
-        for (int64_t p = 0; p < here; p++, a += 2, b += 2 * NR) {
+        for (int64_t p = 0; p < here; p++, a += next, b += 2 * NR) {
             __builtin_prefetch(*fetch++, 0, 2);
             step(rows, a, rs, b, sum);
         }
-        for (int64_t p = here; p < t->k / 2; p++, a += 2, b += 2 * NR) step(rows, a, rs, b, sum);
+        for (int64_t p = here; p < t->k / 2; p++, a += next, b += 2 * NR) step(rows, a, rs, b, sum);
         left -= here;
 #else
         for (int64_t left = t->k / 2; left > 0; left -= CHUNK, a += 2 * CHUNK) {
@@ -135,16 +135,31 @@ TARGET INLINE void piece(int rows, const DT(ukr_call) * t, int64_t i) {
         sum[r][v];
 }
 
-TARGET NOINLINE void piece_all(const DT(ukr_call) * t, int64_t i) { piece(MR, t, i); }
-TARGET NOINLINE void piece_half(const DT(ukr_call) * t, int64_t i) { piece((MR + 1) / 2, t, i); }
-TARGET NOINLINE void piece_2(const DT(ukr_call) * t, int64_t i) { piece(2, t, i); }
-TARGET NOINLINE void piece_1(const DT(ukr_call) * t, int64_t i) { piece(1, t, i); }
+#define PIECES(name, rs)                                                                           \
+    TARGET NOINLINE void name##_all(const DT(ukr_call) * t, int64_t i) { piece(MR, rs, t, i); }           \
+    TARGET NOINLINE void name##_half(const DT(ukr_call) * t, int64_t i) { piece((MR + 1) / 2, rs, t, i); } \
+    TARGET NOINLINE void name##_2(const DT(ukr_call) * t, int64_t i) { piece(2, rs, t, i); }               \
+    TARGET NOINLINE void name##_1(const DT(ukr_call) * t, int64_t i) { piece(1, rs, t, i); }               \
+    static void run_##name(const DT(ukr_call) * t) {                                                       \
+        int64_t i = 0;                                                                                     \
+        for (; i + MR <= t->m; i += MR) name##_all(t, i);                                                  \
+        for (; i + (MR + 1) / 2 <= t->m; i += (MR + 1) / 2) name##_half(t, i);                             \
+        for (; i + 2 <= t->m; i += 2) name##_2(t, i);                                                      \
+        for (; i < t->m; i++) name##_1(t, i);                                                              \
+    }
+
+PIECES(rows, t->rs_a)
+#ifdef PRODUCT
+PIECES(pairs_in_a_row, 2) /* pairs of all rows side by side: constants in place of indices */
+#endif
 
 static void run(const DT(ukr_row) * row, const DT(ukr_call) * t) {
     (void)row;
-    int64_t i = 0;
-    for (; i + MR <= t->m; i += MR) piece_all(t, i);
-    for (; i + (MR + 1) / 2 <= t->m; i += (MR + 1) / 2) piece_half(t, i);
-    for (; i + 2 <= t->m; i += 2) piece_2(t, i);
-    for (; i < t->m; i++) piece_1(t, i);
+#ifdef PRODUCT
+    if (t->rs_a == 2) {
+        run_pairs_in_a_row(t);
+        return;
+    }
+#endif
+    run_rows(t);
 }

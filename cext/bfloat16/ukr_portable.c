@@ -11,10 +11,10 @@
 
 enum { MR = 4, NR = 16, BLOCK = 32 };
 
-static void block_of(const elem *a, const elem *b, int64_t k, real *c) {
+static void block_of(const elem *a, int64_t next, const elem *b, int64_t k, real *c) {
     real first[NR] = {0}, second[NR] = {0};
-    for (int64_t p = 0; p < k; p += 2, b += 2 * NR) {
-        const real a0 = widen(a[p]), a1 = widen(a[p + 1]);
+    for (int64_t p = 0; p < k; p += 2, a += next, b += 2 * NR) {
+        const real a0 = widen(a[0]), a1 = widen(a[1]);
         for (int j = 0; j < NR; j++) {
             first[j] += a0 * widen(b[2 * j]);
             second[j] += a1 * widen(b[2 * j + 1]);
@@ -25,13 +25,14 @@ static void block_of(const elem *a, const elem *b, int64_t k, real *c) {
 
 static void run(const DT(ukr_row) * row, const DT(ukr_call) * t) {
     (void)row;
+    const int64_t next = t->cs_a > 1 ? t->cs_a : 2; /* pairs */
     for (int64_t i = 0; i < t->m; i++) {
         real *c = t->c + i * t->ldc;
         for (int j = 0; j < NR && t->beta == 0; j++) c[j] = 0;
         for (int64_t s = 0; s < t->step_count; s++) {
             const elem *a = t->a + t->steps[s].a + i * t->rs_a, *b = t->b + t->steps[s].b;
             for (int64_t p = 0; p < t->k; p += BLOCK)
-                block_of(a + p, b + p * NR, t->k - p < BLOCK ? t->k - p : BLOCK, c);
+                block_of(a + p / 2 * next, next, b + p * NR, t->k - p < BLOCK ? t->k - p : BLOCK, c);
         }
     }
 }
@@ -44,4 +45,5 @@ const DT(ukr_row) DT(ukr_pairs_portable) = {.name = "portable_4x16",
                                             .in_place = 1,
                                             .run = run,
                                             .rows = 1,
-                                            .depth = 2};
+                                            .depth = 2,
+                                            .strided = 1};

@@ -15,11 +15,18 @@
  * products.  So tens of KiB of whole rows are read in order first, all channels of most problems, and packed from L2.
  * Meanwhile what is packed next is prefetched.  Slices depend on the problem and the machine's caches alone, and so do
  * results.
+ *
+ * In bfloat16 two pixels make a row of pairs in both panels (dtconv_ukr.h); after the last one of an odd number come
+ * zeros.  A normalized x is rounded, a few pixels at a time, before its pairs are made.
  */
 #include "pointwise_weights.h"
 
 #include "dtconv_burst.h"
+#ifdef DTCONV_BFLOAT16
+#include "../bfloat16/pack.h" /* and micro-kernels */
+#else
 #include "dtconv_ukr.h" /* needs `real` */
+#endif
 
 enum {
     SUMS_BYTES = 4 << 20, /* of all slices */
@@ -28,7 +35,8 @@ enum {
     UNITS = 4,        /* wanted for each thread where there are slices */
     DEEPEST = 256,    /* pixels at a time */
     FEW_PIXELS = 8,   /* whose rows stay in L1, also where they are 4 KiB apart */
-    READ_AHEAD = 1024 /* bytes: kernels load the step after the last one */
+    READ_AHEAD = 1024, /* bytes: kernels load the step after the last one */
+    STEP = sizeof(elem) < sizeof(real) ? 2 : 1 /* pixels of a step of the micro-kernel */
 };
 
 typedef struct {
@@ -39,8 +47,8 @@ typedef struct {
     int64_t kc, nc;        /* pixels and columns of dw at a time */
     int64_t panels, group; /* of x; group: panels that are packed at a time */
     int64_t slices, parts; /* parts: of a slice's panels */
-    size_t sums, of_x, of_dy;
-    real *result; /* of slice 0 */
+    size_t sums, of_x, of_dy, of_rows; /* of_rows: a few pixels of x, normalized */
+    real *result;                      /* of slice 0 */
 } pass_state;
 
 /* A block of x that is packed: pixels [p, p + k), channels [i, i + m). */
@@ -48,20 +56,29 @@ typedef struct {
     int64_t p, k, i, m;
 } block;
 
+#ifdef DTCONV_BFLOAT16
+static int64_t deepest(void) { return DEEPEST; }
+#else
+static int64_t deepest(void) { return MIN(DEEPEST, DT(gemm_get_sizes)().kc); }
+#endif
+
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     *s = (pass_state){.ukr = DT(ukr_current)(), .threads = dtconv_threads_of(p)};
     if (!s->ukr) return DTCONV_KERNEL;
-    const int64_t size = sizeof(real), mr = s->ukr->mr, nr = s->ukr->nr;
+    const int64_t size = sizeof(elem), mr = s->ukr->mr, nr = s->ukr->nr;
+#ifdef DTCONV_BFLOAT16 /* which writes whole panels */
+    if (!s->ukr->strided || s->ukr->rows != 1 || p->co % nr != 0) return DTCONV_UNSUPPORTED;
+#endif
     s->pixels = dtconv_rows(p), s->ci = p->ci, s->co = p->co, s->ldx = p->ldx, s->ldy = p->ldy;
     s->panels = dtconv_ceil_div(s->ci, mr);
-    const int64_t deep = MIN(DEEPEST, DT(gemm_get_sizes)().kc), blocks = dtconv_ceil_div(s->pixels, deep);
-    s->kc = dtconv_ceil_div(s->pixels, blocks);
+    const int64_t deep = deepest(), blocks = dtconv_ceil_div(s->pixels, deep);
+    s->kc = dtconv_round_to(dtconv_ceil_div(s->pixels, blocks), STEP);
     const int64_t fit = MAX(1, dtconv_cache_bytes(2) / 2 / (mr * deep * size));
     s->group = dtconv_ceil_div(s->panels, dtconv_ceil_div(s->panels, fit));
     const int64_t columns = dtconv_round_to(s->co, nr);
     const int64_t most = MAX(nr, dtconv_cache_bytes(2) / 2 / (deep * size) / nr * nr);
     s->nc = dtconv_round_to(dtconv_ceil_div(columns, dtconv_ceil_div(columns, most)), nr);
-    const int64_t dw = s->ci * s->co * size, tiles = s->panels * (columns / nr), threads = s->threads;
+    const int64_t dw = s->ci * s->co * (int64_t)sizeof(real), tiles = s->panels * (columns / nr), threads = s->threads;
     const int64_t slices = MIN(MIN(SLICES, SUMS_BYTES / dw), MIN(blocks, dtconv_ceil_div(TILES, tiles)));
     for (s->slices = 1; s->slices * 2 <= slices;) s->slices *= 2;
     const int even = s->slices % threads == 0;
@@ -69,11 +86,38 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     s->sums = s->slices == 1 ? 0 : dtconv_round((size_t)(s->slices * dw));
     s->of_x = dtconv_round((size_t)(s->group * mr * s->kc * size)) + READ_AHEAD;
     s->of_dy = dtconv_round((size_t)(s->nc * s->kc * size)) + READ_AHEAD;
+    s->of_rows = STEP > 1 ? dtconv_round((size_t)(FEW_PIXELS * s->group * mr * size)) : 0;
     return DTCONV_OK;
 }
 
-static size_t bytes_of(const pass_state *s) { return 64 + s->sums + (size_t)s->threads * (s->of_x + s->of_dy); }
+static size_t bytes_of(const pass_state *s) { return 64 + s->sums + (size_t)s->threads * (s->of_x + s->of_dy + s->of_rows); }
 
+#ifdef DTCONV_BFLOAT16
+/* `n` columns of `pixels` rows to rows of pairs of a panel, filled up to `width` and with zeros to an even number. */
+static void copy_rows(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, elem *to) {
+    for (int64_t k = 0; k < pixels; k += 2, to += 2 * width) {
+        const elem *first = rows + k * ld, *second = first + ld;
+        for (int64_t v = 0; v < width; v += V) {
+            const int64_t count = MIN(V, n - v);
+            const bits_vec x = count > 0 ? (bits_vec)load_first(first + v, count) : (bits_vec){0};
+            const bits_vec y = count > 0 && k + 1 < pixels ? (bits_vec)load_first(second + v, count) : (bits_vec){0};
+            store_part((real *)to + v, MIN(V, width - v), (vec)(x >> 16 | y));
+        }
+    }
+}
+
+/* Channels [i, i + m) of some pixels of x from p on: as they are, or normalized in `rows`. */
+static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int64_t i, int64_t m, elem *rows,
+                             int64_t *ld) {
+    const DT(conv_normalization) *f = &s->args->prologue;
+    const elem *x = s->args->x + p * s->ldx + i;
+    *ld = f->mean ? m : s->ldx;
+    for (int64_t k = 0; f->mean && k < pixels; k++)
+        HT(normalize_row)(m, x + k * s->ldx, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL, f->relu,
+                          rows + k * m);
+    return f->mean ? rows : x;
+}
+#else
 /* `channels` <= mr of `pixels` rows of x, normalized, to rows of a panel; the switches are constants. */
 INLINE void normalize_rows(const pass_state *s, const real *x, int64_t pixels, int64_t i, int64_t channels, real *to,
                            int shifts, int relu) {
@@ -115,46 +159,55 @@ static void pack_rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int64
     else
         normalize_rows(s, x, pixels, i, n, to, 0, 0);
 }
+#endif
 
 /* Where row k begins a burst: reads its rows of n columns, of `last` in all, one after the other. */
-static void read_burst(const real *rows, int64_t ld, int64_t k, int64_t last, int64_t n) {
-    const int64_t size = sizeof(real), burst = MAX(1, DTCONV_BURST / (n * size) / FEW_PIXELS) * FEW_PIXELS;
+static void read_burst(const elem *rows, int64_t ld, int64_t k, int64_t last, int64_t n) {
+    const int64_t size = sizeof(elem), burst = MAX(1, DTCONV_BURST / (n * size) / FEW_PIXELS) * FEW_PIXELS;
     if (k % burst == 0) dtconv_read_burst(rows + k * ld, ld * size, MIN(burst, last - k), n * size);
 }
 
 /* A few pixels at a time, all panels: their lines are in L1 for the next panel, which reads parts of the same; loaded:
  * in L2 already. */
-static void pack_x(const pass_state *s, const block *b, int loaded, real *packed) {
-    const int64_t mr = s->ukr->mr;
+static void pack_x(const pass_state *s, const block *b, int loaded, elem *rows, elem *packed) {
+    const int64_t mr = s->ukr->mr, deep = dtconv_round_to(b->k, STEP);
     for (int64_t k = 0; k < b->k; k += FEW_PIXELS) {
+        const int64_t some = MIN(FEW_PIXELS, b->k - k);
         if (!loaded) read_burst(s->args->x + b->p * s->ldx + b->i, s->ldx, k, b->k, b->m);
+#ifdef DTCONV_BFLOAT16
+        int64_t ld;
+        const elem *x = rows_of_x(s, b->p + k, some, b->i, b->m, rows, &ld);
         for (int64_t i = 0; i < b->m; i += mr)
-            pack_rows_of_x(s, b->p + k, MIN(FEW_PIXELS, b->k - k), b->i + i, MIN(mr, b->m - i),
-                           packed + i * b->k + k * mr);
+            copy_rows(x + i, ld, some, MIN(mr, b->m - i), mr, packed + i * deep + k * mr);
+#else
+        (void)rows;
+        for (int64_t i = 0; i < b->m; i += mr)
+            pack_rows_of_x(s, b->p + k, some, b->i + i, MIN(mr, b->m - i), packed + i * deep + k * mr);
+#endif
     }
 }
 
 /* Rows [p, p + k) of dy, columns [j, j + n); loaded: as above. */
-static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, int loaded, real *packed) {
-    const int64_t nr = s->ukr->nr;
-    const real *dy = s->args->y + p * s->ldy + j;
+static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, int loaded, elem *packed) {
+    const int64_t nr = s->ukr->nr, deep = dtconv_round_to(k, STEP);
+    const elem *dy = s->args->y + p * s->ldy + j;
     for (int64_t i = 0; i < k; i += FEW_PIXELS) {
         if (!loaded) read_burst(dy, s->ldy, i, k, n);
         for (int64_t jr = 0; jr < n; jr += nr)
             copy_rows(dy + i * s->ldy + jr, s->ldy, MIN(FEW_PIXELS, k - i), MIN(nr, n - jr), nr,
-                      packed + jr * k + i * nr);
+                      packed + jr * deep + i * nr);
     }
 }
 
 /* What will be packed next: lines of rows of x, then of dy. */
 typedef struct {
-    const real *rows[2];
+    const elem *rows[2];
     int64_t ld[2], lines[2], count[2]; /* lines: of a row; count: rows */
     int64_t row, line, left;
     int which;
 } ahead;
 
-enum { LINE = 64 / sizeof(real) };
+enum { LINE = 64 / sizeof(elem) };
 
 static ahead ahead_of(const pass_state *s, const block *x, const block *dy) {
     ahead f = {.rows = {s->args->x + x->p * s->ldx + x->i, s->args->y + dy->p * s->ldy + dy->i},
@@ -171,7 +224,7 @@ static int64_t take(ahead *f, int64_t most, const void **lines) {
     for (int64_t i = 0; i < n;) {
         while (f->row == f->count[f->which]) f->which++, f->row = 0;
         const int64_t run = MIN(n - i, f->lines[f->which] - f->line);
-        const real *first = f->rows[f->which] + f->row * f->ld[f->which] + f->line * LINE;
+        const elem *first = f->rows[f->which] + f->row * f->ld[f->which] + f->line * LINE;
         for (int64_t k = 0; k < run; k++) lines[i + k] = first + k * LINE;
         i += run, f->line += run;
         if (f->line == f->lines[f->which]) f->line = 0, f->row++;
@@ -182,20 +235,25 @@ static int64_t take(ahead *f, int64_t most, const void **lines) {
 
 /* Columns [j, j + n) of the rows of dw that belong to a packed block of x; what comes next is loaded into L2 on the
  * way, a line at each step of a sum: more at a time are dropped. */
-static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j, int64_t n, int add, const real *x,
-                     const real *dy, real *dw) {
-    const int64_t mr = s->ukr->mr, nr = s->ukr->nr;
+static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j, int64_t n, int add, const elem *x,
+                     const elem *dy, real *dw) {
+    const int64_t mr = s->ukr->mr, nr = s->ukr->nr, deep = dtconv_round_to(b->k, STEP);
     const int64_t across = dtconv_ceil_div(n, nr), turns = dtconv_ceil_div(b->m, mr) * across;
     const void *lines[DEEPEST];
-    DT(ukr_call) t = {.k = b->k, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .rs_a = 1, .cs_a = mr, .fetch = lines};
+    DT(ukr_call) t = {.k = deep, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .fetch = lines};
+    t.rs_a = STEP, t.cs_a = STEP * mr;
+#ifdef DTCONV_BFLOAT16
+    const dtconv_ukr_step here = {0, 0};
+    t.steps = &here, t.step_count = 1;
+#endif
     for (int64_t turn = 0; turn < turns; turn++) {
         const int64_t i = turn / across * mr, column = turn % across * nr;
         t.m = MIN(mr, b->m - i), t.n = MIN(nr, n - column);
         t.fetch_count = take(next, MIN(DEEPEST, dtconv_ceil_div(next->left, turns - turn)), lines);
         for (int64_t k = 0; !s->ukr->fetches && k < t.fetch_count; k++) __builtin_prefetch(lines[k], 0, 2);
-        t.a = x + i * b->k, t.b = dy + column * b->k;
-        t.a_next = column + nr < n ? t.a : t.a + mr * b->k;
-        t.b_next = column + nr < n ? t.b + nr * b->k : dy;
+        t.a = x + i * deep, t.b = dy + column * deep;
+        t.a_next = column + nr < n ? t.a : t.a + mr * deep;
+        t.b_next = column + nr < n ? t.b + nr * deep : dy;
         t.c = dw + (b->i + i) * s->co + j + column;
         s->ukr->run(s->ukr, &t);
     }
@@ -203,7 +261,7 @@ static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j
 
 /* Columns [j, j + n) of rows [first, last) of a slice's dw, from pixels [begin, end). */
 static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_t begin, int64_t end, int64_t j,
-                        int64_t n, real *dw, real *x, real *dy) {
+                        int64_t n, real *dw, elem *x, elem *dy, elem *rows) {
     const int64_t most = s->group * s->ukr->mr;
     for (int64_t p = begin; p < end; p += s->kc) {
         const int64_t k = MIN(s->kc, end - p), then = MIN(s->kc, end - p - k);
@@ -213,7 +271,7 @@ static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_
             const block b = {p, k, i, MIN(most, last - i)};
             block next = {p, k, i + most, MIN(most, last - i - most)};
             if (i + most >= last) next = (block){p + k, then, first, MIN(most, last - first)};
-            pack_x(s, &b, loaded || (s->ukr->fetches && i > first), x);
+            pack_x(s, &b, loaded || (s->ukr->fetches && i > first), rows, x);
             const block dy_next = {p + k, i + most < last ? 0 : then, j, n};
             ahead f = ahead_of(s, &next, &dy_next);
             multiply(s, &b, &f, j, n, p > begin, x, dy, dw);
@@ -221,14 +279,14 @@ static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_
     }
 }
 
-static void run_unit(const pass_state *s, int64_t unit, real *x, real *dy) {
+static void run_unit(const pass_state *s, int64_t unit, elem *x, elem *dy, elem *rows) {
     const int64_t slice = unit / s->parts, part = unit % s->parts, mr = s->ukr->mr;
     const int64_t first = s->panels * part / s->parts * mr;
     const int64_t last = MIN(s->ci, s->panels * (part + 1) / s->parts * mr);
     const int64_t begin = s->pixels * slice / s->slices, end = s->pixels * (slice + 1) / s->slices;
     real *dw = s->result + slice * s->ci * s->co;
     for (int64_t j = 0; j < s->co; j += s->nc)
-        run_columns(s, first, last, begin, end, j, MIN(s->nc, s->co - j), dw, x, dy);
+        run_columns(s, first, last, begin, end, j, MIN(s->nc, s->co - j), dw, x, dy, rows);
 }
 
 size_t DT(pointwise_weights_workspace)(const dtconv_conv *p) {
@@ -246,10 +304,10 @@ dtconv_status DT(pointwise_weights)(const dtconv_conv *p, const DT(conv_args) * 
     s.result = s.slices == 1 ? a->w : (real *)memory;
 #pragma omp parallel num_threads((int)s.threads)
     {
-        char *mine = memory + s.sums + (size_t)dtconv_thread_id() * (s.of_x + s.of_dy);
+        char *mine = memory + s.sums + (size_t)dtconv_thread_id() * (s.of_x + s.of_dy + s.of_rows);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t unit = 0; unit < s.slices * s.parts; unit++)
-            run_unit(&s, unit, (real *)mine, (real *)(mine + s.of_x));
+            run_unit(&s, unit, (elem *)mine, (elem *)(mine + s.of_x), (elem *)(mine + s.of_x + s.of_dy));
         if (s.slices > 1) dtconv_add_slices(s.result, s.slices, s.ci * s.co, a->w);
     }
     return DTCONV_OK;

@@ -21,6 +21,10 @@
  *        element (i, p) of A_s at a[steps[s].a + i * rs_a + p]
  *        element (p, j) of B_s at b[steps[s].b + (p / 2) * 2 * NR + 2 * j + p % 2]        pairs, as dot products want
  *
+ * cs_a is 1; kernels with `strided` also take pairs of A that lie apart, cs_a > 1 elements from one to the next:
+ *
+ *        element (i, p) of A_s at a[steps[s].a + i * rs_a + (p / 2) * cs_a + p % 2]
+ *
  * k is a multiple of `depth`.  Rows of A up to the next multiple of `rows` may be read, and such rows of C be written.
  * A thread calls begin() before its first call and end() after its last one: AMX has tiles to set up and to give back.
  *
@@ -75,6 +79,7 @@ typedef struct DT(ukr_row) {
     DT(ukr_fn) run;
     /* bfloat16 */
     int rows, depth;
+    int strided; /* takes cs_a > 1 */
     void (*begin)(void), (*end)(void); /* NULL: nothing to do */
     /* for kernels of other libraries */
     void *foreign;
