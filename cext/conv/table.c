@@ -27,7 +27,7 @@ static int is_complete(const DT(conv_args) * a) {
  * image is then one pixel of as many channels, where its pixels lie side by side. */
 static int is_one_pixel(const char *algorithm, const dtconv_conv *p) {
     enum { IMAGES_OF_REALS = sizeof(elem) == sizeof(real) };
-    const int cuts_tiles = !strncmp(algorithm, "fft", 3) || !strcmp(algorithm, "winograd");
+    const int cuts_tiles = !strncmp(algorithm, "fft", 3) || !strncmp(algorithm, "winograd", 8);
     const int64_t taps = dtconv_taps(p);
     return IMAGES_OF_REALS && !cuts_tiles && strcmp(algorithm, "depthwise") != 0 && p->groups == 1 && taps > 1 &&
            p->kd == p->id && p->kh == p->ih && p->kw == p->iw && p->od * p->oh * p->ow == 1 &&

@@ -61,6 +61,8 @@ const DT(image_maps) * DT(winograd_image_maps)(int m) {
 
 FILTERS(2, 4)
 FILTERS(4, 6)
+enum { PAIRS_rounded = PAIRS_4 };
+FILTERS(rounded, 6)
 FILTERS(5, 7)
 FILTERS(6, 8)
 
@@ -72,5 +74,10 @@ const DT(transform) * DT(winograd_transform)(int m) {
     static const DT(transform) rows[] = {ROW(2, 4), ROW(4, 6), ROW(5, 7), ROW(6, 8)};
 #undef ROW
     return &rows[row_of(m)];
+}
+
+const DT(transform) * DT(winograd_transform_rounded)(int m) {
+    static const DT(transform) four = {4, 6, expand_filter_rounded, contract_dfilter_rounded};
+    return m == 4 ? &four : DT(winograd_transform)(m);
 }
 #endif

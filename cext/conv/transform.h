@@ -57,6 +57,8 @@ typedef struct {
 
 /* F(m x m, 3 x 3); m is 2, 4, 5 or 6. */
 const RT(transform) * RT(winograd_transform)(int m);
+/* The same where transformed numbers are rounded to bfloat16; m is 2 or 4. */
+const RT(transform) * RT(winograd_transform_rounded)(int m);
 const DT(image_maps) * DT(winograd_image_maps)(int m);
 
 #endif

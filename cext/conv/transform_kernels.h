@@ -55,6 +55,22 @@ INLINE real *expand_line(const real *matrix, int a, int k, int pairs, const vec 
     return to;
 }
 
+/* Line p of the first side, of one vector of channels; of a pair also the line of -p. */
+INLINE void expand_columns(const real *matrix, int k, int p, int paired, const elem *const *x, int64_t first, vec *plus,
+                           vec *minus) {
+    UNROLL for (int j = 0; j < k; j++) {
+        vec column[TRANSFORM_MAX];
+        UNROLL for (int i = 0; i < k; i++) if (matrix[p * k + i] != 0) column[i] = load_elem(x[i * k + j] + first);
+        if (paired) {
+            const vec even = dot(matrix + p * k, column, 0, 2, k), odd = dot(matrix + p * k, column, 1, 2, k);
+            plus[j] = even + odd;
+            minus[j] = even - odd;
+        } else {
+            plus[j] = dot(matrix + p * k, column, 0, 1, k);
+        }
+    }
+}
+
 /* One vector of channels: line by line (or pair of lines) of the first side, each at once along the second. */
 INLINE void expand_vector(const real *matrix, int a, int k, int pairs, const elem *const *x, int64_t first, real *to,
                           int64_t plane) {
@@ -62,17 +78,7 @@ INLINE void expand_vector(const real *matrix, int a, int k, int pairs, const ele
         const int paired = p > 0 && p <= 2 * pairs;
         if (paired && p % 2 == 0) continue;
         vec plus[TRANSFORM_MAX], minus[TRANSFORM_MAX];
-        UNROLL for (int j = 0; j < k; j++) {
-            vec column[TRANSFORM_MAX];
-            UNROLL for (int i = 0; i < k; i++) if (matrix[p * k + i] != 0) column[i] = load_elem(x[i * k + j] + first);
-            if (paired) {
-                const vec even = dot(matrix + p * k, column, 0, 2, k), odd = dot(matrix + p * k, column, 1, 2, k);
-                plus[j] = even + odd;
-                minus[j] = even - odd;
-            } else {
-                plus[j] = dot(matrix + p * k, column, 0, 1, k);
-            }
-        }
+        expand_columns(matrix, k, p, paired, x, first, plus, minus);
         to = expand_line(matrix, a, k, pairs, plus, to, plane);
         if (paired) to = expand_line(matrix, a, k, pairs, minus, to, plane);
     }
@@ -128,6 +134,15 @@ INLINE void contract_vector(const real *matrix, int a, int k, int pairs, const r
     }
 }
 
+/* Channels [at, at + some) of pixels, fewer than a vector, filled up with zeros. */
+INLINE void copy_rest(const elem *const *x, int pixels, int64_t at, int64_t some, elem (*rest)[V],
+                      const elem **copies) {
+    for (int i = 0; i < pixels; i++) {
+        for (int j = 0; j < V; j++) rest[i][j] = j < some ? x[i][at + j] : 0;
+        copies[i] = rest[i];
+    }
+}
+
 /* Loops over the vectors of a range of channels.  The last one, where it is not whole, goes through a copy.  others:
  * the activation, where it is one of those that are done by themselves, or NULL. */
 INLINE void expand(const real *matrix, int a, int k, int pairs, const elem *const *x, int64_t first, int64_t channels,
@@ -137,10 +152,7 @@ INLINE void expand(const real *matrix, int a, int k, int pairs, const elem *cons
     for (int64_t c = 0; c < channels; c += V) {
         int64_t at = first + c;
         if (c + V > channels) {
-            for (int i = 0; i < k * k; i++) {
-                for (int j = 0; j < V; j++) rest[i][j] = c + j < channels ? x[i][at + j] : 0;
-                copies[i] = rest[i];
-            }
+            copy_rest(x, k * k, at, channels - c, rest, copies);
             from = copies;
             at = 0;
         }

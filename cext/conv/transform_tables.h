@@ -7,7 +7,9 @@
  *   A[p] = 1, p, p^2, ...     G[p] = (1, p, p^2) / N(p), N(p) = product of (p - q), q != p
  *   B^T[p] = coefficients of the product of (x - q), q != p
  *
- * The points are 0, +-1, +-2, +-1/2 in this order: small powers of two keep errors low.
+ * The points are 0, +-1, +-2, +-1/2 in this order: small powers of two keep errors low.  Where transformed numbers are
+ * rounded, errors are lowest where all points weigh about the same: those of F(4 x 4, 3 x 3) are then 0, +-2/3, +-3/2,
+ * with which a layer of random numbers has 0.4 times the error (search over pairs of sixteenths and these).
  */
 #include "transform.h"
 
@@ -56,6 +58,32 @@ static const real filter_4[6 * 3] = {
     -1. / 6, 1. / 6, -1. / 6,
     1. / 24, 1. / 12, 1. / 6,
     1. / 24, -1. / 12, 1. / 6,
+    0, 0, 1,
+};
+
+/* F(4 x 4, 3 x 3) for numbers that are rounded: points 0, 2/3, -2/3, 3/2, -3/2, infinity. */
+static const real input_rounded[6 * 6] = {
+    1, 0, -97. / 36, 0, 1, 0,
+    0, -1.5, -2.25, 2. / 3, 1, 0,
+    0, 1.5, -2.25, -2. / 3, 1, 0,
+    0, -2. / 3, -4. / 9, 1.5, 1, 0,
+    0, 2. / 3, -4. / 9, -1.5, 1, 0,
+    0, 1, 0, -97. / 36, 0, 1,
+};
+static const real output_rounded[6 * 4] = {
+    1, 0, 0, 0,
+    1, 2. / 3, 4. / 9, 8. / 27,
+    1, -2. / 3, 4. / 9, -8. / 27,
+    1, 1.5, 2.25, 3.375,
+    1, -1.5, 2.25, -3.375,
+    0, 0, 0, 1,
+};
+static const real filter_rounded[6 * 3] = {
+    1, 0, 0,
+    -81. / 130, -27. / 65, -18. / 65,
+    -81. / 130, 27. / 65, -18. / 65,
+    8. / 65, 12. / 65, 18. / 65,
+    8. / 65, -12. / 65, 18. / 65,
     0, 0, 1,
 };
 

@@ -20,7 +20,7 @@
  * The micro-kernel reads V in place, rows are tiles; U is written as its packed panels.
  */
 #include "gather.h"
-#include "winograd.h"
+#include "winograd_points.h"
 
 enum {
     CHUNK_TILES = 8,
@@ -35,27 +35,28 @@ enum {
 
 typedef struct {
     DT(tiling) w;
+    points_of points;
     const DT(conv_args) * args;
-    const DT(image_maps) * maps;
     const elem *x;
     const real *filters;
-    const real *kept;  /* U from outside, or NULL */
+    const point *kept; /* U from outside, or NULL */
     const elem *added; /* to y, or NULL; its pixels are lda apart */
     int64_t lda;
     elem *y;
     int keep_tiles;
     int64_t block, columns; /* tiles and output channels at a time */
-    int64_t ldv, ldm, v_plane, m_plane, u_step, u_plane;
-    int64_t zeros_size, shared_size, own_size, m_size, packed_size; /* elements; own: U or V of a thread */
+    int64_t ldv, ldm, v_plane, m_plane, u_step, u_plane; /* elements; of U and V, points */
+    int64_t zeros_size, shared_size, own_size, m_size, packed_size, scratch_size; /* elements; own: U or V of a thread */
     elem *zeros;
-    real *shared, *threads;
+    point *shared;
+    real *threads;
     int64_t sums_size, parts_size; /* elements of what a thread gathers, and of the parts of all blocks */
     DT(gather_parts) gathered;     /* of all blocks */
 } pass_state;
 
 /* A thread's memory: U or V, M, the tile outside of the image, ... */
 static int64_t size_before_sums(const pass_state *s) {
-    return s->own_size + s->m_size + s->packed_size + FILTER_SCRATCH + dtconv_line(s->w.co + V);
+    return s->own_size + s->m_size + s->packed_size + s->scratch_size + dtconv_line(s->w.co + V);
 }
 
 /* ... and what it gathers. */
@@ -66,14 +67,14 @@ static int64_t parts_of(const pass_state *s) { return dtconv_ceil_div(s->w.tiles
 
 /* Sizes of blocks and of the workspace. */
 static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_filters, pass_state *s) {
-    const dtconv_status status = DT(winograd_tiling)(p, backward_data, &s->w);
+    const dtconv_status status = prepare_points(p, backward_data, &s->w, &s->points);
     if (status) return status;
-    s->maps = DT(winograd_image_maps)(s->w.t->m);
     const DT(tiling) *w = &s->w;
-    const int64_t nr = w->ukr->nr, mr = w->ukr->mr, panels = dtconv_ceil_div(w->co, nr), size = sizeof(real);
+    const int64_t nr = w->nr, mr = w->mr, panels = dtconv_ceil_div(w->co, nr), size = sizeof(real);
+    const int64_t of_point = sizeof(point);
     const int64_t l2 = dtconv_cache_bytes(2);
     const int deep = w->od > 1 || w->id > 1 || w->kd > 1;
-    s->keep_tiles = !with_filters && !deep && w->points * w->ci * panels * nr * size > KEPT_BYTES &&
+    s->keep_tiles = !with_filters && !deep && w->points * w->ci * panels * nr * of_point > KEPT_BYTES &&
                     w->tiles * w->points <= 8 * KEPT_TILES * 36;
     s->ldv = dtconv_plane_row(w->kd * w->slot, V);
     if (s->keep_tiles) {
@@ -81,7 +82,7 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
         s->block = dtconv_round_to(dtconv_ceil_div(w->tiles, dtconv_ceil_div(w->tiles, most)), mr);
         s->columns = nr;
     } else {
-        const int64_t row = w->points * size * s->ldv;
+        const int64_t row = w->points * of_point * s->ldv;
         s->columns = MIN(panels, MAX(1, COLUMNS / nr)) * nr;
         const int64_t bytes = deep ? MIN(DEEP_BYTES, l2 * 3 / 2) : MIN(BLOCK_BYTES, l2 * 3 / 4);
         s->block = MAX(1, bytes / (row + w->points * size * s->columns) / mr) * mr;
@@ -90,13 +91,14 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
     }
     s->ldm = dtconv_plane_row(s->columns, V);
     s->u_step = w->kd * w->slot * nr;
-    s->u_plane = dtconv_plane_step((s->keep_tiles ? s->columns / nr : panels) * s->u_step);
-    s->v_plane = dtconv_plane_step(s->block * s->ldv);
+    s->u_plane = dtconv_plane_step_of((s->keep_tiles ? s->columns / nr : panels) * s->u_step, of_point);
+    s->v_plane = dtconv_plane_step_of(s->block * s->ldv, of_point);
     s->m_plane = dtconv_plane_step(s->block * s->ldm);
-    const int64_t v_size = dtconv_line(w->points * s->v_plane), u_size = dtconv_line(w->points * s->u_plane);
+    const int64_t v_size = dtconv_room(w->points * s->v_plane), u_size = dtconv_room(w->points * s->u_plane);
     s->zeros_size = dtconv_line(w->ci + V);
     s->m_size = dtconv_line(w->points * s->m_plane);
-    s->packed_size = w->ukr->in_place ? 0 : dtconv_line(s->block * w->kd * w->slot);
+    s->packed_size = dtconv_packs(w) ? dtconv_line(s->block * w->kd * w->slot) : 0;
+    s->scratch_size = points_scratch(w);
     s->shared_size = s->keep_tiles ? v_size : with_filters ? 0 : u_size;
     s->own_size = s->keep_tiles ? u_size : v_size;
     s->sums_size = (int64_t)DT(gather_sums_bytes)(s->columns) / size;
@@ -110,7 +112,7 @@ static size_t bytes_of(const pass_state *s) {
 }
 
 /* V of tiles [first, first + count) of a plane of x, from row `row` on. */
-static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, int64_t count, real *v, int64_t row) {
+static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, int64_t count, point *v, int64_t row) {
     const elem *pixels[2][TRANSFORM_PIXELS];
     DT(place) at = DT(tile_place)(&s->w, first, plane);
     DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[0]);
@@ -120,7 +122,7 @@ static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, i
             DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[(i + 1) % 2]);
             dtconv_prefetch(pixels[(i + 1) % 2], s->w.points, 0, s->w.ci);
         }
-        s->maps->input(pixels[i % 2], 0, s->w.ci, v + (row + i) * s->ldv, s->v_plane);
+        s->points.maps->input(pixels[i % 2], 0, s->w.ci, v + (row + i) * s->ldv, s->v_plane);
     }
 }
 
@@ -166,7 +168,7 @@ typedef struct {
 } tiles_of;
 
 /* M[e] of the tiles of a block, n columns: of all planes that plane `plane` of y reads. */
-static void multiply(const pass_state *s, int64_t plane, int64_t count, int64_t n, const real *v, const real *u,
+static void multiply(const pass_state *s, int64_t plane, int64_t count, int64_t n, const point *v, const point *u,
                      real *m, real *packed, dtconv_ahead *ahead) {
     const DT(tiling) *w = &s->w;
     const int64_t from = plane - w->pad_f, last = MIN(w->kd, w->id - from);
@@ -174,19 +176,19 @@ static void multiply(const pass_state *s, int64_t plane, int64_t count, int64_t 
     for (int64_t tap = MAX(0, -from), run; tap < last; tap += run, beta = 1) {
         const int64_t slot = (from + tap) % w->kd;
         run = MIN(last - tap, w->kd - slot);
-        RT(tile_gemm_ahead)(w->ukr, count, n, run * w->slot, v + slot * w->slot, s->ldv, 1,
-                            u + tap * w->slot * w->ukr->nr, s->u_step, beta, m, s->ldm, packed, ahead);
+        multiply_points(w, &s->points, count, n, run * w->slot, v + slot * w->slot, s->ldv, 1,
+                        u + tap * w->slot * w->nr, s->u_step, beta, m, s->ldm, packed, ahead);
     }
     for (int64_t i = 0; !(beta > 0) && i < count; i++) memset(m + i * s->ldm, 0, (size_t)n * sizeof(real));
 }
 
 /* y of some tiles, channels [j, j + n), from V and the panels of U that begin with column j.  Meanwhile x of the tiles
  * `next` is loaded, if there are any. */
-static void products(const pass_state *s, const tiles_of *of, const tiles_of *next, int64_t j, int64_t n, const real *v,
-                     const real *u, real *m) {
+static void products(const pass_state *s, const tiles_of *of, const tiles_of *next, int64_t j, int64_t n, const point *v,
+                     const point *u, real *m) {
     const DT(tiling) *w = &s->w;
     real *packed = m + s->m_size;
-    elem *outside = (elem *)(packed + s->packed_size + FILTER_SCRATCH);
+    elem *outside = (elem *)(packed + s->packed_size + s->scratch_size);
     const DT(conv_reductions) *reductions = s->gathered.reductions;
     const int64_t first = of->first, count = of->count, plane = of->plane;
     dtconv_ahead ahead;
@@ -222,39 +224,40 @@ static void products(const pass_state *s, const tiles_of *of, const tiles_of *ne
             find_pixels(s, &at, j, n, outside, &pixels[(i + 1) % 2]);
         }
         if (s->added) finish.added = now->added;
-        s->maps->output(m + i * s->ldm, s->m_plane, j, n, now->y, &finish);
+        s->points.maps->output(m + i * s->ldm, s->m_plane, j, n, now->y, &finish);
         if (s->gathered.wanted) gather(s, &sums, j, n, now, outside);
     }
     if (s->gathered.wanted) DT(gather_end)(&sums, &s->gathered, first / s->block * w->od + plane, j, n);
 }
 
 /* The functions from here to `run` are run by all threads of a team; own: the thread's own memory. */
-static void all_filters(const pass_state *s, real *own, real *u) {
+static void all_filters(const pass_state *s, real *own, point *u) {
     const DT(tiling) *w = &s->w;
-    const int64_t nr = w->ukr->nr, panels = dtconv_ceil_div(w->co, nr), cuts = dtconv_ceil_div(w->ci, CHUNK_ROWS);
+    const int64_t nr = w->nr, panels = dtconv_ceil_div(w->co, nr), cuts = dtconv_ceil_div(w->ci, CHUNK_ROWS);
     real *scratch = own + s->own_size + s->m_size + s->packed_size;
 #pragma omp for schedule(static)
     for (int64_t unit = 0; unit < panels * cuts * w->kd; unit++) {
         const int64_t j = unit % panels * nr, k = unit / panels % cuts * CHUNK_ROWS, tap = unit / panels / cuts;
-        real *to = u + j / nr * s->u_step + (tap * w->slot + k) * nr;
-        RT(transform_filters)(w, dtconv_filters_of(w, s->filters, tap), k, MIN(CHUNK_ROWS, w->ci - k), j,
-                              MIN(nr, w->co - j), to, s->u_step, s->u_plane, scratch);
-        if (k + CHUNK_ROWS < w->ci || w->slot == w->ci) continue;
+        point *to = u + j / nr * s->u_step + (tap * w->slot + k) * nr;
+        transform_points(w, &s->points, dtconv_filters_of(w, s->filters, tap), k, MIN(CHUNK_ROWS, w->ci - k), j,
+                         MIN(nr, w->co - j), to, s->u_step, s->u_plane, scratch);
+        if (sizeof(point) != sizeof(real) || k + CHUNK_ROWS < w->ci || w->slot == w->ci) continue;
         for (int64_t e = 0; e < w->points; e++) /* rows that V is filled up with */
-            memset(to + e * s->u_plane + (w->ci - k) * nr, 0, (size_t)((w->slot - w->ci) * nr) * sizeof(real));
+            memset(to + e * s->u_plane + (w->ci - k) * nr, 0, (size_t)((w->slot - w->ci) * nr) * sizeof(point));
     }
 }
 
 /* A block of tiles, in each plane of y; own: V of the planes of x that the last one read. */
-static void run_block(const pass_state *s, int64_t first, real *own, const real *u) {
+static void run_block(const pass_state *s, int64_t first, real *own, const point *u) {
     const DT(tiling) *w = &s->w;
-    const int64_t nr = w->ukr->nr;
+    const int64_t nr = w->nr;
+    point *v = (point *)own;
     tiles_of of = {first, MIN(s->block, w->tiles - first), 0}, next = of;
     int64_t made = 0; /* planes of x */
     for (; of.plane < w->od; of.plane++) {
         const int64_t from = of.plane - w->pad_f, end = MIN(w->id, from + w->kd);
         for (made = MAX(made, from); made < end; made++)
-            transform_tiles(s, made, first, of.count, own + made % w->kd * w->slot, 0);
+            transform_tiles(s, made, first, of.count, v + made % w->kd * w->slot, 0);
         next.plane = made;
         if (made < w->id && of.plane + 1 < w->od) {
             next.first = first, next.count = of.count;
@@ -263,13 +266,13 @@ static void run_block(const pass_state *s, int64_t first, real *own, const real 
             next.plane = 0;
         }
         for (int64_t j = 0; j < w->co; j += s->columns)
-            products(s, &of, &next, j, MIN(s->columns, w->co - j), own, u + j / nr * s->u_step, own + s->own_size);
+            products(s, &of, &next, j, MIN(s->columns, w->co - j), v, u + j / nr * s->u_step, own + s->own_size);
     }
 }
 
 static void run_filters_kept(const pass_state *s, real *own) {
     if (!s->kept) all_filters(s, own, s->shared);
-    const real *u = s->kept ? s->kept : s->shared;
+    const point *u = s->kept ? s->kept : s->shared;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t first = 0; first < s->w.tiles; first += s->block) run_block(s, first, own, u);
 }
@@ -277,6 +280,7 @@ static void run_filters_kept(const pass_state *s, real *own) {
 static void run_tiles_kept(const pass_state *s, real *own) {
     const DT(tiling) *w = &s->w;
     real *m = own + s->own_size, *scratch = m + s->m_size + s->packed_size;
+    point *u = (point *)own;
     for (int64_t first = 0; first < w->tiles; first += s->block) {
         const int64_t count = MIN(s->block, w->tiles - first);
         const tiles_of of = {first, count, 0}, none = {0};
@@ -286,21 +290,21 @@ static void run_tiles_kept(const pass_state *s, real *own) {
 #pragma omp for schedule(dynamic, 1)
         for (int64_t j = 0; j < w->co; j += s->columns) {
             const int64_t n = MIN(s->columns, w->co - j);
-            RT(transform_filters)(w, s->filters, 0, w->ci, j, n, own, s->u_step, s->u_plane, scratch);
-            products(s, &of, &none, j, n, s->shared, own, m);
+            transform_points(w, &s->points, s->filters, 0, w->ci, j, n, u, s->u_step, s->u_plane, scratch);
+            products(s, &of, &none, j, n, s->shared, u, m);
         }
     }
 }
 
 /* transformed: where U alone is wanted; else NULL. */
-static dtconv_status run(pass_state *s, real *transformed, void *workspace, size_t bytes) {
+static dtconv_status run(pass_state *s, point *transformed, void *workspace, size_t bytes) {
     if (bytes < bytes_of(s)) return DTCONV_WORKSPACE;
     real *memory = dtconv_aligned(workspace);
     s->zeros = (elem *)memory;
-    s->shared = memory + s->zeros_size;
-    if (!transformed)
-        s->gathered = DT(gather_parts_on)(s->shared + s->shared_size, parts_of(s), s->w.co, s->args, s->w.turned);
-    s->threads = s->shared + s->shared_size + s->parts_size;
+    s->shared = (point *)(memory + s->zeros_size);
+    real *parts = memory + s->zeros_size + s->shared_size;
+    if (!transformed) s->gathered = DT(gather_parts_on)(parts, parts_of(s), s->w.co, s->args, s->w.turned);
+    s->threads = parts + s->parts_size;
     memset(s->zeros, 0, (size_t)s->zeros_size * sizeof(real));
 #pragma omp parallel num_threads((int)s->w.threads)
     {
@@ -317,7 +321,7 @@ static dtconv_status run(pass_state *s, real *transformed, void *workspace, size
 }
 
 /* A pass, or with `kept` the pass with these filters. */
-static dtconv_status run_pass(const dtconv_conv *p, int backward_data, const DT(conv_args) * a, const real *kept,
+static dtconv_status run_pass(const dtconv_conv *p, int backward_data, const DT(conv_args) * a, const point *kept,
                               void *workspace, size_t bytes) {
     pass_state s = {.args = a, .filters = a->w, .kept = kept};
     s.x = backward_data ? a->y : a->x;
@@ -333,17 +337,17 @@ static size_t workspace_of(const dtconv_conv *p, int backward_data, int with_fil
     return prepare(p, backward_data, with_filters, &s) ? 0 : bytes_of(&s);
 }
 
+size_t PASS(backward_data_workspace)(const dtconv_conv *p) { return workspace_of(p, 1, 0); }
+
+dtconv_status PASS(backward_data)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    return run_pass(p, 1, a, NULL, workspace, bytes);
+}
+
+#ifndef ROUNDED
 size_t DT(conv_winograd_forward_workspace)(const dtconv_conv *p) { return workspace_of(p, 0, 0); }
 
 dtconv_status DT(conv_winograd_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
     return run_pass(p, 0, a, NULL, workspace, bytes);
-}
-
-size_t DT(conv_winograd_backward_data_workspace)(const dtconv_conv *p) { return workspace_of(p, 1, 0); }
-
-dtconv_status DT(conv_winograd_backward_data)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
-                                              size_t bytes) {
-    return run_pass(p, 1, a, NULL, workspace, bytes);
 }
 
 size_t DT(winograd_with_filters_workspace)(const dtconv_conv *p, int backward_data) {
@@ -367,3 +371,4 @@ dtconv_status DT(winograd_filters)(const dtconv_conv *p, int backward_data, cons
     const dtconv_status status = prepare(p, backward_data, 1, &s);
     return status ? status : run(&s, u, workspace, bytes);
 }
+#endif

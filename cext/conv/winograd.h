@@ -26,7 +26,8 @@ typedef struct {
     int64_t id, od, kd, pad_f; /* depth: planes of an image, planes of filters */
     int turned;
     const RT(transform) * t;
-    const RT(ukr_row) * ukr;
+    const RT(ukr_row) * ukr; /* that multiplies in `real` */
+    int64_t mr, nr;          /* of the micro-kernel that multiplies */
     int64_t dil_h, dil_w, phase_th, phase_tw; /* dilation; tiles of a phase, vertically and horizontally */
     int64_t th, tw, tiles; /* tiles of a plane, vertically and horizontally; of a plane of all images */
     int64_t points;        /* a * a */
@@ -35,8 +36,8 @@ typedef struct {
 } RT(tiling);
 typedef RT(tiling) DT(tiling); /* what has no images is the same for those in bfloat16 */
 
-/* DTCONV_OK, or why not. */
-dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(tiling) * w);
+/* DTCONV_OK, or why not.  rounded: tiles whose transformed numbers may be rounded to bfloat16; mr and nr are then 0. */
+dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int rounded, DT(tiling) * w);
 
 /* A tile: its image, its plane, and its place there. */
 typedef struct {
@@ -59,11 +60,12 @@ static inline int64_t dtconv_plane_row(int64_t channels, int64_t vector) {
     return row >= 128 && row % 64 == 0 ? row + 16 : row;
 }
 
-/* Elements from plane to plane: an odd number of cache lines. */
-static inline int64_t dtconv_plane_step(int64_t elements) {
-    const int64_t line = 64 / (int64_t)sizeof(real);
+/* Elements of `size` bytes from plane to plane: an odd number of cache lines. */
+static inline int64_t dtconv_plane_step_of(int64_t elements, int64_t size) {
+    const int64_t line = 64 / size;
     return ((elements + line - 1) / line | 1) * line;
 }
+static inline int64_t dtconv_plane_step(int64_t elements) { return dtconv_plane_step_of(elements, sizeof(real)); }
 
 /* Pixels that are loaded into L2 while products are computed and memory is idle, some with each call of the
  * micro-kernel: all at once they would keep its own loads waiting. */

@@ -42,7 +42,7 @@ static void gather_rows(const DT(tiling) * w, const real *from, int64_t rows, in
 void DT(transform_filters)(const DT(tiling) * w, const real *filters, int64_t k, int64_t depth, int64_t j, int64_t n,
                            real *u, int64_t panel_step, int64_t plane, real *scratch) {
     const real *taps[9];
-    const int64_t nr = w->ukr->nr;
+    const int64_t nr = w->nr;
     if (!w->turned) {
         const int64_t most = MAX(1, SQUARE * SQUARE / n);
         for (int64_t q = 0; q < depth; q += most) {

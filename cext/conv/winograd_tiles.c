@@ -10,14 +10,15 @@
  */
 #include "winograd.h"
 
-/* Of tiles of 5 and 6 a multiplication counts a quarter more: their transforms are longer, and their errors larger. */
-int DT(winograd_tile)(int64_t oh, int64_t ow) {
+/* Of tiles of 5 and 6 a multiplication counts a quarter more: their transforms are longer, and their errors larger.
+ * Where transformed numbers are rounded, errors are too large there. */
+int DT(winograd_tile)(int64_t oh, int64_t ow, int rounded) {
     static const struct {
         int m, weight;
     } sizes[] = {{4, 4}, {2, 4}, {5, 5}, {6, 5}};
     int best = 0;
     int64_t least = INT64_MAX;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < (rounded ? 2 : 4); i++) {
         const int m = sizes[i].m;
         const int64_t cost = dtconv_ceil_div(oh, m) * dtconv_ceil_div(ow, m) * (m + 2) * (m + 2) * sizes[i].weight;
         if (cost < least) least = cost, best = m;
@@ -25,7 +26,7 @@ int DT(winograd_tile)(int64_t oh, int64_t ow) {
     return best;
 }
 
-dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(tiling) * w) {
+dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int rounded, DT(tiling) * w) {
     if (p->kh != 3 || p->kw != 3 || p->sh != 1 || p->sw != 1 || p->groups != 1 || p->sd != 1 ||
         (p->dil_d != 1 && p->kd > 1))
         return DTCONV_UNSUPPORTED;
@@ -62,9 +63,13 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, DT(ti
                           .pad_f = p->pad_f};
     w->dil_h = p->dil_h, w->dil_w = p->dil_w;
     const int64_t high = dtconv_ceil_div(w->oh, w->dil_h), wide = dtconv_ceil_div(w->ow, w->dil_w); /* of a phase */
-    w->t = RT(winograd_transform)(DT(winograd_tile)(high, wide));
-    w->ukr = RT(ukr_current)();
-    if (!w->ukr) return DTCONV_KERNEL;
+    const int m = DT(winograd_tile)(high, wide, rounded);
+    w->t = rounded ? RT(winograd_transform_rounded)(m) : RT(winograd_transform)(m);
+    if (!rounded) {
+        w->ukr = RT(ukr_current)();
+        if (!w->ukr) return DTCONV_KERNEL;
+        w->mr = w->ukr->mr, w->nr = w->ukr->nr;
+    }
     w->phase_th = dtconv_ceil_div(high, w->t->m);
     w->phase_tw = dtconv_ceil_div(wide, w->t->m);
     w->th = MIN(w->dil_h, w->oh) * w->phase_th;
@@ -176,7 +181,7 @@ void DT(expand_columns)(const DT(tiling) * w, DT(expand_fn) expand, const elem *
 
 void DT(expand_panels)(const DT(tiling) * w, DT(expand_fn) expand, const elem *const *x, int64_t first,
                        int64_t channels, real *panels, int64_t row, int64_t panel_step, int64_t plane) {
-    const int64_t nr = w->ukr->nr;
+    const int64_t nr = w->nr;
     for (int64_t j = 0; j < channels; j += nr)
         DT(expand_columns)(w, expand, x, first + j, MIN(nr, channels - j), nr, panels + j / nr * panel_step + row * nr,
                            plane);

@@ -17,7 +17,7 @@
  * meet, and dU of each plane of the filters is summed by itself.  V is kept in a ring of planes, so that each is made
  * once; rows of several planes lie side by side, and a product is of all of them.
  */
-#include "winograd.h"
+#include "winograd_points.h"
 
 enum {
     CHUNK_TILES = 8,
@@ -33,7 +33,7 @@ enum {
 
 typedef struct {
     DT(tiling) w;
-    const DT(image_maps) * maps;
+    points_of points;
     const elem *x, *dy;
     real *dw;
     int64_t block, blocks; /* tiles at a time */
@@ -44,14 +44,15 @@ typedef struct {
     int64_t planes, ring, c_step; /* with a depth: of dy at a time, of x that are kept; from dU to dU */
     int64_t zeros_size, v_size, z_size, c_size, packed_size; /* c_size: all of dU, or of a unit, per thread */
     elem *zeros;
-    real *v, *z, *c, *packed, *sums;
+    point *v, *z;
+    real *c, *packed, *sums;
 } pass_state;
 
 /* Input channels of a unit of work, of which `least` are wanted: about equally many in each. */
 static int64_t rows_of_unit(const DT(tiling) * w, int64_t least) {
-    const int64_t mr = w->ukr->mr;
+    const int64_t mr = w->mr;
     const int64_t few = dtconv_ceil_div(w->ci, MAX(1, ROWS / mr) * mr), many = dtconv_ceil_div(w->ci, 2 * mr);
-    const int64_t down = MAX(few, MIN(many, dtconv_ceil_div(least, dtconv_ceil_div(w->co, w->ukr->nr))));
+    const int64_t down = MAX(few, MIN(many, dtconv_ceil_div(least, dtconv_ceil_div(w->co, w->nr))));
     return MIN(w->ci, dtconv_round_to(dtconv_ceil_div(w->ci, down), mr));
 }
 
@@ -69,14 +70,15 @@ static void cut_own(pass_state *s, int64_t tile_bytes) {
 }
 
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
-    const dtconv_status status = DT(winograd_tiling)(p, 0, &s->w);
+    const dtconv_status status = prepare_points(p, 0, &s->w, &s->points);
     if (status) return status;
-    s->maps = DT(winograd_image_maps)(s->w.t->m);
     const DT(tiling) *w = &s->w;
-    const int64_t nr = w->ukr->nr, mr = w->ukr->mr, panels = dtconv_ceil_div(w->co, nr);
+    const int64_t nr = w->nr, mr = w->mr, panels = dtconv_ceil_div(w->co, nr);
     s->ldv = dtconv_plane_row(w->ci, V);
     s->deep = w->od > 1 || w->id > 1 || w->kd > 1;
-    const int64_t tile_bytes = w->points * (s->ldv + panels * nr) * (int64_t)sizeof(real);
+    const int64_t of_point = sizeof(point), tile_bytes = w->points * (s->ldv + panels * nr) * of_point;
+    /* products of pairs write whole panels */
+    const int64_t wide = of_point < (int64_t)sizeof(real) ? panels * nr : w->co;
     const int64_t block_bytes = MAX(BLOCK_LEAST, MIN(BLOCK_MOST, dtconv_cache_bytes(3) / 3));
     s->block = MIN(BLOCK_TILES, MAX(64, block_bytes / tile_bytes / CHUNK_TILES * CHUNK_TILES));
     s->planes = s->ring = 1;
@@ -93,16 +95,16 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     s->rows = s->own ? w->ci : rows_of_unit(w, one ? UNITS : 1);
     if (s->planes > 1) s->block = w->tiles;
     s->z_step = s->planes * s->block * nr;
-    s->v_plane = dtconv_plane_step(s->ring * s->block * s->ldv);
-    s->z_plane = dtconv_plane_step(panels * s->z_step);
-    s->ldc = one ? dtconv_plane_row(nr, V) : dtconv_plane_row(w->co, V);
+    s->v_plane = dtconv_plane_step_of(s->ring * s->block * s->ldv, of_point);
+    s->z_plane = dtconv_plane_step_of(panels * s->z_step, of_point);
+    s->ldc = one ? dtconv_plane_row(nr, V) : dtconv_plane_row(wide, V);
     s->c_plane = dtconv_plane_step((one ? s->rows : w->ci) * s->ldc);
     s->zeros_size = dtconv_line(MAX(w->ci, w->co) + V);
     s->c_step = w->points * s->c_plane;
-    s->v_size = w->points * s->v_plane;
-    s->z_size = w->points * s->z_plane;
+    s->v_size = dtconv_room(w->points * s->v_plane);
+    s->z_size = dtconv_room(w->points * s->z_plane);
     s->c_size = s->c_step * (one || s->own ? w->threads : w->kd);
-    s->packed_size = w->ukr->in_place ? 0 : dtconv_line(dtconv_round_to(s->rows, mr) * s->planes * s->block);
+    s->packed_size = !dtconv_packs(w) ? 0 : dtconv_line(dtconv_round_to(s->rows, mr) * s->planes * s->block);
     return DTCONV_OK;
 }
 
@@ -122,7 +124,41 @@ static void find_pixels(const pass_state *s, int of_dy, const DT(place) * at, in
     if (load) dtconv_prefetch(pixels, of_dy ? w->t->m * w->t->m : w->points, 0, of_dy ? w->co : w->ci);
 }
 
-/* V of x, or Z of dy, of tiles [first, first + count) of a plane, to rows from `row` on. */
+#ifdef ROUNDED
+/* Channels [j, j + n) of two tiles to a row of pairs of a panel, filled up with zeros. */
+static void put_panel(const DT(tiling) * w, HT(expand_pairs_fn) expand, const elem *const *x, const elem *const *y,
+                      int64_t j, int64_t n, point *to, int64_t plane) {
+    const int64_t filled = dtconv_round_to(n, V), rest = w->nr - filled;
+    expand(x, y, j, n, to, plane);
+    for (int64_t e = 0; rest > 0 && e < w->points; e++)
+        memset(to + e * plane + 2 * filled, 0, (size_t)(2 * rest) * sizeof(point));
+}
+#endif
+
+/* V of x, or Z of dy, of tiles [first, first + count) of a plane, to rows from `row` on; both even where two tiles make
+ * a row of pairs. */
+#ifdef ROUNDED
+static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64_t first, int64_t count, int64_t row) {
+    const DT(tiling) *w = &s->w;
+    const elem *pixels[4][TRANSFORM_PIXELS];
+    const int64_t nr = w->nr;
+    DT(place) at = DT(tile_place)(w, first, plane);
+    for (int64_t found = 0, i = 0; i < count; i += 2) {
+        for (; found < MIN(count, i + 4); found++) { /* the next two, beside those of now */
+            find_pixels(s, of_dy, &at, found > 1, pixels[found % 4]);
+            if (found + 1 < count) DT(tile_next)(w, &at);
+        }
+        if (i + 1 == count)
+            for (int e = 0; e < TRANSFORM_PIXELS; e++) pixels[(i + 1) % 4][e] = s->zeros;
+        const elem *const *now = pixels[i % 4], *const *then = pixels[(i + 1) % 4];
+        if (!of_dy)
+            s->points.maps->input_pairs(now, then, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
+        for (int64_t j = 0; of_dy && j < w->co; j += nr)
+            put_panel(w, s->points.maps->grad_pairs, now, then, j, MIN(nr, w->co - j),
+                      s->z + j / nr * s->z_step + (row + i) * nr, s->z_plane);
+    }
+}
+#else
 static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64_t first, int64_t count, int64_t row) {
     const DT(tiling) *w = &s->w;
     const elem *pixels[2][TRANSFORM_PIXELS];
@@ -135,11 +171,12 @@ static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64
             find_pixels(s, of_dy, &at, 1, pixels[(i + 1) % 2]);
         }
         if (of_dy)
-            DT(expand_panels)(w, s->maps->grad, now, 0, w->co, s->z, row + i, s->z_step, s->z_plane);
+            DT(expand_panels)(w, s->points.maps->grad, now, 0, w->co, s->z, row + i, s->z_step, s->z_plane);
         else
-            s->maps->input(now, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
+            s->points.maps->input(now, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
     }
 }
+#endif
 
 /* V and Z of such tiles where there is one plane; one after the other, for both do not fit the first cache. */
 static void transform_tiles(const pass_state *s, int64_t first, int64_t count, int64_t row) {
@@ -151,10 +188,16 @@ static void transform_tiles(const pass_state *s, int64_t first, int64_t count, i
  * if beta is 1. */
 static void product(const pass_state *s, int64_t v_row, int64_t z_row, int64_t e, int64_t count, int64_t i,
                     int64_t rows, int64_t j, int64_t n, real beta, real *c, dtconv_ahead *ahead) {
-    const int64_t nr = s->w.ukr->nr;
-    RT(tile_gemm_ahead)(s->w.ukr, rows, n, count, s->v + e * s->v_plane + v_row * s->ldv + i, 1, s->ldv,
-                        s->z + e * s->z_plane + j / nr * s->z_step + z_row * nr, s->z_step, beta, c, s->ldc,
-                        s->packed + dtconv_thread_id() * s->packed_size, ahead);
+    const int64_t nr = s->w.nr;
+    const point *z = s->z + e * s->z_plane + j / nr * s->z_step + z_row * nr;
+    real *packed = s->packed + dtconv_thread_id() * s->packed_size;
+#ifdef ROUNDED /* pairs of tiles: those of all channels side by side */
+    multiply_points(&s->w, &s->points, rows, n, dtconv_round_to(count, 2), s->v + e * s->v_plane + v_row * s->ldv + 2 * i,
+                    2, 2 * s->ldv, z, s->z_step, beta, c, s->ldc, packed, ahead);
+#else
+    multiply_points(&s->w, &s->points, rows, n, count, s->v + e * s->v_plane + v_row * s->ldv + i, 1, s->ldv, z,
+                    s->z_step, beta, c, s->ldc, packed, ahead);
+#endif
 }
 
 /* dw[plane][.][i .. i + rows][j .. j + n] from dU, whose element (i, j) is at c. */
@@ -234,7 +277,8 @@ static void run_slice(const pass_state *s, int64_t slice) {
 static void run_own(const pass_state *s) {
     pass_state mine = *s;
     const int64_t id = dtconv_thread_id(), row = s->w.co;
-    mine.v += id * s->v_size, mine.z += id * s->z_size, mine.c += id * s->c_step;
+    mine.v = (point *)((real *)s->v + id * s->v_size), mine.z = (point *)((real *)s->z + id * s->z_size);
+    mine.c += id * s->c_step;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t slice = 0; slice < s->slices; slice++) {
         mine.dw = slice ? s->sums + (slice - 1) * s->dw_size : s->dw;
@@ -295,23 +339,23 @@ static void run_deep(const pass_state *s) {
                        s->c + unit / w->ci * s->c_step + unit % w->ci * s->ldc);
 }
 
-size_t DT(conv_winograd_backward_weights_workspace)(const dtconv_conv *p) {
+size_t PASS(backward_weights_workspace)(const dtconv_conv *p) {
     pass_state s = {0};
     return prepare(p, &s) ? 0 : bytes_of(&s);
 }
 
-dtconv_status DT(conv_winograd_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
-                                                 size_t bytes) {
+dtconv_status PASS(backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
     pass_state s = {.x = a->x, .dy = a->y, .dw = a->w};
     const dtconv_status status = prepare(p, &s);
     if (status) return status;
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     real *memory = dtconv_aligned(workspace);
     s.zeros = (elem *)memory;
-    s.v = memory + s.zeros_size;
     const int64_t blocks = s.own ? s.w.threads : 1;
-    s.z = s.v + blocks * s.v_size;
-    s.c = s.z + blocks * s.z_size;
+    real *z = memory + s.zeros_size + blocks * s.v_size;
+    s.v = (point *)(memory + s.zeros_size);
+    s.z = (point *)z;
+    s.c = z + blocks * s.z_size;
     s.packed = s.c + s.c_size;
     s.sums = s.packed + s.w.threads * s.packed_size;
     memset(s.zeros, 0, (size_t)s.zeros_size * sizeof(real));

@@ -73,6 +73,8 @@ typedef struct {
     X(winograd, forward)               \
     X(winograd, backward_data)         \
     X(winograd, backward_weights)      \
+    X(winograd_bf16, backward_data)    \
+    X(winograd_bf16, backward_weights) \
     X(direct, forward)                 \
     X(direct, backward_data)           \
     X(direct, backward_weights)

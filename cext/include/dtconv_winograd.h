@@ -8,8 +8,9 @@
  * No include guard: see dtconv_both.h.
  */
 
-/* m of the m x m outputs of a tile that images of oh x ow outputs are cut into: m + 2 squared multiplications each. */
-int DT(winograd_tile)(int64_t oh, int64_t ow);
+/* m of the m x m outputs of a tile that images of oh x ow outputs are cut into: m + 2 squared multiplications each.
+ * rounded: where what is multiplied is rounded to bfloat16. */
+int DT(winograd_tile)(int64_t oh, int64_t ow, int rounded);
 
 /* Bytes of U; 0 where Winograd does not do p. */
 size_t DT(winograd_filters_bytes)(const dtconv_conv *p, int backward_data);

@@ -8,16 +8,19 @@ from pydtconv._ext.dtconv_conv cimport dtconv_conv, dtconv_conv_args, dtconv_con
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 
 cdef extern from "dtconv_any.h" nogil:
-    int dtconv_swinograd_tile(int64_t oh, int64_t ow)
+    int dtconv_swinograd_tile(int64_t oh, int64_t ow, int rounded)
     size_t dtconv_winograd_filters_bytes(dtconv_dtype, const dtconv_conv *, int)
     size_t dtconv_winograd_with_filters_workspace(dtconv_dtype, const dtconv_conv *, int)
     int dtconv_winograd_filters(...)
     int dtconv_winograd_with_filters(...)
 
 
-def tile(int64_t oh, int64_t ow) -> int:
-    """m of the m x m outputs of a tile that images of oh x ow outputs are cut into."""
-    return dtconv_swinograd_tile(oh, ow)
+def tile(int64_t oh, int64_t ow, bint rounded) -> int:
+    """m of the m x m outputs of a tile that images of oh x ow outputs are cut into.
+
+    rounded: where what is multiplied is rounded to bfloat16.
+    """
+    return dtconv_swinograd_tile(oh, ow, rounded)
 
 
 def filters_bytes(tuple sizes, bint backward_data, str dtype) -> int:

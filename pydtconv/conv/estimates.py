@@ -175,9 +175,18 @@ def work_of_winograd(p: ConvProblem, direction: str) -> Work:
     reads and writes the transformed filters for every 256 tiles.  With a dilation each phase has tiles of its own.
     Tiles and filters are float32 where images are bfloat16.
     """
+    return _work_of_tiles(p, direction, rounded=False)
+
+
+def work_of_rounded_winograd(p: ConvProblem, direction: str) -> Work:
+    """The same with tiles of 2 x 2 and 4 x 4 alone; tiles and filters are counted as if they were float32."""
+    return _work_of_tiles(p, direction, rounded=True)
+
+
+def _work_of_tiles(p: ConvProblem, direction: str, rounded: bool) -> Work:
     oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
     high, wide, phases = -(-oh // p.dil_h), -(-ow // p.dil_w), min(p.dil_h, oh) * min(p.dil_w, ow)
-    m = winograd_ext.tile(high, wide)
+    m = winograd_ext.tile(high, wide, rounded)
     tiles, points, depth = p.n * phases * -(-high // m) * -(-wide // m), (m + 2) ** 2, p.axes[0]
     planes = depth.kernel * depth.out * _share_of_taps(depth)
     filters, rows = float(p.kd), tiles
@@ -233,6 +242,8 @@ COSTS: dict[tuple[str, str], Work] = {
     ("winograd", "forward"): Work(5.5, 0, 0, 2.54, 47.4, 0),
     ("winograd", "backward_data"): Work(4.4, 39.4, 0, 0, 50.3, 0),
     ("winograd", "backward_weights"): Work(6.53, 0.765, 0, 0, 19, 0),
+    ("winograd_bf16", "backward_data"): Work(20, 40, 0, 0, 100, 0),  # on any kernel but those of OF_BFLOAT16
+    ("winograd_bf16", "backward_weights"): Work(20, 40, 0, 0, 100, 0),
     ("fft", "forward"): Work(0.41, 0, 0, 0, 0, 3e6),
     ("fft", "backward_data"): Work(0.41, 0, 0, 0, 0, 3e6),
     ("fft", "backward_weights"): Work(0.41, 0, 0, 0, 0, 3e6),
@@ -253,6 +264,8 @@ OF_BFLOAT16: dict[tuple[str, str, str], Work] = {
     ("avx512_bf16", "direct", "forward"): Work(2.44, 5.67e05, 0, 22.9, 223, 0),
     ("avx512_bf16", "direct", "backward_data"): Work(2.56, 1.23e05, 170, 9.59, 174, 0),
     ("avx512_bf16", "direct", "backward_weights"): Work(2.17, 6.96e04, 320, 0, 89.4, 0),
+    ("avx512_bf16", "winograd_bf16", "backward_data"): Work(2.3, 28.6, 0, 0, 128, 0),
+    ("avx512_bf16", "winograd_bf16", "backward_weights"): Work(2.73, 29, 0, 0, 46.4, 0),
     ("", "direct", "forward"): Work(5.23, 5.41e05, 0, 24.5, 222, 0),
     ("", "direct", "backward_data"): Work(5.5, 1.02e05, 0, 13.4, 171, 0),
     ("", "direct", "backward_weights"): Work(4.73, 2.1e04, 300, 0, 108, 0),

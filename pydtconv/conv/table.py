@@ -26,7 +26,7 @@ class Algorithm:
     rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
     is not finite or nearly overflows spoils those results only whose sums it is in.  Where
     `config.set_conv_precision("strict")` is active, what rounds more or does not contain is left out.
-    bfloat16: whether it has passes for images in bfloat16.
+    bfloat16, float32: whether it has passes for images in bfloat16; in float32, and but for `products` in float64.
     products: how many products of bfloat16 stand for one of float32 (products.py); None: it multiplies as it stores.
     has_basis: whether its tiles may have several sizes; "fft 12x12" is the row "fft" with a basis of its own.
     """
@@ -40,6 +40,7 @@ class Algorithm:
     normalizes: bool = False
     contained: bool = True
     bfloat16: bool = False
+    float32: bool = True
     products: int | None = None
     has_basis: bool = False
     basis: bases.Basis | None = None
@@ -50,6 +51,8 @@ class Algorithm:
             return f"{self.name} has no {direction}, only {' and '.join(self.directions)}"
         if p.dtype == "bfloat16" and not self.bfloat16:
             return f"{self.name} has passes for float32 and float64 only ({', '.join(_BFLOAT16)} do bfloat16)"
+        if p.dtype != "bfloat16" and not self.float32:
+            return f"{self.name} has passes for bfloat16 only, got {p.dtype}"
         if self.products is not None and p.dtype != "float32":
             return f"{self.name} multiplies float32 as bfloat16, got {p.dtype}"
         reason = self.supports(p)
@@ -78,6 +81,11 @@ class Algorithm:
     def sizes(self, p: ConvProblem) -> tuple[int, ...]:
         """What the C library's problem holds."""
         return p.sizes if self.basis is None else p.sizes + self.basis
+
+    @property
+    def of_reals(self) -> bool:
+        """Whether it multiplies float32 and float64 as they are."""
+        return self.float32 and self.products is None
 
     @property
     def strict(self) -> bool:
@@ -127,7 +135,7 @@ class Algorithm:
         return int(ext.workspace_bytes(self.sizes(p), self.family, direction, p.dtype))
 
 
-_BFLOAT16 = ("direct", "winograd", "depthwise")
+_BFLOAT16 = ("direct", "winograd", "winograd_bf16", "depthwise")
 
 
 def _is_depthwise(p: ConvProblem) -> bool:
@@ -156,6 +164,15 @@ def _three_by_three(p: ConvProblem) -> str | None:
     if p.kd > 1 and p.dil_d > 1:
         return f"winograd needs a dilation of 1 along the depth, got {p.dil_d}"
     return None if p.groups == 1 else f"winograd needs groups == 1, got {p.groups}"
+
+
+def _rounded_tiles(p: ConvProblem) -> str | None:
+    if p.rank == 3:
+        return "winograd_bf16 has tiles of two axes, not of three"
+    reason = _three_by_three(p)
+    if reason is None and not ext.workspace_bytes(p.sizes, "winograd_bf16", "backward_data", p.dtype):
+        return "winograd_bf16 needs a micro-kernel that takes pairs of bfloat16 which lie apart, such as avx512_bf16"
+    return reason
 
 
 def phase_taps(axis: Axis) -> int:
@@ -249,6 +266,17 @@ TABLE = Table(
                 gathers=True,
                 contained=False,  # sums of a tile's pixels and their products go to all results of the tile
                 bfloat16=True,
+            ),
+            Algorithm(
+                "winograd_bf16",
+                DIRECTIONS[1:],  # forward's roundings would change signs before ReLU, and so whole gradients
+                _rounded_tiles,
+                estimates.work_of_rounded_winograd,
+                rounding=1e3,
+                gathers=True,
+                contained=False,
+                bfloat16=True,
+                float32=False,
             ),
             Algorithm(
                 "fft",

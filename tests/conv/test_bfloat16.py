@@ -290,7 +290,8 @@ def test_what_has_no_passes_says_so():
     p = ConvProblem(1, 5, 5, 8, 8, 3, dtype="bfloat16")
     reasons = explain(p, "forward")
     assert reasons["direct"] is reasons["winograd"] is None
-    assert reasons["fft"] == "fft has passes for float32 and float64 only (direct, winograd, depthwise do bfloat16)"
+    others = "direct, winograd, winograd_bf16, depthwise do bfloat16"
+    assert reasons["fft"] == f"fft has passes for float32 and float64 only ({others})"
     assert choose(p, "forward", variant="CGT").algorithm in ("direct", "winograd")
     with pytest.raises(
         ValueError, match="x: expected dtype bfloat16, of ml_dtypes or as uint16, its bits, got float32"

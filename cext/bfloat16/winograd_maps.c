@@ -1,0 +1,70 @@
+/* See winograd_maps.h; F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). */
+#include "winograd_maps.h"
+
+#include "../conv/transform_kernels.h"
+#include "../conv/transform_tables.h"
+#include "dtconv_cpu.h"
+
+typedef uint32_t loose_bits_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(half)), may_alias));
+
+/* As `next`. */
+INLINE half *next_half(half *planes, int64_t plane) {
+    planes += plane;
+    __asm__("" : "+r"(planes));
+    return planes;
+}
+
+#define CONTRACT(name, matrix, a, k, pairs)                                                              \
+    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, elem *const *y, \
+                     const DT(contract_finish) * to) {                                                   \
+        if (to->activation == DTCONV_LINEAR && !to->added)                                               \
+            contract(matrix, a, k, pairs, planes, plane, first, channels, y, NULL, NULL, 0, NULL);       \
+        else                                                                                             \
+            contract(matrix, a, k, pairs, planes, plane, first, channels, y, NULL, to->added, 0, NULL);  \
+    }
+CONTRACT(contract_2, output_2, 4, 2, 1)
+CONTRACT(contract_rounded, output_rounded, 6, 4, 2)
+
+/* The upper half of each element, rounded; NaN stays NaN. */
+INLINE bits_vec rounded_bits(vec x) {
+    const bits_vec bits = (bits_vec)x, up = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x400000;
+    const mask nan = x != x;
+    return (up & ~(bits_vec)nan) | (quiet & (bits_vec)nan);
+}
+INLINE bits_vec pair_vectors(vec x, vec y) { return (rounded_bits(x) >> 16) | (rounded_bits(y) & 0xffff0000); }
+
+#define OF(name) any_##name
+#define TARGET
+#define ROUND narrow_vector
+#define PAIR pair_vectors
+#include "winograd_maps_of.h"
+#undef OF
+#undef TARGET
+#undef ROUND
+#undef PAIR
+
+#if defined(__AVX512F__) && ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 10))
+#define HAS_INSTRUCTIONS
+#define OF(name) avx512_##name
+#define TARGET __attribute__((target("avx512bf16")))
+#define ROUND(x) ((half_vec)_mm512_cvtneps_pbh((__m512)(x)))
+#define PAIR(x, y) pair_by_instruction(x, y)
+/* Elements of both, one after the other, then of each in turns. */
+TARGET INLINE bits_vec pair_by_instruction(vec x, vec y) {
+    const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)y, (__m512)x);
+    return (bits_vec)_mm512_permutexvar_epi16(turns, both);
+}
+#include "winograd_maps_of.h"
+#endif
+
+const HT(rounded_maps) * HT(winograd_rounded_maps)(int m) {
+#ifdef HAS_INSTRUCTIONS
+    static int has; /* 1: instructions that round, 2: none */
+    if (!__atomic_load_n(&has, __ATOMIC_RELAXED))
+        __atomic_store_n(&has, dtconv_cpu_features() & DTCONV_CPU_AVX512_BF16 ? 1 : 2, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&has, __ATOMIC_RELAXED) == 1) return &avx512_maps[m == 4];
+#endif
+    return &any_maps[m == 4];
+}
