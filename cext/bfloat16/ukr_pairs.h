@@ -135,8 +135,8 @@ TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i
         sum[r][v];
 }
 
-#define PIECES(name, rs)                                                                           \
-    TARGET NOINLINE void name##_all(const DT(ukr_call) * t, int64_t i) { piece(MR, rs, t, i); }           \
+#define PIECES(name, rs)                                                                                   \
+    TARGET NOINLINE void name##_all(const DT(ukr_call) * t, int64_t i) { piece(MR, rs, t, i); }            \
     TARGET NOINLINE void name##_half(const DT(ukr_call) * t, int64_t i) { piece((MR + 1) / 2, rs, t, i); } \
     TARGET NOINLINE void name##_2(const DT(ukr_call) * t, int64_t i) { piece(2, rs, t, i); }               \
     TARGET NOINLINE void name##_1(const DT(ukr_call) * t, int64_t i) { piece(1, rs, t, i); }               \

@@ -98,18 +98,18 @@ TARGET static void OF(round_pairs)(int64_t n, const float *x, const float *y, ha
     for (; i < n; i++) to[2 * i] = narrow(x[i]), to[2 * i + 1] = narrow(y[i]);
 }
 
-#define MAPS_OF(size, m, a, of_input, of_output)                                                                    \
-    TARGET static void OF(input_##size)(const half *const *x, int64_t first, int64_t channels, half *planes,        \
-                                        int64_t plane) {                                                            \
-        OF(rows)(input_##size, a, a, of_input, x, first, channels, planes, plane);                                  \
-    }                                                                                                               \
-    TARGET static void OF(input_pairs_##size)(const half *const *x, const half *const *y, int64_t first,            \
-                                              int64_t channels, half *planes, int64_t plane) {                      \
-        OF(both)(input_##size, a, a, of_input, x, y, first, channels, planes, plane);                               \
-    }                                                                                                               \
-    TARGET static void OF(grad_pairs_##size)(const half *const *x, const half *const *y, int64_t first,             \
-                                             int64_t channels, half *planes, int64_t plane) {                       \
-        OF(both)(output_##size, a, m, of_output, x, y, first, channels, planes, plane);                             \
+#define MAPS_OF(size, m, a, of_input, of_output)                                                             \
+    TARGET static void OF(input_##size)(const half *const *x, int64_t first, int64_t channels, half *planes, \
+                                        int64_t plane) {                                                     \
+        OF(rows)(input_##size, a, a, of_input, x, first, channels, planes, plane);                           \
+    }                                                                                                        \
+    TARGET static void OF(input_pairs_##size)(const half *const *x, const half *const *y, int64_t first,     \
+                                              int64_t channels, half *planes, int64_t plane) {               \
+        OF(both)(input_##size, a, a, of_input, x, y, first, channels, planes, plane);                        \
+    }                                                                                                        \
+    TARGET static void OF(grad_pairs_##size)(const half *const *x, const half *const *y, int64_t first,      \
+                                             int64_t channels, half *planes, int64_t plane) {                \
+        OF(both)(output_##size, a, m, of_output, x, y, first, channels, planes, plane);                      \
     }
 
 MAPS_OF(2, 2, 4, 1, 1)

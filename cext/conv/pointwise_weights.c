@@ -31,11 +31,11 @@
 enum {
     SUMS_BYTES = 4 << 20, /* of all slices */
     SLICES = 16,
-    TILES = 512,      /* wanted in all slices together */
-    UNITS = 4,        /* wanted for each thread where there are slices */
-    DEEPEST = 256,    /* pixels at a time */
-    FEW_PIXELS = 8,   /* whose rows stay in L1, also where they are 4 KiB apart */
-    READ_AHEAD = 1024, /* bytes: kernels load the step after the last one */
+    TILES = 512,                               /* wanted in all slices together */
+    UNITS = 4,                                 /* wanted for each thread where there are slices */
+    DEEPEST = 256,                             /* pixels at a time */
+    FEW_PIXELS = 8,                            /* whose rows stay in L1, also where they are 4 KiB apart */
+    READ_AHEAD = 1024,                         /* bytes: kernels load the step after the last one */
     STEP = sizeof(elem) < sizeof(real) ? 2 : 1 /* pixels of a step of the micro-kernel */
 };
 
@@ -43,10 +43,10 @@ typedef struct {
     const DT(conv_args) * args;
     const DT(ukr_row) * ukr;
     int64_t pixels, ci, co, ldx, ldy;
-    int64_t threads;       /* of the team, and that the workspace has room for */
-    int64_t kc, nc;        /* pixels and columns of dw at a time */
-    int64_t panels, group; /* of x; group: panels that are packed at a time */
-    int64_t slices, parts; /* parts: of a slice's panels */
+    int64_t threads;                   /* of the team, and that the workspace has room for */
+    int64_t kc, nc;                    /* pixels and columns of dw at a time */
+    int64_t panels, group;             /* of x; group: panels that are packed at a time */
+    int64_t slices, parts;             /* parts: of a slice's panels */
     size_t sums, of_x, of_dy, of_rows; /* of_rows: a few pixels of x, normalized */
     real *result;                      /* of slice 0 */
 } pass_state;
@@ -90,7 +90,9 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     return DTCONV_OK;
 }
 
-static size_t bytes_of(const pass_state *s) { return 64 + s->sums + (size_t)s->threads * (s->of_x + s->of_dy + s->of_rows); }
+static size_t bytes_of(const pass_state *s) {
+    return 64 + s->sums + (size_t)s->threads * (s->of_x + s->of_dy + s->of_rows);
+}
 
 #ifdef DTCONV_BFLOAT16
 /* `n` columns of `pixels` rows to rows of pairs of a panel, filled up to `width` and with zeros to an even number. */

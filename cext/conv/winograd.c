@@ -44,9 +44,10 @@ typedef struct {
     int64_t lda;
     elem *y;
     int keep_tiles;
-    int64_t block, columns; /* tiles and output channels at a time */
+    int64_t block, columns;                              /* tiles and output channels at a time */
     int64_t ldv, ldm, v_plane, m_plane, u_step, u_plane; /* elements; of U and V, points */
-    int64_t zeros_size, shared_size, own_size, m_size, packed_size, scratch_size; /* elements; own: U or V of a thread */
+    int64_t zeros_size, shared_size, own_size, m_size, packed_size,
+        scratch_size; /* elements; own: U or V of a thread */
     elem *zeros;
     point *shared;
     real *threads;
@@ -184,8 +185,8 @@ static void multiply(const pass_state *s, int64_t plane, int64_t count, int64_t 
 
 /* y of some tiles, channels [j, j + n), from V and the panels of U that begin with column j.  Meanwhile x of the tiles
  * `next` is loaded, if there are any. */
-static void products(const pass_state *s, const tiles_of *of, const tiles_of *next, int64_t j, int64_t n, const point *v,
-                     const point *u, real *m) {
+static void products(const pass_state *s, const tiles_of *of, const tiles_of *next, int64_t j, int64_t n,
+                     const point *v, const point *u, real *m) {
     const DT(tiling) *w = &s->w;
     real *packed = m + s->m_size;
     elem *outside = (elem *)(packed + s->packed_size + s->scratch_size);

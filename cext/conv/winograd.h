@@ -26,8 +26,8 @@ typedef struct {
     int64_t id, od, kd, pad_f; /* depth: planes of an image, planes of filters */
     int turned;
     const RT(transform) * t;
-    const RT(ukr_row) * ukr; /* that multiplies in `real` */
-    int64_t mr, nr;          /* of the micro-kernel that multiplies */
+    const RT(ukr_row) * ukr;                  /* that multiplies in `real` */
+    int64_t mr, nr;                           /* of the micro-kernel that multiplies */
     int64_t dil_h, dil_w, phase_th, phase_tw; /* dilation; tiles of a phase, vertically and horizontally */
     int64_t th, tw, tiles; /* tiles of a plane, vertically and horizontally; of a plane of all images */
     int64_t points;        /* a * a */

@@ -1,5 +1,5 @@
-/* The transformed numbers of Winograd's convolution and their products: in `real`, or, where ROUNDED is defined, rounded
- * to bfloat16 and multiplied in pairs (cext/bfloat16/winograd_rounded.c).  Sums are `real` in both.
+/* The transformed numbers of Winograd's convolution and their products: in `real`, or, where ROUNDED is defined,
+ * rounded to bfloat16 and multiplied in pairs (cext/bfloat16/winograd_rounded.c).  Sums are `real` in both.
  */
 #ifndef DTCONV_WINOGRAD_POINTS_H
 #define DTCONV_WINOGRAD_POINTS_H
@@ -39,7 +39,8 @@ static inline void multiply_points(const DT(tiling) * w, const points_of *of, in
     const dtconv_ukr_step here = {0, 0};
     const int64_t mr = w->mr, nr = w->nr;
     HT(ukr_call)
-    t = {.n = nr, .k = k, .alpha = 1, .rs_a = rs, .cs_a = cs, .beta = beta, .ldc = ldc, .steps = &here, .step_count = 1};
+    t = {
+        .n = nr, .k = k, .alpha = 1, .rs_a = rs, .cs_a = cs, .beta = beta, .ldc = ldc, .steps = &here, .step_count = 1};
     int64_t calls = dtconv_ceil_div(m, mr) * dtconv_ceil_div(n, nr);
     for (int64_t j = 0; j < n; j += nr, b += b_step) {
         t.b = b;

@@ -151,8 +151,7 @@ static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64
         if (i + 1 == count)
             for (int e = 0; e < TRANSFORM_PIXELS; e++) pixels[(i + 1) % 4][e] = s->zeros;
         const elem *const *now = pixels[i % 4], *const *then = pixels[(i + 1) % 4];
-        if (!of_dy)
-            s->points.maps->input_pairs(now, then, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
+        if (!of_dy) s->points.maps->input_pairs(now, then, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
         for (int64_t j = 0; of_dy && j < w->co; j += nr)
             put_panel(w, s->points.maps->grad_pairs, now, then, j, MIN(nr, w->co - j),
                       s->z + j / nr * s->z_step + (row + i) * nr, s->z_plane);
@@ -192,8 +191,9 @@ static void product(const pass_state *s, int64_t v_row, int64_t z_row, int64_t e
     const point *z = s->z + e * s->z_plane + j / nr * s->z_step + z_row * nr;
     real *packed = s->packed + dtconv_thread_id() * s->packed_size;
 #ifdef ROUNDED /* pairs of tiles: those of all channels side by side */
-    multiply_points(&s->w, &s->points, rows, n, dtconv_round_to(count, 2), s->v + e * s->v_plane + v_row * s->ldv + 2 * i,
-                    2, 2 * s->ldv, z, s->z_step, beta, c, s->ldc, packed, ahead);
+    multiply_points(&s->w, &s->points, rows, n, dtconv_round_to(count, 2),
+                    s->v + e * s->v_plane + v_row * s->ldv + 2 * i, 2, 2 * s->ldv, z, s->z_step, beta, c, s->ldc,
+                    packed, ahead);
 #else
     multiply_points(&s->w, &s->points, rows, n, count, s->v + e * s->v_plane + v_row * s->ldv + i, 1, s->ldv, z,
                     s->z_step, beta, c, s->ldc, packed, ahead);

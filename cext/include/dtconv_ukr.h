@@ -79,7 +79,7 @@ typedef struct DT(ukr_row) {
     DT(ukr_fn) run;
     /* bfloat16 */
     int rows, depth;
-    int strided; /* takes cs_a > 1 */
+    int strided;                       /* takes cs_a > 1 */
     void (*begin)(void), (*end)(void); /* NULL: nothing to do */
     /* for kernels of other libraries */
     void *foreign;
