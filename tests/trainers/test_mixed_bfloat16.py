@@ -82,6 +82,38 @@ def test_first_gradients_are_as_near_to_float64_as_those_of_pytorch(name: str) -
     assert np.mean(found["ours"]) < 1.3 * np.mean(found["autocast"]), found
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["VGG16", "ResNet34", "DenseNet121", "GoogLeNet"])
+def test_first_gradients_of_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images as smooth as photographs; AUTO's algorithms, which round transformed numbers where that is fast."""
+    torch = pytest.importorskip("torch")
+    from tests import torch_graph
+
+    monkeypatch.setitem(globals(), "SIZE", 32)
+    rng = np.random.default_rng(1)
+    frequencies = np.fft.fftfreq(SIZE)[:, None] ** 2 + np.fft.fftfreq(SIZE) ** 2
+    spectra = np.fft.fft2(rng.normal(size=(BATCH, SIZE, SIZE, 3)), axes=(1, 2))
+    x = np.fft.ifft2(spectra / (1 + 300 * frequencies)[..., None], axes=(1, 2)).real
+    inputs = {"x": x / x.std(), "y_true": rng.integers(0, 10, BATCH)}
+
+    def member(policy: str) -> keras.Model:
+        keras.utils.clear_session()
+        keras.config.set_floatx("float64" if policy == "float64" else "float32")
+        if policy != "float64":
+            keras.config.set_dtype_policy(policy)
+        keras.utils.set_random_seed(3)
+        network: keras.Model = getattr(keras.applications, name)(input_shape=(SIZE, SIZE, 3), classes=10, weights=None)
+        return network
+
+    exact = ours(member("float64"), inputs)[1]
+    found = distance(ours(member("mixed_bfloat16"), inputs)[1], exact)
+    model = member("float32")
+    with torch.autocast("cpu", torch.bfloat16):
+        _, gradients = torch_graph.evaluate(traced(model), inputs)
+    theirs = distance([gradients[v.path].astype("float64") for v in model.trainable_variables], exact)
+    assert found < 1.3 * theirs, (found, theirs)
+
+
 def test_ten_losses_are_near_those_of_float32() -> None:
     losses = {}
     for policy in ("float32", "mixed_bfloat16"):
