@@ -124,7 +124,8 @@ static pass prepare(const dtconv_conv *p, int turned, int products) {
     const int64_t unit = s.ukr->depth, apart = s.taps * dtconv_round_to(s.channels, unit);
     const int64_t together = dtconv_round_to(s.taps * s.channels, unit);
     const int strided = turned && (p->sd > 1 || p->sh > 1 || p->sw > 1);
-    s.joined = !strided && s.taps > 1 && (unit > 2 ? apart * 2 >= together * 3 : s.channels < 4);
+    s.joined = !strided && s.taps > 1 && p->kd * p->kh <= JOINED_LINES &&
+               (unit > 2 ? apart * 2 >= together * 3 : s.channels < 4);
     s.depth = s.joined ? together : dtconv_round_to(s.channels, unit);
     s.panels = dtconv_ceil_div(s.cw, s.ukr->nr);
     s.panel = (s.joined ? 1 : s.taps) * s.depth * s.ukr->nr;

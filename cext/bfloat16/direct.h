@@ -70,7 +70,9 @@ void DT(copy_piece)(const image *x, const piece *at, const layout *l, int64_t de
 /* One pixel of it. */
 void DT(copy_pixel)(const image *x, const elem *from, int64_t depth, half *dst, int64_t low);
 
-/* The matrix of im2col of a piece: pixels in the order (row, column, image), taps and channels of each side by side. */
+/* The matrix of im2col of a piece: pixels in the order (row, column, image), taps and channels of each side by side.
+ * Filters have at most JOINED_LINES taps along depth and height. */
+enum { JOINED_LINES = 64 };
 void DT(join_piece)(const image *x, const piece *at, int64_t depth, int64_t pitch, half *dst, int64_t low);
 
 /* The plane that tap kd of plane `plane` reads, or -1. */

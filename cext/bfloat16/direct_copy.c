@@ -38,14 +38,33 @@ int64_t DT(layout_pixels)(const image *x, int64_t images, int64_t rows, int insi
 }
 
 static void clear(half *dst, int64_t n, int64_t low) {
+    if (n <= 0) return;
     memset(dst, 0, (size_t)n * sizeof(half));
     if (low) memset(dst + low, 0, (size_t)n * sizeof(half));
 }
 
+#ifdef DTCONV_BFLOAT16
+/* A few numbers: a function of the C library takes longer to begin than these take.  What is left after whole blocks is
+ * copied with some of the last one's. */
+INLINE void copy_few(const half *from, int64_t n, half *dst) {
+    enum { BLOCK = 8 };
+    if (n < BLOCK) {
+        for (int64_t i = 0; i < n; i++) dst[i] = from[i];
+        return;
+    }
+    int64_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) memcpy(dst + i, from + i, BLOCK * sizeof(half));
+    if (i < n) memcpy(dst + n - BLOCK, from + n - BLOCK, BLOCK * sizeof(half));
+}
+#endif
+
 static void copy_numbers(const elem *from, int64_t n, half *dst, int64_t low) {
 #ifdef DTCONV_BFLOAT16
     (void)low;
-    memcpy(dst, from, (size_t)n * sizeof(half));
+    if (n <= 64)
+        copy_few(from, n, dst);
+    else
+        memcpy(dst, from, (size_t)n * sizeof(half));
 #else
     HT(split_row)(n, from, dst, low ? dst + low : NULL);
 #endif
@@ -91,11 +110,16 @@ void DT(copy_piece)(const image *x, const piece *at, const layout *l, int64_t de
     }
 }
 
-/* The taps of a row of filters for one output pixel, first column `column`. */
+/* Whether the taps of a row of filters read numbers that lie side by side, and are copied as they are. */
+static int side_by_side(const image *x) {
+    return !x->prologue.mean && x->ld == x->channels && !x->w.turned && x->w.dilation == 1;
+}
+
+/* The taps of a row of filters for one output pixel, first column `column`; row: of x, or NULL. */
 static half *join_taps(const image *x, const elem *row, int64_t column, half *dst, int64_t low) {
     const int64_t c = x->channels;
     int64_t offset;
-    if (row && !x->prologue.mean && x->ld == c && !x->w.turned && x->w.dilation == 1) { /* side by side */
+    if (row && side_by_side(x)) {
         const int64_t first = column - x->w.pad, before = MIN(x->w.taps, MAX(0, -first));
         const int64_t end = MAX(before, MIN(x->w.taps, x->w.read - first));
         clear(dst, before * c, low);
@@ -114,25 +138,52 @@ static half *join_taps(const image *x, const elem *row, int64_t column, half *ds
     return dst;
 }
 
+/* Rows of x that the filters meet at an output row of an image, NULL where there are none; their number. */
+static int64_t lines_of(const image *x, int64_t number, int64_t output_plane, int64_t row, const elem **lines) {
+    int64_t count = 0, offset;
+    for (int64_t kd = 0; kd < x->d.taps; kd++) {
+        const int64_t plane = plane_of(x, output_plane, kd);
+        for (int64_t kh = 0; kh < x->h.taps; kh++) {
+            offset_of(&x->h, 0, kh, &offset);
+            const int64_t line = row * step_of(&x->h) + offset;
+            const int exists = plane >= 0 && line >= 0 && line < x->h.read;
+            const int64_t source = (number * x->d.read + plane) * x->h.read + line;
+            lines[count++] = exists ? x->data + source * x->w.read * x->ld : NULL;
+        }
+    }
+    return count;
+}
+
+/* Output pixels [from, to) of a row, `next` elements apart. */
+static void join_columns(const image *x, const elem *const *lines, int64_t count, int64_t from, int64_t to,
+                         int64_t depth, int64_t next, half *dst, int64_t low) {
+    const int64_t across = step_of(&x->w), run = x->w.taps * x->channels, length = count * run;
+    const int plain = side_by_side(x);
+    for (int64_t column = from; column < to; column++, dst += next) {
+        const int64_t first = column * across - x->w.pad;
+        half *at = dst;
+        if (plain && first >= 0 && first + x->w.taps <= x->w.read) {
+            for (int64_t k = 0; k < count; k++, at += run)
+                if (lines[k])
+                    copy_numbers(lines[k] + first * x->channels, run, at, low);
+                else
+                    clear(at, run, low);
+        } else {
+            for (int64_t k = 0; k < count; k++) at = join_taps(x, lines[k], column * across, at, low);
+        }
+        clear(at, depth - length, low);
+    }
+}
+
 void DT(join_piece)(const image *x, const piece *at, int64_t depth, int64_t pitch, half *dst, int64_t low) {
-    const int64_t step = step_of(&x->h), across = step_of(&x->w),
-                  length = x->d.taps * x->h.taps * x->w.taps * x->channels;
-    for (int64_t row = at->row; row < at->row + at->rows; row++)
-        for (int64_t column = 0; column < x->w.written; column++)
-            for (int64_t i = 0; i < at->images; i++, dst += pitch) {
-                half *to = dst;
-                for (int64_t kd = 0; kd < x->d.taps; kd++) {
-                    const int64_t plane = plane_of(x, at->plane, kd);
-                    for (int64_t kh = 0; kh < x->h.taps; kh++) {
-                        int64_t offset;
-                        offset_of(&x->h, 0, kh, &offset);
-                        const int64_t line = row * step + offset;
-                        const int exists = plane >= 0 && line >= 0 && line < x->h.read;
-                        const int64_t source = ((at->first + i) * x->d.read + plane) * x->h.read + line;
-                        const elem *from = exists ? x->data + source * x->w.read * x->ld : NULL;
-                        to = join_taps(x, from, column * across, to, low);
-                    }
-                }
-                clear(to, depth - length, low);
+    enum { COLUMNS = 32 }; /* at a time, of one image after the other */
+    const elem *lines[JOINED_LINES];
+    const int64_t line = x->w.written * at->images * pitch;
+    for (int64_t row = 0; row < at->rows; row++, dst += line)
+        for (int64_t column = 0; column < x->w.written; column += COLUMNS)
+            for (int64_t i = 0; i < at->images; i++) {
+                const int64_t count = lines_of(x, at->first + i, at->plane, at->row + row, lines);
+                join_columns(x, lines, count, column, MIN(column + COLUMNS, x->w.written), depth, at->images * pitch,
+                             dst + (column * at->images + i) * pitch, low);
             }
 }
