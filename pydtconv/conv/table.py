@@ -272,7 +272,7 @@ TABLE = Table(
                 DIRECTIONS[1:],  # forward's roundings would change signs before ReLU, and so whole gradients
                 _rounded_tiles,
                 estimates.work_of_rounded_winograd,
-                rounding=1e3,
+                rounding=5e3,
                 gathers=True,
                 contained=False,
                 bfloat16=True,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pydtconv import config, conv
+from pydtconv import config, conv, dtypes
 from pydtconv.conv.functional import bind
 from pydtconv.conv.functional import run as run_bound
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
@@ -45,6 +45,7 @@ def run(seed: int) -> None:
         config.set_float32_matmul_precision(str(random.choice(("highest", "highest", "high", "medium"))))
         trials.keep("convolution.txt", f"seed {seed}, problem {index}: {p}".encode())
         _try_all(p, random)
+        _try_bfloat16(p, random)
         trials.keep("arrays.txt", f"seed {seed}, arrays of problem {index}: {p}".encode())
         _try_arrays(p, random)
         _try_sizes(random)
@@ -157,6 +158,47 @@ def _try(
         raise AssertionError(f"{told}: something else than the output was written")
     if not ((workspace[:start] == 0xA5).all() and (workspace[start + size :] == 0xA5).all()):
         raise AssertionError(f"{told}: something else than the workspace was written")
+
+
+def _try_bfloat16(p: ConvProblem, random: np.random.Generator) -> None:
+    """The same problem with images in bfloat16: the bits of NaN around them, and what results and workspaces lie in."""
+    p = ConvProblem.of(p.x_shape, p.w_shape, p.strides, p.padding, p.dilation, p.groups, "bfloat16")
+    shapes = {"x": p.x_shape, "w": p.w_shape, "y": p.y_shape}
+    values = {name: random.standard_normal(shape).astype("float32") for name, shape in shapes.items()}
+    values = {name: dtypes.from_bits(dtypes.to_bits(value)) for name, value in values.items()}
+    placed = {"w": _placed(values["w"], random, image=False)}
+    for name in "xy":
+        placed[name], _ = _room(shapes[name], "uint16", random, int(random.choice((0, 0, 3))), 0x7FC0)
+        placed[name][...] = dtypes.to_bits(values[name])
+    written = {"forward": "y", "backward_data": "x", "backward_weights": "w"}
+    for direction in DIRECTIONS:
+        want = _reference(p, direction, values)
+        for name, reason in conv.explain(p, direction).items():
+            if reason is not None:
+                continue
+            image = direction != "backward_weights"
+            extra = int(random.choice((0, 5))) if image else 0
+            out, flat = _room(want.shape, "uint16" if image else "float32", random, extra, 777)
+            arrays = placed | {written[direction]: out}
+            config.set_num_threads(int(random.integers(1, 4)))
+            size = conv.workspace_bytes(p, direction, name)
+            workspace = np.full(size + 128, 0xFF, np.uint8)
+            start = -workspace.ctypes.data % 64
+            space = workspace[start : start + size]
+            run_bound(bind(p, direction, name, arrays["x"], arrays["w"], arrays["y"], workspace=space))
+            told = f"{name} {direction} of {p}, {config.num_threads()} threads"
+            got = dtypes.from_bits(out).astype("float64") if image else out
+            allowed = RTOL["float32"] * TABLE[name].rounding * max(np.abs(want).max(), 1.0)
+            if image:
+                allowed = allowed + np.abs(want) / 2**8
+            if not (np.abs(got - want) <= allowed).all():
+                raise AssertionError(f"{told}: error {np.abs(got - want).max():.2e} of {np.abs(want).max():.2e}")
+            out[...] = 777
+            if not (flat == 777).all():
+                raise AssertionError(f"{told}: something else than the output was written")
+            if not ((workspace[:start] == 0xFF).all() and (workspace[start + size :] == 0xFF).all()):
+                raise AssertionError(f"{told}: something else than the workspace was written")
+            trials.count(f"{direction} {name} bfloat16", "right")
 
 
 def _bits(dtype: str) -> str:
