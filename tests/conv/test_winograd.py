@@ -28,7 +28,8 @@ def check_every_pass(case):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    ("extents", "m"), [((2, 2), 2), ((6, 2), 2), ((4, 4), 4), ((8, 12), 4), ((15, 10), 5), ((18, 6), 6), ((64, 64), 6), ((20, 20), 4)]
+    ("extents", "m"),
+    [((2, 2), 2), ((6, 2), 2), ((4, 4), 4), ((8, 12), 4), ((15, 10), 5), ((18, 6), 6), ((64, 64), 6), ((20, 20), 4)],
 )
 def test_every_tile(extents, m, dtype):
     """Images that whole tiles fill, with padding on all sides and on none."""
