@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, utils
 from tests.fuzz import trials
 from tests.fuzz.naive import Naive
 from tests.fuzz.networks import Net
@@ -20,15 +20,19 @@ LESS = 16
 EPSILON = 1e-30
 
 
-def begin(dtype: str) -> None:
-    """The settings of a trial in this dtype."""
+def begin(dtype: str, seed: int) -> None:
+    """The settings of a trial in this dtype; seed: of the weights."""
+    utils.set_random_seed(seed % 2**32)
     config.set_floatx(dtype)
     config.set_epsilon(EPSILON)
 
 
-def naive(net: Net, training: bool, nudge: float) -> dict[str, np.ndarray]:
-    """Results, variables afterwards and gradients by name; the numbers that go in are moved a little by `nudge`."""
-    random = np.random.default_rng(5)
+def naive(net: Net, training: bool, nudge: float, seed: int = 5, less: float = LESS) -> dict[str, np.ndarray]:
+    """Results, variables afterwards and gradients by name; the numbers that go in are moved a little by `nudge`.
+
+    seed: which way; less: by how much less numbers in between are moved.
+    """
+    random = np.random.default_rng(seed)
     reset(net)
     graph = net.trace(training)
 
@@ -36,7 +40,7 @@ def naive(net: Net, training: bool, nudge: float) -> dict[str, np.ndarray]:
         return array * (1 + by * random.uniform(-1, 1, array.shape)) if by and array.dtype.kind == "f" else array
 
     def rounded(array: np.ndarray) -> np.ndarray:
-        return nudged(array, nudge / LESS)
+        return nudged(array, nudge / less)
 
     inputs = {name: nudged(array) for name, array in net.arrays.items()}
     naive = Naive(graph, inputs, [nudged(np.asarray(tensor.variable.value)) for tensor in graph.parameters], rounded)

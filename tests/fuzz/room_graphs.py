@@ -44,7 +44,7 @@ def run(seed: int) -> None:
     random = np.random.default_rng(seed)
     for index in range(NETWORKS):
         dtype = str(random.choice(("float32", "float64")))
-        begin(dtype)
+        begin(dtype, seed + index)
         net = SOURCES[random.integers(len(SOURCES))](random)
         training = bool(random.random() < 0.8)
         told = f"seed {seed}, network {index}, {dtype}"

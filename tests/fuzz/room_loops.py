@@ -20,7 +20,7 @@ def run(seed: int) -> None:
     random = np.random.default_rng(seed)
     for index in range(NETWORKS):
         dtype = str(random.choice(("float32", "float64")))
-        begin(dtype)
+        begin(dtype, seed + index)
         config.set_num_threads(int(random.integers(1, 3)))
         net = SOURCES[random.integers(len(SOURCES))](random)
         if not net.model.trainable_variables:

@@ -1,7 +1,7 @@
 """Random networks with the policy mixed_bfloat16, as plans of every kind, beside the same network in float64.
 
 Each activation is rounded to eight bits, so that only errors of a tenth of the largest number are failures, for
-gradients of three tenths, and only where numbers that go in may move by as much as they are rounded without moving the
+gradients of three tenths, and only where all numbers may move by as much as they are rounded without moving the
 result by a fortieth.
 """
 
@@ -40,12 +40,12 @@ def run(seed: int) -> None:
         source = SOURCES[random.integers(len(SOURCES))]
         told = f"seed {seed}, network {index}"
         trials.keep("mixed.txt", told.encode())
-        begin("float64")
+        begin("float64", seed + index)
         config.set_dtype_policy("float64")
         wide = source(random)
         training = bool(random.random() < 0.8)
         want = naive(wide, training, 0.0)
-        moves = [naive(wide, training, ROUNDED * (1 + i / 10)) for i in range(MOVES)]
+        moves = [naive(wide, training, ROUNDED, 5 + i, less=1) for i in range(MOVES)]
         config.set_floatx("float32")
         random.bit_generator.state = state
         config.set_dtype_policy("mixed_bfloat16")

@@ -33,7 +33,7 @@ def run(seed: int) -> None:
     random = np.random.default_rng(seed)
     for index in range(NETWORKS):
         dtype = str(random.choice(("float32", "float64")))
-        begin(dtype)
+        begin(dtype, seed + index)
         net = networks.images(random)
         told = f"seed {seed}, network {index}, {dtype}"
         trials.keep("patches.txt", told.encode())

@@ -123,7 +123,7 @@ def test_a_gradient_that_is_what_rounding_leaves(counts):
     """That of a shift before a normalization is zero, however the inputs change; its rounding is not compared."""
     floatx = config.floatx()
     try:
-        comparison.begin("float32")
+        comparison.begin("float32", 0)
         random = np.random.default_rng(3)
         inputs = pydtconv.Input((6, 6, 4))
         shifted = layers.LayerNormalization(epsilon=1e-7)(inputs)
