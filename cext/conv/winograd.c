@@ -68,7 +68,7 @@ static int64_t parts_of(const pass_state *s) { return dtconv_ceil_div(s->w.tiles
 
 /* Sizes of blocks and of the workspace. */
 static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_filters, pass_state *s) {
-    const dtconv_status status = prepare_points(p, backward_data, &s->w, &s->points);
+    const dtconv_status status = prepare_points(p, backward_data, DTCONV_TILES_OF_IMAGES, &s->w, &s->points);
     if (status) return status;
     const DT(tiling) *w = &s->w;
     const int64_t nr = w->nr, mr = w->mr, panels = dtconv_ceil_div(w->co, nr), size = sizeof(real);

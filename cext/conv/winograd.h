@@ -36,8 +36,8 @@ typedef struct {
 } RT(tiling);
 typedef RT(tiling) DT(tiling); /* what has no images is the same for those in bfloat16 */
 
-/* DTCONV_OK, or why not.  rounded: tiles whose transformed numbers may be rounded to bfloat16; mr and nr are then 0. */
-dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int rounded, DT(tiling) * w);
+/* DTCONV_OK, or why not.  kind: DTCONV_TILES_...; of those that are rounded mr and nr are left 0. */
+dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w);
 
 /* A tile: its image, its plane, and its place there. */
 typedef struct {

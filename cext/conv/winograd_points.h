@@ -18,8 +18,10 @@ typedef struct {
 } points_of;
 
 /* What the micro-kernel decides; DTCONV_UNSUPPORTED where pairs of its operand must lie side by side. */
-static inline dtconv_status prepare_points(const dtconv_conv *p, int backward_data, DT(tiling) * w, points_of *to) {
-    const dtconv_status status = DT(winograd_tiling)(p, backward_data, 1, w);
+static inline dtconv_status prepare_points(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w,
+                                           points_of *to) {
+    (void)kind;
+    const dtconv_status status = DT(winograd_tiling)(p, backward_data, DTCONV_TILES_ROUNDED, w);
     if (status) return status;
     if (dtconv_is_deep(p)) return DTCONV_UNSUPPORTED;
     to->kernel = HT(ukr_current)();
@@ -89,8 +91,9 @@ typedef struct {
     const DT(image_maps) * maps;
 } points_of;
 
-static inline dtconv_status prepare_points(const dtconv_conv *p, int backward_data, DT(tiling) * w, points_of *to) {
-    const dtconv_status status = DT(winograd_tiling)(p, backward_data, 0, w);
+static inline dtconv_status prepare_points(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w,
+                                           points_of *to) {
+    const dtconv_status status = DT(winograd_tiling)(p, backward_data, kind, w);
     if (status) return status;
     to->maps = DT(winograd_image_maps)(w->t->m);
     return DTCONV_OK;

@@ -11,23 +11,23 @@
 #include "winograd.h"
 
 /* Of tiles of 5 a multiplication counts a quarter more, of 6 an eighth: their transforms are longer, those of 5 without
- * pairs of points, and their errors larger.
+ * pairs of points, and their errors larger; of 6 a quarter in backward_weights, where blocks of them need more memory.
  * Where transformed numbers are rounded, errors are too large there. */
-int DT(winograd_tile)(int64_t oh, int64_t ow, int rounded) {
+int DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
     static const struct {
         int m, weight;
     } sizes[] = {{4, 8}, {2, 8}, {5, 10}, {6, 9}};
     int best = 0;
     int64_t least = INT64_MAX;
-    for (int i = 0; i < (rounded ? 2 : 4); i++) {
-        const int m = sizes[i].m;
-        const int64_t cost = dtconv_ceil_div(oh, m) * dtconv_ceil_div(ow, m) * (m + 2) * (m + 2) * sizes[i].weight;
+    for (int i = 0; i < (kind == DTCONV_TILES_ROUNDED ? 2 : 4); i++) {
+        const int m = sizes[i].m, weight = m == 6 && kind == DTCONV_TILES_OF_WEIGHTS ? 10 : sizes[i].weight;
+        const int64_t cost = dtconv_ceil_div(oh, m) * dtconv_ceil_div(ow, m) * (m + 2) * (m + 2) * weight;
         if (cost < least) least = cost, best = m;
     }
     return best;
 }
 
-dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int rounded, DT(tiling) * w) {
+dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w) {
     if (p->kh != 3 || p->kw != 3 || p->sh != 1 || p->sw != 1 || p->groups != 1 || p->sd != 1 ||
         (p->dil_d != 1 && p->kd > 1))
         return DTCONV_UNSUPPORTED;
@@ -64,7 +64,7 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int r
                           .pad_f = p->pad_f};
     w->dil_h = p->dil_h, w->dil_w = p->dil_w;
     const int64_t high = dtconv_ceil_div(w->oh, w->dil_h), wide = dtconv_ceil_div(w->ow, w->dil_w); /* of a phase */
-    const int m = DT(winograd_tile)(high, wide, rounded);
+    const int m = DT(winograd_tile)(high, wide, kind), rounded = kind == DTCONV_TILES_ROUNDED;
     w->t = rounded ? RT(winograd_transform_rounded)(m) : RT(winograd_transform)(m);
     if (!rounded) {
         w->ukr = RT(ukr_current)();

@@ -70,7 +70,7 @@ static void cut_own(pass_state *s, int64_t tile_bytes) {
 }
 
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
-    const dtconv_status status = prepare_points(p, 0, &s->w, &s->points);
+    const dtconv_status status = prepare_points(p, 0, DTCONV_TILES_OF_WEIGHTS, &s->w, &s->points);
     if (status) return status;
     const DT(tiling) *w = &s->w;
     const int64_t nr = w->nr, mr = w->mr, panels = dtconv_ceil_div(w->co, nr);

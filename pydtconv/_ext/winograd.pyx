@@ -8,19 +8,21 @@ from pydtconv._ext.dtconv_conv cimport dtconv_conv, dtconv_conv_args, dtconv_con
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 
 cdef extern from "dtconv_any.h" nogil:
-    int dtconv_swinograd_tile(int64_t oh, int64_t ow, int rounded)
+    int DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_WEIGHTS, DTCONV_TILES_ROUNDED
+    int dtconv_swinograd_tile(int64_t oh, int64_t ow, int kind)
     size_t dtconv_winograd_filters_bytes(dtconv_dtype, const dtconv_conv *, int)
     size_t dtconv_winograd_with_filters_workspace(dtconv_dtype, const dtconv_conv *, int)
     int dtconv_winograd_filters(...)
     int dtconv_winograd_with_filters(...)
 
 
-def tile(int64_t oh, int64_t ow, bint rounded) -> int:
+def tile(int64_t oh, int64_t ow, bint rounded, bint of_weights=False) -> int:
     """m of the m x m outputs of a tile that images of oh x ow outputs are cut into.
 
-    rounded: where what is multiplied is rounded to bfloat16.
+    rounded: where what is multiplied is rounded to bfloat16.  of_weights: in backward_weights.
     """
-    return dtconv_swinograd_tile(oh, ow, rounded)
+    cdef int kind = DTCONV_TILES_OF_WEIGHTS if of_weights else DTCONV_TILES_OF_IMAGES
+    return dtconv_swinograd_tile(oh, ow, DTCONV_TILES_ROUNDED if rounded else kind)
 
 
 def filters_bytes(tuple sizes, bint backward_data, str dtype) -> int:

@@ -186,7 +186,7 @@ def work_of_rounded_winograd(p: ConvProblem, direction: str) -> Work:
 def _work_of_tiles(p: ConvProblem, direction: str, rounded: bool) -> Work:
     oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
     high, wide, phases = -(-oh // p.dil_h), -(-ow // p.dil_w), min(p.dil_h, oh) * min(p.dil_w, ow)
-    m = winograd_ext.tile(high, wide, rounded)
+    m = winograd_ext.tile(high, wide, rounded, direction == "backward_weights")
     tiles, points, depth = p.n * phases * -(-high // m) * -(-wide // m), (m + 2) ** 2, p.axes[0]
     planes = depth.kernel * depth.out * _share_of_taps(depth)
     filters, rows = float(p.kd), tiles
