@@ -9,8 +9,8 @@
  * one thread, block after block, so results do not depend on the number of threads.  Where there is one block only, dU
  * of a few channels is made and transformed at a time and never leaves the cache.
  *
- * Where dU is small enough to stay in L2 with V and Z of some tiles, threads do not share them: the tiles are cut into
- * slices, whose number does not depend on the threads either; whoever takes one makes V and Z of a block at a time,
+ * Where dU is small enough to stay in L2 with V and Z of some tiles, or L2 is large and dU not much larger, threads do
+ * not share them: the tiles are cut into slices, whose number does not depend on the threads either; whoever takes one makes V and Z of a block at a time,
  * adds to a dU of its own, and turns that into a dw of the slice.  These are added in order at the end.
  *
  * With a depth a block of tiles walks through the planes of dy, some at a time, with V of the planes of x that these
@@ -28,7 +28,9 @@ enum {
     UNITS = 16,            /* ... of which one block has so many, if they have two tiles of the micro-kernel's rows */
     SLICES = 16,           /* at most, where threads have blocks of their own ... */
     OWN_BLOCKS = 4,        /* ... of this many blocks at least, ... */
-    OWN_TILES = 48,        /* ... which have this many tiles at least */
+    OWN_TILES = 48,        /* ... which have this many tiles at least ... */
+    OWN_MORE_TILES = 64,   /* ... or this many, where dU alone is larger than the room for it in L2 */
+    LARGE_L2 = 2 << 20,    /* of processors whose L3 is slow: what another core has written there above all */
 };
 
 typedef struct {
@@ -61,9 +63,11 @@ static void cut_own(pass_state *s, int64_t tile_bytes) {
     const DT(tiling) *w = &s->w;
     const int64_t l2 = dtconv_cache_bytes(2), size = sizeof(real);
     const int64_t c_bytes = w->points * w->ci * dtconv_plane_row(w->co, V) * size;
-    const int64_t block = MAX(OWN_TILES, (l2 * 3 / 4 - c_bytes) / tile_bytes / CHUNK_TILES * CHUNK_TILES);
-    s->slices = MIN(SLICES, dtconv_ceil_div(w->tiles, block) / OWN_BLOCKS);
-    s->own = !s->deep && c_bytes <= l2 * 5 / 8 && s->slices > 1;
+    const int64_t room = l2 * 5 / 8, least = c_bytes > room ? OWN_MORE_TILES : OWN_TILES;
+    const int64_t block = MAX(least, (l2 * 3 / 4 - c_bytes) / tile_bytes / CHUNK_TILES * CHUNK_TILES);
+    const int64_t most = MIN(SLICES, dtconv_ceil_div(w->tiles, block) / OWN_BLOCKS);
+    for (s->slices = 1; 2 * s->slices <= most;) s->slices *= 2; /* equally many for 2, 4, 8, 16 threads */
+    s->own = !s->deep && c_bytes <= (l2 >= LARGE_L2 ? l2 * 3 / 2 : room) && s->slices > 1;
     if (!s->own) return;
     s->block = block;
     s->dw_size = dtconv_line(9 * w->ci * w->co);
