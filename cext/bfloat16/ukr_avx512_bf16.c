@@ -16,6 +16,8 @@ const DT(ukr_row) DT(ukr_avx512_bf16) = {.name = "avx512_bf16",
                                          .nr = NR,
                                          .features = DTCONV_CPU_AVX512 | DTCONV_CPU_AVX512_BF16,
                                          .rank = 10,
+                                         .slow_without = DTCONV_CPU_FAST_DOT,
+                                         .slow_rank = 25, /* behind widened pairs */
                                          .in_place = 1,
                                          .fetches = 1,
                                          .run = run,

@@ -41,7 +41,7 @@ __attribute__((target("avx512f,avx512bf16"))) static double peak_dot(int64_t rep
 double DT(ukr_peak)(unsigned features, int64_t repeats) {
 #if defined(__x86_64__) && ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11))
     if (features & DTCONV_CPU_AMX_BF16) return peak_amx(repeats);
-    if (features & DTCONV_CPU_AVX512_BF16) return peak_dot(repeats);
+    if (features & DTCONV_CPU_AVX512_BF16 && features & DTCONV_CPU_FAST_DOT) return peak_dot(repeats);
 #endif
     return RT(ukr_peak)(features, repeats);
 }

@@ -27,7 +27,8 @@ static const DT(ukr_row) * best(void) {
     const unsigned features = dtconv_cpu_features();
     const DT(ukr_row) *first = NULL, *row;
     for (int i = 0; (row = DT(ukr_get)(i)); i++)
-        if ((row->features & ~features) == 0 && (!first || row->rank < first->rank)) first = row;
+        if ((row->features & ~features) == 0 && (!first || DT(ukr_rank)(row, features) < DT(ukr_rank)(first, features)))
+            first = row;
     return first;
 }
 

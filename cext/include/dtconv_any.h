@@ -12,6 +12,7 @@
 #define DTCONV_ANY_H
 
 #include "dtconv_both.h"
+#include "dtconv_cpu.h"
 
 typedef enum { DTCONV_FLOAT32 = 0, DTCONV_FLOAT64 = 1, DTCONV_BFLOAT16 = 2 } dtconv_dtype;
 

@@ -69,8 +69,9 @@ static inline dtconv_status DT(gemm_strided)(int64_t m, int64_t n, int64_t k, co
 static inline int DT(ukr_describe)(int index, dtconv_ukr_info *info) {
     const DT(ukr_row) *row = DT(ukr_get)(index);
     if (!row) return 0;
-    *info =
-        (dtconv_ukr_info){row->name, row->mr, row->nr, row->features, row->rank, row->in_place, row->foreign != NULL};
+    *info = (dtconv_ukr_info){
+        row->name,           row->mr, row->nr, row->features, DT(ukr_rank)(row, dtconv_cpu_features()), row->in_place,
+        row->foreign != NULL};
     return 1;
 }
 

@@ -72,10 +72,12 @@ enum { DTCONV_UKR_MAX_MR = 32, DTCONV_UKR_MAX_NR = 64, DTCONV_UKR_CAPACITY = 48,
 typedef struct DT(ukr_row) {
     char name[DTCONV_UKR_NAME];
     int mr, nr;
-    unsigned features; /* CPU features that it needs: dtconv_cpu.h */
-    int rank;          /* expected order of speed among usable kernels, best first (smallest) */
-    int in_place;      /* reads A with rs_a != 1 where cs_a == 1, or rs_a == 1 with any cs_a */
-    int fetches;       /* prefetches ukr_call.fetch */
+    unsigned features;     /* CPU features that it needs: dtconv_cpu.h */
+    int rank;              /* expected order of speed among usable kernels, best first (smallest) */
+    unsigned slow_without; /* features where it has that rank; else ... */
+    int slow_rank;         /* ... this one */
+    int in_place;          /* reads A with rs_a != 1 where cs_a == 1, or rs_a == 1 with any cs_a */
+    int fetches;           /* prefetches ukr_call.fetch */
     DT(ukr_fn) run;
     /* bfloat16 */
     int rows, depth;
@@ -87,6 +89,11 @@ typedef struct DT(ukr_row) {
     int abi;       /* DTCONV_ABI_* */
     int exchanged; /* the foreign kernel loads its own A as vectors: call it with operands exchanged */
 } DT(ukr_row);
+
+/* Its rank on a CPU with these features. */
+static inline int DT(ukr_rank)(const DT(ukr_row) * row, unsigned features) {
+    return row->slow_without & ~features ? row->slow_rank : row->rank;
+}
 
 /* The table: native kernels first, then what has been registered.  NULL past the end. */
 const DT(ukr_row) * DT(ukr_get)(int index);

@@ -12,6 +12,7 @@ cdef extern from "dtconv_cpu.h" nogil:
         DTCONV_CPU_F16C
         DTCONV_CPU_AVX512_BF16
         DTCONV_CPU_AMX_BF16
+        DTCONV_CPU_FAST_DOT
     unsigned dtconv_cpu_features()
 
 
@@ -27,6 +28,7 @@ FEATURES = {
     "f16c": DTCONV_CPU_F16C,
     "avx512_bf16": DTCONV_CPU_AVX512_BF16,
     "amx_bf16": DTCONV_CPU_AMX_BF16,
+    "fast_dot": DTCONV_CPU_FAST_DOT,
 }
 
 

@@ -35,6 +35,15 @@ def test_table(dtype):
     assert microkernels.selected(dtype).name == next(kernel.name for kernel in kernels if kernel.usable)
 
 
+def test_pairs_are_multiplied_by_the_faster_instructions():
+    """Products of vdpbf16ps where they are more than those of FMA in a cycle, else pairs are widened."""
+    usable = {kernel.name for kernel in microkernels.available("bfloat16") if kernel.usable}
+    if "avx512_bf16" not in usable or "amx_bf16" in usable:
+        pytest.skip("needs AVX-512 BF16, and no AMX")
+    fast = "fast_dot" in cpu.features()
+    assert (microkernels.selected("bfloat16").name == "avx512_bf16") == fast
+
+
 def test_blis_kernels_are_found_where_the_package_is():
     if microkernels.blis_library() is None:
         pytest.skip("the package blis is not installed")
