@@ -164,7 +164,7 @@ def test_memory_of_several_images_is_not_that_of_copies(monkeypatch):
     """Two convolutions, as the benchmark has them: images with halos would be copies of all of them."""
 
     def build():
-        inputs = keras.Input((64, 48, 8))
+        inputs = keras.Input((128, 96, 8))  # large beside workspaces, whose size is that of caches
         x = layers.Conv2D(8, 3, padding="same", use_bias=False)(inputs)
         return networks._compiled(inputs, layers.Conv2D(8, 3, padding="same", use_bias=False)(x))
 
