@@ -28,7 +28,11 @@ enum {
     FEW_COLUMNS = 4,
     FILTER_ROWS = 16, /* that are packed at a time */
     MOST_LINES = 512,
+    TILE_BYTES = 28 << 10, /* of the first cache, for a panel and the rows of A that meet it */
+    TILES = 4,             /* at most, whose rows meet a panel in one call */
+    MOST_ROWS = 64,        /* of these tiles */
 };
+_Static_assert(MOST_ROWS >= TILE_ROWS, "a tile fits");
 
 typedef struct {
     const HT(ukr_row) * ukr;
@@ -37,6 +41,7 @@ typedef struct {
     int64_t cw, ldw, lda, groups;
     int64_t taps, channels, depth, panels, panel; /* depth: of a step; panel: elements */
     int64_t halves;                               /* of each number: 1, or 2 */
+    int64_t tile;                                 /* rows of a call of the micro-kernel */
     int pointwise, joined, by_column, in_place;
     int64_t images, rows, chunks_of_images, chunks_of_rows, chunks;
     int64_t block, blocks, pitch, pixels; /* pixels: most in a copy */
@@ -61,8 +66,8 @@ typedef struct {
 typedef struct {
     int64_t count, line_count;
     const void *lines[MOST_LINES];
-    elem *to[TILE_ROWS];
-    const elem *added[TILE_ROWS], *x[TILE_ROWS];
+    elem *to[MOST_ROWS];
+    const elem *added[MOST_ROWS], *x[MOST_ROWS];
 } tile_rows;
 
 static void cut(pass *s) {
@@ -87,12 +92,19 @@ static void cut(pass *s) {
 /* Pixels in a row: pieces of it. */
 static void cut_pointwise(pass *s) {
     const int64_t pixels = s->read.w.written, most = PIECE_BYTES / (s->pitch * s->halves * (int64_t)sizeof(half));
-    const int64_t tile = s->ukr->mr * (32 / s->ukr->mr > 1 ? 32 / s->ukr->mr : 1);
+    const int64_t unit = MAX(s->tile, s->ukr->mr * MAX(1, 32 / s->ukr->mr));
     s->images = 1;
-    s->rows = dtconv_round_to(MAX(1, MIN(most, dtconv_ceil_div(pixels, PIECES))), tile);
+    s->rows = dtconv_round_to(MAX(1, MIN(most, dtconv_ceil_div(pixels, PIECES))), unit);
     s->pixels = s->rows;
     s->chunks_of_images = 1;
     s->chunks = s->chunks_of_rows = dtconv_ceil_div(pixels, s->rows);
+}
+
+/* Rows of a call: some tiles where these and a panel are in the first cache, which then is loaded once for all. */
+static int64_t rows_of_call(const pass *s) {
+    const int64_t mr = s->ukr->mr, step = s->depth * (int64_t)sizeof(half);
+    const int64_t fit = (TILE_BYTES - s->ukr->nr * step) / (mr * step);
+    return s->ukr->finishes ? mr * MAX(1, MIN(MIN(TILES, MOST_ROWS / mr), fit)) : mr;
 }
 
 static pass prepare(const dtconv_conv *p, int turned, int products) {
@@ -130,6 +142,7 @@ static pass prepare(const dtconv_conv *p, int turned, int products) {
     s.panels = dtconv_ceil_div(s.cw, s.ukr->nr);
     s.panel = (s.joined ? 1 : s.taps) * s.depth * s.ukr->nr;
     s.pitch = pitch_of(s.depth);
+    s.tile = rows_of_call(&s);
     if (s.pointwise)
         cut_pointwise(&s);
     else
@@ -140,7 +153,7 @@ static pass prepare(const dtconv_conv *p, int turned, int products) {
     s.low_b = s.groups * s.panels * s.panel;
     s.packed = dtconv_round((size_t)(s.halves * s.low_b) * sizeof(half)) + 8192; /* kernels look ahead */
     s.parts = DT(gather_parts_bytes)(s.chunks, s.groups * s.cw);
-    const size_t copied = dtconv_round((size_t)((s.pixels + TILE_ROWS) * s.pitch) * sizeof(half));
+    const size_t copied = dtconv_round((size_t)((s.pixels + MOST_ROWS) * s.pitch) * sizeof(half));
     s.low_a = products == 1 ? 0 : (int64_t)(copied / sizeof(half));
     s.copied = (size_t)s.halves * copied + 1024;
     s.steps = dtconv_round((size_t)(s.taps * products) * sizeof(dtconv_ukr_step));
@@ -149,7 +162,7 @@ static pass prepare(const dtconv_conv *p, int turned, int products) {
 }
 
 static size_t of_thread(const pass *s) {
-    return s->copied + s->steps + s->sums + sizeof(real) * TILE_ROWS * TILE_COLUMNS;
+    return s->copied + s->steps + s->sums + sizeof(real) * MOST_ROWS * TILE_COLUMNS;
 }
 
 static size_t bytes_of(const pass *s) {
@@ -217,11 +230,33 @@ static void pack_filters(const pass *s) {
     }
 }
 
+/* What kernels load while they multiply panel `panel` of a block [first, last): its share of what is read for the next
+ * tile, and what this tile writes and adds.  What it reads beside those has been found to be as fast by itself. Returns
+ * the number of lines. */
+static int64_t lines_of_call(const pass *s, const tile_rows *rows, int64_t first, int64_t last, int64_t panel,
+                             const void **lines) {
+    const int64_t from = rows->line_count * (panel - first) / (last - first), j = panel * s->ukr->nr;
+    const int64_t count = rows->line_count * (panel + 1 - first) / (last - first) - from, m = rows->count;
+    int64_t made = 0;
+    if (!s->ukr->fetches) return 0;
+    for (int64_t r = 0; r < m; r++) lines[made++] = rows->to[r] + j;
+    if (s->added && s->added != s->written)
+        for (int64_t r = 0; r < m; r++) lines[made++] = rows->added[r] + j;
+    if (s->gathered.reductions)
+        for (int64_t r = 0; r < m; r++) lines[made++] = rows->x[r] + j;
+    memcpy(lines + made, rows->lines + from, (size_t)count * sizeof *lines);
+    return made + count;
+}
+
 /* A tile meets the panels of a block: pixels a, rs_a apart, with the steps at hand. */
 static void run_tile(const pass *s, const scratch *own, int64_t group, int64_t block, const half *a, int64_t rs_a,
                      int64_t step_count, const tile_rows *rows) {
     const int64_t nr = s->ukr->nr, first = block * s->block, last = MIN(s->panels, first + s->block);
     const int turned = s->read.w.turned;
+    const dtconv_activation activation = turned ? DTCONV_LINEAR : s->args->activation;
+    const void *lines[MOST_LINES + 3 * MOST_ROWS];
+    elem *to[MOST_ROWS];
+    const elem *added[MOST_ROWS];
     HT(ukr_call)
     call = {.m = rows->count,
             .n = nr,
@@ -232,24 +267,26 @@ static void run_tile(const pass *s, const scratch *own, int64_t group, int64_t b
             .cs_a = 1,
             .c = own->tile,
             .ldc = nr,
+            .fetch = lines,
             .steps = own->steps,
             .step_count = step_count};
-    elem *to[TILE_ROWS];
-    const elem *added[TILE_ROWS];
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t j = panel * nr, n = MIN(nr, s->cw - j);
         const real *bias = turned || !s->args->bias ? NULL : s->args->bias + group * s->cw + j;
-        const finishing f = {bias, turned ? DTCONV_LINEAR : s->args->activation, s->args->alpha};
         call.b = s->filters + (group * s->panels + panel) * s->panel;
-        const int64_t done = rows->line_count * (panel - first) / (last - first);
-        call.fetch = rows->lines + done;
-        call.fetch_count = rows->line_count * (panel + 1 - first) / (last - first) - done;
+        call.fetch_count = lines_of_call(s, rows, first, last, panel, lines);
+        for (int64_t r = 0; r < rows->count; r++) to[r] = rows->to[r] + j;
+        for (int64_t r = 0; s->added && r < rows->count; r++) added[r] = rows->added[r] + j;
+#ifdef DTCONV_BFLOAT16
+        const HT(ukr_finish) finish = {to, s->added ? added : NULL, bias, activation == DTCONV_RELU};
+        const int fits = n == nr && (activation == DTCONV_RELU || activation == DTCONV_LINEAR);
+        call.finish = s->ukr->finishes && fits ? &finish : NULL;
+#endif
         s->ukr->run(s->ukr, &call);
-        for (int64_t r = 0; r < rows->count; r++) {
-            to[r] = rows->to[r] + j;
-            if (s->added) added[r] = rows->added[r] + j;
+        if (!call.finish) {
+            const finishing f = {bias, activation, s->args->alpha};
+            DT(finish_tile)(&f, rows->count, n, own->tile, nr, s->added ? added : NULL, to);
         }
-        DT(finish_tile)(&f, rows->count, n, own->tile, nr, s->added ? added : NULL, to);
         if (own->sums)
             DT(gather_add)(own->sums, &s->gathered, rows->count, rows->to, rows->x, j, n, group * s->cw,
                            j - first * nr);
@@ -273,30 +310,39 @@ static void set_lines(const pass *s, const elem *x, int64_t pixels, tile_rows *r
             rows->lines[rows->line_count++] = x + r * s->read.ld + c;
 }
 
+/* Pixels side by side, as they are wanted. */
+static void copy_pixels(const pass *s, int64_t group, const elem *x, int64_t count, half *copy) {
+    image of = s->read;
+    DT(conv_normalization) *f = &of.prologue;
+    if (f->mean) {
+        f->mean += group * s->channels, f->scale += group * s->channels;
+        if (f->beta) f->beta += group * s->channels;
+    }
+#ifdef DTCONV_BFLOAT16
+    if (f->mean && s->depth == s->channels) {
+        HT(normalize_rows)(count, s->depth, x, s->read.ld, f->mean, f->scale, f->beta, f->relu, copy, s->pitch);
+        return;
+    }
+#endif
+    for (int64_t i = 0; i < count; i++)
+        DT(copy_pixel)(&of, x + i * s->read.ld, s->depth, copy + i * s->pitch, s->low_a);
+}
+
 static void run_pointwise(const pass *s, const scratch *own, int64_t group, int64_t block, int64_t chunk) {
-    const int64_t mr = s->ukr->mr, first = chunk * s->rows, last = MIN(s->read.w.written, first + s->rows);
+    const int64_t tile = s->tile, first = chunk * s->rows, last = MIN(s->read.w.written, first + s->rows);
     const elem *x = s->read.data + group * s->channels;
     tile_rows rows;
     const int64_t count = put_step(s->products, 0, 0, s->low_a, s->low_b, own->steps);
-    for (int64_t pixel = first; pixel < last; pixel += mr) {
+    for (int64_t pixel = first; pixel < last; pixel += tile) {
         const half *a = own->copy;
         int64_t rs_a = s->pitch;
-        rows.count = MIN(mr, last - pixel);
+        rows.count = MIN(tile, last - pixel);
         for (int64_t r = 0; r < rows.count; r++) set_row(s, group, pixel + r, r, &rows);
-        set_lines(s, x + (pixel + mr) * s->read.ld, MIN(mr, MAX(0, last - pixel - mr)), &rows);
+        set_lines(s, x + (pixel + tile) * s->read.ld, MIN(tile, MAX(0, last - pixel - tile)), &rows);
         if (s->in_place && pixel + dtconv_round_to(rows.count, s->ukr->rows) <= s->read.w.written) {
             a = (const half *)(x + pixel * s->read.ld), rs_a = s->read.ld;
         } else {
-            image of = s->read;
-            of.data = x;
-            if (of.prologue.mean) {
-                of.prologue.mean += group * s->channels, of.prologue.scale += group * s->channels;
-                if (of.prologue.beta) of.prologue.beta += group * s->channels;
-            }
-            const piece at = {.images = 1, .rows = 1};
-            layout l = DT(layout_of)(&of, &at, s->pitch, 1);
-            l.column = pixel, l.columns = rows.count;
-            DT(copy_piece)(&of, &at, &l, s->depth, own->copy, s->low_a);
+            copy_pixels(s, group, x + pixel * s->read.ld, rows.count, own->copy);
         }
         run_tile(s, own, group, block, a, rs_a, count, &rows);
     }
@@ -330,7 +376,7 @@ static int64_t make_steps(const pass *s, const piece *at, const layout *l, const
 static void run_row(const pass *s, const scratch *own, int64_t group, int64_t block, const piece *at, const layout *l,
                     const int64_t *phase, int64_t row) {
     const image *x = &s->read;
-    const int64_t width = count_of(&x->w, phase[1]), images = at->images, mr = s->ukr->mr;
+    const int64_t width = count_of(&x->w, phase[1]), images = at->images, tile = s->tile;
     const int64_t down = phases_of(&x->h), across = phases_of(&x->w);
     const int64_t unit = s->by_column ? images : width * images; /* tiles do not go past it */
     const int64_t line = (at->plane * x->h.written + phase[0] + row * down) * x->w.written + phase[1];
@@ -344,8 +390,8 @@ static void run_row(const pass *s, const scratch *own, int64_t group, int64_t bl
     rows.line_count = 0;
     for (int64_t begin = 0; begin < width * images; begin += unit) {
         if (s->by_column) count = make_steps(s, at, l, phase, row, begin / images, own->steps);
-        for (int64_t q = 0; q < unit; q += mr) {
-            rows.count = MIN(mr, unit - q);
+        for (int64_t q = 0; q < unit; q += tile) {
+            rows.count = MIN(tile, unit - q);
             int64_t column = (begin + q) / images, i = (begin + q) % images;
             for (int64_t r = 0; r < rows.count; r++) {
                 set_row(s, group, (at->first + i) * image_size + line + column * across, r, &rows);

@@ -1,25 +1,51 @@
 #include "finish.h"
 
 #include "../conv/activate.h"
+#include "rounding.h"
 
-/* bias, adds, relu: constants where it is inlined. */
-INLINE void rows(int bias, int adds, int relu, const finishing *f, int64_t m, int64_t n, const real *sums, int64_t ld,
-                 const elem *const *added, elem *const *to) {
-    for (int64_t j = 0; j < n; j += V) {
-        const int64_t count = n - j < V ? n - j : V;
-        const vec shift = bias ? load_part(f->bias + j, count) : (vec){0};
-        for (int64_t r = 0; r < m; r++) {
-            vec y = load(sums + r * ld + j) + shift;
-            if (count == V) {
-                if (adds) y += load_elem(added[r] + j);
-                store_elem(to[r] + j, relu ? positive(y) : y);
-            } else {
-                if (adds) y += load_elem_part(added[r] + j, count);
-                store_elem_part(to[r] + j, count, relu ? positive(y) : y);
-            }
-        }
+/* What is constant where it is inlined: TARGET, STORE, bias, adds, relu. */
+#define ROWS(name, TARGET, STORE)                                                                                     \
+    TARGET INLINE void name(int bias, int adds, int relu, const finishing *f, int64_t m, int64_t n, const real *sums, \
+                            int64_t ld, const elem *const *added, elem *const *to) {                                  \
+        for (int64_t j = 0; j < n; j += V) {                                                                          \
+            const int64_t count = n - j < V ? n - j : V;                                                              \
+            const vec shift = bias ? load_part(f->bias + j, count) : (vec){0};                                        \
+            for (int64_t r = 0; r < m; r++) {                                                                         \
+                vec y = load(sums + r * ld + j) + shift;                                                              \
+                if (count == V) {                                                                                     \
+                    if (adds) y += load_elem(added[r] + j);                                                           \
+                    STORE(to[r] + j, relu ? positive(y) : y);                                                         \
+                } else {                                                                                              \
+                    if (adds) y += load_elem_part(added[r] + j, count);                                               \
+                    store_elem_part(to[r] + j, count, relu ? positive(y) : y);                                        \
+                }                                                                                                     \
+            }                                                                                                         \
+        }                                                                                                             \
+    }                                                                                                                 \
+    TARGET static void name##_of(const finishing *f, int64_t m, int64_t n, const real *sums, int64_t ld,              \
+                                 const elem *const *added, elem *const *to, int relu) {                               \
+        if (relu && f->bias && added)                                                                                 \
+            name(1, 1, 1, f, m, n, sums, ld, added, to);                                                              \
+        else if (relu && f->bias)                                                                                     \
+            name(1, 0, 1, f, m, n, sums, ld, added, to);                                                              \
+        else if (relu && added)                                                                                       \
+            name(0, 1, 1, f, m, n, sums, ld, added, to);                                                              \
+        else if (relu)                                                                                                \
+            name(0, 0, 1, f, m, n, sums, ld, added, to);                                                              \
+        else if (f->bias && added)                                                                                    \
+            name(1, 1, 0, f, m, n, sums, ld, added, to);                                                              \
+        else if (f->bias)                                                                                             \
+            name(1, 0, 0, f, m, n, sums, ld, added, to);                                                              \
+        else if (added)                                                                                               \
+            name(0, 1, 0, f, m, n, sums, ld, added, to);                                                              \
+        else                                                                                                          \
+            name(0, 0, 0, f, m, n, sums, ld, added, to);                                                              \
     }
-}
+
+ROWS(rows_any, , store_elem)
+#if defined(DTCONV_BFLOAT16) && defined(DTCONV_ROUNDS)
+ROWS(rows_fast, ROUNDS, store_by_instruction)
+#endif
 
 void DT(finish_tile)(const finishing *f, int64_t m, int64_t n, real *sums, int64_t ld, const elem *const *added,
                      elem *const *to) {
@@ -32,19 +58,11 @@ void DT(finish_tile)(const finishing *f, int64_t m, int64_t n, real *sums, int64
             }
         return;
     }
-#define ROWS(bias, adds)                                   \
-    if (relu)                                              \
-        rows(bias, adds, 1, f, m, n, sums, ld, added, to); \
-    else                                                   \
-        rows(bias, adds, 0, f, m, n, sums, ld, added, to)
-    if (f->bias && added) {
-        ROWS(1, 1);
-    } else if (f->bias) {
-        ROWS(1, 0);
-    } else if (added) {
-        ROWS(0, 1);
-    } else {
-        ROWS(0, 0);
+#if defined(DTCONV_BFLOAT16) && defined(DTCONV_ROUNDS)
+    if (dtconv_rounds()) {
+        rows_fast_of(f, m, n, sums, ld, added, to, relu);
+        return;
     }
-#undef ROWS
+#endif
+    rows_any_of(f, m, n, sums, ld, added, to, relu);
 }

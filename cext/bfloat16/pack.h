@@ -8,14 +8,15 @@
 /* y = bfloat16(x), n numbers. */
 void HT(narrow_row)(int64_t n, const real *x, half *y);
 
-/* y = bfloat16(act((x - mean) * scale + beta)), n channels; beta NULL: 0. */
-void HT(normalize_row)(int64_t n, const half *x, const real *mean, const real *scale, const real *beta, int relu,
-                       half *y);
+/* y = bfloat16(act((x - mean) * scale + beta)), an operand of products: `rows` rows of n channels, ld and ldy elements
+ * apart; beta NULL: 0. */
+void HT(normalize_rows)(int64_t rows, int64_t n, const half *x, int64_t ld, const real *mean, const real *scale,
+                        const real *beta, int relu, half *y, int64_t ldy);
 
 /* high = bfloat16(x), low = bfloat16(x - high), NaN where high is not finite; n numbers; low NULL: not wanted. */
 void HT(split_row)(int64_t n, const real *x, half *high, half *low);
 
-/* The same of act((x - mean) * scale + beta). */
+/* The same of act((x - mean) * scale + beta), a row. */
 void HT(normalize_split_row)(int64_t n, const real *x, const real *mean, const real *scale, const real *beta, int relu,
                              half *high, half *low);
 

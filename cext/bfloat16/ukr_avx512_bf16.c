@@ -1,4 +1,4 @@
-/* AVX-512 with BF16: 14 x 32, products of pairs by vdpbf16ps. */
+/* AVX-512 with BF16: 14 x 32, products of pairs by vdpbf16ps; results are rounded in registers where that is wanted. */
 #include "dtconv_cpu.h"
 #include "dtconv_real.h"
 
@@ -9,6 +9,7 @@
 #define NV 2
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512bf16,avx2,fma")))
 #define PRODUCT(sum, a, b) ((vec)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)(a), (__m512bh)(b)))
+#define FINISHES "ukr_finish_avx512.h"
 #include "ukr_pairs.h"
 
 const DT(ukr_row) DT(ukr_avx512_bf16) = {.name = "avx512_bf16",
@@ -23,7 +24,8 @@ const DT(ukr_row) DT(ukr_avx512_bf16) = {.name = "avx512_bf16",
                                          .run = run,
                                          .rows = 1,
                                          .depth = 2,
-                                         .strided = 1};
+                                         .strided = 1,
+                                         .finishes = 1};
 #else
 #include "dtconv_ukr.h"
 const DT(ukr_row) DT(ukr_avx512_bf16) = {.name = "", .run = NULL};

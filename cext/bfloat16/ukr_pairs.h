@@ -5,7 +5,8 @@
  * The including file defines before it VBYTES, NV (vectors in a row of the tile), MR, TARGET, and gets `run`.  Where
  * PRODUCT(sum, a, b) is defined, it adds the products of pairs to a vector of sums (vdpbf16ps): a pair of A is
  * broadcast and meets vectors of pairs of B.  Else a chunk of A is widened in the L1 cache, the first elements of pairs
- * of B in registers, and multiplied in float32; then the second ones.
+ * of B in registers, and multiplied in float32; then the second ones.  FINISHES, where it is defined, is the file with
+ * finish(rows, sum, finish, i), which does what ukr_call.finish asks for.
  */
 #include <string.h>
 
@@ -20,6 +21,10 @@ typedef real vec __attribute__((vector_size(VBYTES)));
 typedef real loose_vec __attribute__((vector_size(VBYTES), aligned(sizeof(real)), may_alias));
 typedef uint32_t pairs __attribute__((vector_size(VBYTES)));
 typedef uint32_t loose_pairs __attribute__((vector_size(VBYTES), aligned(sizeof(elem)), may_alias));
+
+#ifdef FINISHES
+#include FINISHES
+#endif
 
 #ifdef PRODUCT
 TARGET INLINE pairs broadcast(const elem *a) {
@@ -110,8 +115,9 @@ TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i
         sum[r][v] = t->beta == 0 ? (vec){0} : (vec) * (const loose_vec *)(c + r * t->ldc + v * V);
     }
 #ifdef PRODUCT
-    const void *const *fetch = t->fetch;
-    int64_t left = rows == MR ? t->fetch_count : 0;
+    const int64_t tiles = rows == MR ? t->m / MR : 1, taken = rows == MR ? t->fetch_count * (i / MR) / tiles : 0;
+    const void *const *fetch = t->fetch + taken;
+    int64_t left = rows == MR ? t->fetch_count * (i / MR + 1) / tiles - taken : 0;
     const int64_t next = t->cs_a > 1 ? t->cs_a : 2;
 #endif
     for (int64_t s = 0; s < t->step_count; s++) {
@@ -136,6 +142,12 @@ TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i
         }
 #endif
     }
+#ifdef FINISHES
+    if (t->finish) {
+        finish(rows, sum, t->finish, i);
+        return;
+    }
+#endif
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < NV; v++) * (loose_vec *)(c + r * t->ldc + v * V) =
         sum[r][v];
 }

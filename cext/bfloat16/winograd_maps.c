@@ -3,7 +3,7 @@
 
 #include "../conv/transform_kernels.h"
 #include "../conv/transform_tables.h"
-#include "dtconv_cpu.h"
+#include "rounding.h"
 
 typedef uint32_t loose_bits_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(half)), may_alias));
 
@@ -43,11 +43,10 @@ INLINE bits_vec pair_vectors(vec x, vec y) { return (rounded_bits(x) >> 16) | (r
 #undef ROUND
 #undef PAIR
 
-#if defined(__AVX512F__) && ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 10))
-#define HAS_INSTRUCTIONS
+#ifdef DTCONV_ROUNDS
 #define OF(name) avx512_##name
-#define TARGET __attribute__((target("avx512bf16")))
-#define ROUND(x) ((half_vec)_mm512_cvtneps_pbh((__m512)(x)))
+#define TARGET ROUNDS
+#define ROUND(x) ((half_vec)round_by_instruction(x))
 #define PAIR(x, y) pair_by_instruction(x, y)
 /* Elements of both, one after the other, then of each in turns. */
 TARGET INLINE bits_vec pair_by_instruction(vec x, vec y) {
@@ -60,11 +59,8 @@ TARGET INLINE bits_vec pair_by_instruction(vec x, vec y) {
 #endif
 
 const HT(rounded_maps) * HT(winograd_rounded_maps)(int m) {
-#ifdef HAS_INSTRUCTIONS
-    static int has; /* 1: instructions that round, 2: none */
-    if (!__atomic_load_n(&has, __ATOMIC_RELAXED))
-        __atomic_store_n(&has, dtconv_cpu_features() & DTCONV_CPU_AVX512_BF16 ? 1 : 2, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&has, __ATOMIC_RELAXED) == 1) return &avx512_maps[m == 4];
+#ifdef DTCONV_ROUNDS
+    if (dtconv_rounds()) return &avx512_maps[m == 4];
 #endif
     return &any_maps[m == 4];
 }

@@ -114,10 +114,9 @@ static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int
     const DT(conv_normalization) *f = &s->args->prologue;
     const elem *x = s->args->x + p * s->ldx + i;
     *ld = f->mean ? m : s->ldx;
-    for (int64_t k = 0; f->mean && k < pixels; k++)
-        HT(normalize_row)(m, x + k * s->ldx, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL, f->relu,
-                          rows + k * m);
-    return f->mean ? rows : x;
+    if (!f->mean) return x;
+    HT(normalize_rows)(pixels, m, x, s->ldx, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL, f->relu, rows, m);
+    return rows;
 }
 #else
 /* `channels` <= mr of `pixels` rows of x, normalized, to rows of a panel; the switches are constants. */

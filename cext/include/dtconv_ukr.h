@@ -25,11 +25,23 @@
  *
  *        element (i, p) of A_s at a[steps[s].a + i * rs_a + (p / 2) * cs_a + p % 2]
  *
+ * Kernels with `finishes` also take `finish`, beta 0: what is written is then not C but rounded rows of NR elements,
+ *
+ *        to[i][j] = act(sum + bias[j] + added[i][j])        act: ReLU, or nothing
+ *
  * k is a multiple of `depth`.  Rows of A up to the next multiple of `rows` may be read, and such rows of C be written.
  * A thread calls begin() before its first call and end() after its last one: AMX has tiles to set up and to give back.
  *
  * No include guard: include it after dtconv_real.h, once; dtconv_both.h includes it once per precision.
  */
+
+/* bfloat16: where rows of results go, and what is done to them before; bias and added may be NULL. */
+typedef struct {
+    elem *const *to;
+    const elem *const *added; /* its rows may be those of `to` */
+    const real *bias;
+    int relu;
+} DT(ukr_finish);
 
 #ifndef DTCONV_UKR_STEP
 #define DTCONV_UKR_STEP
@@ -51,8 +63,9 @@ typedef struct {
     const elem *a_next, *b_next; /* panels of the next call, to be prefetched; any address will do */
     const void *const *fetch;    /* where kernels with `fetches`: lines that are prefetched, one a step of k; or NULL */
     int64_t fetch_count;
-    const dtconv_ukr_step *steps; /* bfloat16 */
+    const dtconv_ukr_step *steps; /* bfloat16, and what follows */
     int64_t step_count;
+    const DT(ukr_finish) * finish; /* NULL: C is written */
 } DT(ukr_call);
 
 struct DT(ukr_row);
@@ -82,6 +95,7 @@ typedef struct DT(ukr_row) {
     /* bfloat16 */
     int rows, depth;
     int strided;                       /* takes cs_a > 1 */
+    int finishes;                      /* takes ukr_call.finish */
     void (*begin)(void), (*end)(void); /* NULL: nothing to do */
     /* for kernels of other libraries */
     void *foreign;

@@ -151,7 +151,17 @@ INLINE void finish_stores(void) {
 /* a where `chosen` is true, else b. */
 INLINE vec where(mask chosen, vec a, vec b) { return (vec)(((mask)a & chosen) | ((mask)b & ~chosen)); }
 
-/* x, or 0 where it is negative; NaN stays NaN. */
+/* x, or 0 where it is negative; NaN stays NaN: the instructions give their second operand where one is none. */
+#if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
+INLINE vec positive(vec x) { return (vec)_mm512_max_pd(_mm512_setzero_pd(), (__m512d)x); }
+#elif defined(__AVX512F__)
+INLINE vec positive(vec x) { return (vec)_mm512_max_ps(_mm512_setzero_ps(), (__m512)x); }
+#elif defined(__AVX__) && defined(DTCONV_DOUBLE)
+INLINE vec positive(vec x) { return (vec)_mm256_max_pd(_mm256_setzero_pd(), (__m256d)x); }
+#elif defined(__AVX__)
+INLINE vec positive(vec x) { return (vec)_mm256_max_ps(_mm256_setzero_ps(), (__m256)x); }
+#else
 INLINE vec positive(vec x) { return (vec)((mask)x & ~(x < 0)); }
+#endif
 
 #endif
