@@ -95,17 +95,40 @@ static size_t bytes_of(const pass_state *s) {
 }
 
 #ifdef DTCONV_BFLOAT16
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+/* The first `n` of V elements of two rows, of none where `second` is NULL, as `room` pairs. */
+INLINE void copy_pairs(const elem *first, const elem *second, __mmask16 n, __mmask16 room, elem *to) {
+    const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m256i x = _mm256_maskz_loadu_epi16(n, first);
+    const __m256i y = second ? _mm256_maskz_loadu_epi16(n, second) : _mm256_setzero_si256();
+    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(x), y, 1);
+    _mm512_mask_storeu_epi32(to, room, _mm512_permutexvar_epi16(turns, both));
+}
+
+INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t room, int64_t width,
+                         elem *to) {
+    const __mmask16 some = (__mmask16)((1u << MAX(0, MIN(V, n))) - 1), all = (__mmask16)((1u << MIN(V, room)) - 1);
+    int64_t k = 0;
+    for (; k + 2 <= pixels; k += 2) copy_pairs(rows + k * ld, rows + (k + 1) * ld, some, all, to + k * width);
+    if (k < pixels) copy_pairs(rows + k * ld, NULL, some, all, to + k * width);
+}
+#else
+INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t room, int64_t width,
+                         elem *to) {
+    const int64_t count = MIN(V, n);
+    for (int64_t k = 0; k < pixels; k += 2) {
+        const elem *first = rows + k * ld, *second = first + ld;
+        const bits_vec x = count > 0 ? (bits_vec)load_first(first, count) : (bits_vec){0};
+        const bits_vec y = count > 0 && k + 1 < pixels ? (bits_vec)load_first(second, count) : (bits_vec){0};
+        store_part((real *)(to + k * width), MIN(V, room), (vec)(x >> 16 | y));
+    }
+}
+#endif
+
 /* `n` columns of `pixels` rows to rows of pairs of a panel, filled up to `width` and with zeros to an even number. */
 static void copy_rows(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, elem *to) {
-    for (int64_t k = 0; k < pixels; k += 2, to += 2 * width) {
-        const elem *first = rows + k * ld, *second = first + ld;
-        for (int64_t v = 0; v < width; v += V) {
-            const int64_t count = MIN(V, n - v);
-            const bits_vec x = count > 0 ? (bits_vec)load_first(first + v, count) : (bits_vec){0};
-            const bits_vec y = count > 0 && k + 1 < pixels ? (bits_vec)load_first(second + v, count) : (bits_vec){0};
-            store_part((real *)to + v, MIN(V, width - v), (vec)(x >> 16 | y));
-        }
-    }
+    for (int64_t v = 0; v < width; v += V) copy_columns(rows + v, ld, pixels, n - v, width - v, width, to + 2 * v);
 }
 
 /* Channels [i, i + m) of some pixels of x from p on: as they are, or normalized in `rows`. */
