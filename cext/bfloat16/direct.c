@@ -32,7 +32,7 @@ enum {
     TILES = 4,             /* at most, whose rows meet a panel in one call */
     MOST_ROWS = 64,        /* of these tiles */
 };
-_Static_assert(MOST_ROWS >= TILE_ROWS, "a tile fits");
+_Static_assert((int)MOST_ROWS >= (int)TILE_ROWS, "a tile fits");
 
 typedef struct {
     const HT(ukr_row) * ukr;

@@ -1,4 +1,4 @@
-/* See winograd_maps.h; F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). */
+/* See winograd_maps.h; F(2 x 2, 3 x 3), F(4 x 4, 3 x 3) and F(2 x 4, 3 x 3). */
 #include "winograd_maps.h"
 
 #include "../conv/transform_kernels.h"
@@ -14,16 +14,10 @@ INLINE half *next_half(half *planes, int64_t plane) {
     return planes;
 }
 
-#define CONTRACT(name, matrix, a, k, pairs)                                                              \
-    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, elem *const *y, \
-                     const DT(contract_finish) * to) {                                                   \
-        if (to->activation == DTCONV_LINEAR && !to->added)                                               \
-            contract(matrix, a, k, pairs, planes, plane, first, channels, y, NULL, NULL, 0, NULL);       \
-        else                                                                                             \
-            contract(matrix, a, k, pairs, planes, plane, first, channels, y, NULL, to->added, 0, NULL);  \
-    }
-CONTRACT(contract_2, output_2, 4, 2, 1)
-CONTRACT(contract_rounded, output_rounded, 6, 4, 2)
+#define INPUT_2 ((side){input_2, 4, 4, 1})
+#define INPUT_4 ((side){input_rounded, 6, 6, 2})
+#define OUTPUT_2 ((side){output_2, 4, 2, 1})
+#define OUTPUT_4 ((side){output_rounded, 6, 4, 2})
 
 /* The upper half of each element, rounded; NaN stays NaN. */
 INLINE bits_vec rounded_bits(vec x) {
@@ -37,17 +31,20 @@ INLINE bits_vec pair_vectors(vec x, vec y) { return (rounded_bits(x) >> 16) | (r
 #define TARGET
 #define ROUND narrow_vector
 #define PAIR pair_vectors
+#define STORE store_elem
 #include "winograd_maps_of.h"
 #undef OF
 #undef TARGET
 #undef ROUND
 #undef PAIR
+#undef STORE
 
 #ifdef DTCONV_ROUNDS
 #define OF(name) avx512_##name
 #define TARGET ROUNDS
 #define ROUND(x) ((half_vec)round_by_instruction(x))
 #define PAIR(x, y) pair_by_instruction(x, y)
+#define STORE store_by_instruction
 /* Elements of both, one after the other, then of each in turns. */
 TARGET INLINE bits_vec pair_by_instruction(vec x, vec y) {
     const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
@@ -58,9 +55,10 @@ TARGET INLINE bits_vec pair_by_instruction(vec x, vec y) {
 #include "winograd_maps_of.h"
 #endif
 
-const HT(rounded_maps) * HT(winograd_rounded_maps)(int m) {
+const HT(rounded_maps) * HT(winograd_rounded_maps)(dtconv_tile tile) {
+    const int row = tile.w == 2 ? 0 : tile.h == 4 ? 1 : 2;
 #ifdef DTCONV_ROUNDS
-    if (dtconv_rounds()) return &avx512_maps[m == 4];
+    if (dtconv_rounds()) return &avx512_maps[row];
 #endif
-    return &any_maps[m == 4];
+    return &any_maps[row];
 }

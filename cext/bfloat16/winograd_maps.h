@@ -26,7 +26,7 @@ typedef struct {
     HT(round_pairs_fn) round_pairs;
 } HT(rounded_maps);
 
-/* Of tiles of m x m; m is 2 or 4. */
-const HT(rounded_maps) * HT(winograd_rounded_maps)(int m);
+/* Of tiles of 2 x 2, 4 x 4 or 2 x 4; the last have no maps of pairs. */
+const HT(rounded_maps) * HT(winograd_rounded_maps)(dtconv_tile tile);
 
 #endif

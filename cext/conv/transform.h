@@ -3,6 +3,8 @@
  *   expand     t (a x a) = P (a x k) * s (k x k) * P^T            k x k pixels -> a x a planes
  *   contract   s (k x k) = P^T (k x a) * t (a x a) * P            a x a planes -> k x k pixels
  *
+ * Tiles of 2 x 4 have another P on each side.
+ *
  * A pixel is a pointer to the channels of one pixel (or filter tap); pixels outside of an image are pointers to zeros.
  * Those of images are `elem`, taps and planes are `real`: of images in bfloat16 each element is widened as it is
  * loaded, all arithmetic is float32's, and pixels are rounded as they are stored. A plane is what the products of one
@@ -19,6 +21,7 @@
 #ifndef DTCONV_TRANSFORM_H
 #define DTCONV_TRANSFORM_H
 
+#include "dtconv_tile.h"
 #include "dtconv_vector.h"
 
 enum { TRANSFORM_MAX = 8, TRANSFORM_PIXELS = 64 };
@@ -44,9 +47,9 @@ typedef void (*RT(contract_filter_fn))(const real *planes, int64_t plane, int64_
 
 /* The maps of filters. */
 typedef struct {
-    int m, a; /* outputs and points in one dimension */
+    int mh, mw, ah, aw; /* outputs, and points, along height and width */
     RT(expand_fn) filter;
-    RT(contract_filter_fn) dfilter;
+    RT(contract_filter_fn) dfilter; /* NULL: of tiles that backward_weights does not have */
 } RT(transform);
 
 /* The maps of images. */
@@ -56,9 +59,9 @@ typedef struct {
 } DT(image_maps);
 
 /* F(m x m, 3 x 3); m is 2, 4, 5 or 6. */
-const RT(transform) * RT(winograd_transform)(int m);
-/* The same where transformed numbers are rounded to bfloat16; m is 2 or 4. */
-const RT(transform) * RT(winograd_transform_rounded)(int m);
-const DT(image_maps) * DT(winograd_image_maps)(int m);
+const RT(transform) * RT(winograd_transform)(dtconv_tile tile);
+/* The same where transformed numbers are rounded to bfloat16; m x m is 2 x 2, 4 x 4 or 2 x 4. */
+const RT(transform) * RT(winograd_transform_rounded)(dtconv_tile tile);
+const DT(image_maps) * DT(winograd_image_maps)(dtconv_tile tile);
 
 #endif

@@ -6,12 +6,20 @@
  *   expand     t[p] = E + O, t[-p] = E - O
  *   contract   s[j] = sum over pairs of P[p][j] * (t[p] + t[-p]) for even j, (t[p] - t[-p]) for odd j
  *
- * All loops are unrolled and zeros and ones of the matrices drop out: the code is that of transforms written by hand.
+ * A tile has two sides, each with a matrix of its own: `down` along the first index of pixels and points, `across`
+ * along the second.  All loops are unrolled and zeros and ones of the matrices drop out: the code is that of transforms
+ * written by hand.
  */
 #include <stddef.h>
 
 #include "activate.h"
 #include "transform.h"
+
+/* A side: P (a x k), with so many pairs of points. */
+typedef struct {
+    const real *matrix;
+    int a, k, pairs;
+} side;
 
 /* sum + c * x, where c is a constant. */
 INLINE vec add(vec sum, int empty, real c, vec x) {
@@ -39,64 +47,65 @@ INLINE real *next(real *planes, int64_t plane) {
 }
 
 /* One line of k elements to a elements. */
-INLINE real *expand_line(const real *matrix, int a, int k, int pairs, const vec *x, real *to, int64_t plane) {
-    store(to, dot(matrix, x, 0, 1, k));
+INLINE real *expand_line(side s, const vec *x, real *to, int64_t plane) {
+    store(to, dot(s.matrix, x, 0, 1, s.k));
     to = next(to, plane);
-    UNROLL for (int p = 1; p < 1 + 2 * pairs; p += 2) {
-        const vec even = dot(matrix + p * k, x, 0, 2, k), odd = dot(matrix + p * k, x, 1, 2, k);
+    UNROLL for (int p = 1; p < 1 + 2 * s.pairs; p += 2) {
+        const vec even = dot(s.matrix + p * s.k, x, 0, 2, s.k), odd = dot(s.matrix + p * s.k, x, 1, 2, s.k);
         store(to, even + odd);
         store(to + plane, even - odd);
         to = next(to + plane, plane);
     }
-    UNROLL for (int p = 1 + 2 * pairs; p < a; p++) {
-        store(to, dot(matrix + p * k, x, 0, 1, k));
+    UNROLL for (int p = 1 + 2 * s.pairs; p < s.a; p++) {
+        store(to, dot(s.matrix + p * s.k, x, 0, 1, s.k));
         to = next(to, plane);
     }
     return to;
 }
 
-/* Line p of the first side, of one vector of channels; of a pair also the line of -p. */
-INLINE void expand_columns(const real *matrix, int k, int p, int paired, const elem *const *x, int64_t first, vec *plus,
+/* Line p of side `down`, `width` elements, of one vector of channels; of a pair also the line of -p. */
+INLINE void expand_columns(side down, int width, int p, int paired, const elem *const *x, int64_t first, vec *plus,
                            vec *minus) {
-    UNROLL for (int j = 0; j < k; j++) {
+    const int k = down.k;
+    const real *row = down.matrix + p * k;
+    UNROLL for (int j = 0; j < width; j++) {
         vec column[TRANSFORM_MAX];
-        UNROLL for (int i = 0; i < k; i++) if (matrix[p * k + i] != 0) column[i] = load_elem(x[i * k + j] + first);
+        UNROLL for (int i = 0; i < k; i++) if (row[i] != 0) column[i] = load_elem(x[i * width + j] + first);
         if (paired) {
-            const vec even = dot(matrix + p * k, column, 0, 2, k), odd = dot(matrix + p * k, column, 1, 2, k);
+            const vec even = dot(row, column, 0, 2, k), odd = dot(row, column, 1, 2, k);
             plus[j] = even + odd;
             minus[j] = even - odd;
         } else {
-            plus[j] = dot(matrix + p * k, column, 0, 1, k);
+            plus[j] = dot(row, column, 0, 1, k);
         }
     }
 }
 
 /* One vector of channels: line by line (or pair of lines) of the first side, each at once along the second. */
-INLINE void expand_vector(const real *matrix, int a, int k, int pairs, const elem *const *x, int64_t first, real *to,
-                          int64_t plane) {
-    UNROLL for (int p = 0; p < a; p++) {
-        const int paired = p > 0 && p <= 2 * pairs;
+INLINE void expand_vector(side down, side across, const elem *const *x, int64_t first, real *to, int64_t plane) {
+    UNROLL for (int p = 0; p < down.a; p++) {
+        const int paired = p > 0 && p <= 2 * down.pairs;
         if (paired && p % 2 == 0) continue;
         vec plus[TRANSFORM_MAX], minus[TRANSFORM_MAX];
-        expand_columns(matrix, k, p, paired, x, first, plus, minus);
-        to = expand_line(matrix, a, k, pairs, plus, to, plane);
-        if (paired) to = expand_line(matrix, a, k, pairs, minus, to, plane);
+        expand_columns(down, across.k, p, paired, x, first, plus, minus);
+        to = expand_line(across, plus, to, plane);
+        if (paired) to = expand_line(across, minus, to, plane);
     }
 }
 
 /* One line of a elements to k elements. */
-INLINE void contract_line(const real *matrix, int a, int k, int pairs, const vec *t, vec *s) {
+INLINE void contract_line(side of, const vec *t, vec *s) {
     vec even[TRANSFORM_MAX], odd[TRANSFORM_MAX];
-    UNROLL for (int p = 1; p < 1 + 2 * pairs; p += 2) {
+    UNROLL for (int p = 1; p < 1 + 2 * of.pairs; p += 2) {
         even[p] = t[p] + t[p + 1];
         odd[p] = t[p] - t[p + 1];
     }
-    UNROLL for (int j = 0; j < k; j++) {
+    UNROLL for (int j = 0; j < of.k; j++) {
         vec sum = {0};
         int empty = 1;
-        UNROLL for (int p = 0; p < a; p++) {
-            const real c = matrix[p * k + j];
-            const int paired = p > 0 && p <= 2 * pairs;
+        UNROLL for (int p = 0; p < of.a; p++) {
+            const real c = of.matrix[p * of.k + j];
+            const int paired = p > 0 && p <= 2 * of.pairs;
             if (c == 0 || (paired && p % 2 == 0)) continue;
             sum = add(sum, empty, c, !paired ? t[p] : j % 2 ? odd[p] : even[p]);
             empty = 0;
@@ -107,29 +116,29 @@ INLINE void contract_line(const real *matrix, int a, int k, int pairs, const vec
 
 /* One vector of channels; the second side first, as planes of one line lie side by side.  unrounded: where pixels go in
  * place of y, or NULL. */
-INLINE void contract_vector(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane,
-                            int64_t first, elem *const *y, vec bias, const elem *const *added, int relu,
-                            vec *unrounded) {
-    const int64_t line = a * plane;
+INLINE void contract_vector(side down, side across, const real *planes, int64_t plane, int64_t first, elem *const *y,
+                            vec bias, const elem *const *added, int relu, vec *unrounded) {
+    const int64_t line = across.a * plane;
     vec lines[TRANSFORM_MAX][TRANSFORM_MAX];
     real *from = (real *)planes;
-    UNROLL for (int j = 0; j < a; j++) {
+    UNROLL for (int j = 0; j < across.a; j++) {
         vec column[TRANSFORM_MAX], s[TRANSFORM_MAX];
-        UNROLL for (int i = 0; i < a; i++) column[i] = load(from + i * line);
+        UNROLL for (int i = 0; i < down.a; i++) column[i] = load(from + i * line);
         from = next(from, plane);
-        contract_line(matrix, a, k, pairs, column, s);
-        UNROLL for (int i = 0; i < k; i++) lines[i][j] = s[i];
+        contract_line(down, column, s);
+        UNROLL for (int i = 0; i < down.k; i++) lines[i][j] = s[i];
     }
-    UNROLL for (int i = 0; i < k; i++) {
+    UNROLL for (int i = 0; i < down.k; i++) {
         vec s[TRANSFORM_MAX];
-        contract_line(matrix, a, k, pairs, lines[i], s);
-        UNROLL for (int j = 0; j < k; j++) {
+        contract_line(across, lines[i], s);
+        UNROLL for (int j = 0; j < across.k; j++) {
+            const int at = i * across.k + j;
             vec value = s[j] + bias;
-            if (added) value += load_elem(added[i * k + j] + first);
+            if (added) value += load_elem(added[at] + first);
             if (unrounded)
-                unrounded[i * k + j] = value;
+                unrounded[at] = value;
             else
-                store_elem(y[i * k + j] + first, relu ? positive(value) : value);
+                store_elem(y[at] + first, relu ? positive(value) : value);
         }
     }
 }
@@ -145,18 +154,18 @@ INLINE void copy_rest(const elem *const *x, int pixels, int64_t at, int64_t some
 
 /* Loops over the vectors of a range of channels.  The last one, where it is not whole, goes through a copy.  others:
  * the activation, where it is one of those that are done by themselves, or NULL. */
-INLINE void expand(const real *matrix, int a, int k, int pairs, const elem *const *x, int64_t first, int64_t channels,
-                   real *planes, int64_t plane) {
+INLINE void expand(side down, side across, const elem *const *x, int64_t first, int64_t channels, real *planes,
+                   int64_t plane) {
     elem rest[TRANSFORM_PIXELS][V];
     const elem *copies[TRANSFORM_PIXELS], *const *from = x;
     for (int64_t c = 0; c < channels; c += V) {
         int64_t at = first + c;
         if (c + V > channels) {
-            copy_rest(x, k * k, at, channels - c, rest, copies);
+            copy_rest(x, down.k * across.k, at, channels - c, rest, copies);
             from = copies;
             at = 0;
         }
-        expand_vector(matrix, a, k, pairs, from, at, planes + c, plane);
+        expand_vector(down, across, from, at, planes + c, plane);
     }
 }
 
@@ -178,9 +187,10 @@ NOINLINE void activate_pixels(int pixels, dtconv_activation activation, real alp
 #undef EACH
 }
 
-INLINE void contract(const real *matrix, int a, int k, int pairs, const real *planes, int64_t plane, int64_t first,
-                     int64_t channels, elem *const *y, const real *bias, const elem *const *added, int relu,
+INLINE void contract(side down, side across, const real *planes, int64_t plane, int64_t first, int64_t channels,
+                     elem *const *y, const real *bias, const elem *const *added, int relu,
                      const DT(contract_finish) * others) {
+    const int pixels = down.k * across.k;
     elem rest[TRANSFORM_PIXELS][V], *copies[TRANSFORM_PIXELS], *const *to = y;
     real last_bias[V];
     vec unrounded[TRANSFORM_PIXELS];
@@ -190,7 +200,7 @@ INLINE void contract(const real *matrix, int a, int k, int pairs, const real *pl
         int64_t at = first + c;
         const real *b = bias ? bias + at : NULL;
         if (count < V) {
-            for (int i = 0; i < k * k; i++) {
+            for (int i = 0; i < pixels; i++) {
                 for (int j = 0; j < V; j++) rest[i][j] = added && j < count ? added[i][at + j] : 0;
                 copies[i] = rest[i];
             }
@@ -200,14 +210,31 @@ INLINE void contract(const real *matrix, int a, int k, int pairs, const real *pl
             b = b ? last_bias : NULL;
             at = 0;
         }
-        contract_vector(matrix, a, k, pairs, planes + c, plane, at, to, b ? load(b) : (vec){0}, from, relu,
+        contract_vector(down, across, planes + c, plane, at, to, b ? load(b) : (vec){0}, from, relu,
                         others ? unrounded : NULL);
         if (others) {
-            activate_pixels(k * k, others->activation, others->alpha, unrounded);
-            for (int i = 0; i < k * k; i++) store_elem(to[i] + at, unrounded[i]);
+            activate_pixels(pixels, others->activation, others->alpha, unrounded);
+            for (int i = 0; i < pixels; i++) store_elem(to[i] + at, unrounded[i]);
         }
         if (count < V)
-            for (int i = 0; i < k * k; i++)
+            for (int i = 0; i < pixels; i++)
                 for (int j = 0; j < count; j++) y[i][first + c + j] = rest[i][j];
     }
 }
+
+/* A map to pixels by name; sides are constants. */
+#define CONTRACT(name, down, across)                                                                     \
+    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, elem *const *y, \
+                     const DT(contract_finish) * to) {                                                   \
+        const int relu = to->activation == DTCONV_RELU;                                                  \
+        if (to->activation != DTCONV_LINEAR && !relu)                                                    \
+            CONTRACT_ALL(down, across, to->added, 0, to);                                                \
+        else if (to->added)                                                                              \
+            CONTRACT_ALL(down, across, to->added, relu, NULL);                                           \
+        else if (relu)                                                                                   \
+            CONTRACT_ALL(down, across, NULL, 1, NULL);                                                   \
+        else                                                                                             \
+            CONTRACT_ALL(down, across, NULL, 0, NULL);                                                   \
+    }
+#define CONTRACT_ALL(down, across, added, relu, others) \
+    contract(down, across, planes, plane, first, channels, y, to->bias, added, relu, others)

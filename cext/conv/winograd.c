@@ -136,7 +136,7 @@ typedef struct {
 /* Pointers to them, or to `outside`; loads channels [j, j + n). */
 static void find_pixels(const pass_state *s, const DT(place) * at, int64_t j, int64_t n, const elem *outside,
                         tile_pixels *found) {
-    const int64_t count = s->w.t->m * s->w.t->m;
+    const int64_t count = s->w.t->mh * s->w.t->mw;
     DT(tile_of_y)(&s->w, s->y, s->w.ldy, at, outside, (const elem **)found->y);
     dtconv_prefetch((const elem **)found->y, count, j, n);
     if (s->added) DT(tile_of_y)(&s->w, s->added, s->lda, at, outside, found->added);
@@ -153,7 +153,7 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
     elem *inside[TRANSFORM_PIXELS];
     const elem *x[TRANSFORM_PIXELS];
     int64_t count = 0;
-    for (int i = 0; i < s->w.t->m * s->w.t->m; i++)
+    for (int i = 0; i < s->w.t->mh * s->w.t->mw; i++)
         if (pixels->y[i] != outside) {
             if (s->gathered.reductions) x[count] = pixels->x[i];
             inside[count++] = pixels->y[i];
@@ -344,13 +344,13 @@ dtconv_status PASS(backward_data)(const dtconv_conv *p, const DT(conv_args) * a,
     return run_pass(p, 1, a, NULL, workspace, bytes);
 }
 
-#ifndef ROUNDED
-size_t DT(conv_winograd_forward_workspace)(const dtconv_conv *p) { return workspace_of(p, 0, 0); }
+size_t PASS(forward_workspace)(const dtconv_conv *p) { return workspace_of(p, 0, 0); }
 
-dtconv_status DT(conv_winograd_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+dtconv_status PASS(forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
     return run_pass(p, 0, a, NULL, workspace, bytes);
 }
 
+#ifndef ROUNDED
 size_t DT(winograd_with_filters_workspace)(const dtconv_conv *p, int backward_data) {
     return workspace_of(p, backward_data, 1);
 }

@@ -20,14 +20,15 @@ typedef struct {
 /* What the micro-kernel decides; DTCONV_UNSUPPORTED where pairs of its operand must lie side by side. */
 static inline dtconv_status prepare_points(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w,
                                            points_of *to) {
-    (void)kind;
-    const dtconv_status status = DT(winograd_tiling)(p, backward_data, DTCONV_TILES_ROUNDED, w);
+    const int forward = kind == DTCONV_TILES_OF_IMAGES && !backward_data;
+    const int of = forward ? DTCONV_TILES_ROUNDED_FORWARD : DTCONV_TILES_ROUNDED;
+    const dtconv_status status = DT(winograd_tiling)(p, backward_data, of, w);
     if (status) return status;
     if (dtconv_is_deep(p)) return DTCONV_UNSUPPORTED;
     to->kernel = HT(ukr_current)();
     if (!to->kernel) return DTCONV_KERNEL;
     if (!to->kernel->strided || to->kernel->rows != 1) return DTCONV_UNSUPPORTED;
-    to->maps = HT(winograd_rounded_maps)(w->t->m);
+    to->maps = HT(winograd_rounded_maps)((dtconv_tile){w->t->mh, w->t->mw});
     w->mr = to->kernel->mr, w->nr = to->kernel->nr;
     w->slot = dtconv_round_to(w->ci, to->kernel->depth);
     return DTCONV_OK;
@@ -95,7 +96,7 @@ static inline dtconv_status prepare_points(const dtconv_conv *p, int backward_da
                                            points_of *to) {
     const dtconv_status status = DT(winograd_tiling)(p, backward_data, kind, w);
     if (status) return status;
-    to->maps = DT(winograd_image_maps)(w->t->m);
+    to->maps = DT(winograd_image_maps)((dtconv_tile){w->t->mh, w->t->mw});
     return DTCONV_OK;
 }
 

@@ -1,8 +1,9 @@
 /* Tiles of Winograd's convolution: choice of their size, and the pixels of each.
  *
- * An image of oh x ow outputs is cut into ceil(oh / m) x ceil(ow / m) tiles of m x m outputs; tile (i, j) reads the a x
- * a inputs from (i * m - pad_t, j * m - pad_l) on, a = m + 2, zeros outside of the image.  The size is the one with the
- * fewest multiplications, a * a for each tile.  Images with a depth have such tiles in each of their planes.
+ * An image of oh x ow outputs is cut into ceil(oh / mh) x ceil(ow / mw) tiles of mh x mw outputs; tile (i, j) reads the
+ * ah x aw inputs from (i * mh - pad_t, j * mw - pad_l) on, ah = mh + 2, zeros outside of the image.  The size is the
+ * one with the fewest multiplications, ah * aw for each tile.  Images with a depth have such tiles in each of their
+ * planes.
  *
  * With a dilation of d along an axis, every d-th output reads every d-th input: a tile's pixels are d apart, and each
  * of the d phases, the outputs that begin with pixel 0, 1, ..., d - 1, is cut into tiles by itself.  All have as many
@@ -12,17 +13,22 @@
 
 /* Of tiles of 5 a multiplication counts a quarter more, of 6 an eighth: their transforms are longer, those of 5 without
  * pairs of points, and their errors larger; of 6 a quarter in backward_weights, where blocks of them need more memory.
- * Where transformed numbers are rounded, errors are too large there. */
-int DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
+ * Where transformed numbers are rounded, errors are too large there; in forward, where they change the signs that ReLU
+ * sees, they are so with 4 x 4, too. */
+dtconv_tile DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
     static const struct {
-        int m, weight;
-    } sizes[] = {{4, 8}, {2, 8}, {5, 10}, {6, 9}};
-    int best = 0;
+        dtconv_tile tile;
+        int weight;
+    } sizes[] = {{{2, 2}, 8}, {{2, 4}, 8}, {{4, 4}, 8}, {{2, 2}, 8}, {{5, 5}, 10}, {{6, 6}, 9}};
+    const int forward = kind == DTCONV_TILES_ROUNDED_FORWARD;
+    const int from = forward ? 0 : 2, end = forward ? 2 : kind == DTCONV_TILES_ROUNDED ? 4 : 6;
+    dtconv_tile best = {0, 0};
     int64_t least = INT64_MAX;
-    for (int i = 0; i < (kind == DTCONV_TILES_ROUNDED ? 2 : 4); i++) {
-        const int m = sizes[i].m, weight = m == 6 && kind == DTCONV_TILES_OF_WEIGHTS ? 10 : sizes[i].weight;
-        const int64_t cost = dtconv_ceil_div(oh, m) * dtconv_ceil_div(ow, m) * (m + 2) * (m + 2) * weight;
-        if (cost < least) least = cost, best = m;
+    for (int i = from; i < end; i++) {
+        const dtconv_tile t = sizes[i].tile;
+        const int weight = t.w == 6 && kind == DTCONV_TILES_OF_WEIGHTS ? 10 : sizes[i].weight;
+        const int64_t cost = dtconv_ceil_div(oh, t.h) * dtconv_ceil_div(ow, t.w) * (t.h + 2) * (t.w + 2) * weight;
+        if (cost < least) least = cost, best = t;
     }
     return best;
 }
@@ -64,43 +70,44 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int k
                           .pad_f = p->pad_f};
     w->dil_h = p->dil_h, w->dil_w = p->dil_w;
     const int64_t high = dtconv_ceil_div(w->oh, w->dil_h), wide = dtconv_ceil_div(w->ow, w->dil_w); /* of a phase */
-    const int m = DT(winograd_tile)(high, wide, kind), rounded = kind == DTCONV_TILES_ROUNDED;
-    w->t = rounded ? RT(winograd_transform_rounded)(m) : RT(winograd_transform)(m);
+    const dtconv_tile tile = DT(winograd_tile)(high, wide, kind);
+    const int rounded = kind == DTCONV_TILES_ROUNDED || kind == DTCONV_TILES_ROUNDED_FORWARD;
+    w->t = rounded ? RT(winograd_transform_rounded)(tile) : RT(winograd_transform)(tile);
     if (!rounded) {
         w->ukr = RT(ukr_current)();
         if (!w->ukr) return DTCONV_KERNEL;
         w->mr = w->ukr->mr, w->nr = w->ukr->nr;
     }
-    w->phase_th = dtconv_ceil_div(high, w->t->m);
-    w->phase_tw = dtconv_ceil_div(wide, w->t->m);
+    w->phase_th = dtconv_ceil_div(high, w->t->mh);
+    w->phase_tw = dtconv_ceil_div(wide, w->t->mw);
     w->th = MIN(w->dil_h, w->oh) * w->phase_th;
     w->tw = MIN(w->dil_w, w->ow) * w->phase_tw;
     w->tiles = w->n * w->th * w->tw;
-    w->points = w->t->a * w->t->a;
+    w->points = w->t->ah * w->t->aw;
     w->threads = dtconv_threads_of(p);
     w->kd = p->kd;
     w->slot = dtconv_is_deep(p) ? dtconv_round_to(w->ci, V) : w->ci;
     return DTCONV_OK;
 }
 
-/* Pixels of a square of size x size pixels, step_h and step_w apart, the first of which is (top, left) of an image of h
- * x w pixels at x, or `outside`. */
-static void square(const elem *x, int64_t h, int64_t w, int64_t ld, int64_t top, int64_t left, int size, int64_t step_h,
-                   int64_t step_w, const elem *outside, const elem **pixels) {
-    const int within = left >= 0 && left + (size - 1) * step_w < w;
-    for (int i = 0; i < size; i++, top += step_h, pixels += size) {
+/* Pixels of a rectangle of high x wide pixels, step_h and step_w apart, the first of which is (top, left) of an image
+ * of h x w pixels at x, or `outside`. */
+static void rectangle(const elem *x, int64_t h, int64_t w, int64_t ld, int64_t top, int64_t left, int high, int wide,
+                      int64_t step_h, int64_t step_w, const elem *outside, const elem **pixels) {
+    const int within = left >= 0 && left + (wide - 1) * step_w < w;
+    for (int i = 0; i < high; i++, top += step_h, pixels += wide) {
         if (top < 0 || top >= h) {
-            for (int j = 0; j < size; j++) pixels[j] = outside;
+            for (int j = 0; j < wide; j++) pixels[j] = outside;
             continue;
         }
         const elem *row = x + top * w * ld;
         if (within) {
             row += left * ld;
-            for (int j = 0; j < size; j++, row += step_w * ld) pixels[j] = row;
+            for (int j = 0; j < wide; j++, row += step_w * ld) pixels[j] = row;
             continue;
         }
         int64_t at = left;
-        for (int j = 0; j < size; j++, at += step_w) pixels[j] = at < 0 || at >= w ? outside : row + at * ld;
+        for (int j = 0; j < wide; j++, at += step_w) pixels[j] = at < 0 || at >= w ? outside : row + at * ld;
     }
 }
 
@@ -123,30 +130,32 @@ void DT(tile_next)(const DT(tiling) * w, DT(place) * at) {
 }
 
 void DT(tile_of_x)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros, const elem **pixels) {
-    const int m = w->t->m;
-    square(x + (at->image * w->id + at->plane) * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx,
-           first_of(at->i, w->phase_th, w->dil_h, m) - w->pad_t, first_of(at->j, w->phase_tw, w->dil_w, m) - w->pad_l,
-           w->t->a, w->dil_h, w->dil_w, zeros, pixels);
+    const RT(transform) *t = w->t;
+    rectangle(x + (at->image * w->id + at->plane) * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx,
+              first_of(at->i, w->phase_th, w->dil_h, t->mh) - w->pad_t,
+              first_of(at->j, w->phase_tw, w->dil_w, t->mw) - w->pad_l, t->ah, t->aw, w->dil_h, w->dil_w, zeros,
+              pixels);
 }
 
 void DT(tile_of_y)(const DT(tiling) * w, const elem *y, int64_t ldy, const DT(place) * at, const elem *outside,
                    const elem **pixels) {
-    const int m = w->t->m;
-    square(y + (at->image * w->od + at->plane) * w->oh * w->ow * ldy, w->oh, w->ow, ldy,
-           first_of(at->i, w->phase_th, w->dil_h, m), first_of(at->j, w->phase_tw, w->dil_w, m), m, w->dil_h, w->dil_w,
-           outside, pixels);
+    const RT(transform) *t = w->t;
+    rectangle(y + (at->image * w->od + at->plane) * w->oh * w->ow * ldy, w->oh, w->ow, ldy,
+              first_of(at->i, w->phase_th, w->dil_h, t->mh), first_of(at->j, w->phase_tw, w->dil_w, t->mw), t->mh,
+              t->mw, w->dil_h, w->dil_w, outside, pixels);
 }
 
 void DT(load_x_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *x, int64_t plane, int64_t first,
                       int64_t count, const elem *zeros) {
     const elem *pixels[TRANSFORM_PIXELS];
-    const int m = w->t->m, a = w->t->a;
+    const RT(transform) *t = w->t;
     if (count <= 0) return;
     DT(place) at = DT(tile_place)(w, first, plane);
-    for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
+    for (int64_t k = 0; k < count; k++, DT(tile_next)(w, &at)) {
         DT(tile_of_x)(w, x, &at, zeros, pixels);
-        for (int i = a - m; i < a; i++)
-            for (int j = a - m; j < a; j++) dtconv_ahead_add(to, pixels[i * a + j], w->ci * (int64_t)sizeof(elem));
+        for (int i = t->ah - t->mh; i < t->ah; i++)
+            for (int j = t->aw - t->mw; j < t->aw; j++)
+                dtconv_ahead_add(to, pixels[i * t->aw + j], w->ci * (int64_t)sizeof(elem));
     }
 }
 
@@ -157,7 +166,7 @@ void DT(load_y_ahead)(dtconv_ahead *to, const DT(tiling) * w, const elem *y, int
     DT(place) at = DT(tile_place)(w, first, plane);
     for (int64_t t = 0; t < count; t++, DT(tile_next)(w, &at)) {
         DT(tile_of_y)(w, y, ldy, &at, outside, pixels);
-        for (int i = 0; i < w->t->m * w->t->m; i++) dtconv_ahead_add(to, pixels[i] + j, n * (int64_t)sizeof(elem));
+        for (int i = 0; i < w->t->mh * w->t->mw; i++) dtconv_ahead_add(to, pixels[i] + j, n * (int64_t)sizeof(elem));
     }
 }
 

@@ -73,6 +73,7 @@ typedef struct {
     X(winograd, forward)               \
     X(winograd, backward_data)         \
     X(winograd, backward_weights)      \
+    X(winograd_bf16, forward)          \
     X(winograd_bf16, backward_data)    \
     X(winograd_bf16, backward_weights) \
     X(direct, forward)                 \

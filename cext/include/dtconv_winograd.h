@@ -8,13 +8,11 @@
  * No include guard: see dtconv_both.h.
  */
 
-/* m of the m x m outputs of a tile that images of oh x ow outputs are cut into: m + 2 squared multiplications each.
- * Transformed filters are larger with larger tiles, and their gradients are kept while these are summed. */
-#ifndef DTCONV_WINOGRAD_TILES
-#define DTCONV_WINOGRAD_TILES
-enum { DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_WEIGHTS, DTCONV_TILES_ROUNDED }; /* forward, backward_data; ... */
-#endif
-int DT(winograd_tile)(int64_t oh, int64_t ow, int kind);
+#include "dtconv_tile.h"
+
+/* The tiles that images of oh x ow outputs are cut into: (h + 2) * (w + 2) multiplications each.  Transformed filters
+ * are larger with larger tiles, and their gradients are kept while these are summed.  kind: DTCONV_TILES_... */
+dtconv_tile DT(winograd_tile)(int64_t oh, int64_t ow, int kind);
 
 /* Bytes of U; 0 where Winograd does not do p. */
 size_t DT(winograd_filters_bytes)(const dtconv_conv *p, int backward_data);

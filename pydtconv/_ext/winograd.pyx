@@ -8,21 +8,26 @@ from pydtconv._ext.dtconv_conv cimport dtconv_conv, dtconv_conv_args, dtconv_con
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 
 cdef extern from "dtconv_any.h" nogil:
-    int DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_WEIGHTS, DTCONV_TILES_ROUNDED
-    int dtconv_swinograd_tile(int64_t oh, int64_t ow, int kind)
+    int DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_WEIGHTS, DTCONV_TILES_ROUNDED, DTCONV_TILES_ROUNDED_FORWARD
+    ctypedef struct dtconv_tile:
+        int h, w
+    dtconv_tile dtconv_swinograd_tile(int64_t oh, int64_t ow, int kind)
     size_t dtconv_winograd_filters_bytes(dtconv_dtype, const dtconv_conv *, int)
     size_t dtconv_winograd_with_filters_workspace(dtconv_dtype, const dtconv_conv *, int)
     int dtconv_winograd_filters(...)
     int dtconv_winograd_with_filters(...)
 
 
-def tile(int64_t oh, int64_t ow, bint rounded, bint of_weights=False) -> int:
-    """m of the m x m outputs of a tile that images of oh x ow outputs are cut into.
+def tile(int64_t oh, int64_t ow, str direction, bint rounded) -> tuple[int, int]:
+    """Height and width of the outputs of a tile that images of oh x ow outputs are cut into in a pass.
 
-    rounded: where what is multiplied is rounded to bfloat16.  of_weights: in backward_weights.
+    rounded: where what is multiplied is rounded to bfloat16.
     """
-    cdef int kind = DTCONV_TILES_OF_WEIGHTS if of_weights else DTCONV_TILES_OF_IMAGES
-    return dtconv_swinograd_tile(oh, ow, DTCONV_TILES_ROUNDED if rounded else kind)
+    cdef int kind = DTCONV_TILES_OF_WEIGHTS if direction == "backward_weights" else DTCONV_TILES_OF_IMAGES
+    if rounded:
+        kind = DTCONV_TILES_ROUNDED_FORWARD if direction == "forward" else DTCONV_TILES_ROUNDED
+    cdef dtconv_tile found = dtconv_swinograd_tile(oh, ow, kind)
+    return found.h, found.w
 
 
 def filters_bytes(tuple sizes, bint backward_data, str dtype) -> int:

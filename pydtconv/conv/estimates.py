@@ -179,15 +179,15 @@ def work_of_winograd(p: ConvProblem, direction: str) -> Work:
 
 
 def work_of_rounded_winograd(p: ConvProblem, direction: str) -> Work:
-    """The same with tiles of 2 x 2 and 4 x 4 alone; tiles and filters are counted as if they were float32."""
+    """The same with tiles of 2 x 2, 4 x 4 and 2 x 4 alone; tiles and filters are counted as if they were float32."""
     return _work_of_tiles(p, direction, rounded=True)
 
 
 def _work_of_tiles(p: ConvProblem, direction: str, rounded: bool) -> Work:
     oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
     high, wide, phases = -(-oh // p.dil_h), -(-ow // p.dil_w), min(p.dil_h, oh) * min(p.dil_w, ow)
-    m = winograd_ext.tile(high, wide, rounded, direction == "backward_weights")
-    tiles, points, depth = p.n * phases * -(-high // m) * -(-wide // m), (m + 2) ** 2, p.axes[0]
+    mh, mw = winograd_ext.tile(high, wide, direction, rounded)
+    tiles, points, depth = p.n * phases * -(-high // mh) * -(-wide // mw), (mh + 2) * (mw + 2), p.axes[0]
     planes = depth.kernel * depth.out * _share_of_taps(depth)
     filters, rows = float(p.kd), tiles
     if p.rank == 3 and direction == "backward_weights":
@@ -242,6 +242,7 @@ COSTS: dict[tuple[str, str], Work] = {
     ("winograd", "forward"): Work(5.5, 0, 0, 2.54, 47.4, 0),
     ("winograd", "backward_data"): Work(4.4, 39.4, 0, 0, 50.3, 0),
     ("winograd", "backward_weights"): Work(6.53, 0.765, 0, 0, 19, 0),
+    ("winograd_bf16", "forward"): Work(20, 40, 0, 0, 100, 0),
     ("winograd_bf16", "backward_data"): Work(20, 40, 0, 0, 100, 0),  # on any kernel but those of OF_BFLOAT16
     ("winograd_bf16", "backward_weights"): Work(20, 40, 0, 0, 100, 0),
     ("fft", "forward"): Work(0.41, 0, 0, 0, 0, 3e6),
@@ -256,15 +257,19 @@ COSTS: dict[tuple[str, str], Work] = {
 }
 
 #: where images are in bfloat16, by its micro-kernel in force; "": any other.  Direct's with AMX are those where it
-#: multiplies float32; the rest was fitted on one thread of a CPU with AVX-512 BF16, and stands in proportion to COSTS
+#: multiplies float32; the rest was fitted on a CPU with AVX-512 BF16: forward and backward_data of avx512_bf16 on two
+#: threads, 3x3 filters; all else on one, and stands in proportion to COSTS
 OF_BFLOAT16: dict[tuple[str, str, str], Work] = {
     ("amx_bf16", "direct", "forward"): COSTS["direct_bf16", "forward"],
     ("amx_bf16", "direct", "backward_data"): COSTS["direct_bf16", "backward_data"],
     ("amx_bf16", "direct", "backward_weights"): COSTS["direct_bf16", "backward_weights"],
-    ("avx512_bf16", "direct", "forward"): Work(2.44, 5.67e05, 0, 22.9, 223, 0),
-    ("avx512_bf16", "direct", "backward_data"): Work(2.56, 1.23e05, 170, 9.59, 174, 0),
+    ("avx512_bf16", "direct", "forward"): Work(2.35, 7.83e04, 0, 40.3, 138, 4.5e07),
+    ("avx512_bf16", "direct", "backward_data"): Work(2.35, 0, 0, 49, 116, 3.72e07),
     ("avx512_bf16", "direct", "backward_weights"): Work(2.17, 6.96e04, 320, 0, 89.4, 0),
-    ("avx512_bf16", "winograd_bf16", "backward_data"): Work(2.3, 28.6, 0, 0, 128, 0),
+    ("avx512_bf16", "winograd", "forward"): Work(5.25, 0, 0, 0, 14.4, 8.04e07),
+    ("avx512_bf16", "winograd", "backward_data"): Work(4.83, 13.8, 0, 0, 21.6, 6.36e07),
+    ("avx512_bf16", "winograd_bf16", "forward"): Work(2.44, 13.3, 0, 0, 52.6, 9.74e07),
+    ("avx512_bf16", "winograd_bf16", "backward_data"): Work(2.37, 21.7, 0, 0, 45, 9.63e07),
     ("avx512_bf16", "winograd_bf16", "backward_weights"): Work(2.73, 29, 0, 0, 46.4, 0),
     ("", "direct", "forward"): Work(5.23, 5.41e05, 0, 24.5, 222, 0),
     ("", "direct", "backward_data"): Work(5.5, 1.02e05, 0, 13.4, 171, 0),

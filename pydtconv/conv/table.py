@@ -269,7 +269,7 @@ TABLE = Table(
             ),
             Algorithm(
                 "winograd_bf16",
-                DIRECTIONS[1:],  # forward's roundings would change signs before ReLU, and so whole gradients
+                DIRECTIONS,
                 _rounded_tiles,
                 estimates.work_of_rounded_winograd,
                 rounding=5e3,

@@ -218,6 +218,19 @@ def test_epilogue_is_added_to_the_unrounded_sum(case, name, activation):
     np.testing.assert_allclose(variance, stored.var(0), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["direct", "winograd", "winograd_bf16"])
+def test_denormal_results_are_not_lost(name):
+    """In whole panels and in parts of one, which are rounded by other instructions."""
+    p = ConvProblem(2, 5, 6, 8, 40, 3, padding="same", dtype="bfloat16")
+    if workspace_bytes(p, "forward", name) == 0:
+        pytest.skip("no micro-kernel for it")
+    bias = np.float32(1e-38) * random((p.co,), 4)
+    y = np.empty(p.y_shape, np.uint16)
+    bound(p, "forward", np.zeros(p.x_shape, np.uint16), random(p.w_shape, 2), y, name, bias=bias)
+    assert (y == dtypes.to_bits(bias)).all()
+    assert (np.abs(dtypes.from_bits(y)) < np.finfo(np.float32).tiny).any()
+
+
 @pytest.mark.parametrize(("case", "name"), [*EPILOGUES, ("stride", "direct")])
 def test_backward_data_adds_and_gathers(case, name):
     p = ConvProblem(dtype="bfloat16", **CASES[case])

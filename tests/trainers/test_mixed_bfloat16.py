@@ -67,19 +67,29 @@ def distance(found: list[np.ndarray], exact: list[np.ndarray]) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["residual", "plain", "dense"])
 def test_first_gradients_are_as_near_to_float64_as_those_of_pytorch(name: str) -> None:
+    """But where transformed numbers are rounded: small networks of little but 3x3 convolutions feel that most."""
     torch = pytest.importorskip("torch")
     from tests import torch_graph
 
-    found = {policy: [] for policy in ("ours", "autocast")}
+    def of_us(precision: str) -> float:
+        keras.config.set_conv_precision(precision)
+        try:
+            return distance(ours(built(name, "mixed_bfloat16"), batch(seed))[1], exact)
+        finally:
+            keras.config.set_conv_precision("fast")
+
+    found = {policy: [] for policy in ("strict", "fast", "autocast")}
     for seed in range(3):
         exact = ours(built(name, "float64"), batch(seed))[1]
-        found["ours"].append(distance(ours(built(name, "mixed_bfloat16"), batch(seed))[1], exact))
+        found["strict"].append(of_us("strict"))
+        found["fast"].append(of_us("fast"))
         model = built(name, "float32")
         with torch.autocast("cpu", torch.bfloat16):
             _, gradients = torch_graph.evaluate(traced(model), batch(seed))
         theirs = [gradients[v.path].astype("float64") for v in model.trainable_variables]
         found["autocast"].append(distance(theirs, exact))
-    assert np.mean(found["ours"]) < 1.3 * np.mean(found["autocast"]), found
+    assert np.mean(found["strict"]) < 1.3 * np.mean(found["autocast"]), found
+    assert np.mean(found["fast"]) < 1.7 * np.mean(found["autocast"]), found
 
 
 @pytest.mark.slow
