@@ -98,6 +98,27 @@ static void turn_columns(const weights *s, const image *x, const elem *first, in
     }
 }
 
+#ifdef DTCONV_BFLOAT16
+enum { FEW_CHANNELS = 8 };
+
+/* All of a line where channels are so few that squares would be empty: element by element, one channel after the other.
+ * Arguments as of turn_columns. */
+static void turn_few(const image *x, const elem *first, int64_t column, const layout *l, int64_t pitch, half *copy) {
+    const int64_t size = x->d.read * x->h.read * x->w.read * x->ld, step = l->phases, columns = l->columns;
+    const int64_t before = column < 0 ? dtconv_ceil_div(-column, step) : 0;
+    const int64_t end = column < x->w.read ? dtconv_ceil_div(x->w.read - column, step) : 0;
+    const int64_t from = first ? MIN(columns, before) : columns, to = MAX(from, MIN(columns, end));
+    for (int64_t c = 0; c < x->channels; c++, copy += pitch) {
+        memset(copy, 0, (size_t)(from * l->images) * sizeof(half));
+        for (int64_t i = 0; i < l->images && first; i++) {
+            const elem *at = first + i * size + (column + from * step) * x->ld + c;
+            for (int64_t j = from; j < to; j++, at += step * x->ld) copy[j * l->images + i] = *at;
+        }
+        memset(copy + to * l->images, 0, (size_t)((columns - to) * l->images) * sizeof(half));
+    }
+}
+#endif
+
 void DT(turn_piece)(const weights *s, const image *x, const piece *at, const layout *l, half *stage, half *copy) {
     const int64_t n = x->channels, wide = dtconv_round_to(n, SQUARE);
     queue q = {.filled = 0};
@@ -107,6 +128,13 @@ void DT(turn_piece)(const weights *s, const image *x, const piece *at, const lay
         for (int64_t line = 0; line < l->rows * l->phases; line++) {
             const int64_t row = l->row + line / l->phases;
             const elem *first = x->data + ((at->first * x->d.read + plane) * x->h.read + row) * x->w.read * x->ld;
+#ifdef DTCONV_BFLOAT16
+            if (n <= FEW_CHANNELS && !x->prologue.mean) {
+                turn_few(x, plane < 0 ? NULL : first, l->column + line % l->phases, l, s->pitch, copy + q.done);
+                q.done += l->columns * l->images;
+                continue;
+            }
+#endif
             for (int64_t j = 0; j < l->columns; j += s->stage_columns)
                 turn_columns(s, x, plane < 0 ? NULL : first, l->column + line % l->phases + j * l->phases,
                              MIN(s->stage_columns, l->columns - j), l, stage, copy, &q);
