@@ -34,24 +34,35 @@ static inline dtconv_status prepare_points(const dtconv_conv *p, int backward_da
     return DTCONV_OK;
 }
 
+enum {
+    ROWS_OF_CALL = 4,    /* tiles of the micro-kernel, at most, that meet a panel in one call */
+    LINES_OF_CALL = 512, /* at most, that are loaded meanwhile */
+    LONG_ROW = 512,      /* of A, from which on a panel fills the first cache by itself */
+};
+
 /* C (m x n) = A (m x k) B + beta C: as RT(tile_gemm_ahead), with A as in dtconv_ukr.h; C has room for whole panels. */
 static inline void multiply_points(const DT(tiling) * w, const points_of *of, int64_t m, int64_t n, int64_t k,
                                    const point *a, int64_t rs, int64_t cs, const point *b, int64_t b_step, real beta,
                                    real *c, int64_t ldc, real *packed, dtconv_ahead *ahead) {
     (void)packed;
     const dtconv_ukr_step here = {0, 0};
-    const int64_t mr = w->mr, nr = w->nr;
+    const int64_t mr = w->mr, nr = w->nr, rows = of->kernel->fetches && k < LONG_ROW ? ROWS_OF_CALL * mr : mr;
+    const void *lines[LINES_OF_CALL];
     HT(ukr_call)
     t = {
         .n = nr, .k = k, .alpha = 1, .rs_a = rs, .cs_a = cs, .beta = beta, .ldc = ldc, .steps = &here, .step_count = 1};
-    int64_t calls = dtconv_ceil_div(m, mr) * dtconv_ceil_div(n, nr);
+    int64_t calls = dtconv_ceil_div(m, rows) * dtconv_ceil_div(n, nr);
+    t.fetch = lines;
     for (int64_t j = 0; j < n; j += nr, b += b_step) {
         t.b = b;
-        for (int64_t i = 0; i < m; i += mr) {
-            t.m = MIN(mr, m - i);
+        for (int64_t i = 0; i < m; i += rows) {
+            t.m = MIN(rows, m - i);
             t.a = a + i * rs;
             t.c = c + i * ldc + j;
-            dtconv_ahead_load(ahead, calls--);
+            if (of->kernel->fetches)
+                t.fetch_count = dtconv_ahead_lines(ahead, calls--, LINES_OF_CALL, lines);
+            else
+                dtconv_ahead_load(ahead, calls--);
             of->kernel->run(of->kernel, &t);
         }
     }
