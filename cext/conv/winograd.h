@@ -98,14 +98,17 @@ static inline void dtconv_ahead_load(dtconv_ahead *a, int64_t calls) {
     for (; a->next < end; a->next++) dtconv_load_lines(a->pixels[a->next].from, a->pixels[a->next].end);
 }
 
-/* The same share as a list of lines, at most `most`, for kernels that load one a step; returns their number. */
+/* The same share for kernels that load a line a step: a list of at most `most`, the rest is loaded at once.  Returns
+ * their number. */
 static inline int64_t dtconv_ahead_lines(dtconv_ahead *a, int64_t calls, int64_t most, const void **lines) {
     if (!a) return 0;
     const int end = a->next + (int)dtconv_ceil_div(a->count - a->next, calls);
     int64_t made = 0;
-    for (; a->next < end; a->next++)
-        for (const char *line = a->pixels[a->next].from; line < a->pixels[a->next].end && made < most; line += 64)
-            lines[made++] = line;
+    for (; a->next < end; a->next++) {
+        const char *line = a->pixels[a->next].from;
+        for (; line < a->pixels[a->next].end && made < most; line += 64) lines[made++] = line;
+        dtconv_load_lines(line, a->pixels[a->next].end);
+    }
     return made;
 }
 

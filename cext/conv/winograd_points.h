@@ -60,7 +60,7 @@ static inline void multiply_points(const DT(tiling) * w, const points_of *of, in
             t.a = a + i * rs;
             t.c = c + i * ldc + j;
             if (of->kernel->fetches)
-                t.fetch_count = dtconv_ahead_lines(ahead, calls--, LINES_OF_CALL, lines);
+                t.fetch_count = dtconv_ahead_lines(ahead, calls--, MIN(LINES_OF_CALL, t.m / mr * (k / 2)), lines);
             else
                 dtconv_ahead_load(ahead, calls--);
             of->kernel->run(of->kernel, &t);
