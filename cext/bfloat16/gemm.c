@@ -137,11 +137,20 @@ static void fetch_rows(const elem *a, int64_t rs, int64_t m, int64_t k) {
         for (int64_t p = 0; p < k; p += SQUARE) __builtin_prefetch(a + r * rs + p, 0, 2);
 }
 
+/* Whether the micro-kernel can round and store whole rows of panels by itself. */
+static int kernel_finishes(const dtconv_gemm_mixed_args *g, const blocks *s) {
+    return s->ukr->finishes && g->c_bfloat16 && g->alpha == 1 && g->beta == 0 &&
+           (g->activation == DTCONV_LINEAR || g->activation == DTCONV_RELU);
+}
+
 /* Rows [i, i + m) of C and panels [first, last) of the block of columns from jc on. */
 static void run_block(const dtconv_gemm_mixed_args *g, const blocks *s, const block *a, const elem *b, int64_t i,
                       int64_t m, int64_t jc, int64_t nc, int64_t first, int64_t last) {
     const int64_t mr = s->ukr->mr, nr = s->ukr->nr;
+    const int finishes = kernel_finishes(g, s);
     real tile[TILE_MOST] __attribute__((aligned(64)));
+    elem *to[DTCONV_UKR_MAX_MR];
+    DT(ukr_finish) finish = {.to = to, .relu = g->activation == DTCONV_RELU};
     DT(ukr_call)
     t = {.n = nr,
          .k = a->k,
@@ -155,15 +164,22 @@ static void run_block(const dtconv_gemm_mixed_args *g, const blocks *s, const bl
     const int from_memory =
         a->count == 1 && a->rs != SQUARE; /* A in place; its first panel finds it beyond the caches */
     for (int64_t panel = first; panel < last; panel++) {
+        const int64_t j = jc + panel * nr, n = min(nr, nc - panel * nr);
+        const int stored = finishes && n == nr;
         t.b = b + panel * s->depth * nr;
+        finish.bias = g->bias ? g->bias + j : NULL;
+        t.finish = stored ? &finish : NULL;
         for (int64_t ir = 0; ir < m; ir += mr) {
             t.m = min(mr, m - ir);
             if (from_memory && panel == first && ir + mr < m)
                 fetch_rows(a->data + (ir / mr + 1) * a->tile, a->rs, min(mr, m - ir - mr), a->k);
             t.a = a->data + ir / mr * a->tile;
             t.b_next = panel + 1 < last ? t.b + s->depth * nr + ir / mr * s->depth * 4 : NULL;
+            for (int64_t r = 0; stored && r < t.m; r++) to[r] = (elem *)g->c + (i + ir + r) * g->ldc + j;
+            t.fetch = (const void *const *)to; /* lines that are written after the products */
+            t.fetch_count = stored && s->ukr->fetches ? t.m : 0;
             s->ukr->run(s->ukr, &t);
-            DT(gemm_finish)(g, tile, nr, i + ir, t.m, jc + panel * nr, min(nr, nc - panel * nr));
+            if (!stored) DT(gemm_finish)(g, tile, nr, i + ir, t.m, j, n);
         }
     }
 }
