@@ -1,5 +1,5 @@
 /* The self-test of micro-kernels for bfloat16: each against sums in double precision, on whole and edge tiles, with one
- * and with several steps, and with what must not be touched around them. */
+ * and with several steps, with rows that it finishes, and with what must not be touched around them. */
 #include "dtconv_real.h"
 #include "dtconv_ukr.h"
 
@@ -8,6 +8,8 @@ enum { MR_MOST = DTCONV_UKR_MAX_MR, NR_MOST = DTCONV_UKR_MAX_NR, K_MOST = 96, ST
 typedef struct {
     elem a[STEPS * (MR_MOST + 1) * K_MOST], b[STEPS * NR_MOST * K_MOST];
     real c[MR_MOST * LD], before[MR_MOST * LD];
+    elem to[MR_MOST * LD], added[MR_MOST * LD]; /* of kernels that finish rows */
+    real bias[NR_MOST];
 } buffers;
 
 /* Small numbers of both signs; many of them have 8 bits of precision. */
@@ -85,6 +87,53 @@ static double check_one(const DT(ukr_row) * row, buffers *x, int64_t m, int64_t 
     return difference(row, &t, x);
 }
 
+/* Largest error of finished rows: half a unit of bfloat16 and that of the sum count as 1. */
+static double check_finish(const DT(ukr_row) * row, buffers *x, int64_t m, int64_t k, int adds, int relu) {
+    const dtconv_ukr_step step = {0, 0};
+    elem *to[MR_MOST];
+    const elem *added[MR_MOST];
+    const elem mark = 0x1234;
+    fill(x->a, (MR_MOST + 1) * K_MOST, 5);
+    fill(x->b, NR_MOST * K_MOST, 6);
+    fill(x->added, MR_MOST * LD, 7);
+    for (int64_t j = 0; j < NR_MOST; j++) x->bias[j] = value((uint32_t)j + 8);
+    for (int64_t i = 0; i < MR_MOST * LD; i++) x->to[i] = mark;
+    for (int64_t i = 0; i < MR_MOST; i++) to[i] = x->to + i * LD, added[i] = x->added + i * LD;
+    const DT(ukr_finish) finish = {to, adds ? added : NULL, adds ? x->bias : NULL, relu};
+    const DT(ukr_call) t = {.m = m,
+                            .n = row->nr,
+                            .k = k,
+                            .alpha = 1,
+                            .a = x->a,
+                            .rs_a = K_MOST,
+                            .cs_a = 1,
+                            .b = x->b,
+                            .c = x->c,
+                            .ldc = LD,
+                            .steps = &step,
+                            .step_count = 1,
+                            .finish = &finish};
+    if (row->begin) row->begin();
+    row->run(row, &t);
+    if (row->end) row->end();
+    double worst = 0;
+    for (int64_t i = 0; i < MR_MOST; i++)
+        for (int64_t j = 0; j < LD; j++) {
+            if (i >= m || j >= row->nr) {
+                if (x->to[i * LD + j] != mark) worst = 1e9;
+                continue;
+            }
+            double size, right = expected(&t, row->nr, i, j, 0, &size);
+            if (adds) right += (double)x->bias[j] + (double)widen(x->added[i * LD + j]);
+            if (relu && right < 0) right = 0;
+            double error = (double)widen(x->to[i * LD + j]) - right;
+            error = error < 0 ? -error : error;
+            error /= (right < 0 ? -right : right) / 256 + (double)REAL_EPS * 8 * (size + 4);
+            if (!(error <= worst)) worst = error;
+        }
+    return worst;
+}
+
 double DT(ukr_check)(const DT(ukr_row) * row) {
     buffers x __attribute__((aligned(64)));
     const int64_t ms[] = {row->mr, row->mr - 1, (row->mr + 1) / 2, 1}, ks[] = {row->depth, K_MOST};
@@ -97,6 +146,11 @@ double DT(ukr_check)(const DT(ukr_row) * row) {
                         const double d = ms[i] < 1 ? 0 : check_one(row, &x, ms[i], ks[p], steps, (real)beta, apart);
                         if (!(d <= worst)) worst = d;
                     }
+    for (int i = 0; i < 4; i++)
+        for (int kind = 0; row->finishes && kind < 4; kind++) {
+            const double d = ms[i] < 1 ? 0 : check_finish(row, &x, ms[i], K_MOST, kind % 2, kind / 2);
+            if (!(d <= worst)) worst = d;
+        }
     return worst;
 }
 
