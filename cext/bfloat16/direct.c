@@ -104,7 +104,7 @@ static void cut_pointwise(pass *s) {
 static int64_t rows_of_call(const pass *s) {
     const int64_t mr = s->ukr->mr, step = s->depth * (int64_t)sizeof(half);
     const int64_t fit = (TILE_BYTES - s->ukr->nr * step) / (mr * step);
-    return s->ukr->finishes ? mr * MAX(1, MIN(MIN(TILES, MOST_ROWS / mr), fit)) : mr;
+    return s->ukr->fetches ? mr * MAX(1, MIN(MIN(TILES, MOST_ROWS / mr), fit)) : mr;
 }
 
 static pass prepare(const dtconv_conv *p, int turned, int products) {
@@ -230,9 +230,8 @@ static void pack_filters(const pass *s) {
     }
 }
 
-/* What kernels load while they multiply panel `panel` of a block [first, last): its share of what is read for the next
- * tile, and what this tile writes and adds.  What it reads beside those has been found to be as fast by itself. Returns
- * the number of lines. */
+/* What kernels load while they multiply panel `panel` of a block [first, last): what this tile writes, adds and reduces
+ * at its end, and a share of what is read for the next one.  Returns the number of lines. */
 static int64_t lines_of_call(const pass *s, const tile_rows *rows, int64_t first, int64_t last, int64_t panel,
                              const void **lines) {
     const int64_t from = rows->line_count * (panel - first) / (last - first), j = panel * s->ukr->nr;

@@ -25,6 +25,7 @@
  *
  *        element (i, p) of A_s at a[steps[s].a + i * rs_a + (p / 2) * cs_a + p % 2]
  *
+ * Kernels with `fetches` take any number of rows, one tile after the other.
  * Kernels with `finishes` also take `finish`, beta 0: what is written is then not C but rounded rows of NR elements,
  *
  *        to[i][j] = act(sum + bias[j] + added[i][j])        act: ReLU, or nothing
