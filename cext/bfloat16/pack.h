@@ -20,6 +20,15 @@ void HT(split_row)(int64_t n, const real *x, half *high, half *low);
 void HT(normalize_split_row)(int64_t n, const real *x, const real *mean, const real *scale, const real *beta, int relu,
                              half *high, half *low);
 
+#if defined(__AVX512BW__)
+/* The elements of both halves in turns: a row of pairs from the first and the second elements, one after the other. */
+INLINE __m512i in_turns(__m512i both) {
+    const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    return _mm512_permutexvar_epi16(turns, both);
+}
+#endif
+
 /* A row of pairs of a panel: dst[2 j] = first[j], dst[2 j + 1] = second[j], j < n, and 0 from n to nr. */
 void HT(pack_pairs)(int64_t n, int64_t nr, const half *first, const half *second, half *dst);
 

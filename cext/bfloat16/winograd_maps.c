@@ -47,10 +47,7 @@ INLINE bits_vec pair_vectors(vec x, vec y) { return (rounded_bits(x) >> 16) | (r
 #define STORE store_by_instruction
 /* Elements of both, one after the other, then of each in turns. */
 TARGET INLINE bits_vec pair_by_instruction(vec x, vec y) {
-    const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)y, (__m512)x);
-    return (bits_vec)_mm512_permutexvar_epi16(turns, both);
+    return (bits_vec)in_turns((__m512i)_mm512_cvtne2ps_pbh((__m512)y, (__m512)x));
 }
 #include "winograd_maps_of.h"
 #endif

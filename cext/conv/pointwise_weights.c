@@ -98,12 +98,10 @@ static size_t bytes_of(const pass_state *s) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 /* The first `n` of V elements of two rows, of none where `second` is NULL, as `room` pairs. */
 INLINE void copy_pairs(const elem *first, const elem *second, __mmask16 n, __mmask16 room, elem *to) {
-    const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     const __m256i x = _mm256_maskz_loadu_epi16(n, first);
     const __m256i y = second ? _mm256_maskz_loadu_epi16(n, second) : _mm256_setzero_si256();
     const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(x), y, 1);
-    _mm512_mask_storeu_epi32(to, room, _mm512_permutexvar_epi16(turns, both));
+    _mm512_mask_storeu_epi32(to, room, in_turns(both));
 }
 
 INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t room, int64_t width,

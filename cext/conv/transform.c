@@ -7,6 +7,23 @@
         expand(of, of, x, first, channels, planes, plane);                                                 \
     }
 
+/* A map to pixels by name; sides are constants. */
+#define CONTRACT(name, down, across)                                                                     \
+    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, elem *const *y, \
+                     const DT(contract_finish) * to) {                                                   \
+        const int relu = to->activation == DTCONV_RELU;                                                  \
+        if (to->activation != DTCONV_LINEAR && !relu)                                                    \
+            CONTRACT_ALL(down, across, to->added, 0, to);                                                \
+        else if (to->added)                                                                              \
+            CONTRACT_ALL(down, across, to->added, relu, NULL);                                           \
+        else if (relu)                                                                                   \
+            CONTRACT_ALL(down, across, NULL, 1, NULL);                                                   \
+        else                                                                                             \
+            CONTRACT_ALL(down, across, NULL, 0, NULL);                                                   \
+    }
+#define CONTRACT_ALL(down, across, added, relu, others) \
+    contract(down, across, planes, plane, first, channels, y, to->bias, added, relu, others)
+
 #define CONTRACT_PLAIN(name, of)                                                                              \
     static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *taps) { \
         contract(of, of, planes, plane, first, channels, taps, NULL, NULL, 0, NULL);                          \

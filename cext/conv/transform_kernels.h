@@ -221,20 +221,3 @@ INLINE void contract(side down, side across, const real *planes, int64_t plane, 
                 for (int j = 0; j < count; j++) y[i][first + c + j] = rest[i][j];
     }
 }
-
-/* A map to pixels by name; sides are constants. */
-#define CONTRACT(name, down, across)                                                                     \
-    static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, elem *const *y, \
-                     const DT(contract_finish) * to) {                                                   \
-        const int relu = to->activation == DTCONV_RELU;                                                  \
-        if (to->activation != DTCONV_LINEAR && !relu)                                                    \
-            CONTRACT_ALL(down, across, to->added, 0, to);                                                \
-        else if (to->added)                                                                              \
-            CONTRACT_ALL(down, across, to->added, relu, NULL);                                           \
-        else if (relu)                                                                                   \
-            CONTRACT_ALL(down, across, NULL, 1, NULL);                                                   \
-        else                                                                                             \
-            CONTRACT_ALL(down, across, NULL, 0, NULL);                                                   \
-    }
-#define CONTRACT_ALL(down, across, added, relu, others) \
-    contract(down, across, planes, plane, first, channels, y, to->bias, added, relu, others)
