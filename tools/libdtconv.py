@@ -2,8 +2,9 @@
 
     python tools/libdtconv.py       builds it in place; needs nothing but Python and a C compiler
 
-Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA) and "x86-64-v4" (AVX-512).  All have the
-same name and interface.  Every file of FAMILIES is compiled once per precision (dtconv_real.h): in float32 and in
+Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA), "x86-64-v4" (AVX-512) and, where the
+compiler has these instructions, "x86-64-v4-bf16" (AVX-512 BF16): the fourth with what touches bfloat16 compiled anew.
+All have the same name and interface.  Every file of FAMILIES is compiled once per precision (dtconv_real.h): in float32 and in
 float64, and those of BFLOAT16 in bfloat16, too.
 
 DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone, DTCONV_LEVELS=native the one for this CPU; else all are
@@ -31,21 +32,16 @@ ROOT = Path(__file__).parent.parent.resolve()
 MACOS = sys.platform == "darwin"
 LIBRARY = "libdtconv.dylib" if MACOS else "libdtconv.so"
 X86 = platform.machine().lower() in ("x86_64", "amd64")
+AVX2 = ["-mavx2", "-mfma", "-mbmi2", "-mf16c"]
+AVX512 = [*AVX2, "-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq", "-mprefer-vector-width=512"]
 LEVEL_FLAGS = {
     "generic": [],
-    "x86-64-v3": ["-mavx2", "-mfma", "-mbmi2", "-mf16c"],
-    "x86-64-v4": [
-        "-mavx2",
-        "-mfma",
-        "-mbmi2",
-        "-mf16c",
-        "-mavx512f",
-        "-mavx512vl",
-        "-mavx512bw",
-        "-mavx512dq",
-        "-mprefer-vector-width=512",
-    ],
+    "x86-64-v3": AVX2,
+    "x86-64-v4": AVX512,
+    "x86-64-v4-bf16": [*AVX512, "-mavx512bf16"],
 }
+# a level that takes the objects of another for what has no bfloat16
+BASE = {"x86-64-v4-bf16": "x86-64-v4"}
 C_FLAGS = [
     "-std=gnu11",
     "-fPIC",
@@ -65,6 +61,8 @@ THIRD_LEVEL, AT_THIRD_LEVEL = "-O3", ("transform",)
 OF_BFLOAT16 = "bfloat16"
 # of it, what is compiled for images in float32, too, whose products are of bfloat16
 OF_FLOAT32 = ("direct", "direct_copy", "direct_turn", "direct_weights", "finish")
+# says which level it is
+NAMES_LEVEL = ("runtime",)
 # what has images in bfloat16; losses and optimizers have none, and functions of numbers are float32's (spans.h)
 BFLOAT16 = (
     "conv/depthwise",
@@ -105,8 +103,8 @@ PROBE = """#include <stdio.h>
 #include "dtconv_cpu.h"
 int main(void) {
     const unsigned v3 = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA | DTCONV_CPU_BMI2 | DTCONV_CPU_F16C;
-    const unsigned has = dtconv_cpu_features(), v4 = v3 | DTCONV_CPU_AVX512;
-    puts((has & v4) == v4 ? "x86-64-v4" : (has & v3) == v3 ? "x86-64-v3" : "generic");
+    const unsigned has = dtconv_cpu_features(), v4 = v3 | DTCONV_CPU_AVX512, bf16 = v4 | DTCONV_CPU_AVX512_BF16;
+    puts((has & bf16) == bf16 ? "x86-64-v4-bf16" : (has & v4) == v4 ? "x86-64-v4" : (has & v3) == v3 ? "x86-64-v3" : "generic");
     return 0;
 }
 """
@@ -124,14 +122,30 @@ def further_flags() -> list[str]:
     return shlex.split(os.environ.get("DTCONV_CFLAGS", ""))
 
 
+def compiles(text: str, *flags: str) -> bool:
+    """Whether the compiler takes this text with these flags."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text(text)
+        command = [*compiler(), "-Werror", *flags, "-c", str(source), "-o", str(Path(folder) / "probe.o")]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 @cache
 def vectorizing() -> list[str]:
     """VECTORIZING where the compiler knows it."""
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "probe.c"
-        source.write_text("int probe;\n")
-        command = [*compiler(), "-Werror", *VECTORIZING, "-c", str(source), "-o", str(Path(folder) / "probe.o")]
-        return [] if subprocess.run(command, capture_output=True, check=False).returncode else VECTORIZING
+    return VECTORIZING if compiles("int probe;\n", *VECTORIZING) else []
+
+
+@cache
+def buildable_levels() -> list[str]:
+    """The levels that this compiler has the instructions of, the widest last."""
+    if not X86:
+        return ["generic"]
+    every = list(LEVEL_FLAGS)
+    widest = every[-1]
+    rounds = compiles("#include <immintrin.h>\n__m256bh f(__m512 x) { return _mm512_cvtneps_pbh(x); }\n", *LEVEL_FLAGS[widest])
+    return every if rounds else every[:-1]
 
 
 def c_flags() -> list[str]:
@@ -156,19 +170,19 @@ def native_level() -> str:
         source, program = Path(folder) / "probe.c", Path(folder) / "probe"
         source.write_text(PROBE)
         subprocess.run([*compiler(), f"-I{ROOT / 'cext/include'}", str(source), "-o", str(program)], check=True)
-        return subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.strip()
+        level = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.strip()
+        return level if level in buildable_levels() else BASE[level]
 
 
 def levels() -> list[str]:
     """The levels to build, the widest last."""
-    every = list(LEVEL_FLAGS) if X86 else ["generic"]
+    every = buildable_levels()
     wanted = os.environ.get("DTCONV_LEVELS")
     if not wanted:
         return every
     if wanted == "native":
         return [native_level()]
-    unknown = [level for level in wanted.split(",") if level not in LEVEL_FLAGS]
-    if unknown:
+    if any(level not in LEVEL_FLAGS for level in wanted.split(",")):
         raise SystemExit(f"error: DTCONV_LEVELS: expected native or some of {','.join(every)}, got {wanted}")
     return [level for level in every if level in wanted.split(",")] or ["generic"]
 
@@ -250,6 +264,17 @@ def sources() -> list[tuple[Path, str, list[str]]]:
     return sorted(found, key=lambda source: LONG.index(source[0].stem) if source[0].stem in LONG else len(LONG))
 
 
+def objects_of(level: str) -> Iterator[tuple[str, Path, str, list[str]]]:
+    """Everything that is linked into a level: the level that it is compiled for, and as sources()."""
+    for source, suffix, defines in sources():
+        own = suffix == "_h" or source.parent.name == OF_BFLOAT16 or source.stem in NAMES_LEVEL
+        yield (level if own else BASE.get(level, level)), source, suffix, defines
+
+
+def object_path(objects: Path, level: str, source: Path, suffix: str) -> Path:
+    return objects / level / f"{source.parent.name}_{source.stem}{suffix}.o"
+
+
 def precompiled(level: str, objects: Path, openmp: list[str]) -> list[str]:
     """The flag that has INTRINSICS read ahead, once for all files; a compiler that cannot reads the text each time."""
     header = objects / level / "intrinsics.h"
@@ -261,16 +286,18 @@ def precompiled(level: str, objects: Path, openmp: list[str]) -> list[str]:
     return ["-include", str(header)]
 
 
-def compile_commands(level: str, objects: Path, openmp: list[str], force: bool) -> Iterator[list[str]]:
+def compile_commands(wanted: list[str], objects: Path, openmp: list[str], force: bool) -> Iterator[list[str]]:
     """The command of each object that is missing or older than its source, a header or this file."""
-    intrinsics: list[str] = []
     headers = max(path.stat().st_mtime for path in [*ROOT.glob("cext/**/*.h"), Path(__file__)])
-    for source, suffix, defines in sources():
-        target = objects / level / f"{source.parent.name}_{source.stem}{suffix}.o"
+    seen = set()
+    for level, source, suffix, defines in [each for level in wanted for each in objects_of(level)]:
+        target = object_path(objects, level, source, suffix)
+        if target in seen:
+            continue
+        seen.add(target)
         if target.exists() and not force and target.stat().st_mtime > max(headers, source.stat().st_mtime):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        intrinsics = intrinsics or precompiled(level, objects, openmp)
         optimized = [THIRD_LEVEL] if source.stem in AT_THIRD_LEVEL and "-DDTCONV_DOUBLE" not in defines else []
         flags = [
             *c_flags(),
@@ -278,7 +305,7 @@ def compile_commands(level: str, objects: Path, openmp: list[str], force: bool) 
             *LEVEL_FLAGS[level],
             *(flag for flag in openmp if not flag.startswith("-l")),
             *defines,
-            *intrinsics,
+            *precompiled(level, objects, openmp),
             *further_flags(),  # the last word
         ]
         yield [*compiler(), *flags, f"-I{ROOT / 'cext' / 'include'}", "-c", str(source), "-o", str(target)]
@@ -298,7 +325,7 @@ def run(command: list[str]) -> None:
 
 
 def link(level: str, objects: Path, target: Path) -> None:
-    wanted = [objects / level / f"{path.parent.name}_{path.stem}{suffix}.o" for path, suffix, _ in sources()]
+    wanted = [object_path(objects, of, source, suffix) for of, source, suffix, _ in objects_of(level)]
     target.parent.mkdir(parents=True, exist_ok=True)
     name = ["-dynamiclib", f"-Wl,-install_name,@rpath/{LIBRARY}"] if MACOS else ["-shared", f"-Wl,-soname,{LIBRARY}"]
     run(
@@ -327,7 +354,7 @@ def build(libraries: Path, force: bool = False) -> list[str]:
     with (objects / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         openmp = openmp_flags()
-        commands = [each for level in wanted for each in compile_commands(level, objects / "cext", openmp, force)]
+        commands = list(compile_commands(wanted, objects / "cext", openmp, force))
         with ThreadPoolExecutor(jobs()) as pool:
             list(pool.map(run, commands))
         for level in LEVEL_FLAGS:

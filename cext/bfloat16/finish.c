@@ -1,51 +1,46 @@
 #include "finish.h"
 
 #include "../conv/activate.h"
-#include "rounding.h"
+#include "pack.h"
 
-/* What is constant where it is inlined: TARGET, STORE, bias, adds, relu. */
-#define ROWS(name, TARGET, STORE)                                                                                     \
-    TARGET INLINE void name(int bias, int adds, int relu, const finishing *f, int64_t m, int64_t n, const real *sums, \
-                            int64_t ld, const elem *const *added, elem *const *to) {                                  \
-        for (int64_t j = 0; j < n; j += V) {                                                                          \
-            const int64_t count = n - j < V ? n - j : V;                                                              \
-            const vec shift = bias ? load_part(f->bias + j, count) : (vec){0};                                        \
-            for (int64_t r = 0; r < m; r++) {                                                                         \
-                vec y = load(sums + r * ld + j) + shift;                                                              \
-                if (count == V) {                                                                                     \
-                    if (adds) y += load_elem(added[r] + j);                                                           \
-                    STORE(to[r] + j, relu ? positive(y) : y);                                                         \
-                } else {                                                                                              \
-                    if (adds) y += load_elem_part(added[r] + j, count);                                               \
-                    store_elem_part(to[r] + j, count, relu ? positive(y) : y);                                        \
-                }                                                                                                     \
-            }                                                                                                         \
-        }                                                                                                             \
-    }                                                                                                                 \
-    TARGET static void name##_of(const finishing *f, int64_t m, int64_t n, const real *sums, int64_t ld,              \
-                                 const elem *const *added, elem *const *to, int relu) {                               \
-        if (relu && f->bias && added)                                                                                 \
-            name(1, 1, 1, f, m, n, sums, ld, added, to);                                                              \
-        else if (relu && f->bias)                                                                                     \
-            name(1, 0, 1, f, m, n, sums, ld, added, to);                                                              \
-        else if (relu && added)                                                                                       \
-            name(0, 1, 1, f, m, n, sums, ld, added, to);                                                              \
-        else if (relu)                                                                                                \
-            name(0, 0, 1, f, m, n, sums, ld, added, to);                                                              \
-        else if (f->bias && added)                                                                                    \
-            name(1, 1, 0, f, m, n, sums, ld, added, to);                                                              \
-        else if (f->bias)                                                                                             \
-            name(1, 0, 0, f, m, n, sums, ld, added, to);                                                              \
-        else if (added)                                                                                               \
-            name(0, 1, 0, f, m, n, sums, ld, added, to);                                                              \
-        else                                                                                                          \
-            name(0, 0, 0, f, m, n, sums, ld, added, to);                                                              \
+/* bias, adds and relu are constants where it is inlined. */
+INLINE void rows(int bias, int adds, int relu, const finishing *f, int64_t m, int64_t n, const real *sums, int64_t ld,
+                 const elem *const *added, elem *const *to) {
+    for (int64_t j = 0; j < n; j += V) {
+        const int64_t count = n - j < V ? n - j : V;
+        const vec shift = bias ? load_part(f->bias + j, count) : (vec){0};
+        for (int64_t r = 0; r < m; r++) {
+            vec y = load(sums + r * ld + j) + shift;
+            if (count == V) {
+                if (adds) y += load_elem(added[r] + j);
+                store_elem(to[r] + j, relu ? positive(y) : y);
+            } else {
+                if (adds) y += load_elem_part(added[r] + j, count);
+                store_elem_part(to[r] + j, count, relu ? positive(y) : y);
+            }
+        }
     }
+}
 
-ROWS(rows_any, , store_elem)
-#if defined(DTCONV_BFLOAT16) && defined(DTCONV_ROUNDS)
-ROWS(rows_fast, ROUNDS, store_by_instruction)
-#endif
+static void rows_of(const finishing *f, int64_t m, int64_t n, const real *sums, int64_t ld, const elem *const *added,
+                    elem *const *to, int relu) {
+    if (relu && f->bias && added)
+        rows(1, 1, 1, f, m, n, sums, ld, added, to);
+    else if (relu && f->bias)
+        rows(1, 0, 1, f, m, n, sums, ld, added, to);
+    else if (relu && added)
+        rows(0, 1, 1, f, m, n, sums, ld, added, to);
+    else if (relu)
+        rows(0, 0, 1, f, m, n, sums, ld, added, to);
+    else if (f->bias && added)
+        rows(1, 1, 0, f, m, n, sums, ld, added, to);
+    else if (f->bias)
+        rows(1, 0, 0, f, m, n, sums, ld, added, to);
+    else if (added)
+        rows(0, 1, 0, f, m, n, sums, ld, added, to);
+    else
+        rows(0, 0, 0, f, m, n, sums, ld, added, to);
+}
 
 void DT(finish_tile)(const finishing *f, int64_t m, int64_t n, real *sums, int64_t ld, const elem *const *added,
                      elem *const *to) {
@@ -58,11 +53,5 @@ void DT(finish_tile)(const finishing *f, int64_t m, int64_t n, real *sums, int64
             }
         return;
     }
-#if defined(DTCONV_BFLOAT16) && defined(DTCONV_ROUNDS)
-    if (dtconv_rounds()) {
-        rows_fast_of(f, m, n, sums, ld, added, to, relu);
-        return;
-    }
-#endif
-    rows_any_of(f, m, n, sums, ld, added, to, relu);
+    rows_of(f, m, n, sums, ld, added, to, relu);
 }

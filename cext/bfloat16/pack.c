@@ -1,4 +1,4 @@
-#include "rounding.h"
+#include "pack.h"
 
 void DT(narrow_row)(int64_t n, const real *x, elem *y) {
     int64_t i = 0;
@@ -6,53 +6,43 @@ void DT(narrow_row)(int64_t n, const real *x, elem *y) {
     for (; i < n; i++) y[i] = narrow(x[i]);
 }
 
-/* Columns [j, j + vectors * V) of rows; what is constant where it is inlined: TARGET, ROUND, vectors, shifts, relu. */
-#define NORMALIZE(name, TARGET, ROUND)                                                                         \
-    TARGET INLINE void name(int vectors, int64_t rows, int64_t j, const elem *x, int64_t ld, const real *mean, \
-                            const real *scale, const real *beta, int shifts, int relu, elem *y, int64_t ldy) { \
-        vec middle[2], by[2], shift[2];                                                                        \
-        UNROLL for (int v = 0; v < vectors; v++) {                                                             \
-            middle[v] = load(mean + j + v * V), by[v] = load(scale + j + v * V);                               \
-            shift[v] = shifts ? load(beta + j + v * V) : (vec){0};                                             \
-        }                                                                                                      \
-        for (int64_t r = 0; r < rows; r++) {                                                                   \
-            UNROLL for (int v = 0; v < vectors; v++) {                                                         \
-                vec z = (load_elem(x + r * ld + j + v * V) - middle[v]) * by[v];                               \
-                if (shifts) z += shift[v];                                                                     \
-                *(loose_half_vec *)(y + r * ldy + j + v * V) = (half_vec)ROUND(relu ? positive(z) : z);        \
-            }                                                                                                  \
-        }                                                                                                      \
-    }                                                                                                          \
-    TARGET INLINE void name##_columns(int64_t rows, int64_t n, const elem *x, int64_t ld, const real *mean,    \
-                                      const real *scale, const real *beta, int shifts, int relu, elem *y,      \
-                                      int64_t ldy) {                                                           \
-        int64_t j = 0;                                                                                         \
-        for (; j + 2 * V <= n; j += 2 * V) name(2, rows, j, x, ld, mean, scale, beta, shifts, relu, y, ldy);   \
-        if (j + V <= n) name(1, rows, j, x, ld, mean, scale, beta, shifts, relu, y, ldy);                      \
-    }                                                                                                          \
-    TARGET static void name##_rows(int64_t rows, int64_t n, const elem *x, int64_t ld, const real *mean,       \
-                                   const real *scale, const real *beta, int relu, elem *y, int64_t ldy) {      \
-        if (beta && relu)                                                                                      \
-            name##_columns(rows, n, x, ld, mean, scale, beta, 1, 1, y, ldy);                                   \
-        else if (beta)                                                                                         \
-            name##_columns(rows, n, x, ld, mean, scale, beta, 1, 0, y, ldy);                                   \
-        else                                                                                                   \
-            name##_columns(rows, n, x, ld, mean, scale, beta, 0, relu, y, ldy);                                \
+/* Columns [j, j + vectors * V) of rows; vectors, shifts and relu are constants where it is inlined. */
+INLINE void normalize(int vectors, int64_t rows, int64_t j, const elem *x, int64_t ld, const real *mean,
+                      const real *scale, const real *beta, int shifts, int relu, elem *y, int64_t ldy) {
+    vec middle[2], by[2], shift[2];
+    UNROLL for (int v = 0; v < vectors; v++) {
+        middle[v] = load(mean + j + v * V), by[v] = load(scale + j + v * V);
+        shift[v] = shifts ? load(beta + j + v * V) : (vec){0};
     }
+    for (int64_t r = 0; r < rows; r++) {
+        UNROLL for (int v = 0; v < vectors; v++) {
+            vec z = (load_elem(x + r * ld + j + v * V) - middle[v]) * by[v];
+            if (shifts) z += shift[v];
+            *(loose_half_vec *)(y + r * ldy + j + v * V) = round_operand(relu ? positive(z) : z);
+        }
+    }
+}
 
-NORMALIZE(normalize_any, , narrow_vector)
-#ifdef DTCONV_ROUNDS
-NORMALIZE(normalize_fast, ROUNDS, round_by_instruction)
-#endif
+INLINE void normalize_columns(int64_t rows, int64_t n, const elem *x, int64_t ld, const real *mean, const real *scale,
+                              const real *beta, int shifts, int relu, elem *y, int64_t ldy) {
+    int64_t j = 0;
+    for (; j + 2 * V <= n; j += 2 * V) normalize(2, rows, j, x, ld, mean, scale, beta, shifts, relu, y, ldy);
+    if (j + V <= n) normalize(1, rows, j, x, ld, mean, scale, beta, shifts, relu, y, ldy);
+}
+
+static void normalize_kinds(int64_t rows, int64_t n, const elem *x, int64_t ld, const real *mean, const real *scale,
+                            const real *beta, int relu, elem *y, int64_t ldy) {
+    if (beta && relu)
+        normalize_columns(rows, n, x, ld, mean, scale, beta, 1, 1, y, ldy);
+    else if (beta)
+        normalize_columns(rows, n, x, ld, mean, scale, beta, 1, 0, y, ldy);
+    else
+        normalize_columns(rows, n, x, ld, mean, scale, beta, 0, relu, y, ldy);
+}
 
 void DT(normalize_rows)(int64_t rows, int64_t n, const elem *x, int64_t ld, const real *mean, const real *scale,
                         const real *beta, int relu, elem *y, int64_t ldy) {
-#ifdef DTCONV_ROUNDS
-    if (dtconv_rounds())
-        normalize_fast_rows(rows, n, x, ld, mean, scale, beta, relu, y, ldy);
-    else
-#endif
-        normalize_any_rows(rows, n, x, ld, mean, scale, beta, relu, y, ldy);
+    normalize_kinds(rows, n, x, ld, mean, scale, beta, relu, y, ldy);
     const int64_t whole = n / V * V;
     for (int64_t r = 0; whole < n && r < rows; r++)
         for (int64_t i = whole; i < n; i++) {
@@ -62,38 +52,15 @@ void DT(normalize_rows)(int64_t rows, int64_t n, const elem *x, int64_t ld, cons
 }
 
 INLINE void split(vec x, int64_t i, int64_t count, half *high, half *low) {
-    store_first(high + i, count, x);
-    if (low) store_first(low + i, count, x - widen_vector(narrow_vector(x)));
+    const half_vec upper = round_operand(x);
+    store_halves(high + i, count, upper);
+    if (low) store_halves(low + i, count, round_operand(x - widen_vector(upper)));
 }
 
-INLINE void split_plain(int64_t n, const real *x, half *high, half *low) {
+void HT(split_row)(int64_t n, const real *x, half *high, half *low) {
     int64_t i = 0;
     for (; i + V <= n; i += V) split(load(x + i), i, V, high, low);
     if (i < n) split(load_part(x + i, n - i), i, n - i, high, low);
-}
-
-#ifdef DTCONV_ROUNDS
-ROUNDS static void split_fast(int64_t n, const real *x, half *high, half *low) {
-    for (int64_t i = 0; i < n; i += V) {
-        const __mmask16 some = n - i < V ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
-        const __m512 all = _mm512_maskz_loadu_ps(some, x + i);
-        const __m256i upper = round_by_instruction((vec)all);
-        _mm256_mask_storeu_epi16(high + i, some, upper);
-        if (!low) continue;
-        const __m512 rest = _mm512_sub_ps(all, (__m512)widen_vector((half_vec)upper));
-        _mm256_mask_storeu_epi16(low + i, some, round_by_instruction((vec)rest));
-    }
-}
-#endif
-
-void HT(split_row)(int64_t n, const real *x, half *high, half *low) {
-#ifdef DTCONV_ROUNDS
-    if (dtconv_rounds()) {
-        split_fast(n, x, high, low);
-        return;
-    }
-#endif
-    split_plain(n, x, high, low);
 }
 
 INLINE vec normalized(int64_t i, int64_t count, const real *x, const real *mean, const real *scale, const real *beta,

@@ -45,7 +45,9 @@ int dtconv_hold_num_threads(int threads) {
 }
 
 const char *dtconv_level(void) {
-#if defined(__AVX512F__)
+#if defined(__AVX512BF16__)
+    return "x86-64-v4-bf16";
+#elif defined(__AVX512F__)
     return "x86-64-v4";
 #elif defined(__AVX2__)
     return "x86-64-v3";

@@ -52,7 +52,8 @@ int dtconv_hold_num_threads(int threads);
 int64_t dtconv_cache_bytes(int level);
 void dtconv_set_cache_bytes(int level, int64_t bytes);
 
-/* Which build of the library this is: "generic", "x86-64-v3" (AVX2 + FMA) or "x86-64-v4" (AVX-512). */
+/* Which build of the library this is: "generic", "x86-64-v3" (AVX2 + FMA), "x86-64-v4" (AVX-512) or
+ * "x86-64-v4-bf16" (AVX-512 BF16). */
 const char *dtconv_level(void);
 
 /* Activations that are fused into other operators: those whose derivative follows from the output y alone.

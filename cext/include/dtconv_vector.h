@@ -57,16 +57,30 @@ typedef uint16_t half_vec __attribute__((vector_size(VECTOR_BYTES / 2)));
 typedef uint16_t loose_half_vec __attribute__((vector_size(VECTOR_BYTES / 2), aligned(sizeof(elem)), may_alias));
 typedef uint32_t bits_vec __attribute__((vector_size(VECTOR_BYTES)));
 
-/* Instructions by name: of a general conversion gcc makes several times as many. */
+/* Instructions by name: of a general conversion gcc makes several times as many.
+ *
+ * round_operand() rounds what vdpbf16ps multiplies: denormal numbers may become 0, as it takes them for 0, too. */
 #if defined(__AVX512F__)
 INLINE vec widen_vector(half_vec x) { return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)x), 16); }
-INLINE half_vec narrow_vector(vec x) {
+INLINE half_vec round_vector(vec x) {
     const __m512i bits = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
     const __mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
     const __m512i kept = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
     return (half_vec)_mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
 }
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__)
+INLINE half_vec round_operand(vec x) { return (half_vec)_mm512_cvtneps_pbh((__m512)x); }
+INLINE half_vec narrow_vector(vec x) {
+    enum { DENORMAL = 0x20 };
+    half_vec rounded = round_operand(x);
+    if (__builtin_expect(_mm512_fpclass_ps_mask((__m512)x, DENORMAL), 0)) rounded = round_vector(x);
+    return rounded;
+}
+#else
+INLINE half_vec narrow_vector(vec x) { return round_vector(x); }
+INLINE half_vec round_operand(vec x) { return round_vector(x); }
+#endif
 #else
 #if defined(__AVX2__)
 INLINE vec widen_vector(half_vec x) { return (vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)x), 16); }
@@ -84,16 +98,18 @@ INLINE half_vec narrow_vector(vec x) {
     return __builtin_convertvector(kept, half_vec);
 #endif
 }
+INLINE half_vec round_operand(vec x) { return narrow_vector(x); }
 #endif
 
 INLINE vec load_elem(const elem *x) { return widen_vector(*(const loose_half_vec *)x); }
 INLINE void store_elem(elem *y, vec x) { *(loose_half_vec *)y = narrow_vector(x); }
+/* The first `count` of V, which are rounded already. */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 INLINE vec load_elem_part(const elem *x, int64_t count) {
     return widen_vector((half_vec)_mm256_maskz_loadu_epi16((__mmask16)((1u << count) - 1), x));
 }
-INLINE void store_elem_part(elem *y, int64_t count, vec x) {
-    _mm256_mask_storeu_epi16(y, (__mmask16)((1u << count) - 1), (__m256i)narrow_vector(x));
+INLINE void store_halves(elem *y, int64_t count, half_vec x) {
+    _mm256_mask_storeu_epi16(y, (__mmask16)((1u << count) - 1), (__m256i)x);
 }
 #else
 INLINE vec load_elem_part(const elem *x, int64_t count) {
@@ -101,11 +117,9 @@ INLINE vec load_elem_part(const elem *x, int64_t count) {
     memcpy(&part, x, (size_t)count * sizeof(elem));
     return widen_vector(part);
 }
-INLINE void store_elem_part(elem *y, int64_t count, vec x) {
-    const half_vec part = narrow_vector(x);
-    memcpy(y, &part, (size_t)count * sizeof(elem));
-}
+INLINE void store_halves(elem *y, int64_t count, half_vec x) { memcpy(y, &x, (size_t)count * sizeof(elem)); }
 #endif
+INLINE void store_elem_part(elem *y, int64_t count, vec x) { store_halves(y, count, narrow_vector(x)); }
 #else
 INLINE vec load_elem(const elem *x) { return load(x); }
 INLINE void store_elem(elem *y, vec x) { store(y, x); }

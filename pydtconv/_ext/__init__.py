@@ -1,6 +1,6 @@
 """Bindings to the C library; the import loads the build of it that suits this CPU.
 
-`PYDTCONV_LEVEL` forces a level ("generic", "x86-64-v3", "x86-64-v4").
+`PYDTCONV_LEVEL` forces a level ("generic", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16").
 """
 
 import ctypes
@@ -12,6 +12,7 @@ _FOLDER = Path(__file__).parent / "lib"
 _NAME = "libdtconv.dylib" if sys.platform == "darwin" else "libdtconv.so"
 # best first, with the CPU features that each level needs
 _LEVELS = {
+    "x86-64-v4-bf16": {"avx2", "fma", "bmi2", "f16c", "avx512", "avx512_bf16"},
     "x86-64-v4": {"avx2", "fma", "bmi2", "f16c", "avx512"},
     "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
     "generic": set(),

@@ -47,7 +47,7 @@ def spin_seconds(busy: bool = False) -> float | None:
 
 
 def level() -> str:
-    """The build of the C library in use: "generic", "x86-64-v3" or "x86-64-v4"."""
+    """The build of the C library in use: "generic", "x86-64-v3", "x86-64-v4" or "x86-64-v4-bf16"."""
     return dtconv_level().decode()
 
 

@@ -41,7 +41,7 @@ environment:
   PYDTCONV_NUM_THREADS   threads of every kernel (default: OMP_NUM_THREADS, else the cores of this process)
   PYDTCONV_UKR           micro-kernel to use instead of the fastest one (`pydtconv doctor` lists them)
   PYDTCONV_CACHES        sizes of L1 and L2 that blocks are cut for, such as 48K,2M (`pydtconv doctor` shows them)
-  PYDTCONV_LEVEL         build of the C library: generic, x86-64-v3 or x86-64-v4
+  PYDTCONV_LEVEL         build of the C library: generic, x86-64-v3, x86-64-v4 or x86-64-v4-bf16
   PYDTCONV_DATA          folder with data sets (mnist/, cifar-10-batches-bin/, ...)
   PYDTCONV_CACHE         folder for what tuning finds (default: ~/.cache/pydtconv)
   PYDTCONV_TUNE          seconds that tuning at first use may take, as `pydtconv train --tune` (default: 0, off)

@@ -97,7 +97,7 @@ ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "PYDTCONV_NUM_THREADS": NUMBERS + LARGE + ("1,2",),
     "OMP_NUM_THREADS": ("0", "-1", "x", "2", "2,1", "²"),
     "PYDTCONV_UKR": ("none", "auto", "avx2", "generic"),
-    "PYDTCONV_LEVEL": ("generic", "x86-64-v3", "x86-64-v4", "x86-64-v9", "../.."),
+    "PYDTCONV_LEVEL": ("generic", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "x86-64-v9", "../.."),
     "PYDTCONV_CACHE": PATHS,
     "PYDTCONV_DATA": PATHS,
     "KERAS_HOME": PATHS,
