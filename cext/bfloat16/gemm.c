@@ -22,6 +22,7 @@ enum {
     A_BYTES = 1 << 20, /* of each thread's block of A */
     B_BYTES = 4 << 20, /* of the block of B */
     UNITS = 4,         /* wanted for each thread */
+    TILES = 4,         /* of a call, where the kernel rounds them */
     TILE_MOST = DTCONV_UKR_MAX_MR * DTCONV_UKR_MAX_NR,
 };
 
@@ -149,7 +150,7 @@ static void run_block(const dtconv_gemm_mixed_args *g, const blocks *s, const bl
     const int64_t mr = s->ukr->mr, nr = s->ukr->nr;
     const int finishes = kernel_finishes(g, s);
     real tile[TILE_MOST] __attribute__((aligned(64)));
-    elem *to[DTCONV_UKR_MAX_MR];
+    elem *to[TILES * DTCONV_UKR_MAX_MR];
     DT(ukr_finish) finish = {.to = to, .relu = g->activation == DTCONV_RELU};
     DT(ukr_call)
     t = {.n = nr,
@@ -163,14 +164,16 @@ static void run_block(const dtconv_gemm_mixed_args *g, const blocks *s, const bl
          .step_count = a->count};
     const int from_memory =
         a->count == 1 && a->rs != SQUARE; /* A in place; its first panel finds it beyond the caches */
+    const int follow = s->ukr->fetches && a->tile == mr * a->rs; /* tiles are rows that follow each other */
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t j = jc + panel * nr, n = min(nr, nc - panel * nr);
         const int stored = finishes && n == nr;
         t.b = b + panel * s->depth * nr;
         finish.bias = g->bias ? g->bias + j : NULL;
         t.finish = stored ? &finish : NULL;
-        for (int64_t ir = 0; ir < m; ir += mr) {
-            t.m = min(mr, m - ir);
+        const int64_t rows = stored && follow && !(from_memory && panel == first) ? TILES * mr : mr;
+        for (int64_t ir = 0; ir < m; ir += rows) {
+            t.m = min(rows, m - ir);
             if (from_memory && panel == first && ir + mr < m)
                 fetch_rows(a->data + (ir / mr + 1) * a->tile, a->rs, min(mr, m - ir - mr), a->k);
             t.a = a->data + ir / mr * a->tile;
@@ -200,7 +203,8 @@ static void run_unit(const dtconv_gemm_mixed_args *g, const blocks *s, int64_t u
     block a = {(const elem *)g->a.data + i * g->a.rs, g->a.rs, mr * g->a.rs, s->depth, &whole, 1};
     if (first == last) return;
     if (!in_place(g, s, i, m)) {
-        a = (block){packed, SQUARE, s->height * s->depth, SQUARE, steps, s->depth / SQUARE * s->products};
+        const int64_t k = min(SQUARE, round_up(g->k, s->ukr->depth)); /* of a step */
+        a = (block){packed, SQUARE, s->height * s->depth, k, steps, s->depth / SQUARE * s->products};
         for (int low = 0; low < s->halves; low++) {
             dtconv_operand half_of_a = g->a;
             half_of_a.low = low;

@@ -6,8 +6,9 @@
  * They depend on the sizes alone, and so does the result.
  *
  *   slices   shared out among threads
- *     pc       walks a slice in steps of KC: packs B[pc, :] and A[:, pc], which stay in the second cache
- *       jr, ir   tiles of sums, to which KC products are added
+ *     pc       walks a slice in steps of KC: packs B[pc, :], which stays in the second cache
+ *       ir       packs MR rows of A[:, pc], while those after them are fetched
+ *         jr     tiles of sums, to which KC products are added
  */
 #ifdef _OPENMP
 #include <omp.h>
@@ -19,16 +20,18 @@ enum {
     LONG = 8192,          /* terms of a sum */
     SLICES = 16,          /* at most */
     SUMS_BYTES = 4 << 20, /* of all slices */
-    PACKED_BYTES = 512 << 10,
+    B_BYTES = 384 << 10,  /* of a step */
     KC_LEAST = 256,
     KC_MOST = 2048,
+    LINE = 64, /* bytes that are fetched at once */
+    LINES = KC_MOST / 2,
 };
 
 typedef struct {
     const DT(ukr_row) * ukr;
     const dtconv_gemm_mixed_args *g;
-    int64_t slices, depth, kc, height, ld, tiles, panels; /* depth: of a slice, in whole steps of the micro-kernel */
-    int64_t a_size, b_size, sums;                         /* elements of a half of a thread's A and B; of a slice */
+    int64_t slices, depth, kc, height, ld, panels; /* depth: of a slice, in whole steps of the micro-kernel */
+    int64_t a_size, b_size, sums;                  /* elements of a half of a thread's A and B; of a slice */
     int products, halves;
 } product;
 
@@ -44,11 +47,11 @@ static product cut(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int
     product s = {.ukr = ukr, .slices = DT(gemm_slices)(m, n, k), .products = products, .halves = products == 1 ? 1 : 2};
     s.depth = round_up(ceil_div(k, s.slices), SQUARE);
     s.height = round_up(ukr->mr, ukr->rows);
-    s.tiles = ceil_div(m, ukr->mr), s.panels = ceil_div(n, ukr->nr), s.ld = s.panels * ukr->nr;
-    const int64_t row = (s.tiles * s.height + s.ld) * s.halves * (int64_t)sizeof(elem);
-    const int64_t fits = PACKED_BYTES / row / SQUARE * SQUARE;
+    s.panels = ceil_div(n, ukr->nr), s.ld = s.panels * ukr->nr;
+    const int64_t fits = B_BYTES / (s.ld * s.halves * (int64_t)sizeof(elem)) / SQUARE * SQUARE;
     s.kc = min(s.depth, fits < KC_LEAST ? KC_LEAST : fits > KC_MOST ? KC_MOST : fits);
-    s.a_size = round_up(s.tiles * s.height * s.kc, 64), s.b_size = round_up(s.ld * s.kc, 64);
+    s.kc = round_up(ceil_div(s.depth, ceil_div(s.depth, s.kc)), SQUARE);
+    s.a_size = round_up(s.height * s.kc, 64), s.b_size = round_up(s.ld * s.kc, 64);
     s.sums = round_up(m * s.ld, 64);
     return s;
 }
@@ -73,16 +76,50 @@ static dtconv_operand from_term(const dtconv_operand *of, int64_t p, int64_t ste
     return part;
 }
 
-/* Terms [p, p + k) of all rows and columns, packed. */
-static void pack(const product *s, int64_t p, int64_t k, int64_t depth, elem *a, elem *b) {
-    const int64_t mr = s->ukr->mr, nr = s->ukr->nr;
-    for (int low = 0; low < s->halves; low++, a += s->a_size, b += s->b_size) {
-        const dtconv_operand x = from_term(&s->g->a, p, s->g->a.cs, low), y = from_term(&s->g->b, p, s->g->b.rs, low);
+/* Terms [p, p + k) of all columns, packed, ... */
+static void pack_columns(const product *s, int64_t p, int64_t k, int64_t depth, elem *b) {
+    const int64_t nr = s->ukr->nr;
+    for (int low = 0; low < s->halves; low++, b += s->b_size) {
+        const dtconv_operand y = from_term(&s->g->b, p, s->g->b.rs, low);
         for (int64_t j = 0; j < s->panels; j++)
             DT(pack_panel)(&y, k, depth, j * nr, min(nr, s->g->n - j * nr), nr, b + j * depth * nr);
-        for (int64_t i = 0; i < s->tiles; i++)
-            DT(pack_rows)(&x, i * mr, min(mr, s->g->m - i * mr), k, s->height, a + i * s->height * depth);
     }
+}
+
+/* ... and of m rows from i on. */
+static void pack_tile(const product *s, int64_t p, int64_t k, int64_t i, int64_t m, elem *a) {
+    for (int low = 0; low < s->halves; low++, a += s->a_size) {
+        const dtconv_operand x = from_term(&s->g->a, p, s->g->a.cs, low);
+        DT(pack_rows)(&x, i, m, k, s->height, a);
+    }
+}
+
+/* A part of an operand as it lies in memory, `rows` rows of `bytes`, and the next line of it. */
+typedef struct {
+    const char *data;
+    int64_t rows, stride, bytes, row, at;
+} region;
+
+/* Rows [i, i + m) and columns [j, j + n); none where its elements lie apart, or m or n is not positive. */
+static region region_of(const dtconv_operand *x, int64_t i, int64_t m, int64_t j, int64_t n) {
+    if (m <= 0 || n <= 0) return (region){0};
+    const int64_t size = x->bfloat16 ? (int64_t)sizeof(elem) : (int64_t)sizeof(real);
+    const char *data = (const char *)x->data + (i * x->rs + j * x->cs) * size;
+    if (x->cs == 1) return (region){data, m, x->rs * size, n * size, 0, 0};
+    if (x->rs == 1) return (region){data, n, x->cs * size, m * size, 0, 0};
+    return (region){0};
+}
+
+/* The next lines of both, at most `most`. */
+static int64_t next_lines(region *both, int64_t most, const void **lines) {
+    int64_t count = 0;
+    for (region *x = both; x < both + 2; x++)
+        for (; x->row < x->rows && count < most; count++) {
+            lines[count] = x->data + x->row * x->stride + x->at;
+            x->at += LINE;
+            if (x->at >= x->bytes) x->at = 0, x->row++;
+        }
+    return count;
 }
 
 static void run_slice(const product *s, int64_t slice, real *sums, char *memory) {
@@ -91,6 +128,8 @@ static void run_slice(const product *s, int64_t slice, real *sums, char *memory)
     elem *a = (elem *)(memory + round_up(s->kc / SQUARE * s->products * (int64_t)sizeof(dtconv_ukr_step), 64));
     elem *b = a + s->halves * s->a_size;
     DT(ukr_call) t = {.n = nr, .k = SQUARE, .alpha = 1, .rs_a = SQUARE, .cs_a = 1, .ldc = s->ld, .steps = steps};
+    const void *lines[LINES];
+    t.fetch = lines;
     if (first >= last) memset(sums, 0, (size_t)s->sums * sizeof(real));
     for (int64_t p = first; p < last; p += s->kc) {
         const int64_t k = min(s->kc, last - p), depth = round_up(k, SQUARE);
@@ -98,15 +137,20 @@ static void run_slice(const product *s, int64_t slice, real *sums, char *memory)
         for (int64_t q = 0; q < depth / SQUARE; q++)
             t.step_count += put_step(s->products, q * s->height * SQUARE, q * SQUARE * nr, s->a_size, s->b_size,
                                      steps + t.step_count);
-        pack(s, p, k, depth, a, b);
+        region next[2] = {{0}, region_of(&s->g->b, p + k, min(s->kc, last - p - k), 0, s->g->n)};
+        pack_columns(s, p, k, depth, b);
         t.beta = p > first;
-        for (int64_t j = 0; j < s->panels; j++)
-            for (int64_t i = 0; i < s->tiles; i++) {
-                t.m = min(mr, s->g->m - i * mr);
-                t.a = a + i * s->height * depth, t.b = b + j * depth * nr;
-                t.c = sums + i * mr * s->ld + j * nr;
+        for (int64_t i = 0; i < s->g->m; i += mr) {
+            t.m = min(mr, s->g->m - i);
+            pack_tile(s, p, k, i, t.m, a);
+            next[0] = region_of(&s->g->a, i + mr, min(mr, s->g->m - i - mr), p, k);
+            for (int64_t j = 0; j < s->panels; j++) {
+                t.a = a, t.b = b + j * depth * nr;
+                t.c = sums + i * s->ld + j * nr;
+                t.fetch_count = s->ukr->fetches && t.m == mr ? next_lines(next, depth / 2, lines) : 0;
                 s->ukr->run(s->ukr, &t);
             }
+        }
     }
 }
 

@@ -77,6 +77,16 @@ static void rows_of_columns(const dtconv_operand *a, int64_t i, int64_t m, int64
     }
 }
 
+/* n elements, fewer than SQUARE, and zeros behind them. */
+static inline void copy_part(const elem *x, int64_t n, elem *to) {
+#if defined(__AVX512BW__)
+    _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(((__mmask32)1 << n) - 1, x));
+#else
+    memset(to, 0, SQUARE * sizeof(elem));
+    memcpy(to, x, (size_t)n * sizeof(elem));
+#endif
+}
+
 /* Rows of bfloat16 as they lie, some lines of each at a time: memory is read in order. */
 static void rows_of_rows(const dtconv_operand *a, int64_t i, int64_t m, int64_t k, int64_t height, elem *dst) {
     for (int64_t first = 0; first < k; first += LINES * SQUARE)
@@ -85,12 +95,10 @@ static void rows_of_rows(const dtconv_operand *a, int64_t i, int64_t m, int64_t 
             const int64_t end = first + LINES * SQUARE < k ? first + LINES * SQUARE : k;
             for (int64_t p = first; p < end; p += SQUARE) {
                 elem *to = dst + (p / SQUARE * height + r) * SQUARE;
-                if (k - p >= SQUARE) {
+                if (k - p >= SQUARE)
                     memcpy(to, row + p, SQUARE * sizeof(elem));
-                } else {
-                    memset(to, 0, SQUARE * sizeof(elem));
-                    memcpy(to, row + p, (size_t)(k - p) * sizeof(elem));
-                }
+                else
+                    copy_part(row + p, k - p, to);
             }
         }
 }

@@ -136,22 +136,22 @@ static double check_finish(const DT(ukr_row) * row, buffers *x, int64_t m, int64
 
 double DT(ukr_check)(const DT(ukr_row) * row) {
     buffers x __attribute__((aligned(64)));
-    const int64_t two = row->fetches && 2 * row->mr <= MR_MOST ? 2 * row->mr : 0; /* more than a tile */
-    const int64_t ms[] = {row->mr, row->mr - 1, (row->mr + 1) / 2, 1, two}, ks[] = {row->depth, K_MOST};
+    const int64_t most = row->fetches && 2 * row->mr <= MR_MOST ? 2 * row->mr : row->mr; /* more than a tile */
+    const int64_t ks[] = {row->depth, K_MOST};
     double worst = 0;
-    for (int i = 0; i < 5; i++)
+    for (int64_t m = 1; m <= most; m++) {
         for (int p = 0; p < 2; p++)
             for (int64_t steps = 1; steps <= STEPS; steps += STEPS - 1)
                 for (int beta = 0; beta <= 1; beta++)
                     for (int apart = 0; apart <= row->strided; apart++) {
-                        const double d = ms[i] < 1 ? 0 : check_one(row, &x, ms[i], ks[p], steps, (real)beta, apart);
+                        const double d = check_one(row, &x, m, ks[p], steps, (real)beta, apart);
                         if (!(d <= worst)) worst = d;
                     }
-    for (int i = 0; i < 5; i++)
         for (int kind = 0; row->finishes && kind < 4; kind++) {
-            const double d = ms[i] < 1 ? 0 : check_finish(row, &x, ms[i], K_MOST, kind % 2, kind / 2);
+            const double d = check_finish(row, &x, m, K_MOST, kind % 2, kind / 2);
             if (!(d <= worst)) worst = d;
         }
+    }
     return worst;
 }
 

@@ -6,7 +6,7 @@
  * PRODUCT(sum, a, b) is defined, it adds the products of pairs to a vector of sums (vdpbf16ps): a pair of A is
  * broadcast and meets vectors of pairs of B.  Else a chunk of A is widened in the L1 cache, the first elements of pairs
  * of B in registers, and multiplied in float32; then the second ones.  FINISHES, where it is defined, is the file with
- * finish(rows, sum, finish, i), which does what ukr_call.finish asks for.
+ * finish(rows, sum, finish, i), which does what ukr_call.finish asks for, and finish_few(), the same in memory.
  */
 #include <string.h>
 
@@ -143,8 +143,14 @@ TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i
 #endif
     }
 #ifdef FINISHES
-    if (t->finish) {
+    if (t->finish && rows == MR) {
         finish(rows, sum, t->finish, i);
+        return;
+    }
+    if (t->finish) {
+        vec copy[MR][NV];
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < NV; v++) copy[r][v] = sum[r][v];
+        finish_few(rows, copy, t->finish, i);
         return;
     }
 #endif
@@ -152,17 +158,49 @@ TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i
         sum[r][v];
 }
 
-#define PIECES(name, rs)                                                                                   \
-    TARGET NOINLINE void name##_all(const DT(ukr_call) * t, int64_t i) { piece(MR, rs, t, i); }            \
-    TARGET NOINLINE void name##_half(const DT(ukr_call) * t, int64_t i) { piece((MR + 1) / 2, rs, t, i); } \
-    TARGET NOINLINE void name##_2(const DT(ukr_call) * t, int64_t i) { piece(2, rs, t, i); }               \
-    TARGET NOINLINE void name##_1(const DT(ukr_call) * t, int64_t i) { piece(1, rs, t, i); }               \
-    static void run_##name(const DT(ukr_call) * t) {                                                       \
-        int64_t i = 0;                                                                                     \
-        for (; i + MR <= t->m; i += MR) name##_all(t, i);                                                  \
-        for (; i + (MR + 1) / 2 <= t->m; i += (MR + 1) / 2) name##_half(t, i);                             \
-        for (; i + 2 <= t->m; i += 2) name##_2(t, i);                                                      \
-        for (; i < t->m; i++) name##_1(t, i);                                                              \
+_Static_assert(MR == 6 || MR == 8 || MR == 12 || MR == 14, "PIECES has a function for each number of rows");
+typedef void (*piece_fn)(const DT(ukr_call) * t, int64_t i);
+
+/* A function for each number of rows: what is left of whole tiles is one piece. */
+#define PIECE(name, rows, rs) \
+    TARGET NOINLINE void name##_##rows(const DT(ukr_call) * t, int64_t i) { piece(rows, rs, t, i); }
+#if MR > 6
+#define PIECES_TO_8(name, rs) PIECE(name, 7, rs) PIECE(name, 8, rs)
+#define NAMES_TO_8(name) , name##_7, name##_8
+#else
+#define PIECES_TO_8(name, rs)
+#define NAMES_TO_8(name)
+#endif
+#if MR > 8
+#define PIECES_TO_12(name, rs) PIECE(name, 9, rs) PIECE(name, 10, rs) PIECE(name, 11, rs) PIECE(name, 12, rs)
+#define NAMES_TO_12(name) , name##_9, name##_10, name##_11, name##_12
+#else
+#define PIECES_TO_12(name, rs)
+#define NAMES_TO_12(name)
+#endif
+#if MR > 12
+#define PIECES_TO_14(name, rs) PIECE(name, 13, rs) PIECE(name, 14, rs)
+#define NAMES_TO_14(name) , name##_13, name##_14
+#else
+#define PIECES_TO_14(name, rs)
+#define NAMES_TO_14(name)
+#endif
+#define PIECES(name, rs)                                                                              \
+    PIECE(name, 1, rs)                                                                                \
+    PIECE(name, 2, rs)                                                                                \
+    PIECE(name, 3, rs) PIECE(name, 4, rs) PIECE(name, 5, rs) PIECE(name, 6, rs) PIECES_TO_8(name, rs) \
+        PIECES_TO_12(name, rs) PIECES_TO_14(name, rs) static const piece_fn name##_pieces[MR + 1] = { \
+            NULL,                                                                                     \
+            name##_1,                                                                                 \
+            name##_2,                                                                                 \
+            name##_3,                                                                                 \
+            name##_4,                                                                                 \
+            name##_5,                                                                                 \
+            name##_6 NAMES_TO_8(name) NAMES_TO_12(name) NAMES_TO_14(name)};                           \
+    static void run_##name(const DT(ukr_call) * t) {                                                  \
+        int64_t i = 0;                                                                                \
+        for (; i + MR <= t->m; i += MR) name##_pieces[MR](t, i);                                      \
+        if (i < t->m) name##_pieces[t->m - i](t, i);                                                  \
     }
 
 PIECES(rows, t->rs_a)
