@@ -107,17 +107,19 @@ TARGET INLINE void add_products(int rows, vec sum[MR][NV], const real (*a)[WIDE_
 }
 #endif
 
-/* `rows` (a constant) of the tile from row i on, at distance rs. */
-TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i) {
+/* `rows` (a constant) of the tile from row i on, at distance rs, while lines [first, last) of ukr_call.fetch are
+ * fetched. */
+TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i, int64_t first, int64_t last) {
     vec sum[MR][NV];
     real *c = t->c + i * t->ldc;
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < NV; v++) {
         sum[r][v] = t->beta == 0 ? (vec){0} : (vec) * (const loose_vec *)(c + r * t->ldc + v * V);
     }
-#ifdef PRODUCT
-    const int64_t tiles = rows == MR ? t->m / MR : 1, taken = rows == MR ? t->fetch_count * (i / MR) / tiles : 0;
-    const void *const *fetch = t->fetch + taken;
-    int64_t left = rows == MR ? t->fetch_count * (i / MR + 1) / tiles - taken : 0;
+#ifndef PRODUCT
+    (void)first, (void)last;
+#else
+    const void *const *fetch = t->fetch + first;
+    int64_t left = rows == MR ? last - first : 0;
     const int64_t next = t->cs_a > 1 ? t->cs_a : 2;
 #endif
     for (int64_t s = 0; s < t->step_count; s++) {
@@ -159,11 +161,13 @@ TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i
 }
 
 _Static_assert(MR == 6 || MR == 8 || MR == 12 || MR == 14, "PIECES has a function for each number of rows");
-typedef void (*piece_fn)(const DT(ukr_call) * t, int64_t i);
+typedef void (*piece_fn)(const DT(ukr_call) * t, int64_t i, int64_t first, int64_t last);
 
 /* A function for each number of rows: what is left of whole tiles is one piece. */
-#define PIECE(name, rows, rs) \
-    TARGET NOINLINE void name##_##rows(const DT(ukr_call) * t, int64_t i) { piece(rows, rs, t, i); }
+#define PIECE(name, rows, rs)                                                                            \
+    TARGET NOINLINE void name##_##rows(const DT(ukr_call) * t, int64_t i, int64_t first, int64_t last) { \
+        piece(rows, rs, t, i, first, last);                                                              \
+    }
 #if MR > 6
 #define PIECES_TO_8(name, rs) PIECE(name, 7, rs) PIECE(name, 8, rs)
 #define NAMES_TO_8(name) , name##_7, name##_8
@@ -185,22 +189,28 @@ typedef void (*piece_fn)(const DT(ukr_call) * t, int64_t i);
 #define PIECES_TO_14(name, rs)
 #define NAMES_TO_14(name)
 #endif
-#define PIECES(name, rs)                                                                              \
-    PIECE(name, 1, rs)                                                                                \
-    PIECE(name, 2, rs)                                                                                \
-    PIECE(name, 3, rs) PIECE(name, 4, rs) PIECE(name, 5, rs) PIECE(name, 6, rs) PIECES_TO_8(name, rs) \
-        PIECES_TO_12(name, rs) PIECES_TO_14(name, rs) static const piece_fn name##_pieces[MR + 1] = { \
-            NULL,                                                                                     \
-            name##_1,                                                                                 \
-            name##_2,                                                                                 \
-            name##_3,                                                                                 \
-            name##_4,                                                                                 \
-            name##_5,                                                                                 \
-            name##_6 NAMES_TO_8(name) NAMES_TO_12(name) NAMES_TO_14(name)};                           \
-    static void run_##name(const DT(ukr_call) * t) {                                                  \
-        int64_t i = 0;                                                                                \
-        for (; i + MR <= t->m; i += MR) name##_pieces[MR](t, i);                                      \
-        if (i < t->m) name##_pieces[t->m - i](t, i);                                                  \
+#define PIECES(name, rs)                                                                                           \
+    PIECE(name, 1, rs)                                                                                             \
+    PIECE(name, 2, rs)                                                                                             \
+    PIECE(name, 3, rs)                                                                                             \
+    PIECE(name, 4, rs) PIECE(name, 5, rs) PIECE(name, 6, rs) PIECES_TO_8(name, rs) PIECES_TO_12(name, rs)          \
+        PIECES_TO_14(name, rs) static const piece_fn name##_pieces[MR + 1] = {                                     \
+            NULL,                                                                                                  \
+            name##_1,                                                                                              \
+            name##_2,                                                                                              \
+            name##_3,                                                                                              \
+            name##_4,                                                                                              \
+            name##_5,                                                                                              \
+            name##_6 NAMES_TO_8(name) NAMES_TO_12(name) NAMES_TO_14(name)};                                        \
+    static void run_##name(const DT(ukr_call) * t) {                                                               \
+        const int64_t whole = t->m / MR, each = whole > 1 ? (t->fetch_count + whole - 1) / whole : t->fetch_count; \
+        int64_t i = 0, first = 0;                                                                                  \
+        for (; i + MR <= t->m; i += MR) {                                                                          \
+            const int64_t last = first + each < t->fetch_count ? first + each : t->fetch_count;                    \
+            name##_pieces[MR](t, i, first, last);                                                                  \
+            first = last;                                                                                          \
+        }                                                                                                          \
+        if (i < t->m) name##_pieces[t->m - i](t, i, 0, 0);                                                         \
     }
 
 PIECES(rows, t->rs_a)
