@@ -1,6 +1,6 @@
 #!/bin/sh
 # races.sh: the convolutions, products and kernels of layers of the C library under ThreadSanitizer, on threads that it understands.
-# CC: a GCC, for which cext/common/team.c is the threads.  LEVEL: generic, x86-64-v3, x86-64-v4 or native (this CPU's;
+# CC: a GCC, for which cext/common/team.c is the threads.  LEVEL: generic, x86-64-v3, x86-64-v4, x86-64-v4-bf16 or native (this CPU's;
 # default: generic).  SANITIZER=address,undefined: the same program under these sanitizers.
 set -eu
 cd "$(dirname "$0")/../.."
