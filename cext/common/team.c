@@ -8,9 +8,11 @@
  *                  what divides its work by the number of threads, those that are late are waited for, for JOIN_NS at
  *                  most.  So a core that somebody else has taken costs its share and no more.
  *   waits          Threads that wait for the next region spin for SPIN_NS and then sleep, those that wait for each
- *                  other for INNER_SPIN_NS.  Where they had to leave their cores to somebody else, they spin for
- *                  BUSY_SPIN_NS only, for BUSY_NS from then on: on the core that one leaves another may go on.
- *                  OMP_WAIT_POLICY=passive: they sleep at once, =active: they spin on.
+ *                  other for INNER_SPIN_NS.  OMP_WAIT_POLICY=passive: they sleep at once, =active: they spin on.
+ *   busy machines  Where threads had to leave their cores to somebody else, whoever waits looks whether those that it
+ *                  waits for run, for BUSY_NS from then on.  One that does not is moved to the core of the one that
+ *                  waits, which sleeps; when the next region begins it is moved to another core again.  For the system
+ *                  moves threads seldom, and a thread that is stopped within its last piece of a region stops all.
  *   forks          A child of a fork has no team, and makes one when it needs it.
  *
  * A thread that begins a region has a team of its own, whose threads wait for the next region and end with it.  A
@@ -35,6 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cores.h"
 #include "dtconv.h"
 
 #ifndef RUSAGE_THREAD
@@ -51,7 +54,8 @@ enum {
     LEAST_JOIN_NS = 5000,  /* ... and after it has waited in vain, less and less */
     SPIN_NS = 200000,      /* about what the caller needs between two functions, and seldom more */
     INNER_SPIN_NS = 50000, /* for threads of the same region */
-    BUSY_SPIN_NS = 10000,  /* about as long as it takes to wake a thread */
+    LOOK_NS = 10000,       /* between two looks whether others run; about as long as it takes to wake a thread */
+    LOOKED_AT = 8,         /* threads, at a time */
     OFTEN_NS = 10000000,   /* a program that runs for a moment, now and then, does not come so often */
     BUSY_NS = 20000000,
     ACTIVE_SPIN_NS = 1000000000,
@@ -77,6 +81,14 @@ typedef struct {
     _Atomic uint32_t turn, left;
 } loop;
 
+/* A thread.  works: others may have to wait for it.  core: the last one that it is known to have been on. */
+typedef struct {
+    pid_t thread;
+    clockid_t clock;
+    _Atomic bool known, works, moved;
+    _Atomic uint32_t core;
+} member;
+
 typedef struct {
     word call;                          /* regions so far; the threads wait for it */
     word seats;                         /* of the region that are free: who takes one takes part; or CLOSED */
@@ -94,6 +106,8 @@ typedef struct {
     _Atomic int64_t join_ns;
     uint32_t started; /* threads besides the one that the team belongs to */
     pthread_t threads[DTCONV_MOST_THREADS];
+    _Atomic uint32_t members;
+    member member[DTCONV_MOST_THREADS + 1];
 } team;
 
 /* Where a thread is: the region, or NULL, its number there, the loops that it has begun; outside of a region, or where
@@ -107,9 +121,10 @@ typedef struct {
 static _Thread_local place here;
 static _Thread_local int within; /* regions of several threads */
 static _Thread_local team *own;
+static _Thread_local member *self;   /* in its team */
 static _Thread_local long left_core; /* how often, when it was asked last */
 static pthread_key_t own_key;        /* the same, to end it with its thread */
-static int64_t spin_ns = SPIN_NS, inner_spin_ns = INNER_SPIN_NS, busy_spin_ns = BUSY_SPIN_NS;
+static int64_t spin_ns = SPIN_NS, inner_spin_ns = INNER_SPIN_NS;
 
 static size_t stack_bytes = STACK_BYTES;
 
@@ -171,9 +186,66 @@ static void look_for_others(team *t) {
         atomic_store_explicit(&t->busy_till, here_and_now + BUSY_NS, memory_order_relaxed);
 }
 
-/* How long threads of the team spin, of `idle` ns where nobody else wants the cores. */
-static int64_t spinning(const team *t, int64_t idle) {
-    return now() < atomic_load_explicit(&t->busy_till, memory_order_relaxed) ? busy_spin_ns : idle;
+static bool is_busy(const team *t) { return now() < atomic_load_explicit(&t->busy_till, memory_order_relaxed); }
+
+/* Adds the calling thread to the team's. */
+static void become_member(team *t) {
+    self = &t->member[atomic_fetch_add(&t->members, 1)];
+    self->thread = (pid_t)syscall(SYS_gettid);
+    self->core = core_here();
+    self->works = true;
+    self->known = !pthread_getcpuclockid(pthread_self(), &self->clock);
+}
+
+/* Spins for at most LOOK_NS; 1: `w` is no longer `value`.  2: a thread that is at work did not run, and goes on where
+ * the calling one is, which should sleep.  Of many threads some are looked at. */
+static int look(team *t, const word *w, uint32_t value) {
+    const uint32_t members = load(&t->members);
+    member *at_work[LOOKED_AT];
+    int64_t before[LOOKED_AT];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < members && count < LOOKED_AT; i++) {
+        member *m = &t->member[i];
+        if (!m->known || m == self || !m->works) continue;
+        at_work[count] = m;
+        before[count++] = time_run(m->clock);
+    }
+    if (spin(w, value, LOOK_NS)) return 1;
+    for (uint32_t i = 0; i < count; i++) {
+        member *m = at_work[i];
+        if (before[i] < 0 || !m->works || time_run(m->clock) != before[i]) continue;
+        m->core = core_here();
+        m->moved = true;
+        move_thread(m->thread, m->core, true);
+        return 2;
+    }
+    return 0;
+}
+
+/* As wait_for(), of something that threads of the team do. */
+static uint32_t wait_for_team(team *t, word *w, uint32_t value, int64_t limit) {
+    const bool busy = limit && limit < ACTIVE_SPIN_NS && is_busy(t),
+               alone = busy && !atomic_exchange(&self->moved, false);
+    int seen = 0;
+    if (load(&w->value) != value) return load(&w->value);
+    self->works = false;
+    if (alone)
+        for (const int64_t begin = now(); !seen && now() - begin <= limit;) seen = look(t, w, value);
+    if (busy) self->core = core_here();
+    const uint32_t found = seen == 1 ? load(&w->value) : wait_for(w, value, busy ? 0 : limit);
+    self->works = true;
+    return found;
+}
+
+/* When a region begins: threads that were on the calling one's core go to others. */
+static void spread(team *t) {
+    const uint32_t members = load(&t->members), core = core_here();
+    for (uint32_t i = 0; i < members; i++) {
+        member *m = &t->member[i];
+        if (m == self || !m->known || m->core != core) continue;
+        m->core = UINT32_MAX;
+        move_thread(m->thread, core, false);
+    }
 }
 
 static void wake(word *w, uint32_t sleepers) {
@@ -224,7 +296,8 @@ static void join(team *t) {
 
 static void *thread_of(void *argument) {
     team *t = argument;
-    for (uint32_t call = 0; !atomic_load(&t->ends); call = wait_for(&t->call, call, spinning(t, spin_ns))) join(t);
+    become_member(t);
+    for (uint32_t call = 0; !atomic_load(&t->ends); call = wait_for_team(t, &t->call, call, spin_ns)) join(t);
     return NULL;
 }
 
@@ -248,6 +321,7 @@ static team *team_with(uint32_t others) {
         memset(own, 0, sizeof *own);
         own->join_ns = JOIN_NS;
         pthread_setspecific(own_key, own);
+        become_member(own);
     }
     if (own->started < others) start_threads(own, others);
     return own->started ? own : NULL;
@@ -262,6 +336,7 @@ static void end_team(void *ending) {
     for (uint32_t i = 0; i < t->started; i++) pthread_join(t->threads[i], NULL);
     free(t);
     own = NULL;
+    self = NULL;
 }
 
 static void run_alone(void (*work)(void *), void *data, long begin, long end) {
@@ -297,12 +372,12 @@ static void run(void (*work)(void *), void *data, unsigned threads, long begin, 
     atomic_store_explicit(&t->seats.value, wanted - 1, memory_order_release);
     atomic_fetch_add(&t->call.value, 1);
     wake(&t->call, wanted - 1);
+    if (is_busy(t)) spread(t);
     here = (place){.region = t, .loops = t->combined};
     within = 1;
     work(data);
     const uint32_t others = size_of(t, false) - 1;
-    for (uint32_t done = load(&t->done.value); done < others;)
-        done = wait_for(&t->done, done, spinning(t, inner_spin_ns));
+    for (uint32_t done = load(&t->done.value); done < others;) done = wait_for_team(t, &t->done, done, inner_spin_ns);
     look_for_others(t);
     t->used = here.loops;
     within = 0;
@@ -322,7 +397,7 @@ HIDDEN void GOMP_barrier(void) {
     if (size == 1) return;
     const uint32_t value = load(&t->barrier.value);
     if (atomic_fetch_add(&t->arrived, 1) + 1 < size) {
-        wait_for(&t->barrier, value, spinning(t, inner_spin_ns));
+        wait_for_team(t, &t->barrier, value, inner_spin_ns);
         return;
     }
     atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
@@ -408,10 +483,11 @@ HIDDEN int omp_in_parallel(void) { return within; }
 HIDDEN double omp_get_wtime(void);
 HIDDEN double omp_get_wtime(void) { return 1e-9 * (double)now(); }
 
-int64_t dtconv_spin_ns(int busy) { return busy ? busy_spin_ns : spin_ns; }
+int64_t dtconv_spin_ns(void) { return spin_ns; }
 
 static void in_child(void) {
     own = NULL; /* its threads are the parent's */
+    self = NULL;
     pthread_setspecific(own_key, NULL);
     here = (place){0};
     within = 0;
@@ -428,8 +504,8 @@ static size_t bytes_of(const char *text) {
 
 __attribute__((constructor)) static void prepare(void) {
     const char *policy = getenv("OMP_WAIT_POLICY");
-    if (policy && !strcasecmp(policy, "passive")) spin_ns = inner_spin_ns = busy_spin_ns = 0;
-    if (policy && !strcasecmp(policy, "active")) spin_ns = inner_spin_ns = busy_spin_ns = ACTIVE_SPIN_NS;
+    if (policy && !strcasecmp(policy, "passive")) spin_ns = inner_spin_ns = 0;
+    if (policy && !strcasecmp(policy, "active")) spin_ns = inner_spin_ns = ACTIVE_SPIN_NS;
     const size_t wanted = bytes_of(getenv("OMP_STACKSIZE"));
     if (wanted) stack_bytes = wanted;
     pthread_key_create(&own_key, end_team);
@@ -438,8 +514,5 @@ __attribute__((constructor)) static void prepare(void) {
 #else
 #include "dtconv.h"
 
-int64_t dtconv_spin_ns(int busy) {
-    (void)busy;
-    return -1;
-}
+int64_t dtconv_spin_ns(void) { return -1; }
 #endif

@@ -15,12 +15,9 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
     const real *a[MR];
     const int add = t->add, relu = t->relu;
     UNROLL for (int i = 0; i < rows; i++) {
-        real *c = t->c[i] + column;
         a[i] = t->a[i];
         UNROLL for (int v = 0; v < vectors; v++) {
             sum[i][v] = bias ? load_part(bias + v * V, v == vectors - 1 ? last : V) : (vec){0};
-            __builtin_prefetch(c + v * V, 1);
-            if (add) __builtin_prefetch(t->added[i] + column + v * V);
         }
     }
     const int64_t a_step = t->a_step, b_step = t->b_step;
@@ -33,6 +30,12 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         const real *row = b + s->b;
         for (int64_t k = s->count; k > 0; k--, p += a_step, row += b_step, step++) {
             vec bv[NV];
+            if (step < (uint64_t)rows) { /* what is written comes meanwhile, a row a step */
+                UNROLL for (int v = 0; v < vectors; v++) {
+                    __builtin_prefetch(t->c[step] + column + v * V, 1);
+                    if (add) __builtin_prefetch(t->added[step] + column + v * V);
+                }
+            }
             __builtin_prefetch(ahead[step % DIRECT_AHEAD] + step / DIRECT_AHEAD * ahead_step, 0, 2);
             UNROLL for (int v = 0; v < vectors; v++) bv[v] = load(row + v * V);
             UNROLL for (int i = 0; i < rows; i++) {

@@ -36,9 +36,9 @@ int dtconv_get_num_threads(void);
 void dtconv_set_num_threads(int threads);
 /* Threads that are worth starting for so many multiplications: a team costs what some hundred thousands take. */
 int dtconv_threads_for(int64_t multiplications);
-/* How long waiting threads spin before they sleep; busy: where others want the cores.  -1: OpenMP's library decides,
- * there is no team of our own (team.c). */
-int64_t dtconv_spin_ns(int busy);
+/* How long waiting threads spin before they sleep.  -1: OpenMP's library decides, there is no team of our own
+ * (team.c). */
+int64_t dtconv_spin_ns(void);
 /* From now on the calling thread has no team: for it the number of threads is 1, whatever is set. */
 void dtconv_compute_alone(void);
 

@@ -9,7 +9,7 @@ cdef extern from "dtconv.h" nogil:
     void dtconv_set_num_threads(int threads)
     void dtconv_compute_alone()
     int dtconv_hold_num_threads(int threads)
-    int64_t dtconv_spin_ns(int busy)
+    int64_t dtconv_spin_ns()
     const char *dtconv_level()
     int64_t dtconv_cache_bytes(int level)
     void dtconv_set_cache_bytes(int level, int64_t nbytes)
@@ -37,12 +37,9 @@ def hold_num_threads(int threads) -> int:
     return dtconv_hold_num_threads(threads)
 
 
-def spin_seconds(busy: bool = False) -> float | None:
-    """How long waiting threads spin before they sleep; None: OpenMP's library decides.
-
-    busy: where others want the cores.
-    """
-    cdef int64_t ns = dtconv_spin_ns(busy)
+def spin_seconds() -> float | None:
+    """How long waiting threads spin before they sleep; None: OpenMP's library decides."""
+    cdef int64_t ns = dtconv_spin_ns()
     return None if ns < 0 else 1e-9 * ns
 
 

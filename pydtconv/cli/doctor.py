@@ -186,12 +186,12 @@ def _memory_nodes(root: Path = Path("/sys/devices/system/node")) -> str:
 
 def _waits() -> str:
     """How long waiting threads spin before they sleep."""
-    idle, busy = runtime.spin_seconds(), runtime.spin_seconds(busy=True)
-    if idle is None or busy is None:
+    seconds = runtime.spin_seconds()
+    if seconds is None:
         return "as the OpenMP library has it"
     if os.environ.get("OMP_WAIT_POLICY"):
-        return f"threads spin for {1e6 * idle:.0f} us, then sleep (OMP_WAIT_POLICY)"
-    return f"threads spin for {1e6 * idle:.0f} us, {1e6 * busy:.0f} us where others want the cores, then sleep"
+        return f"threads spin for {1e6 * seconds:.0f} us, then sleep (OMP_WAIT_POLICY)"
+    return f"threads spin for {1e6 * seconds:.0f} us, then sleep; at once where one that they wait for has lost its core"
 
 
 def _micro_kernels(dtype: str, measure: bool) -> Iterator[Line]:

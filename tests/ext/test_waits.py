@@ -15,15 +15,54 @@ from pydtconv.conv import ConvProblem
 from pydtconv.gemm import gemm
 
 
-@pytest.mark.parametrize(("policy", "idle", "busy"), [(None, 2e-4, 1e-5), ("passive", 0, 0), ("ACTIVE", 1, 1)])
-def test_waiting_threads_spin_and_then_sleep(policy, idle, busy):
-    code = "from pydtconv._ext import runtime; print(runtime.spin_seconds(), runtime.spin_seconds(busy=True))"
+@pytest.mark.parametrize(("policy", "seconds"), [(None, 2e-4), ("passive", 0), ("ACTIVE", 1)])
+def test_waiting_threads_spin_and_then_sleep(policy, seconds):
+    code = "from pydtconv._ext import runtime; print(runtime.spin_seconds())"
     env = {key: text for key, text in os.environ.items() if key != "OMP_WAIT_POLICY"}
     env |= {} if policy is None else {"OMP_WAIT_POLICY": policy}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
     if "None" in found:
         pytest.skip("this build has the OpenMP library of its compiler")
-    assert [float(each) for each in found.split()] == pytest.approx([idle, busy])
+    assert float(found) == pytest.approx(seconds)
+
+
+BESIDE_OTHERS = """
+import os, subprocess, sys, time
+from pathlib import Path
+
+import numpy as np
+
+from pydtconv import config, conv
+from pydtconv.conv import ConvProblem
+
+def cores_of_threads():
+    found = [path.read_text() for path in Path("/proc/self/task").glob("*/status")]
+    return {line for text in found for line in text.splitlines() if line.startswith("Cpus_allowed_list")}
+
+rng = np.random.default_rng(0)
+p = ConvProblem(4, 20, 20, 32, 32, 3, padding="same")
+x, dy, w = (rng.standard_normal(shape, np.float32) for shape in (p.x_shape, p.y_shape, p.w_shape))
+passes = lambda: [conv.forward(p, x, w), conv.backward_data(p, dy, w), conv.backward_weights(p, x, dy)]
+config.set_num_threads(3)
+expected, before = passes(), cores_of_threads()
+others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+try:
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        for found, right in zip(passes(), expected, strict=True):
+            np.testing.assert_array_equal(found, right)
+finally:
+    for other in others:
+        other.kill()
+        other.wait()
+after = cores_of_threads()
+assert before == after, (before, after)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are moved on Linux alone")
+def test_threads_that_lose_their_cores_go_on_elsewhere_and_may_run_everywhere_after():
+    subprocess.run([sys.executable, "-c", BESIDE_OTHERS], check=True, timeout=120)
 
 
 @pytest.mark.parametrize("size", [4, 300])
