@@ -4,8 +4,8 @@
 
 Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA), "x86-64-v4" (AVX-512) and, where the
 compiler has these instructions, "x86-64-v4-bf16" (AVX-512 BF16): the fourth with what touches bfloat16 compiled anew.
-All have the same name and interface.  Every file of FAMILIES is compiled once per precision (dtconv_real.h): in float32 and in
-float64, and those of BFLOAT16 in bfloat16, too.
+All have the same name and interface.  Every file of FAMILIES is compiled once per precision (dtconv_real.h): in
+float32 and in float64, and those of BFLOAT16 in bfloat16, too.
 
 DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone, DTCONV_LEVELS=native the one for this CPU; else all are
 built.  DTCONV_JOBS is the number of parallel compilations, DTCONV_CFLAGS are further flags (-Werror).
@@ -104,9 +104,14 @@ PROBE = """#include <stdio.h>
 int main(void) {
     const unsigned v3 = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA | DTCONV_CPU_BMI2 | DTCONV_CPU_F16C;
     const unsigned has = dtconv_cpu_features(), v4 = v3 | DTCONV_CPU_AVX512, bf16 = v4 | DTCONV_CPU_AVX512_BF16;
-    puts((has & bf16) == bf16 ? "x86-64-v4-bf16" : (has & v4) == v4 ? "x86-64-v4" : (has & v3) == v3 ? "x86-64-v3" : "generic");
+    const char *const wide = (has & bf16) == bf16 ? "x86-64-v4-bf16" : "x86-64-v4";
+    puts((has & v4) == v4 ? wide : (has & v3) == v3 ? "x86-64-v3" : "generic");
     return 0;
 }
+"""
+# what compilers of the last level know
+ROUNDS = """#include <immintrin.h>
+__m256bh rounded(__m512 x) { return _mm512_cvtneps_pbh(x); }
 """
 
 
@@ -143,9 +148,7 @@ def buildable_levels() -> list[str]:
     if not X86:
         return ["generic"]
     every = list(LEVEL_FLAGS)
-    widest = every[-1]
-    rounds = compiles("#include <immintrin.h>\n__m256bh f(__m512 x) { return _mm512_cvtneps_pbh(x); }\n", *LEVEL_FLAGS[widest])
-    return every if rounds else every[:-1]
+    return every if compiles(ROUNDS, *LEVEL_FLAGS[every[-1]]) else every[:-1]
 
 
 def c_flags() -> list[str]:
@@ -290,7 +293,7 @@ def compile_commands(wanted: list[str], objects: Path, openmp: list[str], force:
     """The command of each object that is missing or older than its source, a header or this file."""
     headers = max(path.stat().st_mtime for path in [*ROOT.glob("cext/**/*.h"), Path(__file__)])
     seen = set()
-    for level, source, suffix, defines in [each for level in wanted for each in objects_of(level)]:
+    for level, source, suffix, defines in [each for asked in wanted for each in objects_of(asked)]:
         target = object_path(objects, level, source, suffix)
         if target in seen:
             continue

@@ -160,58 +160,44 @@ TARGET INLINE void piece(int rows, int64_t rs, const DT(ukr_call) * t, int64_t i
         sum[r][v];
 }
 
-_Static_assert(MR == 6 || MR == 8 || MR == 12 || MR == 14, "PIECES has a function for each number of rows");
 typedef void (*piece_fn)(const DT(ukr_call) * t, int64_t i, int64_t first, int64_t last);
 
 /* A function for each number of rows: what is left of whole tiles is one piece. */
-#define PIECE(name, rows, rs)                                                                            \
+#define PIECE(name, rs, rows)                                                                            \
     TARGET NOINLINE void name##_##rows(const DT(ukr_call) * t, int64_t i, int64_t first, int64_t last) { \
         piece(rows, rs, t, i, first, last);                                                              \
     }
-#if MR > 6
-#define PIECES_TO_8(name, rs) PIECE(name, 7, rs) PIECE(name, 8, rs)
-#define NAMES_TO_8(name) , name##_7, name##_8
-#else
-#define PIECES_TO_8(name, rs)
-#define NAMES_TO_8(name)
+#define PIECE_NAME(name, rs, rows) name##_##rows,
+#define UP_TO_6(X, name, rs) X(name, rs, 1) X(name, rs, 2) X(name, rs, 3) X(name, rs, 4) X(name, rs, 5) X(name, rs, 6)
+#define UP_TO_8(X, name, rs) UP_TO_6(X, name, rs) X(name, rs, 7) X(name, rs, 8)
+#define UP_TO_12(X, name, rs) UP_TO_8(X, name, rs) X(name, rs, 9) X(name, rs, 10) X(name, rs, 11) X(name, rs, 12)
+#define UP_TO_14(X, name, rs) UP_TO_12(X, name, rs) X(name, rs, 13) X(name, rs, 14)
+#if MR == 6
+#define EACH_HEIGHT UP_TO_6
+#elif MR == 8
+#define EACH_HEIGHT UP_TO_8
+#elif MR == 12
+#define EACH_HEIGHT UP_TO_12
+#elif MR == 14
+#define EACH_HEIGHT UP_TO_14
 #endif
-#if MR > 8
-#define PIECES_TO_12(name, rs) PIECE(name, 9, rs) PIECE(name, 10, rs) PIECE(name, 11, rs) PIECE(name, 12, rs)
-#define NAMES_TO_12(name) , name##_9, name##_10, name##_11, name##_12
-#else
-#define PIECES_TO_12(name, rs)
-#define NAMES_TO_12(name)
-#endif
-#if MR > 12
-#define PIECES_TO_14(name, rs) PIECE(name, 13, rs) PIECE(name, 14, rs)
-#define NAMES_TO_14(name) , name##_13, name##_14
-#else
-#define PIECES_TO_14(name, rs)
-#define NAMES_TO_14(name)
-#endif
-#define PIECES(name, rs)                                                                                           \
-    PIECE(name, 1, rs)                                                                                             \
-    PIECE(name, 2, rs)                                                                                             \
-    PIECE(name, 3, rs)                                                                                             \
-    PIECE(name, 4, rs) PIECE(name, 5, rs) PIECE(name, 6, rs) PIECES_TO_8(name, rs) PIECES_TO_12(name, rs)          \
-        PIECES_TO_14(name, rs) static const piece_fn name##_pieces[MR + 1] = {                                     \
-            NULL,                                                                                                  \
-            name##_1,                                                                                              \
-            name##_2,                                                                                              \
-            name##_3,                                                                                              \
-            name##_4,                                                                                              \
-            name##_5,                                                                                              \
-            name##_6 NAMES_TO_8(name) NAMES_TO_12(name) NAMES_TO_14(name)};                                        \
-    static void run_##name(const DT(ukr_call) * t) {                                                               \
-        const int64_t whole = t->m / MR, each = whole > 1 ? (t->fetch_count + whole - 1) / whole : t->fetch_count; \
-        int64_t i = 0, first = 0;                                                                                  \
-        for (; i + MR <= t->m; i += MR) {                                                                          \
-            const int64_t last = first + each < t->fetch_count ? first + each : t->fetch_count;                    \
-            name##_pieces[MR](t, i, first, last);                                                                  \
-            first = last;                                                                                          \
-        }                                                                                                          \
-        if (i < t->m) name##_pieces[t->m - i](t, i, 0, 0);                                                         \
+
+/* All rows of a call, and its lines, an equal share of them with each whole tile. */
+INLINE void run_pieces(const DT(ukr_call) * t, const piece_fn *pieces) {
+    const int64_t whole = t->m / MR, each = whole > 1 ? (t->fetch_count + whole - 1) / whole : t->fetch_count;
+    int64_t i = 0, first = 0;
+    for (; i + MR <= t->m; i += MR) {
+        const int64_t last = first + each < t->fetch_count ? first + each : t->fetch_count;
+        pieces[MR](t, i, first, last);
+        first = last;
     }
+    if (i < t->m) pieces[t->m - i](t, i, 0, 0);
+}
+
+#define PIECES(name, rs)                                                                     \
+    EACH_HEIGHT(PIECE, name, rs)                                                             \
+    static const piece_fn name##_pieces[MR + 1] = {NULL, EACH_HEIGHT(PIECE_NAME, name, rs)}; \
+    static void run_##name(const DT(ukr_call) * t) { run_pieces(t, name##_pieces); }
 
 PIECES(rows, t->rs_a)
 #ifdef PRODUCT

@@ -191,7 +191,9 @@ def _waits() -> str:
         return "as the OpenMP library has it"
     if os.environ.get("OMP_WAIT_POLICY"):
         return f"threads spin for {1e6 * seconds:.0f} us, then sleep (OMP_WAIT_POLICY)"
-    return f"threads spin for {1e6 * seconds:.0f} us, then sleep; at once where one that they wait for has lost its core"
+    return (
+        f"threads spin for {1e6 * seconds:.0f} us, then sleep; at once where one that they wait for has lost its core"
+    )
 
 
 def _micro_kernels(dtype: str, measure: bool) -> Iterator[Line]:
