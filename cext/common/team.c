@@ -10,9 +10,9 @@
  *   waits          Threads that wait for the next region spin for SPIN_NS and then sleep, those that wait for each
  *                  other for INNER_SPIN_NS.  OMP_WAIT_POLICY=passive: they sleep at once, =active: they spin on.
  *   busy machines  Where threads had to leave their cores to somebody else, whoever waits looks whether those that it
- *                  waits for run, for BUSY_NS from then on.  One that does not is moved to the core of the one that
- *                  waits, which sleeps; when the next region begins it is moved to another core again.  For the system
- *                  moves threads seldom, and a thread that is stopped within its last piece of a region stops all.
+ *                  waits for run, for BUSY_NS from then on.  If one does not, the one that waits sleeps, and the other
+ *                  is moved to its core, and to another one when the next region begins.  For the system moves threads
+ *                  seldom, and one that is stopped within its last piece of a region stops all.
  *   forks          A child of a fork has no team, and makes one when it needs it.
  *
  * A thread that begins a region has a team of its own, whose threads wait for the next region and end with it.  A
@@ -197,8 +197,9 @@ static void become_member(team *t) {
     self->known = !pthread_getcpuclockid(pthread_self(), &self->clock);
 }
 
-/* Spins for at most LOOK_NS; 1: `w` is no longer `value`.  2: a thread that is at work did not run, and goes on where
- * the calling one is, which should sleep.  Of many threads some are looked at. */
+/* Spins for at most LOOK_NS; 1: `w` is no longer `value`.  2: a thread that is at work did not run, and may go on where
+ * the calling one is, which should sleep; all but the one that the team belongs to are moved there.  Of many threads
+ * some are looked at. */
 static int look(team *t, const word *w, uint32_t value) {
     const uint32_t members = load(&t->members);
     member *at_work[LOOKED_AT];
@@ -214,6 +215,7 @@ static int look(team *t, const word *w, uint32_t value) {
     for (uint32_t i = 0; i < count; i++) {
         member *m = at_work[i];
         if (before[i] < 0 || !m->works || time_run(m->clock) != before[i]) continue;
+        if (m == t->member) return 2; /* a process that it starts would have its affinity of that moment */
         m->core = core_here();
         m->moved = true;
         move_thread(m->thread, m->core, true);
