@@ -83,7 +83,7 @@ typedef struct {
 
 /* A thread.  works: others may have to wait for it.  core: the last one that it is known to have been on. */
 typedef struct {
-    pid_t thread;
+    _Alignas(64) pid_t thread; /* each has a line of the caches for itself */
     clockid_t clock;
     _Atomic bool known, works, moved;
     _Atomic uint32_t core;
@@ -224,18 +224,21 @@ static int look(team *t, const word *w, uint32_t value) {
     return 0;
 }
 
-/* As wait_for(), of something that threads of the team do. */
+static void set_works(bool works) { atomic_store_explicit(&self->works, works, memory_order_relaxed); }
+
+/* As wait_for(), of something that threads of the team do.  One that was moved to the core of another sleeps at once:
+ * the other wants to go on there. */
 static uint32_t wait_for_team(team *t, word *w, uint32_t value, int64_t limit) {
-    const bool busy = limit && limit < ACTIVE_SPIN_NS && is_busy(t),
-               alone = busy && !atomic_exchange(&self->moved, false);
+    const bool busy = limit && limit < ACTIVE_SPIN_NS && is_busy(t);
+    const bool looks = busy && !atomic_exchange(&self->moved, false);
     int seen = 0;
     if (load(&w->value) != value) return load(&w->value);
-    self->works = false;
-    if (alone)
+    set_works(false);
+    if (looks)
         for (const int64_t begin = now(); !seen && now() - begin <= limit;) seen = look(t, w, value);
     if (busy) self->core = core_here();
     const uint32_t found = seen == 1 ? load(&w->value) : wait_for(w, value, busy ? 0 : limit);
-    self->works = true;
+    set_works(true);
     return found;
 }
 

@@ -27,7 +27,7 @@ def test_waiting_threads_spin_and_then_sleep(policy, seconds):
 
 
 BESIDE_OTHERS = """
-import os, subprocess, sys, time
+import subprocess, sys, time
 from pathlib import Path
 
 import numpy as np
