@@ -99,7 +99,10 @@ INLINE void expand_rows(side down, side across, const half *const *x, int64_t fi
     half rest[TRANSFORM_PIXELS][V];
     const half *copies[TRANSFORM_PIXELS];
     int64_t c = 0;
-    for (; c + V <= channels; c += V) expand_row(down, across, x, first + c, planes + c, plane);
+    for (; c + V <= channels; c += V) {
+        load_next(x, down.k * across.k, first, c, channels);
+        expand_row(down, across, x, first + c, planes + c, plane);
+    }
     if (c == channels) return;
     copy_rest(x, down.k * across.k, first + c, channels - c, rest, copies);
     expand_row(down, across, copies, 0, planes + c, plane);
@@ -110,7 +113,11 @@ INLINE void expand_both(side s, const half *const *x, const half *const *y, int6
     half rest[2][TRANSFORM_PIXELS][V];
     const half *copies[2][TRANSFORM_PIXELS];
     int64_t c = 0;
-    for (; c + V <= channels; c += V) expand_pair(s, x, y, first + c, planes + 2 * c, plane);
+    for (; c + V <= channels; c += V) {
+        load_next(x, s.k * s.k, first, c, channels);
+        load_next(y, s.k * s.k, first, c, channels);
+        expand_pair(s, x, y, first + c, planes + 2 * c, plane);
+    }
     if (c == channels) return;
     copy_rest(x, s.k * s.k, first + c, channels - c, rest[0], copies[0]);
     copy_rest(y, s.k * s.k, first + c, channels - c, rest[1], copies[1]);

@@ -143,6 +143,14 @@ INLINE void contract_vector(side down, side across, const real *planes, int64_t 
     }
 }
 
+/* While channel c is transformed, the next line of each pixel comes into the first cache: a whole tile and its planes do
+ * not fit there. */
+INLINE void load_next(const elem *const *x, int pixels, int64_t first, int64_t c, int64_t channels) {
+    enum { LINE = 64 / sizeof(elem) };
+    if (c % LINE || c + LINE >= channels) return;
+    UNROLL for (int i = 0; i < pixels; i++) __builtin_prefetch(x[i] + first + c + LINE);
+}
+
 /* Channels [at, at + some) of pixels, fewer than a vector, filled up with zeros. */
 INLINE void copy_rest(const elem *const *x, int pixels, int64_t at, int64_t some, elem (*rest)[V],
                       const elem **copies) {
@@ -165,6 +173,7 @@ INLINE void expand(side down, side across, const elem *const *x, int64_t first, 
             from = copies;
             at = 0;
         }
+        load_next(x, down.k * across.k, first, c, channels);
         expand_vector(down, across, from, at, planes + c, plane);
     }
 }

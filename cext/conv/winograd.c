@@ -121,7 +121,7 @@ static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, i
         if (i + 1 < count) {
             DT(tile_next)(&s->w, &at);
             DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[(i + 1) % 2]);
-            dtconv_prefetch(pixels[(i + 1) % 2], s->w.points, 0, s->w.ci);
+            dtconv_prefetch(pixels[(i + 1) % 2], s->w.points, 0, 1);
         }
         s->points.maps->input(pixels[i % 2], 0, s->w.ci, v + (row + i) * s->ldv, s->v_plane);
     }

@@ -126,7 +126,7 @@ static void find_pixels(const pass_state *s, int of_dy, const DT(place) * at, in
         DT(tile_of_y)(w, s->dy, w->ldy, at, s->zeros, pixels);
     else
         DT(tile_of_x)(w, s->x, at, s->zeros, pixels);
-    if (load) dtconv_prefetch(pixels, of_dy ? w->t->mh * w->t->mw : w->points, 0, of_dy ? w->co : w->ci);
+    if (load) dtconv_prefetch(pixels, of_dy ? w->t->mh * w->t->mw : w->points, 0, 1);
 }
 
 #ifdef ROUNDED
