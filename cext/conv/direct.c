@@ -21,7 +21,7 @@ enum { SETS_BYTES = 4096 }; /* rows at multiples of this fall into the same sets
 /* A thread's own memory. */
 typedef struct {
     dtconv_segment *segments;
-    real *rows;
+    real *rows, *beside;    /* of copies; of gradients that are not written as they are (NULL: they are) */
     DT(gather_sums) * sums; /* NULL: nothing is gathered */
 } scratch;
 
@@ -54,9 +54,20 @@ static void pass_over(const DT(direct_pass) * s, const scratch *own, int64_t gro
         if (!s->args->accumulate)
             for (int64_t r = 0; r < t.count; r++) memset(t.tile.c[r] + first, 0, (size_t)(last - first) * sizeof(real));
         if (!own->sums) continue;
-        DT(gather_add)(own->sums, &s->gathered, t.count, t.tile.c, t.x, first, last - first, group * s->cw, 0);
+        if (!own->beside) /* else they may have been added to */
+            DT(gather_add)(own->sums, &s->gathered, t.count, t.tile.c, t.x, first, last - first, group * s->cw, 0);
         DT(gather_count)(own->sums, t.count);
     }
+}
+
+/* What is gathered of `n` columns from j on of a tile that has been computed; `column`: the first one in the sums. */
+static void gather(const DT(direct_pass) * s, const DT(direct_rows) * t, int64_t group, int64_t j, int64_t n,
+                   int64_t column, const scratch *own) {
+    if (own->beside)
+        DT(reductions_bypass)(own->sums, s->gathered.reductions, t->count, own->beside, DIRECT_NR, t->tile.c, t->x, j,
+                              n, group * s->cw + j, column, s->args->accumulate);
+    else
+        DT(gather_add)(own->sums, &s->gathered, t->count, t->tile.c, t->x, j, n, group * s->cw, column);
 }
 
 /* What is loaded while panel `panel` of the pointwise tile t is computed: first the rows that the next tile reads, then
@@ -82,7 +93,8 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
                                      .segment_count = DT(direct_segments)(s, d, h, w, own->segments),
                                      .a_step = 1,
                                      .b_step = DIRECT_NR,
-                                     .add = s->added != NULL,
+                                     .add = s->added != NULL && !own->beside,
+                                     .beside = own->beside,
                                      .relu = activation == DTCONV_RELU,
                                      .ahead_step = pointwise ? DIRECT_AHEAD : 0}; /* a line of each row in turn */
     for (int64_t r = 0; r < DIRECT_AHEAD; r++) pair[0].tile.a[r] = pair[0].x[r] = s->read;
@@ -106,9 +118,7 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
             look_ahead(s, t, next, pointwise ? first : panel, panel, beside);
             DT(direct_run_tile)(&t->tile, t->count, n, dtconv_direct_panel(s, group, panel), bias ? bias + j : NULL, j);
             if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, &t->tile, t->count, j, n);
-            if (own->sums)
-                DT(gather_add)(own->sums, &s->gathered, t->count, t->tile.c, t->x, j, n, group * s->cw,
-                               j - first * DIRECT_NR);
+            if (own->sums) gather(s, t, group, j, n, j - first * DIRECT_NR, own);
         }
         if (own->sums) DT(gather_count)(own->sums, t->count);
         t = next;
@@ -145,9 +155,12 @@ static dtconv_status run(DT(direct_pass) * s, const DT(conv_args) * a, void *wor
 #pragma omp parallel num_threads((int)s->threads)
     {
         DT(direct_pack_filters)(s);
-        char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied + s->sums);
-        DT(gather_sums) sums = DT(gather_sums_on)(mine + s->segments + s->copied, s->block * DIRECT_NR);
-        const scratch own = {(dtconv_segment *)mine, (real *)(mine + s->segments), s->gathered.wanted ? &sums : NULL};
+        char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied + s->beside + s->sums);
+        char *rows = mine + s->segments, *beside = rows + s->copied;
+        DT(gather_sums) sums = DT(gather_sums_on)(beside + s->beside, s->block * DIRECT_NR);
+        const int bypass = s->gathered.wanted && s->turned && a->reductions.bypass;
+        const scratch own = {(dtconv_segment *)mine, (real *)rows, bypass ? (real *)beside : NULL,
+                             s->gathered.wanted ? &sums : NULL};
 #pragma omp for schedule(dynamic, 1)
         for (int64_t unit = 0; unit < s->groups * s->chunks * s->blocks; unit++) run_unit(s, unit, &own);
         DT(gather_merge)(&s->gathered);

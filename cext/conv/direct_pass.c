@@ -48,13 +48,14 @@ DT(direct_pass) DT(direct_prepare)(const dtconv_conv *problem, int backward_data
     s.packed = dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
     s.segments = dtconv_round((size_t)dtconv_taps(p) * sizeof(dtconv_segment));
     s.copied = (size_t)(DIRECT_MR * (dtconv_line(s.cr) * (int64_t)sizeof(real) + 64));
+    s.beside = backward_data ? DIRECT_MR * DIRECT_NR * sizeof(real) : 0;
     s.sums = DT(gather_sums_bytes)(s.block * DIRECT_NR);
     s.parts = DT(gather_parts_bytes)(s.chunks, s.groups * s.cw);
     return s;
 }
 
 size_t DT(direct_bytes)(const DT(direct_pass) * s) {
-    return 64 + s->packed + s->parts + (size_t)s->threads * (s->segments + s->copied + s->sums);
+    return 64 + s->packed + s->parts + (size_t)s->threads * (s->segments + s->copied + s->beside + s->sums);
 }
 
 /* Panels of NR channels; row (tap, channel that is read), taps as the axes count them. */

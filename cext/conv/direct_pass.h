@@ -13,9 +13,9 @@ typedef struct {
     int64_t depth, panels;         /* rows of a panel; panels of a group */
     int64_t rows, planes;          /* of a chunk: rows of one plane, or whole planes of one image (rows: all of one) */
     int64_t chunks, block, blocks; /* panels of a block, blocks of a group */
-    size_t packed, segments, copied; /* bytes */
-    size_t sums, parts;              /* bytes of what a thread gathers, and of the parts of all chunks */
-    DT(gather_parts) gathered;       /* of all chunks */
+    size_t packed, segments, copied, beside; /* bytes */
+    size_t sums, parts;                      /* bytes of what a thread gathers, and of the parts of all chunks */
+    DT(gather_parts) gathered;               /* of all chunks */
     const DT(conv_args) * args;
     const real *read, *added; /* added: to what is written; NULL for none */
     int64_t lda;              /* distance of its pixels */

@@ -45,7 +45,7 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         }
     }
     UNROLL for (int i = 0; i < rows; i++) {
-        real *c = t->c[i] + column;
+        real *c = t->beside ? t->beside + i * DIRECT_NR : t->c[i] + column;
         UNROLL for (int v = 0; v < vectors; v++) {
             const int64_t count = v == vectors - 1 ? last : V;
             if (add) sum[i][v] += load_part(t->added[i] + column + v * V, count);

@@ -20,8 +20,11 @@ PASSES(DECLARE)
 static int is_complete(const DT(conv_args) * a) {
     const DT(conv_reductions) *of = &a->reductions;
     return !a->mean == !a->variance && (!a->prologue.mean || a->prologue.scale) && !of->sum == !of->sum_x &&
-           (!of->sum || (of->x && of->mean && of->scale));
+           (!of->sum || (of->x && of->mean && of->scale)) && (of->sum || !of->bypass);
 }
+
+/* Whether an algorithm can write the gradient of what was normalized. */
+static int bypasses(const char *algorithm) { return sizeof(elem) == sizeof(real) && !strcmp(algorithm, "direct"); }
 
 /* Whether filters meet the whole image and nothing else, in an algorithm for which that is a product of matrices: each
  * image is then one pixel of as many channels, where its pixels lie side by side. */
@@ -50,19 +53,20 @@ static dtconv_conv given(const char *algorithm, const dtconv_conv *p, const DT(c
 }
 
 /* The sizes are checked here, once for all algorithms. */
-#define RUN(algorithm, pass)                                                                               \
-    static size_t workspace_##algorithm##_##pass(const dtconv_conv *p) {                                   \
-        if (!dtconv_fits(p)) return 0;                                                                     \
-        const dtconv_conv q = is_one_pixel(#algorithm, p) ? one_pixel(p) : *p;                             \
-        const size_t bytes = DT(conv_##algorithm##_##pass##_workspace)(p);                                 \
-        return MAX(bytes, DT(conv_##algorithm##_##pass##_workspace)(&q));                                  \
-    }                                                                                                      \
-    static dtconv_status run_##algorithm##_##pass(const dtconv_conv *p, const void *args, void *workspace, \
-                                                  size_t bytes) {                                          \
-        if (!dtconv_fits(p) || !is_complete(args)) return DTCONV_ARGUMENT;                                 \
-        const dtconv_conv q = given(#algorithm, p, args);                                                  \
-        if (q.ci != p->ci && bytes < workspace_##algorithm##_##pass(p)) return DTCONV_WORKSPACE;           \
-        return DT(conv_##algorithm##_##pass)(&q, args, workspace, bytes);                                  \
+#define RUN(algorithm, pass)                                                                                      \
+    static size_t workspace_##algorithm##_##pass(const dtconv_conv *p) {                                          \
+        if (!dtconv_fits(p)) return 0;                                                                            \
+        const dtconv_conv q = is_one_pixel(#algorithm, p) ? one_pixel(p) : *p;                                    \
+        const size_t bytes = DT(conv_##algorithm##_##pass##_workspace)(p);                                        \
+        return MAX(bytes, DT(conv_##algorithm##_##pass##_workspace)(&q));                                         \
+    }                                                                                                             \
+    static dtconv_status run_##algorithm##_##pass(const dtconv_conv *p, const void *args, void *workspace,        \
+                                                  size_t bytes) {                                                 \
+        if (!dtconv_fits(p) || !is_complete(args)) return DTCONV_ARGUMENT;                                        \
+        if (((const DT(conv_args) *)args)->reductions.bypass && !bypasses(#algorithm)) return DTCONV_UNSUPPORTED; \
+        const dtconv_conv q = given(#algorithm, p, args);                                                         \
+        if (q.ci != p->ci && bytes < workspace_##algorithm##_##pass(p)) return DTCONV_WORKSPACE;                  \
+        return DT(conv_##algorithm##_##pass)(&q, args, workspace, bytes);                                         \
     }
 PASSES(RUN)
 

@@ -143,8 +143,8 @@ INLINE void contract_vector(side down, side across, const real *planes, int64_t 
     }
 }
 
-/* While channel c is transformed, the next line of each pixel comes into the first cache: a whole tile and its planes do
- * not fit there. */
+/* While channel c is transformed, the next line of each pixel comes into the first cache: a whole tile and its planes
+ * do not fit there. */
 INLINE void load_next(const elem *const *x, int pixels, int64_t first, int64_t c, int64_t channels) {
     enum { LINE = 64 / sizeof(elem) };
     if (c % LINE || c + LINE >= channels) return;

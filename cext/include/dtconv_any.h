@@ -100,6 +100,7 @@ typedef union {
 #define dtconv_batchnorm_apply(...) DTCONV_3(batchnorm_apply, __VA_ARGS__)
 #define dtconv_batchnorm_backward_sums(...) DTCONV_3(batchnorm_backward_sums, __VA_ARGS__)
 #define dtconv_batchnorm_backward_apply(...) DTCONV_3(batchnorm_backward_apply, __VA_ARGS__)
+#define dtconv_batchnorm_backward_means(...) DTCONV_3(batchnorm_backward_means, __VA_ARGS__)
 #define dtconv_batchnorm_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, batchnorm_workspace)(__VA_ARGS__)
 #define dtconv_layernorm_forward(...) DTCONV_4(layernorm_forward, __VA_ARGS__)
 #define dtconv_layernorm_backward(...) DTCONV_4(layernorm_backward, __VA_ARGS__)

@@ -99,13 +99,15 @@ typedef struct {
 /* What backward of a batch normalization begins with, where dx is the gradient of its output y = act(z),
  * z = (x - mean) * scale + beta: per channel the sums over all pixels of g = dx * act'(z), to `sum`, and of
  * g * (x - mean), to `sum_x`.  x has dx's shape, its pixels are ldx apart; vectors have ci elements; sum NULL: not
- * wanted; beta NULL: 0. */
+ * wanted; beta NULL: 0.  bypass, where the algorithm can: dx is the gradient of x instead, and scale * g is written or
+ * added to it; what else it consists of follows from the sums, see DT(batchnorm_backward_means). */
 typedef struct {
     const elem *x;
     int64_t ldx;
     const real *mean, *scale, *beta;
     int relu; /* the activation, or none */
     real *sum, *sum_x;
+    int bypass;
 } DT(conv_reductions);
 
 /* Arrays of a pass.  forward reads x and w and writes y; backward_data reads y (dy) and w and writes x (dx);

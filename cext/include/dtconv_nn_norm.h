@@ -54,6 +54,11 @@ dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const elem *
                                            const real *sum_dy_xhat, int64_t count, int accumulate, elem *dx,
                                            int64_t lddx);
 
+/* dx -= offset + (x - mean) * slope, vectors of c elements: what dx lacks where it is the sum of some scale * g, with
+ * offset the sum of their scale * sum_dy / count and slope that of their scale * inverse * sum_dy_xhat / count. */
+dtconv_status DT(batchnorm_backward_means)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
+                                           const real *offset, const real *slope, elem *dx, int64_t lddx);
+
 /* ---- layer normalization of each row of k elements: y = xhat * gamma + beta, xhat = (x - mean) * inverse ----
  *
  * mean, inverse (rows) are those of the row, inverse = 1 / sqrt(variance + epsilon) with the biased variance; gamma,

@@ -350,3 +350,36 @@ dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const elem *
     }
     return DTCONV_OK;
 }
+
+INLINE void subtract_block(int vectors, int64_t count, int64_t rows, const elem *x, int64_t ldx, const real *mean,
+                           const real *offset, const real *slope, elem *dx, int64_t lddx) {
+    vec means[AT_ONCE], offsets[AT_ONCE], slopes[AT_ONCE];
+    UNROLL for (int v = 0; v < vectors; v++) {
+        means[v] = load_part(mean + v * V, count);
+        offsets[v] = load_part(offset + v * V, count);
+        slopes[v] = load_part(slope + v * V, count);
+    }
+    for (int64_t i = 0; i < rows; i++, x += ldx, dx += lddx) UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const vec term = offsets[v] + (load_first(x + v * V, count) - means[v]) * slopes[v];
+        store_first(dx + v * V, count, load_first(dx + v * V, count) - term);
+    }
+}
+
+dtconv_status DT(batchnorm_backward_means)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
+                                           const real *offset, const real *slope, elem *dx, int64_t lddx) {
+    const int64_t some = dtconv_piece(rows);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(rows *c))
+    for (int64_t start = 0; start < rows; start += some) {
+        const int64_t end = min_i64(rows, start + some);
+        for (int64_t i = start; i < end; i += PARAMETER_ROWS) {
+            const int64_t height = min_i64(end - i, PARAMETER_ROWS);
+            const elem *from = x + i * ldx;
+            elem *to = dx + i * lddx;
+#define SUBTRACT_BLOCK(j, vectors, count) \
+    subtract_block(vectors, count, height, from + j, ldx, mean + j, offset + j, slope + j, to + j, lddx)
+            FOR_VECTORS(c, AT_ONCE, SUBTRACT_BLOCK);
+        }
+    }
+    return DTCONV_OK;
+}

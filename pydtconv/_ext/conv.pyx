@@ -98,7 +98,8 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
     """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels.
 
     prologue: how x is normalized as it is read: mean, scale, beta or None, whether ReLU follows.  reductions: what was
-    normalized and the elements between its pixels, the same four, and both sums.  residual: added to y, its pixels ldr
+    normalized and the elements between its pixels, the same four, both sums, and whether x is the gradient of what was
+    normalized.  residual: added to y, its pixels ldr
     elements apart; it may be y.  spectra: the transform of x, left by forward or found by backward_weights;
     dy_spectra: of dy, left by backward_data.  Images of bfloat16 are uint16, its bits; all vectors and filters are
     float32 then.
@@ -109,7 +110,7 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
     cdef const element *like = &x[0, 0, 0, 0]
     cdef void *args = &bound.args
     cdef int64_t ldi
-    cdef int relu
+    cdef int relu, bypass
     bound.problem = problem_of(sizes, ldx, ldy)
     bound.arrays = (x, w, y, bias, mean, variance, prologue, reductions, residual, spectra, dy_spectra,
                     workspace)
@@ -125,10 +126,10 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
         dtconv_conv_set_prologue(like, args, reals(like, prologue[0]), reals(like, prologue[1]),
                                  reals(like, prologue[2]), relu)
     if reductions is not None:
-        image, ldi, relu = reductions[0], reductions[1], reductions[5]
+        image, ldi, relu, bypass = reductions[0], reductions[1], reductions[5], reductions[8]
         dtconv_conv_set_reductions(args, &image[0, 0, 0, 0], ldi, reals(like, reductions[2]),
                                    reals(like, reductions[3]), reals(like, reductions[4]), relu,
-                                   reals(like, reductions[6]), reals(like, reductions[7]))
+                                   reals(like, reductions[6]), reals(like, reductions[7]), bypass)
     if residual is not None:
         dtconv_conv_set_residual(args, &residual[0, 0, 0, 0], ldr)
     if spectra is not None or dy_spectra is not None:

@@ -21,6 +21,7 @@ cdef extern from "dtconv_any.h" nogil:
     int dtconv_batchnorm_apply(...)
     int dtconv_batchnorm_backward_sums(...)
     int dtconv_batchnorm_backward_apply(...)
+    int dtconv_batchnorm_backward_means(...)
 
     size_t dtconv_layernorm_workspace(dtconv_dtype, int64_t rows, int64_t k)
     int dtconv_layernorm_forward(...)
@@ -97,6 +98,15 @@ def batchnorm_backward_apply(const element[:, :] x, const element[:, :] y, const
         check(dtconv_batchnorm_backward_apply(x.shape[0], x.shape[1], &x[0, 0], ld(x), matrix(y), ld(y), &dy[0, 0],
                                               ld(dy), mean_, inverse_, scale_, beta_, activation, alpha, sum_dy_,
                                               sum_dy_xhat_, count, accumulate, &dx[0, 0], ld(dx)))
+
+
+def batchnorm_backward_means(const element[:, :] x, mean, offset, slope, element[:, :] dx):
+    cdef void *mean_ = reals(&x[0, 0], mean)
+    cdef void *offset_ = reals(&x[0, 0], offset)
+    cdef void *slope_ = reals(&x[0, 0], slope)
+    with nogil:
+        check(dtconv_batchnorm_backward_means(x.shape[0], x.shape[1], &x[0, 0], ld(x), mean_, offset_, slope_,
+                                              &dx[0, 0], ld(dx)))
 
 
 # ---- layer normalization ----

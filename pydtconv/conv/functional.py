@@ -55,6 +55,7 @@ def bind(
     moments: tuple[np.ndarray, np.ndarray] | None = None,
     prologue: Normalization | None = None,
     reductions: tuple[np.ndarray, Normalization, np.ndarray, np.ndarray] | None = None,
+    bypass: bool = False,
     residual: np.ndarray | None = None,
     spectra: np.ndarray | None = None,
     dy_spectra: np.ndarray | None = None,
@@ -69,7 +70,9 @@ def bind(
     and whether ReLU follows: x is taken as max((x - mean) * scale + beta, 0), or without the maximum, where the row of
     the table says that it normalizes.  reductions: an image like dx, its normalization as in `prologue` (dx is the
     gradient of the result), and two vectors (ci,) that a backward_data whose row of the table says that it gathers
-    writes: the sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).
+    writes: the sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).  bypass:
+    where the row of the table says that it does, dx is the gradient of the image instead, and scale * g is written, or
+    added; the rest of that gradient is offset + (image - mean) * slope, coefficients that follow from the sums.
     residual: an image of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it
     may be y itself.
     spectra: the transform of x, of the `spectra_size` of the algorithm's row; forward leaves it there, backward_weights
@@ -139,6 +142,8 @@ def bind(
     if reductions is not None:
         gathered = _checked_reductions(p, direction, algorithm, reductions, inputs)
         outputs |= {"sum": gathered[-2], "sum_x": gathered[-1]}
+    if bypass and (gathered is None or not TABLE[algorithm].bypasses_in(p)):
+        raise ValueError(f"bypass: expected False for {direction} of {algorithm}, which has no reductions or cannot")
     check_output(outputs["out"], "out", inputs)
     check_outputs(outputs)
     bound: Callable[..., int] = ext.bind(
@@ -157,7 +162,7 @@ def bind(
         mean,
         variance,
         prologue,
-        gathered,
+        None if gathered is None else (*gathered, bypass),
         None if residual is None else as_planes(residual),
         ldr,
         spectra,

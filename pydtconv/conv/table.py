@@ -21,6 +21,8 @@ class Algorithm:
 
     supports(p): None, or the reason why not.  work(p, direction): what the cost model counts.
     gathers: whether forward can gather mean and variance of y, and backward_data reductions of dx, on the way out.
+    bypasses: whether such a backward_data can write the gradient of what was normalized, but for what follows from the
+    sums.
     normalizes: whether forward and backward_weights of a pointwise convolution, by products of bfloat16 of any, can
     normalize x as they read it.
     rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
@@ -37,6 +39,7 @@ class Algorithm:
     work: Callable[[ConvProblem, str], estimates.Work]
     rounding: float = 1.0
     gathers: bool = False
+    bypasses: bool = False
     normalizes: bool = False
     contained: bool = True
     bfloat16: bool = False
@@ -95,6 +98,10 @@ class Algorithm:
     def gathers_reductions(self, p: ConvProblem) -> bool:
         """Whether backward_data of p can gather reductions of dx: not where it writes phases of it."""
         return self.gathers and not (self.has_basis and set(p.strides) != {1})
+
+    def bypasses_in(self, p: ConvProblem) -> bool:
+        """Whether backward_data of p can write the gradient of what was normalized."""
+        return self.bypasses and p.dtype != "bfloat16" and self.gathers_reductions(p)
 
     def normalizes_in(self, p: ConvProblem) -> bool:
         """Whether forward and backward_weights of p can normalize x as they read it."""
@@ -232,6 +239,7 @@ TABLE = Table(
                 _multiplies_matrices,
                 estimates.work_of_direct,
                 gathers=True,
+                bypasses=True,
                 normalizes=True,
                 bfloat16=True,
             ),

@@ -40,11 +40,28 @@ class BackwardReductions:
 
     x: what is normalized, as `prologue` says.  sums (2, 1, 1, c): of g = dy * act'(z), and of g * (x - mean), per
     channel, z being what the activation is applied to.  Arrays, or in a plan where they lie.
+    bypass: the gradient that is completed is that of x, to which scale * g is a contribution; what that lacks are
+    `MeanTerms`.
     """
 
     x: Any
     prologue: Prologue
     sums: Any
+    bypass: bool = False
+
+
+@dataclass(frozen=True)
+class MeanTerms:
+    """What is still to be subtracted from a gradient of x: offset + (x - mean) * slope.
+
+    Of dx = scale * (g - mean of g - xhat * mean of g * xhat) they are all but the first term, summed over the batch
+    normalizations that read x.  coefficients (2, 1, 1, c): offset and slope; an array, or in a plan where it lies.
+    adds: to those that are there.  rows: pixels of x.
+    """
+
+    coefficients: Any
+    adds: bool
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -130,6 +147,7 @@ class Pass:
     prologue: what x[0] is, if not what lies there; given only to kernels that say so in `takes_prologue`.
     reductions: in backward, sums that the pass gathers from dx[0] as it completes it; given only to kernels that say so
     in `gathers_reductions`.  sums: in backward of a normalization, such sums of dy[0], (2, 1, 1, c); else None.
+    mean_terms: where backward of a normalization puts what the gradient of x[0] lacks, instead of computing that.
 
     Arrays with four dimensions may be channel slices: each pixel's channels are contiguous, pixels are `ld` apart.
     """
@@ -148,6 +166,7 @@ class Pass:
     prologue: Prologue | None = None
     reductions: BackwardReductions | None = None
     sums: Any = None
+    mean_terms: MeanTerms | None = None
 
     def adds(self, i: int) -> bool:
         """Whether a backward pass adds to dx[i]."""
@@ -247,6 +266,14 @@ class Kernel(Generic[OpType]):
     def gathers_reductions(self, *inputs: Spec) -> bool:
         """Whether backward can gather `BackwardReductions` from the gradient of input 0."""
         return False
+
+    def bypasses_normalization(self, *inputs: Spec) -> bool:
+        """Whether it can then write the gradient of what was normalized."""
+        return False
+
+    def subtract_means(self, x: Any, mean: Any, coefficients: Any, dx: Any) -> Call:
+        """Binds what subtracts `MeanTerms` from dx, where such a kernel's backward has left them."""
+        raise NotImplementedError
 
     def algorithms_for(self, *inputs: Spec, within: int | None = None) -> dict[str, str]:
         """The algorithm of each of `Op.passes`; nothing for operators that have none.

@@ -8,7 +8,7 @@ from functools import singledispatch
 from pydtconv.graph.memory.storage import View
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
 from pydtconv.graph.schedule.halos import BlocksStep, RimsBackwardStep, RimsStep
-from pydtconv.graph.schedule.steps import AddStep, BackwardStep, CopyStep, PassStep, Step, UpdateStep
+from pydtconv.graph.schedule.steps import AddStep, BackwardStep, CopyStep, MeanTermsStep, PassStep, Step, UpdateStep
 from pydtconv.ops.base import Cost
 
 _NOTHING = Cost(0, 0)
@@ -77,6 +77,11 @@ def _(step: CopyStep, part: str, slots: int = 0) -> int:
 @bytes_of.register
 def _(step: AddStep, part: str, slots: int = 0) -> int:
     return _total([step.source, step.target, step.target])
+
+
+@bytes_of.register
+def _(step: MeanTermsStep, part: str, slots: int = 0) -> int:
+    return _total([step.x, step.dx, step.dx])
 
 
 @bytes_of.register

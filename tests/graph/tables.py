@@ -20,4 +20,5 @@ def without(*names: str) -> list[GraphPass]:
 
 def rewrite(graph: Graph) -> None:
     """Runs the passes up to the choice of algorithms."""
-    run_passes(graph, without("algorithms", "kept-spectra", "backward-reductions", "normalized-prologue"))
+    later = ("algorithms", "kept-spectra", "backward-reductions", "bypassed-normalization", "normalized-prologue")
+    run_passes(graph, without(*later))

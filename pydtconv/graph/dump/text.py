@@ -43,7 +43,8 @@ def notes(graph: Graph, node: Node) -> Iterator[str]:
     for each in graph.kept.get(node, ()):
         yield f"keeps {each.name}"
     if node in graph.fused_reductions:
-        yield f"{REDUCTIONS} of {graph.fused_reductions[node].scope.rpartition('/')[2]}"
+        bypass = ", whose input's gradient it writes" if node in graph.bypassed else ""
+        yield f"{REDUCTIONS} of {graph.fused_reductions[node].scope.rpartition('/')[2]}{bypass}"
 
 
 def attributes(op: Op) -> str:

@@ -148,6 +148,7 @@ class Graph:
     scheme.  The rest is what passes leave to the stages behind them:
     algorithms: of each convolution, by direction.  before_choice: its operator as it was before these were chosen.
     fused_reductions: nodes whose backward also computes the reductions of a batch normalization, and that.
+    bypassed: those of them whose backward writes the gradient of what the normalization read, and the normalization.
     elided: tensors that are not materialized, and what is read instead of them.
     kept: nodes whose forward leaves something for backward, and what.
     placements: of inputs and results by name, where they lie in those of all processes together.
@@ -168,6 +169,7 @@ class Graph:
         self.algorithms: dict[Node, dict[str, str]] = {}
         self.before_choice: dict[Node, Op] = {}
         self.fused_reductions: dict[Node, Node] = {}
+        self.bypassed: dict[Node, Node] = {}
         self.elided: dict[Tensor, Tensor] = {}
         self.kept: dict[Node, tuple[Keepable, ...]] = {}
         self.partition: Any = None

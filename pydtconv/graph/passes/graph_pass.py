@@ -111,7 +111,7 @@ def run_passes(
 
 
 #: what passes can change: the nodes, their operators, inputs and outputs; then what is noted of them
-_State = tuple[list[Node], list[Any], list[Any], list[Any], dict[Node, Any], dict[Node, Any], dict[Node, Any]]
+_State = tuple[list[Node], list[Any], list[Any], list[Any], tuple[dict[Node, Any], ...]]
 
 
 def _state(graph: Graph) -> _State:
@@ -119,7 +119,8 @@ def _state(graph: Graph) -> _State:
     ops, inputs = [node.op for node in nodes], [node.inputs for node in nodes]
     outputs = [node.outputs for node in nodes]
     elided = {tensor.node: source for tensor, source in graph.elided.items() if tensor.node is not None}
-    return nodes, ops, inputs, outputs, elided, dict(graph.fused_reductions), dict(graph.kept)
+    notes = (elided, dict(graph.fused_reductions), dict(graph.bypassed), dict(graph.kept))
+    return nodes, ops, inputs, outputs, notes
 
 
 def _changed(before: _State, now: _State) -> set[Node]:
@@ -131,7 +132,7 @@ def _changed(before: _State, now: _State) -> set[Node]:
         for node, *parts in zip(*now[:4], strict=True):
             if node not in known or not all(map(operator.is_, known[node], parts)):
                 found.add(node)
-    for noted, notes in ((before[4], now[4]), (before[5], now[5]), (before[6], now[6])):
+    for noted, notes in zip(before[4], now[4], strict=True):
         found.update(node for node, value in notes.items() if noted.get(node) is not value)
         found.update(node for node in noted if node not in notes)
     return found

@@ -11,6 +11,7 @@ from pydtconv.graph.passes.activation import fuse_activation
 from pydtconv.graph.passes.algorithms import choose_algorithms
 from pydtconv.graph.passes.backward_reductions import fuse_backward_reductions
 from pydtconv.graph.passes.bias import fuse_bias
+from pydtconv.graph.passes.bypassed_normalization import bypass_normalization
 from pydtconv.graph.passes.casts import place_casts
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
 from pydtconv.graph.passes.exact_statistics import sum_exactly
@@ -197,6 +198,14 @@ PASSES: tuple[GraphPass, ...] = (
         takes="the algorithms are known",
         leaves="`graph.fused_reductions`: convolutions that compute the sums of a normalization's backward",
         after=("algorithms",),
+        when=HAS_LOSS,
+    ),
+    GraphPass(
+        "bypassed-normalization",
+        bypass_normalization,
+        takes="it is known which convolutions compute the sums of a normalization's backward",
+        leaves="`graph.bypassed`: those of them that write the gradient of what was normalized",
+        after=("backward-reductions",),
         when=HAS_LOSS,
     ),
     GraphPass(

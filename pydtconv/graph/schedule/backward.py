@@ -52,6 +52,7 @@ class Backward:
         self.make = make
         results = set(graph.gradients.values())
         self.gradients = Gradients(required, steps, transient=updates is not None, results=results)
+        self.bypassed: dict[Node, BackwardStep] = {}  # normalizations, and the steps that write what they would
         self.order: list[Tensor] = []
 
     def run(self) -> None:
@@ -59,12 +60,16 @@ class Backward:
         assert loss is not None
         self.gradients[loss] = View(LossGradient(), loss.spec)
         for node in reversed(self.required.nodes):
-            if any(tensor in self.gradients for tensor in node.outputs):
+            if node in self.bypassed:
+                self._normalization(node)
+                self.gradients.mark_pending(node)
+            elif any(tensor in self.gradients for tensor in node.outputs):
                 if node.op.is_view or joins_channels(node):
                     self._alias(node)
                 else:
                     self._node(node)
                 self.gradients.mark_pending(node)
+        self.gradients.terms.subtract()
         self._finish()
 
     def _alias(self, node: Node) -> None:
@@ -72,6 +77,7 @@ class Backward:
         (dy,) = self.gradients.read(node)
         assert dy is not None
         if node.op.is_view:
+            self.gradients.terms.subtract(dy)
             if dy.is_slice:
                 dy = self.gradients.copied(node, dy, node.outputs[0])
             parts = [View(dy.buffer, node.inputs[0].spec, dy.offset)]
@@ -84,6 +90,9 @@ class Backward:
     def _node(self, node: Node) -> None:
         gradients = self.gradients
         dy = gradients.read(node)
+        for view in dy:
+            if view is not None:
+                gradients.terms.subtract(view)
         if node.op.overwrites_dy:
             for index, view in enumerate(dy):
                 if view is not None and (gradients.read_later(view, node) or not isinstance(view.buffer, Storage)):
@@ -97,7 +106,10 @@ class Backward:
         for i, tensor in enumerate(node.inputs):
             if not needs[i]:
                 continue
-            if self.required.passes_dy(node, i):
+            if i == 0 and node in self.graph.bypassed:
+                source = self.graph.bypassed[node]
+                dx[i], accumulate[i] = gradients.contribute(node, source.inputs[0])
+            elif self.required.passes_dy(node, i):
                 passed.append(i)
             elif self._goes_by_rows(node, i):
                 by_rows.append(i)
@@ -111,7 +123,10 @@ class Backward:
                 dx[i] = part
                 added.append((i, part))
         if any(view is not None for view in dx) or node.op.overwrites_dy:
-            self.steps.run(self.make(node, dy, dx, tuple(accumulate)))
+            step = self.make(node, dy, dx, tuple(accumulate))
+            self.steps.run(step)
+            if node in self.graph.bypassed:
+                self.bypassed[self.graph.bypassed[node]] = step
         for i in by_rows:
             self._by_rows(node, i, dy)
         for i in passed:
@@ -119,6 +134,22 @@ class Backward:
             gradients.pass_on(node, node.inputs[i], dy[0], [dy[0]])
         for i, part in added:
             gradients.add(node, node.inputs[i], part, [part])
+
+    def _normalization(self, node: Node) -> None:
+        """Of a batch normalization the gradient of whose input another node has written: the rest of it."""
+        gradients, reductions = self.gradients, self.bypassed[node].reductions
+        assert reductions is not None
+        needs = self.required.of_inputs(node)
+        dx: Views = [None] * len(node.inputs)
+        accumulate = [False] * len(node.inputs)
+        for i, tensor in enumerate(node.inputs):
+            if i and needs[i]:
+                dx[i], accumulate[i] = gradients.contribute(node, tensor)
+        step = self.make(node, [None], dx, tuple(accumulate))
+        step.x = (None, *step.x[1:])
+        x = node.inputs[0]
+        step.mean_terms = gradients.terms.note(node, gradients[x], reductions.x, reductions.prologue.mean)
+        self.steps.run(step)
 
     def _spare(self, node: Node, i: int) -> View | None:
         """Where the output of a node lies, if its backward is the last reader and input i's gradient may go there."""

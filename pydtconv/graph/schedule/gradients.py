@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.ir.required_gradients import RequiredGradients
 from pydtconv.graph.memory.storage import Storage, View, fresh
+from pydtconv.graph.schedule.mean_terms import NotedTerms
 from pydtconv.graph.schedule.steps import ParameterGradient, Steps
 
 
@@ -30,6 +31,7 @@ class Gradients(dict[Tensor, View]):
         self.transient = transient
         self.results = results
         self.of_variables: dict[object, Tensor] = {}  # by the buffers of their gradients
+        self.terms = NotedTerms(steps)
         self.pending: dict[Tensor, View] = {}  # gradients that a backward step has still to read
 
     def first_view(self, node: Node, i: int, dy: list[View | None], dx: list[View | None], spare: View | None) -> View:
@@ -74,6 +76,7 @@ class Gradients(dict[Tensor, View]):
             self.add(node, tensor, part, in_use)
         elif tensor.variable is not None:
             self[tensor] = self._new(tensor)
+            self.terms.subtract(part)
             self.steps.copy_view(node, part, self[tensor])
         else:
             self[tensor] = part
@@ -82,6 +85,7 @@ class Gradients(dict[Tensor, View]):
     def add(self, node: Node, tensor: Tensor, part: View, in_use: Sequence[View]) -> None:
         """Adds `part` to the gradient of a tensor."""
         self.own(node, tensor, in_use)
+        self.terms.subtract(part)
         self.steps.add_view(node, part, self[tensor])
 
     def own(self, node: Node, tensor: Tensor, in_use: Sequence[View | None]) -> None:
@@ -100,6 +104,7 @@ class Gradients(dict[Tensor, View]):
 
     def copied(self, node: Node, view: View, tensor: Tensor) -> View:
         copy = fresh(f"d {tensor.name} copy", "gradient", tensor.spec)
+        self.terms.subtract(view)
         self.steps.copy_view(node, view, copy)
         return copy
 
@@ -109,6 +114,17 @@ class Gradients(dict[Tensor, View]):
             if tensor not in self.results:
                 self.pending.pop(tensor, None)
         return [self.get(tensor) for tensor in node.outputs]
+
+    def contribute(self, node: Node, tensor: Tensor) -> tuple[View, bool]:
+        """Where a step of backward puts a contribution to the gradient of a tensor, and whether it adds to others."""
+        adds = tensor in self
+        if adds:
+            self.own(node, tensor, ())
+        else:
+            self[tensor] = self._new(tensor)
+        if tensor.node is not None:
+            self.pending[tensor] = self[tensor]
+        return self[tensor], adds
 
     def mark_pending(self, node: Node) -> None:
         """Notes that the gradients of a node's inputs are still to be read."""

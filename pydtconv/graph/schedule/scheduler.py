@@ -160,7 +160,8 @@ class Scheduler:
             return None
         x = source.inputs[0]
         self.sums[source] = fresh(f"{source.name}.sums", "saved", moments_spec(x.spec))
-        return BackwardReductions(self._kept(x), self._normalization(source), self.sums[source])
+        bypass = node in self.graph.bypassed
+        return BackwardReductions(self._kept(x), self._normalization(source), self.sums[source], bypass)
 
     def _normalization(self, source: Node) -> Prologue:
         assert isinstance(source.op, BatchNorm)

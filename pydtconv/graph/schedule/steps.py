@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from pydtconv.devices.device import Device
 from pydtconv.dtypes import BFLOAT16
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.memory.storage import View, fresh
-from pydtconv.kernels.base import BackwardReductions, Call, Pass, Prologue, RunState, scratch
+from pydtconv.kernels.base import BackwardReductions, Call, MeanTerms, Pass, Prologue, RunState, scratch
 from pydtconv.kernels.registry import find
 from pydtconv.ops.arithmetic import Add
 from pydtconv.ops.base import Spec
@@ -164,7 +164,8 @@ class BackwardStep(PassStep):
 
     rows: where it computes only these rows of the one gradient in dx.
     reductions: sums of the batch normalization before the node, which it finds while it completes dx[0], by views.
-    sums: of a batch normalization, such sums that another node has found.
+    sums: of a batch normalization, such sums that another node has found.  mean_terms: where it puts what the gradient
+    of its input lacks, which that node has written.
     """
 
     kind = "backward"
@@ -176,22 +177,29 @@ class BackwardStep(PassStep):
     rows: slice | None = None
     reductions: BackwardReductions | None = None
     sums: View | None = None
+    mean_terms: MeanTerms | None = None
 
     def reads(self) -> list[View]:
         found = [*_present([*self.x, *self.y, *self.dy]), *self.saved.values(), *_present([self.sums])]
         found += _coefficients(self.prologue)
         if self.reductions is not None:
             found += [self.reductions.x, *_coefficients(self.reductions.prologue)]
+        if self.mean_terms is not None and self.mean_terms.adds:
+            found.append(self.mean_terms.coefficients)
         return found
 
     def writes(self) -> list[View]:
         found = _present([*self.dx, self.workspace, None if self.reductions is None else self.reductions.sums])
+        if self.mean_terms is not None:
+            found.append(self.mean_terms.coefficients)
         return [*found, *_present(self.dy)] if self.node.op.overwrites_dy else found
 
     def views(self) -> list[View]:
         every = [*self.x, *self.y, *self.dy, *self.dx, *self.saved.values(), self.workspace, self.sums]
         if self.reductions is not None:
             every += [self.reductions.x, self.reductions.sums]
+        if self.mean_terms is not None:
+            every.append(self.mean_terms.coefficients)
         every += _coefficients(self.prologue)
         if self.reductions is not None:
             every += _coefficients(self.reductions.prologue)
@@ -214,14 +222,43 @@ class BackwardStep(PassStep):
         return self.node.kernel.backward
 
     def _arguments(self, binder: Binder) -> dict[str, Any]:
-        found = self.reductions
+        found, terms = self.reductions, self.mean_terms
         return super()._arguments(binder) | {
             "dy": _arrays(binder, self.dy),
             "dx": _arrays(binder, self.dx),
             "accumulate": self.accumulate,
             "reductions": None if found is None else _bound_reductions(binder, found),
             "sums": None if self.sums is None else binder.array(self.sums),
+            "mean_terms": None if terms is None else replace(terms, coefficients=binder.array(terms.coefficients)),
         }
+
+
+@dataclass(eq=False)
+class MeanTermsStep(Step):
+    """dx -= offset + (x - mean) * slope, of some channels: what the gradient of x lacks (see MeanTerms)."""
+
+    kind = "mean terms"
+
+    dx: View
+    x: View
+    mean: View
+    coefficients: View
+
+    def reads(self) -> list[View]:
+        return [self.x, self.mean, self.coefficients, self.dx]
+
+    def writes(self) -> list[View]:
+        return [self.dx]
+
+    def views(self) -> list[View]:
+        return [self.x, self.mean, self.coefficients, self.dx]
+
+    def gradients(self) -> Sequence[View | None]:
+        return (self.dx,)
+
+    def bind(self, binder: Binder) -> Call:
+        x, mean, coefficients, dx = map(binder.array, self.views())
+        return self.node.kernel.subtract_means(x, mean, coefficients, dx)
 
 
 @dataclass(eq=False)
@@ -295,7 +332,8 @@ def _arrays(binder: Binder, views: Views) -> list[np.ndarray | None]:
 
 
 def _bound_reductions(binder: Binder, where: BackwardReductions) -> BackwardReductions:
-    return BackwardReductions(binder.array(where.x), _bound_prologue(binder, where.prologue), binder.array(where.sums))
+    x, sums = binder.array(where.x), binder.array(where.sums)
+    return BackwardReductions(x, _bound_prologue(binder, where.prologue), sums, where.bypass)
 
 
 def _bound_prologue(binder: Binder, where: Prologue) -> Prologue:

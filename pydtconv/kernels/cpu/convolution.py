@@ -133,6 +133,7 @@ class ConvBaseKernel(Kernel[ConvType]):
                 reductions=None
                 if p.reductions is None
                 else (p.reductions.x, _through(p.reductions.prologue), *moments_in(p.reductions.sums)),
+                bypass=p.reductions is not None and p.reductions.bypass,
                 dy_spectra=self._dy_spectra(p),
             )
             need = max(need, workspace_bytes(problem, "backward_data", name))
@@ -279,6 +280,10 @@ class ConvKernel(ConvBaseKernel[Conv]):
             return False  # gradients that come from others are missing
         row = TABLE[self.algorithms_for(*inputs)["backward_data"]]
         return row.gathers_reductions(self.op.problem(*inputs[:2]))
+
+    def bypasses_normalization(self, *inputs: Spec) -> bool:
+        row = TABLE[self.algorithms_for(*inputs)["backward_data"]]
+        return self.gathers_reductions(*inputs) and row.bypasses_in(self.op.problem(*inputs[:2]))
 
 
 @register(DepthwiseConv, dtypes=IMAGES)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from pydtconv._ext import norm
 from pydtconv.dtypes import real
-from pydtconv.kernels.base import Call, Kernel, Pass
+from pydtconv.kernels.base import Call, Kernel, MeanTerms, Pass
 from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.kernels.cpu.moments import moments_in
 from pydtconv.kernels.cpu.rows import carve, carved_bytes, real_of, rows_of
@@ -78,6 +80,8 @@ class BatchNormKernel(Kernel[BatchNorm]):
         return run
 
     def backward(self, p: Pass) -> Call:
+        if p.mean_terms is not None:
+            return self._mean_terms(p, p.mean_terms)
         x, y, dy, dx = rows_of(p.x[0]), rows_of(p.y[0]), rows_of(p.dy[0]), rows_of(p.dx[0])
         beta = self.op.beta_of(p.x)
         dgamma = p.dx[1] if self.op.scale else None
@@ -112,6 +116,37 @@ class BatchNormKernel(Kernel[BatchNorm]):
             norm.batchnorm_backward_apply(*common, sum_dy, sum_dy_xhat, count, accumulate, dx)
 
         return run
+
+    def _mean_terms(self, p: Pass, terms: MeanTerms) -> Call:
+        """From sums that are there: the gradients of gamma and beta, and what that of x lacks."""
+        dgamma = p.dx[1] if self.op.scale else None
+        dbeta = p.dx[1 + self.op.scale] if self.op.center else None
+        add_gamma, add_beta = p.adds(1), p.adds(1 + self.op.scale)
+        inverse, scale = p.saved["inverse"], p.saved["scale"]
+        offset, slope = moments_in(terms.coefficients)
+        first, second = moments_in(p.sums)
+        assert p.workspace is not None
+        (sum_dy, sum_dy_xhat), _ = carve(p.workspace, 2, scale.size, scale.dtype)
+        rows, run_state = terms.rows, p.run
+
+        def run() -> None:
+            sum_dy[...] = first
+            np.multiply(second, inverse, out=sum_dy_xhat)
+            _put(dgamma, sum_dy_xhat, add_gamma)
+            _put(dbeta, sum_dy, add_beta)
+            count = rows
+            if self.op.synchronized and run_state.synchronizer is not None:
+                count = run_state.synchronizer.sums(sum_dy, sum_dy_xhat, rows)
+            np.multiply(sum_dy_xhat, inverse, out=sum_dy_xhat)
+            for total, value in ((offset, sum_dy), (slope, sum_dy_xhat)):
+                np.multiply(value, scale, out=value)
+                np.multiply(value, value.dtype.type(1 / count), out=value)
+                _put(total, value, terms.adds)
+
+        return run
+
+    def subtract_means(self, x: np.ndarray, mean: np.ndarray, coefficients: np.ndarray, dx: np.ndarray) -> Call:
+        return partial(norm.batchnorm_backward_means, rows_of(x), mean, *moments_in(coefficients), rows_of(dx))
 
 
 def _put(target: np.ndarray | None, value: np.ndarray, accumulate: bool) -> None:

@@ -1,0 +1,85 @@
+"""backward_data that writes the gradient of what a batch normalization has read."""
+
+import numpy as np
+import pytest
+
+from pydtconv import config
+from pydtconv._ext import norm
+from pydtconv.conv import ConvProblem, workspace_bytes
+from pydtconv.conv.functional import bind, run
+from pydtconv.conv.table import TABLE
+from tests.conv.test_backward_reductions import sliced
+from tests.conv.test_moments import LARGE, PROBLEMS
+from tests.marks import slow
+
+CASES = [
+    slow(make, name) if make in LARGE else (make, name)
+    for make in PROBLEMS
+    for name, row in TABLE.items()
+    if row.bypasses_in(make()) and not row.reason(make(), "backward_data")
+]
+
+
+def arrays(p):
+    rng = np.random.default_rng(0)
+    image, dx = sliced(rng, p.x_shape, p.dtype, 6), sliced(rng, p.x_shape, p.dtype, 10)
+    dy, w = rng.standard_normal(p.y_shape).astype(p.dtype), rng.standard_normal(p.w_shape).astype(p.dtype)
+    vectors = [rng.standard_normal(p.ci).astype(p.dtype) for _ in range(3)]
+    return image, dx, dy, w, vectors, np.full((2, p.ci), np.nan, p.dtype)
+
+
+def backward(p, algorithm, relu, shifts, accumulate, bypass):
+    """What was in dx, dx, what is normalized, how, and both sums; the workspace is exactly what was asked for."""
+    image, dx, dy, w, (mean, scale, beta), sums = arrays(p)
+    before = dx.copy()
+    normalization = (mean, scale, beta if shifts else None, relu)
+    memory = np.full(workspace_bytes(p, "backward_data", algorithm) + 4096, 0xA5, np.uint8)
+    reductions = (image, normalization, *sums)
+    bound = bind(p, "backward_data", algorithm, dx, w, dy, accumulate=accumulate, reductions=reductions, bypass=bypass)
+    run(bound, memory[:-4096])
+    assert (memory[-4096:] == 0xA5).all()
+    return before, dx, image, normalization, sums
+
+
+@pytest.mark.parametrize("threads", [slow(1), 3])
+@pytest.mark.parametrize("dtype", ["float32", slow("float64")])
+@pytest.mark.parametrize(("make", "algorithm"), CASES)
+def test_it_is_the_gradient_through_the_normalization_but_for_its_means(make, algorithm, dtype, threads):
+    p = make(dtype=dtype)
+    config.set_num_threads(threads)
+    rounding = 4 * np.finfo(dtype).eps
+    for relu, shifts, accumulate in ((True, True, False), (True, False, True), (False, True, True)):
+        before, found, image, (mean, scale, beta, _), sums = backward(p, algorithm, relu, shifts, accumulate, True)
+        g = backward(p, algorithm, relu, shifts, False, False)
+        assert g[4].tobytes() == sums.tobytes()
+        gradient = g[1]
+        if relu:
+            z = (image - mean) * scale + (0 if beta is None else beta)
+            gradient = np.where(z > 0, gradient, 0)
+        want = gradient.astype("longdouble") * scale + (before if accumulate else 0)
+        np.testing.assert_allclose(found, want, rtol=rounding, atol=rounding * np.abs(want).max())
+
+
+def test_refused_where_it_cannot_be():
+    p = ConvProblem(2, 4, 4, 16, 16, 3, padding="same")
+    image, dx, dy, w, (mean, scale, beta), sums = arrays(p)
+    reductions = (image, (mean, scale, beta, True), *sums)
+    with pytest.raises(ValueError, match="bypass: expected False for backward_data of direct, which has no reductions"):
+        bind(p, "backward_data", "direct", dx, w, dy, bypass=True)
+    with pytest.raises(ValueError, match="bypass: expected False for backward_data of winograd"):
+        bind(p, "backward_data", "winograd", dx, w, dy, reductions=reductions, bypass=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (1000, 32), (777, 71), (16, 300)])
+def test_mean_terms_are_subtracted(shape, dtype):
+    rng = np.random.default_rng(0)
+    x, dx = sliced(rng, shape, dtype, 6), sliced(rng, shape, dtype, 10)
+    mean, offset, slope = (rng.standard_normal(shape[1]).astype(dtype) for _ in range(3))
+    want = dx - (offset + (x.astype("longdouble") - mean) * slope)
+    around = dx.base.copy()
+    norm.batchnorm_backward_means(x, mean, offset, slope, dx)
+    rounding = 4 * np.finfo(dtype).eps
+    np.testing.assert_allclose(dx, want, rtol=rounding, atol=rounding * np.abs(want).max())
+    np.testing.assert_array_equal(dx.base[:, :5], around[:, :5])
+    np.testing.assert_array_equal(dx.base[:, 5 + shape[1] :], around[:, 5 + shape[1] :])
