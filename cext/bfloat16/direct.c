@@ -47,6 +47,7 @@ typedef struct {
     int64_t block, blocks, pitch, pixels; /* pixels: most in a copy */
     size_t packed, parts, copied, steps, sums;
     int threads, products;
+    int bypass;           /* what is written is the gradient of what was normalized (see DT(conv_reductions)) */
     int64_t low_a, low_b; /* elements from high halves to low ones: of copies, of filters */
     const elem *added;
     elem *written;
@@ -278,10 +279,15 @@ static void run_tile(const pass *s, const scratch *own, int64_t group, int64_t b
         for (int64_t r = 0; s->added && r < rows->count; r++) added[r] = rows->added[r] + j;
 #ifdef DTCONV_BFLOAT16
         const HT(ukr_finish) finish = {to, s->added ? added : NULL, bias, activation == DTCONV_RELU};
-        const int fits = n == nr && (activation == DTCONV_RELU || activation == DTCONV_LINEAR);
+        const int fits = n == nr && !s->bypass && (activation == DTCONV_RELU || activation == DTCONV_LINEAR);
         call.finish = s->ukr->finishes && fits ? &finish : NULL;
 #endif
         s->ukr->run(s->ukr, &call);
+        if (s->bypass) {
+            DT(reductions_bypass)(own->sums, s->gathered.reductions, rows->count, own->tile, nr, rows->to, rows->x, j,
+                                  n, group * s->cw + j, j - first * nr, s->args->accumulate);
+            continue;
+        }
         if (!call.finish) {
             const finishing f = {bias, activation, s->args->alpha};
             DT(finish_tile)(&f, rows->count, n, own->tile, nr, s->added ? added : NULL, to);
@@ -448,6 +454,8 @@ static dtconv_status run(pass *s, const DT(conv_args) * a, void *workspace, size
     s->written = turned ? a->x : a->y;
     s->added = !turned ? a->residual : a->accumulate ? a->x : NULL;
     s->lda = turned ? s->ldw : a->ldr;
+    s->bypass = turned && a->reductions.sum && a->reductions.bypass;
+    if (s->bypass) s->added = NULL;
     if (!turned) s->read.prologue = a->prologue;
     s->in_place = sizeof(elem) == sizeof(half) && s->depth == s->channels && !s->read.prologue.mean &&
                   s->read.ld * (int64_t)sizeof(elem) % 4096 != 0;

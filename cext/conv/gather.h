@@ -68,7 +68,7 @@ void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int
 /* The same of `count` pixels whose gradients are at g, ldg elements apart; scale * g is written to `pixels`, or added.
  */
 void DT(reductions_bypass)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, const real *g,
-                           int64_t ldg, real *const *pixels, const real *const *x, int64_t channel, int64_t n,
+                           int64_t ldg, elem *const *pixels, const elem *const *x, int64_t channel, int64_t n,
                            int64_t offset, int64_t column, int accumulate);
 void DT(reductions_merge)(const DT(gather_parts) * parts);
 

@@ -58,10 +58,9 @@ void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int
         add(0, &per, count, pixels, x, channel, n, s->first + column, s->second + column);
 }
 
-#ifndef DTCONV_BFLOAT16
 /* As add_vectors, of gradients at g. */
 INLINE void bypass_vectors(int relu, int accumulate, int vectors, int64_t last, const of_channels *of, int64_t count,
-                           const real *g, int64_t ldg, real *const *pixels, const real *const *x, int64_t channel,
+                           const real *g, int64_t ldg, elem *const *pixels, const elem *const *x, int64_t channel,
                            real *sum, real *sum_x) {
     vec sums[MOST], sums_x[MOST], mean[MOST], scale[MOST], beta[MOST];
     UNROLL for (int v = 0; v < vectors; v++) {
@@ -73,17 +72,17 @@ INLINE void bypass_vectors(int relu, int accumulate, int vectors, int64_t last, 
         beta[v] = relu && of->beta ? load_part(of->beta + v * V, n) : (vec){0};
     }
     for (int64_t i = 0; i < count; i++, g += ldg) {
-        const real *xi = x[i] + channel;
-        real *to = pixels[i] + channel;
+        const elem *xi = x[i] + channel;
+        elem *to = pixels[i] + channel;
         UNROLL for (int v = 0; v < vectors; v++) {
             const int64_t n = v == vectors - 1 ? last : V;
-            const vec d = load_part(xi + v * V, n) - mean[v];
+            const vec d = load_elem_part(xi + v * V, n) - mean[v];
             vec slope = load(g + v * V);
             if (relu) slope = where(d * scale[v] + beta[v] > 0, slope, (vec){0});
             sums[v] += slope;
             sums_x[v] += slope * d;
             slope *= scale[v];
-            store_part(to + v * V, n, accumulate ? load_part(to + v * V, n) + slope : slope);
+            store_elem_part(to + v * V, n, accumulate ? load_elem_part(to + v * V, n) + slope : slope);
         }
     }
     UNROLL for (int v = 0; v < vectors; v++) {
@@ -94,7 +93,7 @@ INLINE void bypass_vectors(int relu, int accumulate, int vectors, int64_t last, 
 }
 
 INLINE void bypass(int relu, int accumulate, const of_channels *of, int64_t count, const real *g, int64_t ldg,
-                   real *const *pixels, const real *const *x, int64_t channel, int64_t n, real *sum, real *sum_x) {
+                   elem *const *pixels, const elem *const *x, int64_t channel, int64_t n, real *sum, real *sum_x) {
     for (int64_t j = 0; j < n; j += 2 * V) {
         const of_channels here = {of->mean + j, of->scale + j, of->beta ? of->beta + j : NULL};
 #define BYPASS(vectors, last)                                                                                  \
@@ -111,7 +110,7 @@ INLINE void bypass(int relu, int accumulate, const of_channels *of, int64_t coun
 }
 
 void DT(reductions_bypass)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, const real *g,
-                           int64_t ldg, real *const *pixels, const real *const *x, int64_t channel, int64_t n,
+                           int64_t ldg, elem *const *pixels, const elem *const *x, int64_t channel, int64_t n,
                            int64_t offset, int64_t column, int accumulate) {
     const of_channels per = {of->mean + offset, of->scale + offset, of->beta ? of->beta + offset : NULL};
     real *sum = s->first + column, *sum_x = s->second + column;
@@ -126,7 +125,6 @@ void DT(reductions_bypass)(DT(gather_sums) * s, const DT(conv_reductions) * of, 
         RUN(0, 0);
 #undef RUN
 }
-#endif
 
 void DT(reductions_merge)(const DT(gather_parts) * parts) {
     const int64_t c = parts->channels;

@@ -101,7 +101,7 @@ class Algorithm:
 
     def bypasses_in(self, p: ConvProblem) -> bool:
         """Whether backward_data of p can write the gradient of what was normalized."""
-        return self.bypasses and p.dtype != "bfloat16" and self.gathers_reductions(p)
+        return self.bypasses and self.gathers_reductions(p)
 
     def normalizes_in(self, p: ConvProblem) -> bool:
         """Whether forward and backward_weights of p can normalize x as they read it."""
@@ -250,6 +250,7 @@ TABLE = Table(
                 estimates.work_of_bfloat16,
                 rounding=3.0,
                 gathers=True,
+                bypasses=True,
                 normalizes=True,
                 contained=False,  # an infinity has no halves
                 products=3,
@@ -261,6 +262,7 @@ TABLE = Table(
                 estimates.work_of_bfloat16,
                 rounding=1e3,
                 gathers=True,
+                bypasses=True,
                 normalizes=True,
                 contained=False,  # padding is zeros that are multiplied
                 products=1,

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from pydtconv import config
+from pydtconv import config, dtypes
 from pydtconv._ext import norm
 from pydtconv.conv import ConvProblem, workspace_bytes
 from pydtconv.conv.functional import bind, run
 from pydtconv.conv.table import TABLE
 from tests.conv.test_backward_reductions import sliced
+from tests.conv.test_bfloat16 import CASES as CASES_OF_BFLOAT16
+from tests.conv.test_bfloat16 import arrays_of, assert_rounded_once, bound, exact_passes, random, rounded
 from tests.conv.test_moments import LARGE, PROBLEMS
 from tests.marks import slow
 
@@ -16,7 +18,7 @@ CASES = [
     slow(make, name) if make in LARGE else (make, name)
     for make in PROBLEMS
     for name, row in TABLE.items()
-    if row.bypasses_in(make()) and not row.reason(make(), "backward_data")
+    if row.of_reals and row.bypasses_in(make()) and not row.reason(make(), "backward_data")
 ]
 
 
@@ -58,6 +60,25 @@ def test_it_is_the_gradient_through_the_normalization_but_for_its_means(make, al
             gradient = np.where(z > 0, gradient, 0)
         want = gradient.astype("longdouble") * scale + (before if accumulate else 0)
         np.testing.assert_allclose(found, want, rtol=rounding, atol=rounding * np.abs(want).max())
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("case", ["rows", "stride", "stride_past_taps", "pointwise", "many_filters", "pointwise_odd"])
+def test_images_of_bfloat16_are_rounded_once(case, accumulate):
+    p = ConvProblem(dtype="bfloat16", **CASES_OF_BFLOAT16[case])
+    x, w, dy = arrays_of(p)
+    mean, scale, beta = random((3, p.ci), 6)
+    before = rounded(random(p.x_shape, 7))
+    dx, sums = dtypes.to_bits(before), np.empty((2, p.ci), np.float32)
+    reductions = (dtypes.to_bits(x), (mean, scale, beta, True), *sums)
+    bound(p, "backward_data", dx, w, dtypes.to_bits(dy), accumulate=accumulate, reductions=reductions, bypass=True)
+    centred = x.astype(np.float64) - mean
+    g = exact_passes(p, x, w, dy)[1] * (centred * scale + beta > 0)
+    sizes = exact_passes(p, np.abs(x), np.abs(w), np.abs(dy))[1] * np.abs(scale) + np.abs(before)
+    assert_rounded_once(dx, g * scale + (before if accumulate else 0), sizes)
+    axes = tuple(range(g.ndim - 1))
+    np.testing.assert_allclose(sums[0], g.sum(axes), atol=1e-3)
+    np.testing.assert_allclose(sums[1], (g * centred).sum(axes), atol=2e-3)
 
 
 def test_refused_where_it_cannot_be():
