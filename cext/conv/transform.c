@@ -7,6 +7,25 @@
         expand(of, of, x, first, channels, planes, plane);                                                 \
     }
 
+#ifndef DTCONV_BFLOAT16
+#define EXPAND_NORMALIZED(name, of)                                                                                   \
+    static void name(const real *const *x, const real *outside, const DT(conv_normalization) * how, int64_t channels, \
+                     real *planes, int64_t plane) {                                                                   \
+        int inside = 1;                                                                                               \
+        for (int i = 0; i < of.k * of.k; i++) inside &= x[i] != outside;                                              \
+        if (how->relu && inside)                                                                                      \
+            expand_normalized(of, of, 1, 1, x, outside, how, channels, planes, plane);                                \
+        else if (how->relu)                                                                                           \
+            expand_normalized(of, of, 1, 0, x, outside, how, channels, planes, plane);                                \
+        else                                                                                                          \
+            expand_normalized(of, of, 0, 0, x, outside, how, channels, planes, plane);                                \
+    }
+#define NORMALIZED(name) name
+#else
+#define EXPAND_NORMALIZED(name, of)
+#define NORMALIZED(name) NULL
+#endif
+
 /* A map to pixels by name; sides are constants. */
 #define CONTRACT(name, down, across)                                                                     \
     static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, elem *const *y, \
@@ -32,9 +51,10 @@
 #define SIDE(matrix, a, k, pairs) ((side){matrix, a, k, pairs})
 
 /* m, a = m + 2; pairs of points (p, -p) in A. */
-#define IMAGES(m, a, pairs)                                    \
-    EXPAND(expand_input_##m, SIDE(input_##m, a, a, PAIRS_##m)) \
-    EXPAND(expand_grad_##m, SIDE(output_##m, a, m, pairs))     \
+#define IMAGES(m, a, pairs)                                                    \
+    EXPAND(expand_input_##m, SIDE(input_##m, a, a, PAIRS_##m))                 \
+    EXPAND_NORMALIZED(expand_normalized_##m, SIDE(input_##m, a, a, PAIRS_##m)) \
+    EXPAND(expand_grad_##m, SIDE(output_##m, a, m, pairs))                     \
     CONTRACT(contract_output_##m, SIDE(output_##m, a, m, pairs), SIDE(output_##m, a, m, pairs))
 
 /* The same in B^T and G, which have pairs only where no point is alone. */
@@ -48,9 +68,9 @@ IMAGES(6, 8, 3)
 static int row_of(int m) { return m > 3 ? m - 3 : 0; }
 
 const DT(image_maps) * DT(winograd_image_maps)(dtconv_tile tile) {
-#define ROW(m)                                                 \
-    {                                                          \
-        expand_input_##m, expand_grad_##m, contract_output_##m \
+#define ROW(m)                                                                                    \
+    {                                                                                             \
+        expand_input_##m, expand_grad_##m, NORMALIZED(expand_normalized_##m), contract_output_##m \
     }
     static const DT(image_maps) rows[] = {ROW(2), ROW(4), ROW(5), ROW(6)};
 #undef ROW

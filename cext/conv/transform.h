@@ -21,6 +21,7 @@
 #ifndef DTCONV_TRANSFORM_H
 #define DTCONV_TRANSFORM_H
 
+#include "conv_internal.h"
 #include "dtconv_tile.h"
 #include "dtconv_vector.h"
 
@@ -30,6 +31,10 @@ enum { TRANSFORM_MAX = 8, TRANSFORM_PIXELS = 64 };
  * filled up with zeros: rows of planes have room for whole vectors. */
 typedef void (*RT(expand_fn))(const real *const *x, int64_t first, int64_t channels, real *planes, int64_t plane);
 typedef void (*DT(expand_fn))(const elem *const *x, int64_t first, int64_t channels, real *planes, int64_t plane);
+
+/* The same of pixels that are normalized as they are read; those that are `outside` stay zeros. */
+typedef void (*DT(expand_normalized_fn))(const elem *const *x, const elem *outside, const DT(conv_normalization) * how,
+                                         int64_t channels, real *planes, int64_t plane);
 
 /* What becomes of the pixels of `contract`: act(y + bias + added). */
 typedef struct {
@@ -55,6 +60,7 @@ typedef struct {
 /* The maps of images. */
 typedef struct {
     DT(expand_fn) input, grad;
+    DT(expand_normalized_fn) normalized; /* input; NULL where images are bfloat16 */
     DT(contract_fn) output;
 } DT(image_maps);
 

@@ -178,6 +178,37 @@ INLINE void expand(side down, side across, const elem *const *x, int64_t first, 
     }
 }
 
+#ifndef DTCONV_BFLOAT16
+/* One vector of channels of some pixels, normalized; relu, inside (none of them is outside): constants. */
+INLINE void normalize_pixels(int pixels, int relu, int inside, const real *const *x, const real *outside, int64_t at,
+                             int64_t count, const DT(conv_normalization) * how, real (*to)[V]) {
+    const vec mean = load_part(how->mean + at, count), scale = load_part(how->scale + at, count);
+    const vec beta = how->beta ? load_part(how->beta + at, count) : (vec){0};
+    UNROLL for (int i = 0; i < pixels; i++) {
+        const vec pixel = count == V ? load(x[i] + at) : load_part(x[i] + at, count);
+        const vec z = (pixel - mean) * scale + beta, y = relu ? positive(z) : z;
+        store(to[i], inside || x[i] != outside ? y : (vec){0});
+    }
+}
+
+/* As `expand`, from channel 0 on: pixels go through a copy of a vector's channels, which stays in the first cache. */
+INLINE void expand_normalized(side down, side across, int relu, int inside, const real *const *x, const real *outside,
+                              const DT(conv_normalization) * how, int64_t channels, real *planes, int64_t plane) {
+    real pixels[TRANSFORM_PIXELS][V] __attribute__((aligned(VECTOR_BYTES)));
+    const real *copies[TRANSFORM_PIXELS];
+    const int count = down.k * across.k;
+    UNROLL for (int i = 0; i < count; i++) copies[i] = pixels[i];
+    for (int64_t c = 0; c < channels; c += V) {
+        load_next(x, count, 0, c, channels);
+        if (c + V <= channels)
+            normalize_pixels(count, relu, inside, x, outside, c, V, how, pixels);
+        else
+            normalize_pixels(count, relu, inside, x, outside, c, channels - c, how, pixels);
+        expand_vector(down, across, copies, 0, planes + c, plane);
+    }
+}
+#endif
+
 /* Activations but ReLU, of the pixels of a tile. */
 NOINLINE void activate_pixels(int pixels, dtconv_activation activation, real alpha, vec *values) {
     real *x = (real *)values;

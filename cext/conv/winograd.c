@@ -37,6 +37,7 @@ typedef struct {
     DT(tiling) w;
     points_of points;
     const DT(conv_args) * args;
+    DT(conv_normalization) prologue; /* of x */
     const elem *x;
     const real *filters;
     const point *kept; /* U from outside, or NULL */
@@ -123,7 +124,7 @@ static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, i
             DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[(i + 1) % 2]);
             dtconv_prefetch(pixels[(i + 1) % 2], s->w.points, 0, 1);
         }
-        s->points.maps->input(pixels[i % 2], 0, s->w.ci, v + (row + i) * s->ldv, s->v_plane);
+        expand_tile(&s->w, &s->points, &s->prologue, pixels[i % 2], s->zeros, v + (row + i) * s->ldv, s->v_plane);
     }
 }
 
@@ -329,6 +330,8 @@ static dtconv_status run_pass(const dtconv_conv *p, int backward_data, const DT(
     s.y = backward_data ? a->x : a->y;
     s.added = !backward_data ? a->residual : a->accumulate ? a->x : NULL;
     s.lda = backward_data ? p->ldx : a->ldr;
+    if (!backward_data) s.prologue = a->prologue;
+    if (s.prologue.mean && sizeof(elem) != sizeof(real)) return DTCONV_UNSUPPORTED;
     const dtconv_status status = prepare(p, backward_data, kept != NULL, &s);
     return status ? status : run(&s, NULL, workspace, bytes);
 }

@@ -38,6 +38,7 @@ typedef struct {
     DT(tiling) w;
     points_of points;
     const elem *x, *dy;
+    const DT(conv_normalization) * prologue; /* of x */
     real *dw;
     int64_t block, blocks; /* tiles at a time */
     int64_t rows, columns; /* input and output channels of a unit of work */
@@ -177,7 +178,7 @@ static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64
         if (of_dy)
             DT(expand_panels)(w, s->points.maps->grad, now, 0, w->co, s->z, row + i, s->z_step, s->z_plane);
         else
-            s->points.maps->input(now, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
+            expand_tile(w, &s->points, s->prologue, now, s->zeros, s->v + (row + i) * s->ldv, s->v_plane);
     }
 }
 #endif
@@ -350,7 +351,8 @@ size_t PASS(backward_weights_workspace)(const dtconv_conv *p) {
 }
 
 dtconv_status PASS(backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
-    pass_state s = {.x = a->x, .dy = a->y, .dw = a->w};
+    pass_state s = {.x = a->x, .dy = a->y, .dw = a->w, .prologue = &a->prologue};
+    if (a->prologue.mean && sizeof(elem) != sizeof(real)) return DTCONV_UNSUPPORTED;
     const dtconv_status status = prepare(p, &s);
     if (status) return status;
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;

@@ -24,7 +24,7 @@ class Algorithm:
     bypasses: whether such a backward_data can write the gradient of what was normalized, but for what follows from the
     sums.
     normalizes: whether forward and backward_weights of a pointwise convolution, by products of bfloat16 of any, can
-    normalize x as they read it.
+    normalize x as they read it.  normalizes_taps: those of any in float32 and float64.
     rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
     is not finite or nearly overflows spoils those results only whose sums it is in.  Where
     `config.set_conv_precision("strict")` is active, what rounds more or does not contain is left out.
@@ -41,6 +41,7 @@ class Algorithm:
     gathers: bool = False
     bypasses: bool = False
     normalizes: bool = False
+    normalizes_taps: bool = False
     contained: bool = True
     bfloat16: bool = False
     float32: bool = True
@@ -105,6 +106,8 @@ class Algorithm:
 
     def normalizes_in(self, p: ConvProblem) -> bool:
         """Whether forward and backward_weights of p can normalize x as they read it."""
+        if self.normalizes_taps:
+            return p.groups == 1 and p.dtype != "bfloat16"
         copies = p.dtype == "bfloat16" or self.products is not None
         return self.normalizes and p.groups == 1 and (p.is_pointwise or copies)
 
@@ -274,6 +277,7 @@ TABLE = Table(
                 estimates.work_of_winograd,
                 rounding=10.0,
                 gathers=True,
+                normalizes_taps=True,
                 contained=False,  # sums of a tile's pixels and their products go to all results of the tile
                 bfloat16=True,
             ),

@@ -1,5 +1,7 @@
 """Images that are normalized as a convolution reads them."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from pydtconv import config
 from pydtconv.conv import ConvProblem, workspace_bytes
 from pydtconv.conv.functional import bind, run
 from pydtconv.conv.table import TABLE
-from tests.conv.cases import RTOL
+from tests.conv.cases import RTOL, tolerance
 from tests.reference import conv as reference
 
 NORMALIZING = [name for name, row in TABLE.items() if row.normalizes and row.of_reals]
@@ -60,7 +62,51 @@ def test_equals_the_convolution_of_the_normalized_image(sizes, algorithm, beta, 
         np.testing.assert_array_equal(x, before)
 
 
+TAPS = [
+    partial(ConvProblem, 2, 9, 11, 5, 19, 3, padding="same"),
+    partial(ConvProblem, 3, 14, 14, 48, 33, 3),
+    partial(ConvProblem, 1, 70, 66, 16, 20, 3, padding="same"),  # tiles of 6 x 6
+    partial(ConvProblem, 2, 15, 15, 37, 32, 3, padding="same"),  # of 5 x 5
+    partial(ConvProblem, 40, 4, 4, 256, 512, 3, padding="same"),  # tiles are kept, filters pass by
+    partial(ConvProblem, 2, 13, 17, 20, 24, 3, padding="same", dilation=(2, 3)),
+    partial(ConvProblem, 1, 4, 5, 130, 7, 3, padding=((2, 2), (1, 0))),
+    partial(ConvProblem.of, (2, 5, 9, 7, 20), (3, 3, 3, 20, 36), padding="same"),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("beta", "relu"), [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("algorithm", [name for name, row in TABLE.items() if row.normalizes_taps])
+@pytest.mark.parametrize("make", TAPS)
+def test_images_with_several_taps(make, algorithm, beta, relu, dtype):
+    """What lies outside of an image is zero, not what zero is normalized to; slices of channels, too."""
+    p = make(dtype=dtype)
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((*p.x_shape[:-1], p.ci + 3)).astype(dtype)
+    w, dy = (rng.standard_normal(shape).astype(dtype) for shape in (p.w_shape, p.y_shape))
+    prologue = prologue_of(p, beta, relu)
+    for threads, x in ((1, wide[..., 2:-1]), (3, np.ascontiguousarray(wide[..., :-3]))):
+        config.set_num_threads(threads)
+        before, read = x.copy(), np.ascontiguousarray(through(x, prologue)).astype(dtype)
+        for direction, shape in (("forward", p.y_shape), ("backward_weights", p.w_shape)):
+            out = np.full(shape, np.nan, dtype)
+            memory = np.full(workspace_bytes(p, direction, algorithm) + 4096, 0xA5, np.uint8)
+            given = (x, w, out) if direction == "forward" else (x, out, dy)
+            run(bind(p, direction, algorithm, *given, prologue=prologue), memory[:-4096])
+            assert (memory[-4096:] == 0xA5).all()
+            want = np.empty(shape, dtype)
+            given = (read, w, want) if direction == "forward" else (read, want, dy)
+            run(bind(p, direction, "direct", *given), np.empty(workspace_bytes(p, direction, "direct"), np.uint8))
+            assert np.abs(out - want).max() <= tolerance(algorithm, dtype) * np.abs(want).max()
+        np.testing.assert_array_equal(x, before)
+
+
 def test_refused_where_x_cannot_be_normalized():
+    p = ConvProblem(1, 4, 4, 2, 3, 3, dtype="bfloat16")
+    x, w, y = np.zeros(p.x_shape, "uint16"), np.zeros(p.w_shape, "float32"), np.zeros(p.y_shape, "uint16")
+    vector = np.zeros(2, "float32")
+    with pytest.raises(ValueError, match="prologue: expected none for forward of winograd"):
+        bind(p, "forward", "winograd", x, w, y, prologue=(vector, vector, None, True))
     p = ConvProblem(1, 4, 4, 2, 3, 3)
     x, w, y = (np.zeros(shape, "float32") for shape in (p.x_shape, p.w_shape, p.y_shape))
     with pytest.raises(ValueError, match="prologue: expected none for forward of direct"):
