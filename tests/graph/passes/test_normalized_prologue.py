@@ -57,10 +57,17 @@ def test_results_are_those_of_images_in_memory(dtype):
     keras.config.set_floatx(dtype)
     plan, *found = run(traced(), True)
     plain, *want = run(traced(), False)
-    assert [type(step) for step in with_prologue(plan)] == [ForwardStep] * 3 + [BackwardStep] * 3
+    names = [
+        each for each in plan.graph.algorithms.values() if each["forward"] == each["backward_weights"] == "winograd"
+    ]
+    elided = 3 + sum(
+        node.inputs[0] in plan.graph.elided for node in plan.graph.algorithms if node.inputs[1].shape[0] == 3
+    )
+    assert 3 <= elided <= 3 + len(names)  # those of 3x3 where AUTO takes what can
+    assert [type(step) for step in with_prologue(plan)] == [ForwardStep] * elided + [BackwardStep] * elided
     assert not with_prologue(plain)
     normalizations = [step for step in plan.steps if type(step.node.op).__name__ == "BatchNorm"]
-    assert len([step for step in normalizations if isinstance(step, ForwardStep) and step.y == (None,)]) == 3
+    assert len([step for step in normalizations if isinstance(step, ForwardStep) and step.y == (None,)]) == elided
     rtol = 2e-4 if dtype == "float32" else 1e-11
     for a, b in zip([*found[:2], *found[2]], [*want[:2], *want[2]], strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max())
