@@ -108,7 +108,7 @@ class Backward:
                 continue
             if i == 0 and node in self.graph.bypassed:
                 source = self.graph.bypassed[node]
-                dx[i], accumulate[i] = gradients.contribute(node, source.inputs[0])
+                dx[i], accumulate[i] = gradients.contribute(node, source.inputs[0], dy)
             elif self.required.passes_dy(node, i):
                 passed.append(i)
             elif self._goes_by_rows(node, i):

@@ -115,11 +115,14 @@ class Gradients(dict[Tensor, View]):
                 self.pending.pop(tensor, None)
         return [self.get(tensor) for tensor in node.outputs]
 
-    def contribute(self, node: Node, tensor: Tensor) -> tuple[View, bool]:
-        """Where a step of backward puts a contribution to the gradient of a tensor, and whether it adds to others."""
+    def contribute(self, node: Node, tensor: Tensor, in_use: Sequence[View | None] = ()) -> tuple[View, bool]:
+        """Where a step of backward puts a contribution to the gradient of a tensor, and whether it adds to others.
+
+        in_use: what the step reads meanwhile.
+        """
         adds = tensor in self
         if adds:
-            self.own(node, tensor, ())
+            self.own(node, tensor, in_use)
         else:
             self[tensor] = self._new(tensor)
         if tensor.node is not None:

@@ -59,7 +59,14 @@ def added_up(x, training):
     return layers.Add()([*ends, total])
 
 
-MAKES = (bottlenecks, before_an_addition, twice, parts, reshaped, added_up)
+def one_convolution(x, training):
+    """What the convolution reads is the memory that it would add to: an addition passes its gradient to both."""
+    for _ in range(2):
+        x = layers.Add()([x, pointwise(normalized(x, training), 16)])
+    return x
+
+
+MAKES = (bottlenecks, before_an_addition, twice, parts, reshaped, added_up, one_convolution)
 
 
 def results(graph: Graph, inputs, *left_out, **options):
@@ -75,7 +82,9 @@ def subtracted(plan) -> int:
     return sum(step.dx.spec.nbytes for step in plan.steps if isinstance(step, MeanTermsStep))
 
 
-@pytest.mark.parametrize("left_out", [(), ("normalized-prologue",), ("shared-moments",)], ids=str)
+@pytest.mark.parametrize(
+    "left_out", [(), ("normalized-prologue",), ("shared-moments",), ("residual-addition",)], ids=str
+)
 @pytest.mark.parametrize("make", MAKES)
 def test_gradients_are_the_same(make, left_out):
     keras.config.set_floatx("float64")
