@@ -250,7 +250,7 @@ def test_networks_of_all_shapes_run_in_patches(name) -> None:
 @pytest.mark.slow
 def test_less_memory_than_whole_with_recomputation_and_offload() -> None:
     def least(split: Split | None) -> int:
-        graph = trace(NETWORKS["preactivation"](64, 8), "preactivation", 64, 4)
+        graph = trace(NETWORKS["dense"](64, 8), "dense", 64, 4)
         graph.split = split
         with pytest.raises(MemoryLimitError) as error:
             build_plan(graph, memory_limit=1, offload=Offload(Disk()))
