@@ -13,7 +13,9 @@ from pydtconv.graph.ir.graph import Node
 from pydtconv.graph.memory.storage import View, dense_strides, fresh
 from pydtconv.graph.schedule.steps import MeanTermsStep, Steps
 from pydtconv.kernels.base import MeanTerms
+from pydtconv.ops.base import Spec
 from pydtconv.ops.moments import moments_spec
+from pydtconv.ops.normalization import BatchNorm
 
 Channels = tuple[int, int]
 
@@ -56,7 +58,8 @@ class NotedTerms:
         """Where backward of a normalization of x puts the coefficients of what its gradient lacks."""
         rows = gradient.spec.size // (gradient.spec.shape[-1] or 1)
         for each in self._noted:
-            channels = each.channels_of(gradient) if each.gradient.buffer is gradient.buffer else None
+            same = each.gradient.buffer is gradient.buffer and _same_statistics(each.node, node)
+            channels = each.channels_of(gradient) if same else None
             if channels is not None and any(first <= channels[0] and channels[1] <= end for first, end in each.left):
                 return MeanTerms(_channels(each.coefficients, channels), True, rows)
         self.subtract(gradient)
@@ -82,11 +85,18 @@ class NotedTerms:
                 self._noted.remove(each)
 
 
+def _same_statistics(one: Node, other: Node) -> bool:
+    """Whether two normalizations of the same x have its mean over the same samples."""
+    assert isinstance(one.op, BatchNorm)
+    assert isinstance(other.op, BatchNorm)
+    return one.op.synchronized == other.op.synchronized
+
+
 def _channels(view: View, channels: Channels) -> View:
     """These channels of a view, its last axis."""
     shape = (*view.spec.shape[:-1], channels[1] - channels[0])
     start = (*[0] * (len(shape) - 1), channels[0])
-    return view.part(start, type(view.spec)(shape, view.spec.dtype))
+    return view.part(start, Spec(shape, view.spec.dtype))
 
 
 def _common(left: list[Channels], wanted: Channels) -> list[Channels]:

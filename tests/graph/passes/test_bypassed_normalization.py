@@ -125,6 +125,20 @@ def test_each_channel_of_a_dense_block_is_completed_once():
     assert plan.arena_bytes <= plain.arena_bytes
 
 
+@pytest.mark.parametrize("synchronized", [False, True])
+def test_terms_of_other_means_are_not_added(synchronized):
+    """Of normalizations over all processes' samples and over this one's: their means differ."""
+
+    def two(x, training):
+        first = layers.BatchNormalization()(x, training=training)
+        second = layers.BatchNormalization(synchronized=synchronized)(x, training=training)
+        return layers.Add()([pointwise(first, 16), pointwise(second, 16)])
+
+    plan = build_plan(traced(two))
+    assert len(plan.graph.bypassed) == 2
+    assert sum(isinstance(step, MeanTermsStep) for step in plan.steps) == 1 + synchronized
+
+
 def test_the_gradient_of_what_is_normalized_can_be_a_result():
     keras.config.set_floatx("float64")
 
