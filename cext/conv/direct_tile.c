@@ -6,7 +6,41 @@
  */
 #include "direct.h"
 
-enum { MR = DIRECT_MR, NV = DIRECT_NV };
+#define KEEP_LOOP _Pragma("GCC unroll 1")
+
+enum {
+    MR = DIRECT_MR,
+    NV = DIRECT_NV,
+    LINE_VECTORS = 64 / VECTOR_BYTES,
+    TURN = MR < 8 ? 4 : 1 /* steps: of a small tile one is too short for what it takes to find what comes next */
+};
+
+/* What is loaded at the beginning of TURN steps, `done` of which are over: what will be written, a row a step, and what
+ * comes next. */
+INLINE void fetch(int rows, int vectors, const DT(direct_tile) * t, int64_t column, int64_t done) {
+    if (done < rows) {
+        UNROLL for (int i = 0; i < TURN; i++) {
+            if (TURN > 1 && done + i >= rows) break;
+            UNROLL for (int v = 0; v < vectors; v += LINE_VECTORS) {
+                __builtin_prefetch(t->c[done + i] + column + v * V, 1);
+                if (t->add) __builtin_prefetch(t->added[done + i] + column + v * V);
+            }
+        }
+    }
+    const real *const *ahead = t->ahead + done % DIRECT_AHEAD;
+    const int64_t lines = done / DIRECT_AHEAD * t->ahead_step;
+    UNROLL for (int i = 0; i < TURN; i++) __builtin_prefetch(ahead[i] + lines, 0, 2);
+}
+
+/* sum += a step of A * a row of B. */
+INLINE void multiply(int rows, int vectors, const real *const *a, int64_t p, const real *row, vec (*sum)[NV]) {
+    vec bv[NV];
+    UNROLL for (int v = 0; v < vectors; v++) bv[v] = load(row + v * V);
+    UNROLL for (int i = 0; i < rows; i++) {
+        const real ai = a[i][p];
+        UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += ai * bv[v];
+    }
+}
 
 /* rows, vectors: constants where it is inlined; last: elements of the last vector. */
 INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last, const real *b, const real *bias,
@@ -21,28 +55,17 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
         }
     }
     const int64_t a_step = t->a_step, b_step = t->b_step;
-    const real *const *ahead = t->ahead;
-    const int64_t ahead_step = t->ahead_step;
-    uint64_t step = 0;
+    int64_t fetched = 0;
     const dtconv_segment *end = t->segments + t->segment_count;
     for (const dtconv_segment *s = t->segments; s < end; s++) {
-        int64_t p = s->a;
+        int64_t p = s->a, k = s->count;
         const real *row = b + s->b;
-        for (int64_t k = s->count; k > 0; k--, p += a_step, row += b_step, step++) {
-            vec bv[NV];
-            if (step < (uint64_t)rows) { /* what is written comes meanwhile, a row a step */
-                UNROLL for (int v = 0; v < vectors; v++) {
-                    __builtin_prefetch(t->c[step] + column + v * V, 1);
-                    if (add) __builtin_prefetch(t->added[step] + column + v * V);
-                }
-            }
-            __builtin_prefetch(ahead[step % DIRECT_AHEAD] + step / DIRECT_AHEAD * ahead_step, 0, 2);
-            UNROLL for (int v = 0; v < vectors; v++) bv[v] = load(row + v * V);
-            UNROLL for (int i = 0; i < rows; i++) {
-                const real ai = a[i][p];
-                UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += ai * bv[v];
-            }
+        for (; k >= TURN; k -= TURN, fetched += TURN) {
+            fetch(rows, vectors, t, column, fetched);
+            KEEP_LOOP for (int i = 0; i < TURN; i++, p += a_step, row += b_step)
+                multiply(rows, vectors, a, p, row, sum);
         }
+        for (; k > 0; k--, p += a_step, row += b_step) multiply(rows, vectors, a, p, row, sum);
     }
     UNROLL for (int i = 0; i < rows; i++) {
         real *c = t->beside ? t->beside + i * DIRECT_NR : t->c[i] + column;
@@ -87,14 +110,19 @@ void DT(direct_run_tile)(const DT(direct_tile) * t, int64_t m, int64_t n, const 
     tiles[m - 1][vectors - 1](t, n - (vectors - 1) * V, b, bias, column);
 }
 
+/* n: V, which is a constant, or less. */
+INLINE void normalize_vector(const DT(conv_normalization) * f, int64_t j, int64_t n, const real *x, real *y, int shifts,
+                             int relu) {
+    vec z = (load_part(x + j, n) - load_part(f->mean + j, n)) * load_part(f->scale + j, n);
+    if (shifts) z += load_part(f->beta + j, n);
+    store_part(y + j, n, relu ? positive(z) : z);
+}
+
 INLINE void normalize(const DT(conv_normalization) * f, int64_t channels, const real *x, real *y, int shifts,
                       int relu) {
-    for (int64_t j = 0; j < channels; j += V) {
-        const int64_t n = j + V <= channels ? V : channels - j;
-        vec z = (load_part(x + j, n) - load_part(f->mean + j, n)) * load_part(f->scale + j, n);
-        if (shifts) z += load_part(f->beta + j, n);
-        store_part(y + j, n, relu ? positive(z) : z);
-    }
+    int64_t j = 0;
+    for (; j + V <= channels; j += V) normalize_vector(f, j, V, x, y, shifts, relu);
+    if (j < channels) normalize_vector(f, j, channels - j, x, y, shifts, relu);
 }
 
 void DT(direct_normalize)(const DT(conv_normalization) * f, int64_t channels, const real *x, real *y) {

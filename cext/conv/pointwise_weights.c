@@ -140,29 +140,36 @@ static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int
     return rows;
 }
 #else
+/* The first `room` elements of row k of `pixels` rows that lie side by side.  What a whole vector writes into the next
+ * row is written again with that one, where the last vectors of all rows come first. */
+INLINE void store_in_turn(real *to, int64_t room, int64_t k, int64_t pixels, vec x) {
+    store_part(to, k + 1 < pixels ? V : room, x);
+}
+
 /* `channels` <= mr of `pixels` rows of x, normalized, to rows of a panel; the switches are constants. */
 INLINE void normalize_rows(const pass_state *s, const real *x, int64_t pixels, int64_t i, int64_t channels, real *to,
                            int shifts, int relu) {
     const DT(conv_normalization) *f = &s->args->prologue;
-    const int64_t mr = s->ukr->mr;
-    for (int64_t v = 0; v < channels; v += V) {
+    const int64_t mr = s->ukr->mr, ld = s->ldx;
+    for (int64_t v = (channels - 1) / V * V; v >= 0; v -= V) {
         const int64_t n = MIN(V, channels - v), room = MIN(V, mr - v);
         const vec mean = load_part(f->mean + i + v, n), scale = load_part(f->scale + i + v, n);
         const vec beta = shifts ? load_part(f->beta + i + v, n) : (vec){0};
         for (int64_t k = 0; k < pixels; k++) {
-            vec z = (load_part(x + k * s->ldx + v, n) - mean) * scale;
+            vec z = (load_part(x + k * ld + v, n) - mean) * scale;
             if (shifts) z += beta;
-            store_part(to + k * mr + v, room, relu ? positive(z) : z);
+            store_in_turn(to + k * mr + v, room, k, pixels, relu ? positive(z) : z);
         }
     }
 }
 
 /* `n` columns of `pixels` rows to rows of a panel, filled up to `width`. */
 static void copy_rows(const real *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
-    for (int64_t v = 0; v < width; v += V) {
+    for (int64_t v = (width - 1) / V * V; v >= 0; v -= V) {
         const int64_t count = MIN(V, n - v), room = MIN(V, width - v);
         for (int64_t k = 0; k < pixels; k++)
-            store_part(to + k * width + v, room, count > 0 ? load_part(rows + k * ld + v, count) : (vec){0});
+            store_in_turn(to + k * width + v, room, k, pixels,
+                          count > 0 ? load_part(rows + k * ld + v, count) : (vec){0});
     }
 }
 

@@ -17,7 +17,7 @@
 /* Vectors of channels whose sums, with what else a row needs, fit the registers. */
 enum { GRADIENTS = VECTOR_BYTES == 64 ? 4 : 2 };
 enum {
-    AT_ONCE = VECTOR_BYTES == 64 ? 2 : 1, /* vectors of channels whose values for backward fit them */
+    AT_ONCE = VECTOR_BYTES >= 32 ? 2 : 1, /* vectors of channels whose values for backward fit them */
     PARAMETER_ROWS = 16, /* for which the values of some channels are loaded; wide rows are read nearly in order */
     BLOCK_ROWS = 256,    /* that are summed before sums go on in double precision */
     STREAMED_BYTES = 16 << 20, /* of results that are written past the caches */

@@ -99,9 +99,16 @@ INLINE int has_nan(const elem *x, int64_t count) {
     for (; j < count; j++) found |= widen(x[j]) != widen(x[j]);
     return found != 0;
 #else
-    int found = 0;
-    for (int64_t j = 0; j < count; j++) found |= widen(x[j]) != widen(x[j]);
-    return found;
+    mask found = {0};
+    int64_t j = 0;
+    for (; j + V <= count; j += V) {
+        const vec value = load_elem(x + j);
+        found |= value != value;
+    }
+    int any = 0;
+    for (int v = 0; v < V; v++) any |= found[v] != 0;
+    for (; j < count; j++) any |= widen(x[j]) != widen(x[j]);
+    return any;
 #endif
 }
 

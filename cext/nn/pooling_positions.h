@@ -14,6 +14,8 @@ INLINE mask load_positions(const void *argmax, int64_t at, int bytes, int64_t co
         memcpy(&part, (const uint8_t *)argmax + at, (size_t)count);
 #if defined(__AVX512F__) && !defined(DTCONV_DOUBLE)
         return (mask)_mm512_cvtepu8_epi32((__m128i)part);
+#elif defined(__AVX2__) && !defined(DTCONV_DOUBLE)
+        return (mask)_mm256_cvtepu8_epi32(_mm_loadu_si64(&part));
 #else
         return __builtin_convertvector(part, mask);
 #endif
@@ -27,6 +29,12 @@ INLINE void store_positions(void *argmax, int64_t at, int bytes, int64_t count, 
     if (bytes == 1) {
 #if defined(__AVX512F__) && !defined(DTCONV_DOUBLE)
         const bytes_of part = (bytes_of)_mm512_cvtepi32_epi8((__m512i)positions);
+#elif defined(__AVX2__) && !defined(DTCONV_DOUBLE)
+        const __m128i low = _mm256_castsi256_si128((__m256i)positions);
+        const __m128i pairs = _mm_packus_epi32(low, _mm256_extracti128_si256((__m256i)positions, 1));
+        const __m128i packed = _mm_packus_epi16(pairs, pairs);
+        bytes_of part;
+        memcpy(&part, &packed, sizeof(part));
 #else
         const bytes_of part = __builtin_convertvector(positions, bytes_of);
 #endif
@@ -67,6 +75,14 @@ INLINE void follow_number(vec *best, mask *chosen, vec value, mask here) {
     const __mmask16 greater = _mm512_cmp_ps_mask((__m512)value, (__m512)*best, _CMP_GT_OQ);
     *best = (vec)_mm512_max_ps((__m512)value, (__m512)*best);
     *chosen = (mask)_mm512_mask_mov_epi32((__m512i)*chosen, greater, (__m512i)here);
+#elif defined(__AVX2__)
+    const mask greater = value > *best;
+#ifdef DTCONV_DOUBLE
+    *best = (vec)_mm256_max_pd((__m256d)value, (__m256d)*best);
+#else
+    *best = (vec)_mm256_max_ps((__m256)value, (__m256)*best);
+#endif
+    *chosen = (mask)_mm256_blendv_epi8((__m256i)*chosen, (__m256i)here, (__m256i)greater);
 #else
     const mask greater = value > *best;
     *best = where(greater, value, *best);
