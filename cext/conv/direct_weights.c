@@ -126,8 +126,11 @@ static void copy_x(const pass_state *s, const chunk *at, int64_t group, real *co
             }
             memset(copy, 0, (size_t)(left * size));
             const real *from = x->x + ((at->image * x->id + plane) * x->ih + row) * x->iw * x->ld + group * s->ci;
-            for (int64_t col = left; col < right; col++)
-                for (int64_t i = 0; i < s->ci; i++) copy[col * s->ci + i] = from[(col - left) * x->ld + i];
+            if (x->ld == s->ci)
+                memcpy(copy + left * s->ci, from, (size_t)((right - left) * size));
+            else
+                for (int64_t col = left; col < right; col++)
+                    for (int64_t i = 0; i < s->ci; i++) copy[col * s->ci + i] = from[(col - left) * x->ld + i];
             memset(copy + right * s->ci, 0, (size_t)((c->iw - right) * size));
         }
 }
