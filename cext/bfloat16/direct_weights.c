@@ -406,20 +406,33 @@ static dtconv_status run(const dtconv_conv *p, const DT(conv_args) * a, int prod
     }
 
 #ifdef DTCONV_BFLOAT16
-/* Bytes of what pointwise convolutions take on most micro-kernels; else 0. */
-static size_t bytes_of_pointwise(const dtconv_conv *p) {
-    return dtconv_is_pointwise(p) && p->groups == 1 ? DT(pointwise_weights_workspace)(p) : 0;
+/* How pointwise convolutions are done on most micro-kernels. */
+typedef struct {
+    size_t (*workspace)(const dtconv_conv *p);
+    dtconv_status (*run)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);
+} pointwise_way;
+
+static const pointwise_way in_pairs = {DT(pointwise_weights_workspace), DT(pointwise_weights)};
+static const pointwise_way in_reals = {DT(pointwise_weights_in_reals_workspace), DT(pointwise_weights_in_reals)};
+
+/* Such a way, or NULL. */
+static const pointwise_way *way_of(const dtconv_conv *p) {
+    const DT(ukr_row) *ukr = DT(ukr_current)();
+    if (!ukr || !dtconv_is_pointwise(p) || p->groups > 1) return NULL;
+    const pointwise_way *way = ukr->widens ? &in_reals : &in_pairs;
+    return way->workspace(p) ? way : NULL;
 }
 
 size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
     const weights s = prepare(p, 1);
-    const size_t bytes = bytes_of_pointwise(p);
-    return bytes ? bytes : bytes_of(&s);
+    const pointwise_way *way = way_of(p);
+    return way ? way->workspace(p) : bytes_of(&s);
 }
 
 dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
                                                size_t bytes) {
-    return bytes_of_pointwise(p) ? DT(pointwise_weights)(p, a, workspace, bytes) : run(p, a, 1, workspace, bytes);
+    const pointwise_way *way = way_of(p);
+    return way ? way->run(p, a, workspace, bytes) : run(p, a, 1, workspace, bytes);
 }
 #else
 PASS(direct_bf16, 1)

@@ -17,7 +17,8 @@ const DT(ukr_row) DT(ukr_pairs_avx2) = {.name = "native_avx2_6x16",
                                         .in_place = 1,
                                         .run = run,
                                         .rows = 1,
-                                        .depth = 2};
+                                        .depth = 2,
+                                        .widens = 1};
 #else
 #include "dtconv_ukr.h"
 const DT(ukr_row) DT(ukr_pairs_avx2) = {.name = "", .run = NULL};

@@ -17,7 +17,8 @@ const DT(ukr_row) DT(ukr_pairs_avx512) = {.name = "native_avx512_12x32",
                                           .in_place = 1,
                                           .run = run,
                                           .rows = 1,
-                                          .depth = 2};
+                                          .depth = 2,
+                                          .widens = 1};
 #else
 #include "dtconv_ukr.h"
 const DT(ukr_row) DT(ukr_pairs_avx512) = {.name = "", .run = NULL};

@@ -46,4 +46,5 @@ const DT(ukr_row) DT(ukr_pairs_portable) = {.name = "portable_4x16",
                                             .run = run,
                                             .rows = 1,
                                             .depth = 2,
+                                            .widens = 1,
                                             .strided = 1};

@@ -17,31 +17,43 @@
  * results.
  *
  * In bfloat16 two pixels make a row of pairs in both panels (dtconv_ukr.h); after the last one of an odd number come
- * zeros.  A normalized x is rounded, a few pixels at a time, before its pairs are made.
+ * zeros.  A normalized x is rounded, a few pixels at a time, before its pairs are made.  Where IN_REALS is defined
+ * (bfloat16/pointwise_in_reals.c), numbers are widened as they are packed, and all else is as in float32.
  */
 #include "pointwise_weights.h"
 
 #include "dtconv_burst.h"
-#ifdef DTCONV_BFLOAT16
+#if defined(DTCONV_BFLOAT16) && !defined(IN_REALS)
+#define PAIRS
 #include "../bfloat16/pack.h" /* and micro-kernels */
+#define UKR(name) HT(name)
+typedef elem operand; /* as it is packed */
 #else
-#include "dtconv_ukr.h" /* needs `real` */
+#include "dtconv_ukr_of_reals.h"
+#define UKR(name) RT(name)
+typedef real operand;
+#endif
+
+#ifdef IN_REALS
+#define PASS(name) DT(pointwise_weights_in_reals##name)
+#else
+#define PASS(name) DT(pointwise_weights##name)
 #endif
 
 enum {
     SUMS_BYTES = 4 << 20, /* of all slices */
     SLICES = 16,
-    TILES = 512,                               /* wanted in all slices together */
-    UNITS = 4,                                 /* wanted for each thread where there are slices */
-    DEEPEST = 256,                             /* pixels at a time */
-    FEW_PIXELS = 8,                            /* whose rows stay in L1, also where they are 4 KiB apart */
-    READ_AHEAD = 1024,                         /* bytes: kernels load the step after the last one */
-    STEP = sizeof(elem) < sizeof(real) ? 2 : 1 /* pixels of a step of the micro-kernel */
+    TILES = 512,                                  /* wanted in all slices together */
+    UNITS = 4,                                    /* wanted for each thread where there are slices */
+    DEEPEST = 256,                                /* pixels at a time */
+    FEW_PIXELS = 8,                               /* whose rows stay in L1, also where they are 4 KiB apart */
+    READ_AHEAD = 1024,                            /* bytes: kernels load the step after the last one */
+    STEP = sizeof(operand) < sizeof(real) ? 2 : 1 /* pixels of a step of the micro-kernel */
 };
 
 typedef struct {
     const DT(conv_args) * args;
-    const DT(ukr_row) * ukr;
+    const UKR(ukr_row) * ukr;
     int64_t pixels, ci, co, ldx, ldy;
     int64_t threads;                   /* of the team, and that the workspace has room for */
     int64_t kc, nc;                    /* pixels and columns of dw at a time */
@@ -63,10 +75,10 @@ static int64_t deepest(void) { return MIN(DEEPEST, DT(gemm_get_sizes)().kc); }
 #endif
 
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
-    *s = (pass_state){.ukr = DT(ukr_current)(), .threads = dtconv_threads_of(p)};
+    *s = (pass_state){.ukr = UKR(ukr_current)(), .threads = dtconv_threads_of(p)};
     if (!s->ukr) return DTCONV_KERNEL;
-    const int64_t size = sizeof(elem), mr = s->ukr->mr, nr = s->ukr->nr;
-#ifdef DTCONV_BFLOAT16 /* which writes whole panels */
+    const int64_t size = sizeof(operand), mr = s->ukr->mr, nr = s->ukr->nr;
+#ifdef PAIRS /* which writes whole panels */
     if (!s->ukr->strided || s->ukr->rows != 1 || p->co % nr != 0) return DTCONV_UNSUPPORTED;
 #endif
     s->pixels = dtconv_rows(p), s->ci = p->ci, s->co = p->co, s->ldx = p->ldx, s->ldy = p->ldy;
@@ -94,7 +106,7 @@ static size_t bytes_of(const pass_state *s) {
     return 64 + s->sums + (size_t)s->threads * (s->of_x + s->of_dy + s->of_rows);
 }
 
-#ifdef DTCONV_BFLOAT16
+#ifdef PAIRS
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 /* The first `n` of V elements of two rows, of none where `second` is NULL, as `room` pairs. */
 INLINE void copy_pairs(const elem *first, const elem *second, __mmask16 n, __mmask16 room, elem *to) {
@@ -124,7 +136,8 @@ INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n
 }
 #endif
 
-/* `n` columns of `pixels` rows to rows of pairs of a panel, filled up to `width` and with zeros to an even number. */
+/* `width` columns of `pixels` rows, n of which exist or more, to rows of pairs of a panel, filled up with zeros to as
+ * many and to an even number of pixels. */
 static void copy_rows(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, elem *to) {
     for (int64_t v = 0; v < width; v += V) copy_columns(rows + v, ld, pixels, n - v, width - v, width, to + 2 * v);
 }
@@ -146,38 +159,56 @@ INLINE void store_in_turn(real *to, int64_t room, int64_t k, int64_t pixels, vec
     store_part(to, k + 1 < pixels ? V : room, x);
 }
 
-/* `channels` <= mr of `pixels` rows of x, normalized, to rows of a panel; the switches are constants. */
-INLINE void normalize_rows(const pass_state *s, const real *x, int64_t pixels, int64_t i, int64_t channels, real *to,
-                           int shifts, int relu) {
+/* A vector of channels from i on, `room` of which are wanted, of `pixels` rows of x, normalized, to rows of a panel.
+ * n: channels that exist, V at most and then a constant, as the switches are. */
+INLINE void normalize_columns(const pass_state *s, const elem *x, int64_t pixels, int64_t i, int64_t n, int64_t room,
+                              real *to, int shifts, int relu) {
     const DT(conv_normalization) *f = &s->args->prologue;
     const int64_t mr = s->ukr->mr, ld = s->ldx;
-    for (int64_t v = (channels - 1) / V * V; v >= 0; v -= V) {
-        const int64_t n = MIN(V, channels - v), room = MIN(V, mr - v);
-        const vec mean = load_part(f->mean + i + v, n), scale = load_part(f->scale + i + v, n);
-        const vec beta = shifts ? load_part(f->beta + i + v, n) : (vec){0};
-        for (int64_t k = 0; k < pixels; k++) {
-            vec z = (load_part(x + k * ld + v, n) - mean) * scale;
-            if (shifts) z += beta;
-            store_in_turn(to + k * mr + v, room, k, pixels, relu ? positive(z) : z);
-        }
+    const vec mean = load_part(f->mean + i, n), scale = load_part(f->scale + i, n);
+    const vec beta = shifts ? load_part(f->beta + i, n) : (vec){0};
+    for (int64_t k = 0; k < pixels; k++) {
+        vec z = (load_first(x + k * ld, n) - mean) * scale;
+        if (shifts) z += beta;
+        store_in_turn(to + k * mr, room, k, pixels, relu ? positive(z) : z);
     }
 }
 
-/* `n` columns of `pixels` rows to rows of a panel, filled up to `width`. */
-static void copy_rows(const real *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
+/* `channels` <= mr of `pixels` rows of x, normalized, to rows of a panel. */
+INLINE void normalize_rows(const pass_state *s, const elem *x, int64_t pixels, int64_t i, int64_t channels, real *to,
+                           int shifts, int relu) {
+    for (int64_t v = (channels - 1) / V * V; v >= 0; v -= V) {
+        const int64_t room = MIN(V, s->ukr->mr - v), n = s->ci - i - v;
+        if (n >= V)
+            normalize_columns(s, x + v, pixels, i + v, V, room, to + v, shifts, relu);
+        else
+            normalize_columns(s, x + v, pixels, i + v, n, room, to + v, shifts, relu);
+    }
+}
+
+/* The first `room` of a vector of `pixels` rows, n of whose elements exist; n: V, which is a constant, or less. */
+INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t room, int64_t width,
+                         real *to) {
+    for (int64_t k = 0; k < pixels; k++)
+        store_in_turn(to + k * width, room, k, pixels, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
+}
+
+/* `width` columns of `pixels` rows, n of which exist or more, to rows of a panel, filled up with zeros. */
+static void copy_rows(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
     for (int64_t v = (width - 1) / V * V; v >= 0; v -= V) {
-        const int64_t count = MIN(V, n - v), room = MIN(V, width - v);
-        for (int64_t k = 0; k < pixels; k++)
-            store_in_turn(to + k * width + v, room, k, pixels,
-                          count > 0 ? load_part(rows + k * ld + v, count) : (vec){0});
+        const int64_t room = MIN(V, width - v);
+        if (n - v >= V)
+            copy_columns(rows + v, ld, pixels, V, room, width, to + v);
+        else
+            copy_columns(rows + v, ld, pixels, n - v, room, width, to + v);
     }
 }
 
 /* Channels [i, i + n) of some pixels from p on to rows of a panel. */
 static void pack_rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int64_t i, int64_t n, real *to) {
     const DT(conv_normalization) *f = &s->args->prologue;
-    const real *x = s->args->x + p * s->ldx + i;
-    if (!f->mean || n < s->ukr->mr) copy_rows(x, s->ldx, pixels, n, s->ukr->mr, to);
+    const elem *x = s->args->x + p * s->ldx + i;
+    if (!f->mean || n < s->ukr->mr) copy_rows(x, s->ldx, pixels, s->ci - i, s->ukr->mr, to);
     if (!f->mean) return;
     if (f->beta && f->relu)
         normalize_rows(s, x, pixels, i, n, to, 1, 1);
@@ -198,16 +229,15 @@ static void read_burst(const elem *rows, int64_t ld, int64_t k, int64_t last, in
 
 /* A few pixels at a time, all panels: their lines are in L1 for the next panel, which reads parts of the same; loaded:
  * in L2 already. */
-static void pack_x(const pass_state *s, const block *b, int loaded, elem *rows, elem *packed) {
+static void pack_x(const pass_state *s, const block *b, int loaded, elem *rows, operand *packed) {
     const int64_t mr = s->ukr->mr, deep = dtconv_round_to(b->k, STEP);
     for (int64_t k = 0; k < b->k; k += FEW_PIXELS) {
         const int64_t some = MIN(FEW_PIXELS, b->k - k);
         if (!loaded) read_burst(s->args->x + b->p * s->ldx + b->i, s->ldx, k, b->k, b->m);
-#ifdef DTCONV_BFLOAT16
+#ifdef PAIRS
         int64_t ld;
         const elem *x = rows_of_x(s, b->p + k, some, b->i, b->m, rows, &ld);
-        for (int64_t i = 0; i < b->m; i += mr)
-            copy_rows(x + i, ld, some, MIN(mr, b->m - i), mr, packed + i * deep + k * mr);
+        for (int64_t i = 0; i < b->m; i += mr) copy_rows(x + i, ld, some, b->m - i, mr, packed + i * deep + k * mr);
 #else
         (void)rows;
         for (int64_t i = 0; i < b->m; i += mr)
@@ -217,14 +247,13 @@ static void pack_x(const pass_state *s, const block *b, int loaded, elem *rows, 
 }
 
 /* Rows [p, p + k) of dy, columns [j, j + n); loaded: as above. */
-static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, int loaded, elem *packed) {
+static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, int loaded, operand *packed) {
     const int64_t nr = s->ukr->nr, deep = dtconv_round_to(k, STEP);
     const elem *dy = s->args->y + p * s->ldy + j;
     for (int64_t i = 0; i < k; i += FEW_PIXELS) {
         if (!loaded) read_burst(dy, s->ldy, i, k, n);
         for (int64_t jr = 0; jr < n; jr += nr)
-            copy_rows(dy + i * s->ldy + jr, s->ldy, MIN(FEW_PIXELS, k - i), MIN(nr, n - jr), nr,
-                      packed + jr * deep + i * nr);
+            copy_rows(dy + i * s->ldy + jr, s->ldy, MIN(FEW_PIXELS, k - i), n - jr, nr, packed + jr * deep + i * nr);
     }
 }
 
@@ -264,14 +293,14 @@ static int64_t take(ahead *f, int64_t most, const void **lines) {
 
 /* Columns [j, j + n) of the rows of dw that belong to a packed block of x; what comes next is loaded into L2 on the
  * way, a line at each step of a sum: more at a time are dropped. */
-static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j, int64_t n, int add, const elem *x,
-                     const elem *dy, real *dw) {
+static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j, int64_t n, int add, const operand *x,
+                     const operand *dy, real *dw) {
     const int64_t mr = s->ukr->mr, nr = s->ukr->nr, deep = dtconv_round_to(b->k, STEP);
     const int64_t across = dtconv_ceil_div(n, nr), turns = dtconv_ceil_div(b->m, mr) * across;
     const void *lines[DEEPEST];
-    DT(ukr_call) t = {.k = deep, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .fetch = lines};
+    UKR(ukr_call) t = {.k = deep, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .fetch = lines};
     t.rs_a = STEP, t.cs_a = STEP * mr;
-#ifdef DTCONV_BFLOAT16
+#ifdef PAIRS
     const dtconv_ukr_step here = {0, 0};
     t.steps = &here, t.step_count = 1;
 #endif
@@ -290,7 +319,7 @@ static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j
 
 /* Columns [j, j + n) of rows [first, last) of a slice's dw, from pixels [begin, end). */
 static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_t begin, int64_t end, int64_t j,
-                        int64_t n, real *dw, elem *x, elem *dy, elem *rows) {
+                        int64_t n, real *dw, operand *x, operand *dy, elem *rows) {
     const int64_t most = s->group * s->ukr->mr;
     for (int64_t p = begin; p < end; p += s->kc) {
         const int64_t k = MIN(s->kc, end - p), then = MIN(s->kc, end - p - k);
@@ -308,7 +337,7 @@ static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_
     }
 }
 
-static void run_unit(const pass_state *s, int64_t unit, elem *x, elem *dy, elem *rows) {
+static void run_unit(const pass_state *s, int64_t unit, operand *x, operand *dy, elem *rows) {
     const int64_t slice = unit / s->parts, part = unit % s->parts, mr = s->ukr->mr;
     const int64_t first = s->panels * part / s->parts * mr;
     const int64_t last = MIN(s->ci, s->panels * (part + 1) / s->parts * mr);
@@ -318,12 +347,12 @@ static void run_unit(const pass_state *s, int64_t unit, elem *x, elem *dy, elem 
         run_columns(s, first, last, begin, end, j, MIN(s->nc, s->co - j), dw, x, dy, rows);
 }
 
-size_t DT(pointwise_weights_workspace)(const dtconv_conv *p) {
+size_t PASS(_workspace)(const dtconv_conv *p) {
     pass_state s;
     return prepare(p, &s) ? 0 : bytes_of(&s);
 }
 
-dtconv_status DT(pointwise_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+dtconv_status PASS()(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
     pass_state s;
     const dtconv_status status = prepare(p, &s);
     if (status) return status;
@@ -336,7 +365,7 @@ dtconv_status DT(pointwise_weights)(const dtconv_conv *p, const DT(conv_args) * 
         char *mine = memory + s.sums + (size_t)dtconv_thread_id() * (s.of_x + s.of_dy + s.of_rows);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t unit = 0; unit < s.slices * s.parts; unit++)
-            run_unit(&s, unit, (elem *)mine, (elem *)(mine + s.of_x), (elem *)(mine + s.of_x + s.of_dy));
+            run_unit(&s, unit, (operand *)mine, (operand *)(mine + s.of_x), (elem *)(mine + s.of_x + s.of_dy));
         if (s.slices > 1) dtconv_add_slices(s.result, s.slices, s.ci * s.co, a->w);
     }
     return DTCONV_OK;

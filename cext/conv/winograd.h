@@ -5,19 +5,7 @@
 #include "conv_internal.h"
 #include "dtconv_winograd.h"
 #include "transform.h"
-
-/* Products are of `real`: where images are in bfloat16, the micro-kernels of float32. */
-#pragma push_macro("elem")
-#pragma push_macro("DT")
-#undef elem
-#undef DT
-#define elem real
-#define DT RT
-#include "dtconv_ukr.h"
-#undef elem
-#undef DT
-#pragma pop_macro("elem")
-#pragma pop_macro("DT")
+#include "dtconv_ukr_of_reals.h" /* of products, where images are in bfloat16, too */
 
 /* A correlation of images with 3 x 3 filters, and its tiles.  forward: x, y as they are; backward_data: x is dy, y is
  * dx and the filters are turned by 180 degrees and transposed. */

@@ -96,6 +96,7 @@ typedef struct DT(ukr_row) {
     /* bfloat16 */
     int rows, depth;
     int strided;                       /* takes cs_a > 1 */
+    int widens;                        /* multiplies in `real` what it widens first */
     int finishes;                      /* takes ukr_call.finish */
     void (*begin)(void), (*end)(void); /* NULL: nothing to do */
     /* for kernels of other libraries */

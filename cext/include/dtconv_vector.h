@@ -149,6 +149,32 @@ INLINE vec load_elem_part(const elem *x, int64_t count) {
 INLINE void store_halves(elem *y, int64_t count, half_vec x) {
     _mm256_mask_storeu_epi16(y, (__mmask16)((1u << count) - 1), (__m256i)x);
 }
+#elif defined(__AVX2__)
+INLINE vec load_elem_part(const elem *x, int64_t count) {
+    if (__builtin_constant_p(count) && count == V) return load_elem(x);
+    if (count >= 4) { /* the last four, of which the first ones are there already */
+        const __m128i last = _mm_loadl_epi64((const __m128i *)(x + count - 4));
+        const __m128i rest = _mm_srl_epi64(last, _mm_cvtsi64_si128(16 * (8 - count)));
+        return widen_vector((half_vec)_mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)x), rest));
+    }
+    uint64_t few = 0;
+    for (int64_t j = 0; j < count; j++) few |= (uint64_t)x[j] << (16 * j);
+    return widen_vector((half_vec)_mm_cvtsi64_si128((int64_t)few));
+}
+INLINE void store_halves(elem *y, int64_t count, half_vec x) {
+    __m128i part = (__m128i)x;
+    if (count == V) {
+        *(loose_half_vec *)y = x;
+        return;
+    }
+    if (count & 4) _mm_storel_epi64((__m128i *)y, part), part = _mm_unpackhi_epi64(part, part), y += 4;
+    if (count & 2) {
+        const int two = _mm_cvtsi128_si32(part);
+        memcpy(y, &two, sizeof two);
+        part = _mm_srli_epi64(part, 32), y += 2;
+    }
+    if (count & 1) *y = (elem)_mm_cvtsi128_si32(part);
+}
 #else
 INLINE vec load_elem_part(const elem *x, int64_t count) {
     half_vec part = {0};
