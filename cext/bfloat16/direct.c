@@ -8,8 +8,8 @@
  * A piece of the image (images and rows) is copied such that the pixels that a tile reads with a tap lie at one
  * distance (direct_copy.c); then tiles of MR pixels meet panels of NR filters.  Where an image has few columns, a tile
  * is one pixel of many images, and taps on padding are left out.  Where channels are few, the copy is the matrix of
- * im2col. Pointwise convolutions read x in place.  Each tile is finished while it is in the first cache (finish.c), and
- * what is gathered is gathered there (../conv/gather.h).
+ * im2col. Pointwise convolutions read x in place (without products of bfloat16: pointwise_in_reals.c).  Each tile is
+ * finished while it is in the first cache (finish.c), and what is gathered is gathered there (../conv/gather.h).
  *
  * Images in float32 (direct_bf16, direct_bf16x3) are rounded, or split in two halves, as they are copied, and so are
  * filters as they are packed; three products of halves are three steps of a sum.
@@ -20,6 +20,9 @@
 #include "direct.h"
 #include "finish.h"
 #include "matrix.h"
+#ifdef DTCONV_BFLOAT16
+#include "pointwise_in_reals.h"
+#endif
 
 enum {
     BLOCK_BYTES = 1 << 20,   /* packed panels that are used at a time */
@@ -481,6 +484,22 @@ static dtconv_status run(pass *s, const DT(conv_args) * a, void *workspace, size
     return DTCONV_OK;
 }
 
+#ifdef DTCONV_BFLOAT16
+#define PASS(direction, turned)                                                                               \
+    size_t DT(conv_direct_##direction##_workspace)(const dtconv_conv *p) {                                    \
+        const pass s = prepare(p, turned, 1);                                                                 \
+        return DT(in_reals)(p) ? DT(pointwise_in_reals_workspace)(p, turned) : bytes_of(&s);                  \
+    }                                                                                                         \
+    dtconv_status DT(conv_direct_##direction)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, \
+                                              size_t bytes) {                                                 \
+        if (DT(in_reals)(p)) return DT(pointwise_in_reals)(p, turned, a, workspace, bytes);                   \
+        pass s = prepare(p, turned, 1);                                                                       \
+        return run(&s, a, workspace, bytes);                                                                  \
+    }
+
+PASS(forward, 0)
+PASS(backward_data, 1)
+#else
 #define PASS(algorithm, direction, turned, products)                                                                 \
     size_t DT(conv_##algorithm##_##direction##_workspace)(const dtconv_conv *p) {                                    \
         const pass s = prepare(p, turned, products);                                                                 \
@@ -492,10 +511,6 @@ static dtconv_status run(pass *s, const DT(conv_args) * a, void *workspace, size
         return run(&s, a, workspace, bytes);                                                                         \
     }
 
-#ifdef DTCONV_BFLOAT16
-PASS(direct, forward, 0, 1)
-PASS(direct, backward_data, 1, 1)
-#else
 PASS(direct_bf16, forward, 0, 1)
 PASS(direct_bf16, backward_data, 1, 1)
 PASS(direct_bf16x3, forward, 0, 3)

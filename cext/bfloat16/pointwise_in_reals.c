@@ -1,3 +1,239 @@
-/* conv/pointwise_weights.c for images in bfloat16 on processors without products of them. */
-#define IN_REALS
-#include "../conv/pointwise_weights.c"
+/* Pointwise convolution, forward and backward_data, of images in bfloat16 on processors without products of them.
+ *
+ *   forward  y (pixels x co) = act(x (pixels x ci) * w + bias + residual)      backward_data  dx = dy * w^T, or dx +=
+ * it
+ *
+ * A few pixels are widened, and normalized where that is wanted, to rows in the first cache, and meet all panels of
+ * filters of a block there, by the micro-kernel of float32's direct convolution (conv/direct_tile.h): each number is
+ * widened once, not for each panel.  Sums are finished as everywhere in bfloat16 (finish.h).
+ *
+ * A unit of work is a chunk of pixels and a block of panels; results do not depend on how the work is cut, but for what
+ * is gathered (gather.h), which depends on the chunks.
+ */
+#include "pointwise_in_reals.h"
+
+#include "../conv/direct_tile.h"
+#include "../conv/gather.h"
+#include "dtconv_of_reals.h"
+#include "finish.h"
+#include "kernel.h"
+
+enum {
+    BLOCK_BYTES = 576 << 10, /* packed panels that are used at a time */
+    CHUNK_BYTES = 192 << 10, /* of pixels that are read in a chunk */
+    CHUNKS = 16,             /* wanted, so that threads have equal shares */
+    ROW_SPACE = 16           /* numbers between rows of widened pixels: they do not fall into the same sets of L1 */
+};
+
+typedef struct {
+    const DT(conv_args) * args;
+    const DT(conv_normalization) * prologue; /* NULL: x is read as it is */
+    int turned, bypass;
+    int64_t pixels, groups, cr, cw, ldr, ldw, lda; /* channels of a group that are read and written */
+    int64_t panels, block, blocks, chunk, chunks, pitch;
+    size_t packed, parts, sums, rows;
+    int threads;
+    const elem *read, *added;
+    elem *written;
+    real *filters;
+    DT(gather_parts) gathered;
+} pass;
+
+/* A thread's own memory. */
+typedef struct {
+    real *rows, *tile;
+    DT(gather_sums) * sums; /* NULL: nothing is gathered */
+} scratch;
+
+/* Pixels that make a tile. */
+typedef struct {
+    int64_t count;
+    elem *to[DIRECT_MR];
+    const elem *added[DIRECT_MR], *x[DIRECT_MR];
+} tile_rows;
+
+int DT(in_reals)(const dtconv_conv *p) {
+    const HT(ukr_row) *ukr = HT(ukr_current)();
+    return ukr && ukr->widens && dtconv_is_pointwise(p);
+}
+
+static pass prepare(const dtconv_conv *p, int turned) {
+    const int64_t ci = p->ci / p->groups, co = p->co / p->groups;
+    pass s = {.turned = turned,
+              .pixels = dtconv_rows(p),
+              .groups = p->groups,
+              .cr = turned ? co : ci,
+              .cw = turned ? ci : co,
+              .ldr = turned ? p->ldy : p->ldx,
+              .ldw = turned ? p->ldx : p->ldy,
+              .threads = dtconv_threads_of(p)};
+    const int64_t panel = s.cr * DIRECT_NR * (int64_t)sizeof(real), unit = 4 * DIRECT_MR;
+    s.panels = dtconv_ceil_div(s.cw, DIRECT_NR);
+    s.blocks = dtconv_ceil_div(s.panels, MAX(1, BLOCK_BYTES / panel));
+    s.block = dtconv_ceil_div(s.panels, s.blocks);
+    s.blocks = dtconv_ceil_div(s.panels, s.block);
+    const int64_t most = CHUNK_BYTES / (s.cr * (int64_t)sizeof(elem));
+    s.chunk = dtconv_round_to(MAX(1, MIN(most, dtconv_ceil_div(s.pixels, CHUNKS))), unit);
+    s.chunks = dtconv_ceil_div(s.pixels, s.chunk);
+    s.pitch = dtconv_line(s.cr) + ROW_SPACE;
+    s.packed = dtconv_round((size_t)(s.groups * s.panels * s.cr * DIRECT_NR) * sizeof(real));
+    s.parts = DT(gather_parts_bytes)(s.chunks, s.groups * s.cw);
+    s.sums = DT(gather_sums_bytes)(s.block * DIRECT_NR);
+    s.rows = dtconv_round((size_t)(DIRECT_MR * s.pitch) * sizeof(real));
+    return s;
+}
+
+static size_t of_thread(const pass *s) { return s->sums + s->rows + sizeof(real) * DIRECT_MR * DIRECT_NR; }
+
+static size_t bytes_of(const pass *s) { return 64 + s->packed + s->parts + (size_t)s->threads * of_thread(s); }
+
+static real *panel_at(const pass *s, int64_t group, int64_t panel) {
+    return s->filters + (group * s->panels + panel) * s->cr * DIRECT_NR;
+}
+
+/* Called by all threads of a team. */
+static void pack_filters(const pass *s) {
+    const int64_t columns = s->groups * (s->turned ? s->cr : s->cw);
+#pragma omp for schedule(static)
+    for (int64_t unit = 0; unit < s->groups * s->panels; unit++) {
+        const int64_t panel = unit % s->panels, group = unit / s->panels, j = panel * DIRECT_NR;
+        const RT(matrix) plain = {s->args->w + group * s->cw, columns, 1};
+        const RT(matrix) trans = {s->args->w + group * s->cr, 1, columns};
+        RT(pack_b_matrix)(s->turned ? &trans : &plain, 0, s->cr, j, MIN(DIRECT_NR, s->cw - j), DIRECT_NR,
+                          panel_at(s, group, panel));
+    }
+}
+
+/* Channels [j, j + n) of a pixel; how: NULL, or how it is normalized; n is V and then a constant, or less. */
+INLINE void widen_vector_of(const elem *x, int64_t j, int64_t n, const DT(conv_normalization) * how, int relu,
+                            real *to) {
+    vec z = load_first(x + j, n);
+    if (how) {
+        z = (z - load_part(how->mean + j, n)) * load_part(how->scale + j, n);
+        if (how->beta) z += load_part(how->beta + j, n);
+        if (relu) z = positive(z);
+    }
+    store(to + j, z); /* rows have room for whole vectors */
+}
+
+INLINE void widen_row(int64_t channels, const elem *x, const DT(conv_normalization) * how, int relu, real *to) {
+    int64_t j = 0;
+    for (; j + V <= channels; j += V) widen_vector_of(x, j, V, how, relu, to);
+    if (j < channels) widen_vector_of(x, j, channels - j, how, relu, to);
+}
+
+static void widen_rows(const pass *s, const DT(conv_normalization) * how, const elem *x, int64_t count, real *to) {
+    for (int64_t r = 0; r < count; r++, x += s->ldr, to += s->pitch) {
+        if (!how)
+            widen_row(s->cr, x, NULL, 0, to);
+        else if (how->relu)
+            widen_row(s->cr, x, how, 1, to);
+        else
+            widen_row(s->cr, x, how, 0, to);
+    }
+}
+
+/* Columns [j, j + n) of a tile, from its sums. */
+static void finish(const pass *s, const scratch *own, int64_t group, int64_t first, int64_t j, int64_t n,
+                   const tile_rows *rows) {
+    const int64_t column = j - first * DIRECT_NR, offset = group * s->cw;
+    elem *to[DIRECT_MR];
+    const elem *added[DIRECT_MR];
+    if (s->bypass) {
+        DT(reductions_bypass)(own->sums, s->gathered.reductions, rows->count, own->tile, DIRECT_NR, rows->to, rows->x,
+                              j, n, offset + j, column, s->args->accumulate);
+        return;
+    }
+    for (int64_t r = 0; r < rows->count; r++) to[r] = rows->to[r] + j;
+    for (int64_t r = 0; s->added && r < rows->count; r++) added[r] = rows->added[r] + j;
+    const real *bias = s->turned || !s->args->bias ? NULL : s->args->bias + offset + j;
+    const finishing f = {bias, s->turned ? DTCONV_LINEAR : s->args->activation, s->args->alpha};
+    DT(finish_tile)(&f, rows->count, n, own->tile, DIRECT_NR, s->added ? added : NULL, to);
+    if (own->sums) DT(gather_add)(own->sums, &s->gathered, rows->count, rows->to, rows->x, j, n, offset, column);
+}
+
+static tile_rows rows_at(const pass *s, int64_t group, int64_t pixel, int64_t count) {
+    const DT(conv_reductions) *of = s->gathered.reductions;
+    tile_rows rows = {.count = count};
+    for (int64_t r = 0; r < count; r++) {
+        rows.to[r] = s->written + (pixel + r) * s->ldw + group * s->cw;
+        if (s->added) rows.added[r] = s->added + (pixel + r) * s->lda + group * s->cw;
+        if (of) rows.x[r] = of->x + (pixel + r) * of->ldx + group * s->cw;
+    }
+    return rows;
+}
+
+static void run_unit(const pass *s, int64_t unit, const scratch *own) {
+    const int64_t chunk = unit % s->chunks, block = unit / s->chunks % s->blocks, group = unit / s->chunks / s->blocks;
+    const int64_t begin = chunk * s->chunk, end = MIN(s->pixels, begin + s->chunk);
+    const int64_t first = block * s->block, last = MIN(s->panels, first + s->block);
+    const elem *x = s->read + group * s->cr;
+    DT(conv_normalization) how = {0};
+    if (s->prologue) {
+        how = *s->prologue;
+        how.mean += group * s->cr, how.scale += group * s->cr;
+        if (how.beta) how.beta += group * s->cr;
+    }
+    const dtconv_segment whole = {0, 0, s->cr};
+    const real *ahead[DIRECT_AHEAD];
+    RT(direct_tile)
+    t = {.segments = &whole,
+         .segment_count = 1,
+         .a_step = 1,
+         .b_step = DIRECT_NR,
+         .beside = own->tile,
+         .ahead = ahead,
+         .ahead_step = DIRECT_AHEAD / 2}; /* a line of bfloat16 is two of what is read for it */
+    for (int64_t r = 0; r < DIRECT_AHEAD; r++) t.a[r] = own->rows + MIN(r, DIRECT_MR - 1) * s->pitch;
+    if (own->sums) DT(gather_begin)(own->sums);
+    for (int64_t pixel = begin; pixel < end; pixel += DIRECT_MR) {
+        const tile_rows rows = rows_at(s, group, pixel, MIN(DIRECT_MR, end - pixel));
+        widen_rows(s, s->prologue ? &how : NULL, x + pixel * s->ldr, rows.count, own->rows);
+        const int64_t left = MAX(1, MIN(DIRECT_MR, s->pixels - pixel - DIRECT_MR));
+        for (int64_t r = 0; r < DIRECT_AHEAD; r++) /* the next pixels */
+            ahead[r] = (const real *)(x + MIN(pixel + DIRECT_MR + r % left, s->pixels - 1) * s->ldr);
+        for (int64_t panel = first; panel < last; panel++) {
+            const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
+            for (int64_t r = 0; r < rows.count; r++) t.c[r] = (real *)(rows.to[r] + j); /* to be loaded */
+            RT(direct_run_tile)(&t, rows.count, n, panel_at(s, group, panel), NULL, 0);
+            finish(s, own, group, first, j, n, &rows);
+        }
+        if (own->sums) DT(gather_count)(own->sums, rows.count);
+    }
+    const int64_t j = first * DIRECT_NR, n = MIN(last * DIRECT_NR, s->cw) - j;
+    if (own->sums) DT(gather_end)(own->sums, &s->gathered, chunk, group * s->cw + j, n);
+}
+
+size_t DT(pointwise_in_reals_workspace)(const dtconv_conv *p, int turned) {
+    const pass s = prepare(p, turned);
+    return bytes_of(&s);
+}
+
+dtconv_status DT(pointwise_in_reals)(const dtconv_conv *p, int turned, const DT(conv_args) * a, void *workspace,
+                                     size_t bytes) {
+    pass s = prepare(p, turned);
+    if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
+    s.args = a;
+    s.prologue = !turned && a->prologue.mean ? &a->prologue : NULL;
+    s.read = turned ? a->y : a->x;
+    s.written = turned ? a->x : a->y;
+    s.bypass = turned && a->reductions.sum && a->reductions.bypass;
+    s.added = s.bypass ? NULL : !turned ? a->residual : a->accumulate ? a->x : NULL;
+    s.lda = turned ? s.ldw : a->ldr;
+    s.filters = (real *)(((uintptr_t)workspace + 63) / 64 * 64);
+    char *memory = (char *)s.filters + s.packed;
+    s.gathered = DT(gather_parts_on)(memory, s.chunks, s.groups * s.cw, a, turned);
+    memory += s.parts;
+#pragma omp parallel num_threads(s.threads)
+    {
+        pack_filters(&s);
+        char *mine = memory + (size_t)dtconv_thread_id() * of_thread(&s);
+        DT(gather_sums) sums = DT(gather_sums_on)(mine, s.block * DIRECT_NR);
+        const scratch own = {(real *)(mine + s.sums), (real *)(mine + s.sums + s.rows),
+                             s.gathered.wanted ? &sums : NULL};
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t unit = 0; unit < s.groups * s.chunks * s.blocks; unit++) run_unit(&s, unit, &own);
+        DT(gather_merge)(&s.gathered);
+    }
+    return DTCONV_OK;
+}

@@ -18,7 +18,7 @@
  *
  * In bfloat16 two pixels make a row of pairs in both panels (dtconv_ukr.h); after the last one of an odd number come
  * zeros.  A normalized x is rounded, a few pixels at a time, before its pairs are made.  Where IN_REALS is defined
- * (bfloat16/pointwise_in_reals.c), numbers are widened as they are packed, and all else is as in float32.
+ * (bfloat16/pointwise_weights_in_reals.c), numbers are widened as they are packed, and all else is as in float32.
  */
 #include "pointwise_weights.h"
 
@@ -29,7 +29,7 @@
 #define UKR(name) HT(name)
 typedef elem operand; /* as it is packed */
 #else
-#include "dtconv_ukr_of_reals.h"
+#include "dtconv_of_reals.h"
 #define UKR(name) RT(name)
 typedef real operand;
 #endif
@@ -68,10 +68,10 @@ typedef struct {
     int64_t p, k, i, m;
 } block;
 
-#ifdef DTCONV_BFLOAT16
+#ifdef PAIRS
 static int64_t deepest(void) { return DEEPEST; }
 #else
-static int64_t deepest(void) { return MIN(DEEPEST, DT(gemm_get_sizes)().kc); }
+static int64_t deepest(void) { return MIN(DEEPEST, RT(gemm_get_sizes)().kc); }
 #endif
 
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {

@@ -5,7 +5,7 @@
 #include "conv_internal.h"
 #include "dtconv_winograd.h"
 #include "transform.h"
-#include "dtconv_ukr_of_reals.h" /* of products, where images are in bfloat16, too */
+#include "dtconv_of_reals.h" /* of products, where images are in bfloat16, too */
 
 /* A correlation of images with 3 x 3 filters, and its tiles.  forward: x, y as they are; backward_data: x is dy, y is
  * dx and the filters are turned by 180 degrees and transposed. */
