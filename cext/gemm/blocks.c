@@ -11,7 +11,7 @@
 #include "dtconv_gemm.h"
 #include "blocks.h"
 
-enum { B_WHOLE = 4 << 20, ROWS_IN_PLACE = 448 };
+enum { B_WHOLE = 4 << 20, ROWS_IN_PLACE = 448, PANEL_OF_ANOTHER = 4 };
 
 static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -59,13 +59,15 @@ static int64_t part_of(int64_t count, int64_t unit, int64_t parts, int64_t id, i
     return first;
 }
 
-/* A grid of threads over C.  The largest share counts, with half a tile for each row of tiles, whose A is packed. */
+/* A grid of threads over C.  The largest share counts, in halves of tiles: one more for each row of tiles, whose A is
+ * packed, and some for each panel of B that another thread has packed, and so has in its cache. */
 DT(share) DT(gemm_share)(const DT(blocks) * s, int64_t m, int64_t n, int threads, int id) {
     const int64_t rows = ceil_div(m, s->mr), columns = ceil_div(n, s->nr);
     int64_t best = INT64_MAX, best_columns = 1;
     for (int64_t parts = 1; parts <= threads; parts++) {
         if (threads % parts) continue;
-        const int64_t cost = ceil_div(rows, threads / parts) * (2 * ceil_div(columns, parts) + 1);
+        const int64_t across = ceil_div(columns, parts), others = across - ceil_div(columns, threads);
+        const int64_t cost = ceil_div(rows, threads / parts) * (2 * across + 1) + PANEL_OF_ANOTHER * others;
         if (cost < best) best = cost, best_columns = parts;
     }
     DT(share) share;

@@ -6,6 +6,8 @@
  * Both are the same walk over (width x depth) with other names for the strides.  Where elements of one step are
  * neighbours in memory it copies rows; where the steps are, it transposes.
  */
+#include <string.h>
+
 #include "dtconv_real.h"
 #include "dtconv_gemm.h"
 #include "dtconv_ukr.h"
@@ -97,7 +99,7 @@ static inline __attribute__((always_inline)) void copy_panels(const real *src, i
         for (int64_t c = 0; c < panels; c++) {
             for (int64_t j = 0; j < width; j += 64 / (int64_t)sizeof(real))
                 __builtin_prefetch(src + AHEAD * along + c * width + j);
-            for (int64_t j = 0; j < width; j++) dst[c * width * k + j] = src[c * width + j];
+            memcpy(dst + c * width * k, src + c * width, (size_t)width * sizeof(real));
         }
 }
 
@@ -107,6 +109,8 @@ static void pack(const real *src, int64_t across, int64_t along, int64_t n, int6
         copy_panels(src, along, full, 32, k, dst);
     else if (across == 1 && width == 16)
         copy_panels(src, along, full, 16, k, dst);
+    else if (across == 1 && width == 6)
+        copy_panels(src, along, full, 6, k, dst);
     else if (across == 1)
         copy_panels(src, along, full, width, k, dst);
     else
