@@ -21,6 +21,10 @@ from pydtconv.conv.taps import taps_met
 #: the direct algorithm has its own micro-kernel, at the vector length of the build; matrix products find wider ones
 NARROW = 3.0 if runtime.level() == "generic" else 1.0
 
+#: what the products of direct's backward_weights cost with tiles of six rows: a line of x is read for six channels, of
+#: pixels that a stride moves apart
+FEW_ROWS = 1.4 if runtime.level() == "x86-64-v3" else 1.0
+
 #: what the direct algorithm's products cost where an image is one pixel: forward sums thousands of channels for each
 #: element, which leaves the caches; backward_data has products of few
 LONG_SUMS = {"forward": 2.5, "backward_data": 0.6}
@@ -119,6 +123,7 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
     if direction == "backward_weights":
         rows = ci if ci > 8 else taps * ci
         tiles = products * (-(-rows // 14) * 14 - rows) / rows
+        narrow *= FEW_ROWS if ci > 8 and seen.strides != (1,) * p.rank else 1.0
     else:
         written = p.n * prod(p.spatial if direction == "backward_data" else p.out)
         tiles = float(p.groups * -(-written // 14) * -(-across * _itemsize(p) // 128))
