@@ -18,9 +18,12 @@
 enum { GRADIENTS = VECTOR_BYTES == 64 ? 4 : 2 };
 enum {
     AT_ONCE = VECTOR_BYTES >= 32 ? 2 : 1, /* vectors of channels whose values for backward fit them */
-    PARAMETER_ROWS = 16, /* for which the values of some channels are loaded; wide rows are read nearly in order */
-    BLOCK_ROWS = 256,    /* that are summed before sums go on in double precision */
-    STREAMED_BYTES = 16 << 20, /* of results that are written past the caches */
+    /* for which the values of some channels are loaded: wide rows are read nearly in order, and narrower vectors would
+     * be too short pieces of them */
+    PARAMETER_ROWS = VECTOR_BYTES == 64 ? 16 : 4,
+    APPLY_ROWS = VECTOR_BYTES == 64 ? 16 : 1, /* the same in forward */
+    BLOCK_ROWS = 256,                         /* that are summed before sums go on in double precision */
+    STREAMED_BYTES = 16 << 20,                /* of results that are written past the caches */
 };
 
 dtconv_status DT(batchnorm_scale)(int64_t c, const real *variance, const real *gamma, real epsilon, real *inverse,
@@ -119,8 +122,8 @@ INLINE void apply_rows(int code, int64_t rows, int64_t c, const elem *x, int64_t
         const int64_t width = min_i64(STRIP, c - j0);
         channels of;
         copy_channels(&of, j0, width, mean, scale, beta);
-        for (int64_t i = 0; i < rows; i += PARAMETER_ROWS) {
-            const int64_t some = min_i64(PARAMETER_ROWS, rows - i);
+        for (int64_t i = 0; i < rows; i += APPLY_ROWS) {
+            const int64_t some = min_i64(APPLY_ROWS, rows - i);
             const elem *from = x + i * ldx + j0;
             elem *to = y + i * ldy + j0;
 #define APPLY_BLOCK(j, vectors, count) \
