@@ -296,7 +296,8 @@ static int64_t take(ahead *f, int64_t most, const void **lines) {
 static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j, int64_t n, int add, const operand *x,
                      const operand *dy, real *dw) {
     const int64_t mr = s->ukr->mr, nr = s->ukr->nr, deep = dtconv_round_to(b->k, STEP);
-    const int64_t across = dtconv_ceil_div(n, nr), turns = dtconv_ceil_div(b->m, mr) * across;
+    const int64_t calls = dtconv_ceil_div(b->m, mr) * dtconv_ceil_div(n, nr);
+    const int64_t share = MIN(DEEPEST, dtconv_ceil_div(next->left, calls)); /* lines of a call */
     const void *lines[DEEPEST];
     UKR(ukr_call) t = {.k = deep, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .fetch = lines};
     t.rs_a = STEP, t.cs_a = STEP * mr;
@@ -304,16 +305,19 @@ static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j
     const dtconv_ukr_step here = {0, 0};
     t.steps = &here, t.step_count = 1;
 #endif
-    for (int64_t turn = 0; turn < turns; turn++) {
-        const int64_t i = turn / across * mr, column = turn % across * nr;
-        t.m = MIN(mr, b->m - i), t.n = MIN(nr, n - column);
-        t.fetch_count = take(next, MIN(DEEPEST, dtconv_ceil_div(next->left, turns - turn)), lines);
-        for (int64_t k = 0; !s->ukr->fetches && k < t.fetch_count; k++) __builtin_prefetch(lines[k], 0, 2);
-        t.a = x + i * deep, t.b = dy + column * deep;
-        t.a_next = column + nr < n ? t.a : t.a + mr * deep;
-        t.b_next = column + nr < n ? t.b + nr * deep : dy;
-        t.c = dw + (b->i + i) * s->co + j + column;
-        s->ukr->run(s->ukr, &t);
+    for (int64_t i = 0; i < b->m; i += mr) {
+        t.m = MIN(mr, b->m - i);
+        t.a = x + i * deep;
+        for (int64_t column = 0; column < n; column += nr) {
+            t.n = MIN(nr, n - column);
+            t.fetch_count = take(next, share, lines);
+            for (int64_t k = 0; !s->ukr->fetches && k < t.fetch_count; k++) __builtin_prefetch(lines[k], 0, 2);
+            t.b = dy + column * deep;
+            t.a_next = column + nr < n ? t.a : t.a + mr * deep;
+            t.b_next = column + nr < n ? t.b + nr * deep : dy;
+            t.c = dw + (b->i + i) * s->co + j + column;
+            s->ukr->run(s->ukr, &t);
+        }
     }
 }
 
