@@ -153,10 +153,10 @@ static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int
     return rows;
 }
 #else
-/* The first `room` elements of row k of `pixels` rows that lie side by side.  What a whole vector writes into the next
- * row is written again with that one, where the last vectors of all rows come first. */
-INLINE void store_in_turn(real *to, int64_t room, int64_t k, int64_t pixels, vec x) {
-    store_part(to, k + 1 < pixels ? V : room, x);
+/* The first `room` elements of row k of `pixels` rows of `width` that lie side by side.  What a whole vector writes
+ * into the next row is written again with that one, where the last vectors of all rows come first. */
+INLINE void store_in_turn(real *to, int64_t room, int64_t width, int64_t k, int64_t pixels, vec x) {
+    store_part(to, k + 1 < pixels && V - room <= width ? V : room, x);
 }
 
 /* A vector of channels from i on, `room` of which are wanted, of `pixels` rows of x, normalized, to rows of a panel.
@@ -170,7 +170,7 @@ INLINE void normalize_columns(const pass_state *s, const elem *x, int64_t pixels
     for (int64_t k = 0; k < pixels; k++) {
         vec z = (load_first(x + k * ld, n) - mean) * scale;
         if (shifts) z += beta;
-        store_in_turn(to + k * mr, room, k, pixels, relu ? positive(z) : z);
+        store_in_turn(to + k * mr, room, mr, k, pixels, relu ? positive(z) : z);
     }
 }
 
@@ -190,7 +190,7 @@ INLINE void normalize_rows(const pass_state *s, const elem *x, int64_t pixels, i
 INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t room, int64_t width,
                          real *to) {
     for (int64_t k = 0; k < pixels; k++)
-        store_in_turn(to + k * width, room, k, pixels, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
+        store_in_turn(to + k * width, room, width, k, pixels, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
 }
 
 /* `width` columns of `pixels` rows, n of which exist or more, to rows of a panel, filled up with zeros. */

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import config, conv
+from pydtconv import config, conv, microkernels
 from pydtconv.conv import ConvProblem, workspace_bytes
 from pydtconv.conv.functional import bind, run
 from pydtconv.conv.problem import DIRECTIONS
@@ -94,6 +94,17 @@ def test_pointwise_filter_gradients_in_blocks(n, side, ci, co, dtype):
     case.check("direct", "backward_weights", results[0])
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize("kernel", [each.name for each in microkernels.available("float32") if each.usable])
+def test_pointwise_filter_gradients_with_each_micro_kernel(kernel):
+    """Panels narrower than half a vector, too: what is stored past a row is stored again, or not stored at all."""
+    try:
+        microkernels.select(kernel, "float32")
+        case = case_of(ConvProblem(2, 5, 5, 70, 50, 1))
+        case.check("direct", "backward_weights", case.run("direct", "backward_weights"))
+    finally:
+        microkernels.select(None, "float32")
 
 
 def test_padding_costs_nothing():
