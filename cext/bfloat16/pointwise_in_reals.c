@@ -1,7 +1,7 @@
 /* Pointwise convolution, forward and backward_data, of images in bfloat16 on processors without products of them.
  *
- *   forward  y (pixels x co) = act(x (pixels x ci) * w + bias + residual)      backward_data  dx = dy * w^T, or dx +=
- * it
+ *   forward         y (pixels x co) = act(x (pixels x ci) * w + bias + residual)
+ *   backward_data  dx (pixels x ci) = dy (pixels x co) * w^T, perhaps added to what is there
  *
  * A few pixels are widened, and normalized where that is wanted, to rows in the first cache, and meet all panels of
  * filters of a block there, by the micro-kernel of float32's direct convolution (conv/direct_tile.h): each number is
