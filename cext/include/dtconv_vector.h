@@ -42,38 +42,32 @@ INLINE __m256i mask_of(int64_t count, int64_t size) {
     static const int32_t turns[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     return _mm256_loadu_si256((const __m256i *)((const char *)(turns + 8) - count * size));
 }
-#ifdef DTCONV_DOUBLE
 INLINE vec load_part(const real *x, int64_t count) {
     if (__builtin_constant_p(count) && count == V) return load(x);
+#ifdef DTCONV_DOUBLE
     return (vec)_mm256_maskload_pd(x, mask_of(count, sizeof(real)));
+#else
+    return (vec)_mm256_maskload_ps(x, mask_of(count, sizeof(real)));
+#endif
 }
 INLINE void store_part(real *y, int64_t count, vec x) { /* some processors are slow to store with a mask */
+    if (count == V) {
+        store(y, x);
+        return;
+    }
+#ifdef DTCONV_DOUBLE
     const __m256d all = (__m256d)x;
     __m128d part = _mm256_castpd256_pd128(all);
-    if (count == V) {
-        store(y, x);
-        return;
-    }
     if (count & 2) _mm_storeu_pd(y, part), part = _mm256_extractf128_pd(all, 1), y += 2;
     if (count & 1) _mm_store_sd(y, part);
-}
 #else
-INLINE vec load_part(const real *x, int64_t count) {
-    if (__builtin_constant_p(count) && count == V) return load(x);
-    return (vec)_mm256_maskload_ps(x, mask_of(count, sizeof(real)));
-}
-INLINE void store_part(real *y, int64_t count, vec x) {
     const __m256 all = (__m256)x;
     __m128 part = _mm256_castps256_ps128(all);
-    if (count == V) {
-        store(y, x);
-        return;
-    }
     if (count & 4) _mm_storeu_ps(y, part), part = _mm256_extractf128_ps(all, 1), y += 4;
     if (count & 2) _mm_storel_pi((__m64 *)y, part), part = _mm_movehl_ps(part, part), y += 2;
     if (count & 1) _mm_store_ss(y, part);
-}
 #endif
+}
 #else
 INLINE vec load_part(const real *x, int64_t count) {
     if (count == V) return load(x);
