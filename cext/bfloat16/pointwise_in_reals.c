@@ -22,6 +22,7 @@ enum {
     BLOCK_BYTES = 576 << 10, /* packed panels that are used at a time */
     CHUNK_BYTES = 192 << 10, /* of pixels that are read in a chunk */
     CHUNKS = 16,             /* wanted, so that threads have equal shares */
+    LINES = 256,             /* that a panel loads on the way, at most */
     ROW_SPACE = 16           /* numbers between rows of widened pixels: they do not fall into the same sets of L1 */
 };
 
@@ -175,26 +176,22 @@ static void run_unit(const pass *s, int64_t unit, const scratch *own) {
         if (how.beta) how.beta += group * s->cr;
     }
     const dtconv_segment whole = {0, 0, s->cr};
-    const real *ahead[DIRECT_AHEAD];
+    const int64_t of_row = dtconv_ceil_div(s->cr * (int64_t)sizeof(elem), 64), panels = last - first;
+    const void *ahead[DIRECT_MR], *lines[LINES];
     RT(direct_tile)
-    t = {.segments = &whole,
-         .segment_count = 1,
-         .a_step = 1,
-         .b_step = DIRECT_NR,
-         .beside = own->tile,
-         .ahead = ahead,
-         .ahead_step = DIRECT_AHEAD / 2}; /* a line of bfloat16 is two of what is read for it */
-    for (int64_t r = 0; r < DIRECT_AHEAD; r++) t.a[r] = own->rows + MIN(r, DIRECT_MR - 1) * s->pitch;
+    t = {.segments = &whole, .segment_count = 1, .a_step = 1, .b_step = DIRECT_NR, .beside = own->tile, .ahead = lines};
+    for (int64_t r = 0; r < DIRECT_MR; r++) t.a[r] = own->rows + r * s->pitch;
     if (own->sums) DT(gather_begin)(own->sums);
     for (int64_t pixel = begin; pixel < end; pixel += DIRECT_MR) {
         const tile_rows rows = rows_at(s, group, pixel, MIN(DIRECT_MR, end - pixel));
         widen_rows(s, s->prologue ? &how : NULL, x + pixel * s->ldr, rows.count, own->rows);
-        const int64_t left = MAX(1, MIN(DIRECT_MR, s->pixels - pixel - DIRECT_MR));
-        for (int64_t r = 0; r < DIRECT_AHEAD; r++) /* the next pixels */
-            ahead[r] = (const real *)(x + MIN(pixel + DIRECT_MR + r % left, s->pixels - 1) * s->ldr);
+        const int64_t next = pixel + DIRECT_MR, left = MAX(0, MIN(DIRECT_MR, s->pixels - next)), all = left * of_row;
+        for (int64_t r = 0; r < left; r++) ahead[r] = x + (next + r) * s->ldr;
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
             for (int64_t r = 0; r < rows.count; r++) t.c[r] = (real *)(rows.to[r] + j); /* to be loaded */
+            t.ahead_count = dtconv_lines_of(ahead, of_row, all * (panel - first) / panels,
+                                            all * (panel - first + 1) / panels, LINES, lines);
             RT(direct_run_tile)(&t, rows.count, n, panel_at(s, group, panel), NULL, 0);
             finish(s, own, group, first, j, n, &rows);
         }

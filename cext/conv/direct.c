@@ -16,7 +16,10 @@
  */
 #include "direct_pass.h"
 
-enum { SETS_BYTES = 4096 }; /* rows at multiples of this fall into the same sets of L1 */
+enum {
+    SETS_BYTES = 4096, /* rows at multiples of this fall into the same sets of L1 */
+    LINES = 256        /* that are loaded on the way, at most */
+};
 
 /* A thread's own memory. */
 typedef struct {
@@ -70,15 +73,19 @@ static void gather(const DT(direct_pass) * s, const DT(direct_rows) * t, int64_t
         DT(gather_add)(own->sums, &s->gathered, t->count, t->tile.c, t->x, j, n, group * s->cw, column);
 }
 
-/* What is loaded while panel `panel` of the pointwise tile t is computed: first the rows that the next tile reads, then
- * step by step those of what was normalized. */
-static void look_ahead(const DT(direct_pass) * s, DT(direct_rows) * t, const DT(direct_rows) * next, int64_t first,
-                       int64_t panel, const real **beside) {
-    t->tile.ahead = next->tile.a;
-    if (!s->gathered.reductions || panel == first) return;
-    const int64_t lines = s->depth / DIRECT_AHEAD * (panel - first - 1);
-    for (int64_t r = 0; r < DIRECT_AHEAD; r++) beside[r] = next->x[r] + first * DIRECT_NR + lines * t->tile.ahead_step;
-    t->tile.ahead = beside;
+/* Has the panel that is number `panel` of `panels` of the tile t load its share of what the next tile reads: of its
+ * rows the first line, of pointwise ones all, and then those of what was normalized. */
+static void look_ahead(const DT(direct_pass) * s, DT(direct_tile) * t, const DT(direct_rows) * next, int pointwise,
+                       int64_t panel, int64_t panels, const void **lines) {
+    const int64_t line = 64 / (int64_t)sizeof(real);
+    const int64_t of_row = pointwise ? dtconv_ceil_div(s->cr, line) : 1, of_read = next->count * of_row;
+    const int64_t of_x = pointwise && s->gathered.reductions ? dtconv_ceil_div(panels * DIRECT_NR, line) : 0;
+    const int64_t all = of_read + next->count * of_x, from = all * panel / panels, to = all * (panel + 1) / panels;
+    t->ahead = lines;
+    t->ahead_count = dtconv_lines_of((const void *const *)next->tile.a, of_row, from, MIN(to, of_read), LINES, lines);
+    if (to > of_read)
+        t->ahead_count += dtconv_lines_of((const void *const *)next->x, of_x, MAX(from, of_read) - of_read,
+                                          to - of_read, LINES - t->ahead_count, lines + t->ahead_count);
 }
 
 /* The pixels of a class in an image, for panels [first, last). */
@@ -95,9 +102,7 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
                                      .b_step = DIRECT_NR,
                                      .add = s->added != NULL && !own->beside,
                                      .beside = own->beside,
-                                     .relu = activation == DTCONV_RELU,
-                                     .ahead_step = pointwise ? DIRECT_AHEAD : 0}; /* a line of each row in turn */
-    for (int64_t r = 0; r < DIRECT_AHEAD; r++) pair[0].tile.a[r] = pair[0].x[r] = s->read;
+                                     .relu = activation == DTCONV_RELU};
     pair[1] = pair[0];
     const int64_t pixels = d->count * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
     DT(direct_walk) place = DT(direct_begin)(s, group, image, d, h, w);
@@ -107,7 +112,7 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
     }
     const DT(conv_normalization) *prologue = !s->turned && s->args->prologue.mean ? &s->args->prologue : NULL;
     const int copies = pointwise && (prologue || place.a_inner * (int64_t)sizeof(real) % SETS_BYTES == 0);
-    const real *beside[DIRECT_AHEAD];
+    const void *lines[LINES];
     DT(direct_next)(&place, pixels / tiles, t);
     for (int64_t tile = 1, done = t->count; tile <= tiles; tile++, done += t->count) {
         DT(direct_rows) *next = t == pair ? pair + 1 : pair;
@@ -115,7 +120,7 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
         if (copies) copy_rows(t->count, s->cr, prologue, &t->tile, own->rows);
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
-            look_ahead(s, t, next, pointwise ? first : panel, panel, beside);
+            look_ahead(s, &t->tile, next, pointwise, panel - first, last - first, lines);
             DT(direct_run_tile)(&t->tile, t->count, n, dtconv_direct_panel(s, group, panel), bias ? bias + j : NULL, j);
             if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, &t->tile, t->count, j, n);
             if (own->sums) gather(s, t, group, j, n, j - first * DIRECT_NR, own);

@@ -54,7 +54,7 @@ typedef struct {
 /* Pixels that make a tile. */
 typedef struct {
     DT(direct_tile) tile;
-    const real *x[DIRECT_AHEAD]; /* where reductions are gathered, the same pixels of what was normalized */
+    const real *x[DIRECT_MR]; /* where reductions are gathered, the same pixels of what was normalized */
     int64_t count;
 } DT(direct_rows);
 

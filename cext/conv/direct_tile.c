@@ -6,30 +6,20 @@
  */
 #include "direct.h"
 
-#define KEEP_LOOP _Pragma("GCC unroll 1")
+enum { MR = DIRECT_MR, NV = DIRECT_NV, LINE_VECTORS = 64 / VECTOR_BYTES, TURN = DIRECT_TURN };
 
-enum {
-    MR = DIRECT_MR,
-    NV = DIRECT_NV,
-    LINE_VECTORS = 64 / VECTOR_BYTES,
-    TURN = MR < 8 ? 4 : 1 /* steps: of a small tile one is too short for what it takes to find what comes next */
-};
+#if defined(__FMA__) && !defined(__AVX512F__)
+#define ADD_PRODUCT ADD_PRODUCT_AVX2
+#else
+#define ADD_PRODUCT(sum, a, b) sum += (a) * (b)
+#endif
 
-/* What is loaded at the beginning of TURN steps, `done` of which are over: what will be written, a row a step, and what
- * comes next. */
-INLINE void fetch(int rows, int vectors, const DT(direct_tile) * t, int64_t column, int64_t done) {
-    if (done < rows) {
-        UNROLL for (int i = 0; i < TURN; i++) {
-            if (TURN > 1 && done + i >= rows) break;
-            UNROLL for (int v = 0; v < vectors; v += LINE_VECTORS) {
-                __builtin_prefetch(t->c[done + i] + column + v * V, 1);
-                if (t->add) __builtin_prefetch(t->added[done + i] + column + v * V);
-            }
-        }
+/* Row i of C, which will be written. */
+INLINE void load_row(int vectors, const DT(direct_tile) * t, int64_t column, int64_t i) {
+    UNROLL for (int v = 0; v < vectors; v += LINE_VECTORS) {
+        __builtin_prefetch(t->c[i] + column + v * V, 1);
+        if (t->add) __builtin_prefetch(t->added[i] + column + v * V);
     }
-    const real *const *ahead = t->ahead + done % DIRECT_AHEAD;
-    const int64_t lines = done / DIRECT_AHEAD * t->ahead_step;
-    UNROLL for (int i = 0; i < TURN; i++) __builtin_prefetch(ahead[i] + lines, 0, 2);
 }
 
 /* sum += a step of A * a row of B. */
@@ -37,14 +27,15 @@ INLINE void multiply(int rows, int vectors, const real *const *a, int64_t p, con
     vec bv[NV];
     UNROLL for (int v = 0; v < vectors; v++) bv[v] = load(row + v * V);
     UNROLL for (int i = 0; i < rows; i++) {
-        const real ai = a[i][p];
-        UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += ai * bv[v];
+        const vec ai = a[i][p] - (vec){0};
+        UNROLL for (int v = 0; v < vectors; v++) ADD_PRODUCT(sum[i][v], ai, bv[v]);
     }
 }
 
-/* rows, vectors: constants where it is inlined; last: elements of the last vector. */
-INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last, const real *b, const real *bias,
-                 int64_t column) {
+/* rows, vectors: constants where it is inlined; in_order: steps follow each other in A and B; last: elements of the
+ * last vector. */
+INLINE void tile(int rows, int vectors, int in_order, const DT(direct_tile) * t, int64_t last, const real *b,
+                 const real *bias, int64_t column) {
     vec sum[MR][NV];
     const real *a[MR];
     const int add = t->add, relu = t->relu;
@@ -54,19 +45,30 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
             sum[i][v] = bias ? load_part(bias + v * V, v == vectors - 1 ? last : V) : (vec){0};
         }
     }
-    const int64_t a_step = t->a_step, b_step = t->b_step;
-    int64_t fetched = 0;
+    const int64_t a_step = in_order ? 1 : t->a_step, b_step = in_order ? DIRECT_NR : t->b_step;
+    const void *const *line = t->ahead, *const *const end_of_lines = line + t->ahead_count;
+    int64_t loaded = 0; /* rows of C: one a step, or all at once where that takes few loads */
+    for (; TURN > 1 && loaded < rows; loaded++) load_row(vectors, t, column, loaded);
     const dtconv_segment *end = t->segments + t->segment_count;
     for (const dtconv_segment *s = t->segments; s < end; s++) {
         int64_t p = s->a, k = s->count;
         const real *row = b + s->b;
-        for (; k >= TURN; k -= TURN, fetched += TURN) {
-            fetch(rows, vectors, t, column, fetched);
-            KEEP_LOOP for (int i = 0; i < TURN; i++, p += a_step, row += b_step)
-                multiply(rows, vectors, a, p, row, sum);
+        for (; k >= TURN; k -= TURN) {
+            if (TURN == 1 && loaded < rows) load_row(vectors, t, column, loaded++);
+            if (line < end_of_lines) __builtin_prefetch(*line++, 0, 2);
+            ONCE(p);
+            UNROLL for (int i = 0; i < TURN; i++) {
+                multiply(rows, vectors, a, in_order ? p + i : p, in_order ? row + i * DIRECT_NR : row, sum);
+                if (TURN > 1) STEP_ENDS;
+                if (in_order) continue;
+                p += a_step, row += b_step;
+                ONCE(p);
+            }
+            if (in_order) p += TURN, row += TURN * DIRECT_NR;
         }
         for (; k > 0; k--, p += a_step, row += b_step) multiply(rows, vectors, a, p, row, sum);
     }
+    for (; TURN > 1 && line < end_of_lines; line++) __builtin_prefetch(*line, 0, 2);
     UNROLL for (int i = 0; i < rows; i++) {
         real *c = t->beside ? t->beside + i * DIRECT_NR : t->c[i] + column;
         UNROLL for (int v = 0; v < vectors; v++) {
@@ -79,13 +81,13 @@ INLINE void tile(int rows, int vectors, const DT(direct_tile) * t, int64_t last,
 
 typedef void (*tile_fn)(const DT(direct_tile) * t, int64_t last, const real *b, const real *bias, int64_t column);
 
-#define TILE(rows, vectors)                                                                                         \
-    NOINLINE void tile_##rows##_##vectors(const DT(direct_tile) * t, int64_t last, const real *b, const real *bias, \
-                                          int64_t column) {                                                         \
-        tile(rows, vectors, t, last, b, bias, column);                                                              \
+#define TILE(name, rows, vectors, in_order)                                                                           \
+    NOINLINE void name##_##rows##_##vectors(const DT(direct_tile) * t, int64_t last, const real *b, const real *bias, \
+                                            int64_t column) {                                                         \
+        tile(rows, vectors, in_order, t, last, b, bias, column);                                                      \
     }
-#define TILES(rows) TILE(rows, 1) TILE(rows, 2)
-#define NAMES(rows) {tile_##rows##_1, tile_##rows##_2},
+#define TILES(rows) TILE(steps, rows, 1, 0) TILE(steps, rows, 2, 0) TILE(tile, rows, 1, 1) TILE(tile, rows, 2, 1)
+#define NAMES(rows) {{steps_##rows##_1, tile_##rows##_1}, {steps_##rows##_2, tile_##rows##_2}},
 
 #define UP_TO_4(X) X(1) X(2) X(3) X(4)
 #define UP_TO_6(X) UP_TO_4(X) X(5) X(6)
@@ -102,12 +104,13 @@ typedef void (*tile_fn)(const DT(direct_tile) * t, int64_t last, const real *b, 
 #endif
 
 EACH_HEIGHT(TILES)
-static const tile_fn tiles[MR][NV] = {EACH_HEIGHT(NAMES)};
+static const tile_fn tiles[MR][NV][2] = {EACH_HEIGHT(NAMES)};
 
 void DT(direct_run_tile)(const DT(direct_tile) * t, int64_t m, int64_t n, const real *b, const real *bias,
                          int64_t column) {
     const int64_t vectors = (n + V - 1) / V;
-    tiles[m - 1][vectors - 1](t, n - (vectors - 1) * V, b, bias, column);
+    const int in_order = t->a_step == 1 && t->b_step == DIRECT_NR;
+    tiles[m - 1][vectors - 1][in_order](t, n - (vectors - 1) * V, b, bias, column);
 }
 
 /* n: V, which is a constant, or less. */

@@ -13,7 +13,13 @@ enum { DIRECT_MR = 8 };
 #else
 enum { DIRECT_MR = 4 };
 #endif
-enum { DIRECT_NV = 2, DIRECT_NR = DIRECT_NV * V, DIRECT_AHEAD = DIRECT_MR < 8 ? 8 : 16 };
+enum {
+    DIRECT_NV = 2,
+    DIRECT_NR = DIRECT_NV * V,
+    /* Steps that are written one after the other: with few sums what counts and walks takes as many instructions as a
+     * processor has to spare, fewer where it shares its core with another thread. */
+    DIRECT_TURN = DIRECT_MR < 8 ? 4 : 1
+};
 
 /* Steps of a sum that lie at even distances: the first one in A, counted from each row's pointer, and in B. */
 typedef struct {
@@ -25,17 +31,30 @@ typedef struct {
  * at c[i]; m <= MR, n <= NR.  bias: n elements, or NULL for 0.  added: its row i at added[i], where `add` is set; it
  * may be C.  The sum has the same order for every element and any m and n. */
 typedef struct {
-    const real *a[DIRECT_AHEAD]; /* m of them count */
+    const real *a[DIRECT_MR];
     real *c[DIRECT_MR];
     const real *added[DIRECT_MR];
     const dtconv_segment *segments;
     int64_t segment_count, a_step, b_step;
     int add, relu;
-    real *beside; /* where C goes instead, rows NR elements apart and as if `column` were 0; NULL: to c */
-    /* loaded into L2 on the way: in step k the line at ahead[k % AHEAD] + k / AHEAD * ahead_step */
-    const real *const *ahead;
-    int64_t ahead_step;
+    real *beside;             /* where C goes instead, rows NR elements apart and as if `column` were 0; NULL: to c */
+    const void *const *ahead; /* lines that are loaded into L2 on the way, one every TURN steps */
+    int64_t ahead_count;
 } RT(direct_tile);
+
+/* Lines [from, to) of rows that have `lines` each, row after row, to a list of at most `room`.  Returns their number.
+ */
+static inline int64_t dtconv_lines_of(const void *const *rows, int64_t lines, int64_t from, int64_t to, int64_t room,
+                                      const void **list) {
+    const int64_t count = MIN(to - from, room);
+    if (count <= 0) return 0;
+    int64_t row = from / lines, line = from % lines;
+    for (int64_t i = 0; i < count; i++) {
+        list[i] = (const char *)rows[row] + line * 64;
+        if (++line == lines) line = 0, row++;
+    }
+    return count;
+}
 
 void RT(direct_run_tile)(const RT(direct_tile) * t, int64_t m, int64_t n, const real *b, const real *bias,
                          int64_t column);

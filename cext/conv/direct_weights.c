@@ -21,6 +21,7 @@ enum {
     SLICES = 16,
     TILES = 512, /* wanted in all slices together */
     UNITS = 4,   /* wanted for each thread where there are slices */
+    LINES = 256  /* that a tile loads on the way, at most */
 };
 
 /* Images of x as they are, or the copy of a chunk. */
@@ -193,38 +194,40 @@ static void set_rows(const pass_state *s, const real *x, int64_t first, int64_t 
     }
 }
 
-/* Has a tile load a part of the next chunk into L2: of each pixel the line of dy, or of x, that its number among the
- * tiles says. */
-static void look_ahead(const pass_state *s, const chunk *next, int64_t number, int64_t tiles, DT(direct_tile) * t,
-                       const real **ahead) {
+/* What a tile loads of the next chunk, its share as number `number` of `tiles`: one line after the other of all pixels
+ * of dy, then of x. */
+static int64_t look_ahead(const pass_state *s, const chunk *next, int64_t number, int64_t tiles, const void **lines) {
     const dtconv_conv *p = &s->p;
     const int64_t line = 64 / (int64_t)sizeof(real), pixels = next->planes * next->rows * s->ow;
     const int64_t of_dy = dtconv_ceil_div(p->co, line), of_x = dtconv_ceil_div(p->ci, line);
     const int64_t step = p->kw < p->sw ? p->sw : 1; /* pixels between are never read */
     const int64_t x_planes = MIN(next->planes * p->sd, s->whole.id);
     const int64_t x_pixels = x_planes * MIN(next->rows * p->sh, s->whole.ih) * s->whole.iw / step;
-    const int64_t sets = of_dy + of_x * dtconv_ceil_div(x_pixels, pixels), set = number * sets / MAX(sets, tiles);
-    const real *from =
-        s->args->y + ((next->image * s->od + next->plane) * s->oh + next->row) * s->ow * p->ldy + set * line;
-    int64_t ld = p->ldy;
-    if (set >= of_dy) {
-        const int64_t row = MIN(next->row * p->sh, s->whole.ih - 1), part = (set - of_dy) / of_x;
-        const int64_t plane = next->image * s->whole.id + MIN(next->plane * p->sd, s->whole.id - 1);
-        ld = p->ldx * step;
-        from = s->whole.x + (plane * s->whole.ih + row) * s->whole.iw * p->ldx + part * pixels * ld +
-               (set - of_dy) % of_x * line;
+    const int64_t row = MIN(next->row * p->sh, s->whole.ih - 1);
+    const int64_t plane = next->image * s->whole.id + MIN(next->plane * p->sd, s->whole.id - 1);
+    const real *dy = s->args->y + ((next->image * s->od + next->plane) * s->oh + next->row) * s->ow * p->ldy;
+    const real *x = s->whole.x + (plane * s->whole.ih + row) * s->whole.iw * p->ldx;
+    const int64_t all = of_dy * pixels + of_x * x_pixels, to = all * (number + 1) / tiles;
+    int64_t count = 0;
+    for (int64_t i = all * number / tiles; i < to && count < LINES;) {
+        const int64_t at = i - of_dy * pixels, set = at < 0 ? i / pixels : at / x_pixels;
+        int64_t pixel = at < 0 ? i % pixels : at % x_pixels;
+        const int64_t end = MIN(at < 0 ? pixels : x_pixels, pixel + MIN(to - i, LINES - count));
+        const int64_t ld = at < 0 ? p->ldy : p->ldx * step;
+        const real *from = (at < 0 ? dy : x) + set * line;
+        i += end - pixel;
+        for (; pixel < end; pixel++) lines[count++] = from + pixel * ld;
     }
-    for (int64_t i = 0; i < DIRECT_AHEAD; i++) ahead[i] = from + i * ld;
-    t->ahead = ahead;
-    t->ahead_step = DIRECT_AHEAD * ld;
+    return count;
 }
 
 /* Adds the chunk to tiles [first, last) of a slice's result. */
 static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t first, int64_t last, real *result,
                       int add, const scratch *own) {
-    DT(direct_tile) t = {.segments = own->segments, .add = add};
+    const void *lines[LINES];
+    DT(direct_tile) t = {.segments = own->segments, .add = add, .ahead = lines};
     source from = s->copies ? s->copy : s->whole;
-    const real *x = NULL, *ahead[DIRECT_AHEAD];
+    const real *x = NULL;
     int64_t group = -1, panel = -1, tap = -1;
     chunk in = at;
     for (int64_t tile = first; tile < last; tile++) {
@@ -247,7 +250,7 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         if (add && !t.segment_count) continue;
         const int64_t row = s->height * piece / s->pieces, rows = s->height * (piece + 1) / s->pieces - row;
         if (t.segment_count) set_rows(s, x, row, rows, &t);
-        look_ahead(s, next, tile - first, last - first, &t, ahead);
+        t.ahead_count = look_ahead(s, next, tile - first, last - first, lines);
         for (int64_t r = 0; r < rows; r++)
             t.added[r] = t.c[r] = result + (tap * s->height + row + r) * s->p.co + group * s->co;
         DT(direct_run_tile)(&t, rows, n, own->panel, NULL, j);

@@ -310,8 +310,9 @@ static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j
         t.a = x + i * deep;
         for (int64_t column = 0; column < n; column += nr) {
             t.n = MIN(nr, n - column);
-            t.fetch_count = take(next, share, lines);
-            for (int64_t k = 0; !s->ukr->fetches && k < t.fetch_count; k++) __builtin_prefetch(lines[k], 0, 2);
+            const int64_t count = take(next, share, lines);
+            t.fetch_count = s->ukr->fetches ? count : 0;
+            for (int64_t k = 0; !s->ukr->fetches && k < count; k++) __builtin_prefetch(lines[k], 0, 2);
             t.b = dy + column * deep;
             t.a_next = column + nr < n ? t.a : t.a + mr * deep;
             t.b_next = column + nr < n ? t.b + nr * deep : dy;

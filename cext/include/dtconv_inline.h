@@ -1,4 +1,5 @@
-/* What compilers are told in kernels: to inline a function, and to unroll a loop whose count is then a constant. */
+/* What compilers are told in kernels: to inline a function, to unroll a loop whose count is then a constant, and what
+ * to leave as it is written. */
 #ifndef DTCONV_INLINE_H
 #define DTCONV_INLINE_H
 
@@ -10,6 +11,18 @@
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+/* Loads are not moved over it: of several steps taken together they would need more registers than there are. */
+#define STEP_ENDS __asm__ volatile("" ::: "memory")
+/* What unrolled steps have in common, as a compiler is to compute it: once, not for each of them. */
+#define ONCE(index) __asm__("" : "+r"(index))
+/* sum += a * b of vectors of 32 bytes, on the register where the sum is: gcc also has it change the place of the sum,
+ * and copy it back at the end of a loop. */
+#ifdef DTCONV_DOUBLE
+#define ADD_PRODUCT_AVX2(sum, a, b) __asm__("vfmadd231pd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b))
+#else
+#define ADD_PRODUCT_AVX2(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b))
 #endif
 
 #endif

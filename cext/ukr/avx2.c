@@ -7,6 +7,7 @@
 #define MR 6
 #define NV 2
 #define TARGET __attribute__((target("avx2,fma")))
+#define ADD_PRODUCT ADD_PRODUCT_AVX2
 #include "tile.h"
 
 #ifdef DTCONV_DOUBLE
@@ -21,6 +22,7 @@ const DT(ukr_row) DT(ukr_native_avx2) = {.name = NAME,
                                          .features = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA,
                                          .rank = 26,
                                          .in_place = 1,
+                                         .fetches = 1,
                                          .run = run};
 #else
 #include "dtconv_ukr.h"

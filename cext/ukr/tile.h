@@ -64,10 +64,18 @@ TARGET INLINE void store_rows(aligned_vec (*acc)[NV], int rows, int vectors, int
  * step takes 14 to 28 cycles, L3 of a large processor 400. */
 enum { LINE = 64 / sizeof(real), B_AHEAD = 32, A_AHEAD = 16, A_ROW_AHEAD = 2 * LINE };
 
+/* Steps that are written one after the other: with few accumulators what counts and walks takes as many instructions
+ * as a processor has to spare, fewer where it shares its core with another thread. */
+enum { TURN = MR < 8 ? 4 : 1 };
+
+#ifndef ADD_PRODUCT
+#define ADD_PRODUCT(sum, a, b) sum += (a) * (b)
+#endif
+
 /* A row of B. */
 TARGET INLINE void load_row(int vectors, const real *b, aligned_vec *to) {
     UNROLL for (int v = 0; v < vectors; v++) to[v] = *(const vec *)(b + v * V);
-    UNROLL for (int bytes = 0; bytes < vectors * VBYTES; bytes += 64)
+    UNROLL for (int bytes = 0; TURN == 1 && bytes < vectors * VBYTES; bytes += 64)
         __builtin_prefetch((const char *)(b + B_AHEAD * NR) + bytes);
 }
 
@@ -76,9 +84,27 @@ TARGET INLINE void step(int rows, int vectors, const real *a, const real *b, ali
     aligned_vec bv[NV];
     load_row(vectors, b, bv);
     UNROLL for (int i = 0; i < rows; i++) {
-        const real ai = a[i];
-        UNROLL for (int v = 0; v < vectors; v++) acc[i][v] += ai * bv[v];
+        const aligned_vec ai = a[i] - (aligned_vec){0};
+        UNROLL for (int v = 0; v < vectors; v++) ADD_PRODUCT(acc[i][v], ai, bv[v]);
     }
+}
+
+/* The same with rows of A in place; p: the step */
+TARGET INLINE void step_of_rows(int rows, int vectors, const real *const *a, int64_t p, const real *b,
+                                aligned_vec (*acc)[NV]) {
+    aligned_vec bv[NV];
+    load_row(vectors, b, bv);
+    UNROLL for (int i = 0; i < rows; i++) {
+        const aligned_vec ai = a[i][p] - (aligned_vec){0};
+        UNROLL for (int v = 0; v < vectors; v++) ADD_PRODUCT(acc[i][v], ai, bv[v]);
+    }
+}
+
+/* What all rows in place read some lines after step p: at their end, those of the next tile. */
+TARGET INLINE void load_rows_ahead(const DT(ukr_call) * t, int64_t first, int64_t p) {
+    const int64_t rs = t->rs_a, at = p + A_ROW_AHEAD;
+    const real *ahead = at < t->k ? t->a + first * rs + at : t->a_next + (at - t->k);
+    UNROLL for (int i = 0; i < MR; i++, ahead += rs) __builtin_prefetch(ahead);
 }
 
 /* `rows` x `vectors` of the tile, from row `first` on.  The three counts are constants where it is inlined. */
@@ -94,26 +120,44 @@ TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) *
     }
     if (packed) {
         const real *a = t->a + first;
-        const int64_t fetched = rows != MR ? 0 : t->fetch_count < t->k ? t->fetch_count : t->k;
-        for (int64_t p = 0; p < fetched; p++, a += cs, b += NR) {
-            __builtin_prefetch(t->fetch[p], 0, 2);
+        const int64_t k = t->k, ahead = A_AHEAD * cs;
+        const void *const *line = t->fetch, *const *last = line + (rows == MR ? t->fetch_count : 0);
+        int64_t p = 0;
+        for (; TURN == 1 && line < last && p < k; p++, a += cs, b += NR) {
+            __builtin_prefetch(*line++, 0, 2);
             step(rows, vectors, a, b, acc);
         }
-        for (int64_t p = fetched; p < t->k; p++, a += cs, b += NR) {
-            __builtin_prefetch(a + A_AHEAD * cs);
-            __builtin_prefetch(a + A_AHEAD * cs + MR - 1);
-            step(rows, vectors, a, b, acc);
+        for (; p + TURN <= k; p += TURN, b += TURN * NR) {
+            if (TURN > 1 && line < last) __builtin_prefetch(*line++, 0, 2);
+            UNROLL for (int i = 0; i < TURN; i++, a += cs) {
+                ONCE(a);
+                if (TURN == 1) __builtin_prefetch(a + ahead);
+                __builtin_prefetch(a + ahead + MR - 1);
+                step(rows, vectors, a, b + i * NR, acc);
+                if (TURN > 1) STEP_ENDS;
+            }
         }
+        for (; p < k; p++, a += cs, b += NR) step(rows, vectors, a, b, acc);
+    } else if (TURN > 1) {
+        const real *a[MR];
+        UNROLL for (int i = 0; i < rows; i++) a[i] = t->a + (first + i) * rs;
+        const int64_t k = t->k;
+        int64_t p = 0;
+        for (; p + TURN <= k; p += TURN, b += TURN * NR) {
+            if (rows == MR && p % LINE == 0) load_rows_ahead(t, first, p);
+            ONCE(p);
+            UNROLL for (int i = 0; i < TURN; i++) {
+                step_of_rows(rows, vectors, a, p + i, b + i * NR, acc);
+                STEP_ENDS;
+            }
+        }
+        for (; p < k; p++, b += NR) step_of_rows(rows, vectors, a, p, b, acc);
     } else {
         /* one pointer for three rows: the others are reached by index and index * 2 */
         const real *group[(MR + 2) / 3];
         UNROLL for (int i = 0; i < rows; i += 3) group[i / 3] = t->a + (first + i) * rs;
         for (int64_t p = 0; p < t->k;) {
-            if (rows == MR) { /* at the end of the rows, those of the next tile */
-                const int64_t at = p + A_ROW_AHEAD;
-                const real *ahead = at < t->k ? t->a + first * rs + at : t->a_next + (at - t->k);
-                UNROLL for (int i = 0; i < rows; i++, ahead += rs) __builtin_prefetch(ahead);
-            }
+            if (rows == MR) load_rows_ahead(t, first, p);
             for (const int64_t end = p + LINE < t->k ? p + LINE : t->k; p < end; p++, b += NR) {
                 aligned_vec bv[NV];
                 load_row(vectors, b, bv);
