@@ -43,8 +43,11 @@ typedef real operand;
 enum {
     SUMS_BYTES = 4 << 20, /* of all slices */
     SLICES = 16,
-    TILES = 512,                                  /* wanted in all slices together */
-    UNITS = 4,                                    /* wanted for each thread where there are slices */
+    TILES = 512,                                  /* wanted in all slices together, ... */
+    LONG = 3,                                     /* ... which are otherwise of this many blocks of pixels */
+    UNITS = 4,                                    /* wanted for each thread where there are slices, ... */
+    FEW_UNITS = 2,                                /* ... or at least: a thread may lose its core for a while */
+    FEW_PANELS = 8,                               /* of a part */
     DEEPEST = 256,                                /* pixels at a time */
     FEW_PIXELS = 8,                               /* whose rows stay in L1, also where they are 4 KiB apart */
     READ_AHEAD = 1024,                            /* bytes: kernels load the step after the last one */
@@ -91,10 +94,13 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const int64_t most = MAX(nr, dtconv_cache_bytes(2) / 2 / (deep * size) / nr * nr);
     s->nc = dtconv_round_to(dtconv_ceil_div(columns, dtconv_ceil_div(columns, most)), nr);
     const int64_t dw = s->ci * s->co * (int64_t)sizeof(real), tiles = s->panels * (columns / nr), threads = s->threads;
-    const int64_t slices = MIN(MIN(SLICES, SUMS_BYTES / dw), MIN(blocks, dtconv_ceil_div(TILES, tiles)));
+    const int64_t wanted = MAX(blocks / LONG, MIN(blocks, dtconv_ceil_div(TILES, tiles)));
+    const int64_t slices = MIN(MIN(SLICES, SUMS_BYTES / dw), wanted);
     for (s->slices = 1; s->slices * 2 <= slices;) s->slices *= 2;
-    const int even = s->slices % threads == 0;
-    s->parts = MIN(s->panels, s->slices == 1 ? threads : even ? 1 : dtconv_ceil_div(UNITS * threads, s->slices));
+    const int enough = s->slices % threads == 0 && s->slices >= FEW_UNITS * threads;
+    const int64_t units = s->slices > 1 ? UNITS : FEW_UNITS; /* of a thread: each packs its dy */
+    s->parts = enough ? 1 : MAX(1, MIN(s->panels / FEW_PANELS, dtconv_ceil_div(units * threads, s->slices)));
+    s->parts = MAX(s->parts, MIN(s->panels, dtconv_ceil_div(threads, s->slices)));
     s->sums = s->slices == 1 ? 0 : dtconv_round((size_t)(s->slices * dw));
     s->of_x = dtconv_round((size_t)(s->group * mr * s->kc * size)) + READ_AHEAD;
     s->of_dy = dtconv_round((size_t)(s->nc * s->kc * size)) + READ_AHEAD;
