@@ -44,7 +44,8 @@ enum {
     SUMS_BYTES = 4 << 20, /* of all slices */
     SLICES = 16,
     TILES = 512,                                  /* wanted in all slices together, ... */
-    LONG = 3,                                     /* ... which are otherwise of this many blocks of pixels */
+    SOME_SLICES = 8,                              /* ... or this many, ... */
+    LONG = 3,                                     /* ... of as many blocks of pixels at least */
     UNITS = 4,                                    /* wanted for each thread where there are slices, ... */
     FEW_UNITS = 2,                                /* ... or at least: a thread may lose its core for a while */
     FEW_PANELS = 8,                               /* of a part */
@@ -94,7 +95,7 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const int64_t most = MAX(nr, dtconv_cache_bytes(2) / 2 / (deep * size) / nr * nr);
     s->nc = dtconv_round_to(dtconv_ceil_div(columns, dtconv_ceil_div(columns, most)), nr);
     const int64_t dw = s->ci * s->co * (int64_t)sizeof(real), tiles = s->panels * (columns / nr), threads = s->threads;
-    const int64_t wanted = MAX(blocks / LONG, MIN(blocks, dtconv_ceil_div(TILES, tiles)));
+    const int64_t wanted = MAX(MIN(SOME_SLICES, blocks / LONG), MIN(blocks, dtconv_ceil_div(TILES, tiles)));
     const int64_t slices = MIN(MIN(SLICES, SUMS_BYTES / dw), wanted);
     for (s->slices = 1; s->slices * 2 <= slices;) s->slices *= 2;
     const int enough = s->slices % threads == 0 && s->slices >= FEW_UNITS * threads;
