@@ -18,7 +18,7 @@ enum {
     DIRECT_NR = DIRECT_NV * V,
     /* Steps that are written one after the other: with few sums what counts and walks takes as many instructions as a
      * processor has to spare, fewer where it shares its core with another thread. */
-    DIRECT_TURN = DIRECT_MR < 8 ? 4 : 1
+    DIRECT_TURN = DIRECT_MR < 8 ? 8 : 1
 };
 
 /* Steps of a sum that lie at even distances: the first one in A, counted from each row's pointer, and in B. */

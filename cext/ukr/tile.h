@@ -66,7 +66,7 @@ enum { LINE = 64 / sizeof(real), B_AHEAD = 32, A_AHEAD = 16, A_ROW_AHEAD = 2 * L
 
 /* Steps that are written one after the other: with few accumulators what counts and walks takes as many instructions
  * as a processor has to spare, fewer where it shares its core with another thread. */
-enum { TURN = MR < 8 ? 4 : 1 };
+enum { TURN = MR < 8 ? 8 : 1 };
 
 #ifndef ADD_PRODUCT
 #define ADD_PRODUCT(sum, a, b) sum += (a) * (b)
