@@ -16,9 +16,7 @@ enum { DIRECT_MR = 4 };
 enum {
     DIRECT_NV = 2,
     DIRECT_NR = DIRECT_NV * V,
-    /* Steps that are written one after the other: with few sums what counts and walks takes as many instructions as a
-     * processor has to spare, fewer where it shares its core with another thread. */
-    DIRECT_TURN = DIRECT_MR < 8 ? 8 : 1
+    DIRECT_TURN = STEPS_OF_TURN(DIRECT_MR)
 };
 
 /* Steps of a sum that lie at even distances: the first one in A, counted from each row's pointer, and in B. */

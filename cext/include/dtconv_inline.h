@@ -13,6 +13,11 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* Steps of a sum that are written one after the other in a micro-kernel of so many rows: of a small tile, what counts
+ * and walks takes as many instructions as a processor has to spare, or more where its core is shared with another
+ * thread. */
+#define STEPS_OF_TURN(rows) ((rows) < 8 ? 8 : 1)
+
 /* Loads are not moved over it: of several steps taken together they would need more registers than there are. */
 #define STEP_ENDS __asm__ volatile("" ::: "memory")
 /* What unrolled steps have in common, as a compiler is to compute it: once, not for each of them. */

@@ -62,8 +62,7 @@ typedef struct {
     real *c;
     int64_t ldc;
     const elem *a_next, *b_next; /* panels of the next call, to be prefetched; any address will do */
-    const void *const
-        *fetch; /* of kernels with `fetches`: lines that are prefetched, one a step of k or a few; or NULL */
+    const void *const *fetch;    /* where kernels with `fetches`: lines that are prefetched on the way, or NULL */
     int64_t fetch_count;
     const dtconv_ukr_step *steps; /* bfloat16, and what follows */
     int64_t step_count;

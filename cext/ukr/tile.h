@@ -64,9 +64,7 @@ TARGET INLINE void store_rows(aligned_vec (*acc)[NV], int rows, int vectors, int
  * step takes 14 to 28 cycles, L3 of a large processor 400. */
 enum { LINE = 64 / sizeof(real), B_AHEAD = 32, A_AHEAD = 16, A_ROW_AHEAD = 2 * LINE };
 
-/* Steps that are written one after the other: with few accumulators what counts and walks takes as many instructions
- * as a processor has to spare, fewer where it shares its core with another thread. */
-enum { TURN = MR < 8 ? 8 : 1 };
+enum { TURN = STEPS_OF_TURN(MR) };
 
 #ifndef ADD_PRODUCT
 #define ADD_PRODUCT(sum, a, b) sum += (a) * (b)
