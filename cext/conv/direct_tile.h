@@ -13,11 +13,7 @@ enum { DIRECT_MR = 8 };
 #else
 enum { DIRECT_MR = 4 };
 #endif
-enum {
-    DIRECT_NV = 2,
-    DIRECT_NR = DIRECT_NV * V,
-    DIRECT_TURN = STEPS_OF_TURN(DIRECT_MR)
-};
+enum { DIRECT_NV = 2, DIRECT_NR = DIRECT_NV * V, DIRECT_TURN = STEPS_OF_TURN(DIRECT_MR) };
 
 /* Steps of a sum that lie at even distances: the first one in A, counted from each row's pointer, and in B. */
 typedef struct {
