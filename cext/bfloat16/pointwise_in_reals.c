@@ -190,7 +190,7 @@ static void run_unit(const pass *s, int64_t unit, const scratch *own) {
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
             for (int64_t r = 0; r < rows.count; r++) t.c[r] = (real *)(rows.to[r] + j); /* to be loaded */
-            t.ahead_count = dtconv_lines_of(ahead, of_row, all * (panel - first) / panels,
+            t.ahead_count = dtconv_lines_of(ahead, 0, of_row, all * (panel - first) / panels,
                                             all * (panel - first + 1) / panels, LINES, lines);
             RT(direct_run_tile)(&t, rows.count, n, panel_at(s, group, panel), NULL, 0);
             finish(s, own, group, first, j, n, &rows);

@@ -36,15 +36,15 @@ typedef struct {
     int64_t ahead_count;
 } RT(direct_tile);
 
-/* Lines [from, to) of rows that have `lines` each, row after row, to a list of at most `room`.  Returns their number.
- */
-static inline int64_t dtconv_lines_of(const void *const *rows, int64_t lines, int64_t from, int64_t to, int64_t room,
-                                      const void **list) {
+/* Lines [from, to) of rows that have `lines` each, the first of which is number `first`, row after row, to a list of at
+ * most `room`.  Returns their number. */
+static inline int64_t dtconv_lines_of(const void *const *rows, int64_t first, int64_t lines, int64_t from, int64_t to,
+                                      int64_t room, const void **list) {
     const int64_t count = MIN(to - from, room);
     if (count <= 0) return 0;
     int64_t row = from / lines, line = from % lines;
     for (int64_t i = 0; i < count; i++) {
-        list[i] = (const char *)rows[row] + line * 64;
+        list[i] = (const char *)rows[row] + (first + line) * 64;
         if (++line == lines) line = 0, row++;
     }
     return count;

@@ -136,6 +136,7 @@ TARGET INLINE void piece(int rows, int vectors, int packed, const DT(ukr_call) *
             }
         }
         for (; p < k; p++, a += cs, b += NR) step(rows, vectors, a, b, acc);
+        for (; TURN > 1 && line < last; line++) __builtin_prefetch(*line, 0, 2);
     } else if (TURN > 1) {
         const real *a[MR];
         UNROLL for (int i = 0; i < rows; i++) a[i] = t->a + (first + i) * rs;
