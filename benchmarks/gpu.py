@@ -48,7 +48,7 @@ def measured(options: argparse.Namespace) -> int:
     if not torch.cuda.is_available():
         print("--peer torch: expected PyTorch with CUDA, got one without", file=sys.stderr)
         return 1
-    peer = gpu_peers.Peer(torch)
+    peer = gpu_peers.Peer(torch, seconds=options.each)
     for name, rows in parts(devices.get("gpu"), peer, options):
         keep(name, rows)
     return 0
@@ -115,6 +115,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=300, help="configurations of the sweep (default: 300)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--seconds", type=float, default=1200.0, help="of the sweep (default: 1200)")
+    parser.add_argument("--each", type=float, default=1.0, help="seconds for the algorithms of a pass (default: 1)")
     options = parser.parse_args()
     if not options.static and not options.peer:
         parser.error("expected --static or --peer torch")

@@ -44,7 +44,7 @@ static inline int dtconv_may_use_tiles(void) {
 /* A core of Zen 4 and 5 begins with a vdpbf16ps as often as with an FMA; one of Intel's Sapphire and Emerald Rapids
  * with one in two cycles, where FMA are four: half as many multiplications (`pydtconv doctor` measures both). */
 static inline int dtconv_is_amd(void) {
-    unsigned eax, ebx, ecx, edx;
+    unsigned eax, ebx = 0, ecx = 0, edx = 0;
     return __get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_AMD_ebx && ecx == signature_AMD_ecx &&
            edx == signature_AMD_edx;
 }

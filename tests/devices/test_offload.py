@@ -9,6 +9,7 @@ import pydtconv as keras
 from pydtconv import config, devices, layers, utils
 from pydtconv.devices import names, pinned
 from pydtconv.devices.accelerator import Rates
+from pydtconv.devices.gpu import missing
 from pydtconv.devices.host import Host
 from pydtconv.devices.pinned import PinnedMemory
 from pydtconv.graph import disk_speed
@@ -146,6 +147,25 @@ def test_a_gpu_copies_on_streams_of_its_own(monkeypatch, tmp_path, limit):
     assert len(stream.waits) == 2 * len(stream.copies), "a copy waits for kernels, and kernels for the copy"
     kept = disk_speed.DISKS.all()
     assert sorted(name.rsplit(" ", 1)[-1] for name in kept if " pinned " in name) == ["read", "write"]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_the_bits_of_training_without_on_a_gpu(monkeypatch):
+    gpu = devices.get("gpu")
+    monkeypatch.setattr(type(gpu), "rates", lambda self: Rates(1e9, 1e9, 1e15))
+    monkeypatch.setattr(pinned, "speeds", lambda device: (1e15, 1e15))
+    losses, weights, without = trained("gpu")
+    limit = int(0.75 * without.peak_bytes)
+    got, found, plan = trained("gpu", memory_limit=limit, offload="host")
+    assert plan.offloaded.folder == "host"
+    assert plan.offloaded.moved
+    assert plan.peak_bytes <= limit
+    assert got == losses
+    for mine, other in zip(found, weights, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    monkeypatch.undo()
+    assert min(pinned.speeds(gpu)) > 1e8, "bytes per second that a bus of any year copies"
 
 
 def test_how_fast_copies_are_is_measured_by_events(monkeypatch):

@@ -1,4 +1,4 @@
-"""Training on the device "host": the plan, the backend and the kernels of GPUs, and the CPU's losses."""
+"""Training on the device "host", and on a GPU: the plan, the backend and the kernels of GPUs, and the CPU's losses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pydtconv as keras
 from pydtconv import applications, config, layers, utils
 from pydtconv.kernels import MissingKernelError
 from pydtconv.kernels.gpu.convolution import ConvBaseKernel
+from tests.devices.accelerators import on_each
 
 #: a network of the zoo, images, and the learning rate at which float32 follows float64 within 1e-4 for ten steps
 NETWORKS = {
@@ -55,7 +56,8 @@ def _strict():
 @pytest.mark.usefixtures("_strict")
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("float64", 1e-9)])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_ten_steps_of_the_four_networks(name, dtype, tolerance):
+@on_each
+def test_ten_steps_of_the_four_networks(name, dtype, tolerance, device):
     shape, rate = NETWORKS[name]
 
     def make():
@@ -66,13 +68,14 @@ def test_ten_steps_of_the_four_networks(name, dtype, tolerance):
         return keras.optimizers.SGD(rate, momentum=0.9)
 
     want, _, _ = losses_of(make, "cpu", dtype, shape, optimizer, 10)
-    got, _, _ = losses_of(make, "host", dtype, shape, optimizer, 10)
+    got, _, _ = losses_of(make, device, dtype, shape, optimizer, 10)
     np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
     assert len(set(got.tolist())) == 10
 
 
 @pytest.mark.slow
-def test_the_network_of_the_guide():
+@on_each
+def test_the_network_of_the_guide(device):
     """ResNet20, whose shortcuts are padded."""
 
     def make():
@@ -82,7 +85,7 @@ def test_the_network_of_the_guide():
         return keras.optimizers.SGD(1e-3, momentum=0.9)
 
     want, _, _ = losses_of(make, "cpu", "float64", (8, 8, 3), optimizer, 3, batch=2)
-    got, _, _ = losses_of(make, "host", "float64", (8, 8, 3), optimizer, 3, batch=2)
+    got, _, _ = losses_of(make, device, "float64", (8, 8, 3), optimizer, 3, batch=2)
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
 
 
@@ -122,9 +125,10 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_each_optimizer_takes_the_cpus_steps(optimizer):
+@on_each
+def test_each_optimizer_takes_the_cpus_steps(optimizer, device):
     """With dropout of the CPU's bits; learning rates that change are not frozen in what is captured."""
-    runs = [losses_of(convnet(), device, "float64", (9, 8, 3), OPTIMIZERS[optimizer], 4) for device in ("cpu", "host")]
+    runs = [losses_of(convnet(), each, "float64", (9, 8, 3), OPTIMIZERS[optimizer], 4) for each in ("cpu", device)]
     for got, want in zip(runs[1][:2], runs[0][:2], strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-10)
     for mine, reference in zip(runs[1][2].weights, runs[0][2].weights, strict=True):
@@ -134,7 +138,8 @@ def test_each_optimizer_takes_the_cpus_steps(optimizer):
             np.testing.assert_allclose(mine.numpy(), reference.numpy(), atol=1e-10)
 
 
-def test_gradients_that_are_applied_in_the_middle_of_backward():
+@on_each
+def test_gradients_that_are_applied_in_the_middle_of_backward(device):
     """A layer so large that its gradient is applied by rows: updates are steps of the plan, and are captured."""
 
     def make():
@@ -145,22 +150,24 @@ def test_gradients_that_are_applied_in_the_middle_of_backward():
     def optimizer():
         return keras.optimizers.Adam(keras.optimizers.schedules.ExponentialDecay(0.001, 1, 0.7))
 
-    runs = [losses_of(make, device, "float64", (600,), optimizer, 4) for device in ("cpu", "host")]
+    runs = [losses_of(make, each, "float64", (600,), optimizer, 4) for each in ("cpu", device)]
     np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
 
 
-def test_convolutions_by_name():
+@on_each
+def test_convolutions_by_name(device):
     runs = [
-        losses_of(convnet(algorithm=name), device, "float64", (9, 8, 3), OPTIMIZERS["adam"], 3)
-        for name, device in (("im2col", "cpu"), ("fft", "host"))
+        losses_of(convnet(algorithm=name), each, "float64", (9, 8, 3), OPTIMIZERS["adam"], 3)
+        for name, each in (("im2col", "cpu"), ("fft", device))
     ]
     np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
-    with keras.device("host"):
+    with keras.device(device):
         plan = runs[1][2].plan(4)
     assert {"fft 16x16 gauss", "im2col"} == {name for found in plan.algorithms.values() for name in found.values()}
 
 
-def test_spectra_are_kept_by_the_plan(monkeypatch):
+@on_each
+def test_spectra_are_kept_by_the_plan(monkeypatch, device):
     """Of x, w and dy, where the gradient of the image is wanted; with the bits of transforms that are made again."""
 
     def make():
@@ -175,7 +182,7 @@ def test_spectra_are_kept_by_the_plan(monkeypatch):
         )
 
     def run():
-        losses, predictions, model = losses_of(make, "host", "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
+        losses, predictions, model = losses_of(make, device, "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
         plan = next(plan for plan in model._steps.plans if plan.graph.kept or plan.gradient_order)
         return losses, predictions, plan
 
@@ -193,25 +200,26 @@ def test_spectra_are_kept_by_the_plan(monkeypatch):
     names = "spectra", "w_spectra"
     saved = sum(step.saved[name].spec.nbytes for step in steps for name in names if name in step.saved)
     assert saved > 0
-    small = plan_within(make, without.peak_bytes)
+    small = plan_within(make, without.peak_bytes, device)
     assert not small.graph.kept, "a limit leaves no room for what can be made again"
     assert small.peak_bytes <= without.peak_bytes
 
 
-def plan_within(make, limit):
+def plan_within(make, limit, device):
     config.set_floatx("float64")
     model = make()
     model.compile(OPTIMIZERS["adam"](), "sparse_categorical_crossentropy", metrics=["accuracy"])
-    with keras.device("host"):
+    with keras.device(device):
         return model.plan(4, memory_limit=limit)
 
 
-def test_values_follow_between_host_and_device():
+@on_each
+def test_values_follow_between_host_and_device(device):
     """What is set on the host counts in the next step; what a step changes is seen on the host; devices may change."""
-    _, _, model = losses_of(convnet(), "host", "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
+    _, _, model = losses_of(convnet(), device, "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
     other = copy.deepcopy(model)
     x = np.random.default_rng(2).normal(size=(4, 9, 8, 3))
-    with keras.device("host"):
+    with keras.device(device):
         first = model.predict_on_batch(x)
         np.testing.assert_allclose(other.predict_on_batch(x), first, atol=1e-12)
         weights = [weight * 0.5 for weight in model.get_weights()]
@@ -221,7 +229,7 @@ def test_values_follow_between_host_and_device():
     assert np.abs(second - first).max() > 1e-3
     assert any(np.abs(a - b).max() > 0 for a, b in zip(model.get_weights(), weights, strict=True))
     there = model.evaluate(x, np.arange(4), verbose=0)
-    with keras.device("host"):
+    with keras.device(device):
         np.testing.assert_allclose(model.evaluate(x, np.arange(4), verbose=0), there, atol=1e-12)
         with pytest.raises(ValueError, match=r"expected .* from 0 to 4.*, got .*0 to 5"):
             model.train_on_batch(x, np.array([0, 5, 1, 2]))

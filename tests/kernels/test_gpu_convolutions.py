@@ -1,4 +1,4 @@
-"""Algorithms of convolution for GPUs, run on this machine: they are those of the CPU's plain sums, in double."""
+"""Algorithms of convolution for GPUs, run on this machine and on a GPU: the CPU's plain sums, in double."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 
 from pydtconv import conv, devices
 from pydtconv.conv import ConvProblem
-from pydtconv.devices.host import HostArray
 from pydtconv.kernels.gpu.convolutions import TABLE, candidates, choose, explain, kept
 from pydtconv.kernels.gpu.convolutions.strategies import basis_of, fitting, read, tiles_of
+from tests.devices.accelerators import back, on_each, there
 
 DIRECTIONS = ("forward", "backward_data", "backward_weights")
 PROBLEMS = {
@@ -31,26 +31,25 @@ def arrays_of(p, dtype="float64"):
     return (rng.normal(size=shape).astype(dtype) for shape in (p.x_shape, p.w_shape, p.y_shape))
 
 
-def run(p, direction, name, x, w, dy, adds=False, start=None, sliced=False, spectra=None):
-    """A pass of an algorithm on the device host; sliced: images are slices of channels; spectra: that passes share."""
-    host = devices.get("host")
-    launcher = host.launcher()
-    workspace = host.zeros((TABLE[name].workspace(p, direction, spectra or ()),), np.uint8)
-    workspace.memory.view(np.uint8)[:] = 0xFF
+def run(p, direction, name, x, w, dy, adds=False, start=None, sliced=False, spectra=None, device="host"):
+    """A pass of an algorithm on a device; sliced: images are slices of channels; spectra: that passes share."""
+    algorithm, launcher = TABLE[name], devices.get(device).launcher()
+    workspace = there(device, np.full(algorithm.workspace(p, direction, spectra or ()), 0xFF, np.uint8))
     image = p.y_shape if direction == "forward" else p.x_shape
-    out = np.full((*image[:-1], image[-1] + 3 * sliced), np.nan, x.dtype)[..., : image[-1]]
+    channels = image[-1]
+    out = np.full((*image[:-1], channels + 3 * sliced), np.nan, x.dtype)
     if start is not None:
-        out[...] = start
-    x, w, dy, target = (HostArray(array) for array in (x, w, dy, out))
-    algorithm = TABLE[name]
+        out[..., :channels] = start
+    x, w, dy = (there(device, array) for array in (x, w, dy))
+    target = there(device, out)[..., :channels]
     if direction == "forward":
         algorithm.forward(launcher, p, x, w, target, workspace, adds, spectra)()
     elif direction == "backward_data":
         algorithm.backward_data(launcher, p, dy, w, target, workspace, adds, spectra)()
     else:
-        out = np.full(p.w_shape, np.nan, x.dtype)
-        algorithm.backward_weights(launcher, p, x, dy, HostArray(out), workspace, spectra)()
-    return out
+        target = there(device, np.full(p.w_shape, np.nan, out.dtype))
+        algorithm.backward_weights(launcher, p, x, dy, target, workspace, spectra)()
+    return back(device, target)
 
 
 def expected(p, direction, x, w, dy):
@@ -61,31 +60,37 @@ def expected(p, direction, x, w, dy):
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_each_algorithm_computes_the_plain_sum(problem, direction):
+@on_each
+def test_each_algorithm_computes_the_plain_sum(problem, direction, device):
     p = PROBLEMS[problem]
     p = ConvProblem.of(p.x_shape, p.w_shape, p.strides, p.padding, p.dilation, p.groups, "float64")
     x, w, dy = arrays_of(p)
     want = expected(p, direction, x, w, dy)
+    within = 1e-12 * np.abs(want).max()
     for name, reason in explain(p, direction).items():
         if reason is None:
-            np.testing.assert_allclose(run(p, direction, name, x, w, dy), want, atol=1e-12 * np.abs(want).max())
+            np.testing.assert_allclose(
+                run(p, direction, name, x, w, dy, device=device), want, atol=1e-12 * np.abs(want).max()
+            )
             if direction != "backward_weights":
-                got = run(p, direction, name, x, w, dy, True, np.ones_like(want), True)
-                np.testing.assert_allclose(got, want + 1, atol=1e-12 * np.abs(want).max())
+                got = run(p, direction, name, x, w, dy, True, np.ones_like(want), True, device=device)
+                np.testing.assert_allclose(got, want + 1, atol=within)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_fourier_in_single_precision(direction):
+@on_each
+def test_fourier_in_single_precision(direction, device):
     p = ConvProblem(2, 12, 12, 8, 8, kernel=(5, 5), padding="same", dtype="float32")
     x, w, dy = arrays_of(p, "float32")
     want = expected(p, direction, x, w, dy)
-    np.testing.assert_allclose(run(p, direction, "fft", x, w, dy), want, atol=2e-6 * np.abs(want).max())
+    np.testing.assert_allclose(run(p, direction, "fft", x, w, dy, device=device), want, atol=2e-6 * np.abs(want).max())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["3x3_same", "5x4_sides", "tiles", "signal", "1x7"])
-def test_each_strategy_computes_the_plain_sum(problem):
+@on_each
+def test_each_strategy_computes_the_plain_sum(problem, device):
     """Whole images and tiles, complex products and Gauss's, one and two axes; what is tried when passes are tuned."""
     p = PROBLEMS[problem]
     p = ConvProblem.of(p.x_shape, p.w_shape, p.strides, p.padding, p.dilation, p.groups, "float64")
@@ -95,7 +100,9 @@ def test_each_strategy_computes_the_plain_sum(problem):
         assert "im2col" in names
         assert {read(name).products for name in names[1:]} == {"gauss", "complex"}
         for name in names[1:]:
-            np.testing.assert_allclose(run(p, direction, name, x, w, dy), want, atol=1e-12 * np.abs(want).max())
+            np.testing.assert_allclose(
+                run(p, direction, name, x, w, dy, device=device), want, atol=1e-12 * np.abs(want).max()
+            )
 
 
 @pytest.mark.parametrize("products", ["gauss", "complex"])
@@ -107,7 +114,8 @@ def test_each_strategy_computes_the_plain_sum(problem):
         ("3x3_valid", "8x4", ("spectra", "w_spectra")),
     ],
 )
-def test_passes_that_share_spectra_give_the_same_bits(problem, points, shared, products):
+@on_each
+def test_passes_that_share_spectra_give_the_same_bits(problem, points, shared, products, device):
     """With less workspace, and without the transforms of what is there: it is not read again."""
     p = PROBLEMS[problem]
     p = ConvProblem.of(p.x_shape, p.w_shape, p.strides, p.padding, p.dilation, p.groups, "float64")
@@ -115,19 +123,22 @@ def test_passes_that_share_spectra_give_the_same_bits(problem, points, shared, p
     found = {each.name: each for each in kept(p, dict.fromkeys(DIRECTIONS, name))}
     assert tuple(found) == shared
     assert [each.within_backward for each in found.values()] == [each == "dy_spectra" for each in shared]
-    spectra = {each.name: HostArray(np.full(each.spec.shape, np.nan)) for each in found.values()}
+    spectra = {each.name: there(device, np.full(each.spec.shape, np.nan)) for each in found.values()}
+
+    def run_here(direction, x, w, dy, spectra=None):
+        return run(p, direction, name, x, w, dy, spectra=spectra, device=device)
+
     for direction in ("forward", "backward_weights", "backward_data"):
-        alone = run(p, direction, name, x, w, dy)
-        together = run(p, direction, name, x, w, dy, spectra=spectra)
+        alone = run_here(direction, x, w, dy)
+        together = run_here(direction, x, w, dy, spectra)
         np.testing.assert_array_equal(together, alone)
         assert TABLE[name].workspace(p, direction, spectra) < TABLE[name].workspace(p, direction)
-    nothing = np.full_like(x, np.nan), np.full_like(w, np.nan)
-    np.testing.assert_array_equal(
-        run(p, "backward_weights", name, nothing[0], w, dy, spectra=spectra), run(p, "backward_weights", name, x, w, dy)
-    )
+    nothing = np.full_like(x, np.nan), np.full_like(w, np.nan), np.full_like(dy, np.nan)
+    got = run_here("backward_weights", nothing[0], w, dy, spectra)
+    np.testing.assert_array_equal(got, run_here("backward_weights", x, w, dy))
     if "dy_spectra" in shared:
-        got = run(p, "backward_data", name, x, nothing[1], np.full_like(dy, np.nan), spectra=spectra)
-        np.testing.assert_array_equal(got, run(p, "backward_data", name, x, w, dy))
+        got = run_here("backward_data", x, nothing[1], nothing[2], spectra)
+        np.testing.assert_array_equal(got, run_here("backward_data", x, w, dy))
 
 
 def test_what_passes_cannot_share():

@@ -1,4 +1,4 @@
-"""Kernels of GPUs, run as C++ on this machine: what they compute is what the CPU's kernels do."""
+"""Kernels of GPUs, run as C++ on this machine, and on a GPU where there is one: they compute what the CPU's do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from pydtconv import ops
 from pydtconv.kernels import MissingKernelError, find, registry
 from pydtconv.ops.base import outputs_of, spec_of
+from tests.devices.accelerators import on_each
 from tests.kernels.cases import CASES, IMAGE, LABELS, SCORES, TARGETS, Case
 from tests.ops.harness import assert_close, normal
 from tests.ops.runner import Options, cast, run_op
@@ -90,14 +91,15 @@ MORE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
-def test_each_kernel_computes_what_that_of_the_cpu_does(operator):
+@on_each
+def test_each_kernel_computes_what_that_of_the_cpu_does(operator, device):
     """In both dtypes; images as slices of channels; added to gradients that are there."""
     for case in [*CASES[operator], *MORE.get(operator, ())]:
         for dtype, (sliced, accumulate) in itertools.product(("float64", "float32"), ((False, False), (True, True))):
-            check(case, dtype, sliced, accumulate)
+            check(case, dtype, sliced, accumulate, device)
 
 
-def check(case, dtype, sliced, accumulate):
+def check(case, dtype, sliced, accumulate, where):
     op = case.op
     arrays = [cast(np.asarray(array), "float64") for array in case.arrays]
     specs = outputs_of(op, *map(spec_of, arrays))
@@ -110,12 +112,12 @@ def check(case, dtype, sliced, accumulate):
     def run(device, dtype):
         return run_op(op, arrays, dys, needs, Options(dtype, True, sliced, accumulate, device=device), start)
 
-    want, got = run("cpu", "float64"), run("host", dtype)
+    want, got = run("cpu", "float64"), run(where, dtype)
     tolerance = 1e-10 if dtype == "float64" else case.rtol
     for name, mine, reference in (("y", got.y, want.y), ("dx", got.dx, want.dx), ("x", got.x, want.x)):
         for i, (a, b) in enumerate(zip(mine, reference, strict=True)):
             if b is not None:
-                assert_close(a, b, tolerance, f"{op}, {dtype}, sliced {sliced}: {name}[{i}]")
+                assert_close(a, b, tolerance, f"{op}, {where}, {dtype}, sliced {sliced}: {name}[{i}]")
 
 
 def test_an_operator_without_a_kernel_is_refused_by_name():

@@ -96,7 +96,9 @@ class Runner:
     def __init__(self, op: Op, arrays: Sequence[np.ndarray], needs: Sequence[bool], options: Options) -> None:
         self.op, self.needs, self.options = op, tuple(needs), options
         config.set_num_threads(options.threads)
+        self.device: Any = devices.get(options.device)
         self.guards: list[tuple[str, Guarded]] = []
+        self.copies: dict[int, tuple[np.ndarray, Any]] = {}  # by address: a buffer, and its copy on a GPU
         given = [spec_of(np.asarray(array)) for array in arrays]
         given = [Spec(spec.shape, options.dtype) if spec.dtype in dtypes.FLOATING else spec for spec in given]
         names = read_as(op, given, [False] * len(given))
@@ -137,17 +139,34 @@ class Runner:
         return found if self.options.device == "cpu" else self.on_device(found)
 
     def on_device(self, p: Pass) -> Pass:
-        """The pass with the same memory as arrays of the device "host"."""
-        self.launcher = devices.get(self.options.device).launcher()
-        lists = {name: [_of_host(array) for array in getattr(p, name)] for name in ("x", "y", "dy", "dx")}
-        saved = {key: _of_host(array) for key, array in p.saved.items()}
-        return replace(p, **lists, saved=saved, workspace=_of_host(p.workspace), launcher=self.launcher)
+        """The pass with arrays of the device: on "host" the same memory, on a GPU copies of the whole buffers."""
+        self.launcher = self.device.launcher()
+        lists = {name: [self.there(array) for array in getattr(p, name)] for name in ("x", "y", "dy", "dx")}
+        saved = {key: self.there(array) for key, array in p.saved.items()}
+        return replace(p, **lists, saved=saved, workspace=self.there(p.workspace), launcher=self.launcher)
+
+    def there(self, array: np.ndarray | None) -> Any:
+        if array is None:
+            return None
+        if self.options.device == "host":
+            return HostArray(array)
+        if array.size == 0:
+            return self.device.zeros(array.shape, array.dtype)
+        buffer = next(guard.buffer for _, guard in self.guards if np.may_share_memory(array, guard.buffer))
+        at = buffer.ctypes.data
+        if at not in self.copies:
+            self.copies[at] = buffer, self.device.arena(buffer.nbytes)
+        return self.device.array(self.copies[at][1], array.ctypes.data - at, array.shape, array.dtype, array.strides)
 
     def call(self, bound: Callable[[], None], what: str, again: Callable[[], None]) -> None:
         """Runs a bound pass; counts what a second call allocates (`again` restores what the first one changed)."""
         if self.options.device != "cpu":
             self.launcher.refresh()
+        for buffer, copy in self.copies.values():
+            self.device.put(copy, buffer)
         bound()
+        for buffer, copy in self.copies.values():
+            buffer[...] = self.device.get(copy)
         if self.options.count_allocations:
             again()
             tracemalloc.start()
@@ -258,10 +277,6 @@ def run_op(
     return Result(
         y, dx, runner.decoded(runner.x, runner.specs), {key: value.copy() for key, value in runner.saved.items()}
     )
-
-
-def _of_host(array: np.ndarray | None) -> Any:
-    return None if array is None else HostArray(array)
 
 
 def cast(array: np.ndarray, dtype: str) -> np.ndarray:
