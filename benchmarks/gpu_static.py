@@ -73,7 +73,7 @@ def ptx_of(file: str, dtype: str, architecture: str) -> bytes:
 
 def options(dtype: str) -> tuple[str, ...]:
     """What the kernels are compiled with."""
-    return ("--std=c++17", *(["-DDOUBLE"] if dtype == "float64" else []))
+    return (*sources.NVRTC_OPTIONS, *(["-DDOUBLE"] if dtype == "float64" else []))
 
 
 def _check(status: int, what: str) -> None:

@@ -153,11 +153,17 @@ KERNEL(normalization_scale)
 GLOBAL normalize(int64_t rows, int64_t c, Array<const real> x, int64_t ldx, Array<const real> mean,
                  Array<const real> scale, Array<const real> beta, int64_t kind, double alpha, Array<real> y,
                  int64_t ldy) {
-    FOR_EACH(i, rows * c) {
-        const int64_t row = i / c, j = i % c;
-        const real z = (x[row * ldx + j] - mean[j]) * scale[j] + (beta ? beta[j] : 0);
-        y[row * ldy + j] = activate((int)kind, (real)alpha, z);
-    }
+    const bool packs = (c | ldx | ldy) % PACK == 0 && aligned(x, mean, scale, beta, y);
+    sweep(rows * c, packs, [&](int64_t i, auto size) {
+        constexpr int W = decltype(size)::of;
+        const cell at = cell_of(i, c);
+        pack<W> z = load<W>(x, at.row * ldx + at.column);
+        const pack<W> middle = load<W>(mean, at.column), factor = load<W>(scale, at.column);
+        for (int e = 0; e < W; e++) z.v[e] = (z.v[e] - middle.v[e]) * factor.v[e];
+        if (beta) add(z, load<W>(beta, at.column));
+        for (int e = 0; e < W; e++) z.v[e] = activate((int)kind, (real)alpha, z.v[e]);
+        store<W>(y, at.row * ldy + at.column, z);
+    });
 }
 KERNEL(normalize)
 
@@ -167,16 +173,37 @@ GLOBAL normalization_gradient(int64_t rows, int64_t c, Array<const real> x, int6
                               Array<const real> scale, Array<const real> beta, int64_t kind, double alpha,
                               Array<const real> inverse, Array<const real> sums, double count, int64_t accumulate,
                               Array<real> dx, int64_t lddx) {
-    const normalization a = {x, y, dy, mean, scale, beta, ldx, ldy, lddy, (int)kind, (real)alpha};
     const real share = (real)(1 / count);
-    FOR_EACH(i, rows * c) {
-        const int64_t row = i / c, j = i % c;
-        const real value = a.x[row * a.ldx + j];
-        real g = gradient(a, row, j, value);
-        if (sums) g -= sums[j] * share + (value - a.mean[j]) * inverse[j] * inverse[j] * sums[c + j] * share;
-        const real found = g * a.scale[j];
-        dx[row * lddx + j] = accumulate ? dx[row * lddx + j] + found : found;
-    }
+    const bool packs =
+        (c | ldx | ldy | lddy | lddx) % PACK == 0 && aligned(x, y, dy, mean, scale, beta, inverse, sums, dx);
+    sweep(rows * c, packs, [&](int64_t i, auto size) {
+        constexpr int W = decltype(size)::of;
+        const cell at = cell_of(i, c);
+        const int64_t j = at.column;
+        const pack<W> middle = load<W>(mean, j), factor = load<W>(scale, j);
+        pack<W> away = load<W>(x, at.row * ldx + j), g = load<W>(dy, at.row * lddy + j);
+        for (int e = 0; e < W; e++) away.v[e] -= middle.v[e];
+        if (kind != LINEAR) {
+            pack<W> out;
+            if (y) {
+                out = load<W>(y, at.row * ldy + j);
+            } else {
+                for (int e = 0; e < W; e++) out.v[e] = away.v[e] * factor.v[e];
+                if (beta) add(out, load<W>(beta, j));
+                for (int e = 0; e < W; e++) out.v[e] = activate((int)kind, (real)alpha, out.v[e]);
+            }
+            for (int e = 0; e < W; e++) g.v[e] *= slope_of((int)kind, (real)alpha, out.v[e]);
+        }
+        if (sums) {
+            const pack<W> of_g = load<W>(sums, j), of_products = load<W>(sums, c + j), root = load<W>(inverse, j);
+            for (int e = 0; e < W; e++)
+                g.v[e] -= of_g.v[e] * share + away.v[e] * root.v[e] * root.v[e] * of_products.v[e] * share;
+        }
+        for (int e = 0; e < W; e++) g.v[e] *= factor.v[e];
+        const int64_t place = at.row * lddx + j;
+        if (accumulate) add(g, load<W>(readable(dx), place));
+        store<W>(dx, place, g);
+    });
 }
 KERNEL(normalization_gradient)
 
@@ -193,9 +220,13 @@ KERNEL(normalization_parameters)
 /* dy *= act'(y), rows of c elements */
 GLOBAL slope(int64_t rows, int64_t c, int64_t kind, double alpha, Array<const real> y, int64_t ldy, Array<real> dy,
              int64_t lddy) {
-    FOR_EACH(i, rows * c) {
-        const int64_t row = i / c, j = i % c;
-        dy[row * lddy + j] *= slope_of((int)kind, (real)alpha, y[row * ldy + j]);
-    }
+    sweep(rows * c, (c | ldy | lddy) % PACK == 0 && aligned(y, dy), [&](int64_t i, auto size) {
+        constexpr int W = decltype(size)::of;
+        const cell at = cell_of(i, c);
+        const pack<W> out = load<W>(y, at.row * ldy + at.column);
+        pack<W> g = load<W>(readable(dy), at.row * lddy + at.column);
+        for (int e = 0; e < W; e++) g.v[e] *= slope_of((int)kind, (real)alpha, out.v[e]);
+        store<W>(dy, at.row * lddy + at.column, g);
+    });
 }
 KERNEL(slope)

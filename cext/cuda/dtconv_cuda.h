@@ -45,6 +45,94 @@ typedef float real;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i##_step = (int64_t)gridDim.x * blockDim.x; \
          i < (n); i += i##_step)
 
+/* Elements that are moved at once: W neighbours, 16 bytes of them where they lie at a multiple of 16 bytes. */
+enum { PACK = 16 / sizeof(real) };
+
+template <int W>
+struct alignas(W * sizeof(real)) pack {
+    real v[W];
+};
+
+/* A number of elements as a type. */
+template <int W>
+struct width {
+    enum { of = W };
+};
+
+template <int W>
+__device__ inline pack<W> load(Array<const real> x, int64_t at) {
+#ifdef ON_HOST
+    pack<W> a;
+    for (int e = 0; e < W; e++) a.v[e] = x[at + e];
+    return a;
+#else
+    return *(const pack<W> *)(x + at);
+#endif
+}
+
+template <int W>
+__device__ inline void store(Array<real> y, int64_t at, const pack<W> &a) {
+#ifdef ON_HOST
+    for (int e = 0; e < W; e++) y[at + e] = a.v[e];
+#else
+    *(pack<W> *)(y + at) = a;
+#endif
+}
+
+/* An array that is written as one that is read. */
+__device__ inline Array<const real> readable(const Array<real> &y) {
+#ifdef ON_HOST
+    return {y.first, y.count};
+#else
+    return y;
+#endif
+}
+
+template <int W>
+__device__ inline void add(pack<W> &sum, const pack<W> &a) {
+    for (int e = 0; e < W; e++) sum.v[e] += a.v[e];
+}
+
+/* Whether an array begins at a multiple of 16 bytes; so does one that was not given. */
+template <typename T>
+__device__ inline bool aligned(const Array<T> &x) {
+#ifdef ON_HOST
+    return true;
+#else
+    return (uint64_t)x % 16 == 0;
+#endif
+}
+
+template <typename T, typename... Rest>
+__device__ inline bool aligned(const Array<T> &x, const Rest &...rest) {
+    return aligned(x) && aligned(rest...);
+}
+
+/* f(i, width) for this thread's elements of n, PACK of them at a time where `packs`: elements [i, i + width::of). */
+template <typename F>
+__device__ inline void sweep(int64_t n, bool packs, const F &f) {
+    const int64_t whole = packs ? n / PACK : 0;
+    FOR_EACH(i, whole) f(i * PACK, width<PACK>());
+    FOR_EACH(i, n - whole * PACK) f(whole * PACK + i, width<1>());
+}
+
+/* Row and column of element i of a matrix of c columns; most divisions fit 32 bits, which takes a quarter of the time.
+ */
+struct cell {
+    int64_t row, column;
+};
+
+__device__ inline cell cell_of(int64_t i, int64_t c) {
+    cell found;
+    if ((uint64_t)(i | c) >> 32) {
+        found.row = i / c;
+    } else {
+        found.row = (uint32_t)i / (uint32_t)c;
+    }
+    found.column = i - found.row * c;
+    return found;
+}
+
 #define FULL 0xffffffffu
 enum { BLOCK = 256, WARPS = BLOCK / 32 };
 

@@ -225,9 +225,10 @@ __device__ inline places<K> places_of(Array<const int64_t> layout, int64_t i) {
     for (int k = 0; k < K; k++) found.of[k] = 0;
     const int dims = (int)layout[0];
     for (int d = dims - 1; d >= 0; d--) {
-        const int64_t extent = layout[1 + d], at = d ? i % extent : i;
-        i /= extent;
-        for (int k = 0; k < K; k++) found.of[k] += at * layout[1 + dims + k * dims + d];
+        cell at = {0, i};
+        if (d) at = cell_of(i, layout[1 + d]);
+        i = at.row;
+        for (int k = 0; k < K; k++) found.of[k] += at.column * layout[1 + dims + k * dims + d];
     }
     return found;
 }
@@ -237,14 +238,42 @@ __device__ inline parameters of(double p0, double p1, double p2) {
     return a;
 }
 
+/* What map is given: operands that may be absent, which read as 0. */
+template <int K>
+struct operands {
+    Array<const real> of[K];
+};
+
+/* y (+)= f(values of the K operands); layout: of the operands, then of y.  Dense ones are moved in packs. */
+template <int K, typename F>
+__device__ inline void map(int64_t n, Array<const int64_t> layout, const operands<K> &x, int64_t accumulate,
+                           Array<real> y, const F &f) {
+    bool packs = !layout && aligned(y);
+    for (int k = 0; k < K; k++) packs = packs && aligned(x.of[k]);
+    sweep(n, packs, [&](int64_t i, auto size) {
+        constexpr int W = decltype(size)::of;
+        const places<K + 1> at = places_of<K + 1>(layout, i);
+        pack<W> given[K], found;
+        for (int k = 0; k < K; k++) {
+            for (int e = 0; e < W; e++) given[k].v[e] = 0;
+            if (x.of[k]) given[k] = load<W>(x.of[k], at.of[k]);
+        }
+        if (accumulate) found = load<W>(readable(y), at.of[K]);
+        for (int e = 0; e < W; e++) {
+            real values[K];
+            for (int k = 0; k < K; k++) values[k] = given[k].v[e];
+            const real value = f(values);
+            found.v[e] = accumulate ? found.v[e] + value : value;
+        }
+        store<W>(y, at.of[K], found);
+    });
+}
+
 /* y = f(x) */
 GLOBAL unary_forward(int64_t kind, double p0, double p1, double p2, int64_t n, Array<const int64_t> layout,
                      Array<const real> x, Array<real> y) {
     const parameters p = of(p0, p1, p2);
-    FOR_EACH(i, n) {
-        const places<2> at = places_of<2>(layout, i);
-        y[at.of[1]] = function((int)kind, p, x[at.of[0]]);
-    }
+    map<1>(n, layout, {{x}}, 0, y, [&](const real *v) { return function((int)kind, p, v[0]); });
 }
 KERNEL(unary_forward)
 
@@ -252,11 +281,7 @@ KERNEL(unary_forward)
 GLOBAL unary_backward(int64_t kind, double p0, double p1, double p2, int64_t accumulate, int64_t n,
                       Array<const int64_t> layout, Array<const real> v, Array<const real> dy, Array<real> dx) {
     const parameters p = of(p0, p1, p2);
-    FOR_EACH(i, n) {
-        const places<3> at = places_of<3>(layout, i);
-        const real value = dy[at.of[1]] * slope((int)kind, p, v[at.of[0]]);
-        dx[at.of[2]] = accumulate ? dx[at.of[2]] + value : value;
-    }
+    map<2>(n, layout, {{v, dy}}, accumulate, dx, [&](const real *a) { return a[1] * slope((int)kind, p, a[0]); });
 }
 KERNEL(unary_backward)
 
@@ -264,10 +289,7 @@ KERNEL(unary_backward)
 GLOBAL add_activation(int64_t kind, double p0, double p1, double p2, int64_t n, Array<const int64_t> layout,
                       Array<const real> a, Array<const real> b, Array<real> y) {
     const parameters p = of(p0, p1, p2);
-    FOR_EACH(i, n) {
-        const places<3> at = places_of<3>(layout, i);
-        y[at.of[2]] = function((int)kind, p, a[at.of[0]] + b[at.of[1]]);
-    }
+    map<2>(n, layout, {{a, b}}, 0, y, [&](const real *v) { return function((int)kind, p, v[0] + v[1]); });
 }
 KERNEL(add_activation)
 
@@ -275,11 +297,7 @@ KERNEL(add_activation)
 GLOBAL copy(double factor, int64_t accumulate, int64_t n, Array<const int64_t> layout, Array<const real> x,
             Array<real> y) {
     const real f = (real)factor;
-    FOR_EACH(i, n) {
-        const places<2> at = places_of<2>(layout, i);
-        const real value = f * x[at.of[0]];
-        y[at.of[1]] = accumulate ? y[at.of[1]] + value : value;
-    }
+    map<1>(n, layout, {{x}}, accumulate, y, [&](const real *v) { return f * v[0]; });
 }
 KERNEL(copy)
 
@@ -293,14 +311,17 @@ KERNEL(fill)
 GLOBAL finish(int64_t kind, double p0, double p1, double p2, int64_t rows, int64_t c, Array<const real> bias,
               Array<const real> residual, int64_t ldr, Array<real> kept, Array<real> y, int64_t ldy) {
     const parameters p = of(p0, p1, p2);
-    FOR_EACH(i, rows * c) {
-        const int64_t row = i / c, j = i % c, at = row * ldy + j;
-        real z = y[at];
-        if (bias) z += bias[j];
-        if (residual) z += residual[row * ldr + j];
-        if (kept) kept[i] = z;
-        y[at] = function((int)kind, p, z);
-    }
+    const bool packs = (c | ldr | ldy) % PACK == 0 && aligned(bias, residual, kept, y);
+    sweep(rows * c, packs, [&](int64_t i, auto size) {
+        constexpr int W = decltype(size)::of;
+        const cell at = cell_of(i, c);
+        pack<W> z = load<W>(readable(y), at.row * ldy + at.column);
+        if (bias) add(z, load<W>(bias, at.column));
+        if (residual) add(z, load<W>(residual, at.row * ldr + at.column));
+        if (kept) store<W>(kept, i, z);
+        for (int e = 0; e < W; e++) z.v[e] = function((int)kind, p, z.v[e]);
+        store<W>(y, at.row * ldy + at.column, z);
+    });
 }
 KERNEL(finish)
 
@@ -327,10 +348,7 @@ __device__ inline real both(int kind, real a, real b) {
 /* y = a op b */
 GLOBAL binary_forward(int64_t kind, int64_t n, Array<const int64_t> layout, Array<const real> a, Array<const real> b,
                       Array<real> y) {
-    FOR_EACH(i, n) {
-        const places<3> at = places_of<3>(layout, i);
-        y[at.of[2]] = both((int)kind, a[at.of[0]], b[at.of[1]]);
-    }
+    map<2>(n, layout, {{a, b}}, 0, y, [&](const real *v) { return both((int)kind, v[0], v[1]); });
 }
 KERNEL(binary_forward)
 
@@ -361,11 +379,7 @@ __device__ inline real gradient(int kind, int operand, real dy, real a, real b, 
 GLOBAL binary_backward(int64_t kind, int64_t operand, int64_t accumulate, int64_t n, Array<const int64_t> layout,
                        Array<const real> dy, Array<const real> a, Array<const real> b, Array<const real> y,
                        Array<real> out) {
-    FOR_EACH(i, n) {
-        const places<5> at = places_of<5>(layout, i);
-        const real value = gradient((int)kind, (int)operand, dy[at.of[0]], a ? a[at.of[1]] : 0, b ? b[at.of[2]] : 0,
-                                    y ? y[at.of[3]] : 0);
-        out[at.of[4]] = accumulate ? out[at.of[4]] + value : value;
-    }
+    map<4>(n, layout, {{dy, a, b, y}}, accumulate, out,
+           [&](const real *v) { return gradient((int)kind, (int)operand, v[0], v[1], v[2], v[3]); });
 }
 KERNEL(binary_backward)

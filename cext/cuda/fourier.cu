@@ -146,6 +146,18 @@ __device__ inline void write(Array<real> y, int64_t at, int64_t planes, int64_t 
     if (planes > 2) y[at + 2 * plane] = a.re + a.im;
 }
 
+/* Where one side of a transform lies, in registers: what is written might be sizes, for all that the compiler knows. */
+struct side {
+    int64_t channel, point, unit, plane;
+    int planes, points_first;
+};
+
+__device__ inline side side_of(Array<const int64_t> s, int channel, int points_first) {
+    const side a = {s[channel],     s[channel + 1],      s[channel + 2],
+                    s[channel + 3], (int)s[channel + 4], (int)s[points_first]};
+    return a;
+}
+
 /* The transforms of one block; a row of shared memory has one point of all its channels. */
 template <int N, int INVERSE, typename R, typename I>
 __device__ inline void transform(R &re, I &im, Array<const int64_t> s, double scale, Array<const real> factors,
@@ -158,16 +170,17 @@ __device__ inline void transform(R &re, I &im, Array<const int64_t> s, double sc
     const unsigned outer = place / (unsigned)s[MIDDLE], middle = place % (unsigned)s[MIDDLE];
     const int64_t from = outer * s[FROM_OUTER] + middle * s[FROM_MIDDLE] + first * s[FROM_CHANNEL];
     const int64_t to = outer * s[TO_OUTER] + middle * s[TO_MIDDLE] + first * s[TO_CHANNEL];
+    const side in = side_of(s, FROM_CHANNEL, FROM_POINTS_FIRST);
+    const int frequencies = (int)s[FREQUENCIES], start = (int)s[START], extent = (int)s[EXTENT];
+    const bool conjugate = s[CONJUGATE] != 0;
     for (int t = threadIdx.x; t < N * (int)S::CHANNELS; t += BLOCK) {
-        const int j = s[FROM_POINTS_FIRST] ? t % N : t / S::CHANNELS,
-                  c = s[FROM_POINTS_FIRST] ? t / N : t % S::CHANNELS;
+        const int j = in.points_first ? t % N : t / S::CHANNELS, c = in.points_first ? t / N : t % S::CHANNELS;
         complex a = {0, 0};
-        const int64_t mirrored = INVERSE && j >= s[FREQUENCIES] ? N - j : j; /* of a spectrum that is half there */
-        const int64_t point = INVERSE ? mirrored : j - s[START];
-        if (first + c < channels && point >= 0 && (INVERSE || point < s[EXTENT]))
-            a = read(x, (from + c * s[FROM_CHANNEL] + point * s[FROM_POINT]) * s[FROM_UNIT], s[FROM_PLANES],
-                     s[FROM_PLANE]);
-        if (INVERSE && (mirrored != j) != (s[CONJUGATE] != 0)) a.im = -a.im;
+        const int mirrored = INVERSE && j >= frequencies ? N - j : j; /* of a spectrum that is half there */
+        const int point = INVERSE ? mirrored : j - start;
+        if (first + c < channels && point >= 0 && (INVERSE || point < extent))
+            a = read(x, (from + c * in.channel + point * in.point) * in.unit, in.planes, in.plane);
+        if (INVERSE && (mirrored != j) != conjugate) a.im = -a.im;
         re[j * S::PITCH + c] = a.re;
         im[j * S::PITCH + c] = a.im;
     }
@@ -192,14 +205,15 @@ __device__ inline void transform(R &re, I &im, Array<const int64_t> s, double sc
         }
     }
     __syncthreads();
+    const side out = side_of(s, TO_CHANNEL, TO_POINTS_FIRST);
+    const int accumulate = (int)s[ACCUMULATE];
     for (int t = threadIdx.x; t < N * (int)S::CHANNELS; t += BLOCK) {
-        const int j = s[TO_POINTS_FIRST] ? t % N : t / S::CHANNELS, c = s[TO_POINTS_FIRST] ? t / N : t % S::CHANNELS;
-        const int64_t point = INVERSE ? j - s[START] : j;
-        if (first + c >= channels || point < 0 || point >= (INVERSE ? s[EXTENT] : s[FREQUENCIES])) continue;
+        const int j = out.points_first ? t % N : t / S::CHANNELS, c = out.points_first ? t / N : t % S::CHANNELS;
+        const int point = INVERSE ? j - start : j;
+        if (first + c >= channels || point < 0 || point >= (INVERSE ? extent : frequencies)) continue;
         complex a = {(real)scale * re[j * S::PITCH + c], (real)scale * im[j * S::PITCH + c]};
-        if (!INVERSE && s[CONJUGATE]) a.im = -a.im;
-        const int64_t at = (to + c * s[TO_CHANNEL] + point * s[TO_POINT]) * s[TO_UNIT];
-        write(y, at, s[TO_PLANES], s[TO_PLANE], a, (int)s[ACCUMULATE]);
+        if (!INVERSE && conjugate) a.im = -a.im;
+        write(y, (to + c * out.channel + point * out.point) * out.unit, out.planes, out.plane, a, accumulate);
     }
 }
 

@@ -8,18 +8,31 @@
 /* s: keep, rate */
 GLOBAL sgd(int64_t n, Array<const double> s, Array<real> w, Array<const real> g) {
     const real keep = (real)s[0], rate = (real)s[1];
-    FOR_EACH(i, n) w[i] = keep * w[i] - rate * g[i];
+    sweep(n, aligned(w, g), [&](int64_t i, auto size) {
+        constexpr int W = decltype(size)::of;
+        pack<W> own = load<W>(readable(w), i);
+        const pack<W> slopes = load<W>(g, i);
+        for (int e = 0; e < W; e++) own.v[e] = keep * own.v[e] - rate * slopes.v[e];
+        store<W>(w, i, own);
+    });
 }
 KERNEL(sgd)
 
 /* s: keep, rate, momentum */
 GLOBAL momentum(int64_t n, Array<const double> s, int64_t nesterov, Array<real> w, Array<const real> g, Array<real> v) {
     const real keep = (real)s[0], rate = (real)s[1], mu = (real)s[2];
-    FOR_EACH(i, n) {
-        const real step = rate * g[i], velocity = mu * v[i] - step;
-        v[i] = velocity;
-        w[i] = keep * w[i] + (nesterov ? mu * velocity - step : velocity);
-    }
+    sweep(n, aligned(w, g, v), [&](int64_t i, auto size) {
+        constexpr int W = decltype(size)::of;
+        pack<W> own = load<W>(readable(w), i), speed = load<W>(readable(v), i);
+        const pack<W> slopes = load<W>(g, i);
+        for (int e = 0; e < W; e++) {
+            const real step = rate * slopes.v[e], velocity = mu * speed.v[e] - step;
+            speed.v[e] = velocity;
+            own.v[e] = keep * own.v[e] + (nesterov ? mu * velocity - step : velocity);
+        }
+        store<W>(v, i, speed);
+        store<W>(w, i, own);
+    });
 }
 KERNEL(momentum)
 
@@ -50,17 +63,24 @@ KERNEL(rmsprop)
 GLOBAL adam(int64_t n, Array<const double> s, Array<real> w, Array<const real> g, Array<real> m, Array<real> v,
             Array<real> largest) {
     const real keep = (real)s[0], a = (real)s[1], c1 = (real)s[2], c2 = (real)s[3], eps = (real)s[4];
-    FOR_EACH(i, n) {
-        const real mean = m[i] + c1 * (g[i] - m[i]);
-        real square = v[i] + c2 * (g[i] * g[i] - v[i]);
-        m[i] = mean;
-        v[i] = square;
-        if (largest) {
-            square = square > largest[i] ? square : largest[i];
-            largest[i] = square;
+    sweep(n, aligned(w, g, m, v, largest), [&](int64_t i, auto size) {
+        constexpr int W = decltype(size)::of;
+        pack<W> own = load<W>(readable(w), i), mean = load<W>(readable(m), i), square = load<W>(readable(v), i);
+        const pack<W> slopes = load<W>(g, i);
+        for (int e = 0; e < W; e++) {
+            mean.v[e] += c1 * (slopes.v[e] - mean.v[e]);
+            square.v[e] += c2 * (slopes.v[e] * slopes.v[e] - square.v[e]);
         }
-        w[i] = keep * w[i] - a * mean / (sqrt_(square) + eps);
-    }
+        store<W>(m, i, mean);
+        store<W>(v, i, square);
+        if (largest) {
+            const pack<W> before = load<W>(readable(largest), i);
+            for (int e = 0; e < W; e++) square.v[e] = square.v[e] > before.v[e] ? square.v[e] : before.v[e];
+            store<W>(largest, i, square);
+        }
+        for (int e = 0; e < W; e++) own.v[e] = keep * own.v[e] - a * mean.v[e] / (sqrt_(square.v[e]) + eps);
+        store<W>(w, i, own);
+    });
 }
 KERNEL(adam)
 

@@ -1,4 +1,5 @@
-/* Maximum and average pooling over windows and whole images, one to three axes; methods are those of cext/nn/pooling_windows.h.
+/* Maximum and average pooling over windows and whole images, one to three axes; methods are those of
+ * cext/nn/pooling_windows.h.
  *
  * Every thread has one output (forward) or one input (backward), which gathers from the windows that cover it.
  */
@@ -74,28 +75,47 @@ GLOBAL max_pool_forward(int64_t n, int64_t c, Array<const int64_t> sizes, Array<
 }
 KERNEL(max_pool_forward)
 
-GLOBAL max_pool_backward(int64_t n, int64_t c, Array<const int64_t> sizes, Array<const real> dy, int64_t lddy,
-                         Array<const uint8_t> places, Array<const int32_t> wide_places, int64_t accumulate,
-                         Array<real> dx, int64_t lddx) {
+template <int W, typename T>
+__device__ inline void max_pool_gradient(int64_t n, int64_t c, Array<const int64_t> sizes, Array<const real> dy,
+                                         int64_t lddy, Array<const T> places, int64_t accumulate, Array<real> dx,
+                                         int64_t lddx) {
     const axis d = axis_of(sizes, 0), h = axis_of(sizes, 1), w = axis_of(sizes, 2);
-    FOR_EACH(i, n * d.extent * h.extent * w.extent * c) {
-        const int64_t pixel = i / c, j = i - pixel * c, image = pixel / ((int64_t)w.extent * h.extent * d.extent);
-        const uint32_t place = (uint32_t)(pixel - image * w.extent * h.extent * d.extent);
-        const int32_t at_w = place % w.extent, at_h = place / w.extent % h.extent, at_d = place / w.extent / h.extent;
+    FOR_EACH(i, n * d.extent * h.extent * w.extent * (c / W)) {
+        const cell at = cell_of(i, c / W), image = cell_of(at.row, (int64_t)w.extent * h.extent * d.extent);
+        const uint32_t place = (uint32_t)image.column, line = place / w.extent;
+        const int32_t at_w = place - line * w.extent, at_d = line / h.extent, at_h = line - at_d * h.extent;
         const span cw = cover_of(w, at_w), ch = cover_of(h, at_h), cd = cover_of(d, at_d);
-        real sum = 0;
+        const int64_t j = at.column * W;
+        pack<W> sum;
+        for (int e = 0; e < W; e++) sum.v[e] = 0;
         for (int32_t od = cd.from; od < cd.to; od++)
-            for (int32_t oh = ch.from; oh < ch.to; oh++)
+            for (int32_t oh = ch.from; oh < ch.to; oh++) {
+                const int64_t outs = ((image.row * d.out + od) * h.out + oh) * w.out;
+                const int32_t taps = ((at_d - start_of(d, od)) * h.taps + at_h - start_of(h, oh)) * w.taps;
                 for (int32_t ow = cw.from; ow < cw.to; ow++) {
-                    const int64_t out = ((image * d.out + od) * h.out + oh) * w.out + ow;
-                    const int32_t tap =
-                        ((at_d - start_of(d, od)) * h.taps + at_h - start_of(h, oh)) * w.taps + at_w - start_of(w, ow);
-                    const int32_t maximum = places ? places[out * c + j] : wide_places[out * c + j];
-                    if (maximum == tap) sum += dy[out * lddy + j];
+                    const int64_t out = outs + ow;
+                    const int32_t tap = taps + at_w - start_of(w, ow);
+                    const pack<W> slopes = load<W>(dy, out * lddy + j);
+                    for (int e = 0; e < W; e++)
+                        if (places[out * c + j + e] == tap) sum.v[e] += slopes.v[e];
                 }
-        const int64_t at = pixel * lddx + j;
-        dx[at] = accumulate ? dx[at] + sum : sum;
+            }
+        const int64_t target = at.row * lddx + j;
+        if (accumulate) add(sum, load<W>(readable(dx), target));
+        store<W>(dx, target, sum);
     }
+}
+
+/* wide: whether PACK channels are moved at once */
+GLOBAL max_pool_backward(int64_t wide, int64_t n, int64_t c, Array<const int64_t> sizes, Array<const real> dy,
+                         int64_t lddy, Array<const uint8_t> places, Array<const int32_t> wide_places,
+                         int64_t accumulate, Array<real> dx, int64_t lddx) {
+    if (places && wide)
+        max_pool_gradient<PACK>(n, c, sizes, dy, lddy, places, accumulate, dx, lddx);
+    else if (places)
+        max_pool_gradient<1>(n, c, sizes, dy, lddy, places, accumulate, dx, lddx);
+    else
+        max_pool_gradient<1>(n, c, sizes, dy, lddy, wide_places, accumulate, dx, lddx);
 }
 KERNEL(max_pool_backward)
 

@@ -45,7 +45,7 @@ def _sweeps(device: Any) -> Iterator[tuple[str, Any, int]]:
     """Kernels that move arrays: name, call, and the bytes that it moves."""
     from pydtconv.conv.problem import ConvProblem
     from pydtconv.kernels.gpu.columns import bind_column_sums, sums_bytes
-    from pydtconv.kernels.gpu.convolutions.im2col import sizes_of
+    from pydtconv.kernels.gpu.convolutions.im2col import bind_im2col, sizes_of
     from pydtconv.ops.base import spec_of
 
     launcher = device.launcher()
@@ -62,9 +62,7 @@ def _sweeps(device: Any) -> Iterator[tuple[str, Any, int]]:
     )
     p = ConvProblem(*IMAGE, 1, (3, 3), padding="same")
     image, columns = device.zeros(IMAGE, np.float32), device.zeros((9, *IMAGE), np.float32)
-    lanes = device.lanes(p.ci)
-    arguments = (lanes, p.n, p.ci, 0, sizes_of(launcher, p), image, p.ci, columns.reshape(-1))
-    call = launcher.each("convolution.im2col", "float32", columns.size // p.ci * lanes, *arguments)
+    call = bind_im2col(launcher, p, sizes_of(launcher, p), image, 0, p.ci, columns)
     yield "convolution.im2col", call, image.nbytes + columns.nbytes
 
 

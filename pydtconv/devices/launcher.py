@@ -14,6 +14,30 @@ import numpy as np
 
 from pydtconv.kernels.base import Call, nothing
 
+#: numbers that are copied at once
+TOGETHER = 1024
+
+
+class _Numbers:
+    """An array of the device whose parts hold numbers that change from step to step."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.used, self.size = array, 0, array.size
+        self._host = np.zeros(array.shape, array.dtype)
+        self._fills: list[tuple[slice, Callable[[], Sequence[float]]]] = []
+
+    def take(self, count: int, fill: Callable[[], Sequence[float]]) -> Any:
+        own = slice(self.used, self.used + count)
+        self.used += count
+        self._fills.append((own, fill))
+        return self.array[own]
+
+    def now(self) -> np.ndarray:
+        """The numbers of the step that comes."""
+        for own, fill in self._fills:
+            self._host[own] = fill()
+        return self._host
+
 
 class Launcher:
     """Binds the passes of one plan on a device.
@@ -24,7 +48,7 @@ class Launcher:
     def __init__(self, device: Any) -> None:
         self.device = device
         self._kept: list[Any] = []
-        self._varying: list[tuple[Any, Callable[[], Sequence[float]]]] = []
+        self._varying: dict[str, list[_Numbers]] = {}  # by type
         self._before: list[Callable[[], None]] = []
 
     def launch(self, kernel: str, dtype: Any, grid: tuple[int, ...], threads: int, *arguments: Any) -> Call:
@@ -61,10 +85,12 @@ class Launcher:
         return self.constant([len(extents), *extents, *strides], np.int64)
 
     def varying(self, count: int, fill: Callable[[], Sequence[float]], dtype: Any = np.float64) -> Any:
-        """An array of `count` numbers that `fill` gives anew before each step."""
-        made = self.device.zeros((count,), dtype)
-        self._varying.append((made, fill))
-        return made
+        """An array of `count` numbers that `fill` gives anew before each step; many of them are one copy."""
+        name = np.dtype(dtype).name
+        block = self._varying.setdefault(name, [])
+        if not block or block[-1].used + count > block[-1].size:
+            block.append(_Numbers(self.device.zeros((max(count, TOGETHER),), dtype)))
+        return block[-1].take(count, fill)
 
     def before(self, call: Callable[[], None]) -> None:
         """Has something called before each step, ahead of `varying`."""
@@ -74,8 +100,9 @@ class Launcher:
         """Fills the numbers of the step that comes."""
         for call in self._before:
             call()
-        for array, fill in self._varying:
-            self.device.put(array, np.array(fill(), array.dtype))
+        for block in self._varying.values():
+            for numbers in block:
+                self.device.put(numbers.array, numbers.now())
 
     # -- what many kernels use -------------------------------------------------------------------------------------
 

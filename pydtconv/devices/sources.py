@@ -6,6 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+#: of NVIDIA's compiler; functions within kernels (lambdas) are the device's
+NVRTC_OPTIONS = ("--std=c++17", "--device-as-default-execution-space")
 HEADERS = ("dtconv_cuda.h", "functions.h")
 
 

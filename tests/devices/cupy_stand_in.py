@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.devices import sources
+from pydtconv.devices.gpu import cublas, device
 from pydtconv.devices.host import HostArray, compiler
 from pydtconv.devices.host.device import _as_c, _by_columns, _run
 
@@ -116,6 +117,8 @@ class Stream(Context):
     launched = 0
     waits: list[tuple[Stream, Event]] = []  # noqa: RUF012
     copies: list[tuple[str, Stream, int]] = []  # noqa: RUF012
+
+    ptr = 0
 
     def __init__(self, non_blocking: bool) -> None:
         assert non_blocking
@@ -236,23 +239,41 @@ def _multiply(dtype: Any, transa: int, transb: int, sizes: Any, pointers: Any, a
     out[...] = product if of[1] == 0 else product + of[1] * out
 
 
-#: of cuBLAS's functions
-LETTERS = {"s": "float32", "d": "float64", "c": "complex64", "z": "complex128"}
-
-
 def _gemm(name: str) -> Any:
     dtype = np.dtype(name)
 
     def gemm(handle, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):  # type: ignore[no-untyped-def]
-        pointers = ((a, lda), (b, ldb), (c, ldc))
-        _start(lambda: _multiply(dtype, transa, transb, (m, n, k), pointers, alpha, beta))
+        of = [value.value for value in (transa, transb)]
+        sizes, pointers = [each.value for each in (m, n, k)], [(x.value, ld.value) for x, ld in ((a, lda), (b, ldb))]
+        pointers.append((c.value, ldc.value))
+        _start(lambda: _multiply(dtype, *of, sizes, pointers, alpha.value, beta.value))
+        return 0
 
     def batched(handle, transa, transb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, count):  # type: ignore[no-untyped-def]
-        for i in range(count):
-            at = [(p + i * s * dtype.itemsize, ld) for p, s, ld in ((a, sa, lda), (b, sb, ldb), (c, sc, ldc))]
-            _start(lambda at=at: _multiply(dtype, transa, transb, (m, n, k), at, alpha, beta))
+        for i in range(count.value):
+            step = i * dtype.itemsize
+            at = [ctypes.c_void_p(x.value + step * s.value) for x, s in ((a, sa), (b, sb), (c, sc))]
+            gemm(handle, transa, transb, m, n, k, alpha, at[0], lda, at[1], ldb, beta, at[2], ldc)
+        return 0
 
     return gemm, batched
+
+
+def library_of_products() -> Any:
+    """What the backend calls of cuBLAS's own library: arguments are of ctypes, results are statuses."""
+
+    def create(handle: Any) -> int:
+        return 0
+
+    def keep(handle: ctypes.c_void_p, *_: Any) -> int:
+        assert isinstance(handle, ctypes.c_void_p)
+        return 0
+
+    found: dict[str, Any] = {"cublasCreate_v2": create}
+    found |= dict.fromkeys(("cublasSetStream_v2", "cublasSetWorkspace_v2"), keep)
+    for name, letter in cublas.LETTERS.items():
+        found[f"cublas{letter}gemm_v2"], found[f"cublas{letter}gemmStridedBatched"] = _gemm(name)
+    return SimpleNamespace(**found)
 
 
 def install(monkeypatch: Any, devices: int = 1, error: str = "", without: str = "") -> ModuleType:
@@ -270,11 +291,8 @@ def install(monkeypatch: Any, devices: int = 1, error: str = "", without: str = 
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=RuntimeError)
     runtime.driverGetVersion = lambda: 12040
     runtime.getDeviceProperties = lambda number: {"name": b"stand-in"}
-    cublas = SimpleNamespace()
-    for letter, name in LETTERS.items():
-        gemm, batched = _gemm(name)
-        vars(cublas).update({f"{letter}gemm": gemm, f"{letter}gemmStridedBatched": batched})
-    vars(libs).update({"cublas": cublas, "nvrtc": SimpleNamespace()})
+    vars(libs).update({"cublas": SimpleNamespace(getVersion=lambda handle: 120400), "nvrtc": SimpleNamespace()})
+    monkeypatch.setattr(device, "load", lambda version: library_of_products())
     if without:
         delattr(libs, without)
     memory = SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {}))

@@ -459,6 +459,8 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
 
+inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+
 inline double sinpi(double x) { return sin(3.14159265358979323846 * x); }
 inline double cospi(double x) { return cos(3.14159265358979323846 * x); }
 

@@ -1,4 +1,4 @@
-"""One NVIDIA GPU through CuPy.
+"""One NVIDIA GPU through CuPy, and cuBLAS (cublas.py).
 
 Everything runs on one stream of ours, in the order in which it is asked for.  The kernels of a file are compiled for
 the GPU when the first of them is bound; CuPy keeps what NVRTC made on disk.
@@ -17,14 +17,13 @@ import numpy as np
 from pydtconv.devices import sources
 from pydtconv.devices.accelerator import NOMINAL, Accelerator, Rates, distance_of, gemm_arguments
 from pydtconv.devices.gpu.availability import check, library
+from pydtconv.devices.gpu.cublas import LARGE_WORKSPACE, SMALL_WORKSPACE, Cublas, Product, load
 from pydtconv.kernels.base import Call
 
 #: threads of a block of kernels whose threads share elements, and blocks for each multiprocessor
 THREADS, BLOCKS = 256, 16
 #: compute capabilities whose multiprocessors have 64 lanes for float32, others 128 (CUDA C++ Programming Guide)
 SMALL_PROCESSORS = ("60", "70", "72", "75", "80")
-#: of cuBLAS's products: the letter of a type
-LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
 class GPU(Accelerator):
@@ -45,6 +44,14 @@ class GPU(Accelerator):
             model = self.cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
         self.named_in_times(f"{model}, compute capability {self._device.compute_capability}")
         self._modules: dict[tuple[str, str], Any] = {}
+        self._cublas = self._new_handle()
+
+    def _new_handle(self) -> Cublas:
+        large = int(self._device.compute_capability) >= 90
+        with self._here():
+            version = library("cublas").getVersion(self.cupy.cuda.device.get_cublas_handle())
+            workspace = self.cupy.empty((LARGE_WORKSPACE if large else SMALL_WORKSPACE,), np.uint8)
+            return Cublas(load(version), self._stream.ptr, workspace)
 
     @contextmanager
     def _here(self) -> Iterator[None]:
@@ -163,7 +170,7 @@ class GPU(Accelerator):
         file, _, name = kernel.partition(".")
         double = dtype in ("float64", "complex128")
         if (file, dtype) not in self._modules:
-            options = ("--std=c++17", *(["-DDOUBLE"] if double else []))
+            options = (*sources.NVRTC_OPTIONS, *(["-DDOUBLE"] if double else []))
             with self._here():
                 module = self.cupy.RawModule(code=sources.text_of(file), options=options, backend="nvrtc")
                 self._modules[file, dtype] = module
@@ -182,38 +189,18 @@ class GPU(Accelerator):
         return run
 
     def bind_gemm(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
-        cublas = library("cublas")
-        transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a, b, out)
-        multiply = cublas.dgemm if a.dtype == np.float64 else cublas.sgemm
-        one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)
-        kept = (one, beta, a, b, out)  # while the call is
-
-        def run() -> None:
-            with self._here():
-                handle = self.cupy.cuda.device.get_cublas_handle()
-                multiply(
-                    *(handle, int(transa), int(transb), m, n, k, kept[0].ctypes.data),
-                    *(first, lda, second, ldb, kept[1].ctypes.data, result, ldc),
-                )
-
-        return run
+        return self._bind_product(gemm_arguments(a, b, out), accumulate, (a, b, out))
 
     def bind_gemm_batched(self, a: Any, b: Any, out: Any, accumulate: bool) -> Call:
-        cublas = library("cublas")
-        transa, transb, m, n, k, first, lda, second, ldb, result, ldc = gemm_arguments(a[0], b[0], out[0])
-        multiply = getattr(cublas, f"{LETTERS[np.dtype(a.dtype).name]}gemmStridedBatched")
-        one, beta = np.ones(1, a.dtype), np.full(1, accumulate, a.dtype)
-        kept, count = (one, beta, a, b, out), a.shape[0]
-        distances = distance_of(b), distance_of(a), distance_of(out)
+        batch = distance_of(b), distance_of(a), distance_of(out), a.shape[0]
+        return self._bind_product(gemm_arguments(a[0], b[0], out[0]), accumulate, (a, b, out), batch)
 
-        def run() -> None:
-            with self._here():
-                handle = self.cupy.cuda.device.get_cublas_handle()
-                multiply(
-                    *(handle, int(transa), int(transb), m, n, k, kept[0].ctypes.data),
-                    *(first, lda, distances[0], second, ldb, distances[1]),
-                    *(kept[1].ctypes.data, result, ldc, distances[2], count),
-                )
+    def _bind_product(self, found: Product, accumulate: bool, arrays: Sequence[Any], batch: Sequence[int] = ()) -> Call:
+        product = self._cublas.product(arrays[0].dtype, found, accumulate, batch)
+
+        def run(_: Sequence[Any] = arrays) -> None:  # which are there as long as the call is
+            with self._device:
+                product()
 
         return run
 

@@ -9,6 +9,8 @@ from typing import Any
 from pydtconv.kernels.registry import register as _register
 
 REALS = ("float32", "float64")
+#: bytes that a thread moves at once (dtconv_cuda.h)
+PACK = 16
 
 
 def register(*operators: type) -> Any:
@@ -34,6 +36,15 @@ def pixel_stride(array: Any) -> int:
             raise ValueError(f"expected rows at equal distances, got strides {array.strides} for shape {array.shape}")
         rows *= extent
     return channels if step is None else step // size
+
+
+def in_packs(*arrays: Any) -> bool:
+    """Whether kernels may move 16 bytes of channels at once: all pixels of all arrays begin at a multiple of that."""
+    return all(
+        array.data.ptr % PACK == 0 and (pixel_stride(array) * array.itemsize) % PACK == 0
+        for array in arrays
+        if array is not None
+    )
 
 
 def rows_of(array: Any) -> Any:

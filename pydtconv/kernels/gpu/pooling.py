@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pydtconv.kernels.base import Call, Kernel, Pass
-from pydtconv.kernels.gpu.arrays import pixel_stride, register
+from pydtconv.kernels.gpu.arrays import PACK, in_packs, pixel_stride, register
 from pydtconv.kernels.windows import axes_of
 from pydtconv.ops.pooling import (
     AdaptiveAveragePool,
@@ -48,7 +48,8 @@ class _MaxPoolKernel(Kernel[MaxOp]):
     def backward(self, p: Pass) -> Call:
         dy, dx = p.dy[0], p.dx[0]
         sizes = sizes_of(p.launcher, self.op, dx, dy)
-        arguments = (dx.shape[0], dx.shape[-1], sizes, dy, pixel_stride(dy), *_places(p.saved), p.adds(0))
+        wide = dx.shape[-1] * dx.itemsize % PACK == 0 and in_packs(dy, dx)
+        arguments = (wide, dx.shape[0], dx.shape[-1], sizes, dy, pixel_stride(dy), *_places(p.saved), p.adds(0))
         return p.launcher.each("pooling.max_pool_backward", dx.dtype, dx.size, *arguments, dx, pixel_stride(dx))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from pydtconv import dtypes
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.kernels.base import Call, sequence
-from pydtconv.kernels.gpu.arrays import part, pixel_stride, rows_of
+from pydtconv.kernels.gpu.arrays import PACK, in_packs, part, pixel_stride, rows_of
 from pydtconv.kernels.gpu.convolutions.algorithm import Kept, Work
 
 #: bytes of the columns of a part of the batch, more only where one image has more
@@ -26,6 +26,22 @@ def sizes_of(launcher: Any, p: ConvProblem) -> Any:
     return launcher.constant(
         [n for a in p.axes for n in (a.extent, a.out, a.kernel, a.stride, a.dilation, a.before)], np.int64
     )
+
+
+def bind_im2col(launcher: Any, p: ConvProblem, sizes: Any, x: Any, channel: int, channels: int, columns: Any) -> Call:
+    """Columns of some channels of images.  Taps along the width are one run where pixels lie together as taps do.
+
+    Raises ValueError where an image has 2^32 runs.
+    """
+    ldx, dense = pixel_stride(x), p.axes[-1].dilation == 1
+    run = p.axes[-1].kernel if dense and ldx == channels else 1
+    wide = channels * x.itemsize % PACK == 0 and in_packs(x, columns)
+    lanes = launcher.device.lanes(-(-run * channels // (PACK // x.itemsize if wide else 1)))
+    runs = columns.size // (run * channels)
+    if runs >= 1 << 32:
+        raise ValueError(f"im2col: expected fewer than 2^32 rows of filters over outputs of a part, got {runs}")
+    arguments = (wide, lanes, run, x.shape[0], channels, channel, sizes, x, ldx, columns)
+    return launcher.each("convolution.im2col", x.dtype, runs * lanes, *arguments)
 
 
 class Im2col:
@@ -71,9 +87,7 @@ class Im2col:
         if p.is_pointwise:
             return rows_of(x)[:, group * inputs : (group + 1) * inputs], None
         columns = self._columns(p, x.shape[0], workspace, x.dtype, x.itemsize)
-        lanes = launcher.device.lanes(inputs)
-        arguments = (lanes, x.shape[0], inputs, group * inputs, sizes, x, pixel_stride(x), columns)
-        return columns, launcher.each("convolution.im2col", x.dtype, columns.size // inputs * lanes, *arguments)
+        return columns, bind_im2col(launcher, p, sizes, x, group * inputs, inputs, columns)
 
     def forward(
         self, launcher: Any, p: ConvProblem, x: Any, w: Any, y: Any, workspace: Any, adds: bool, kept: Kept = None
@@ -100,9 +114,10 @@ class Im2col:
                 continue
             columns = self._columns(p, part_of_x.shape[0], workspace, dx.dtype, dx.itemsize)
             calls.append(launcher.gemm(slopes, turned, columns))
+            wide = inputs * dx.itemsize % PACK == 0 and in_packs(part_of_x, columns)
             arguments = (part_of_x.shape[0], inputs, group * inputs, sizes, columns, adds, part_of_x, pixel_stride(dx))
-            count = part_of_x.size // p.groups
-            calls.append(launcher.each("convolution.col2im", dx.dtype, count, *arguments))
+            count = part_of_x.size // p.groups // (PACK // dx.itemsize if wide else 1)
+            calls.append(launcher.each("convolution.col2im", dx.dtype, count, wide, *arguments))
         return sequence(calls)
 
     def backward_weights(
