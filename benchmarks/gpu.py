@@ -4,7 +4,7 @@
 a kernel spills registers.
 --peer torch needs one: transforms beside cuFFT, convolutions beside cuDNN and training beside PyTorch on the same GPU
 (gpu_peers.py), into gpu_fft.csv, gpu_layers.csv, gpu_table3.csv to gpu_table5.csv, gpu_sweep.csv and gpu_train.csv,
-with ratios and pictures.
+with ratios and pictures; with --precision high both sides round operands to TF32, and names end in _tf32.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks import gpu_peers, gpu_static, report
 from benchmarks.conv import layers
 from benchmarks.fft_tables import mean, pictures
 from benchmarks.gpu_peers import Row
+from pydtconv import config
 from pydtconv.conv import ConvProblem
 from pydtconv.conv.problem import DIRECTIONS
 
@@ -48,6 +49,7 @@ def measured(options: argparse.Namespace) -> int:
     if not torch.cuda.is_available():
         print("--peer torch: expected PyTorch with CUDA, got one without", file=sys.stderr)
         return 1
+    config.set_float32_matmul_precision(options.precision)
     peer = gpu_peers.Peer(torch, seconds=options.each)
     for name, rows in parts(devices.get("gpu"), peer, options):
         keep(name, rows)
@@ -66,7 +68,7 @@ def parts(device: Any, peer: gpu_peers.Peer, options: argparse.Namespace) -> Ite
         "train": lambda: gpu_peers.training(device, peer),
     }
     for name in options.parts:
-        yield f"gpu_{name}", list(known[name]())
+        yield f"gpu_{name}" + ("" if config.float32_matmul_precision() == "highest" else "_tf32"), list(known[name]())
 
 
 def _layers() -> dict[str, ConvProblem]:
@@ -92,7 +94,7 @@ def keep(name: str, rows: list[Row]) -> None:
             }
             title = f"Real transforms of {'rows' if axes == 1 else 'squares'}, to cuFFT"
             report.plot_bars(f"{name}_{axes}d", title, labels, series, "times as fast", 1.0, "cuFFT", mine)
-    elif name == "gpu_train":
+    elif name.startswith("gpu_train"):
         columns = {"pydtconv": "images/s", "PyTorch": "PyTorch images/s"}
         report.plot_networks(name, "Training on a GPU", rows, columns, "images/s")
     elif rows and "to cuDNN" in rows[0]:
@@ -116,6 +118,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--seconds", type=float, default=1200.0, help="of the sweep (default: 1200)")
     parser.add_argument("--each", type=float, default=1.0, help="seconds for the algorithms of a pass (default: 1)")
+    parser.add_argument("--precision", choices=["highest", "high"], default="highest", help="high: TF32, on both sides")
     options = parser.parse_args()
     if not options.static and not options.peer:
         parser.error("expected --static or --peer torch")

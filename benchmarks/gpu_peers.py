@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fft_tables import COLUMNS, LAYERS, SWEEP, TABLES, problem
+from pydtconv import config
 from pydtconv.conv import ConvProblem
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.devices.tuning import DeviceBench
@@ -98,7 +99,7 @@ def transforms(
 
 
 def convolution(device: Any, peer: Peer, p: ConvProblem, direction: str) -> Row:
-    """The fastest algorithm of a pass, all having been timed, beside cuDNN's choice (channels_last, no TF32)."""
+    """The fastest algorithm of a pass, all having been timed, beside cuDNN's choice (channels_last)."""
     bench = DeviceBench(device)
     found = bench.measure(p, direction, bench.names(p, direction), peer.seconds)
     best = min(found, key=found.__getitem__)
@@ -110,7 +111,7 @@ def convolution(device: Any, peer: Peer, p: ConvProblem, direction: str) -> Row:
 
 def layers(device: Any, peer: Peer, problems: dict[str, ConvProblem]) -> Iterator[Row]:
     """All passes of layers by name; no gradient of an image of three colors."""
-    _as_we_compute(peer)
+    as_we_compute(peer)
     for name, p in problems.items():
         for direction in DIRECTIONS if p.ci > 3 else ("forward", "backward_weights"):
             yield {"layer": name, "batch": p.n, **convolution(device, peer, p, direction)}
@@ -170,7 +171,7 @@ def sweep(
     device: Any, peer: Peer, sample: int = 300, seed: int = 0, seconds: float = 1200.0, most: float = 400.0
 ) -> Iterator[Row]:
     """Some of the 8,232 configurations by a seed, of at most so many GFLOP, as many as time suffices for."""
-    _as_we_compute(peer)
+    as_we_compute(peer)
     every, end = list(itertools.product(*SWEEP)), time.monotonic() + seconds
     for sizes in random.Random(seed).sample(every, sample):
         batch, ci, co, kernel, out = sizes
@@ -183,9 +184,11 @@ def sweep(
             return
 
 
-def _as_we_compute(peer: Peer) -> None:
+def as_we_compute(peer: Peer) -> None:
+    """Has PyTorch time its algorithms, and round operands to TF32 where we do."""
+    rounds = config.float32_matmul_precision() != "highest"
     peer.torch.backends.cudnn.benchmark = True
-    peer.torch.backends.cudnn.allow_tf32 = False
+    peer.torch.backends.cudnn.allow_tf32 = peer.torch.backends.cuda.matmul.allow_tf32 = rounds
 
 
 def _cudnn(peer: Peer, p: ConvProblem, direction: str) -> Callable[[], Any]:
@@ -207,10 +210,14 @@ def _cudnn(peer: Peer, p: ConvProblem, direction: str) -> Callable[[], Any]:
 
 
 def training(device: Any, peer: Peer, cases: Iterable[Any] | None = None, runs: int = 5) -> Iterator[Row]:
-    """Steps of the eight configurations, images of 32 and 224 pixels, beside PyTorch's in channels_last."""
+    """Steps of the eight configurations, images of 32 and 224 pixels, beside PyTorch's in channels_last.
+
+    Ours copies its images to the GPU and the loss back; PyTorch's has them there, and the loss stays.
+    """
     import pydtconv as keras
     from benchmarks import networks
 
+    as_we_compute(peer)
     for case in networks.cases() if cases is None else cases:
         model = networks.compiled(case)
         x, y = networks.batch_of(case, model)

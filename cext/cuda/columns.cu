@@ -105,15 +105,22 @@ GLOBAL BOUNDS(256)
 }
 KERNEL(column_sums)
 
-/* y (+)= factor * sum of `count` parts, for each column; divisor: y = sum / divisor where it is not 0 */
-GLOBAL column_totals(int64_t count, int64_t c, Array<const real> parts, double factor, int64_t accumulate,
-                     Array<real> y) {
-    FOR_EACH(j, c) {
-        double sum = 0;
-        for (int64_t i = 0; i < count; i++) sum += (double)parts[i * c + j];
-        const real value = (real)(sum * factor);
-        y[j] = accumulate ? y[j] + value : value;
-    }
+/* y (+)= factor * sum of `count` parts, for each column of each of some sets of parts */
+GLOBAL BOUNDS(256) column_totals(int64_t sets, int64_t count, int64_t c, Array<const real> parts, double factor,
+                                 int64_t accumulate, Array<real> y) {
+    SHARED(double, sums, WIDTH *HEIGHT);
+    const int lane = threadIdx.x % WIDTH, line = threadIdx.x / WIDTH;
+    const int64_t column = (int64_t)blockIdx.x * WIDTH + lane;
+    const cell at = cell_of(column, c);
+    double sum = 0;
+    if (column < sets * c)
+        for (int64_t i = line; i < count; i += HEIGHT) sum += (double)parts[(at.row * count + i) * c + at.column];
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    if (line || column >= sets * c) return;
+    for (int i = 1; i < HEIGHT; i++) sum += sums[i * WIDTH + lane];
+    const real value = (real)(sum * factor);
+    y[column] = accumulate ? y[column] + value : value;
 }
 KERNEL(column_totals)
 

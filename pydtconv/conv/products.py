@@ -47,11 +47,14 @@ def why_not(products: int | None) -> str | None:
     return reason()
 
 
-def described() -> str:
-    """A line for people, of what is active; empty for "highest"."""
+def described(device: str = "cpu") -> str:
+    """A line for people, of what is active on a device; empty for "highest"."""
     precision = config.float32_matmul_precision()
     if precision == "highest":
         return ""
+    if device != "cpu":
+        tf32 = f"{precision}: operands rounded to TF32 (10 bits), where tensor cores multiply them"
+        return tf32 if device.startswith("gpu") else f"{precision}, computed as highest on device {device}"
     against = reason()
     if against is not None:
         return f"{precision}, computed as highest: {against}"

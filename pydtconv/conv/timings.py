@@ -61,10 +61,10 @@ def key(p: ConvProblem, direction: str, device: str = "cpu") -> str:
 
     device: another one than this CPU, which has named itself before.
     """
-    if device != "cpu":
-        return f"{_devices.get(device, device)} | {direction} {_sizes(p)}"
     precision = config.float32_matmul_precision()
     among = f" {precision}" if p.dtype == "float32" and precision != "highest" else ""
+    if device != "cpu":
+        return f"{_devices.get(device, device)} | {direction} {_sizes(p)}{among}"
     return f"{_cpu()} | {kernel_in_force(p.dtype)} | {config.num_threads()} threads | {direction} {_sizes(p)}{among}"
 
 

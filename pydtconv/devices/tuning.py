@@ -42,11 +42,7 @@ class DeviceBench(tuning.Bench):
         return TABLE[name].workspace(p, direction)
 
     def measure(self, p: ConvProblem, direction: str, names: list[str], seconds: float) -> dict[str, float]:
-        some = np.random.default_rng(0).standard_normal(1 << 12).astype(p.dtype)
-        arrays = []
-        for shape in (p.x_shape, p.w_shape, p.y_shape):
-            arrays.append(self.on.zeros(shape, p.dtype))
-            self.on.put(arrays[-1], np.resize(some, shape))
+        arrays = [self._random(shape, p.dtype) for shape in (p.x_shape, p.w_shape, p.y_shape)]
         nbytes = max(self.workspace_bytes(p, direction, name) for name in names)
         workspace, launcher = self.on.arena(max(nbytes, 1)), self.on.launcher()
         calls: dict[str, Call] = {}
@@ -58,6 +54,18 @@ class DeviceBench(tuning.Bench):
             return self.on.seconds_of(calls[name])
 
         return tuning.in_turns(names, seconds_of, seconds)
+
+    def _random(self, shape: Sequence[int], dtype: str) -> Any:
+        """An array of a few random numbers again and again: copied there, as each copy doubles them."""
+        made = self.on.zeros(tuple(shape), dtype)
+        flat, launcher = made.reshape(-1), self.on.launcher()
+        count = min(flat.size, 1 << 12)
+        self.on.put(flat[:count], np.random.default_rng(0).standard_normal(count).astype(dtype))
+        while count < flat.size:
+            more = min(count, flat.size - count)
+            launcher.copy(flat[:more], flat[count : count + more])()
+            count += more
+        return made
 
 
 def bind(launcher: Any, p: ConvProblem, direction: str, name: str, arrays: Sequence[Any], workspace: Any) -> Call:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydtconv import config
+from pydtconv.conv import products
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
 from pydtconv.graph.ir.graph import CompileOptions, Graph, Tensor
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 #: above this size in bytes gradients are applied one by one; below, a call for each costs more than it gains
 LARGE_GRADIENTS = 4 << 20
+#: and bytes of a gradient on average, where each update is a launch of a device with memory of its own
+LARGE_EACH = 4 << 20
 
 #: gets the passes of convolutions whose algorithm is open, and the bytes of the arena; returns whether to choose anew
 Tune = Callable[[list[tuple[ConvProblem, str]], int], bool]
@@ -123,7 +126,8 @@ def _gains_by_updates(graph: Graph) -> bool:
         return False
     known = graph.parameters if graph.sources is None else graph.sources
     trained = [tensor for tensor in known if tensor.variable is not None and tensor.variable.trainable]
-    return sum(tensor.spec.nbytes for tensor in trained) >= LARGE_GRADIENTS
+    nbytes = sum(tensor.spec.nbytes for tensor in trained)
+    return nbytes >= LARGE_GRADIENTS and (graph.device == "cpu" or nbytes >= LARGE_EACH * len(trained))
 
 
 def _dump_into(folder: str | Path | None, graph: Graph) -> Dump | None:
@@ -222,6 +226,7 @@ class _Compiler:
             variant=graph.options.variant,
             slots=self.slots,
             state_bytes=self.state_bytes,
+            matmul_precision=products.described(graph.device),
             applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
             backward_start=scheduler.backward_start,
             views={tensor: scheduler.sharing.view(tensor) for tensor in ends},

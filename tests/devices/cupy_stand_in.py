@@ -29,14 +29,6 @@ class Pointer(int):
     def ptr(self) -> int:
         return int(self)
 
-    def copy_to_host_async(self, target: int, nbytes: int, stream: Any) -> None:
-        Stream.copies.append(("to host", stream, nbytes))
-        _start(lambda: ctypes.memmove(target, int(self), nbytes))
-
-    def copy_from_host_async(self, source: int, nbytes: int, stream: Any) -> None:
-        Stream.copies.append(("from host", stream, nbytes))
-        _start(lambda: ctypes.memmove(int(self), source, nbytes))
-
     def __add__(self, offset: int) -> Pointer:
         found = Pointer(int(self) + offset)
         found.base = self.base
@@ -116,12 +108,15 @@ class Stream(Context):
     captured: list[Any] | None = None
     launched = 0
     waits: list[tuple[Stream, Event]] = []  # noqa: RUF012
-    copies: list[tuple[str, Stream, int]] = []  # noqa: RUF012
-
-    ptr = 0
+    copies: list[tuple[str, int, int]] = []  # noqa: RUF012
+    modes: list[int] = []  # of cuBLAS, as they were set  # noqa: RUF012
 
     def __init__(self, non_blocking: bool) -> None:
         assert non_blocking
+
+    @property
+    def ptr(self) -> int:
+        return id(self)
 
     def synchronize(self) -> None:
         _no_capture("synchronize")
@@ -178,6 +173,11 @@ class Pinned:
         Pinned.allocated.append(nbytes)
         self.memory = np.zeros(nbytes, np.uint8)
         self.ptr = self.memory.ctypes.data
+
+
+def _copy(target: int, source: int, nbytes: int, kind: str, stream: int) -> None:
+    Stream.copies.append((kind, stream, nbytes))
+    _start(lambda: ctypes.memmove(target, source, nbytes))
 
 
 def _elapsed(start: Event, stop: Event) -> float:
@@ -269,7 +269,11 @@ def library_of_products() -> Any:
         assert isinstance(handle, ctypes.c_void_p)
         return 0
 
-    found: dict[str, Any] = {"cublasCreate_v2": create}
+    def set_mode(handle: ctypes.c_void_p, mode: ctypes.c_int) -> int:
+        Stream.modes.append(mode.value)
+        return 0
+
+    found: dict[str, Any] = {"cublasCreate_v2": create, "cublasSetMathMode": set_mode}
     found |= dict.fromkeys(("cublasSetStream_v2", "cublasSetWorkspace_v2"), keep)
     for name, letter in cublas.LETTERS.items():
         found[f"cublas{letter}gemm_v2"], found[f"cublas{letter}gemmStridedBatched"] = _gemm(name)
@@ -289,6 +293,7 @@ def install(monkeypatch: Any, devices: int = 1, error: str = "", without: str = 
 
     cupy, libs = ModuleType("cupy"), ModuleType("cupy_backends.cuda.libs")
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=RuntimeError)
+    runtime.memcpyAsync, runtime.memcpyDeviceToHost, runtime.memcpyHostToDevice = _copy, "to host", "from host"
     runtime.driverGetVersion = lambda: 12040
     runtime.getDeviceProperties = lambda number: {"name": b"stand-in"}
     vars(libs).update({"cublas": SimpleNamespace(getVersion=lambda handle: 120400), "nvrtc": SimpleNamespace()})

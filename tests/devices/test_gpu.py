@@ -11,7 +11,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import config, conv, devices, fft, naming
 from pydtconv.cli import gpu, main
-from pydtconv.conv import ConvProblem
+from pydtconv.conv import ConvProblem, timings
 from pydtconv.devices import DeviceError, names
 from pydtconv.devices.gpu import missing
 from tests.devices import cupy_stand_in
@@ -144,6 +144,56 @@ def test_a_gpu_gives_the_cpus_losses():
             want, _, _ = losses_of(convnet(), "cpu", dtype, (9, 8, 3), OPTIMIZERS["adam"], 10)
             got, _, _ = losses_of(make, "gpu", dtype, (9, 8, 3), OPTIMIZERS["adam"], 10)
             np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
+
+
+@pytest.fixture
+def _highest():
+    yield
+    config.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.usefixtures("without_gpu", "_highest")
+def test_products_round_where_that_is_allowed(monkeypatch):
+    """Of float32 alone; plans say so, times are kept apart, and a plan that was made before keeps what it was told."""
+    cupy = cupy_stand_in.install(monkeypatch)
+    monkeypatch.setattr(cupy.cuda.Stream, "modes", [])
+    p = ConvProblem(1, 4, 4, 2, 3, kernel=(1, 1))
+    keys, gpu_device = [], devices.get("gpu")
+    for precision in ("highest", "high", "medium"):
+        config.set_float32_matmul_precision(precision)
+        x, w = (cupy_stand_in.Array(np.ones(shape, "float32")) for shape in (p.x_shape, p.w_shape))
+        conv.forward(p, x, w)
+        keys.append(timings.key(p, "forward", gpu_device.name))
+    double = (cupy_stand_in.Array(np.ones(shape)) for shape in (p.x_shape, p.w_shape))
+    conv.forward(ConvProblem(1, 4, 4, 2, 3, kernel=(1, 1), dtype="float64"), *double)
+    assert cupy.cuda.Stream.modes == [3, 0]
+    assert len(set(keys)) == 3
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    with keras.device("gpu"):
+        assert "medium: operands rounded to TF32" in str(model.plan(4))
+    with keras.device("host"):
+        assert "medium, computed as highest on device host" in str(model.plan(4))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+@pytest.mark.usefixtures("_highest")
+def test_a_gpu_rounds_where_that_is_allowed():
+    import cupy
+
+    if int(cupy.cuda.Device(0).compute_capability) < 80:
+        pytest.skip("needs tensor cores with TF32")
+    p = ConvProblem(2, 8, 8, 64, 128, kernel=(3, 3), padding="same")
+    rng, exact = np.random.default_rng(0), ConvProblem(2, 8, 8, 64, 128, kernel=(3, 3), padding="same", dtype="float64")
+    x, w = (rng.normal(size=shape).astype("float32") for shape in (p.x_shape, p.w_shape))
+    want = conv.forward(exact, x.astype("float64"), w.astype("float64"))
+    away = {}
+    for precision in ("highest", "high", "highest"):
+        config.set_float32_matmul_precision(precision)
+        got = conv.forward(p, cupy.asarray(x), cupy.asarray(w), algorithm="im2col").get()
+        away[precision] = np.linalg.norm(got - want) / np.linalg.norm(want)
+    assert away["highest"] < 1e-6 < 1e-5 < away["high"] < 1e-3
 
 
 @pytest.mark.gpu

@@ -141,7 +141,7 @@ def test_a_gpu_copies_on_streams_of_its_own(monkeypatch, tmp_path, limit):
     moved = len(plan.offloaded.moved)
     run_and_capture = 2  # the Python calls; then the graph is launched
     assert [what for what, _, _ in stream.copies].count("to host") == run_and_capture * moved
-    streams = {what: {id(on) for what_, on, _ in stream.copies if what_ == what} for what in ("to host", "from host")}
+    streams = {what: {on for what_, on, _ in stream.copies if what_ == what} for what in ("to host", "from host")}
     assert len(streams["to host"]) == len(streams["from host"]) == 1
     assert streams["to host"] != streams["from host"]
     assert len(stream.waits) == 2 * len(stream.copies), "a copy waits for kernels, and kernels for the copy"

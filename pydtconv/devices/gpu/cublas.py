@@ -16,6 +16,8 @@ from pydtconv.devices.device import DeviceError
 
 #: bytes of a handle's workspace: what NVIDIA recommends from compute capability 9.0 on, and below
 LARGE_WORKSPACE, SMALL_WORKSPACE = 32 << 20, 4 << 20
+#: of cublasMath_t
+DEFAULT_MATH, TF32_MATH = 0, 3
 #: the letter of a type in the names of products
 LETTERS = {"float32": "S", "float64": "D", "complex64": "C", "complex128": "Z"}
 
@@ -40,7 +42,7 @@ class Cublas:
     """
 
     def __init__(self, library: Any, stream: int, workspace: Any) -> None:
-        self._library, self._workspace = library, workspace
+        self._library, self._workspace, self._rounds = library, workspace, False
         self._handle = ctypes.c_void_p()
         self._checked("cublasCreate_v2", ctypes.byref(self._handle))
         self._checked("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
@@ -52,11 +54,19 @@ class Cublas:
         if status:
             raise RuntimeError(f"{name}: expected status 0 of cuBLAS, got {status}")
 
-    def product(self, dtype: Any, found: Product, accumulate: bool, batch: Sequence[int] = ()) -> Callable[[], None]:
+    def _round(self, tf32: bool) -> None:
+        """Sets whether operands in float32 may be rounded to TF32 (10 bits), which tensor cores multiply."""
+        if tf32 != self._rounds:
+            self._checked("cublasSetMathMode", self._handle, ctypes.c_int(TF32_MATH if tf32 else DEFAULT_MATH))
+            self._rounds = tf32
+
+    def product(
+        self, dtype: Any, found: Product, accumulate: bool, batch: Sequence[int] = (), tf32: bool = False
+    ) -> Callable[[], None]:
         """What starts a product, of matrices or of batches of them, column by column.
 
         found: of `gemm_arguments`.  batch: the distances between matrices of the first operand, of the second and of
-        the result, and how many there are.
+        the result, and how many there are.  tf32: of float32, by operands that are rounded to TF32.
         """
         transa, transb, m, n, k, first, lda, second, ldb, result, ldc = found
         scalar = np.dtype(dtype)
@@ -75,6 +85,7 @@ class Cublas:
         function = getattr(self._library, name)
 
         def run(_: Any = (one, beta)) -> None:
+            self._round(tf32)
             status = function(*arguments)
             if status:
                 raise RuntimeError(f"{name}: expected status 0 of cuBLAS, got {status}")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import config
 from pydtconv.devices import sources
 from pydtconv.devices.accelerator import NOMINAL, Accelerator, Rates, distance_of, gemm_arguments
 from pydtconv.devices.gpu.availability import check, library
@@ -29,7 +30,7 @@ SMALL_PROCESSORS = ("60", "70", "72", "75", "80")
 class GPU(Accelerator):
     """number: as CUDA counts them.  Raises DeviceError where there is none of that number."""
 
-    most_parts = 64
+    most_parts = 256
     captures = True
     measures_copies = True
 
@@ -157,9 +158,12 @@ class GPU(Accelerator):
             (self._stream if stream is None else stream).wait_event(event)
 
     def copy_bytes(self, array: Any, pinned: Any, place: int, writes: bool, stream: Any) -> None:
-        with self._device:
-            copy = array.data.copy_to_host_async if writes else array.data.copy_from_host_async
-            copy(pinned.ptr + place, array.nbytes, stream)
+        runtime, there, here = self.cupy.cuda.runtime, array.data.ptr, pinned.ptr + place
+        with self._device:  # CuPy's arrays refuse to be copied while a stream is captured, CUDA does not
+            if writes:
+                runtime.memcpyAsync(here, there, array.nbytes, runtime.memcpyDeviceToHost, stream.ptr)
+            else:
+                runtime.memcpyAsync(there, here, array.nbytes, runtime.memcpyHostToDevice, stream.ptr)
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 
@@ -196,7 +200,9 @@ class GPU(Accelerator):
         return self._bind_product(gemm_arguments(a[0], b[0], out[0]), accumulate, (a, b, out), batch)
 
     def _bind_product(self, found: Product, accumulate: bool, arrays: Sequence[Any], batch: Sequence[int] = ()) -> Call:
-        product = self._cublas.product(arrays[0].dtype, found, accumulate, batch)
+        dtype = arrays[0].dtype
+        tf32 = dtype == np.float32 and config.float32_matmul_precision() != "highest"
+        product = self._cublas.product(dtype, found, accumulate, batch, tf32)
 
         def run(_: Sequence[Any] = arrays) -> None:  # which are there as long as the call is
             with self._device:

@@ -11,8 +11,10 @@ from pydtconv.kernels.gpu.arrays import aligned, part, size_of
 from pydtconv.ops.base import Spec
 
 #: the most parts that rows are cut into, on any device
-MOST_PARTS = 64
+MOST_PARTS = 256
 WIDTH, THREADS = 32, 256
+#: blocks beyond which more parts make nothing faster
+ENOUGH_BLOCKS = 1024
 
 
 def sums_bytes(x: Spec, count: int = 1) -> int:
@@ -23,7 +25,8 @@ def sums_bytes(x: Spec, count: int = 1) -> int:
 
 
 def grid_of(launcher: Any, rows: int, channels: int) -> tuple[int, int]:
-    return -(-channels // WIDTH), min(MOST_PARTS, launcher.column_parts(rows))
+    blocks = -(-channels // WIDTH)
+    return blocks, min(MOST_PARTS, launcher.column_parts(rows), max(1, ENOUGH_BLOCKS // blocks))
 
 
 def bind_column_sums(
@@ -47,10 +50,11 @@ def bind_column_sums(
 
 
 def bind_totals(launcher: Any, parts: Any, y: Any, factor: float = 1.0, accumulate: bool = False) -> Call:
-    """y (+)= factor * the sum of parts (count, channels)."""
-    count, channels = parts.shape[0], math.prod(parts.shape[1:])
-    arguments = (count, channels, parts, float(factor), accumulate, y)
-    return launcher.each("columns.column_totals", y.dtype, channels, *arguments)
+    """y (+)= factor * the sum of parts (count, channels), or of each of several sets of them."""
+    sets, (count, channels) = math.prod(parts.shape[:-2]), parts.shape[-2:]
+    grid = (-(-sets * channels // WIDTH),)
+    arguments = (sets, count, channels, parts, float(factor), accumulate, y)
+    return launcher.launch("columns.column_totals", y.dtype, grid, THREADS, *arguments)
 
 
 def bind_statistics(launcher: Any, x: Any, mean: Any, variance: Any, workspace: Any) -> Call:

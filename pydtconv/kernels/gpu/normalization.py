@@ -88,7 +88,7 @@ class BatchNormKernel(Kernel[BatchNorm]):
             rest = p.workspace[aligned(2 * channels * x.itemsize) :]
             parts = part(rest, 0, (2, grid[1], channels), x.dtype, x.itemsize)
             calls.append(launcher.launch("columns.normalization_sums", x.dtype, grid, THREADS, *common, parts))
-            calls += [bind_totals(launcher, parts[i], sums[i]) for i in (0, 1)]
+            calls.append(bind_totals(launcher, parts, sums.reshape(-1)))
             flags = (p.adds(1), p.adds(1 + self.op.scale))
             calls.append(
                 launcher.each(
