@@ -51,7 +51,10 @@ def measured(options: argparse.Namespace) -> int:
         return 1
     config.set_float32_matmul_precision(options.precision)
     peer = gpu_peers.Peer(torch, seconds=options.each)
-    for name, rows in parts(devices.get("gpu"), peer, options):
+    device: Any = devices.get("gpu")
+    cudnn = torch.backends.cudnn.version()
+    report.accelerator = f"{device.describe()[0][1]} (beside PyTorch {torch.__version__}, cuDNN {cudnn})"
+    for name, rows in parts(device, peer, options):
         keep(name, rows)
     return 0
 

@@ -23,8 +23,12 @@ ORIGIN = ("machine", "date", "commit", "command")
 ORIGIN_SIZE = 7  # of its letters below a picture, in points
 
 
+#: the device that a run measures, where it is not the CPU
+accelerator = ""
+
+
 def machine() -> str:
-    """CPU model, cores this process may use, and system."""
+    """The accelerator that is measured, if any; CPU model, cores this process may use, and system."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -34,6 +38,7 @@ def machine() -> str:
         if "cpu family" in named:
             model += f" (family {named['cpu family']})"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    model = f"{accelerator}; {model}" if accelerator else model
     return f"{model}, {cores} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"
 
 
