@@ -85,6 +85,11 @@ def keep(name: str, rows: list[Row]) -> None:
         if rows and ratio in rows[0]:
             print(f"geometric mean {ratio}: {mean(rows, ratio):.2f}")
     print(report.write_csv(name, rows))
+    draw(name, rows)
+
+
+def draw(name: str, rows: list[Row]) -> None:
+    """The pictures of a table, which may say itself where it comes from."""
     if name == "gpu_sweep":
         pictures(rows, name, "cuDNN")
     elif name == "gpu_fft":
