@@ -37,20 +37,21 @@ class BatchTrainer(Compilable):
     _offload: str | None = None
 
     # --- a step ----------------------------------------------------------------------------------------------------
-    def _step(self, kind: str, batch: Batch) -> dict[str, Any]:
-        """One step of training or testing on the batch; returns all results so far."""
+    def _step(self, kind: str, batch: Batch, step: StepFunction | None = None) -> dict[str, Any]:
+        """One step of training or testing on the batch; returns all results so far.  step: see `_run`."""
         if self._custom.has(kind):
             return self._custom.logs(kind, batch)
-        return as_numbers(self._note(batch, self._train_batch(batch) if kind == "train" else self._run(kind, batch)))
+        results = self._train_batch(batch, step) if kind == "train" else self._run(kind, batch, step)
+        return as_numbers(self._note(batch, results))
 
-    def _train_batch(self, batch: Batch) -> Results:
+    def _train_batch(self, batch: Batch, step: StepFunction | None = None) -> Results:
         """One training step on the batch: forward, backward, update.
 
         A large model's gradients are applied in the middle of backward, unless the optimizer needs all at once or
         somebody reads them (`keeps_gradients` of the memory, `reads_gradients` of the replica).  A step that an
         exception breaks off there leaves some variables updated, and `optimizer.iterations` as it was.
         """
-        results = self._run("train", batch)
+        results = self._run("train", batch, step)
         if not results.applied:
             self._apply_gradients()
         return results
@@ -61,11 +62,15 @@ class BatchTrainer(Compilable):
         if store is not None and store.variables:
             strategy.current().apply(self.optimizer, store)
 
-    def _run(self, kind: str, batch: Batch) -> Results:
-        """One run of the plan for this kind ("train", "test", "predict") and shape of batch."""
+    def _run(self, kind: str, batch: Batch, step: StepFunction | None = None) -> Results:
+        """One run of the plan for this kind ("train", "test", "predict") and shape of batch.
+
+        step: that of the batch, where it was looked for just before; None to look for it.
+        """
         if kind == "train":
             before_step(self)
-        step = self._steps.step(kind, batch, self._targets, self._memory_limit, self._offload)
+        if step is None:
+            step = self._steps.step(kind, batch, self._targets, self._memory_limit, self._offload)
         with self._steps.running(), strategy.current().running(self._training, kind, batch, step):
             if kind == "predict":
                 results = step.run(tree.flatten(batch.x))
@@ -99,8 +104,13 @@ class BatchTrainer(Compilable):
                 tracker = self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
                 tracker.update_state(value, sample_weight=samples)
 
-    def _prepare(self, kind: str, data: ArrayData | StreamData, single: bool = False) -> None:
-        """Checks data against the model and traces the first step, before anything is changed."""
+    def _prepare(
+        self, kind: str, data: ArrayData | StreamData, single: bool = False
+    ) -> tuple[Batch | None, StepFunction | None]:
+        """Checks data against the model and traces the first step, before anything is changed.
+
+        Returns the first batch where it was looked at, and its step where all was as it is now when that was prepared.
+        """
         if kind != "predict" and not self.compiled:
             raise ValueError(f"call compile() before {'fit' if kind == 'train' else 'evaluate'}()")
         if self._custom.has(kind):
@@ -112,11 +122,12 @@ class BatchTrainer(Compilable):
                 with self._planning(single):
                     pass  # a process whose model is of another kind plans, and waits for this one
                 strategy.current().prepare(self._training, kind, data, single)
-            return
+            return None, None
         if isinstance(data, ArrayData):
             data.late = not self.overrides("compute_metrics")  # type: ignore[attr-defined]  # which reads the inputs
         batch = data.first()
-        check_inputs(self, batch.x)
+        if not self._steps.has_prepared(kind, batch):
+            check_inputs(self, batch.x)
         with self._turn.taken():
             self._steps.check_values()
             trainable = self.trainable_variables if kind == "train" else []  # type: ignore[attr-defined]
@@ -128,14 +139,20 @@ class BatchTrainer(Compilable):
             if targets is not None:
                 y = data.y if isinstance(data, ArrayData) else batch.y
                 check_targets(targets, y, step.shapes)
+            made_with = (targets, self._compiled_metrics, getattr(self, "optimizer", None))
+            known = self._steps.is_prepared(kind, batch, step, made_with)
+            if targets is not None and not known:
                 assert self._compiled_metrics is not None
                 self._compiled_metrics.build(targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes))
-            if kind == "train":
+            if kind == "train" and not known:
                 if not self._steps.trains(trainable):  # the first trace has built layers
                     trainable = self.trainable_variables  # type: ignore[attr-defined]
                 self._check_trainable(trainable)
                 self.optimizer.ready(trainable, self._steps.memory.store)
             strategy.current().prepare(self._training, kind, data, single)
+            if trainable or kind != "train":
+                self._steps.note_prepared(kind, batch, step, made_with)
+            return batch, step if known and single else None
 
     def _planning(self, single: bool) -> AbstractContextManager[None]:
         """Processes agree that all can plan before a run, not before each batch of a user's loop."""
@@ -174,25 +191,27 @@ class BatchTrainer(Compilable):
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, in test mode."""
         with self._turn.taken():
-            batch = self._single("predict", x)
+            batch, _ = self._single("predict", x)
             return tree.map_structure(np.array, self._predict_batch(batch))
 
     def _on_batch(self, kind: str, *data: Any) -> dict[str, Any]:
         """The results of one batch by itself."""
         with self._turn.taken():
-            batch = self._single(kind, *data)
+            batch, step = self._single(kind, *data)
             gathering = Gathering(self)
             gathering.begin()
             try:
-                return self._step(kind, batch)
+                return self._step(kind, batch, step)
             finally:
                 gathering.end()
 
-    def _single(self, kind: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Batch:
+    def _single(
+        self, kind: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None
+    ) -> tuple[Batch, StepFunction | None]:
         arrays = to_arrays("x", x)
         data = ArrayData(arrays, y, sample_weight, len(tree.flatten(arrays)[0]), class_weight=class_weight)
-        self._prepare(kind, data, single=True)
-        return data.first()
+        batch, step = self._prepare(kind, data, single=True)
+        return data.first() if batch is None else batch, step
 
     # --- plan ------------------------------------------------------------------------------------------------------
     def plan(

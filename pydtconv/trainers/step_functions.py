@@ -54,6 +54,14 @@ def _kind(dtype: np.dtype) -> str:
     return "f" if dtype.kind == "f" else dtype.name
 
 
+def _shapes_of(batch: Batch) -> tuple[Any, ...] | None:
+    """Shapes of inputs and targets; None where they are of other structures than one array each."""
+    x, y = batch.x, batch.y
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray | None):
+        return x.shape, None if y is None else y.shape
+    return None
+
+
 class StepFunction:
     """An executor, and what goes in and comes out."""
 
@@ -111,6 +119,7 @@ class StepCache:
         #: the process whose step runs, 0 while none does; not this one in a process that was forked meanwhile
         self._running = 0
         self._planned_anew: set[Any] = set()
+        self._prepared: dict[str, tuple[Any, ...]] = {}
 
     @property
     def plans(self) -> list[Plan]:
@@ -125,6 +134,25 @@ class StepCache:
         self.memory.generation += 1
         self._values = []
         self._trainable = None
+        self._prepared.clear()
+
+    def has_prepared(self, kind: str, batch: Batch) -> bool:
+        """Whether the last batch of this kind that was prepared is, like this one, of arrays of these shapes."""
+        known = self._prepared.get(kind)
+        return known is not None and known[0] == _shapes_of(batch)
+
+    def is_prepared(self, kind: str, batch: Batch, step: StepFunction, made_with: tuple[Any, ...]) -> bool:
+        """Whether, besides, it has this step, and losses, metrics and optimizer are those of then."""
+        known = self._prepared.get(kind)
+        if known is None or known[0] != _shapes_of(batch) or known[1] is not step:
+            return False
+        return all(a is b for a, b in zip(known[2], made_with, strict=True))
+
+    def note_prepared(self, kind: str, batch: Batch, step: StepFunction, made_with: tuple[Any, ...]) -> None:
+        """Notes that all that a batch of this kind needs has been made; only where it is of plain arrays."""
+        shapes = _shapes_of(batch)
+        if shapes is not None:
+            self._prepared[kind] = shapes, step, made_with
 
     def _use_device(self) -> None:
         """Drops all steps and the memory where the active device is another one; variables keep their values."""
