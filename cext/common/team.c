@@ -490,6 +490,12 @@ HIDDEN double omp_get_wtime(void) { return 1e-9 * (double)now(); }
 
 int64_t dtconv_spin_ns(void) { return spin_ns; }
 
+void dtconv_rouse_threads(void) {
+    if (!own || within || !spin_ns || !atomic_load(&own->call.sleepers) || is_busy(own)) return;
+    atomic_fetch_add(&own->call.value, 1); /* of a region that has no seats */
+    wake(&own->call, INT32_MAX);
+}
+
 static void in_child(void) {
     own = NULL; /* its threads are the parent's */
     self = NULL;
@@ -520,4 +526,5 @@ __attribute__((constructor)) static void prepare(void) {
 #include "dtconv.h"
 
 int64_t dtconv_spin_ns(void) { return -1; }
+void dtconv_rouse_threads(void) {}
 #endif

@@ -39,6 +39,9 @@ int dtconv_threads_for(int64_t multiplications);
 /* How long waiting threads spin before they sleep.  -1: OpenMP's library decides, there is no team of our own
  * (team.c). */
 int64_t dtconv_spin_ns(void);
+/* Threads of the calling thread's team that sleep spin again, where others leave them their cores: there will soon be
+ * work for them.  Waking them takes longer than a small function. */
+void dtconv_rouse_threads(void);
 /* From now on the calling thread has no team: for it the number of threads is 1, whatever is set. */
 void dtconv_compute_alone(void);
 

@@ -10,6 +10,7 @@ cdef extern from "dtconv.h" nogil:
     void dtconv_compute_alone()
     int dtconv_hold_num_threads(int threads)
     int64_t dtconv_spin_ns()
+    void dtconv_rouse_threads()
     const char *dtconv_level()
     int64_t dtconv_cache_bytes(int level)
     void dtconv_set_cache_bytes(int level, int64_t nbytes)
@@ -41,6 +42,11 @@ def spin_seconds() -> float | None:
     """How long waiting threads spin before they sleep; None: OpenMP's library decides."""
     cdef int64_t ns = dtconv_spin_ns()
     return None if ns < 0 else 1e-9 * ns
+
+
+def rouse_threads() -> None:
+    """Threads that sleep until this one has work for them spin again: it will soon."""
+    dtconv_rouse_threads()
 
 
 def level() -> str:

@@ -97,10 +97,10 @@ class Profiler(Callback):
         self._profiled = self._record = None
 
     # --- what it is told -------------------------------------------------------------------------------------------
-    def _around_step(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def train_batch(batch: Any) -> Any:
+    def _around_step(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def train_batch(batch: Any, *arguments: Any) -> Any:
             self._record = Record(batch.size, _now())
-            return call(batch)
+            return call(batch, *arguments)
 
         return train_batch
 

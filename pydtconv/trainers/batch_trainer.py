@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import replica, tree
+from pydtconv._ext.runtime import rouse_threads
 from pydtconv.graph import Plan
 from pydtconv.metrics import Mean
 from pydtconv.trainers import strategy
@@ -70,6 +71,7 @@ class BatchTrainer(Compilable):
         if kind == "train":
             before_step(self)
         if step is None:
+            rouse_threads()
             step = self._steps.step(kind, batch, self._targets, self._memory_limit, self._offload)
         with self._steps.running(), strategy.current().running(self._training, kind, batch, step):
             if kind == "predict":
@@ -196,6 +198,7 @@ class BatchTrainer(Compilable):
 
     def _on_batch(self, kind: str, *data: Any) -> dict[str, Any]:
         """The results of one batch by itself."""
+        rouse_threads()  # while Python looks at the batch
         with self._turn.taken():
             batch, step = self._single(kind, *data)
             gathering = Gathering(self)

@@ -71,7 +71,7 @@ class Targets:
             wanted = [i for i, output in enumerate(self.outputs) if output.loss is not None]
         if y is None:
             return [None] * count
-        if isinstance(y, Mapping):
+        if not isinstance(y, np.ndarray) and isinstance(y, Mapping):
             unknown = [key for key in y if key not in self.names]
             if unknown:
                 raise ValueError(

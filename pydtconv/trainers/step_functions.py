@@ -101,8 +101,8 @@ class StepFunction:
         return value if placed is None or np.shape(value) != placed.shape else value[placed.slices]
 
 
-#: a variable's array: for steps that read it, and for those of a device, which leave the values there
-_HERE, _THERE = operator.attrgetter("value"), operator.attrgetter("host_array")
+#: a variable's array on the host, and what has its values where a device does
+_ARRAY, _MIRROR = operator.attrgetter("_value"), operator.attrgetter("mirror")
 
 
 class StepCache:
@@ -113,7 +113,7 @@ class StepCache:
         self.memory = Memory()
         self.memory.state.seed = next_seed()
         self._steps: OrderedDict[Any, StepFunction] = OrderedDict()
-        self._values: list[tuple[Any, np.ndarray]] = []
+        self._values: tuple[list[Any], list[np.ndarray]] = [], []
         self._trainable: list[int] | None = None
         self._stores = 0
         #: the process whose step runs, 0 while none does; not this one in a process that was forked meanwhile
@@ -132,7 +132,7 @@ class StepCache:
         self.memory.release_variables()
         self.memory.store = None
         self.memory.generation += 1
-        self._values = []
+        self._values = [], []
         self._trainable = None
         self._prepared.clear()
 
@@ -339,12 +339,16 @@ class StepCache:
     # --- values that others moved ----------------------------------------------------------------------------------
     def check_values(self) -> None:
         """Binds the steps anew where another model, with a flat array of its own, has taken variables of this one."""
-        array_of = _HERE if self.memory.device.is_host else _THERE
-        if all(array_of(variable) is value for variable, value in self._values):
+        tracing.settle_outside()
+        variables, values = self._values
+        if self.memory.device.is_host and any(map(_MIRROR, variables)):
+            for variable in variables:
+                _ = variable.value  # which a device has
+        if all(map(operator.is_, map(_ARRAY, variables), values)):
             self._stores = ParameterStore.made
             return
         store = self.memory.store
-        if store is not None and any(array_of(variable).base is not store.parameters for variable in store.variables):
+        if store is not None and any(_ARRAY(each).base is not store.parameters for each in store.variables):
             self.forget()
         else:
             self.memory.generation += 1
@@ -352,5 +356,5 @@ class StepCache:
 
     def _note_values(self) -> None:
         self._stores = ParameterStore.made
-        array_of = _HERE if self.memory.device.is_host else _THERE
-        self._values = [(variable, array_of(variable)) for variable in self.model.variables]
+        variables = list(self.model.variables)
+        self._values = variables, list(map(_ARRAY, variables))

@@ -26,6 +26,46 @@ def test_waiting_threads_spin_and_then_sleep(policy, seconds):
     assert float(found) == pytest.approx(seconds)
 
 
+ROUSED = """
+import time
+from pathlib import Path
+
+import numpy as np
+
+from pydtconv._ext import runtime
+from pydtconv.gemm import gemm
+
+def sleeps():
+    texts = [path.read_text() for path in Path("/proc/self/task").glob("*/status")]
+    return [int(line.split()[1]) for text in texts for line in text.splitlines() if line.startswith("voluntary")]
+
+runtime.rouse_threads()  # where there are none
+a = np.ones((300, 300), np.float32)
+runtime.set_num_threads(2)
+gemm(a, a)
+seen = []
+for rouses in (False, True, True):
+    time.sleep(0.05)
+    before = sum(sleeps()[1:])
+    if rouses:
+        runtime.rouse_threads()
+        runtime.rouse_threads()
+    time.sleep(0.05)
+    seen.append(sum(sleeps()[1:]) > before)
+assert (gemm(a, a) == 300).all()
+print(seen)
+"""
+
+
+@pytest.mark.skipif(runtime.spin_seconds() is None, reason="the compiler's OpenMP starts the threads")
+@pytest.mark.parametrize(("policy", "seen"), [("", [False, True, True]), ("passive", [False, False, False])])
+def test_threads_that_sleep_are_roused(policy, seen):
+    """They wake up, spin and sleep again; those that are not to spin are left alone."""
+    env = dict(os.environ, OMP_WAIT_POLICY=policy, OPENBLAS_NUM_THREADS="1")
+    found = subprocess.run([sys.executable, "-c", ROUSED], capture_output=True, text=True, env=env)
+    assert (found.stdout, found.stderr) == (f"{seen}\n", "")
+
+
 BESIDE_OTHERS = """
 import subprocess, sys, time
 from pathlib import Path

@@ -41,8 +41,8 @@ def to_arrays(name: str, data: Any) -> Any:
 
     Raises ValueError, naming the argument, for leaves that are no arrays of numbers or have no first axis.
     """
-    if data is None:
-        return None
+    if data is None or (type(data) is np.ndarray and data.ndim and data.dtype.kind in "biuf"):
+        return data
     if isinstance(data, (list, tuple, dict)) and not _is_numbers(data):
         if isinstance(data, dict):
             return {key: to_arrays(f"{name}[{key!r}]", part) for key, part in data.items()}
@@ -76,6 +76,9 @@ def count_samples(**data: Any) -> int:
     """The number of samples of structures of arrays.  Raises ValueError where they differ or there are none."""
     lengths = {}
     for name, structure in data.items():
+        if isinstance(structure, np.ndarray):
+            lengths[name] = len(structure)
+            continue
         leaves = [leaf for leaf in tree.flatten(structure) if leaf is not None]
         for i, leaf in enumerate(leaves):
             lengths[name if len(leaves) == 1 else f"{name}[{i}]"] = len(leaf)
@@ -155,7 +158,8 @@ class ArrayData:
         self.num_batches: int | None = -(-self.samples // self.batch_size)
         self.shuffle = shuffle
         self._structure = (self.x, self.y, self.sample_weight)
-        self._leaves = tree.flatten(self._structure)
+        self._is_flat = not any(map(tree.is_nested, self._structure))
+        self._leaves = list(self._structure) if self._is_flat else tree.flatten(self._structure)
         self._buffers: list[np.ndarray | None] = []
         self._order: np.ndarray | None = None
 
@@ -215,7 +219,7 @@ class ArrayData:
             leaves = inputs + self._gathered(order[own], len(inputs))
         else:
             leaves = self._gathered(order[own])
-        x, y, sample_weight = tree.pack_sequence_as(self._structure, leaves)
+        x, y, sample_weight = leaves if self._is_flat else tree.pack_sequence_as(self._structure, leaves)
         return Batch(x, y, sample_weight, share.stop - share.start, stop - start, share.start)
 
     def _slices(self, start: int, stop: int) -> list[Any]:
