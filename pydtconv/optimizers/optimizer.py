@@ -28,6 +28,7 @@ from pydtconv.optimizers.arguments import (
     is_rule,
     with_shared,
 )
+from pydtconv.optimizers.bound_part import BoundPart
 from pydtconv.optimizers.by_gradients import apply_gradients
 from pydtconv.optimizers.by_variable import ByVariable
 from pydtconv.optimizers.clipping import clip, within
@@ -104,6 +105,8 @@ class Optimizer(ByVariable):
         self._constrained: list[Variable] = []
         self._updates = True
         self._rate = 0.0
+        #: whether a part's step is that of `update` alone, and what arrays it is bound to
+        self.only_updates, self.binding = False, object()
         self.built = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -171,6 +174,8 @@ class Optimizer(ByVariable):
         if self._updates:
             self.begin_step()
         self._rate = float(self._current_learning_rate())
+        changes = self.loss_scale_factor or self.clipnorm or self.clipvalue or self.global_clipnorm
+        self.only_updates = not (accumulated or changes or self.use_ema or self.goes_by_variable)
 
     @property
     def works_in_rows(self) -> bool:
@@ -219,16 +224,31 @@ class Optimizer(ByVariable):
             np.divide(total, steps, out=gradients)
             total.fill(0)
 
+    def bind_part(self, part: slice, gradients: Any) -> BoundPart:
+        """`apply_part` for a slice and gradients that stay where they are, as a call."""
+        return BoundPart(self, part, gradients)
+
+    @property
+    def rate_and_decay(self) -> tuple[float, float]:
+        """The learning rate of the step that has begun, and the weight decay."""
+        return self._rate, float(self.weight_decay or 0.0)
+
     def _update(self, part: slice, gradients: np.ndarray) -> None:
+        rate, decay = self.rate_and_decay
+        for w, dw, slots, decays in self.runs_of_part(part, gradients):
+            self.update(w, dw, slots, rate, decay if decays else 0.0)
+
+    def runs_of_part(self, part: slice, gradients: Any) -> Iterator[tuple[Any, Any, dict[str, Any], bool]]:
+        """Parameters, gradients and slots of the neighbours in a slice that agree on weight decay, and whether they
+        have it.
+        """
         store, flat, dtype = self._slots.store, self._slots.flat, gradients.dtype
-        decay = float(self.weight_decay or 0.0)
         for run, decays in self._runs:
             both = slice(max(run.start, part.start), min(run.stop, part.stop))
             if both.start < both.stop:
                 slots = {name: store.numbers(store.working_slot(flat[name]), both, dtype) for name in self.slot_names}
                 own = gradients[within(part, both, dtype.itemsize // store.itemsize)]
-                w = store.numbers(store.working_parameters, both, dtype)
-                self.update(w, own, slots, self._rate, decay if decays else 0.0)
+                yield store.numbers(store.working_parameters, both, dtype), own, slots, decays
 
     def _average(self, part: slice, dtype: Any) -> None:
         store, steps = self._slots.store, int(self.iterations)
@@ -279,6 +299,7 @@ class Optimizer(ByVariable):
             self.ready([*self._slots.variables, *extra])
         self._slots.bind(store, self.all_slots())
         self._runs = list(self._runs_of(store))
+        self.binding = object()
         self._constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
 
     def release(self) -> None:

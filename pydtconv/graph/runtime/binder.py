@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +23,7 @@ class Updater(Protocol):
 
     def begin(self, store: ParameterStore) -> None: ...
 
-    def apply_part(self, part: slice, gradients: np.ndarray | None = None) -> None: ...
+    def bind_part(self, part: slice, gradients: np.ndarray) -> Call: ...
 
     def end(self) -> None: ...
 
@@ -63,7 +62,7 @@ class Binder:
             words = gradient.itemsize // store.itemsize
             first = part.start + rows.start * (variable.spec.size // (variable.spec.shape[0] or 1)) * words
             part = slice(first, first + gradient.size * words)
-        apply = functools.partial(self._updater.apply_part, part, gradient)
+        apply = self._updater.bind_part(part, gradient)
         return apply if self.launcher is None else Update(self.launcher, apply)
 
     def transfers(self) -> ScratchFile | PinnedMemory:

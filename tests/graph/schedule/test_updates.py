@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -27,10 +29,13 @@ class Spoiler:
     def begin(self, store: ParameterStore) -> None:
         self.store, self.found, self.ended = store, np.full(store.size, np.nan), False
 
-    def apply_part(self, part: slice, gradients: np.ndarray | None = None) -> None:
-        assert np.isnan(self.found[part]).all()
-        self.found[part] = gradients
-        self.store.parameters[part] = np.nan
+    def bind_part(self, part: slice, gradients: np.ndarray) -> Callable[[], None]:
+        def apply() -> None:
+            assert np.isnan(self.found[part]).all()
+            self.found[part] = gradients
+            self.store.parameters[part] = np.nan
+
+        return apply
 
     def end(self) -> None:
         self.ended = True
