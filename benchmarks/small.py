@@ -3,7 +3,8 @@
 Keras's network for MNIST and a network of eight dense layers of 256 units at batch 32, and ResNet20 at batch 8: what a
 step costs beside its arithmetic counts here.  All sides train by SGD with momentum in fresh processes that take turns;
 the median step of all rounds counts.  PyTorch runs in the faster one of its eager modes, Keras by `train_on_batch`, as
-pydtconv does.  A peer that is not installed is said and left out.
+pydtconv does.  A peer that is not installed is said and left out.  Without images PyTorch's modes are one and the same,
+and it has one.
 
 Of pydtconv's step, "plan us" is what runs the plan, forward and backward; the rest is the optimizer, and Python around
 both.  A second table tells what a node of a plan costs beyond its work: chains of layers that are so small that their
@@ -128,7 +129,8 @@ class Sides:
 
 def row(case: Case, sides: list[str], options: argparse.Namespace, folder: Path) -> dict[str, object]:
     processes = Sides(case, options, folder)
-    results: dict[str, list[Result]] = {side: [] for side in sides}
+    images = len(network(case).input_shape) > 2
+    results: dict[str, list[Result]] = {side: [] for side in sides if images or side != "torch channels_last"}
     for _ in range(options.rounds):
         for side, found in results.items():
             found.append(processes.run(side))
@@ -139,9 +141,9 @@ def row(case: Case, sides: list[str], options: argparse.Namespace, folder: Path)
     mine = median("ours")
     figures: dict[str, object] = {"network": case.network, "batch": case.batch, "us": mine}
     figures |= {"plan us": median("ours", "plan"), "nodes": results["ours"][0]["nodes"]}
-    theirs = {side: median(side) for side in sides if side != "ours"}
+    theirs = {side: median(side) for side in results if side != "ours"}
     if theirs:
-        figures |= {f"{side} us": value for side, value in theirs.items()}
+        figures |= {f"{side} us": theirs.get(side) for side in sides if side != "ours"}
         figures["fastest peer / ours"] = min(theirs.values()) / mine
     return figures
 
