@@ -69,7 +69,7 @@ INLINE void add_group(int rows, int64_t k, const elem *x, int64_t ldx, const ele
 #pragma omp simd
     for (int64_t j = 0; j < k; j++) {
         real gamma = 0, beta = 0;
-        for (int r = 0; r < rows; r++) {
+        UNROLL for (int r = 0; r < rows; r++) {
             const real g = widen(dy[r * lddy + j]);
             gamma += g * ((widen(x[r * ldx + j]) - mean[r]) * inverse[r]);
             beta += g;
@@ -79,22 +79,33 @@ INLINE void add_group(int rows, int64_t k, const elem *x, int64_t ldx, const ele
     }
 }
 
-static void backward_row(int64_t k, int rms, const elem *x, const elem *dy, const real *gamma, real mean, real inverse,
-                         int accumulate, elem *dx) {
+INLINE void gradient_of_row(int64_t k, int rms, const elem *x, const elem *dy, int scaled, const real *gamma, real mean,
+                            real inverse, int accumulate, elem *dx) {
     real first = 0, second = 0;
 #pragma omp simd reduction(+ : first, second)
     for (int64_t j = 0; j < k; j++) {
-        const real g = gamma ? widen(dy[j]) * gamma[j] : widen(dy[j]);
+        const real g = scaled ? widen(dy[j]) * gamma[j] : widen(dy[j]);
         first += g;
         second += g * (widen(x[j]) - mean);
     }
     const real offset = rms ? 0 : first / (real)k, slope = second / (real)k * inverse * inverse;
 #pragma omp simd
     for (int64_t j = 0; j < k; j++) {
-        const real g = gamma ? widen(dy[j]) * gamma[j] : widen(dy[j]);
+        const real g = scaled ? widen(dy[j]) * gamma[j] : widen(dy[j]);
         const real value = inverse * (g - offset - (widen(x[j]) - mean) * slope);
         dx[j] = narrow(accumulate ? widen(dx[j]) + value : value);
     }
+}
+
+/* A loop for each of the cases: none asks within. */
+static void backward_row(int64_t k, int rms, const elem *x, const elem *dy, const real *gamma, real mean, real inverse,
+                         int accumulate, elem *dx) {
+    if (gamma && accumulate)
+        gradient_of_row(k, rms, x, dy, 1, gamma, mean, inverse, 1, dx);
+    else if (gamma)
+        gradient_of_row(k, rms, x, dy, 1, gamma, mean, inverse, 0, dx);
+    else
+        gradient_of_row(k, rms, x, dy, 0, gamma, mean, inverse, accumulate, dx);
 }
 
 /* target = or += the chunks' sums, in their order. */
