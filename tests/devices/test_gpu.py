@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -144,6 +146,29 @@ def test_a_gpu_gives_the_cpus_losses():
             want, _, _ = losses_of(convnet(), "cpu", dtype, (9, 8, 3), OPTIMIZERS["adam"], 10)
             got, _, _ = losses_of(make, "gpu", dtype, (9, 8, 3), OPTIMIZERS["adam"], 10)
             np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_gpu")
+def test_threads_take_turns(monkeypatch):
+    """What one of them captures is none of the other's work, and the other waits until it is captured."""
+    stream = cupy_stand_in.install(monkeypatch).cuda.Stream
+    begin = stream.begin_capture
+
+    def trained(seed):
+        model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5, "tanh"), keras.layers.Dense(3, "softmax")])
+        rng = np.random.default_rng(seed)
+        model.set_weights([rng.normal(size=weight.shape) for weight in model.get_weights()])
+        model.compile("sgd", "sparse_categorical_crossentropy")
+        x, y = rng.normal(size=(4, 6)), rng.integers(0, 3, 4)
+        with keras.device("gpu"):
+            return [model.train_on_batch(x, y) for _ in range(4)]
+
+    want = [trained(seed) for seed in range(4)]
+    monkeypatch.setattr(stream, "begin_capture", lambda self: (begin(self), time.sleep(0.05)))
+    with ThreadPoolExecutor(4) as threads:
+        got = list(threads.map(trained, range(4)))
+    assert got == want
 
 
 @pytest.fixture

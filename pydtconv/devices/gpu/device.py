@@ -1,12 +1,14 @@
 """One NVIDIA GPU through CuPy, and cuBLAS (cublas.py).
 
-Everything runs on one stream of ours, in the order in which it is asked for.  The kernels of a file are compiled for
+Everything runs on one stream of ours, in the order in which it is asked for; threads that ask take turns, so that what
+one of them has captured is its own.  The kernels of a file are compiled for
 the GPU when the first of them is bound; CuPy keeps what NVRTC made on disk.
 """
 
 from __future__ import annotations
 
 import errno
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +40,7 @@ class GPU(Accelerator):
         self.cupy = check(number)
         self.name = f"gpu:{number}"
         self._number = number
+        self._turn = threading.RLock()
         self._device = self.cupy.cuda.Device(number)
         with self._device:
             self._stream = self.cupy.cuda.Stream(non_blocking=True)
@@ -56,8 +59,8 @@ class GPU(Accelerator):
 
     @contextmanager
     def _here(self) -> Iterator[None]:
-        """What CuPy does within is done on this device and stream."""
-        with self._device, self._stream:
+        """What CuPy does within is done on this device and stream, and nothing of other threads meanwhile."""
+        with self._turn, self._device, self._stream:
             yield
 
     # -- memory ----------------------------------------------------------------------------------------------------
@@ -99,7 +102,8 @@ class GPU(Accelerator):
 
     def synchronize(self) -> None:
         """Waits until all that was started is done."""
-        self._stream.synchronize()
+        with self._turn:
+            self._stream.synchronize()
 
     def room(self) -> int:
         """What is free on the device, and what CuPy keeps of what was given back."""
@@ -150,16 +154,16 @@ class GPU(Accelerator):
             return self.cupy.cuda.Event(disable_timing=True)
 
     def record(self, event: Any, stream: Any) -> None:
-        with self._device:
+        with self._turn, self._device:
             event.record(self._stream if stream is None else stream)
 
     def wait_event(self, stream: Any, event: Any) -> None:
-        with self._device:
+        with self._turn, self._device:
             (self._stream if stream is None else stream).wait_event(event)
 
     def copy_bytes(self, array: Any, pinned: Any, place: int, writes: bool, stream: Any) -> None:
         runtime, there, here = self.cupy.cuda.runtime, array.data.ptr, pinned.ptr + place
-        with self._device:  # CuPy's arrays refuse to be copied while a stream is captured, CUDA does not
+        with self._turn, self._device:  # CuPy's arrays refuse to be copied while a stream is captured, CUDA does not
             if writes:
                 runtime.memcpyAsync(here, there, array.nbytes, runtime.memcpyDeviceToHost, stream.ptr)
             else:
@@ -205,7 +209,7 @@ class GPU(Accelerator):
         product = self._cublas.product(dtype, found, accumulate, batch, tf32)
 
         def run(_: Sequence[Any] = arrays) -> None:  # which are there as long as the call is
-            with self._device:
+            with self._turn, self._device:
                 product()
 
         return run

@@ -114,7 +114,7 @@ class Variable(Operators):
 
     @property
     def host_array(self) -> np.ndarray:
-        """The array on the host, to be compared: what is in it may be older than what a device has."""
+        """The array on the host: what is in it may be older than what a device has."""
         return self._value
 
     @property
