@@ -53,13 +53,21 @@ struct normalization {
     real alpha;
 };
 
-/* dy * act'(y) of one element */
-__device__ inline real gradient(const normalization &a, int64_t row, int64_t j, real x) {
-    const real dy = a.dy[row * a.lddy + j];
-    if (a.kind == LINEAR) return dy;
-    if (a.y) return dy * slope_of(a.kind, a.alpha, a.y[row * a.ldy + j]);
-    const real z = (x - a.mean[j]) * a.scale[j] + (a.beta ? a.beta[j] : 0);
-    return dy * slope_of(a.kind, a.alpha, activate(a.kind, a.alpha, z));
+/* dy * act'(y) of W elements of a row, from column j on; away: x - mean of them */
+template <int W>
+__device__ inline pack<W> gradient(const normalization &a, int64_t row, int64_t j, const pack<W> &away) {
+    pack<W> g = load<W>(a.dy, row * a.lddy + j), out;
+    if (a.kind == LINEAR) return g;
+    if (a.y) {
+        out = load<W>(a.y, row * a.ldy + j);
+    } else {
+        const pack<W> factor = load<W>(a.scale, j);
+        for (int e = 0; e < W; e++) out.v[e] = away.v[e] * factor.v[e];
+        if (a.beta) add(out, load<W>(a.beta, j));
+        for (int e = 0; e < W; e++) out.v[e] = activate(a.kind, a.alpha, out.v[e]);
+    }
+    for (int e = 0; e < W; e++) g.v[e] *= slope_of(a.kind, a.alpha, out.v[e]);
+    return g;
 }
 
 struct two {
@@ -131,8 +139,9 @@ GLOBAL BOUNDS(256)
                        Array<const real> beta, int64_t kind, double alpha, Array<real> parts) {
     const normalization a = {x, y, dy, mean, scale, beta, ldx, ldy, lddy, (int)kind, (real)alpha};
     sum_columns(rows, c, parts, 2, [&](int64_t i, int64_t j) {
-        const real value = a.x[i * a.ldx + j], g = gradient(a, i, j, value);
-        const two found = {g, g * (value - a.mean[j])};
+        const pack<1> away = {{a.x[i * a.ldx + j] - a.mean[j]}};
+        const real g = gradient(a, i, j, away).v[0];
+        const two found = {g, g * away.v[0]};
         return found;
     });
 }
@@ -180,6 +189,7 @@ GLOBAL normalization_gradient(int64_t rows, int64_t c, Array<const real> x, int6
                               Array<const real> scale, Array<const real> beta, int64_t kind, double alpha,
                               Array<const real> inverse, Array<const real> sums, double count, int64_t accumulate,
                               Array<real> dx, int64_t lddx) {
+    const normalization a = {x, y, dy, mean, scale, beta, ldx, ldy, lddy, (int)kind, (real)alpha};
     const real share = (real)(1 / count);
     const bool packs =
         (c | ldx | ldy | lddy | lddx) % PACK == 0 && aligned(x, y, dy, mean, scale, beta, inverse, sums, dx);
@@ -188,19 +198,9 @@ GLOBAL normalization_gradient(int64_t rows, int64_t c, Array<const real> x, int6
         const cell at = cell_of(i, c);
         const int64_t j = at.column;
         const pack<W> middle = load<W>(mean, j), factor = load<W>(scale, j);
-        pack<W> away = load<W>(x, at.row * ldx + j), g = load<W>(dy, at.row * lddy + j);
+        pack<W> away = load<W>(x, at.row * ldx + j);
         for (int e = 0; e < W; e++) away.v[e] -= middle.v[e];
-        if (kind != LINEAR) {
-            pack<W> out;
-            if (y) {
-                out = load<W>(y, at.row * ldy + j);
-            } else {
-                for (int e = 0; e < W; e++) out.v[e] = away.v[e] * factor.v[e];
-                if (beta) add(out, load<W>(beta, j));
-                for (int e = 0; e < W; e++) out.v[e] = activate((int)kind, (real)alpha, out.v[e]);
-            }
-            for (int e = 0; e < W; e++) g.v[e] *= slope_of((int)kind, (real)alpha, out.v[e]);
-        }
+        pack<W> g = gradient(a, at.row, j, away);
         if (sums) {
             const pack<W> of_g = load<W>(sums, j), of_products = load<W>(sums, c + j), root = load<W>(inverse, j);
             for (int e = 0; e < W; e++)

@@ -22,7 +22,7 @@ class _Numbers:
     """An array of the device whose parts hold numbers that change from step to step."""
 
     def __init__(self, array: Any) -> None:
-        self.array, self.used, self.size = array, 0, array.size
+        self.array, self.used = array, 0
         self._host = np.zeros(array.shape, array.dtype)
         self._fills: list[tuple[slice, Callable[[], Sequence[float]]]] = []
 
@@ -87,10 +87,10 @@ class Launcher:
     def varying(self, count: int, fill: Callable[[], Sequence[float]], dtype: Any = np.float64) -> Any:
         """An array of `count` numbers that `fill` gives anew before each step; many of them are one copy."""
         name = np.dtype(dtype).name
-        block = self._varying.setdefault(name, [])
-        if not block or block[-1].used + count > block[-1].size:
-            block.append(_Numbers(self.device.zeros((max(count, TOGETHER),), dtype)))
-        return block[-1].take(count, fill)
+        together = self._varying.setdefault(name, [])
+        if not together or together[-1].used + count > together[-1].array.size:
+            together.append(_Numbers(self.device.zeros((max(count, TOGETHER),), dtype)))
+        return together[-1].take(count, fill)
 
     def before(self, call: Callable[[], None]) -> None:
         """Has something called before each step, ahead of `varying`."""
@@ -100,8 +100,8 @@ class Launcher:
         """Fills the numbers of the step that comes."""
         for call in self._before:
             call()
-        for block in self._varying.values():
-            for numbers in block:
+        for together in self._varying.values():
+            for numbers in together:
                 self.device.put(numbers.array, numbers.now())
 
     # -- what many kernels use -------------------------------------------------------------------------------------

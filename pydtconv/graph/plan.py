@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydtconv import config
-from pydtconv.conv import products
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.graph.memory.storage import Storage, View
 from pydtconv.graph.passes.graph_pass import PassReport
@@ -67,7 +66,7 @@ class Plan:
     algorithms: dict[Node, dict[str, str]] = field(default_factory=dict)
     passes: list[PassReport] = field(default_factory=list)
     threads: int = field(default_factory=config.num_threads)
-    matmul_precision: str = field(default_factory=products.described)
+    matmul_precision: str = ""
     offloaded: Offloaded | None = None
 
     @property

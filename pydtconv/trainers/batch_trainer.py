@@ -128,7 +128,8 @@ class BatchTrainer(Compilable):
         if isinstance(data, ArrayData):
             data.late = not self.overrides("compute_metrics")  # type: ignore[attr-defined]  # which reads the inputs
         batch = data.first()
-        if not self._steps.has_prepared(kind, batch):
+        alike = self._steps.has_prepared(kind, batch)
+        if not alike:
             check_inputs(self, batch.x)
         with self._turn.taken():
             self._steps.check_values()
@@ -142,7 +143,7 @@ class BatchTrainer(Compilable):
                 y = data.y if isinstance(data, ArrayData) else batch.y
                 check_targets(targets, y, step.shapes)
             made_with = (targets, self._compiled_metrics, getattr(self, "optimizer", None))
-            known = self._steps.is_prepared(kind, batch, step, made_with)
+            known = alike and self._steps.was_made_with(kind, step, made_with)
             if targets is not None and not known:
                 assert self._compiled_metrics is not None
                 self._compiled_metrics.build(targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes))
@@ -152,7 +153,7 @@ class BatchTrainer(Compilable):
                 self._check_trainable(trainable)
                 self.optimizer.ready(trainable, self._steps.memory.store)
             strategy.current().prepare(self._training, kind, data, single)
-            if trainable or kind != "train":
+            if not known and (trainable or kind != "train"):
                 self._steps.note_prepared(kind, batch, step, made_with)
             return batch, step if known and single else None
 

@@ -141,12 +141,10 @@ class StepCache:
         known = self._prepared.get(kind)
         return known is not None and known[0] == _shapes_of(batch)
 
-    def is_prepared(self, kind: str, batch: Batch, step: StepFunction, made_with: tuple[Any, ...]) -> bool:
-        """Whether, besides, it has this step, and losses, metrics and optimizer are those of then."""
+    def was_made_with(self, kind: str, step: StepFunction, made_with: tuple[Any, ...]) -> bool:
+        """Whether that batch has this step, and losses, metrics and optimizer are those of then."""
         known = self._prepared.get(kind)
-        if known is None or known[0] != _shapes_of(batch) or known[1] is not step:
-            return False
-        return all(a is b for a, b in zip(known[2], made_with, strict=True))
+        return known is not None and all(map(operator.is_, (known[1], *known[2]), (step, *made_with)))
 
     def note_prepared(self, kind: str, batch: Batch, step: StepFunction, made_with: tuple[Any, ...]) -> None:
         """Notes that all that a batch of this kind needs has been made; only where it is of plain arrays."""

@@ -179,7 +179,7 @@ def _highest():
 
 @pytest.mark.usefixtures("without_gpu", "_highest")
 def test_products_round_where_that_is_allowed(monkeypatch):
-    """Of float32 alone; plans say so, times are kept apart, and a plan that was made before keeps what it was told."""
+    """Of float32 alone; plans say so, and times are kept apart."""
     cupy = cupy_stand_in.install(monkeypatch)
     monkeypatch.setattr(cupy.cuda.Stream, "modes", [])
     p = ConvProblem(1, 4, 4, 2, 3, kernel=(1, 1))
@@ -207,8 +207,9 @@ def test_products_round_where_that_is_allowed(monkeypatch):
 def test_a_gpu_rounds_where_that_is_allowed():
     import cupy
 
-    if int(cupy.cuda.Device(0).compute_capability) < 80:
-        pytest.skip("needs tensor cores with TF32")
+    capability = cupy.cuda.Device(0).compute_capability
+    if int(capability) < 80:
+        pytest.skip(f"needs a GPU with TF32, of compute capability 80 or more, got {capability}")
     p = ConvProblem(2, 8, 8, 64, 128, kernel=(3, 3), padding="same")
     rng, exact = np.random.default_rng(0), ConvProblem(2, 8, 8, 64, 128, kernel=(3, 3), padding="same", dtype="float64")
     x, w = (rng.normal(size=shape).astype("float32") for shape in (p.x_shape, p.w_shape))

@@ -152,6 +152,18 @@ def test_gradients_that_are_applied_in_the_middle_of_backward(device):
 
     runs = [losses_of(make, each, "float64", (600,), optimizer, 4) for each in ("cpu", device)]
     np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
+    assert all(plan.applies_gradients for run in runs for plan in run[2]._steps.plans if plan.graph.training)
+
+
+def test_small_gradients_are_applied_together_on_a_device():
+    """Where the CPU applies each of them while it is in cache: a device would launch a kernel for each."""
+    model = keras.Sequential([keras.Input((600,)), *(layers.Dense(600) for _ in range(4)), layers.Dense(5)])
+    model.compile("sgd", "mse")
+    applied = {}
+    for device in ("cpu", "host"):
+        with keras.device(device):
+            applied[device] = model.plan(4).applies_gradients
+    assert applied == {"cpu": True, "host": False}
 
 
 @on_each

@@ -82,12 +82,9 @@ class Cublas:
             *([ctypes.c_int(batch[3])] if batch else []),
         ]
         name = f"cublas{LETTERS[scalar.name]}gemm" + ("StridedBatched" if batch else "_v2")
-        function = getattr(self._library, name)
 
-        def run(_: Any = (one, beta)) -> None:
+        def run(_: Any = (one, beta)) -> None:  # whose addresses are among the arguments
             self._round(tf32)
-            status = function(*arguments)
-            if status:
-                raise RuntimeError(f"{name}: expected status 0 of cuBLAS, got {status}")
+            self._checked(name, *arguments)
 
         return run
