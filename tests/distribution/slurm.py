@@ -52,7 +52,7 @@ class ClusterError(RuntimeError):
 
 
 class ProcessManagerError(ClusterError):
-    """Slurm misread the greeting of a rank, as happens on a loaded machine; the rank waits for ever."""
+    """Slurm misread what a rank told PMI-2, as happens on a loaded machine; the rank waits for ever, or ends."""
 
 
 class Cluster:
@@ -137,14 +137,18 @@ class Cluster:
                 words, env=self.environment, capture_output=True, text=True, timeout=60, check=False, **options
             )
         except subprocess.TimeoutExpired as error:
-            told = (error.stderr or b"").decode(errors="replace")
-            if "mpi/pmi2: invalid client request" in told:
-                self._cancel_all()
-                raise ProcessManagerError(f"Slurm's PMI-2 lost a rank: {told[-500:]}") from None
+            self._check_process_manager((error.stderr or b"").decode(errors="replace"))
             raise
         if check and done.returncode:
+            self._check_process_manager(done.stderr)
             raise ClusterError(f"{' '.join(map(str, words))}: {done.stderr}")
         return done.stdout
+
+    def _check_process_manager(self, told):
+        """Raises ProcessManagerError, after all jobs are cancelled, where srun has told of one that was misread."""
+        if "mpi/pmi2: invalid client request" in told:
+            self._cancel_all()
+            raise ProcessManagerError(f"Slurm's PMI-2 lost a rank: {told[-500:]}") from None
 
     def submit(self, *words, **options):
         """The number of the job that sbatch was told to run."""
@@ -158,10 +162,17 @@ class Cluster:
         """How often a job went back into the queue."""
         return int(re.search(r"Restarts=(\d+)", self.command("scontrol", "show", "job", job))[1])
 
-    def wait(self, done, seconds):
-        """Until done() is true.  Raises TimeoutError."""
+    def wait(self, done, seconds, output=None):
+        """Until done() is true.
+
+        Raises TimeoutError, and ProcessManagerError where a job's output, a path, tells of one.
+        """
         end = time.monotonic() + seconds
-        while not done():
+        while True:
+            if output is not None and output.exists():
+                self._check_process_manager(output.read_text(errors="replace"))
+            if done():
+                return
             if time.monotonic() > end:
                 raise TimeoutError(f"not done after {seconds} s")
             time.sleep(0.25)
