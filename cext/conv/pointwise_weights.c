@@ -52,6 +52,7 @@ enum {
     DEEPEST = 256,                                /* pixels at a time */
     FEW_PIXELS = 8,                               /* whose rows stay in L1, also where they are 4 KiB apart */
     READ_AHEAD = 1024,                            /* bytes: kernels load the step after the last one */
+    GAP = 64 / sizeof(operand),                   /* elements between panels: the last row's vector ends there */
     STEP = sizeof(operand) < sizeof(real) ? 2 : 1 /* pixels of a step of the micro-kernel */
 };
 
@@ -78,6 +79,9 @@ static int64_t deepest(void) { return DEEPEST; }
 static int64_t deepest(void) { return MIN(DEEPEST, RT(gemm_get_sizes)().kc); }
 #endif
 
+/* Elements from one panel of `width` to the next one, of k pixels. */
+static int64_t panel_of(int64_t width, int64_t k) { return width * dtconv_round_to(k, STEP) + GAP; }
+
 static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     *s = (pass_state){.ukr = UKR(ukr_current)(), .threads = dtconv_threads_of(p)};
     if (!s->ukr) return DTCONV_KERNEL;
@@ -103,8 +107,8 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     s->parts = enough ? 1 : MAX(1, MIN(s->panels / FEW_PANELS, dtconv_ceil_div(units * threads, s->slices)));
     s->parts = MAX(s->parts, MIN(s->panels, dtconv_ceil_div(threads, s->slices)));
     s->sums = s->slices == 1 ? 0 : dtconv_round((size_t)(s->slices * dw));
-    s->of_x = dtconv_round((size_t)(s->group * mr * s->kc * size)) + READ_AHEAD;
-    s->of_dy = dtconv_round((size_t)(s->nc * s->kc * size)) + READ_AHEAD;
+    s->of_x = dtconv_round((size_t)(s->group * panel_of(mr, s->kc) * size)) + READ_AHEAD;
+    s->of_dy = dtconv_round((size_t)(s->nc / nr * panel_of(nr, s->kc) * size)) + READ_AHEAD;
     s->of_rows = STEP > 1 ? dtconv_round((size_t)(FEW_PIXELS * s->group * mr * size)) : 0;
     return DTCONV_OK;
 }
@@ -160,71 +164,76 @@ static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int
     return rows;
 }
 #else
-/* The first `room` elements of row k of `pixels` rows of `width` that lie side by side.  What a whole vector writes
- * into the next row is written again with that one, where the last vectors of all rows come first. */
-INLINE void store_in_turn(real *to, int64_t room, int64_t width, int64_t k, int64_t pixels, vec x) {
-    store_part(to, k + 1 < pixels && V - room <= width ? V : room, x);
+/* A row of a panel is written in whole vectors.  What the last of them writes into the next row is written again with
+ * that one: the last vectors of some rows come before the first ones, and a panel ends with a gap. */
+
+/* How x is normalized: constants where they are used. */
+typedef struct {
+    int shifts, relu;
+} kind;
+
+/* A vector of `pixels` rows, n of whose elements exist; n and pixels are constants where they are V and FEW_PIXELS. */
+INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
+    UNROLL for (int64_t k = 0; k < pixels; k++)
+        store(to + k * width, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
 }
 
-/* A vector of channels from i on, `room` of which are wanted, of `pixels` rows of x, normalized, to rows of a panel.
- * n: channels that exist, V at most and then a constant, as the switches are. */
-INLINE void normalize_columns(const pass_state *s, const elem *x, int64_t pixels, int64_t i, int64_t n, int64_t room,
-                              real *to, int shifts, int relu) {
-    const DT(conv_normalization) *f = &s->args->prologue;
-    const int64_t mr = s->ukr->mr, ld = s->ldx;
+/* The same of channels of x from i on, normalized. */
+INLINE void normalize_columns(const DT(conv_normalization) * f, int64_t i, const elem *x, int64_t ld, int64_t pixels,
+                              int64_t n, int64_t width, real *to, kind kind) {
     const vec mean = load_part(f->mean + i, n), scale = load_part(f->scale + i, n);
-    const vec beta = shifts ? load_part(f->beta + i, n) : (vec){0};
-    for (int64_t k = 0; k < pixels; k++) {
+    const vec beta = kind.shifts ? load_part(f->beta + i, n) : (vec){0};
+    UNROLL for (int64_t k = 0; k < pixels; k++) {
         vec z = (load_first(x + k * ld, n) - mean) * scale;
-        if (shifts) z += beta;
-        store_in_turn(to + k * mr, room, mr, k, pixels, relu ? positive(z) : z);
+        if (kind.shifts) z += beta;
+        store(to + k * width, kind.relu ? positive(z) : z);
     }
 }
 
-/* `channels` <= mr of `pixels` rows of x, normalized, to rows of a panel. */
-INLINE void normalize_rows(const pass_state *s, const elem *x, int64_t pixels, int64_t i, int64_t channels, real *to,
-                           int shifts, int relu) {
-    for (int64_t v = (channels - 1) / V * V; v >= 0; v -= V) {
-        const int64_t room = MIN(V, s->ukr->mr - v), n = s->ci - i - v;
-        if (n >= V)
-            normalize_columns(s, x + v, pixels, i + v, V, room, to + v, shifts, relu);
-        else
-            normalize_columns(s, x + v, pixels, i + v, n, room, to + v, shifts, relu);
-    }
+/* Some rows: `pixels` of them, `columns` are wanted and `exist` can be read. */
+typedef struct {
+    const elem *rows;
+    int64_t ld, pixels, columns, exist;
+} piece;
+
+/* To panels of `width`, `panel` elements from each other; f: NULL, or how it is normalized. */
+INLINE void pack_piece(const piece *x, int64_t pixels, int64_t width, int64_t panel, real *to,
+                       const DT(conv_normalization) * f, kind kind) {
+    for (int64_t i = 0; i < x->columns; i += width, to += panel)
+        for (int64_t v = (width - 1) / V * V; v >= 0; v -= V) {
+            const int64_t n = x->exist - i - v;
+            const elem *from = x->rows + i + v;
+            if (!f && n >= V)
+                copy_columns(from, x->ld, pixels, V, width, to + v);
+            else if (!f || n <= 0)
+                copy_columns(from, x->ld, pixels, n, width, to + v);
+            else if (n >= V)
+                normalize_columns(f, i + v, from, x->ld, pixels, V, width, to + v, kind);
+            else
+                normalize_columns(f, i + v, from, x->ld, pixels, n, width, to + v, kind);
+        }
 }
 
-/* The first `room` of a vector of `pixels` rows, n of whose elements exist; n: V, which is a constant, or less. */
-INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t room, int64_t width,
-                         real *to) {
-    for (int64_t k = 0; k < pixels; k++)
-        store_in_turn(to + k * width, room, width, k, pixels, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
-}
-
-/* `width` columns of `pixels` rows, n of which exist or more, to rows of a panel, filled up with zeros. */
-static void copy_rows(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
-    for (int64_t v = (width - 1) / V * V; v >= 0; v -= V) {
-        const int64_t room = MIN(V, width - v);
-        if (n - v >= V)
-            copy_columns(rows + v, ld, pixels, V, room, width, to + v);
-        else
-            copy_columns(rows + v, ld, pixels, n - v, room, width, to + v);
-    }
-}
-
-/* Channels [i, i + n) of some pixels from p on to rows of a panel. */
-static void pack_rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int64_t i, int64_t n, real *to) {
-    const DT(conv_normalization) *f = &s->args->prologue;
-    const elem *x = s->args->x + p * s->ldx + i;
-    if (!f->mean || n < s->ukr->mr) copy_rows(x, s->ldx, pixels, s->ci - i, s->ukr->mr, to);
-    if (!f->mean) return;
-    if (f->beta && f->relu)
-        normalize_rows(s, x, pixels, i, n, to, 1, 1);
-    else if (f->beta)
-        normalize_rows(s, x, pixels, i, n, to, 1, 0);
-    else if (f->relu)
-        normalize_rows(s, x, pixels, i, n, to, 0, 1);
+/* The same with a constant where `pixels` is FEW_PIXELS. */
+INLINE void pack_kind(const piece *x, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f,
+                      kind kind) {
+    if (x->pixels == FEW_PIXELS)
+        pack_piece(x, FEW_PIXELS, width, panel, to, f, kind);
     else
-        normalize_rows(s, x, pixels, i, n, to, 0, 0);
+        pack_piece(x, x->pixels, width, panel, to, f, kind);
+}
+
+static void pack(const piece *x, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f) {
+    if (!f)
+        pack_kind(x, width, panel, to, NULL, (kind){0, 0});
+    else if (f->beta && f->relu)
+        pack_kind(x, width, panel, to, f, (kind){1, 1});
+    else if (f->beta)
+        pack_kind(x, width, panel, to, f, (kind){1, 0});
+    else if (f->relu)
+        pack_kind(x, width, panel, to, f, (kind){0, 1});
+    else
+        pack_kind(x, width, panel, to, f, (kind){0, 0});
 }
 #endif
 
@@ -237,30 +246,42 @@ static void read_burst(const elem *rows, int64_t ld, int64_t k, int64_t last, in
 /* A few pixels at a time, all panels: their lines are in L1 for the next panel, which reads parts of the same; loaded:
  * in L2 already. */
 static void pack_x(const pass_state *s, const block *b, int loaded, elem *rows, operand *packed) {
-    const int64_t mr = s->ukr->mr, deep = dtconv_round_to(b->k, STEP);
+    const int64_t mr = s->ukr->mr, panel = panel_of(mr, b->k);
+#ifndef PAIRS
+    DT(conv_normalization) f = s->args->prologue; /* of the block's channels */
+    if (f.mean) f.mean += b->i, f.scale += b->i, f.beta = f.beta ? f.beta + b->i : NULL;
+#endif
     for (int64_t k = 0; k < b->k; k += FEW_PIXELS) {
         const int64_t some = MIN(FEW_PIXELS, b->k - k);
         if (!loaded) read_burst(s->args->x + b->p * s->ldx + b->i, s->ldx, k, b->k, b->m);
 #ifdef PAIRS
         int64_t ld;
         const elem *x = rows_of_x(s, b->p + k, some, b->i, b->m, rows, &ld);
-        for (int64_t i = 0; i < b->m; i += mr) copy_rows(x + i, ld, some, b->m - i, mr, packed + i * deep + k * mr);
+        operand *to = packed + k * mr;
+        for (int64_t i = 0; i < b->m; i += mr, to += panel) copy_rows(x + i, ld, some, b->m - i, mr, to);
 #else
         (void)rows;
-        for (int64_t i = 0; i < b->m; i += mr)
-            pack_rows_of_x(s, b->p + k, some, b->i + i, MIN(mr, b->m - i), packed + i * deep + k * mr);
+        const piece x = {s->args->x + (b->p + k) * s->ldx + b->i, s->ldx, some, b->m, s->ci - b->i};
+        pack(&x, mr, panel, packed + k * mr, f.mean ? &f : NULL);
 #endif
     }
 }
 
 /* Rows [p, p + k) of dy, columns [j, j + n); loaded: as above. */
 static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_t n, int loaded, operand *packed) {
-    const int64_t nr = s->ukr->nr, deep = dtconv_round_to(k, STEP);
+    const int64_t nr = s->ukr->nr, panel = panel_of(nr, k);
     const elem *dy = s->args->y + p * s->ldy + j;
     for (int64_t i = 0; i < k; i += FEW_PIXELS) {
         if (!loaded) read_burst(dy, s->ldy, i, k, n);
-        for (int64_t jr = 0; jr < n; jr += nr)
-            copy_rows(dy + i * s->ldy + jr, s->ldy, MIN(FEW_PIXELS, k - i), n - jr, nr, packed + jr * deep + i * nr);
+        const int64_t some = MIN(FEW_PIXELS, k - i);
+        operand *to = packed + i * nr;
+#ifdef PAIRS
+        for (int64_t jr = 0; jr < n; jr += nr, to += panel)
+            copy_rows(dy + i * s->ldy + jr, s->ldy, some, n - jr, nr, to);
+#else
+        const piece rows = {dy + i * s->ldy, s->ldy, some, n, s->co - j};
+        pack(&rows, nr, panel, to, NULL);
+#endif
     }
 }
 
@@ -303,6 +324,7 @@ static int64_t take(ahead *f, int64_t most, const void **lines) {
 static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j, int64_t n, int add, const operand *x,
                      const operand *dy, real *dw) {
     const int64_t mr = s->ukr->mr, nr = s->ukr->nr, deep = dtconv_round_to(b->k, STEP);
+    const int64_t of_x = panel_of(mr, b->k), of_dy = panel_of(nr, b->k);
     const int64_t calls = dtconv_ceil_div(b->m, mr) * dtconv_ceil_div(n, nr);
     const int64_t share = MIN(DEEPEST, dtconv_ceil_div(next->left, calls)); /* lines of a call */
     const void *lines[DEEPEST];
@@ -314,15 +336,15 @@ static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j
 #endif
     for (int64_t i = 0; i < b->m; i += mr) {
         t.m = MIN(mr, b->m - i);
-        t.a = x + i * deep;
-        for (int64_t column = 0; column < n; column += nr) {
+        t.a = x + i / mr * of_x;
+        t.b = dy;
+        for (int64_t column = 0; column < n; column += nr, t.b += of_dy) {
             t.n = MIN(nr, n - column);
             const int64_t count = take(next, share, lines);
             t.fetch_count = s->ukr->fetches ? count : 0;
             for (int64_t k = 0; !s->ukr->fetches && k < count; k++) __builtin_prefetch(lines[k], 0, 2);
-            t.b = dy + column * deep;
-            t.a_next = column + nr < n ? t.a : t.a + mr * deep;
-            t.b_next = column + nr < n ? t.b + nr * deep : dy;
+            t.a_next = column + nr < n ? t.a : t.a + of_x;
+            t.b_next = column + nr < n ? t.b + of_dy : dy;
             t.c = dw + (b->i + i) * s->co + j + column;
             s->ukr->run(s->ukr, &t);
         }
