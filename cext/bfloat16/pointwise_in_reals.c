@@ -177,7 +177,7 @@ static void run_unit(const pass *s, int64_t unit, const scratch *own) {
     }
     const dtconv_segment whole = {0, 0, s->cr};
     const int64_t of_row = dtconv_ceil_div(s->cr * (int64_t)sizeof(elem), 64), panels = last - first;
-    const void *ahead[DIRECT_MR], *lines[LINES];
+    const void *next_rows[DIRECT_MR], *lines[LINES];
     RT(direct_tile)
     t = {.segments = &whole, .segment_count = 1, .a_step = 1, .b_step = DIRECT_NR, .beside = own->tile, .ahead = lines};
     for (int64_t r = 0; r < DIRECT_MR; r++) t.a[r] = own->rows + r * s->pitch;
@@ -185,13 +185,14 @@ static void run_unit(const pass *s, int64_t unit, const scratch *own) {
     for (int64_t pixel = begin; pixel < end; pixel += DIRECT_MR) {
         const tile_rows rows = rows_at(s, group, pixel, MIN(DIRECT_MR, end - pixel));
         widen_rows(s, s->prologue ? &how : NULL, x + pixel * s->ldr, rows.count, own->rows);
-        const int64_t next = pixel + DIRECT_MR, left = MAX(0, MIN(DIRECT_MR, s->pixels - next)), all = left * of_row;
-        for (int64_t r = 0; r < left; r++) ahead[r] = x + (next + r) * s->ldr;
+        const int64_t next = pixel + DIRECT_MR, left = MAX(0, MIN(DIRECT_MR, s->pixels - next));
+        for (int64_t r = 0; r < left; r++) next_rows[r] = x + (next + r) * s->ldr;
+        dtconv_lines_ahead ahead = {next_rows, 0, of_row, left * of_row};
+        const int64_t of_call = MIN(LINES, dtconv_ceil_div(ahead.left, panels));
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
             for (int64_t r = 0; r < rows.count; r++) t.c[r] = (real *)(rows.to[r] + j); /* to be loaded */
-            t.ahead_count = dtconv_lines_of(ahead, 0, of_row, all * (panel - first) / panels,
-                                            all * (panel - first + 1) / panels, LINES, lines);
+            t.ahead_count = dtconv_take_lines(&ahead, of_call, lines);
             RT(direct_run_tile)(&t, rows.count, n, panel_at(s, group, panel), NULL, 0);
             finish(s, own, group, first, j, n, &rows);
         }

@@ -73,20 +73,28 @@ static void gather(const DT(direct_pass) * s, const DT(direct_rows) * t, int64_t
         DT(gather_add)(own->sums, &s->gathered, t->count, t->tile.c, t->x, j, n, group * s->cw, column);
 }
 
-/* Has panel `panel` of [first, last) of the tile t load its share of what the next tile reads: of its rows the first
- * line, of pointwise ones all, and then those of what was normalized. */
-static void look_ahead(const DT(direct_pass) * s, DT(direct_tile) * t, const DT(direct_rows) * next, int pointwise,
-                       int64_t first, int64_t last, int64_t panel, const void **lines) {
-    const int64_t line = 64 / (int64_t)sizeof(real), panels = last - first, number = panel - first;
-    const int64_t of_row = pointwise ? dtconv_ceil_div(s->cr, line) : 1, of_read = next->count * of_row;
+/* What the next tile reads: of its rows the first line, of pointwise ones all, and then those of what was normalized.
+ * Each of the panels [first, last) loads a share of it, `of_call` lines. */
+typedef struct {
+    dtconv_lines_ahead read, x;
+    int64_t of_call;
+} ahead;
+
+static ahead ahead_of(const DT(direct_pass) * s, const DT(direct_rows) * next, int pointwise, int64_t first,
+                      int64_t last) {
+    const int64_t line = 64 / (int64_t)sizeof(real), panels = last - first;
+    const int64_t of_row = pointwise ? dtconv_ceil_div(s->cr, line) : 1;
     const int64_t of_x = pointwise && s->gathered.reductions ? dtconv_ceil_div(panels * DIRECT_NR, line) : 0;
-    const int64_t all = of_read + next->count * of_x, from = all * number / panels, to = all * (number + 1) / panels;
-    const void *const *rows = (const void *const *)next->tile.a, *const *x = (const void *const *)next->x;
+    ahead a = {.read = {(const void *const *)next->tile.a, 0, of_row, next->count * of_row}};
+    a.x = (dtconv_lines_ahead){(const void *const *)next->x, first * DIRECT_NR / line, of_x, next->count * of_x};
+    a.of_call = MIN(LINES, dtconv_ceil_div(a.read.left + a.x.left, panels));
+    return a;
+}
+
+static void look_ahead(ahead *a, DT(direct_tile) * t, const void **lines) {
     t->ahead = lines;
-    t->ahead_count = dtconv_lines_of(rows, 0, of_row, from, MIN(to, of_read), LINES, lines);
-    if (to > of_read)
-        t->ahead_count += dtconv_lines_of(x, first * DIRECT_NR / line, of_x, MAX(from, of_read) - of_read, to - of_read,
-                                          LINES - t->ahead_count, lines + t->ahead_count);
+    t->ahead_count = dtconv_take_lines(&a->read, a->of_call, lines);
+    t->ahead_count += dtconv_take_lines(&a->x, a->of_call - t->ahead_count, lines + t->ahead_count);
 }
 
 /* The pixels of a class in an image, for panels [first, last). */
@@ -119,9 +127,10 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
         DT(direct_rows) *next = t == pair ? pair + 1 : pair;
         DT(direct_next)(&place, tile < tiles ? pixels * (tile + 1) / tiles - done : 0, next);
         if (copies) copy_rows(t->count, s->cr, prologue, &t->tile, own->rows);
+        ahead a = ahead_of(s, next, pointwise, first, last);
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
-            look_ahead(s, &t->tile, next, pointwise, first, last, panel, lines);
+            look_ahead(&a, &t->tile, lines);
             DT(direct_run_tile)(&t->tile, t->count, n, dtconv_direct_panel(s, group, panel), bias ? bias + j : NULL, j);
             if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, &t->tile, t->count, j, n);
             if (own->sums) gather(s, t, group, j, n, j - first * DIRECT_NR, own);

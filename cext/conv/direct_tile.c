@@ -32,13 +32,25 @@ INLINE void multiply(int rows, int vectors, const real *const *a, int64_t p, con
     }
 }
 
+/* C = act(sum + added), where `last` is V with constants for what is asked for. */
+INLINE void store_tile(int rows, int vectors, const DT(direct_tile) * t, int64_t column, int64_t last, vec (*sum)[NV],
+                       int beside, int add, int relu) {
+    UNROLL for (int i = 0; i < rows; i++) {
+        real *c = beside ? t->beside + i * DIRECT_NR : t->c[i] + column;
+        UNROLL for (int v = 0; v < vectors; v++) {
+            const int64_t count = v == vectors - 1 ? last : V;
+            if (add) sum[i][v] += load_part(t->added[i] + column + v * V, count);
+            store_part(c + v * V, count, relu ? positive(sum[i][v]) : sum[i][v]);
+        }
+    }
+}
+
 /* rows, vectors: constants where it is inlined; in_order: steps follow each other in A and B; last: elements of the
  * last vector. */
 INLINE void tile(int rows, int vectors, int in_order, const DT(direct_tile) * t, int64_t last, const real *b,
                  const real *bias, int64_t column) {
     vec sum[MR][NV];
     const real *a[MR];
-    const int add = t->add, relu = t->relu;
     UNROLL for (int i = 0; i < rows; i++) {
         a[i] = t->a[i];
         UNROLL for (int v = 0; v < vectors; v++) {
@@ -47,8 +59,9 @@ INLINE void tile(int rows, int vectors, int in_order, const DT(direct_tile) * t,
     }
     const int64_t a_step = in_order ? 1 : t->a_step, b_step = in_order ? DIRECT_NR : t->b_step;
     const void *const *line = t->ahead, *const *const end_of_lines = line + t->ahead_count;
-    int64_t loaded = 0; /* rows of C: one a step, or all at once where that takes few loads */
-    for (; TURN > 1 && loaded < rows; loaded++) load_row(vectors, t, column, loaded);
+    /* rows of C: one a step, or all at once where that takes few loads */
+    UNROLL for (int i = 0; TURN > 1 && i < rows; i++) load_row(vectors, t, column, i);
+    int64_t loaded = TURN > 1 ? rows : 0;
     const dtconv_segment *end = t->segments + t->segment_count;
     for (const dtconv_segment *s = t->segments; s < end; s++) {
         int64_t p = s->a, k = s->count;
@@ -69,14 +82,18 @@ INLINE void tile(int rows, int vectors, int in_order, const DT(direct_tile) * t,
         for (; k > 0; k--, p += a_step, row += b_step) multiply(rows, vectors, a, p, row, sum);
     }
     for (; TURN > 1 && line < end_of_lines; line++) __builtin_prefetch(*line, 0, 2);
-    UNROLL for (int i = 0; i < rows; i++) {
-        real *c = t->beside ? t->beside + i * DIRECT_NR : t->c[i] + column;
-        UNROLL for (int v = 0; v < vectors; v++) {
-            const int64_t count = v == vectors - 1 ? last : V;
-            if (add) sum[i][v] += load_part(t->added[i] + column + v * V, count);
-            store_part(c + v * V, count, relu ? positive(sum[i][v]) : sum[i][v]);
-        }
-    }
+    if (last < V)
+        store_tile(rows, vectors, t, column, last, sum, t->beside != NULL, t->add, t->relu);
+    else if (t->beside)
+        store_tile(rows, vectors, t, column, V, sum, 1, 0, 0);
+    else if (t->add && t->relu)
+        store_tile(rows, vectors, t, column, V, sum, 0, 1, 1);
+    else if (t->add)
+        store_tile(rows, vectors, t, column, V, sum, 0, 1, 0);
+    else if (t->relu)
+        store_tile(rows, vectors, t, column, V, sum, 0, 0, 1);
+    else
+        store_tile(rows, vectors, t, column, V, sum, 0, 0, 0);
 }
 
 typedef void (*tile_fn)(const DT(direct_tile) * t, int64_t last, const real *b, const real *bias, int64_t column);

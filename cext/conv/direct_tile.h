@@ -36,18 +36,25 @@ typedef struct {
     int64_t ahead_count;
 } RT(direct_tile);
 
-/* Lines [from, to) of rows that have `lines` each, the first of which is number `first`, row after row, to a list of at
- * most `room`.  Returns their number. */
-static inline int64_t dtconv_lines_of(const void *const *rows, int64_t first, int64_t lines, int64_t from, int64_t to,
-                                      int64_t room, const void **list) {
-    const int64_t count = MIN(to - from, room);
-    if (count <= 0) return 0;
-    int64_t row = from / lines, line = from % lines;
-    for (int64_t i = 0; i < count; i++) {
-        list[i] = (const char *)rows[row] + (first + line) * 64;
-        if (++line == lines) line = 0, row++;
+/* Lines that are to be loaded: `lines` of each row, from number `first` on, row after row; `left` of them. */
+typedef struct {
+    const void *const *rows;
+    int64_t first, lines, left;
+    int64_t row, line; /* the next one */
+} dtconv_lines_ahead;
+
+/* The next lines, at most `most`, to a list.  Returns their number. */
+static inline int64_t dtconv_take_lines(dtconv_lines_ahead *from, int64_t most, const void **list) {
+    const int64_t count = MIN(most, from->left);
+    for (int64_t i = 0; i < count;) {
+        const int64_t run = MIN(count - i, from->lines - from->line);
+        const char *line = (const char *)from->rows[from->row] + (from->first + from->line) * 64;
+        for (const int64_t end = i + run; i < end; i++, line += 64) list[i] = line;
+        from->line += run;
+        if (from->line == from->lines) from->line = 0, from->row++;
     }
-    return count;
+    from->left -= MAX(0, count);
+    return MAX(0, count);
 }
 
 void RT(direct_run_tile)(const RT(direct_tile) * t, int64_t m, int64_t n, const real *b, const real *bias,

@@ -174,8 +174,7 @@ typedef struct {
 
 /* A vector of `pixels` rows, n of whose elements exist; n and pixels are constants where they are V and FEW_PIXELS. */
 INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
-    UNROLL for (int64_t k = 0; k < pixels; k++)
-        store(to + k * width, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
+    UNROLL for (int64_t k = 0; k < pixels; k++) store(to + k * width, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
 }
 
 /* The same of channels of x from i on, normalized. */
