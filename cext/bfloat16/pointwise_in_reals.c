@@ -187,7 +187,7 @@ static void run_unit(const pass *s, int64_t unit, const scratch *own) {
         widen_rows(s, s->prologue ? &how : NULL, x + pixel * s->ldr, rows.count, own->rows);
         const int64_t next = pixel + DIRECT_MR, left = MAX(0, MIN(DIRECT_MR, s->pixels - next));
         for (int64_t r = 0; r < left; r++) next_rows[r] = x + (next + r) * s->ldr;
-        dtconv_lines_ahead ahead = {next_rows, 0, of_row, left * of_row};
+        dtconv_lines_ahead ahead = {.rows = next_rows, .lines = of_row, .left = left * of_row};
         const int64_t of_call = MIN(LINES, dtconv_ceil_div(ahead.left, panels));
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);

@@ -39,11 +39,9 @@ static void activate(const DT(direct_pass) * s, const DT(direct_tile) * t, int64
 static void copy_rows(int64_t rows, int64_t channels, const DT(conv_normalization) * prologue, DT(direct_tile) * t,
                       real *copy) {
     const int64_t ld = dtconv_line(channels) + 64 / (int64_t)sizeof(real);
+    if (prologue) DT(direct_normalize)(prologue, rows, channels, t->a, copy, ld);
     for (int64_t r = 0; r < rows; r++, copy += ld) {
-        if (prologue)
-            DT(direct_normalize)(prologue, channels, t->a[r], copy);
-        else
-            memcpy(copy, t->a[r], (size_t)channels * sizeof(real));
+        if (!prologue) memcpy(copy, t->a[r], (size_t)channels * sizeof(real));
         t->a[r] = copy;
     }
 }
@@ -85,8 +83,11 @@ static ahead ahead_of(const DT(direct_pass) * s, const DT(direct_rows) * next, i
     const int64_t line = 64 / (int64_t)sizeof(real), panels = last - first;
     const int64_t of_row = pointwise ? dtconv_ceil_div(s->cr, line) : 1;
     const int64_t of_x = pointwise && s->gathered.reductions ? dtconv_ceil_div(panels * DIRECT_NR, line) : 0;
-    ahead a = {.read = {(const void *const *)next->tile.a, 0, of_row, next->count * of_row}};
-    a.x = (dtconv_lines_ahead){(const void *const *)next->x, first * DIRECT_NR / line, of_x, next->count * of_x};
+    ahead a = {
+        .read = {.rows = (const void *const *)next->tile.a, .lines = of_row, .left = next->count * of_row},
+        .x = {.rows = (const void *const *)next->x, .first = first * DIRECT_NR / line, .lines = of_x},
+    };
+    a.x.left = next->count * of_x;
     a.of_call = MIN(LINES, dtconv_ceil_div(a.read.left + a.x.left, panels));
     return a;
 }

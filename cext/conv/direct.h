@@ -5,8 +5,9 @@
 #include "conv_internal.h"
 #include "direct_tile.h"
 
-/* A pixel of x as it is read. */
-void DT(direct_normalize)(const DT(conv_normalization) * prologue, int64_t channels, const real *x, real *y);
+/* Pixels of x as they are read, to rows of y. */
+void DT(direct_normalize)(const DT(conv_normalization) * prologue, int64_t rows, int64_t channels, const real *const *x,
+                          real *y, int64_t ldy);
 
 /* One axis of a pass that gathers: pixel i of what is written reads, for each tap t,
  *   forward         pixel i * stride - pad + t * dilation

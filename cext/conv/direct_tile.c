@@ -130,26 +130,33 @@ void DT(direct_run_tile)(const DT(direct_tile) * t, int64_t m, int64_t n, const 
     tiles[m - 1][vectors - 1][in_order](t, n - (vectors - 1) * V, b, bias, column);
 }
 
-/* n: V, which is a constant, or less. */
-INLINE void normalize_vector(const DT(conv_normalization) * f, int64_t j, int64_t n, const real *x, real *y, int shifts,
-                             int relu) {
-    vec z = (load_part(x + j, n) - load_part(f->mean + j, n)) * load_part(f->scale + j, n);
-    if (shifts) z += load_part(f->beta + j, n);
-    store_part(y + j, n, relu ? positive(z) : z);
+/* Channels [j, j + n) of some rows; n is V, which is a constant, or less, and so is `rows` MR. */
+INLINE void normalize_vectors(const DT(conv_normalization) * f, int64_t j, int64_t n, int64_t rows,
+                              const real *const *x, real *y, int64_t ldy, int shifts, int relu) {
+    const vec mean = load_part(f->mean + j, n), scale = load_part(f->scale + j, n);
+    const vec beta = shifts ? load_part(f->beta + j, n) : (vec){0};
+    UNROLL for (int64_t r = 0; r < rows; r++) {
+        vec z = (load_part(x[r] + j, n) - mean) * scale;
+        if (shifts) z += beta;
+        store_part(y + r * ldy + j, n, relu ? positive(z) : z);
+    }
 }
 
-INLINE void normalize(const DT(conv_normalization) * f, int64_t channels, const real *x, real *y, int shifts,
-                      int relu) {
+INLINE void normalize(const DT(conv_normalization) * f, int64_t rows, int64_t channels, const real *const *x, real *y,
+                      int64_t ldy, int shifts, int relu) {
     int64_t j = 0;
-    for (; j + V <= channels; j += V) normalize_vector(f, j, V, x, y, shifts, relu);
-    if (j < channels) normalize_vector(f, j, channels - j, x, y, shifts, relu);
+    if (rows == MR)
+        for (; j + V <= channels; j += V) normalize_vectors(f, j, V, MR, x, y, ldy, shifts, relu);
+    for (; j + V <= channels; j += V) normalize_vectors(f, j, V, rows, x, y, ldy, shifts, relu);
+    if (j < channels) normalize_vectors(f, j, channels - j, rows, x, y, ldy, shifts, relu);
 }
 
-void DT(direct_normalize)(const DT(conv_normalization) * f, int64_t channels, const real *x, real *y) {
+void DT(direct_normalize)(const DT(conv_normalization) * f, int64_t rows, int64_t channels, const real *const *x,
+                          real *y, int64_t ldy) {
     if (f->beta && f->relu)
-        normalize(f, channels, x, y, 1, 1);
+        normalize(f, rows, channels, x, y, ldy, 1, 1);
     else if (f->beta)
-        normalize(f, channels, x, y, 1, 0);
+        normalize(f, rows, channels, x, y, ldy, 1, 0);
     else
-        normalize(f, channels, x, y, 0, f->relu);
+        normalize(f, rows, channels, x, y, ldy, 0, f->relu);
 }
