@@ -33,95 +33,56 @@ INLINE bits_vec rounded_bits(vec x) {
 INLINE bits_vec pair_vectors(vec x, vec y) { return (rounded_bits(x) >> 16) | (rounded_bits(y) & 0xffff0000); }
 #endif
 
-/* Elements 0 to a of a line, of k elements. */
-INLINE void line(side s, const vec *x, vec *t) {
-    UNROLL for (int p = 0; p < s.a; p++) {
-        const real *row = s.matrix + p * s.k;
-        if (p > 0 && p <= 2 * s.pairs) {
-            if (p % 2 == 0) continue;
-            const vec even = dot(row, x, 0, 2, s.k), odd = dot(row, x, 1, 2, s.k);
-            t[p] = even + odd;
-            t[p + 1] = even - odd;
-        } else {
-            t[p] = dot(row, x, 0, 1, s.k);
+/* One vector of channels of one tile, ... */
+INLINE void expand_row(side down, side across, reading how, const half *const *x, half *to, int64_t plane) {
+    lines half_way;
+    expand_columns(down, across.k, &how, x, half_way);
+    for (int p = 0; p < down.a; p++) {
+        vec t[TRANSFORM_MAX];
+        expand_line(across, half_way[p], t);
+        UNROLL for (int q = 0; q < across.a; q++) {
+            *(loose_half_vec *)to = round_operand(t[q]);
+            to = next_half(to, plane);
         }
     }
 }
 
-INLINE half *store_row(side s, const vec *x, half *to, int64_t plane) {
-    vec t[TRANSFORM_MAX];
-    line(s, x, t);
-    UNROLL for (int p = 0; p < s.a; p++) {
-        *(loose_half_vec *)to = round_operand(t[p]);
-        to = next_half(to, plane);
-    }
-    return to;
-}
-
-INLINE half *store_pairs(side s, const vec *x, const vec *y, half *to, int64_t plane) {
-    vec t[TRANSFORM_MAX], u[TRANSFORM_MAX];
-    line(s, x, t);
-    line(s, y, u);
-    UNROLL for (int p = 0; p < s.a; p++) {
-        *(loose_bits_vec *)to = pair_vectors(t[p], u[p]);
-        to = next_half(to, plane);
-    }
-    return to;
-}
-
-/* One vector of channels of one tile, ... */
-INLINE void expand_row(side down, side across, const half *const *x, int64_t first, half *to, int64_t plane) {
-    UNROLL for (int p = 0; p < down.a; p++) {
-        const int paired = p > 0 && p <= 2 * down.pairs;
-        if (paired && p % 2 == 0) continue;
-        vec plus[TRANSFORM_MAX], minus[TRANSFORM_MAX];
-        expand_columns(down, across.k, p, paired, x, first, plus, minus);
-        to = store_row(across, plus, to, plane);
-        if (paired) to = store_row(across, minus, to, plane);
-    }
-}
-
 /* ... or of two. */
-INLINE void expand_pair(side s, const half *const *x, const half *const *y, int64_t first, half *to, int64_t plane) {
-    UNROLL for (int p = 0; p < s.a; p++) {
-        const int paired = p > 0 && p <= 2 * s.pairs;
-        if (paired && p % 2 == 0) continue;
-        vec plus[2][TRANSFORM_MAX], minus[2][TRANSFORM_MAX];
-        expand_columns(s, s.k, p, paired, x, first, plus[0], minus[0]);
-        expand_columns(s, s.k, p, paired, y, first, plus[1], minus[1]);
-        to = store_pairs(s, plus[0], plus[1], to, plane);
-        if (paired) to = store_pairs(s, minus[0], minus[1], to, plane);
+INLINE void expand_pair(side s, reading how, const half *const *x, const half *const *y, half *to, int64_t plane) {
+    lines of_x, of_y;
+    expand_columns(s, s.k, &how, x, of_x);
+    expand_columns(s, s.k, &how, y, of_y);
+    for (int p = 0; p < s.a; p++) {
+        vec t[TRANSFORM_MAX], u[TRANSFORM_MAX];
+        expand_line(s, of_x[p], t);
+        expand_line(s, of_y[p], u);
+        UNROLL for (int q = 0; q < s.a; q++) {
+            *(loose_bits_vec *)to = pair_vectors(t[q], u[q]);
+            to = next_half(to, plane);
+        }
     }
 }
 
 INLINE void expand_rows(side down, side across, const half *const *x, int64_t first, int64_t channels, half *planes,
                         int64_t plane) {
-    half rest[TRANSFORM_PIXELS][V];
-    const half *copies[TRANSFORM_PIXELS];
     int64_t c = 0;
-    for (; c + V <= channels; c += V) {
-        load_next(x, down.k * across.k, first, c, channels);
-        expand_row(down, across, x, first + c, planes + c, plane);
-    }
-    if (c == channels) return;
-    copy_rest(x, down.k * across.k, first + c, channels - c, rest, copies);
-    expand_row(down, across, copies, 0, planes + c, plane);
+    for (; c + V <= channels; c += V)
+        if (looks_ahead(c, channels))
+            expand_row(down, across, as_it_is(first + c, V, 1), x, planes + c, plane);
+        else
+            expand_row(down, across, as_it_is(first + c, V, 0), x, planes + c, plane);
+    if (c < channels) expand_row(down, across, as_it_is(first + c, channels - c, 0), x, planes + c, plane);
 }
 
 INLINE void expand_both(side s, const half *const *x, const half *const *y, int64_t first, int64_t channels,
                         half *planes, int64_t plane) {
-    half rest[2][TRANSFORM_PIXELS][V];
-    const half *copies[2][TRANSFORM_PIXELS];
     int64_t c = 0;
-    for (; c + V <= channels; c += V) {
-        load_next(x, s.k * s.k, first, c, channels);
-        load_next(y, s.k * s.k, first, c, channels);
-        expand_pair(s, x, y, first + c, planes + 2 * c, plane);
-    }
-    if (c == channels) return;
-    copy_rest(x, s.k * s.k, first + c, channels - c, rest[0], copies[0]);
-    copy_rest(y, s.k * s.k, first + c, channels - c, rest[1], copies[1]);
-    expand_pair(s, copies[0], copies[1], 0, planes + 2 * c, plane);
+    for (; c + V <= channels; c += V)
+        if (looks_ahead(c, channels))
+            expand_pair(s, as_it_is(first + c, V, 1), x, y, planes + 2 * c, plane);
+        else
+            expand_pair(s, as_it_is(first + c, V, 0), x, y, planes + 2 * c, plane);
+    if (c < channels) expand_pair(s, as_it_is(first + c, channels - c, 0), x, y, planes + 2 * c, plane);
 }
 
 /* Whole vectors of pixels without an activation but ReLU, as `contract`. */

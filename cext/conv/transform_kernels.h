@@ -47,49 +47,73 @@ INLINE real *next(real *planes, int64_t plane) {
 }
 
 /* One line of k elements to a elements. */
-INLINE real *expand_line(side s, const vec *x, real *to, int64_t plane) {
-    store(to, dot(s.matrix, x, 0, 1, s.k));
-    to = next(to, plane);
-    UNROLL for (int p = 1; p < 1 + 2 * s.pairs; p += 2) {
-        const vec even = dot(s.matrix + p * s.k, x, 0, 2, s.k), odd = dot(s.matrix + p * s.k, x, 1, 2, s.k);
-        store(to, even + odd);
-        store(to + plane, even - odd);
-        to = next(to + plane, plane);
-    }
-    UNROLL for (int p = 1 + 2 * s.pairs; p < s.a; p++) {
-        store(to, dot(s.matrix + p * s.k, x, 0, 1, s.k));
-        to = next(to, plane);
-    }
-    return to;
-}
-
-/* Line p of side `down`, `width` elements, of one vector of channels; of a pair also the line of -p. */
-INLINE void expand_columns(side down, int width, int p, int paired, const elem *const *x, int64_t first, vec *plus,
-                           vec *minus) {
-    const int k = down.k;
-    const real *row = down.matrix + p * k;
-    UNROLL for (int j = 0; j < width; j++) {
-        vec column[TRANSFORM_MAX];
-        UNROLL for (int i = 0; i < k; i++) if (row[i] != 0) column[i] = load_elem(x[i * width + j] + first);
-        if (paired) {
-            const vec even = dot(row, column, 0, 2, k), odd = dot(row, column, 1, 2, k);
-            plus[j] = even + odd;
-            minus[j] = even - odd;
+INLINE void expand_line(side s, const vec *x, vec *t) {
+    UNROLL for (int p = 0; p < s.a; p++) {
+        const real *row = s.matrix + p * s.k;
+        if (p > 0 && p <= 2 * s.pairs) {
+            if (p % 2 == 0) continue;
+            const vec even = dot(row, x, 0, 2, s.k), odd = dot(row, x, 1, 2, s.k);
+            t[p] = even + odd;
+            t[p + 1] = even - odd;
         } else {
-            plus[j] = dot(row, column, 0, 1, k);
+            t[p] = dot(row, x, 0, 1, s.k);
         }
     }
 }
 
-/* One vector of channels: line by line (or pair of lines) of the first side, each at once along the second. */
-INLINE void expand_vector(side down, side across, const elem *const *x, int64_t first, real *to, int64_t plane) {
-    UNROLL for (int p = 0; p < down.a; p++) {
-        const int paired = p > 0 && p <= 2 * down.pairs;
-        if (paired && p % 2 == 0) continue;
-        vec plus[TRANSFORM_MAX], minus[TRANSFORM_MAX];
-        expand_columns(down, across.k, p, paired, x, first, plus, minus);
-        to = expand_line(across, plus, to, plane);
-        if (paired) to = expand_line(across, minus, to, plane);
+/* One vector of channels of all pixels, and how it is read: as it is, or normalized, with pixels that are `outside` as
+ * zeros.  The switches are constants where they are used. */
+typedef struct {
+    int64_t at, count;            /* channels [at, at + count), filled up with zeros; count: V, a constant, or less */
+    int ahead;                    /* the next line is loaded: a whole tile and its planes are too much for L1 */
+    int normalized, relu, inside; /* inside: no pixel is `outside` */
+    const elem *outside;
+    vec mean, scale, beta;
+} reading;
+
+INLINE reading as_it_is(int64_t at, int64_t count, int ahead) {
+    return (reading){.at = at, .count = count, .ahead = ahead};
+}
+
+enum { LINE = 64 / sizeof(elem) };
+
+/* Whether channel c of some is the first of a line, and another line comes. */
+INLINE int looks_ahead(int64_t c, int64_t channels) { return c % LINE == 0 && c + LINE < channels; }
+
+INLINE vec read_pixel(const reading *how, const elem *x) {
+    const vec pixel = load_first(x + how->at, how->count);
+    if (how->ahead) __builtin_prefetch(x + how->at + LINE);
+    if (!how->normalized) return pixel;
+    const vec z = (pixel - how->mean) * how->scale + how->beta, y = how->relu ? positive(z) : z;
+    return how->inside || x != how->outside ? y : (vec){0};
+}
+
+typedef vec lines[TRANSFORM_MAX][TRANSFORM_MAX];
+
+/* Along the first side: k x k pixels to a lines of k elements.  They go through memory, and the loops over them are
+ * loops: all at once they do not fit into registers, and compilers that see them together store and load them more than
+ * once. */
+INLINE void expand_columns(side down, int width, const reading *how, const elem *const *x, lines to) {
+    for (int j = 0; j < width; j++) {
+        vec column[TRANSFORM_MAX], t[TRANSFORM_MAX];
+        UNROLL for (int i = 0; i < down.k; i++) column[i] = read_pixel(how, x[i * width + j]);
+        expand_line(down, column, t);
+        UNROLL for (int p = 0; p < down.a; p++) to[p][j] = t[p];
+    }
+    __asm__ volatile("" : : "r"(to) : "memory");
+}
+
+/* The same along both sides, to planes. */
+INLINE void expand_vector(side down, side across, reading how, const elem *const *x, real *to, int64_t plane) {
+    lines half_way;
+    expand_columns(down, across.k, &how, x, half_way);
+    for (int p = 0; p < down.a; p++) {
+        vec t[TRANSFORM_MAX];
+        expand_line(across, half_way[p], t);
+        UNROLL for (int q = 0; q < across.a; q++) {
+            store(to, t[q]);
+            to = next(to, plane);
+        }
     }
 }
 
@@ -143,69 +167,39 @@ INLINE void contract_vector(side down, side across, const real *planes, int64_t 
     }
 }
 
-/* While channel c is transformed, the next line of each pixel comes into the first cache: a whole tile and its planes
- * do not fit there. */
-INLINE void load_next(const elem *const *x, int pixels, int64_t first, int64_t c, int64_t channels) {
-    enum { LINE = 64 / sizeof(elem) };
-    if (c % LINE || c + LINE >= channels) return;
-    UNROLL for (int i = 0; i < pixels; i++) __builtin_prefetch(x[i] + first + c + LINE);
-}
-
-/* Channels [at, at + some) of pixels, fewer than a vector, filled up with zeros. */
-INLINE void copy_rest(const elem *const *x, int pixels, int64_t at, int64_t some, elem (*rest)[V],
-                      const elem **copies) {
-    for (int i = 0; i < pixels; i++) {
-        for (int j = 0; j < V; j++) rest[i][j] = j < some ? x[i][at + j] : 0;
-        copies[i] = rest[i];
-    }
-}
-
-/* Loops over the vectors of a range of channels.  The last one, where it is not whole, goes through a copy.  others:
- * the activation, where it is one of those that are done by themselves, or NULL. */
+/* Loops over the vectors of a range of channels. */
 INLINE void expand(side down, side across, const elem *const *x, int64_t first, int64_t channels, real *planes,
                    int64_t plane) {
-    elem rest[TRANSFORM_PIXELS][V];
-    const elem *copies[TRANSFORM_PIXELS], *const *from = x;
-    for (int64_t c = 0; c < channels; c += V) {
-        int64_t at = first + c;
-        if (c + V > channels) {
-            copy_rest(x, down.k * across.k, at, channels - c, rest, copies);
-            from = copies;
-            at = 0;
-        }
-        load_next(x, down.k * across.k, first, c, channels);
-        expand_vector(down, across, from, at, planes + c, plane);
-    }
+    int64_t c = 0;
+    for (; c + V <= channels; c += V)
+        if (looks_ahead(c, channels))
+            expand_vector(down, across, as_it_is(first + c, V, 1), x, planes + c, plane);
+        else
+            expand_vector(down, across, as_it_is(first + c, V, 0), x, planes + c, plane);
+    if (c < channels) expand_vector(down, across, as_it_is(first + c, channels - c, 0), x, planes + c, plane);
 }
 
 #ifndef DTCONV_BFLOAT16
-/* One vector of channels of some pixels, normalized; relu, inside (none of them is outside): constants. */
-INLINE void normalize_pixels(int pixels, int relu, int inside, const real *const *x, const real *outside, int64_t at,
-                             int64_t count, const DT(conv_normalization) * how, real (*to)[V]) {
-    const vec mean = load_part(how->mean + at, count), scale = load_part(how->scale + at, count);
+INLINE reading normalized(const DT(conv_normalization) * how, int64_t at, int64_t count, int ahead, int relu,
+                          int inside, const real *outside) {
     const vec beta = how->beta ? load_part(how->beta + at, count) : (vec){0};
-    UNROLL for (int i = 0; i < pixels; i++) {
-        const vec pixel = count == V ? load(x[i] + at) : load_part(x[i] + at, count);
-        const vec z = (pixel - mean) * scale + beta, y = relu ? positive(z) : z;
-        store(to[i], inside || x[i] != outside ? y : (vec){0});
-    }
+    const vec mean = load_part(how->mean + at, count), scale = load_part(how->scale + at, count);
+    return (reading){at, count, ahead, 1, relu, inside, outside, mean, scale, beta};
 }
 
-/* As `expand`, from channel 0 on: pixels go through a copy of a vector's channels, which stays in the first cache. */
+/* As `expand`, from channel 0 on. */
 INLINE void expand_normalized(side down, side across, int relu, int inside, const real *const *x, const real *outside,
                               const DT(conv_normalization) * how, int64_t channels, real *planes, int64_t plane) {
-    real pixels[TRANSFORM_PIXELS][V] __attribute__((aligned(VECTOR_BYTES)));
-    const real *copies[TRANSFORM_PIXELS];
-    const int count = down.k * across.k;
-    UNROLL for (int i = 0; i < count; i++) copies[i] = pixels[i];
-    for (int64_t c = 0; c < channels; c += V) {
-        load_next(x, count, 0, c, channels);
-        if (c + V <= channels)
-            normalize_pixels(count, relu, inside, x, outside, c, V, how, pixels);
+#define VECTOR(count, ahead) \
+    expand_vector(down, across, normalized(how, c, count, ahead, relu, inside, outside), x, planes + c, plane)
+    int64_t c = 0;
+    for (; c + V <= channels; c += V)
+        if (looks_ahead(c, channels))
+            VECTOR(V, 1);
         else
-            normalize_pixels(count, relu, inside, x, outside, c, channels - c, how, pixels);
-        expand_vector(down, across, copies, 0, planes + c, plane);
-    }
+            VECTOR(V, 0);
+    if (c < channels) VECTOR(channels - c, 0);
+#undef VECTOR
 }
 #endif
 
@@ -227,6 +221,8 @@ NOINLINE void activate_pixels(int pixels, dtconv_activation activation, real alp
 #undef EACH
 }
 
+/* The same back to pixels; the last vector, where it is not whole, goes through a copy.  others: the activation, where
+ * it is one of those that are done by themselves, or NULL. */
 INLINE void contract(side down, side across, const real *planes, int64_t plane, int64_t first, int64_t channels,
                      elem *const *y, const real *bias, const elem *const *added, int relu,
                      const DT(contract_finish) * others) {
