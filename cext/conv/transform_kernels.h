@@ -21,10 +21,11 @@ typedef struct {
     int a, k, pairs;
 } side;
 
-/* sum + c * x, where c is a constant. */
+/* sum + c * x, where c is a constant.  Rounded alike wherever it is inlined: a pixel has the same bits whether it was
+ * normalized before or is as it is read. */
 INLINE vec add(vec sum, int empty, real c, vec x) {
     if (empty) return c == 1 ? x : c == -1 ? -x : c * x;
-    return c == 1 ? sum + x : c == -1 ? sum - x : sum + c * x;
+    return c == 1 ? sum + x : c == -1 ? sum - x : multiply_add((vec){0} + c, x, sum);
 }
 
 /* Sum of row[j] * x[j * step] for j = from, from + by, ... < k. */

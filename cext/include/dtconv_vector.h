@@ -7,6 +7,8 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -28,6 +30,28 @@ typedef int32_t mask __attribute__((vector_size(VECTOR_BYTES)));
 
 INLINE vec load(const real *x) { return *(const loose_vec *)x; }
 INLINE void store(real *y, vec x) { *(loose_vec *)y = x; }
+
+/* x * y + sum, rounded once where the processor can.  Of an expression the compiler decides which of its products it
+ * takes together with a sum, and may decide otherwise where it is used next. */
+#if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
+INLINE vec multiply_add(vec x, vec y, vec sum) { return (vec)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)sum); }
+#elif defined(__AVX512F__)
+INLINE vec multiply_add(vec x, vec y, vec sum) { return (vec)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)sum); }
+#elif defined(__FMA__) && defined(DTCONV_DOUBLE)
+INLINE vec multiply_add(vec x, vec y, vec sum) { return (vec)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)sum); }
+#elif defined(__FMA__)
+INLINE vec multiply_add(vec x, vec y, vec sum) { return (vec)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)sum); }
+#elif defined(__aarch64__) && defined(DTCONV_DOUBLE)
+INLINE vec multiply_add(vec x, vec y, vec sum) {
+    return (vec)vfmaq_f64((float64x2_t)sum, (float64x2_t)x, (float64x2_t)y);
+}
+#elif defined(__aarch64__)
+INLINE vec multiply_add(vec x, vec y, vec sum) {
+    return (vec)vfmaq_f32((float32x4_t)sum, (float32x4_t)x, (float32x4_t)y);
+}
+#else
+INLINE vec multiply_add(vec x, vec y, vec sum) { return x * y + sum; }
+#endif
 
 /* The first `count` elements of a vector in memory, 1 to V; the rest is 0, and is left as it is. */
 #if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
