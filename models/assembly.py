@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pydtconv import Input, KerasTensor, Model, config, layers, utils
+from pydtconv import Input, KerasTensor, Model, config, initializers, layers, utils
 from pydtconv.applications.blocks import with_weights
 
 #: from (x, classes, activation) to the network's output
@@ -61,14 +61,19 @@ def make_divisible(value: float, divisor: int = 8) -> int:
     return rounded + divisor if rounded < 0.9 * value else rounded
 
 
-def dense_top(dropout: float = 0.0, pool: str | None = "avg_pool", **options: Any) -> Top:
-    """Global average pooling, dropout where it is not 0, and a dense layer."""
+def dense_top(
+    dropout: float = 0.0,
+    pool: str | None = "avg_pool",
+    make_initializer: Callable[[], Any] = initializers.GlorotUniform,
+) -> Top:
+    """Global average pooling, dropout where it is not 0, and a dense layer, which gets an initializer of its own."""
 
     def top(x: Any, classes: int, activation: Any) -> Any:
         x = layers.GlobalAveragePooling2D(name=pool)(x)
         if dropout > 0:
             x = layers.Dropout(dropout, name="top_dropout")(x)
-        return layers.Dense(classes, activation=activation, name="predictions", **options)(x)
+        initializer = make_initializer()
+        return layers.Dense(classes, activation=activation, kernel_initializer=initializer, name="predictions")(x)
 
     return top
 

@@ -113,7 +113,7 @@ def _efficientnet(i: int, width: float, depth: float, size: int, dropout: float)
         efficientnet_features(width, depth),
         f"EfficientNetB{i}, Keras's: it takes images of 0 to 255.",
         size=size,
-        top=dense_top(dropout, kernel_initializer=dense_initializer()),
+        top=dense_top(dropout, make_initializer=dense_initializer),
     )
 
 

@@ -127,7 +127,7 @@ def _efficientnet_v2(kind: str, width: float, depth: float, size: int) -> Callab
                     done += 1
             return swish(_bn(conv(x, scaled(1280), 1, "top_conv"), "top_bn"), "top_")
 
-        return network(features, given, size=size, top=dense_top(0.2, kernel_initializer=dense_initializer()))
+        return network(features, given, size=size, top=dense_top(0.2, make_initializer=dense_initializer))
 
     about = f"{function}, Keras's.\n\ninclude_preprocessing: whether images of 0 to 255 are scaled first."
     return named(build, function, about, _efficientnet_v2)

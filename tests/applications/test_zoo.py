@@ -1,5 +1,8 @@
 """The model zoo: sizes as the papers' networks have them, names, and a step of training for each family."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -131,3 +134,17 @@ def test_a_step_of_training_lowers_the_loss(name):
     losses = [float(model.train_on_batch(x, y)) for _ in range(4)]
     assert np.isfinite(losses).all()
     assert min(losses[1:]) < losses[0]
+
+
+def test_the_first_use_of_the_zoo_draws_nothing():
+    """Networks that are made after a seed are the same whether the zoo has been imported before or not."""
+    code = """
+from pydtconv.utils import set_random_seed
+from pydtconv.utils.random import next_seed
+set_random_seed(5)
+import pydtconv.applications
+drawn = next_seed()
+set_random_seed(5)
+assert drawn == next_seed()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
