@@ -14,6 +14,7 @@
 
 #include "../conv/direct_tile.h"
 #include "../conv/gather.h"
+#include "../conv/normalize.h"
 #include "dtconv_of_reals.h"
 #include "finish.h"
 #include "kernel.h"
@@ -105,35 +106,6 @@ static void pack_filters(const pass *s) {
     }
 }
 
-/* Channels [j, j + n) of a pixel; how: NULL, or how it is normalized; n is V and then a constant, or less. */
-INLINE void widen_vector_of(const elem *x, int64_t j, int64_t n, const DT(conv_normalization) * how, int relu,
-                            real *to) {
-    vec z = load_first(x + j, n);
-    if (how) {
-        z = (z - load_part(how->mean + j, n)) * load_part(how->scale + j, n);
-        if (how->beta) z += load_part(how->beta + j, n);
-        if (relu) z = positive(z);
-    }
-    store(to + j, z); /* rows have room for whole vectors */
-}
-
-INLINE void widen_row(int64_t channels, const elem *x, const DT(conv_normalization) * how, int relu, real *to) {
-    int64_t j = 0;
-    for (; j + V <= channels; j += V) widen_vector_of(x, j, V, how, relu, to);
-    if (j < channels) widen_vector_of(x, j, channels - j, how, relu, to);
-}
-
-static void widen_rows(const pass *s, const DT(conv_normalization) * how, const elem *x, int64_t count, real *to) {
-    for (int64_t r = 0; r < count; r++, x += s->ldr, to += s->pitch) {
-        if (!how)
-            widen_row(s->cr, x, NULL, 0, to);
-        else if (how->relu)
-            widen_row(s->cr, x, how, 1, to);
-        else
-            widen_row(s->cr, x, how, 0, to);
-    }
-}
-
 /* Columns [j, j + n) of a tile, from its sums. */
 static void finish(const pass *s, const scratch *own, int64_t group, int64_t first, int64_t j, int64_t n,
                    const tile_rows *rows) {
@@ -177,17 +149,21 @@ static void run_unit(const pass *s, int64_t unit, const scratch *own) {
     }
     const dtconv_segment whole = {0, 0, s->cr};
     const int64_t of_row = dtconv_ceil_div(s->cr * (int64_t)sizeof(elem), 64), panels = last - first;
-    const void *next_rows[DIRECT_MR], *lines[LINES];
+    const elem *rows_read[DIRECT_MR];
+    const void *lines[LINES];
     RT(direct_tile)
     t = {.segments = &whole, .segment_count = 1, .a_step = 1, .b_step = DIRECT_NR, .beside = own->tile, .ahead = lines};
     for (int64_t r = 0; r < DIRECT_MR; r++) t.a[r] = own->rows + r * s->pitch;
     if (own->sums) DT(gather_begin)(own->sums);
     for (int64_t pixel = begin; pixel < end; pixel += DIRECT_MR) {
         const tile_rows rows = rows_at(s, group, pixel, MIN(DIRECT_MR, end - pixel));
-        widen_rows(s, s->prologue ? &how : NULL, x + pixel * s->ldr, rows.count, own->rows);
+        for (int64_t r = 0; r < rows.count; r++) rows_read[r] = x + (pixel + r) * s->ldr;
+        read_rows(s->prologue ? &how : NULL, DIRECT_MR, rows.count, s->cr, rows_read, own->rows, s->pitch);
         const int64_t next = pixel + DIRECT_MR, left = MAX(0, MIN(DIRECT_MR, s->pixels - next));
-        for (int64_t r = 0; r < left; r++) next_rows[r] = x + (next + r) * s->ldr;
-        dtconv_lines_ahead ahead = {.rows = next_rows, .lines = of_row, .left = left * of_row};
+        dtconv_lines ahead = {.start = (const char *)(x + next * s->ldr),
+                              .pitch = s->ldr * (int64_t)sizeof(elem),
+                              .lines = of_row,
+                              .left = left * of_row};
         const int64_t of_call = MIN(LINES, dtconv_ceil_div(ahead.left, panels));
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);

@@ -15,6 +15,7 @@
  * cut; what is gathered on request (gather.h) is merged from the parts of the chunks.
  */
 #include "direct_pass.h"
+#include "normalize.h"
 
 enum {
     SETS_BYTES = 4096, /* rows at multiples of this fall into the same sets of L1 */
@@ -39,11 +40,8 @@ static void activate(const DT(direct_pass) * s, const DT(direct_tile) * t, int64
 static void copy_rows(int64_t rows, int64_t channels, const DT(conv_normalization) * prologue, DT(direct_tile) * t,
                       real *copy) {
     const int64_t ld = dtconv_line(channels) + 64 / (int64_t)sizeof(real);
-    if (prologue) DT(direct_normalize)(prologue, rows, channels, t->a, copy, ld);
-    for (int64_t r = 0; r < rows; r++, copy += ld) {
-        if (!prologue) memcpy(copy, t->a[r], (size_t)channels * sizeof(real));
-        t->a[r] = copy;
-    }
+    read_rows(prologue, DIRECT_MR, rows, channels, t->a, copy, ld);
+    for (int64_t r = 0; r < rows; r++) t->a[r] = copy + r * ld;
 }
 
 /* Channels [first, last) of the pixels of a class that no tap meets. */
@@ -74,7 +72,7 @@ static void gather(const DT(direct_pass) * s, const DT(direct_rows) * t, int64_t
 /* What the next tile reads: of its rows the first line, of pointwise ones all, and then those of what was normalized.
  * Each of the panels [first, last) loads a share of it, `of_call` lines. */
 typedef struct {
-    dtconv_lines_ahead read, x;
+    dtconv_lines read, x;
     int64_t of_call;
 } ahead;
 

@@ -5,10 +5,6 @@
 #include "conv_internal.h"
 #include "direct_tile.h"
 
-/* Pixels of x as they are read, to rows of y. */
-void DT(direct_normalize)(const DT(conv_normalization) * prologue, int64_t rows, int64_t channels, const real *const *x,
-                          real *y, int64_t ldy);
-
 /* One axis of a pass that gathers: pixel i of what is written reads, for each tap t,
  *   forward         pixel i * stride - pad + t * dilation
  *   backward_data   pixel (i + pad - (taps - 1 - t) * dilation) / stride, where that is an integer

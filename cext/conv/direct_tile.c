@@ -129,34 +129,3 @@ void DT(direct_run_tile)(const DT(direct_tile) * t, int64_t m, int64_t n, const 
     const int in_order = t->a_step == 1 && t->b_step == DIRECT_NR;
     tiles[m - 1][vectors - 1][in_order](t, n - (vectors - 1) * V, b, bias, column);
 }
-
-/* Channels [j, j + n) of some rows; n is V, which is a constant, or less, and so is `rows` MR. */
-INLINE void normalize_vectors(const DT(conv_normalization) * f, int64_t j, int64_t n, int64_t rows,
-                              const real *const *x, real *y, int64_t ldy, int shifts, int relu) {
-    const vec mean = load_part(f->mean + j, n), scale = load_part(f->scale + j, n);
-    const vec beta = shifts ? load_part(f->beta + j, n) : (vec){0};
-    UNROLL for (int64_t r = 0; r < rows; r++) {
-        vec z = (load_part(x[r] + j, n) - mean) * scale;
-        if (shifts) z += beta;
-        store_part(y + r * ldy + j, n, relu ? positive(z) : z);
-    }
-}
-
-INLINE void normalize(const DT(conv_normalization) * f, int64_t rows, int64_t channels, const real *const *x, real *y,
-                      int64_t ldy, int shifts, int relu) {
-    int64_t j = 0;
-    if (rows == MR)
-        for (; j + V <= channels; j += V) normalize_vectors(f, j, V, MR, x, y, ldy, shifts, relu);
-    for (; j + V <= channels; j += V) normalize_vectors(f, j, V, rows, x, y, ldy, shifts, relu);
-    if (j < channels) normalize_vectors(f, j, channels - j, rows, x, y, ldy, shifts, relu);
-}
-
-void DT(direct_normalize)(const DT(conv_normalization) * f, int64_t rows, int64_t channels, const real *const *x,
-                          real *y, int64_t ldy) {
-    if (f->beta && f->relu)
-        normalize(f, rows, channels, x, y, ldy, 1, 1);
-    else if (f->beta)
-        normalize(f, rows, channels, x, y, ldy, 1, 0);
-    else
-        normalize(f, rows, channels, x, y, ldy, 0, f->relu);
-}

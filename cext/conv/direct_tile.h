@@ -2,6 +2,7 @@
 #ifndef DTCONV_DIRECT_TILE_H
 #define DTCONV_DIRECT_TILE_H
 
+#include "dtconv_lines.h"
 #include "dtconv_vector.h"
 
 #if defined(__AVX512F__)
@@ -35,27 +36,6 @@ typedef struct {
     const void *const *ahead; /* lines that are loaded into L2 on the way, one every TURN steps */
     int64_t ahead_count;
 } RT(direct_tile);
-
-/* Lines that are to be loaded: `lines` of each row, from number `first` on, row after row; `left` of them. */
-typedef struct {
-    const void *const *rows;
-    int64_t first, lines, left;
-    int64_t row, line; /* the next one */
-} dtconv_lines_ahead;
-
-/* The next lines, at most `most`, to a list.  Returns their number. */
-static inline int64_t dtconv_take_lines(dtconv_lines_ahead *from, int64_t most, const void **list) {
-    const int64_t count = MIN(most, from->left);
-    for (int64_t i = 0; i < count;) {
-        const int64_t run = MIN(count - i, from->lines - from->line);
-        const char *line = (const char *)from->rows[from->row] + (from->first + from->line) * 64;
-        for (const int64_t end = i + run; i < end; i++, line += 64) list[i] = line;
-        from->line += run;
-        if (from->line == from->lines) from->line = 0, from->row++;
-    }
-    from->left -= MAX(0, count);
-    return MAX(0, count);
-}
 
 void RT(direct_run_tile)(const RT(direct_tile) * t, int64_t m, int64_t n, const real *b, const real *bias,
                          int64_t column);

@@ -23,6 +23,8 @@
 #include "pointwise_weights.h"
 
 #include "dtconv_burst.h"
+#include "dtconv_lines.h"
+#include "normalize.h"
 #if defined(DTCONV_BFLOAT16) && !defined(IN_REALS)
 #define PAIRS
 #include "../bfloat16/pack.h" /* and micro-kernels */
@@ -167,26 +169,16 @@ static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int
 /* A row of a panel is written in whole vectors.  What the last of them writes into the next row is written again with
  * that one: the last vectors of some rows come before the first ones, and a panel ends with a gap. */
 
-/* How x is normalized: constants where they are used. */
-typedef struct {
-    int shifts, relu;
-} kind;
-
 /* A vector of `pixels` rows, n of whose elements exist; n and pixels are constants where they are V and FEW_PIXELS. */
 INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
     UNROLL for (int64_t k = 0; k < pixels; k++) store(to + k * width, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
 }
 
-/* The same of channels of x from i on, normalized. */
-INLINE void normalize_columns(const DT(conv_normalization) * f, int64_t i, const elem *x, int64_t ld, int64_t pixels,
-                              int64_t n, int64_t width, real *to, kind kind) {
-    const vec mean = load_part(f->mean + i, n), scale = load_part(f->scale + i, n);
-    const vec beta = kind.shifts ? load_part(f->beta + i, n) : (vec){0};
-    UNROLL for (int64_t k = 0; k < pixels; k++) {
-        vec z = (load_first(x + k * ld, n) - mean) * scale;
-        if (kind.shifts) z += beta;
-        store(to + k * width, kind.relu ? positive(z) : z);
-    }
+/* The same of channels from i on, normalized. */
+INLINE void normalize_columns(const DT(conv_normalization) * f, int relu, int64_t i, const elem *x, int64_t ld,
+                              int64_t pixels, int64_t n, int64_t width, real *to) {
+    const normalizer of = normalizer_of(f, i, n);
+    UNROLL for (int64_t k = 0; k < pixels; k++) store(to + k * width, normalized(of, relu, load_first(x + k * ld, n)));
 }
 
 /* Some rows: `pixels` of them, `columns` are wanted and `exist` can be read. */
@@ -197,7 +189,7 @@ typedef struct {
 
 /* To panels of `width`, `panel` elements from each other; f: NULL, or how it is normalized. */
 INLINE void pack_piece(const piece *x, int64_t pixels, int64_t width, int64_t panel, real *to,
-                       const DT(conv_normalization) * f, kind kind) {
+                       const DT(conv_normalization) * f, int relu) {
     for (int64_t i = 0; i < x->columns; i += width, to += panel)
         for (int64_t v = (width - 1) / V * V; v >= 0; v -= V) {
             const int64_t n = x->exist - i - v;
@@ -207,32 +199,28 @@ INLINE void pack_piece(const piece *x, int64_t pixels, int64_t width, int64_t pa
             else if (!f || n <= 0)
                 copy_columns(from, x->ld, pixels, n, width, to + v);
             else if (n >= V)
-                normalize_columns(f, i + v, from, x->ld, pixels, V, width, to + v, kind);
+                normalize_columns(f, relu, i + v, from, x->ld, pixels, V, width, to + v);
             else
-                normalize_columns(f, i + v, from, x->ld, pixels, n, width, to + v, kind);
+                normalize_columns(f, relu, i + v, from, x->ld, pixels, n, width, to + v);
         }
 }
 
 /* The same with a constant where `pixels` is FEW_PIXELS. */
 INLINE void pack_kind(const piece *x, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f,
-                      kind kind) {
+                      int relu) {
     if (x->pixels == FEW_PIXELS)
-        pack_piece(x, FEW_PIXELS, width, panel, to, f, kind);
+        pack_piece(x, FEW_PIXELS, width, panel, to, f, relu);
     else
-        pack_piece(x, x->pixels, width, panel, to, f, kind);
+        pack_piece(x, x->pixels, width, panel, to, f, relu);
 }
 
 static void pack(const piece *x, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f) {
     if (!f)
-        pack_kind(x, width, panel, to, NULL, (kind){0, 0});
-    else if (f->beta && f->relu)
-        pack_kind(x, width, panel, to, f, (kind){1, 1});
-    else if (f->beta)
-        pack_kind(x, width, panel, to, f, (kind){1, 0});
+        pack_kind(x, width, panel, to, NULL, 0);
     else if (f->relu)
-        pack_kind(x, width, panel, to, f, (kind){0, 1});
+        pack_kind(x, width, panel, to, f, 1);
     else
-        pack_kind(x, width, panel, to, f, (kind){0, 0});
+        pack_kind(x, width, panel, to, f, 0);
 }
 #endif
 
@@ -286,36 +274,18 @@ static void pack_dy(const pass_state *s, int64_t p, int64_t k, int64_t j, int64_
 
 /* What will be packed next: lines of rows of x, then of dy. */
 typedef struct {
-    const elem *rows[2];
-    int64_t ld[2], lines[2], count[2]; /* lines: of a row; count: rows */
-    int64_t row, line, left;
-    int which;
+    dtconv_lines x, dy;
 } ahead;
 
-enum { LINE = 64 / sizeof(elem) };
-
-static ahead ahead_of(const pass_state *s, const block *x, const block *dy) {
-    ahead f = {.rows = {s->args->x + x->p * s->ldx + x->i, s->args->y + dy->p * s->ldy + dy->i},
-               .ld = {s->ldx, s->ldy},
-               .lines = {dtconv_ceil_div(x->m, LINE), dtconv_ceil_div(dy->m, LINE)},
-               .count = {x->m > 0 ? x->k : 0, dy->m > 0 ? dy->k : 0}};
-    f.left = f.lines[0] * f.count[0] + f.lines[1] * f.count[1];
-    return f;
+static dtconv_lines lines_of(const elem *image, int64_t ld, const block *b) {
+    const int64_t size = sizeof(elem), lines = dtconv_ceil_div(b->m * size, 64);
+    const char *start = (const char *)(image + b->p * ld + b->i);
+    return (dtconv_lines){.start = start, .pitch = ld * size, .lines = lines, .left = b->m > 0 ? lines * b->k : 0};
 }
 
-/* The next lines; returns their number. */
 static int64_t take(ahead *f, int64_t most, const void **lines) {
-    const int64_t n = MIN(most, f->left);
-    for (int64_t i = 0; i < n;) {
-        while (f->row == f->count[f->which]) f->which++, f->row = 0;
-        const int64_t run = MIN(n - i, f->lines[f->which] - f->line);
-        const elem *first = f->rows[f->which] + f->row * f->ld[f->which] + f->line * LINE;
-        for (int64_t k = 0; k < run; k++) lines[i + k] = first + k * LINE;
-        i += run, f->line += run;
-        if (f->line == f->lines[f->which]) f->line = 0, f->row++;
-    }
-    f->left -= n;
-    return n;
+    const int64_t count = dtconv_take_lines(&f->x, most, lines);
+    return count + dtconv_take_lines(&f->dy, most - count, lines + count);
 }
 
 /* Columns [j, j + n) of the rows of dw that belong to a packed block of x; what comes next is loaded into L2 on the
@@ -325,7 +295,7 @@ static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j
     const int64_t mr = s->ukr->mr, nr = s->ukr->nr, deep = dtconv_round_to(b->k, STEP);
     const int64_t of_x = panel_of(mr, b->k), of_dy = panel_of(nr, b->k);
     const int64_t calls = dtconv_ceil_div(b->m, mr) * dtconv_ceil_div(n, nr);
-    const int64_t share = MIN(DEEPEST, dtconv_ceil_div(next->left, calls)); /* lines of a call */
+    const int64_t share = MIN(DEEPEST, dtconv_ceil_div(next->x.left + next->dy.left, calls)); /* lines of a call */
     const void *lines[DEEPEST];
     UKR(ukr_call) t = {.k = deep, .alpha = 1, .beta = add ? 1 : 0, .ldc = s->co, .fetch = lines};
     t.rs_a = STEP, t.cs_a = STEP * mr;
@@ -364,7 +334,7 @@ static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_
             if (i + most >= last) next = (block){p + k, then, first, MIN(most, last - first)};
             pack_x(s, &b, loaded || (s->ukr->fetches && i > first), rows, x);
             const block dy_next = {p + k, i + most < last ? 0 : then, j, n};
-            ahead f = ahead_of(s, &next, &dy_next);
+            ahead f = {lines_of(s->args->x, s->ldx, &next), lines_of(s->args->y, s->ldy, &dy_next)};
             multiply(s, &b, &f, j, n, p > begin, x, dy, dw);
         }
     }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "activate.h"
+#include "normalize.h"
 #include "transform.h"
 
 /* A side: P (a x k), with so many pairs of points. */
@@ -67,9 +68,9 @@ INLINE void expand_line(side s, const vec *x, vec *t) {
 typedef struct {
     int64_t at, count;            /* channels [at, at + count), filled up with zeros; count: V, a constant, or less */
     int ahead;                    /* the next line is loaded: a whole tile and its planes are too much for L1 */
-    int normalized, relu, inside; /* inside: no pixel is `outside` */
+    int normalizes, relu, inside; /* inside: no pixel is `outside` */
     const elem *outside;
-    vec mean, scale, beta;
+    normalizer by;
 } reading;
 
 INLINE reading as_it_is(int64_t at, int64_t count, int ahead) {
@@ -84,9 +85,8 @@ INLINE int looks_ahead(int64_t c, int64_t channels) { return c % LINE == 0 && c 
 INLINE vec read_pixel(const reading *how, const elem *x) {
     const vec pixel = load_first(x + how->at, how->count);
     if (how->ahead) __builtin_prefetch(x + how->at + LINE);
-    if (!how->normalized) return pixel;
-    const vec z = (pixel - how->mean) * how->scale + how->beta, y = how->relu ? positive(z) : z;
-    return how->inside || x != how->outside ? y : (vec){0};
+    if (!how->normalizes) return pixel;
+    return how->inside || x != how->outside ? normalized(how->by, how->relu, pixel) : (vec){0};
 }
 
 typedef vec lines[TRANSFORM_MAX][TRANSFORM_MAX];
@@ -181,18 +181,16 @@ INLINE void expand(side down, side across, const elem *const *x, int64_t first, 
 }
 
 #ifndef DTCONV_BFLOAT16
-INLINE reading normalized(const DT(conv_normalization) * how, int64_t at, int64_t count, int ahead, int relu,
-                          int inside, const real *outside) {
-    const vec beta = how->beta ? load_part(how->beta + at, count) : (vec){0};
-    const vec mean = load_part(how->mean + at, count), scale = load_part(how->scale + at, count);
-    return (reading){at, count, ahead, 1, relu, inside, outside, mean, scale, beta};
+INLINE reading normalizing(const DT(conv_normalization) * how, int64_t at, int64_t count, int ahead, int relu,
+                           int inside, const real *outside) {
+    return (reading){at, count, ahead, 1, relu, inside, outside, normalizer_of(how, at, count)};
 }
 
 /* As `expand`, from channel 0 on. */
 INLINE void expand_normalized(side down, side across, int relu, int inside, const real *const *x, const real *outside,
                               const DT(conv_normalization) * how, int64_t channels, real *planes, int64_t plane) {
 #define VECTOR(count, ahead) \
-    expand_vector(down, across, normalized(how, c, count, ahead, relu, inside, outside), x, planes + c, plane)
+    expand_vector(down, across, normalizing(how, c, count, ahead, relu, inside, outside), x, planes + c, plane)
     int64_t c = 0;
     for (; c + V <= channels; c += V)
         if (looks_ahead(c, channels))

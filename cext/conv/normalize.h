@@ -1,0 +1,60 @@
+/* Images that are normalized as they are read: act((x - mean) * scale + beta).
+ *
+ * The expression is rounded alike wherever it is inlined, so that results do not depend on whether an image is
+ * normalized before or here.
+ */
+#ifndef DTCONV_NORMALIZE_H
+#define DTCONV_NORMALIZE_H
+
+#include "conv_internal.h"
+#include "dtconv_vector.h"
+
+/* Of one vector of channels. */
+typedef struct {
+    vec mean, scale, beta;
+} normalizer;
+
+/* Channels [at, at + count); count: V, which is a constant, or less. */
+INLINE normalizer normalizer_of(const DT(conv_normalization) * f, int64_t at, int64_t count) {
+    const vec beta = f->beta ? load_part(f->beta + at, count) : (vec){0};
+    return (normalizer){load_part(f->mean + at, count), load_part(f->scale + at, count), beta};
+}
+
+/* relu: a constant where it is inlined. */
+INLINE vec normalized(normalizer f, int relu, vec x) {
+    const vec z = multiply_add(x - f.mean, f.scale, f.beta);
+    return relu ? positive(z) : z;
+}
+
+/* Channels [at, at + count) of `rows` rows, which is a constant where they are many. */
+INLINE void read_vectors(const DT(conv_normalization) * f, int relu, int64_t at, int64_t count, int64_t rows,
+                         const elem *const *x, real *y, int64_t ldy) {
+    const normalizer of = f ? normalizer_of(f, at, count) : (normalizer){0};
+    UNROLL for (int64_t r = 0; r < rows; r++) {
+        const vec pixel = load_first(x[r] + at, count);
+        store(y + r * ldy + at, f ? normalized(of, relu, pixel) : pixel);
+    }
+}
+
+INLINE void read_kind(const DT(conv_normalization) * f, int relu, int64_t most, int64_t rows, int64_t channels,
+                      const elem *const *x, real *y, int64_t ldy) {
+    int64_t j = 0;
+    if (rows == most)
+        for (; j + V <= channels; j += V) read_vectors(f, relu, j, V, most, x, y, ldy);
+    for (; j + V <= channels; j += V) read_vectors(f, relu, j, V, rows, x, y, ldy);
+    if (j < channels) read_vectors(f, relu, j, channels - j, rows, x, y, ldy);
+}
+
+/* Rows at x[0 .. rows) to rows of y, which have room for whole vectors; as they are where f is NULL.  most: a constant,
+ * the usual number of rows. */
+INLINE void read_rows(const DT(conv_normalization) * f, int64_t most, int64_t rows, int64_t channels,
+                      const elem *const *x, real *y, int64_t ldy) {
+    if (!f)
+        read_kind(NULL, 0, most, rows, channels, x, y, ldy);
+    else if (f->relu)
+        read_kind(f, 1, most, rows, channels, x, y, ldy);
+    else
+        read_kind(f, 0, most, rows, channels, x, y, ldy);
+}
+
+#endif
