@@ -16,6 +16,8 @@
 
 #include "gemm_long.h"
 
+#include "dtconv_lines.h"
+
 enum {
     LONG = 8192,          /* terms of a sum */
     SLICES = 16,          /* at most */
@@ -94,32 +96,16 @@ static void pack_tile(const product *s, int64_t p, int64_t k, int64_t i, int64_t
     }
 }
 
-/* A part of an operand as it lies in memory, `rows` rows of `bytes`, and the next line of it. */
-typedef struct {
-    const char *data;
-    int64_t rows, stride, bytes, row, at;
-} region;
-
-/* Rows [i, i + m) and columns [j, j + n); none where its elements lie apart, or m or n is not positive. */
-static region region_of(const dtconv_operand *x, int64_t i, int64_t m, int64_t j, int64_t n) {
-    if (m <= 0 || n <= 0) return (region){0};
+/* Lines of rows [i, i + m) and columns [j, j + n); none where its elements lie apart, or m or n is not positive. */
+static dtconv_lines lines_of(const dtconv_operand *x, int64_t i, int64_t m, int64_t j, int64_t n) {
     const int64_t size = x->bfloat16 ? (int64_t)sizeof(elem) : (int64_t)sizeof(real);
-    const char *data = (const char *)x->data + (i * x->rs + j * x->cs) * size;
-    if (x->cs == 1) return (region){data, m, x->rs * size, n * size, 0, 0};
-    if (x->rs == 1) return (region){data, n, x->cs * size, m * size, 0, 0};
-    return (region){0};
-}
-
-/* The next lines of both, at most `most`. */
-static int64_t next_lines(region *both, int64_t most, const void **lines) {
-    int64_t count = 0;
-    for (region *x = both; x < both + 2; x++)
-        for (; x->row < x->rows && count < most; count++) {
-            lines[count] = x->data + x->row * x->stride + x->at;
-            x->at += LINE;
-            if (x->at >= x->bytes) x->at = 0, x->row++;
-        }
-    return count;
+    const int by_rows = x->cs == 1, exists = m > 0 && n > 0 && (by_rows || x->rs == 1);
+    if (!exists) return (dtconv_lines){0};
+    const int64_t rows = by_rows ? m : n, lines = ((by_rows ? n : m) * size + LINE - 1) / LINE;
+    return (dtconv_lines){.start = (const char *)x->data + (i * x->rs + j * x->cs) * size,
+                          .pitch = (by_rows ? x->rs : x->cs) * size,
+                          .lines = lines,
+                          .left = rows * lines};
 }
 
 static void run_slice(const product *s, int64_t slice, real *sums, char *memory) {
@@ -137,17 +123,21 @@ static void run_slice(const product *s, int64_t slice, real *sums, char *memory)
         for (int64_t q = 0; q < depth / SQUARE; q++)
             t.step_count += put_step(s->products, q * s->height * SQUARE, q * SQUARE * nr, s->a_size, s->b_size,
                                      steps + t.step_count);
-        region next[2] = {{0}, region_of(&s->g->b, p + k, min(s->kc, last - p - k), 0, s->g->n)};
+        dtconv_lines of_b = lines_of(&s->g->b, p + k, min(s->kc, last - p - k), 0, s->g->n);
         pack_columns(s, p, k, depth, b);
         t.beta = p > first;
         for (int64_t i = 0; i < s->g->m; i += mr) {
             t.m = min(mr, s->g->m - i);
             pack_tile(s, p, k, i, t.m, a);
-            next[0] = region_of(&s->g->a, i + mr, min(mr, s->g->m - i - mr), p, k);
+            dtconv_lines of_a = lines_of(&s->g->a, i + mr, min(mr, s->g->m - i - mr), p, k);
             for (int64_t j = 0; j < s->panels; j++) {
                 t.a = a, t.b = b + j * depth * nr;
                 t.c = sums + i * s->ld + j * nr;
-                t.fetch_count = s->ukr->fetches && t.m == mr ? next_lines(next, depth / 2, lines) : 0;
+                t.fetch_count = 0;
+                if (s->ukr->fetches && t.m == mr) {
+                    t.fetch_count = dtconv_take_lines(&of_a, depth / 2, lines);
+                    t.fetch_count += dtconv_take_lines(&of_b, depth / 2 - t.fetch_count, lines + t.fetch_count);
+                }
                 s->ukr->run(s->ukr, &t);
             }
         }

@@ -35,7 +35,7 @@ INLINE bits_vec pair_vectors(vec x, vec y) { return (rounded_bits(x) >> 16) | (r
 
 /* One vector of channels of one tile, ... */
 INLINE void expand_row(side down, side across, reading how, const half *const *x, half *to, int64_t plane) {
-    lines half_way;
+    square half_way;
     expand_columns(down, across.k, &how, x, half_way);
     for (int p = 0; p < down.a; p++) {
         vec t[TRANSFORM_MAX];
@@ -49,7 +49,7 @@ INLINE void expand_row(side down, side across, reading how, const half *const *x
 
 /* ... or of two. */
 INLINE void expand_pair(side s, reading how, const half *const *x, const half *const *y, half *to, int64_t plane) {
-    lines of_x, of_y;
+    square of_x, of_y;
     expand_columns(s, s.k, &how, x, of_x);
     expand_columns(s, s.k, &how, y, of_y);
     for (int p = 0; p < s.a; p++) {

@@ -83,7 +83,7 @@ INLINE void tile(int rows, int vectors, int in_order, const DT(direct_tile) * t,
     }
     for (; TURN > 1 && line < end_of_lines; line++) __builtin_prefetch(*line, 0, 2);
     if (last < V)
-        store_tile(rows, vectors, t, column, last, sum, t->beside != NULL, t->add, t->relu);
+        store_tile(rows, vectors, t, column, last, sum, t->beside != NULL, !t->beside && t->add, !t->beside && t->relu);
     else if (t->beside)
         store_tile(rows, vectors, t, column, V, sum, 1, 0, 0);
     else if (t->add && t->relu)

@@ -21,10 +21,10 @@ typedef struct {
     int64_t a, b, count;
 } dtconv_segment;
 
-/* C (m x n) = act(bias + sum over segments and their steps of A (m) B (n) + added), to c or `beside`:
- * element (i, step) of A at a[i][segment.a + step * a_step], the row of B at b + segment.b + step * b_step, row i of C
- * at c[i]; m <= MR, n <= NR.  bias: n elements, or NULL for 0.  added: its row i at added[i], where `add` is set; it
- * may be C.  The sum has the same order for every element and any m and n. */
+/* C (m x n) = act(bias + sum over segments and their steps of A (m) B (n) + added); or to `beside` without added and
+ * act: element (i, step) of A at a[i][segment.a + step * a_step], the row of B at b + segment.b + step * b_step, row i
+ * of C at c[i]; m <= MR, n <= NR.  bias: n elements, or NULL for 0.  added: its row i at added[i], where `add` is set;
+ * it may be C.  The sum has the same order for every element and any m and n. */
 typedef struct {
     const real *a[DIRECT_MR];
     real *c[DIRECT_MR];
@@ -32,7 +32,7 @@ typedef struct {
     const dtconv_segment *segments;
     int64_t segment_count, a_step, b_step;
     int add, relu;
-    real *beside;             /* where C goes instead, rows NR elements apart and as if `column` were 0; NULL: to c */
+    real *beside;             /* where sums go instead, rows NR elements apart and as if `column` were 0; NULL: to c */
     const void *const *ahead; /* lines that are loaded into L2 on the way, one every TURN steps */
     int64_t ahead_count;
 } RT(direct_tile);

@@ -1,7 +1,7 @@
 /* Images that are normalized as they are read: act((x - mean) * scale + beta).
  *
- * The expression is rounded alike wherever it is inlined, so that results do not depend on whether an image is
- * normalized before or here.
+ * Wherever it is inlined it is rounded as batch normalization does: in float32 and float64 results do not depend on
+ * whether an image is normalized before or here.  One in bfloat16 would be rounded in between.
  */
 #ifndef DTCONV_NORMALIZE_H
 #define DTCONV_NORMALIZE_H
@@ -26,13 +26,21 @@ INLINE vec normalized(normalizer f, int relu, vec x) {
     return relu ? positive(z) : z;
 }
 
-/* Channels [at, at + count) of `rows` rows, which is a constant where they are many. */
-INLINE void read_vectors(const DT(conv_normalization) * f, int relu, int64_t at, int64_t count, int64_t rows,
-                         const elem *const *x, real *y, int64_t ldy) {
+/* `count` channels of a pixel, filled up with zeros; normalizes: a constant, 0 where it is read as it is. */
+INLINE vec read_vector(const elem *x, int64_t count, int normalizes, normalizer f, int relu) {
+    const vec pixel = load_first(x, count);
+    return normalizes ? normalized(f, relu, pixel) : pixel;
+}
+
+/* Channels [at, at + count) of `rows` rows, or of `most`, a constant, where all are there. */
+INLINE void read_vectors(const DT(conv_normalization) * f, int relu, int64_t at, int64_t count, int all, int64_t most,
+                         int64_t rows, const elem *const *x, real *y, int64_t ldy) {
     const normalizer of = f ? normalizer_of(f, at, count) : (normalizer){0};
-    UNROLL for (int64_t r = 0; r < rows; r++) {
-        const vec pixel = load_first(x[r] + at, count);
-        store(y + r * ldy + at, f ? normalized(of, relu, pixel) : pixel);
+    if (all) {
+        UNROLL for (int64_t r = 0; r < most; r++)
+            store(y + r * ldy + at, read_vector(x[r] + at, count, f != NULL, of, relu));
+    } else {
+        for (int64_t r = 0; r < rows; r++) store(y + r * ldy + at, read_vector(x[r] + at, count, f != NULL, of, relu));
     }
 }
 
@@ -40,9 +48,9 @@ INLINE void read_kind(const DT(conv_normalization) * f, int relu, int64_t most, 
                       const elem *const *x, real *y, int64_t ldy) {
     int64_t j = 0;
     if (rows == most)
-        for (; j + V <= channels; j += V) read_vectors(f, relu, j, V, most, x, y, ldy);
-    for (; j + V <= channels; j += V) read_vectors(f, relu, j, V, rows, x, y, ldy);
-    if (j < channels) read_vectors(f, relu, j, channels - j, rows, x, y, ldy);
+        for (; j + V <= channels; j += V) read_vectors(f, relu, j, V, 1, most, rows, x, y, ldy);
+    for (; j + V <= channels; j += V) read_vectors(f, relu, j, V, 0, most, rows, x, y, ldy);
+    if (j < channels) read_vectors(f, relu, j, channels - j, 0, most, rows, x, y, ldy);
 }
 
 /* Rows at x[0 .. rows) to rows of y, which have room for whole vectors; as they are where f is NULL.  most: a constant,

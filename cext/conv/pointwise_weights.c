@@ -54,7 +54,7 @@ enum {
     DEEPEST = 256,                                /* pixels at a time */
     FEW_PIXELS = 8,                               /* whose rows stay in L1, also where they are 4 KiB apart */
     READ_AHEAD = 1024,                            /* bytes: kernels load the step after the last one */
-    GAP = 64 / sizeof(operand),                   /* elements between panels: the last row's vector ends there */
+    GAP = 64 / sizeof(operand),                   /* elements between panels: a vector of reals may end there */
     STEP = sizeof(operand) < sizeof(real) ? 2 : 1 /* pixels of a step of the micro-kernel */
 };
 
@@ -169,49 +169,49 @@ static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int
 /* A row of a panel is written in whole vectors.  What the last of them writes into the next row is written again with
  * that one: the last vectors of some rows come before the first ones, and a panel ends with a gap. */
 
-/* A vector of `pixels` rows, n of whose elements exist; n and pixels are constants where they are V and FEW_PIXELS. */
-INLINE void copy_columns(const elem *rows, int64_t ld, int64_t pixels, int64_t n, int64_t width, real *to) {
-    UNROLL for (int64_t k = 0; k < pixels; k++) store(to + k * width, n > 0 ? load_first(rows + k * ld, n) : (vec){0});
-}
-
-/* The same of channels from i on, normalized. */
-INLINE void normalize_columns(const DT(conv_normalization) * f, int relu, int64_t i, const elem *x, int64_t ld,
-                              int64_t pixels, int64_t n, int64_t width, real *to) {
-    const normalizer of = normalizer_of(f, i, n);
-    UNROLL for (int64_t k = 0; k < pixels; k++) store(to + k * width, normalized(of, relu, load_first(x + k * ld, n)));
-}
-
 /* Some rows: `pixels` of them, `columns` are wanted and `exist` can be read. */
 typedef struct {
     const elem *rows;
     int64_t ld, pixels, columns, exist;
 } piece;
 
-/* To panels of `width`, `panel` elements from each other; f: NULL, or how it is normalized. */
-INLINE void pack_piece(const piece *x, int64_t pixels, int64_t width, int64_t panel, real *to,
-                       const DT(conv_normalization) * f, int relu) {
+/* A vector of columns from i on of all rows, n of whose elements exist; n: V, which is a constant, or less.  few:
+ * whether there are FEW_PIXELS rows, a constant.  f: NULL, or how they are normalized. */
+INLINE void pack_columns(const piece *x, int64_t i, int64_t n, int few, int64_t width, real *to,
+                         const DT(conv_normalization) * f, int relu) {
+    const elem *rows = x->rows + i;
+    const int64_t ld = x->ld;
+    const normalizer of = f && n > 0 ? normalizer_of(f, i, n) : (normalizer){0};
+    if (n <= 0) {
+        for (int64_t k = 0; k < x->pixels; k++) store(to + k * width, (vec){0});
+    } else if (few) {
+        UNROLL for (int64_t k = 0; k < FEW_PIXELS; k++)
+            store(to + k * width, read_vector(rows + k * ld, n, f != NULL, of, relu));
+    } else {
+        for (int64_t k = 0; k < x->pixels; k++)
+            store(to + k * width, read_vector(rows + k * ld, n, f != NULL, of, relu));
+    }
+}
+
+/* To panels of `width`, `panel` elements from each other. */
+INLINE void pack_rows(const piece *x, int few, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f,
+                      int relu) {
     for (int64_t i = 0; i < x->columns; i += width, to += panel)
         for (int64_t v = (width - 1) / V * V; v >= 0; v -= V) {
             const int64_t n = x->exist - i - v;
-            const elem *from = x->rows + i + v;
-            if (!f && n >= V)
-                copy_columns(from, x->ld, pixels, V, width, to + v);
-            else if (!f || n <= 0)
-                copy_columns(from, x->ld, pixels, n, width, to + v);
-            else if (n >= V)
-                normalize_columns(f, relu, i + v, from, x->ld, pixels, V, width, to + v);
+            if (n >= V)
+                pack_columns(x, i + v, V, few, width, to + v, f, relu);
             else
-                normalize_columns(f, relu, i + v, from, x->ld, pixels, n, width, to + v);
+                pack_columns(x, i + v, n, 0, width, to + v, f, relu);
         }
 }
 
-/* The same with a constant where `pixels` is FEW_PIXELS. */
 INLINE void pack_kind(const piece *x, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f,
                       int relu) {
     if (x->pixels == FEW_PIXELS)
-        pack_piece(x, FEW_PIXELS, width, panel, to, f, relu);
+        pack_rows(x, 1, width, panel, to, f, relu);
     else
-        pack_piece(x, x->pixels, width, panel, to, f, relu);
+        pack_rows(x, 0, width, panel, to, f, relu);
 }
 
 static void pack(const piece *x, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f) {

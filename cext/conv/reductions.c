@@ -26,7 +26,7 @@ INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *
             const int64_t n = v == vectors - 1 ? last : V;
             const vec d = load_elem_part(xi + v * V, n) - mean[v];
             vec slope = load_elem_part(g + v * V, n);
-            if (relu) slope = where(d * scale[v] + beta[v] > 0, slope, (vec){0});
+            if (relu) slope = where(multiply_add(d, scale[v], beta[v]) > 0, slope, (vec){0});
             sums[v] += slope;
             sums_x[v] += slope * d;
         }
@@ -78,7 +78,7 @@ INLINE void bypass_vectors(int relu, int accumulate, int vectors, int64_t last, 
             const int64_t n = v == vectors - 1 ? last : V;
             const vec d = load_elem_part(xi + v * V, n) - mean[v];
             vec slope = load(g + v * V);
-            if (relu) slope = where(d * scale[v] + beta[v] > 0, slope, (vec){0});
+            if (relu) slope = where(multiply_add(d, scale[v], beta[v]) > 0, slope, (vec){0});
             sums[v] += slope;
             sums_x[v] += slope * d;
             slope *= scale[v];

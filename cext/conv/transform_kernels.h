@@ -7,8 +7,8 @@
  *   contract   s[j] = sum over pairs of P[p][j] * (t[p] + t[-p]) for even j, (t[p] - t[-p]) for odd j
  *
  * A tile has two sides, each with a matrix of its own: `down` along the first index of pixels and points, `across`
- * along the second.  All loops are unrolled and zeros and ones of the matrices drop out: the code is that of transforms
- * written by hand.
+ * along the second.  Loops over elements of a line are unrolled and zeros and ones of the matrices drop out: the code
+ * is that of transforms written by hand.
  */
 #include <stddef.h>
 
@@ -22,8 +22,8 @@ typedef struct {
     int a, k, pairs;
 } side;
 
-/* sum + c * x, where c is a constant.  Rounded alike wherever it is inlined: a pixel has the same bits whether it was
- * normalized before or is as it is read. */
+/* sum + c * x, where c is a constant.  What is multiplied and added is rounded once wherever it is inlined, so that a
+ * pixel has the same bits whether it was normalized before or is as it is read. */
 INLINE vec add(vec sum, int empty, real c, vec x) {
     if (empty) return c == 1 ? x : c == -1 ? -x : c * x;
     return c == 1 ? sum + x : c == -1 ? sum - x : multiply_add((vec){0} + c, x, sum);
@@ -89,12 +89,12 @@ INLINE vec read_pixel(const reading *how, const elem *x) {
     return how->inside || x != how->outside ? normalized(how->by, how->relu, pixel) : (vec){0};
 }
 
-typedef vec lines[TRANSFORM_MAX][TRANSFORM_MAX];
+typedef vec square[TRANSFORM_MAX][TRANSFORM_MAX];
 
 /* Along the first side: k x k pixels to a lines of k elements.  They go through memory, and the loops over them are
  * loops: all at once they do not fit into registers, and compilers that see them together store and load them more than
  * once. */
-INLINE void expand_columns(side down, int width, const reading *how, const elem *const *x, lines to) {
+INLINE void expand_columns(side down, int width, const reading *how, const elem *const *x, square to) {
     for (int j = 0; j < width; j++) {
         vec column[TRANSFORM_MAX], t[TRANSFORM_MAX];
         UNROLL for (int i = 0; i < down.k; i++) column[i] = read_pixel(how, x[i * width + j]);
@@ -106,7 +106,7 @@ INLINE void expand_columns(side down, int width, const reading *how, const elem 
 
 /* The same along both sides, to planes. */
 INLINE void expand_vector(side down, side across, reading how, const elem *const *x, real *to, int64_t plane) {
-    lines half_way;
+    square half_way;
     expand_columns(down, across.k, &how, x, half_way);
     for (int p = 0; p < down.a; p++) {
         vec t[TRANSFORM_MAX];
@@ -144,7 +144,7 @@ INLINE void contract_line(side of, const vec *t, vec *s) {
 INLINE void contract_vector(side down, side across, const real *planes, int64_t plane, int64_t first, elem *const *y,
                             vec bias, const elem *const *added, int relu, vec *unrounded) {
     const int64_t line = across.a * plane;
-    vec lines[TRANSFORM_MAX][TRANSFORM_MAX];
+    square lines;
     real *from = (real *)planes;
     UNROLL for (int j = 0; j < across.a; j++) {
         vec column[TRANSFORM_MAX], s[TRANSFORM_MAX];

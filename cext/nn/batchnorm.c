@@ -70,7 +70,7 @@ INLINE void copy_channels(channels *to, int64_t first, int64_t width, const real
     } while (0)
 
 /* The normalized value before the activation; the same expression in forward and backward. */
-INLINE vec normalized(vec x, vec mean, vec scale, vec beta) { return (x - mean) * scale + beta; }
+INLINE vec normalized(vec x, vec mean, vec scale, vec beta) { return multiply_add(x - mean, scale, beta); }
 
 INLINE vec activated(int code, real alpha, vec z) {
     if (code == DTCONV_RELU) return where(z < 0, (vec){0}, z);
