@@ -45,7 +45,7 @@ def test_equals_the_convolution_of_the_normalized_image(sizes, algorithm, beta, 
         config.set_num_threads(threads)
         before, normalized = x.copy(), through(x, prologue)
         memory = {
-            direction: np.empty(workspace_bytes(p, direction, algorithm), np.uint8)
+            direction: np.full(workspace_bytes(p, direction, algorithm) + 4096, 0xA5, np.uint8)
             for direction in ("forward", "backward_weights")
         }
         y, dw, mean, variance = (np.full(shape, np.nan, dtype) for shape in (p.y_shape, p.w_shape, p.co, p.co))
@@ -53,9 +53,10 @@ def test_equals_the_convolution_of_the_normalized_image(sizes, algorithm, beta, 
             bind(
                 p, "forward", algorithm, x, w, y, bias=b, activation="relu", moments=(mean, variance), prologue=prologue
             ),
-            memory["forward"],
+            memory["forward"][:-4096],
         )
-        run(bind(p, "backward_weights", algorithm, x, dw, dy, prologue=prologue), memory["backward_weights"])
+        run(bind(p, "backward_weights", algorithm, x, dw, dy, prologue=prologue), memory["backward_weights"][:-4096])
+        assert all((used[-4096:] == 0xA5).all() for used in memory.values())
         want = np.maximum(reference.forward(normalized, w.astype("float64"), bias=b), 0)
         assert np.abs(y - want).max() <= RTOL[dtype] * np.abs(want).max()
         assert np.abs(mean - want.mean((0, 1, 2))).max() <= RTOL[dtype] * np.abs(want).max()
