@@ -24,6 +24,7 @@ def import_keras(*others):
         import jax
 
         jax.config.update("jax_enable_x64", True)
+    keras.utils.set_random_seed(20240229)  # equal weights in every run, as conftest.py does for pydtconv
     return keras
 
 

@@ -3,7 +3,8 @@
     python keras_figures.py FOLDER first            with Keras: keeps the models' weights in FOLDER
     pydtconv run keras_figures.py FOLDER second     with pydtconv: the same scripts, from the same weights
 
-Either writes FOLDER/first.json or FOLDER/second.json, figures by the names of scripts.
+Either writes FOLDER/first.json or FOLDER/second.json, figures by the names of scripts.  They compute in float64: what is
+left between the two libraries is the rounding of metrics, not what three epochs make of a sum in another order.
 """
 
 import json
@@ -17,6 +18,8 @@ import numpy as np
 from keras import layers, ops
 
 warnings.simplefilter("ignore")
+keras.config.set_floatx("float64")
+keras.utils.set_random_seed(7)
 which, folder, turn = "", sys.argv[1], sys.argv[2]
 R = np.random.default_rng(7)
 count = 0
@@ -38,10 +41,10 @@ def hist(h):
     return {k: [float(v) for v in vs] for k, vs in h.history.items()}
 
 
-X = R.normal(size=(48, 12, 12, 3)).astype("float32")
+X = R.normal(size=(48, 12, 12, 3)).astype("float64")
 Y = R.integers(0, 4, 48)
-F = R.normal(size=(48, 5)).astype("float32")
-T = R.normal(size=(48, 2)).astype("float32")
+F = R.normal(size=(48, 5)).astype("float64")
+T = R.normal(size=(48, 2)).astype("float64")
 KW = {"batch_size": 16, "epochs": 3, "shuffle": False, "verbose": 0}
 
 
@@ -114,7 +117,7 @@ def sample_weights():
         ],
     )
     o = keras.utils.to_categorical(Y, 4)
-    w = np.where(Y == 2, 3.0, 1.0).astype("float32")
+    w = np.where(Y == 2, 3.0, 1.0).astype("float64")
     h = model.fit(X, o, sample_weight=w, **KW)
     e = model.evaluate(X, o, sample_weight=w, verbose=0)
     return {
@@ -179,7 +182,7 @@ class Confidence(keras.metrics.Metric):
     def update_state(self, y_true, y_pred, sample_weight=None):
         top = ops.max(y_pred, axis=-1)
         self.total.assign_add(ops.sum(top))
-        self.n.assign_add(ops.cast(ops.shape(top)[0], "float32"))
+        self.n.assign_add(ops.cast(ops.shape(top)[0], "float64"))
 
     def result(self):
         return self.total / self.n
@@ -289,7 +292,7 @@ def fine_tuning():
         keras.losses.BinaryCrossentropy(from_logits=True),
         metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
     )
-    t = (Y > 1).astype("float32")
+    t = (Y > 1).astype("float64")
     h = model.fit(X, t, **KW)
     n = [len(model.trainable_weights), len(model.non_trainable_weights)]
     base.trainable = True
@@ -340,7 +343,7 @@ def generators():
 
         def __getitem__(self, i):
             s = slice(16 * i, 16 * i + 16)
-            return X[s], Y[s], np.ones(16, "float32")
+            return X[s], Y[s], np.ones(16, "float64")
 
         def on_epoch_end(self):
             pass

@@ -33,7 +33,7 @@ def figures(tmp_path_factory):
 
 
 def differences(expected, found, path=""):
-    """What is not the same in two structures; numbers within 0.2 %."""
+    """What is not the same in two structures; numbers within 1e-5 of their size."""
     if isinstance(expected, dict):
         if not isinstance(found, dict) or set(expected) != set(found):
             return [(path, expected, found)]
@@ -44,7 +44,7 @@ def differences(expected, found, path=""):
         pairs = enumerate(zip(expected, found, strict=True))
         return [each for i, (a, b) in pairs for each in differences(a, b, f"{path}[{i}]")]
     if isinstance(expected, float):
-        return [] if np.isclose(expected, found, rtol=2e-3, atol=1e-5) else [(path, expected, found)]
+        return [] if np.isclose(expected, found, rtol=1e-5, atol=1e-7) else [(path, expected, found)]
     return [] if expected == found else [(path, expected, found)]
 
 
@@ -57,6 +57,6 @@ def test_figures_are_those_of_keras(figures, name):
 
 
 def test_differences_are_found():
-    assert differences({"a": [1.0, "x"]}, {"a": [1.001, "x"]}) == []
-    assert differences({"a": [1.0, "x"]}, {"a": [1.01, "y"]}) == [("/a[0]", 1.0, 1.01), ("/a[1]", "x", "y")]
+    assert differences({"a": [1.0, "x"]}, {"a": [1.000001, "x"]}) == []
+    assert differences({"a": [1.0, "x"]}, {"a": [1.001, "y"]}) == [("/a[0]", 1.0, 1.001), ("/a[1]", "x", "y")]
     assert differences({"a": 1}, {}) == [("", {"a": 1}, {})]
