@@ -10,19 +10,26 @@ def describe(model: Any) -> dict[str, Any]:
 
     Each has its class ("kind"), name, config and the names of the layers whose outputs it reads ("inputs"),
     "input_shape", of the first of them, where the layer notes it, and "arguments", of an operator after its first one.
+    Sequential models inside stand as their layers.
     """
     layers: list[dict[str, Any]] = []
+    last: dict[str, str] = {}  # the last layer of a model inside, by the model's name
     for layer in model.get_config()["layers"]:
         name = layer["config"]["name"]
         chain = [layers[-1]["name"]] if layers else []  # a sequential model notes no sources
-        layers.append({
-            "kind": layer["class_name"],
-            "name": name,
-            "config": layer["config"],
-            "inputs": _sources(layer["inbound_nodes"]) if "inbound_nodes" in layer else chain,
-            "input_shape": _shape(layer.get("build_config", {})),
-            "arguments": _arguments(layer.get("inbound_nodes")),
-        })  # fmt: skip
+        inputs = _sources(layer["inbound_nodes"]) if "inbound_nodes" in layer else chain
+        inputs = [last.get(source, source) for source in inputs]
+        for part in layer["config"]["layers"][1:] if layer["class_name"] == "Sequential" else [layer]:
+            layers.append({
+                "kind": part["class_name"],
+                "name": part["config"]["name"],
+                "config": part["config"],
+                "inputs": inputs,
+                "input_shape": _shape(part.get("build_config", {})),
+                "arguments": _arguments(part.get("inbound_nodes")),
+            })  # fmt: skip
+            inputs = [layers[-1]["name"]]
+        last[name] = layers[-1]["name"]
     return {"name": model.name, "layers": layers, "output": layers[-1]["name"]}
 
 

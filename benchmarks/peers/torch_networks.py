@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from benchmarks.peers.torch_elements import Affine, Apply, ScaledSum, activation, elementwise
 from benchmarks.peers.torch_tokens import module_of, on_vectors
 
 Layer = dict[str, Any]
+#: kinds that zeros around an image can become a part of, by the kind that adds them
+PADDED = {"ZeroPadding2D": ("Conv2D", "DepthwiseConv2D"), "Pad": ("MaxPool",)}
 
 
 class Network(nn.Module):
-    """Runs the layers in order; a value is dropped after its last reader."""
+    """Runs the layers in order; a value is dropped after its last reader.  wiring: the parts' names and inputs."""
 
     def __init__(self, description: dict[str, Any]) -> None:
         super().__init__()
         layers = description["layers"]
         self.output = description["output"]
-        self.readers = Counter(name for layer in layers for name in layer["inputs"])
+        readers: dict[str, list[Layer]] = {layer["name"]: [] for layer in layers}
+        for layer in layers:
+            for name in layer["inputs"]:
+                readers[name].append(layer)
         by_name = {layer["name"]: layer for layer in layers}
         self.parts = nn.ModuleList()
         self.wiring: list[tuple[str, list[str]]] = []
@@ -29,24 +36,14 @@ class Network(nn.Module):
             if layer["kind"] == "InputLayer":
                 self.input = layer["name"]
                 continue
-            if self._padded_by_reader(layer, layers):
+            if _zeros_of_reader(layer, readers):
                 continue
-            inputs, padding = list(layer["inputs"]), None
-            source = by_name[inputs[0]]
-            if layer["kind"] == "Conv2D" and source["kind"] == "ZeroPadding2D" and self.readers[source["name"]] == 1:
-                padding, inputs = _symmetric(source["config"]["padding"]), source["inputs"]
-            if layer["kind"] == "MaxPool" and source["kind"] == "Pad" and self.readers[source["name"]] == 1:
-                padding, inputs = _symmetric(source["config"]["pad_width"][1:3]), source["inputs"]
-            self.parts.append(_module(layer, self.readers[inputs[0]] == 1, padding))
+            inputs, zeros = list(layer["inputs"]), None
+            if (source := by_name[inputs[0]])["kind"] != "InputLayer" and _zeros_of_reader(source, readers):
+                zeros, inputs = _zeros_of_reader(source, readers), source["inputs"]
+            alone = len(readers[inputs[0]]) == 1 and by_name[inputs[0]]["kind"] != "InputLayer"
+            self.parts.append(_module(layer, Place(alone, zeros)))
             self.wiring.append((layer["name"], inputs))
-
-    def _padded_by_reader(self, layer: Layer, layers: list[Layer]) -> bool:
-        """Whether a padding becomes part of the convolution or pooling that alone reads it."""
-        of = {"ZeroPadding2D": "Conv2D", "Pad": "MaxPool"}.get(layer["kind"])
-        if of is None or self.readers[layer["name"]] != 1:
-            return False
-        (reader,) = [other for other in layers if layer["name"] in other["inputs"]]
-        return bool(reader["kind"] == of)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         values = {self.input: x}
@@ -61,65 +58,127 @@ class Network(nn.Module):
         return values[self.output]
 
 
-class Apply(nn.Module):
-    """A function as a module."""
+class Place(NamedTuple):
+    """Where a module stands.
 
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
+    alone: nobody else reads its input, so that it may work in place.  zeros: rows and columns that it adds itself on both
+    sides, because the layer before it, which it alone reads, does nothing else.
+    """
 
-    def forward(self, *x: torch.Tensor) -> torch.Tensor:
-        return self.function(*x)  # type: ignore[no-any-return]
+    alone: bool
+    zeros: tuple[int, int] | None
 
 
-def _module(layer: Layer, alone: bool, padding: list[int] | None) -> nn.Module:
-    """The module of a layer.  alone: nobody else reads its input, so that it may work in place."""
-    kind, config = layer["kind"], layer["config"]
-    of_tokens = module_of(layer, Apply)
-    if of_tokens is not None:
-        return of_tokens
-    if kind in ("Conv2D", "DepthwiseConv2D"):
-        return _convolution(layer, padding)
-    if kind in RANKS:
-        return _of_rank(layer, *RANKS[kind])
-    if kind == "BatchNormalization":
-        norm = {3: nn.LazyBatchNorm1d, 5: nn.LazyBatchNorm3d}.get(len(layer["input_shape"]), nn.LazyBatchNorm2d)
-        return norm(eps=config["epsilon"], momentum=1 - config["momentum"])
-    if kind == "LeakyReLU":
-        return nn.LeakyReLU(config["negative_slope"], inplace=alone)
-    if kind == "ReLU":
-        return nn.ReLU6(inplace=alone) if config["max_value"] == 6 else nn.ReLU(inplace=alone)
-    if kind == "Dense":
-        linear = nn.LazyLinear(config["units"], bias=config["use_bias"])
-        return on_vectors(layer, _activated(linear, config["activation"]))
-    if kind == "Dropout":
-        return nn.Dropout(config["rate"])
-    if kind in ("MaxPooling2D", "AveragePooling2D"):
-        sides = _same(layer, config["pool_size"], config["strides"]) if config["padding"] == "same" else [0, 0, 0, 0]
-        if not sides[0] == sides[1] == sides[2] == sides[3]:
-            raise NotImplementedError(f"{layer['name']}: pooling with the padding {sides}")
-        pool = nn.MaxPool2d if kind == "MaxPooling2D" else nn.AvgPool2d
-        return pool(tuple(config["pool_size"]), tuple(config["strides"]), sides[0])
-    if kind == "MaxPool":
-        return nn.MaxPool2d(tuple(config["pool_size"]), tuple(config["strides"]), tuple(padding or (0, 0)))
-    if kind == "ZeroPadding2D":
-        (above, below), (left, right) = config["padding"]
-        return nn.ZeroPad2d((left, right, above, below))
-    if kind == "Pad":
-        rows, columns, channels = config["pad_width"][1:]
-        sides = [*columns, *rows, *channels]
-        return Apply(lambda x: F.pad(x, sides))
-    functions = {
-        "Add": lambda *x: sum(x[1:], start=x[0]),
-        "Concatenate": lambda *x: torch.cat(x, 1),
-        "GlobalAveragePooling1D": lambda x: x.mean(2),
-        "GlobalAveragePooling2D": lambda x: x.mean((2, 3)),
-        "Flatten": lambda x: x.flatten(1),
-        "Activation": F.relu,
-    }
-    if kind not in functions or (kind == "Activation" and config["activation"] != "relu"):
-        raise NotImplementedError(f"{layer['name']}: no PyTorch module for {kind}")
-    return Apply(functions[kind])
+def _zeros_of_reader(layer: Layer, readers: dict[str, list[Layer]]) -> tuple[int, int] | None:
+    """Rows and columns of zeros around an image, as many on either side, that its only reader can add, or None."""
+    kinds = PADDED.get(layer["kind"])
+    if kinds is None or len(readers[layer["name"]]) != 1 or readers[layer["name"]][0]["kind"] not in kinds:
+        return None
+    config = layer["config"]
+    (above, below), (left, right) = config["padding"] if "padding" in config else config["pad_width"][1:3]
+    return (above, left) if above == below and left == right else None
+
+
+def _module(layer: Layer, place: Place) -> nn.Module:
+    """The module of a layer."""
+    module = module_of(layer) or elementwise(layer, place.alone)
+    if module is None and layer["kind"] in MODULES:
+        module = MODULES[layer["kind"]](layer, place)
+    if module is None:
+        raise NotImplementedError(f"{layer['name']}: no PyTorch module for {layer['kind']}")
+    return module
+
+
+def _batch_normalization(layer: Layer, _: Place) -> nn.Module:
+    """Scale and offset, of which PyTorch has both or none: one that the network is without stays as it is."""
+    config, shape = layer["config"], layer["input_shape"]
+    norm = {3: nn.BatchNorm1d, 5: nn.BatchNorm3d}.get(len(shape), nn.BatchNorm2d)
+    module: nn.Module = norm(shape[-1], eps=config["epsilon"], momentum=1 - config["momentum"])
+    for parameter, name in (module.weight, "scale"), (module.bias, "center"):
+        parameter.requires_grad_(config[name])
+    return module
+
+
+def _dense(layer: Layer, _: Place) -> nn.Module:
+    config = layer["config"]
+    linear = nn.LazyLinear(config["units"], bias=config["use_bias"])
+    return on_vectors(layer, _activated(linear, config["activation"]))
+
+
+def _pooling(layer: Layer, _: Place) -> nn.Module:
+    """Pooling as Keras has it: what is added around an image is no maximum and counts in no mean."""
+    config, largest = layer["config"], layer["kind"] == "MaxPooling2D"
+    window, strides = tuple(config["pool_size"]), tuple(config["strides"])
+    sides = _same(layer, window, strides) if config["padding"] == "same" else [0, 0, 0, 0]
+    above, below, left, right = sides
+    if above == below and left == right:
+        if largest:
+            return nn.MaxPool2d(window, strides, (above, left))
+        return nn.AvgPool2d(window, strides, (above, left), count_include_pad=False)
+    around = [left, right, above, below]
+    if largest:
+        return Apply(lambda x: F.max_pool2d(F.pad(x, around, value=-torch.inf), window, strides))
+
+    def means(x: torch.Tensor) -> torch.Tensor:
+        pixels = F.pad(torch.ones_like(x[:1, :1]), around)
+        return F.avg_pool2d(F.pad(x, around), window, strides) / F.avg_pool2d(pixels, window, strides)
+
+    return Apply(means)
+
+
+def _largest(layer: Layer, place: Place) -> nn.Module:
+    config = layer["config"]
+    return nn.MaxPool2d(tuple(config["pool_size"]), tuple(config["strides"]), place.zeros or (0, 0))
+
+
+def _global_average(layer: Layer, _: Place) -> nn.Module:
+    kept = layer["config"]["keepdims"]
+    return Apply(lambda x: x.mean(tuple(range(2, x.dim())), keepdim=kept))
+
+
+def _zeros(layer: Layer, _: Place) -> nn.Module:
+    (above, below), (left, right) = layer["config"]["padding"]
+    return nn.ZeroPad2d((left, right, above, below))
+
+
+def _cropping(layer: Layer, _: Place) -> nn.Module:
+    (above, below), (left, right) = layer["config"]["cropping"]
+    return Apply(lambda x: x[:, :, above : x.shape[2] - below, left : x.shape[3] - right])
+
+
+def _pad(layer: Layer, _: Place) -> nn.Module:
+    rows, columns, channels = layer["config"]["pad_width"][1:]
+    sides = [*columns, *rows, *channels]
+    return Apply(lambda x: F.pad(x, sides))
+
+
+def _convolution(layer: Layer, place: Place) -> nn.Module:
+    """A convolution, depthwise or not, or the two of a separable one."""
+    config, kind = layer["config"], layer["kind"]
+    channels = layer["input_shape"][-1]
+    before: list[nn.Module] = []
+    padding = place.zeros
+    if padding is None:
+        same = config["padding"] == "same"
+        above, below, left, right = _same(layer, config["kernel_size"], config["strides"]) if same else [0, 0, 0, 0]
+        padding = (above, left)
+        if above != below or left != right:
+            padding, before = (0, 0), [nn.ZeroPad2d((left, right, above, below))]
+    each = channels * config.get("depth_multiplier", 1)
+    conv: nn.Module = nn.Conv2d(
+        channels,
+        config["filters"] if kind == "Conv2D" else each,
+        tuple(config["kernel_size"]),
+        tuple(config["strides"]),
+        padding,
+        tuple(config["dilation_rate"]),
+        config["groups"] if kind == "Conv2D" else channels,
+        config["use_bias"] and kind != "SeparableConv2D",
+    )
+    if kind == "SeparableConv2D":
+        conv = nn.Sequential(conv, nn.Conv2d(each, config["filters"], 1, bias=config["use_bias"]))
+    conv = _activated(conv, config["activation"])
+    return nn.Sequential(*before, conv) if before else conv
 
 
 #: layers of one and of three axes, and transposed ones: PyTorch's module, and the number of axes
@@ -133,9 +192,10 @@ RANKS: dict[str, tuple[Any, int]] = {
 }
 
 
-def _of_rank(layer: Layer, module: Any, axes: int) -> nn.Module:
+def _of_rank(layer: Layer, _: Place) -> nn.Module:
     """A convolution, transposed convolution or pooling; paddings that differ by side are a step of their own."""
     config, same = layer["config"], layer["config"]["padding"] == "same"
+    module, axes = RANKS[layer["kind"]]
     strides = tuple(config["strides"])
     if "pool_size" in config:
         if same:
@@ -159,44 +219,12 @@ def _of_rank(layer: Layer, module: Any, axes: int) -> nn.Module:
     return nn.Sequential(*before, _activated(conv, config["activation"]))
 
 
-def _convolution(layer: Layer, padding: list[int] | None) -> nn.Module:
-    config = layer["config"]
-    channels = layer["input_shape"][-1]
-    depthwise = layer["kind"] == "DepthwiseConv2D"
-    before: list[nn.Module] = []
-    if padding is None:
-        same = config["padding"] == "same"
-        sides = _same(layer, config["kernel_size"], config["strides"]) if same else [0, 0, 0, 0]
-        if sides[0] == sides[1] and sides[2] == sides[3]:
-            padding = [sides[0], sides[2]]
-        else:
-            padding = [0, 0]
-            before = [nn.ZeroPad2d((sides[2], sides[3], sides[0], sides[1]))]
-    conv = nn.Conv2d(
-        channels,
-        channels * config["depth_multiplier"] if depthwise else config["filters"],
-        tuple(config["kernel_size"]),
-        tuple(config["strides"]),
-        padding,  # type: ignore[arg-type]
-        tuple(config["dilation_rate"]),
-        channels if depthwise else config["groups"],
-        config["use_bias"],
-    )
-    return nn.Sequential(*before, _activated(conv, config["activation"]))
-
-
-def _activated(module: nn.Module, activation: str) -> nn.Module:
+def _activated(module: nn.Module, name: str) -> nn.Module:
     """The module and its activation; the loss wants what comes before a softmax."""
-    if activation in ("linear", "softmax"):
-        return module
-    if activation == "relu":
-        return nn.Sequential(module, nn.ReLU(inplace=True))
-    if activation == "gelu":
-        return nn.Sequential(module, nn.GELU())
-    raise NotImplementedError(f"activation {activation}")
+    return module if name in ("linear", "softmax") else nn.Sequential(module, activation(name, in_place=True))
 
 
-def _same(layer: Layer, window: list[int], strides: list[int]) -> list[int]:
+def _same(layer: Layer, window: Any, strides: Any) -> list[int]:
     """Pixels above, below, left and right that "same" adds."""
     sides = []
     for extent, size, stride in zip(layer["input_shape"][1:3], window, strides, strict=True):
@@ -205,8 +233,22 @@ def _same(layer: Layer, window: list[int], strides: list[int]) -> list[int]:
     return sides
 
 
-def _symmetric(padding: list[list[int]]) -> list[int]:
-    (above, below), (left, right) = padding
-    if above != below or left != right:
-        raise NotImplementedError(f"a padding of {padding}")
-    return [above, left]
+MODULES: dict[str, Callable[[Layer, Place], nn.Module]] = {
+    "AveragePooling2D": _pooling,
+    "BatchNormalization": _batch_normalization,
+    "Conv2D": _convolution,
+    "Cropping2D": _cropping,
+    "CustomScaleLayer": lambda layer, _: ScaledSum(layer["config"]["scale"]),
+    "Dense": _dense,
+    "DepthwiseConv2D": _convolution,
+    "GlobalAveragePooling1D": _global_average,
+    "GlobalAveragePooling2D": _global_average,
+    "MaxPool": _largest,
+    "MaxPooling2D": _pooling,
+    "Normalization": lambda layer, _: Affine.of_normalization(layer["config"], layer["input_shape"][-1]),
+    "Pad": _pad,
+    "Rescaling": lambda layer, _: Affine.of_rescaling(layer["config"]),
+    "SeparableConv2D": _convolution,
+    "ZeroPadding2D": _zeros,
+    **dict.fromkeys(RANKS, _of_rank),
+}

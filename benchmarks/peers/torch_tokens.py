@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from benchmarks.peers.torch_elements import Apply
 
 Layer = dict[str, Any]
 
@@ -65,7 +66,7 @@ def on_vectors(layer: Layer, module: nn.Module) -> nn.Module:
     return ChannelsLast(module) if len(layer["input_shape"] or ()) == 4 else module
 
 
-def module_of(layer: Layer, apply: Callable[[Any], nn.Module]) -> nn.Module | None:
+def module_of(layer: Layer) -> nn.Module | None:
     """The module of a layer of tokens; None for others."""
     kind, config, shape = layer["kind"], layer["config"], layer["input_shape"]
     if kind == "LayerNormalization":
@@ -81,10 +82,10 @@ def module_of(layer: Layer, apply: Callable[[Any], nn.Module]) -> nn.Module | No
     if kind == "Reshape" and "target_shape" in config and len(shape) == 4:
         tokens = math.prod(shape[1:3])
         if config["target_shape"] == [tokens, shape[3]]:
-            return apply(lambda x: x.flatten(2).transpose(1, 2))
+            return Apply(lambda x: x.flatten(2).transpose(1, 2))
     if kind == "GetItem" and [part["config"]["stop"] for part in layer["arguments"][0]] == [None, 1, None]:
-        return apply(lambda x: x[:, :1])
+        return Apply(lambda x: x[:, :1])
     if kind == "Reshape" and "newshape" in config:
         target = config["newshape"]
-        return apply(lambda x: x.reshape(target))
+        return Apply(lambda x: x.reshape(target))
     return None

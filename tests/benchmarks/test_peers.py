@@ -1,21 +1,95 @@
-"""The networks that benchmarks train are built in PyTorch, too."""
+"""The networks that benchmarks train are built in PyTorch, too, and compute the same there."""
 
 import json
 
+import numpy as np
 import pytest
 
-from benchmarks.networks import NETWORKS, OTHERS, Case, compiled
+import pydtconv as keras
+from benchmarks.networks import NETWORKS, OTHERS, WIDE, Case, batch_of, compiled
 from benchmarks.peers.description import describe
 
-pytest.importorskip("torch", reason="needs torch")
-SIZES = {"cosmoflow": 64, "resnet1d": 64}
+torch = pytest.importorskip("torch", reason="needs torch")
+#: one of each family of the zoo, and the smallest size where it is not 32
+OTHER_FAMILIES = (
+    "alexnet", "convnexttiny", "efficientnetb0", "efficientnetv2b0", "inceptionresnetv2", "inceptionv3", "mobilenet",
+    "mobilenetv2", "mobilenetv3small", "nasnetmobile", "resnet20", "resnet50", "resnet50v2", "vgg11", "vgg11bn", "vit",
+    "xception",
+)  # fmt: skip
+SIZES = {"cosmoflow": 64, "resnet1d": 64, "inceptionresnetv2": 75, "inceptionv3": 75, "xception": 71}
+
+
+def kernel_of(kind, value, inputs):
+    """A weight of a layer in PyTorch's order of axes.  inputs: the shape of images that were flattened for it."""
+    if kind == "DepthwiseConv2D":
+        return value.transpose(2, 3, 0, 1).reshape(-1, 1, *value.shape[:2])
+    if "Conv" in kind and value.ndim > 2:
+        return value.transpose(value.ndim - 1, value.ndim - 2, *range(value.ndim - 2))
+    if kind == "Dense" and value.ndim == 2:
+        if inputs is not None:  # from channels last to channels first
+            value = np.moveaxis(value.reshape(*inputs, -1), -2, 0).reshape(value.shape)
+        return value.T
+    return value
+
+
+def weights_of(layer, inputs):
+    """The weights of our layer in PyTorch's order."""
+    kind, values = type(layer).__name__, [np.asarray(weight.value) for weight in layer.weights]
+    if kind == "MultiHeadAttention":
+        *three, output, bias = values
+        kernels, biases = three[0::2], three[1::2]
+        heads = [kernel.reshape(kernel.shape[0], -1) for kernel in kernels]
+        bias_of_heads = np.hstack([each.ravel() for each in biases])
+        return [np.hstack(heads).T, bias_of_heads, output.reshape(-1, output.shape[-1]).T, bias]
+    if kind == "SeparableConv2D":
+        return [kernel_of("DepthwiseConv2D", values[0], None), *(kernel_of("Conv2D", v, None) for v in values[1:])]
+    return [kernel_of(kind, value, inputs) for value in values]
+
+
+def give_weights(model, network):
+    """Puts our weights, none of them zero, into PyTorch's modules."""
+    layers = {layer.name: layer for outer in model.layers for layer in getattr(outer, "layers", [outer])}
+    wiring = dict(network.wiring)
+    for part, (name, sources) in zip(network.parts, network.wiring, strict=True):
+        layer = layers.get(name)
+        if layer is None or not layer.weights or isinstance(layer, keras.layers.Normalization):
+            continue  # an operator, or what has its numbers from its config
+        source = layers.get(sources[0])
+        while isinstance(source, keras.layers.Dropout):
+            source = layers.get(wiring[source.name][0])
+        inputs = source.input.shape[1:] if isinstance(source, keras.layers.Flatten) else None
+        theirs = [t for key, t in part.state_dict().items() if not key.endswith("num_batches_tracked")]
+        ours = weights_of(layer, inputs)
+        if isinstance(layer, keras.layers.BatchNormalization) and not layer.scale:
+            theirs = theirs[1:]
+        for tensor, value in zip(theirs, ours, strict=True):
+            tensor.copy_(torch.tensor(value.reshape(tuple(tensor.shape))))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*NETWORKS, *OTHERS, "vit", "wide_filters"])
-def test_the_peer_has_a_module_for_each_layer(name):
+@pytest.mark.parametrize("name", [*NETWORKS, *OTHERS, *OTHER_FAMILIES, WIDE])
+def test_the_peer_computes_the_same(name):
     from benchmarks.peers.torch_networks import Network
 
-    description = json.loads(json.dumps(describe(compiled(Case(name, SIZES.get(name, 32), 1)))))
-    network = Network(description)
-    assert network.wiring[-1][0] == description["output"]
+    case = Case(name, SIZES.get(name, 32), 2)
+    model = compiled(case)
+    rng = np.random.default_rng(3)
+    for weight in model.trainable_weights:
+        if weight.value.ndim == 1:  # biases and scales that are neither zero nor one
+            weight.assign(weight.value + rng.uniform(-0.2, 0.2, weight.shape).astype("float32"))
+        elif np.std(weight.value) > 0:  # nor does what the images were vanish on its way through many layers
+            one = weight.value[..., 0] if weight.shape[-1] > 1 else weight.value[:, :, 0]
+            weight.assign(weight.value * (np.sqrt(2 / one.size) / np.std(weight.value)))
+    x, _ = batch_of(case, model)
+    if any(isinstance(layer, keras.layers.Rescaling) for layer in model.layers):
+        x *= 100  # pixels
+    network = Network(json.loads(json.dumps(describe(model)))).eval()
+    images = torch.tensor(np.moveaxis(x, -1, 1).copy())
+    with torch.no_grad():
+        network(images)  # gives the lazy modules their shapes
+        give_weights(model, network)
+        theirs = np.moveaxis(network(images).numpy(), 1, -1)
+    model.layers[-1].activation = keras.activations.linear  # the peer leaves softmax to its loss
+    ours = model.predict(x, verbose=0)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4 * np.abs(theirs).max())
+    assert np.abs(ours[0] - ours[1]).max() > 1e-5 * np.abs(ours).max()

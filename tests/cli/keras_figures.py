@@ -3,8 +3,8 @@
     python keras_figures.py FOLDER first            with Keras: keeps the models' weights in FOLDER
     pydtconv run keras_figures.py FOLDER second     with pydtconv: the same scripts, from the same weights
 
-Either writes FOLDER/first.json or FOLDER/second.json, figures by the names of scripts.  They compute in float64: what is
-left between the two libraries is the rounding of metrics, not what three epochs make of a sum in another order.
+Either writes FOLDER/first.json or FOLDER/second.json, figures by the names of scripts.  They compute in float64:
+what is left between the two is the rounding of metrics, not what three epochs make of a sum in another order.
 """
 
 import json
