@@ -66,6 +66,8 @@ NAMES_LEVEL = ("runtime",)
 # what has images in bfloat16; losses and optimizers have none, and functions of numbers are float32's (spans.h)
 BFLOAT16 = (
     "conv/depthwise",
+    "conv/depthwise_rows",
+    "conv/depthwise_weights",
     "conv/epilogue",
     "conv/gather",
     "conv/moments",

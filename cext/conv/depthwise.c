@@ -1,261 +1,293 @@
-/* DEPTHWISE: groups == ci, each input channel c makes `mult` output channels c * mult + i; direct, no GEMM.
+/* Forward and backward_data of depthwise convolutions: see depthwise.h.
  *
- *   forward            y[n, oh, ow, c * mult + i] = sum over taps of x[n, ih, iw, c] * w[kh, kw, c * mult + i]
- *   backward_data      dx[n, ih, iw, c] = sum over taps and i of dy[n, oh, ow, c * mult + i] * w[kh, kw, c * mult + i]
- *   backward_weights   dw[kh, kw, c * mult + i] = sum over (n, oh, ow) of x[n, ih, iw, c] * dy[n, oh, ow, c * mult + i]
- *
- * With a depth the taps are kd x kh x kw, and so are the sums.  Vectors run over neighbouring channels c.  Rows of y
- * (forward) or dx (backward_data) are shared out among threads; backward_weights sums fixed slices of the rows of y,
- * which are then added in order.
+ * A unit of work is some rows of a plane and a chunk of channels; what is gathered on request (gather.h) is merged from
+ * the parts of the rows.
  */
-#include "conv_internal.h"
-#include "dtconv_vector.h"
+#include "depthwise.h"
 
-enum { TILE = 4, SLICES = 16, STRIP = 256 /* channels that are summed at a time */ };
+enum {
+    TILE = DEPTHWISE_TILE,
+    PIECES = 32,   /* units wanted */
+    ROWS = 6,      /* of a unit at least: those above and below are read again */
+    MOST_TAPS = 7, /* of a row, that a tile has code for */
+    LIST = 64      /* pixels that are gathered at a time */
+};
 
-/* `count` channels that lie `step` apart; the rest of the vector is 0. */
-INLINE vec gather(const real *src, int64_t step, int64_t count) {
-    vec v = {0};
-    if (step == 1 && count == V)
-        memcpy(&v, src, sizeof v);
-    else
-        for (int64_t i = 0; i < count; i++) v[i] = src[i * step];
-    return v;
-}
-
-/* The same of an image's channels. */
-INLINE vec gather_elem(const elem *src, int64_t step, int64_t count) {
-    if (step == 1 && count == V) return load_elem(src);
-    vec v = {0};
-    for (int64_t i = 0; i < count; i++) v[i] = widen(src[i * step]);
-    return v;
-}
-
-INLINE void scatter_elem(elem *dst, int64_t step, int64_t count, vec v) {
-    if (step == 1 && count == V)
-        store_elem(dst, v);
-    else
-        for (int64_t i = 0; i < count; i++) dst[i * step] = narrow(v[i]);
-}
-
-INLINE void scatter(real *dst, int64_t step, int64_t count, vec v) {
-    if (step == 1 && count == V)
-        memcpy(dst, &v, sizeof v);
-    else
-        for (int64_t i = 0; i < count; i++) dst[i * step] = v[i];
-}
-
-/* Taps [from, to) of a filter's row or column that fall into the image, the first being at position `at`. */
+/* Pixels of a row that meet the same taps, `step` apart, and where in the ring. */
 typedef struct {
-    int64_t from, to;
-} range;
+    int64_t first, step, count;
+    int64_t taps, tap, tap_step;     /* of a row of filters */
+    int64_t column, stride, between; /* tap k of pixel i meets column + i * stride + k * between */
+} phase;
 
-static range taps_inside(int64_t at, int64_t extent, int64_t taps, int64_t dilation) {
-    range r = {MAX(0, dtconv_ceil_div(-at, dilation)), MIN(taps, dtconv_ceil_div(extent - at, dilation))};
-    return r;
+/* The pixels of a row whose column is r modulo the stride, of backward_data; all of them, of forward (r: 0). */
+static phase phase_of(const DT(depthwise_pass) * s, int64_t r) {
+    const dtconv_depthwise_axis *w = &s->w;
+    if (!s->turned) return (phase){0, 1, w->written, w->taps, 0, 1, 0, w->stride, w->dilation};
+    phase f = {.first = r, .step = w->stride, .count = dtconv_ceil_div(w->written - r, w->stride), .stride = 1};
+    for (int64_t k = w->taps - 1; k >= 0; k--) {
+        const int64_t at = r + w->pad - k * w->dilation;
+        if (at % w->stride) continue;
+        if (f.taps == 0) f.tap = k, f.column = s->base + at / w->stride;
+        if (f.taps == 1) f.tap_step = k - f.tap, f.between = (f.tap - k) * w->dilation / w->stride;
+        f.taps++;
+    }
+    return f;
 }
 
-/* What becomes of a tile's sums: they go to y, after the residual's pixels, ldr apart, were added; added: NULL for
- * none. It may be y. */
+/* The pass, and a row of it at hand. */
 typedef struct {
-    elem *y;
-    const elem *added;
-    int64_t ldr;
-} written;
+    const DT(depthwise_pass) * s;
+    const DT(depthwise_rows) * rows;
+    const real *filters;  /* of the chunk's first channel */
+    int64_t channels;     /* of ci */
+    elem *written;        /* the row's first pixel, its first channel at hand */
+    const elem *added;    /* likewise, or NULL */
+    int64_t ldw, lda;     /* distances of pixels */
+    int64_t outer, inner; /* vectors that are written for each of ci, vectors that are read for each that is written */
+    dtconv_depthwise_ahead *ahead; /* what the next row reads */
+} row_of;
 
-/* The taps that are inside, by axis. */
-typedef struct {
-    range deep, down, across;
-} taps_of;
+/* Adds the taps of one row of filters, K of them at neighbouring columns, to pixels S columns apart. */
+INLINE void add_taps(vec *sum, int K, int S, const real *x, const real *w, int64_t step) {
+    vec f[MOST_TAPS];
+    UNROLL for (int k = 0; k < K; k++) f[k] = load(w + k * step);
+    UNROLL for (int q = 0; q < (TILE - 1) * S + K; q++) {
+        const vec pixel = load(x + q * V);
+        UNROLL for (int k = 0; k < K; k++) {
+            const int t = (q - k) / S;
+            if (q >= k && (q - k) % S == 0 && t < TILE) sum[t] = multiply_add(pixel, f[k], sum[t]);
+        }
+    }
+}
 
-/* `count` channels from c on, each one's i-th output, of `tile` neighbouring output pixels. */
-INLINE void forward_lanes(const dtconv_conv *p, const elem *x, const real *w, written to, taps_of in, int tile,
-                          int64_t c, int64_t count, int64_t mult, int64_t i) {
-    vec sum[TILE] = {{0}};
-    const int64_t step = p->sw * p->ldx;
-    for (int64_t kd = in.deep.from; kd < in.deep.to; kd++)
-        for (int64_t kh = in.down.from; kh < in.down.to; kh++)
-            for (int64_t kw = in.across.from; kw < in.across.to; kw++) {
-                const int64_t line = kd * p->dil_d * p->ih + kh * p->dil_h;
-                const elem *pixel = x + (line * p->iw + kw * p->dil_w) * p->ldx + c;
-                const vec f = gather(w + ((kd * p->kh + kh) * p->kw + kw) * p->co + c * mult + i, mult, count);
-                for (int t = 0; t < tile; t++) sum[t] += f * gather_elem(pixel + t * step, 1, count);
+/* The same of any taps. */
+INLINE void add_any_taps(vec *sum, const phase *f, const real *x, const real *w, int64_t step) {
+    for (int64_t k = 0; k < f->taps; k++) {
+        const vec tap = load(w + k * step);
+        UNROLL for (int t = 0; t < TILE; t++) sum[t] =
+            multiply_add(load(x + (t * f->stride + k * f->between) * V), tap, sum[t]);
+    }
+}
+
+/* One pixel of `count` channels that lie `apart`. */
+INLINE void write_pixel(vec sum, int64_t apart, int64_t count, elem *y, const elem *added) {
+    scatter_channels(y, apart, count, added ? sum + gather_channels(added, apart, count) : sum);
+}
+
+/* A tile of them; full: a constant, whether all its pixels are there. */
+INLINE void write_tile(const vec *sum, int full, int64_t pixels, int64_t apart, int64_t count, elem *y, int64_t ldy,
+                       const elem *added, int64_t lda) {
+    if (full && added) {
+        UNROLL for (int t = 0; t < TILE; t++) write_pixel(sum[t], apart, count, y + t * ldy, added + t * lda);
+    } else if (full) {
+        UNROLL for (int t = 0; t < TILE; t++) write_pixel(sum[t], apart, count, y + t * ldy, NULL);
+    } else {
+        vec some[TILE]; /* in memory; the sums are in registers */
+        UNROLL for (int t = 0; t < TILE; t++) some[t] = sum[t];
+        for (int64_t t = 0; t < pixels; t++)
+            write_pixel(some[t], apart, count, y + t * ldy, added ? added + t * lda : NULL);
+    }
+}
+
+/* A tile of pixels from i on of one vector of channels that is written; K: taps of a row, neighbours, S columns for
+ * each pixel, 0: any; single: whether each channel makes one; constants all where it is inlined. */
+INLINE void sum_tile(const row_of *j, const phase *f, int K, int S, int single, int64_t vector, int64_t i) {
+    const DT(depthwise_pass) *s = j->s;
+    const int64_t step = f->tap_step * V, of_read = DT(depthwise_vector)(s), of_filter = DT(depthwise_filter)(s);
+    const int64_t inner = single ? 1 : j->inner, outer = single ? 1 : j->outer;
+    vec sum[TILE];
+    UNROLL for (int t = 0; t < TILE; t++) sum[t] = (vec){0};
+    for (int64_t m = 0; m < inner; m++) {
+        const int64_t at = (vector / outer * inner + m) * of_read + (f->column + i * f->stride) * V;
+        const real *filter = j->filters + (vector * inner + m) * of_filter + f->tap * V;
+        for (int64_t r = 0; r < j->rows->count; r++) {
+            const real *x = j->rows->x[r] + at, *w = filter + j->rows->taps[r] * V;
+            if (K)
+                add_taps(sum, K, S, x, w, step);
+            else
+                add_any_taps(sum, f, x, w, step);
+        }
+    }
+    const int64_t c = vector / outer * V, count = MIN(V, j->channels - c), channel = c * outer + vector % outer;
+    const int64_t pixel = f->first + i * f->step, pixels = MIN(TILE, f->count - i);
+    elem *y = j->written + pixel * j->ldw + channel;
+    const elem *added = j->added ? j->added + pixel * j->lda + channel : NULL;
+#define WRITE(full, apart, count) \
+    write_tile(sum, full, pixels, apart, count, y, f->step * j->ldw, added, f->step * j->lda)
+    if (!single)
+        WRITE(0, outer, count);
+    else if (count == V && pixels == TILE)
+        WRITE(1, 1, V);
+    else if (count == V)
+        WRITE(0, 1, V);
+    else
+        WRITE(0, 1, count);
+#undef WRITE
+}
+
+/* The pixels of a phase: two vectors of channels, which share lines of cache, side by side. */
+INLINE void run_phase(const row_of *j, const phase *f, int K, int S, int single) {
+    const int64_t vectors = dtconv_ceil_div(j->channels, V) * j->outer;
+    for (int64_t first = 0; first < vectors; first += 2)
+        for (int64_t i = 0; i < f->count; i += TILE)
+            for (int64_t vector = first; vector < MIN(vectors, first + 2); vector++) {
+                dtconv_look_ahead(j->ahead);
+                sum_tile(j, f, K, S, single, vector, i);
             }
-    for (int t = 0; t < tile; t++) {
-        if (to.added) sum[t] += gather_elem(to.added + t * to.ldr + c * mult + i, mult, count);
-        scatter_elem(to.y + t * p->ldy + c * mult + i, mult, count, sum[t]);
+}
+
+#define PHASE(K, S) \
+    NOINLINE void phase_##K##_##S(const row_of *j, const phase *f) { run_phase(j, f, K, S, 1); }
+PHASE(1, 1)
+PHASE(2, 1)
+PHASE(3, 1)
+PHASE(4, 1)
+PHASE(5, 1)
+PHASE(7, 1)
+PHASE(3, 2)
+PHASE(5, 2)
+PHASE(7, 2)
+#undef PHASE
+
+typedef void phase_fn(const row_of *j, const phase *f);
+
+static void phase_any(const row_of *j, const phase *f) { run_phase(j, f, 0, 0, 0); }
+
+static phase_fn *function_of(const row_of *j, const phase *f) {
+    static phase_fn *const at_one[MOST_TAPS + 1] = {[1] = phase_1_1, [2] = phase_2_1, [3] = phase_3_1,
+                                                    [4] = phase_4_1, [5] = phase_5_1, [7] = phase_7_1};
+    static phase_fn *const at_two[MOST_TAPS + 1] = {[3] = phase_3_2, [5] = phase_5_2, [7] = phase_7_2};
+    const int neighbours = f->taps == 1 || f->between == 1;
+    phase_fn *found = NULL;
+    if (j->inner * j->outer == 1 && neighbours && f->taps <= MOST_TAPS)
+        found = f->stride == 1 ? at_one[f->taps] : f->stride == 2 ? at_two[f->taps] : NULL;
+    return found ? found : phase_any;
+}
+
+/* What is gathered of a row of pixels: channels [first, first + n). */
+static void gather_row(const DT(gather_parts) * parts, DT(gather_sums) * sums, elem *row, int64_t ldw, const elem *x,
+                       int64_t ldx, int64_t pixels, int64_t first, int64_t n) {
+    elem *written[LIST];
+    const elem *read[LIST];
+    for (int64_t from = 0; from < pixels; from += LIST) {
+        const int64_t count = MIN(LIST, pixels - from);
+        for (int64_t i = 0; i < count; i++) {
+            written[i] = row + (from + i) * ldw;
+            read[i] = x ? x + (from + i) * ldx : NULL;
+        }
+        DT(gather_add)(sums, parts, count, written, read, first, n, 0, 0);
+        DT(gather_count)(sums, count);
     }
 }
 
-/* `tile` neighbouring output pixels, of which the taps `in` are inside; x: the first tap of the first. */
-INLINE void forward_tile(const dtconv_conv *p, const elem *x, const real *w, written to, taps_of in, int tile) {
-    const int64_t mult = p->co / p->ci;
-    int64_t c = 0;
-    for (; c + V <= p->ci; c += V) {
-        if (mult == 1)
-            forward_lanes(p, x, w, to, in, tile, c, V, 1, 0);
-        else
-            for (int64_t i = 0; i < mult; i++) forward_lanes(p, x, w, to, in, tile, c, V, mult, i);
-    }
-    for (int64_t i = 0; c < p->ci && i < mult; i++) forward_lanes(p, x, w, to, in, tile, c, p->ci - c, mult, i);
+/* The pass's own. */
+typedef struct {
+    DT(depthwise_pass) read;
+    elem *written;
+    const elem *added;
+    int64_t ldw, lda, per; /* distances of pixels; channels that are written for each of ci */
+    int64_t rows, pieces;  /* of a unit; of all planes */
+    DT(gather_parts) gathered;
+} pass;
+
+static pass prepare(const dtconv_conv *p, int turned) {
+    pass s = {.read = DT(depthwise_prepare)(p, turned), .ldw = turned ? p->ldx : p->ldy};
+    const int64_t planes = s.read.n * s.read.d.written, height = s.read.h.written;
+    s.per = turned ? 1 : s.read.mult;
+    s.rows = MIN(height, MAX(ROWS, dtconv_ceil_div(height * planes, PIECES)));
+    s.rows = dtconv_ceil_div(height, dtconv_ceil_div(height, s.rows));
+    s.pieces = planes * dtconv_ceil_div(height, s.rows);
+    return s;
 }
 
-/* plane: (n, od). */
-static void forward_row(const dtconv_conv *p, const DT(conv_args) * a, int64_t plane, int64_t oh) {
-    const int64_t ih = oh * p->sh - p->pad_t, reach = (p->kw - 1) * p->dil_w;
-    const int64_t n = plane / p->od, id = plane % p->od * p->sd - p->pad_f;
-    taps_of in = {.deep = taps_inside(id, p->id, p->kd, p->dil_d), .down = taps_inside(ih, p->ih, p->kh, p->dil_h)};
-    const int64_t pixel = (plane * p->oh + oh) * p->ow;
-    elem *y = a->y + pixel * p->ldy;
-    written to = {y, a->residual ? a->residual + pixel * a->ldr : NULL, a->ldr};
-    for (int64_t ow = 0; ow < p->ow;) {
-        const int64_t iw = ow * p->sw - p->pad_l;
-        const int tile = ow + TILE <= p->ow && iw >= 0 && iw + (TILE - 1) * p->sw + reach < p->iw ? TILE : 1;
-        in.across = taps_inside(iw, p->iw, p->kw, p->dil_w);
-        const elem *x = a->x + (((n * p->id + id) * p->ih + ih) * p->iw + iw) * p->ldx;
-        if (tile == TILE)
-            forward_tile(p, x, a->w, to, in, TILE);
-        else
-            forward_tile(p, x, a->w, to, in, 1);
-        ow += tile, to.y += tile * p->ldy;
-        if (to.added) to.added += tile * to.ldr;
+static void run_unit(const pass *s, int64_t unit, DT(depthwise_ring) * ring, DT(gather_sums) * sums) {
+    const DT(depthwise_pass) *read = &s->read;
+    const DT(conv_args) *a = read->args;
+    const DT(conv_reductions) *of = &a->reductions;
+    const int64_t piece = unit % s->pieces, first = unit / s->pieces * read->chunk;
+    const int64_t pieces = dtconv_ceil_div(read->h.written, s->rows), plane = piece / pieces;
+    const int64_t row = piece % pieces * s->rows, end = MIN(read->h.written, row + s->rows);
+    row_of j = {.s = read, .rows = &ring->rows, .ldw = s->ldw, .lda = s->lda, .outer = s->per};
+    j.filters = read->filters + first / V * read->mult * DT(depthwise_filter)(read);
+    j.channels = MIN(read->chunk, read->ci - first), j.inner = read->of_read;
+    const int64_t channel = first * s->per, n = j.channels * s->per, width = read->w.written;
+    const DT(bias_activation) finish = {.bias = a->bias, .activation = a->activation, .alpha = a->alpha};
+    const int finishes = !read->turned && (a->bias || a->activation != DTCONV_LINEAR);
+    for (int64_t i = 0; i < read->d.taps * read->slots; i++) ring->held[i] = -1;
+    if (sums) DT(gather_begin)(sums);
+    for (int64_t h = row; h < end; h++) {
+        const int64_t pixel = (plane * read->h.written + h) * width;
+        DT(depthwise_meet)(read, ring, plane, h, first, j.channels);
+        j.written = s->written + pixel * s->ldw + channel;
+        j.added = s->added ? s->added + pixel * s->lda + channel : NULL;
+        dtconv_depthwise_ahead ahead = {0};
+        if (h + 1 < end) {
+            ahead = DT(depthwise_ahead)(read, ring, plane, h + 1, first, j.channels);
+            dtconv_spread(&ahead, dtconv_ceil_div(width, TILE) * dtconv_ceil_div(n, V));
+        }
+        j.ahead = &ahead;
+        for (int64_t r = 0; r < (read->turned ? MIN(width, read->w.stride) : 1); r++) {
+            const phase f = phase_of(read, r);
+            function_of(&j, &f)(&j, &f);
+        }
+        elem *whole = s->written + pixel * s->ldw;
+        if (finishes) DT(bias_activation_epilogue)(&finish, 0, width, channel, n, whole + channel, s->ldw);
+        if (sums)
+            gather_row(&s->gathered, sums, whole, s->ldw, s->gathered.reductions ? of->x + pixel * of->ldx : NULL,
+                       of->ldx, width, channel, n);
     }
-    if (a->bias || a->activation != DTCONV_LINEAR) {
-        const DT(bias_activation) finish = {.bias = a->bias, .activation = a->activation, .alpha = a->alpha};
-        DT(bias_activation_epilogue)(&finish, 0, p->ow, 0, p->co, y, p->ldy);
-    }
+    if (sums) DT(gather_end)(sums, &s->gathered, piece, channel, n);
 }
 
-size_t DT(conv_depthwise_forward_workspace)(const dtconv_conv *p) {
-    (void)p;
-    return 0;
+static size_t sums_bytes(const pass *s) { return DT(gather_sums_bytes)(s->read.chunk * s->per); }
+static size_t parts_bytes(const pass *s) { return DT(gather_parts_bytes)(s->pieces, s->read.ci * s->per); }
+static size_t own_bytes(const pass *s) { return DT(depthwise_ring_bytes)(&s->read) + sums_bytes(s); }
+
+static size_t workspace_of(const dtconv_conv *p, int turned) {
+    const pass s = prepare(p, turned);
+    return 64 + DT(depthwise_filters_bytes)(&s.read) + parts_bytes(&s) + (size_t)s.read.threads * own_bytes(&s);
 }
 
-dtconv_status DT(conv_depthwise_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
-    (void)workspace, (void)bytes;
-    if (p->groups != p->ci) return DTCONV_UNSUPPORTED;
-#pragma omp parallel for num_threads(dtconv_threads_of(p)) schedule(dynamic, dtconv_piece(p->n * p->od * p->oh))
-    for (int64_t row = 0; row < p->n * p->od * p->oh; row++) forward_row(p, a, row / p->oh, row % p->oh);
+static dtconv_status run(const dtconv_conv *p, const DT(conv_args) * a, int turned, void *workspace, size_t bytes) {
+    if (p->groups != p->ci || a->reductions.bypass) return DTCONV_UNSUPPORTED;
+    if (bytes < workspace_of(p, turned)) return DTCONV_WORKSPACE;
+    pass s = prepare(p, turned);
+    s.read.args = a;
+    s.read.read = turned ? a->y : a->x;
+    s.read.prologue = !turned && a->prologue.mean ? &a->prologue : NULL;
+    s.written = turned ? a->x : a->y;
+    s.added = !turned ? a->residual : a->accumulate ? a->x : NULL;
+    s.lda = turned ? s.ldw : a->ldr;
+    char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
+    real *filters = (real *)memory;
+    s.read.filters = filters;
+    memory += DT(depthwise_filters_bytes)(&s.read);
+    s.gathered = DT(gather_parts_on)(memory, s.pieces, s.read.ci * s.per, a, turned);
+    memory += parts_bytes(&s);
+    const int64_t units = s.pieces * dtconv_ceil_div(s.read.ci, s.read.chunk);
+#pragma omp parallel num_threads((int)s.read.threads)
+    {
+        char *mine = memory + (size_t)dtconv_thread_id() * own_bytes(&s);
+        DT(depthwise_ring) ring = DT(depthwise_ring_on)(&s.read, mine);
+        DT(gather_sums) sums = DT(gather_sums_on)(mine + DT(depthwise_ring_bytes)(&s.read), s.read.chunk * s.per);
+        DT(depthwise_pack)(&s.read, filters);
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t unit = 0; unit < units; unit++) run_unit(&s, unit, &ring, s.gathered.wanted ? &sums : NULL);
+        DT(gather_merge)(&s.gathered);
+    }
     return DTCONV_OK;
 }
 
-/* The output position that tap k reads input position `at` for, or -1. */
-static inline int64_t reader(int64_t at, int64_t pad, int64_t k, int64_t dilation, int64_t stride, int64_t extent) {
-    const int64_t o = at + pad - k * dilation;
-    return o < 0 || o % stride || o / stride >= extent ? -1 : o / stride;
+size_t DT(conv_depthwise_forward_workspace)(const dtconv_conv *p) { return workspace_of(p, 0); }
+
+dtconv_status DT(conv_depthwise_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    return run(p, a, 0, workspace, bytes);
 }
 
-/* Adds what plane `plane` (n, od) of dy and the plane of filters w make of channels [first, first + count) of a pixel.
- */
-static void backward_data_plane(const dtconv_conv *p, const DT(conv_args) * a, int64_t plane, const real *filters,
-                                int64_t ih, int64_t iw, int64_t first, int64_t count, real *sum) {
-    const int64_t mult = p->co / p->ci;
-    for (int64_t kh = 0; kh < p->kh; kh++) {
-        const int64_t oh = reader(ih, p->pad_t, kh, p->dil_h, p->sh, p->oh);
-        for (int64_t kw = 0; oh >= 0 && kw < p->kw; kw++) {
-            const int64_t ow = reader(iw, p->pad_l, kw, p->dil_w, p->sw, p->ow);
-            if (ow < 0) continue;
-            const elem *dy = a->y + ((plane * p->oh + oh) * p->ow + ow) * p->ldy + first * mult;
-            const real *w = filters + (kh * p->kw + kw) * p->co + first * mult;
-            int64_t c = 0;
-            for (; mult == 1 && c + V <= count; c += V) store(sum + c, load(sum + c) + load_elem(dy + c) * load(w + c));
-            for (; c < count; c++)
-                for (int64_t i = 0; i < mult; i++) sum[c] += widen(dy[c * mult + i]) * w[c * mult + i];
-        }
-    }
-}
-
-static void backward_data_pixel(const dtconv_conv *p, const DT(conv_args) * a, int64_t plane, int64_t ih, int64_t iw) {
-    real sum[STRIP];
-    for (int64_t first = 0; first < p->ci; first += STRIP) {
-        const int64_t count = MIN(STRIP, p->ci - first);
-        elem *dx = a->x + ((plane * p->ih + ih) * p->iw + iw) * p->ldx + first;
-        for (int64_t c = 0; c < count; c++) sum[c] = a->accumulate ? widen(dx[c]) : 0;
-        for (int64_t kd = 0; kd < p->kd; kd++) {
-            const int64_t od = reader(plane % p->id, p->pad_f, kd, p->dil_d, p->sd, p->od);
-            if (od < 0) continue;
-            const real *filters = a->w + kd * p->kh * p->kw * p->co;
-            backward_data_plane(p, a, plane / p->id * p->od + od, filters, ih, iw, first, count, sum);
-        }
-        for (int64_t c = 0; c < count; c++) dx[c] = narrow(sum[c]);
-    }
-}
-
-size_t DT(conv_depthwise_backward_data_workspace)(const dtconv_conv *p) {
-    (void)p;
-    return 0;
-}
+size_t DT(conv_depthwise_backward_data_workspace)(const dtconv_conv *p) { return workspace_of(p, 1); }
 
 dtconv_status DT(conv_depthwise_backward_data)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
                                                size_t bytes) {
-    (void)workspace, (void)bytes;
-    if (p->groups != p->ci) return DTCONV_UNSUPPORTED;
-#pragma omp parallel for num_threads(dtconv_threads_of(p)) schedule(dynamic, dtconv_piece(p->n * p->id * p->ih))
-    for (int64_t row = 0; row < p->n * p->id * p->ih; row++)
-        for (int64_t iw = 0; iw < p->iw; iw++) backward_data_pixel(p, a, row / p->ih, row % p->ih, iw);
-    return DTCONV_OK;
-}
-
-/* dw += x * dy over `count` output pixels, for some channels; x and dy: the first pixel's. */
-INLINE void backward_weights_lanes(const dtconv_conv *p, const elem *x, const elem *dy, real *dw, int64_t pixels,
-                                   int64_t count, int64_t mult) {
-    vec sum[TILE] = {{0}}; /* so that additions need not wait for one another */
-    const int64_t step = p->sw * p->ldx;
-    int64_t ow = 0;
-    for (; ow + TILE <= pixels; ow += TILE)
-        for (int t = 0; t < TILE; t++)
-            sum[t] += gather_elem(x + (ow + t) * step, 1, count) * gather_elem(dy + (ow + t) * p->ldy, mult, count);
-    for (; ow < pixels; ow++)
-        sum[0] += gather_elem(x + ow * step, 1, count) * gather_elem(dy + ow * p->ldy, mult, count);
-    scatter(dw, mult, count, gather(dw, mult, count) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
-}
-
-/* dw[kd, kh, kw, :] += x * dy over one row of y. */
-static void backward_weights_tap(const dtconv_conv *p, const elem *x, const elem *dy, int64_t kw, real *dw) {
-    const int64_t mult = p->co / p->ci, left = p->pad_l - kw * p->dil_w;
-    const int64_t ow0 = MAX(0, dtconv_ceil_div(left, p->sw)), ow1 = MIN(p->ow, dtconv_ceil_div(p->iw + left, p->sw));
-    if (ow0 >= ow1) return;
-    x += (ow0 * p->sw - left) * p->ldx;
-    dy += ow0 * p->ldy;
-    int64_t c = 0;
-    for (; mult == 1 && c + V <= p->ci; c += V) backward_weights_lanes(p, x + c, dy + c, dw + c, ow1 - ow0, V, 1);
-    for (; c < p->ci; c += V)
-        for (int64_t i = 0; i < mult; i++)
-            backward_weights_lanes(p, x + c, dy + c * mult + i, dw + c * mult + i, ow1 - ow0, MIN(V, p->ci - c), mult);
-}
-
-static void backward_weights_row(const dtconv_conv *p, const DT(conv_args) * a, int64_t plane, int64_t oh, real *dw) {
-    const elem *dy = a->y + (plane * p->oh + oh) * p->ow * p->ldy;
-    for (int64_t row = 0; row < p->kd * p->kh; row++) {
-        const int64_t ih = oh * p->sh - p->pad_t + row % p->kh * p->dil_h;
-        const int64_t id = plane % p->od * p->sd - p->pad_f + row / p->kh * p->dil_d;
-        if (ih < 0 || ih >= p->ih || id < 0 || id >= p->id) continue;
-        const elem *x = a->x + ((plane / p->od * p->id + id) * p->ih + ih) * p->iw * p->ldx;
-        for (int64_t kw = 0; kw < p->kw; kw++) backward_weights_tap(p, x, dy, kw, dw + (row * p->kw + kw) * p->co);
-    }
-}
-
-size_t DT(conv_depthwise_backward_weights_workspace)(const dtconv_conv *p) {
-    return SLICES * dtconv_round((size_t)(dtconv_taps(p) * p->co) * sizeof(real));
-}
-
-dtconv_status DT(conv_depthwise_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
-                                                  size_t bytes) {
-    if (p->groups != p->ci) return DTCONV_UNSUPPORTED;
-    if (bytes < DT(conv_depthwise_backward_weights_workspace)(p)) return DTCONV_WORKSPACE;
-    const int64_t size = dtconv_taps(p) * p->co, rows = p->n * p->od * p->oh;
-    const size_t step = dtconv_round((size_t)size * sizeof(real));
-#pragma omp parallel for num_threads(dtconv_threads_of(p)) schedule(dynamic, 1)
-    for (int64_t slice = 0; slice < SLICES; slice++) {
-        real *dw = (real *)((char *)workspace + (size_t)slice * step);
-        memset(dw, 0, step);
-        for (int64_t row = rows * slice / SLICES; row < rows * (slice + 1) / SLICES; row++)
-            backward_weights_row(p, a, row / p->oh, row % p->oh, dw);
-    }
-    for (int64_t i = 0; i < size; i++) a->w[i] = 0;
-    for (int64_t slice = 0; slice < SLICES; slice++) {
-        const real *dw = (const real *)((const char *)workspace + (size_t)slice * step);
-        for (int64_t i = 0; i < size; i++) a->w[i] += dw[i];
-    }
-    return DTCONV_OK;
+    return run(p, a, 1, workspace, bytes);
 }
