@@ -87,49 +87,51 @@ DT(depthwise_ring) DT(depthwise_ring_on)(const DT(depthwise_pass) * s, void *mem
 }
 
 /* One vector of `count` channels of some pixels, for each of the vectors that are read of them: of_read, which is 1 but
- * for several filters of a channel. normalizes, relu: constants where it is inlined, as the others may be. */
-INLINE void read_channels(const DT(depthwise_pass) * s, int normalizes, int relu, int64_t of_read, const elem *pixel,
+ * for several filters of a channel. normalizes, act: constants where it is inlined, as the others may be. */
+INLINE void read_channels(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read, const elem *pixel,
                           int64_t pixels, int64_t first, int64_t c, int64_t count, real *to) {
     const normalizer f = normalizes ? normalizer_of(s->prologue, first + c, count) : (normalizer){0};
     for (int64_t i = 0; i < of_read; i++, to += DT(depthwise_vector)(s)) {
         UNROLL for (int64_t j = 0; j < pixels; j++) {
             const vec x = gather_channels(pixel + j * s->ldr + c * of_read + i, of_read, count);
-            store(to + j * V, normalizes ? normalized(f, relu, x) : x);
+            store(to + j * V, normalizes ? normalized(f, act, x) : x);
         }
     }
 }
 
 /* `pixels` neighbours from `pixel` on. */
-INLINE void read_pixels(const DT(depthwise_pass) * s, int normalizes, int relu, int64_t of_read, const elem *pixel,
+INLINE void read_pixels(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read, const elem *pixel,
                         int64_t pixels, int64_t first, int64_t channels, real *to) {
     const int64_t step = of_read * DT(depthwise_vector)(s);
     int64_t c = 0;
     for (; c + V <= channels; c += V, to += step)
-        read_channels(s, normalizes, relu, of_read, pixel, pixels, first, c, V, to);
-    if (c < channels) read_channels(s, normalizes, relu, of_read, pixel, pixels, first, c, channels - c, to);
+        read_channels(s, normalizes, act, of_read, pixel, pixels, first, c, V, to);
+    if (c < channels) read_channels(s, normalizes, act, of_read, pixel, pixels, first, c, channels - c, to);
 }
 
-INLINE void read_columns(const DT(depthwise_pass) * s, int normalizes, int relu, int64_t of_read, const elem *pixel,
+INLINE void read_columns(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read, const elem *pixel,
                          int64_t columns, int64_t first, int64_t channels, real *to) {
     for (; columns >= PIXELS; columns -= PIXELS, pixel += PIXELS * s->ldr, to += PIXELS * V)
-        read_pixels(s, normalizes, relu, of_read, pixel, PIXELS, first, channels, to);
+        read_pixels(s, normalizes, act, of_read, pixel, PIXELS, first, channels, to);
     for (; columns > 0; columns--, pixel += s->ldr, to += V)
-        read_pixels(s, normalizes, relu, of_read, pixel, 1, first, channels, to);
+        read_pixels(s, normalizes, act, of_read, pixel, 1, first, channels, to);
 }
 
 /* Reads a row of the image; to: its place in the ring. */
 static void read_row(const DT(depthwise_pass) * s, const elem *row, int64_t first, int64_t channels, real *to) {
     const int64_t columns = MIN(s->w.read, s->width - s->base);
     to += s->base * V;
-#define READ(normalizes, relu, of_read) read_columns(s, normalizes, relu, of_read, row, columns, first, channels, to)
+#define READ(normalizes, act, of_read) read_columns(s, normalizes, act, of_read, row, columns, first, channels, to)
     if (s->of_read > 1)
-        READ(0, 0, s->of_read); /* dy, which nothing normalizes */
+        READ(0, DTCONV_LINEAR, s->of_read); /* dy, which nothing normalizes */
     else if (!s->prologue)
-        READ(0, 0, 1);
-    else if (s->prologue->relu)
-        READ(1, 1, 1);
+        READ(0, DTCONV_LINEAR, 1);
+    else if (s->prologue->activation == DTCONV_RELU)
+        READ(1, DTCONV_RELU, 1);
+    else if (s->prologue->activation == DTCONV_RELU6)
+        READ(1, DTCONV_RELU6, 1);
     else
-        READ(1, 0, 1);
+        READ(1, DTCONV_LINEAR, 1);
 #undef READ
 }
 

@@ -20,37 +20,37 @@ INLINE normalizer normalizer_of(const DT(conv_normalization) * f, int64_t at, in
     return (normalizer){load_part(f->mean + at, count), load_part(f->scale + at, count), beta};
 }
 
-/* relu: a constant where it is inlined. */
-INLINE vec normalized(normalizer f, int relu, vec x) {
+/* act: the activation, a constant where it is inlined. */
+INLINE vec normalized(normalizer f, dtconv_activation act, vec x) {
     const vec z = multiply_add(x - f.mean, f.scale, f.beta);
-    return relu ? positive(z) : z;
+    return act == DTCONV_RELU6 ? at_most_six(positive(z)) : act == DTCONV_RELU ? positive(z) : z;
 }
 
 /* `count` channels of a pixel, filled up with zeros; normalizes: a constant, 0 where it is read as it is. */
-INLINE vec read_vector(const elem *x, int64_t count, int normalizes, normalizer f, int relu) {
+INLINE vec read_vector(const elem *x, int64_t count, int normalizes, normalizer f, dtconv_activation act) {
     const vec pixel = load_first(x, count);
-    return normalizes ? normalized(f, relu, pixel) : pixel;
+    return normalizes ? normalized(f, act, pixel) : pixel;
 }
 
 /* Channels [at, at + count) of `rows` rows, or of `most`, a constant, where all are there. */
-INLINE void read_vectors(const DT(conv_normalization) * f, int relu, int64_t at, int64_t count, int all, int64_t most,
+INLINE void read_vectors(const DT(conv_normalization) * f, dtconv_activation act, int64_t at, int64_t count, int all, int64_t most,
                          int64_t rows, const elem *const *x, real *y, int64_t ldy) {
     const normalizer of = f ? normalizer_of(f, at, count) : (normalizer){0};
     if (all) {
         UNROLL for (int64_t r = 0; r < most; r++)
-            store(y + r * ldy + at, read_vector(x[r] + at, count, f != NULL, of, relu));
+            store(y + r * ldy + at, read_vector(x[r] + at, count, f != NULL, of, act));
     } else {
-        for (int64_t r = 0; r < rows; r++) store(y + r * ldy + at, read_vector(x[r] + at, count, f != NULL, of, relu));
+        for (int64_t r = 0; r < rows; r++) store(y + r * ldy + at, read_vector(x[r] + at, count, f != NULL, of, act));
     }
 }
 
-INLINE void read_kind(const DT(conv_normalization) * f, int relu, int64_t most, int64_t rows, int64_t channels,
+INLINE void read_kind(const DT(conv_normalization) * f, dtconv_activation act, int64_t most, int64_t rows, int64_t channels,
                       const elem *const *x, real *y, int64_t ldy) {
     int64_t j = 0;
     if (rows == most)
-        for (; j + V <= channels; j += V) read_vectors(f, relu, j, V, 1, most, rows, x, y, ldy);
-    for (; j + V <= channels; j += V) read_vectors(f, relu, j, V, 0, most, rows, x, y, ldy);
-    if (j < channels) read_vectors(f, relu, j, channels - j, 0, most, rows, x, y, ldy);
+        for (; j + V <= channels; j += V) read_vectors(f, act, j, V, 1, most, rows, x, y, ldy);
+    for (; j + V <= channels; j += V) read_vectors(f, act, j, V, 0, most, rows, x, y, ldy);
+    if (j < channels) read_vectors(f, act, j, channels - j, 0, most, rows, x, y, ldy);
 }
 
 /* Rows at x[0 .. rows) to rows of y, which have room for whole vectors; as they are where f is NULL.  most: a constant,
@@ -58,11 +58,13 @@ INLINE void read_kind(const DT(conv_normalization) * f, int relu, int64_t most, 
 INLINE void read_rows(const DT(conv_normalization) * f, int64_t most, int64_t rows, int64_t channels,
                       const elem *const *x, real *y, int64_t ldy) {
     if (!f)
-        read_kind(NULL, 0, most, rows, channels, x, y, ldy);
-    else if (f->relu)
-        read_kind(f, 1, most, rows, channels, x, y, ldy);
+        read_kind(NULL, DTCONV_LINEAR, most, rows, channels, x, y, ldy);
+    else if (f->activation == DTCONV_RELU)
+        read_kind(f, DTCONV_RELU, most, rows, channels, x, y, ldy);
+    else if (f->activation == DTCONV_RELU6)
+        read_kind(f, DTCONV_RELU6, most, rows, channels, x, y, ldy);
     else
-        read_kind(f, 0, most, rows, channels, x, y, ldy);
+        read_kind(f, DTCONV_LINEAR, most, rows, channels, x, y, ldy);
 }
 
 #endif

@@ -162,7 +162,7 @@ static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int
     const elem *x = s->args->x + p * s->ldx + i;
     *ld = f->mean ? m : s->ldx;
     if (!f->mean) return x;
-    HT(normalize_rows)(pixels, m, x, s->ldx, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL, f->relu, rows, m);
+    HT(normalize_rows)(pixels, m, x, s->ldx, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL, f->activation == DTCONV_RELU, rows, m);
     return rows;
 }
 #else
@@ -178,7 +178,7 @@ typedef struct {
 /* A vector of columns from i on of all rows, n of whose elements exist; n: V, which is a constant, or less.  few:
  * whether there are FEW_PIXELS rows, a constant.  f: NULL, or how they are normalized. */
 INLINE void pack_columns(const piece *x, int64_t i, int64_t n, int few, int64_t width, real *to,
-                         const DT(conv_normalization) * f, int relu) {
+                         const DT(conv_normalization) * f, dtconv_activation act) {
     const elem *rows = x->rows + i;
     const int64_t ld = x->ld;
     const normalizer of = f && n > 0 ? normalizer_of(f, i, n) : (normalizer){0};
@@ -186,41 +186,43 @@ INLINE void pack_columns(const piece *x, int64_t i, int64_t n, int few, int64_t 
         for (int64_t k = 0; k < x->pixels; k++) store(to + k * width, (vec){0});
     } else if (few) {
         UNROLL for (int64_t k = 0; k < FEW_PIXELS; k++)
-            store(to + k * width, read_vector(rows + k * ld, n, f != NULL, of, relu));
+            store(to + k * width, read_vector(rows + k * ld, n, f != NULL, of, act));
     } else {
         for (int64_t k = 0; k < x->pixels; k++)
-            store(to + k * width, read_vector(rows + k * ld, n, f != NULL, of, relu));
+            store(to + k * width, read_vector(rows + k * ld, n, f != NULL, of, act));
     }
 }
 
 /* To panels of `width`, `panel` elements from each other. */
 INLINE void pack_rows(const piece *x, int few, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f,
-                      int relu) {
+                      dtconv_activation act) {
     for (int64_t i = 0; i < x->columns; i += width, to += panel)
         for (int64_t v = (width - 1) / V * V; v >= 0; v -= V) {
             const int64_t n = x->exist - i - v;
             if (n >= V)
-                pack_columns(x, i + v, V, few, width, to + v, f, relu);
+                pack_columns(x, i + v, V, few, width, to + v, f, act);
             else
-                pack_columns(x, i + v, n, 0, width, to + v, f, relu);
+                pack_columns(x, i + v, n, 0, width, to + v, f, act);
         }
 }
 
 INLINE void pack_kind(const piece *x, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f,
-                      int relu) {
+                      dtconv_activation act) {
     if (x->pixels == FEW_PIXELS)
-        pack_rows(x, 1, width, panel, to, f, relu);
+        pack_rows(x, 1, width, panel, to, f, act);
     else
-        pack_rows(x, 0, width, panel, to, f, relu);
+        pack_rows(x, 0, width, panel, to, f, act);
 }
 
 static void pack(const piece *x, int64_t width, int64_t panel, real *to, const DT(conv_normalization) * f) {
     if (!f)
-        pack_kind(x, width, panel, to, NULL, 0);
-    else if (f->relu)
-        pack_kind(x, width, panel, to, f, 1);
+        pack_kind(x, width, panel, to, NULL, DTCONV_LINEAR);
+    else if (f->activation == DTCONV_RELU)
+        pack_kind(x, width, panel, to, f, DTCONV_RELU);
+    else if (f->activation == DTCONV_RELU6)
+        pack_kind(x, width, panel, to, f, DTCONV_RELU6);
     else
-        pack_kind(x, width, panel, to, f, 0);
+        pack_kind(x, width, panel, to, f, DTCONV_LINEAR);
 }
 #endif
 

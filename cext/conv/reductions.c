@@ -8,8 +8,11 @@ typedef struct {
     const real *mean, *scale, *beta; /* of the first channel */
 } of_channels;
 
-/* relu, vectors: constants where it is inlined; last: elements of the last vector; at: the first channel of `of`. */
-INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *of, int64_t at, int64_t count,
+/* Where the gradient passes an activation of z. */
+INLINE mask passes(dtconv_activation act, vec z) { return act == DTCONV_RELU6 ? (z > 0) & (z < 6) : z > 0; }
+
+/* act, vectors: constants where it is inlined; last: elements of the last vector; at: the first channel of `of`. */
+INLINE void add_vectors(dtconv_activation act, int vectors, int64_t last, const of_channels *of, int64_t at, int64_t count,
                         elem *const *pixels, const elem *const *x, int64_t channel, real *sum, real *sum_x) {
     vec sums[MOST], sums_x[MOST], mean[MOST], scale[MOST], beta[MOST];
     UNROLL for (int v = 0; v < vectors; v++) {
@@ -17,8 +20,8 @@ INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *
         sums[v] = load_part(sum + v * V, n);
         sums_x[v] = load_part(sum_x + v * V, n);
         mean[v] = load_part(of->mean + j, n);
-        scale[v] = relu ? load_part(of->scale + j, n) : (vec){0};
-        beta[v] = relu && of->beta ? load_part(of->beta + j, n) : (vec){0};
+        scale[v] = act ? load_part(of->scale + j, n) : (vec){0};
+        beta[v] = act && of->beta ? load_part(of->beta + j, n) : (vec){0};
     }
     for (int64_t i = 0; i < count; i++) {
         const elem *g = pixels[i] + channel, *xi = x[i] + channel;
@@ -26,7 +29,7 @@ INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *
             const int64_t n = v == vectors - 1 ? last : V;
             const vec d = load_elem_part(xi + v * V, n) - mean[v];
             vec slope = load_elem_part(g + v * V, n);
-            if (relu) slope = where(multiply_add(d, scale[v], beta[v]) > 0, slope, (vec){0});
+            if (act) slope = where(passes(act, multiply_add(d, scale[v], beta[v])), slope, (vec){0});
             sums[v] += slope;
             sums_x[v] += slope * d;
         }
@@ -38,10 +41,10 @@ INLINE void add_vectors(int relu, int vectors, int64_t last, const of_channels *
     }
 }
 
-INLINE void add(int relu, const of_channels *of, int64_t count, elem *const *pixels, const elem *const *x,
+INLINE void add(dtconv_activation act, const of_channels *of, int64_t count, elem *const *pixels, const elem *const *x,
                 int64_t channel, int64_t n, real *sum, real *sum_x) {
     int64_t j = 0;
-#define ADD(vectors, last) add_vectors(relu, vectors, last, of, j, count, pixels, x, channel + j, sum + j, sum_x + j)
+#define ADD(vectors, last) add_vectors(act, vectors, last, of, j, count, pixels, x, channel + j, sum + j, sum_x + j)
     for (; j + MOST * V <= n; j += MOST * V) ADD(MOST, V);
     for (; j + 2 * V <= n; j += 2 * V) ADD(2, V);
     for (; j + V <= n; j += V) ADD(1, V);
@@ -52,14 +55,18 @@ INLINE void add(int relu, const of_channels *of, int64_t count, elem *const *pix
 void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int64_t count, elem *const *pixels,
                         const elem *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
     const of_channels per = {of->mean + offset, of->scale + offset, of->beta ? of->beta + offset : NULL};
-    if (of->relu)
-        add(1, &per, count, pixels, x, channel, n, s->first + column, s->second + column);
+#define ADD(act) add(act, &per, count, pixels, x, channel, n, s->first + column, s->second + column)
+    if (of->activation == DTCONV_RELU)
+        ADD(DTCONV_RELU);
+    else if (of->activation == DTCONV_RELU6)
+        ADD(DTCONV_RELU6);
     else
-        add(0, &per, count, pixels, x, channel, n, s->first + column, s->second + column);
+        ADD(DTCONV_LINEAR);
+#undef ADD
 }
 
 /* As add_vectors, of gradients at g. */
-INLINE void bypass_vectors(int relu, int accumulate, int vectors, int64_t last, const of_channels *of, int64_t count,
+INLINE void bypass_vectors(dtconv_activation act, int accumulate, int vectors, int64_t last, const of_channels *of, int64_t count,
                            const real *g, int64_t ldg, elem *const *pixels, const elem *const *x, int64_t channel,
                            real *sum, real *sum_x) {
     vec sums[MOST], sums_x[MOST], mean[MOST], scale[MOST], beta[MOST];
@@ -69,7 +76,7 @@ INLINE void bypass_vectors(int relu, int accumulate, int vectors, int64_t last, 
         sums_x[v] = load_part(sum_x + v * V, n);
         mean[v] = load_part(of->mean + v * V, n);
         scale[v] = load_part(of->scale + v * V, n);
-        beta[v] = relu && of->beta ? load_part(of->beta + v * V, n) : (vec){0};
+        beta[v] = act && of->beta ? load_part(of->beta + v * V, n) : (vec){0};
     }
     for (int64_t i = 0; i < count; i++, g += ldg) {
         const elem *xi = x[i] + channel;
@@ -78,7 +85,7 @@ INLINE void bypass_vectors(int relu, int accumulate, int vectors, int64_t last, 
             const int64_t n = v == vectors - 1 ? last : V;
             const vec d = load_elem_part(xi + v * V, n) - mean[v];
             vec slope = load(g + v * V);
-            if (relu) slope = where(multiply_add(d, scale[v], beta[v]) > 0, slope, (vec){0});
+            if (act) slope = where(passes(act, multiply_add(d, scale[v], beta[v])), slope, (vec){0});
             sums[v] += slope;
             sums_x[v] += slope * d;
             slope *= scale[v];
@@ -92,12 +99,12 @@ INLINE void bypass_vectors(int relu, int accumulate, int vectors, int64_t last, 
     }
 }
 
-INLINE void bypass(int relu, int accumulate, const of_channels *of, int64_t count, const real *g, int64_t ldg,
+INLINE void bypass(dtconv_activation act, int accumulate, const of_channels *of, int64_t count, const real *g, int64_t ldg,
                    elem *const *pixels, const elem *const *x, int64_t channel, int64_t n, real *sum, real *sum_x) {
     for (int64_t j = 0; j < n; j += 2 * V) {
         const of_channels here = {of->mean + j, of->scale + j, of->beta ? of->beta + j : NULL};
 #define BYPASS(vectors, last)                                                                                  \
-    bypass_vectors(relu, accumulate, vectors, last, &here, count, g + j, ldg, pixels, x, channel + j, sum + j, \
+    bypass_vectors(act, accumulate, vectors, last, &here, count, g + j, ldg, pixels, x, channel + j, sum + j, \
                    sum_x + j)
         if (n - j >= 2 * V)
             BYPASS(2, V);
@@ -114,15 +121,20 @@ void DT(reductions_bypass)(DT(gather_sums) * s, const DT(conv_reductions) * of, 
                            int64_t offset, int64_t column, int accumulate) {
     const of_channels per = {of->mean + offset, of->scale + offset, of->beta ? of->beta + offset : NULL};
     real *sum = s->first + column, *sum_x = s->second + column;
-#define RUN(relu, add) bypass(relu, add, &per, count, g, ldg, pixels, x, channel, n, sum, sum_x)
-    if (of->relu && accumulate)
-        RUN(1, 1);
-    else if (of->relu)
-        RUN(1, 0);
-    else if (accumulate)
-        RUN(0, 1);
-    else
-        RUN(0, 0);
+#define RUN(act, add) bypass(act, add, &per, count, g, ldg, pixels, x, channel, n, sum, sum_x)
+#define RUN_EITHER(act) \
+    if (accumulate)     \
+        RUN(act, 1);    \
+    else                \
+        RUN(act, 0)
+    if (of->activation == DTCONV_RELU) {
+        RUN_EITHER(DTCONV_RELU);
+    } else if (of->activation == DTCONV_RELU6) {
+        RUN_EITHER(DTCONV_RELU6);
+    } else {
+        RUN_EITHER(DTCONV_LINEAR);
+    }
+#undef RUN_EITHER
 #undef RUN
 }
 

@@ -24,14 +24,16 @@ static inline void DT(conv_set_moments)(void *args, real *mean, real *variance) 
     a->variance = variance;
 }
 
-static inline void DT(conv_set_prologue)(void *args, const real *mean, const real *scale, const real *beta, int relu) {
-    ((DT(conv_args) *)args)->prologue = (DT(conv_normalization)){mean, scale, beta, relu};
+static inline void DT(conv_set_prologue)(void *args, const real *mean, const real *scale, const real *beta,
+                                         int activation) {
+    ((DT(conv_args) *)args)->prologue = (DT(conv_normalization)){mean, scale, beta, (dtconv_activation)activation};
 }
 
 static inline void DT(conv_set_reductions)(void *args, const elem *x, int64_t ldx, const real *mean, const real *scale,
-                                           const real *beta, int relu, const real *sum, const real *sum_x, int bypass) {
+                                           const real *beta, int activation, const real *sum, const real *sum_x,
+                                           int bypass) {
     ((DT(conv_args) *)args)->reductions =
-        (DT(conv_reductions)){x, ldx, mean, scale, beta, relu, (real *)sum, (real *)sum_x, bypass};
+        (DT(conv_reductions)){x, ldx, mean, scale, beta, (dtconv_activation)activation, (real *)sum, (real *)sum_x, bypass};
 }
 
 static inline void DT(conv_set_residual)(void *args, const elem *residual, int64_t ldr) {

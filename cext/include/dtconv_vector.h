@@ -260,4 +260,20 @@ INLINE vec positive(vec x) { return (vec)_mm256_max_ps(_mm256_setzero_ps(), (__m
 INLINE vec positive(vec x) { return (vec)((mask)x & ~(x < 0)); }
 #endif
 
+/* x, or 6 where it is larger; NaN stays NaN, as in positive(). */
+#if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
+INLINE vec at_most_six(vec x) { return (vec)_mm512_min_pd(_mm512_set1_pd(6), (__m512d)x); }
+#elif defined(__AVX512F__)
+INLINE vec at_most_six(vec x) { return (vec)_mm512_min_ps(_mm512_set1_ps(6), (__m512)x); }
+#elif defined(__AVX__) && defined(DTCONV_DOUBLE)
+INLINE vec at_most_six(vec x) { return (vec)_mm256_min_pd(_mm256_set1_pd(6), (__m256d)x); }
+#elif defined(__AVX__)
+INLINE vec at_most_six(vec x) { return (vec)_mm256_min_ps(_mm256_set1_ps(6), (__m256)x); }
+#else
+INLINE vec at_most_six(vec x) {
+    const mask more = x > 6;
+    return (vec)(((mask)x & ~more) | ((mask)((vec){0} + 6) & more));
+}
+#endif
+
 #endif

@@ -97,7 +97,7 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
          int64_t ldr=0, spectra=None, dy_spectra=None, unsigned char[::1] workspace=None) -> Bound:
     """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels.
 
-    prologue: how x is normalized as it is read: mean, scale, beta or None, whether ReLU follows.  reductions: what was
+    prologue: how x is normalized as it is read: mean, scale, beta or None, the code of an activation.  reductions: what was
     normalized and the elements between its pixels, the same four, both sums, and whether x is the gradient of what was
     normalized.  residual: added to y, its pixels ldr
     elements apart; it may be y.  spectra: the transform of x, left by forward or found by backward_weights;
@@ -110,7 +110,7 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
     cdef const element *like = &x[0, 0, 0, 0]
     cdef void *args = &bound.args
     cdef int64_t ldi
-    cdef int relu, bypass
+    cdef int code, bypass
     bound.problem = problem_of(sizes, ldx, ldy)
     bound.arrays = (x, w, y, bias, mean, variance, prologue, reductions, residual, spectra, dy_spectra,
                     workspace)
@@ -122,13 +122,13 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
     if mean is not None:
         dtconv_conv_set_moments(like, args, reals(like, mean), reals(like, variance))
     if prologue is not None:
-        relu = prologue[3]
+        code = prologue[3]
         dtconv_conv_set_prologue(like, args, reals(like, prologue[0]), reals(like, prologue[1]),
-                                 reals(like, prologue[2]), relu)
+                                 reals(like, prologue[2]), code)
     if reductions is not None:
-        image, ldi, relu, bypass = reductions[0], reductions[1], reductions[5], reductions[8]
+        image, ldi, code, bypass = reductions[0], reductions[1], reductions[5], reductions[8]
         dtconv_conv_set_reductions(args, &image[0, 0, 0, 0], ldi, reals(like, reductions[2]),
-                                   reals(like, reductions[3]), reals(like, reductions[4]), relu,
+                                   reals(like, reductions[3]), reals(like, reductions[4]), code,
                                    reals(like, reductions[6]), reals(like, reductions[7]), bypass)
     if residual is not None:
         dtconv_conv_set_residual(args, &residual[0, 0, 0, 0], ldr)

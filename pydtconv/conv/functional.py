@@ -28,8 +28,11 @@ from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import choose, supported, workspace_bytes
 from pydtconv.conv.table import TABLE
 
-#: mean, scale and beta (ci,) of an image, and whether ReLU follows; beta may be None
-Normalization = tuple[np.ndarray, np.ndarray, np.ndarray | None, bool]
+#: mean, scale and beta (ci,) of an image, and the activation that follows, None, "relu" or "relu6"; beta may be None
+Normalization = tuple[np.ndarray, np.ndarray, np.ndarray | None, str | None]
+
+#: activations that may follow a normalization which is not in memory
+ONE_SIDED = (None, "linear", "relu", "relu6")
 
 #: codes of dtconv_activation, by kind
 ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
@@ -67,10 +70,10 @@ def bind(
     them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue
     of forward.  accumulate: add to dx (backward_data).  moments: mean and variance (co,) each of y over all pixels, to
     be written by a forward whose row of the table says that it gathers them.  prologue: mean, scale, beta (ci,) each,
-    and whether ReLU follows: x is taken as max((x - mean) * scale + beta, 0), or without the maximum, where the row of
+    and an activation: x is taken as act((x - mean) * scale + beta), where the row of
     the table says that it normalizes.  reductions: an image like dx, its normalization as in `prologue` (dx is the
     gradient of the result), and two vectors (ci,) that a backward_data whose row of the table says that it gathers
-    writes: the sums over all pixels of g, the gradient of what ReLU is applied to, and of g * (image - mean).  bypass:
+    writes: the sums over all pixels of g, the gradient of what the activation is applied to, and of g * (image - mean).  bypass:
     where the row of the table says that it does, dx is the gradient of the image instead, and scale * g is written, or
     added; the rest of that gradient is offset + (image - mean) * slope, coefficients that follow from the sums.
     residual: an image of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it
@@ -122,8 +125,11 @@ def bind(
             check_output(value, name, inputs)
         outputs |= {"mean": mean, "variance": variance}
     if prologue is not None:
-        if direction == "backward_data" or not TABLE[algorithm].normalizes_in(p):
-            raise ValueError(f"prologue: expected none for {direction} of {algorithm}, which cannot normalize x of {p}")
+        if direction == "backward_data" or not TABLE[algorithm].normalizes_in(p, prologue[3]):
+            through = "" if prologue[3] is None else f" with {prologue[3]}"
+            raise ValueError(
+                f"prologue: expected none for {direction} of {algorithm}, which cannot normalize x{through} of {p}"
+            )
         inputs += _checked_normalization(p, prologue, "prologue")
     if spectra is not None:
         size = 0 if direction == "backward_data" else TABLE[algorithm].spectra_size(p)
@@ -161,7 +167,7 @@ def bind(
         accumulate,
         mean,
         variance,
-        prologue,
+        None if prologue is None else _with_code(prologue),
         None if gathered is None else (*gathered, bypass),
         None if residual is None else as_planes(residual),
         ldr,
@@ -182,7 +188,10 @@ def _check_spectra(value: np.ndarray, name: str, size: int, what: str, p: ConvPr
 
 def _checked_normalization(p: ConvProblem, normalization: Normalization, name: str) -> tuple[np.ndarray, ...]:
     """Its vectors; beta alone may be None."""
-    mean, scale, beta, _ = normalization
+    mean, scale, beta, activation = normalization
+    if activation not in ONE_SIDED:
+        expected = ", ".join(map(str, ONE_SIDED))
+        raise ValueError(f"{name}: activation: expected one of {expected}, got {activation!r}")
     vectors = {"mean": mean, "scale": scale} | ({} if beta is None else {"beta": beta})
     for which, vector in vectors.items():
         check_array(vector, f"{name}: {which}", (p.ci,), p.real)
@@ -208,7 +217,13 @@ def _checked_reductions(
         check_array(value, "sums", (p.ci,), p.real)
         check_dense(value, "sums")
         check_output(value, "sums", others)
-    return as_planes(image), pixel_stride(image, "reductions"), *normalization, *sums
+    return as_planes(image), pixel_stride(image, "reductions"), *_with_code(normalization), *sums
+
+
+def _with_code(normalization: Normalization) -> tuple[Any, ...]:
+    """The vectors, and the activation as the extension takes it."""
+    *vectors, activation = normalization
+    return *vectors, ACTIVATIONS[activation]
 
 
 def scratch(nbytes: int) -> np.ndarray | None:

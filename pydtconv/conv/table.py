@@ -24,7 +24,8 @@ class Algorithm:
     bypasses: whether such a backward_data can write the gradient of what was normalized, but for what follows from the
     sums.
     normalizes: whether forward and backward_weights of a pointwise convolution, by products of bfloat16 of any, can
-    normalize x as they read it.  normalizes_taps: those of any in float32 and float64.
+    normalize x as they read it.  normalizes_taps: those of any in float32 and float64.  normalizes_channels: those of
+    depthwise ones.
     rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
     is not finite or nearly overflows spoils those results only whose sums it is in.  Where
     `config.set_conv_precision("strict")` is active, what rounds more or does not contain is left out.
@@ -42,6 +43,7 @@ class Algorithm:
     bypasses: bool = False
     normalizes: bool = False
     normalizes_taps: bool = False
+    normalizes_channels: bool = False
     contained: bool = True
     bfloat16: bool = False
     float32: bool = True
@@ -104,11 +106,15 @@ class Algorithm:
         """Whether backward_data of p can write the gradient of what was normalized."""
         return self.bypasses and self.gathers_reductions(p)
 
-    def normalizes_in(self, p: ConvProblem) -> bool:
-        """Whether forward and backward_weights of p can normalize x as they read it."""
+    def normalizes_in(self, p: ConvProblem, activation: str | None = None) -> bool:
+        """Whether forward and backward_weights of p can normalize x as they read it, with an activation behind it."""
+        if self.normalizes_channels:
+            return self.supports(p) is None
         if self.normalizes_taps:
-            return p.groups == 1 and p.dtype != "bfloat16"
+            return p.groups == 1 and p.dtype != "bfloat16" and activation != "relu6"
         copies = p.dtype == "bfloat16" or self.products is not None
+        if activation == "relu6" and copies:
+            return False
         return self.normalizes and p.groups == 1 and (p.is_pointwise or copies)
 
     def seconds(self, p: ConvProblem, direction: str) -> float:
@@ -235,7 +241,15 @@ TABLE = Table(
             Algorithm("deconvgemm", ("backward_data",), _multiplies_matrices, estimates.work_of_gemm),
             Algorithm("reindex", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
             Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
-            Algorithm("depthwise", DIRECTIONS, _one_channel_per_group, estimates.work_of_depthwise, bfloat16=True),
+            Algorithm(
+                "depthwise",
+                DIRECTIONS,
+                _one_channel_per_group,
+                estimates.work_of_depthwise,
+                gathers=True,
+                normalizes_channels=True,
+                bfloat16=True,
+            ),
             Algorithm(
                 "direct",
                 DIRECTIONS,

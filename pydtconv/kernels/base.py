@@ -23,15 +23,16 @@ OpType = TypeVar("OpType", bound=Op)
 
 @dataclass(frozen=True)
 class Prologue:
-    """What an operator makes of an image as it reads it: act((x - mean) * scale + beta), ReLU or nothing.
+    """What an operator makes of an image as it reads it: act((x - mean) * scale + beta).
 
     mean, scale and beta are vectors of its channels, or in a plan where they lie; beta may be None.
+    activation: "relu", "relu6" or None.
     """
 
     mean: Any
     scale: Any
     beta: Any
-    relu: bool
+    activation: str | None
 
 
 @dataclass(frozen=True)
@@ -259,12 +260,12 @@ class Kernel(Generic[OpType]):
         """What can be kept for backward; is_open: directions whose algorithm may be exchanged for that."""
         return ()
 
-    def takes_prologue(self, *inputs: Spec) -> bool:
-        """Whether forward and backward can take input 0 through a `Prologue`."""
+    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
+        """Whether forward and backward can take input 0 through a `Prologue` with this activation."""
         return False
 
     def gathers_reductions(self, *inputs: Spec) -> bool:
-        """Whether backward can gather `BackwardReductions` from the gradient of input 0."""
+        """Whether backward can gather `BackwardReductions` from the gradient of input 0, with any activation."""
         return False
 
     def bypasses_normalization(self, *inputs: Spec) -> bool:

@@ -165,17 +165,34 @@ def no_fit(op: Op, expected: str, got: object) -> ValueError:
 
 
 @dataclass(frozen=True)
-class Conv(ConvBase):
-    """y = act(conv(x, w) + b + r); x (n, *spatial, ci), w (*kernel, ci // groups, co), b (co,).
+class MeasuredConv(ConvBase):
+    """A convolution that may find the moments of its output.
 
-    residual: the last input is r, an image of y's shape, whose place y may take; without it there is no r.
     moments: also mean and biased variance of y over all pixels, as an output (2, 1, 1, co) that is not differentiated.
     Where the algorithm can, they are gathered from each block of y while it is in cache.
     """
 
+    moments: bool = field(default=False, kw_only=True)
+
+    @property
+    def auxiliary(self) -> int:  # type: ignore[override]
+        return int(self.moments)
+
+    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        y = super().infer(*inputs)
+        assert isinstance(y, Spec)
+        return (y, moments_spec(y)) if self.moments else y
+
+
+@dataclass(frozen=True)
+class Conv(MeasuredConv):
+    """y = act(conv(x, w) + b + r); x (n, *spatial, ci), w (*kernel, ci // groups, co), b (co,).
+
+    residual: the last input is r, an image of y's shape, whose place y may take; without it there is no r.
+    """
+
     groups: int = 1
     residual: bool = False
-    moments: bool = False
 
     takes_residual: ClassVar[bool] = True
 
@@ -191,15 +208,6 @@ class Conv(ConvBase):
     def passes_dy(self) -> tuple[int, ...]:  # type: ignore[override]
         return self.inplace
 
-    @property
-    def auxiliary(self) -> int:  # type: ignore[override]
-        return int(self.moments)
-
-    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
-        y = super().infer(*inputs)
-        assert isinstance(y, Spec)
-        return (y, moments_spec(y)) if self.moments else y
-
     def problem(self, x: Spec, w: Spec) -> ConvProblem:
         sizes, filters = sizes_of(self, x, w)
         ci, rank = sizes[-1], len(sizes) - 2
@@ -210,7 +218,7 @@ class Conv(ConvBase):
 
 
 @dataclass(frozen=True)
-class DepthwiseConv(ConvBase):
+class DepthwiseConv(MeasuredConv):
     """A convolution of each channel by itself; x (n, *spatial, ci), w (*kernel, ci, mult), y (n, *out, ci * mult)."""
 
     def problem(self, x: Spec, w: Spec) -> ConvProblem:

@@ -15,6 +15,7 @@ from pydtconv.ops.checks import check_float
 from pydtconv.ops.moments import moments_spec
 
 #: activations whose derivative is found from x again, so that y need not be kept
+ONE_SIDED = (None, "linear", "relu", "relu6")  #: that a reader can apply as it reads what lies before them
 FROM_INPUT = (None, "linear", "relu", "relu6", "leaky_relu")
 
 

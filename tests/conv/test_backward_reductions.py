@@ -18,20 +18,26 @@ CASES = [
 ]
 
 
+def problem_of(algorithm, n, height, width, ci, co, dtype="float32"):
+    """One of 3x3 filters that it can do."""
+    groups, co = (ci, ci) if algorithm == "depthwise" else (1, co)
+    return ConvProblem(n, height, width, ci, co, 3, padding="same", groups=groups, dtype=dtype)
+
+
 def sliced(rng, shape, dtype, channels):
     """An image whose pixels are `channels` elements further apart than it has channels."""
     whole = rng.standard_normal((*shape[:-1], shape[-1] + channels)).astype(dtype)
     return whole[..., channels // 2 : channels // 2 + shape[-1]]
 
 
-def gathered(p, algorithm, relu, shifts, accumulate):
+def gathered(p, algorithm, activation, shifts, accumulate):
     """dx, what it is the gradient of, and both sums; the workspace is exactly what was asked for."""
     rng = np.random.default_rng(0)
     image, dx = sliced(rng, p.x_shape, p.dtype, 6), sliced(rng, p.x_shape, p.dtype, 10)
     dy = rng.standard_normal(p.y_shape).astype(p.dtype)
     w = rng.standard_normal(p.w_shape).astype(p.dtype)
     mean, scale, beta = (rng.standard_normal(p.ci).astype(p.dtype) for _ in range(3))
-    normalization = (mean, scale, beta if shifts else None, relu)
+    normalization = (mean, 4 * scale, beta if shifts else None, activation)
     sums = np.full((2, p.ci), np.nan, p.dtype)
     nbytes = workspace_bytes(p, "backward_data", algorithm)
     memory = np.full(nbytes + 4096, 0xA5, np.uint8)
@@ -49,27 +55,28 @@ def test_sums_are_those_of_what_was_written(make, algorithm, dtype, threads):
     p = make(dtype=dtype)
     config.set_num_threads(threads)
     rounding = 1e-5 if dtype == "float32" else 1e-13
-    for relu, shifts, accumulate in ((True, True, False), (True, False, True), (False, True, True)):
-        dx, image, (mean, scale, beta, _), sums = gathered(p, algorithm, relu, shifts, accumulate)
+    for kind in (("relu", True, False), ("relu6", False, True), (None, True, True)):
+        dx, image, (mean, scale, beta, activation), sums = gathered(p, algorithm, *kind)
         deviation = image - mean
         z = deviation * scale + (0 if beta is None else beta)
-        g = np.where(z > 0, dx, 0) if relu else dx
+        g = np.where(z > 0, dx, 0) if activation else dx
+        g = np.where(z < 6, g, 0) if activation == "relu6" else g
         g, deviation = g.astype("longdouble"), deviation.astype("longdouble")
         for found, terms in zip(sums, (g, g * deviation), strict=True):
             pixels = terms.reshape(-1, p.ci)
             size = np.abs(pixels).sum(0).max()
             np.testing.assert_allclose(found, pixels.sum(0), rtol=0, atol=rounding * size)
-        again = gathered(p, algorithm, relu, shifts, accumulate)
+        again = gathered(p, algorithm, *kind)
         assert again[3].tobytes() == sums.tobytes()
         assert again[0].tobytes() == dx.tobytes()
 
 
 @pytest.mark.parametrize("algorithm", [name for name, row in TABLE.items() if row.gathers and row.of_reals])
 def test_the_gradient_keeps_its_bits(algorithm):
-    p = ConvProblem(2, 13, 11, 16, 40, 3, padding="same")
+    p = problem_of(algorithm, 2, 13, 11, 16, 40)
     rng = np.random.default_rng(0)
     for accumulate in (False, True):
-        dx = gathered(p, algorithm, True, True, accumulate)[0]
+        dx = gathered(p, algorithm, "relu", True, accumulate)[0]
         rng = np.random.default_rng(0)
         _, plain = sliced(rng, p.x_shape, p.dtype, 6), sliced(rng, p.x_shape, p.dtype, 10)
         dy, w = rng.standard_normal(p.y_shape).astype(p.dtype), rng.standard_normal(p.w_shape).astype(p.dtype)
@@ -82,11 +89,11 @@ def test_the_gradient_keeps_its_bits(algorithm):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_threads_change_no_bit_of_the_gradient_and_at_most_the_last_ones_of_its_sums(algorithm, dtype):
     """As the guide to threads says: parts are cut for the threads.  The same number of them gives the same bits."""
-    p, eps = ConvProblem(6, 40, 37, 16, 24, 3, padding="same", dtype=dtype), np.finfo(dtype).eps
+    p, eps = problem_of(algorithm, 6, 40, 37, 16, 24, dtype), np.finfo(dtype).eps
     results = {}
     for threads in (1, 2, 3, 5, 3, 2):
         config.set_num_threads(threads)
-        dx, image, (mean, scale, beta, _), sums = gathered(p, algorithm, True, True, False)
+        dx, image, (mean, scale, beta, _), sums = gathered(p, algorithm, "relu", True, False)
         before = results.setdefault(threads, (dx, sums))
         assert before[0].tobytes() == dx.tobytes()
         assert before[1].tobytes() == sums.tobytes()
@@ -102,7 +109,7 @@ def test_refused_where_they_cannot_be_gathered():
     p = ConvProblem(1, 4, 4, 2, 3, 3)
     x, w, y = (np.zeros(shape, "float32") for shape in (p.x_shape, p.w_shape, p.y_shape))
     vector = np.zeros(2, "float32")
-    normalization = (vector, vector, None, True)
+    normalization = (vector, vector, None, "relu")
     sums = (vector.copy(), vector.copy())
     with pytest.raises(ValueError, match="reductions: expected none for backward_data of im2col"):
         bind(p, "backward_data", "im2col", x, w, y, reductions=(x.copy(), normalization, *sums))
@@ -111,7 +118,7 @@ def test_refused_where_they_cannot_be_gathered():
     with pytest.raises(ValueError, match=r"reductions: expected shape \(1, 4, 4, 2\)"):
         bind(p, "backward_data", "direct", x, w, y, reductions=(y.copy(), normalization, *sums))
     with pytest.raises(ValueError, match="scale: expected shape"):
-        bind(p, "backward_data", "direct", x, w, y, reductions=(x.copy(), (vector, vector[:1], None, True), *sums))
+        bind(p, "backward_data", "direct", x, w, y, reductions=(x.copy(), (vector, vector[:1], None, "relu"), *sums))
     image = x.copy()
     with pytest.raises(ValueError, match="sums: expected an array of its own"):
         bind(p, "backward_data", "direct", x, w, y, reductions=(image, normalization, image[0, 0, 0], sums[1]))

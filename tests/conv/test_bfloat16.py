@@ -240,7 +240,7 @@ def test_backward_data_adds_and_gathers(case, name):
     before = rounded(random(p.x_shape, 7))
     dx, sums = dtypes.to_bits(before), np.empty((2, p.ci), np.float32)
     bound(p, "backward_data", dx, w, dtypes.to_bits(dy), name, accumulate=True,
-          reductions=(dtypes.to_bits(x), (mean, scale, beta, True), *sums))  # fmt: skip
+          reductions=(dtypes.to_bits(x), (mean, scale, beta, "relu"), *sums))  # fmt: skip
     sizes = exact_passes(p, np.abs(x), np.abs(w), np.abs(dy))[1] + np.abs(before)
     assert_rounded_once(dx, exact_passes(p, x, w, dy)[1] + before, sizes, name)
     centred = x.astype(np.float64) - mean
@@ -257,7 +257,7 @@ def test_images_are_normalized_as_they_are_read(case):
     mean, scale, beta = random((3, p.ci), 6)
     read = rounded(np.maximum((x - mean) * scale + beta, 0))
     y, dw = np.empty(p.y_shape, np.uint16), np.empty(p.w_shape, np.float32)
-    normalization = (mean, scale, beta, True)
+    normalization = (mean, scale, beta, "relu")
     bound(p, "forward", dtypes.to_bits(x), w, y, prologue=normalization)
     bound(p, "backward_weights", dtypes.to_bits(x), dw, dtypes.to_bits(dy), prologue=normalization)
     exact = exact_passes(p, read, w, dy)

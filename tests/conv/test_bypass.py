@@ -30,11 +30,11 @@ def arrays(p):
     return image, dx, dy, w, vectors, np.full((2, p.ci), np.nan, p.dtype)
 
 
-def backward(p, algorithm, relu, shifts, accumulate, bypass):
+def backward(p, algorithm, activation, shifts, accumulate, bypass):
     """What was in dx, dx, what is normalized, how, and both sums; the workspace is exactly what was asked for."""
     image, dx, dy, w, (mean, scale, beta), sums = arrays(p)
     before = dx.copy()
-    normalization = (mean, scale, beta if shifts else None, relu)
+    normalization = (mean, scale, beta if shifts else None, activation)
     memory = np.full(workspace_bytes(p, "backward_data", algorithm) + 4096, 0xA5, np.uint8)
     reductions = (image, normalization, *sums)
     bound = bind(p, "backward_data", algorithm, dx, w, dy, accumulate=accumulate, reductions=reductions, bypass=bypass)
@@ -50,14 +50,15 @@ def test_it_is_the_gradient_through_the_normalization_but_for_its_means(make, al
     p = make(dtype=dtype)
     config.set_num_threads(threads)
     rounding = 4 * np.finfo(dtype).eps
-    for relu, shifts, accumulate in ((True, True, False), (True, False, True), (False, True, True)):
-        before, found, image, (mean, scale, beta, _), sums = backward(p, algorithm, relu, shifts, accumulate, True)
-        g = backward(p, algorithm, relu, shifts, False, False)
+    for activation, shifts, accumulate in (("relu", True, False), ("relu6", False, True), (None, True, True)):
+        before, found, image, (mean, scale, beta, _), sums = backward(p, algorithm, activation, shifts, accumulate, True)
+        g = backward(p, algorithm, activation, shifts, False, False)
         assert g[4].tobytes() == sums.tobytes()
         gradient = g[1]
-        if relu:
+        if activation:
             z = (image - mean) * scale + (0 if beta is None else beta)
-            gradient = np.where(z > 0, gradient, 0)
+            inside = (z > 0) & (z < 6) if activation == "relu6" else z > 0
+            gradient = np.where(inside, gradient, 0)
         want = gradient.astype("longdouble") * scale + (before if accumulate else 0)
         np.testing.assert_allclose(found, want, rtol=rounding, atol=rounding * np.abs(want).max())
 
@@ -70,7 +71,7 @@ def test_images_of_bfloat16_are_rounded_once(case, accumulate):
     mean, scale, beta = random((3, p.ci), 6)
     before = rounded(random(p.x_shape, 7))
     dx, sums = dtypes.to_bits(before), np.empty((2, p.ci), np.float32)
-    reductions = (dtypes.to_bits(x), (mean, scale, beta, True), *sums)
+    reductions = (dtypes.to_bits(x), (mean, scale, beta, "relu"), *sums)
     bound(p, "backward_data", dx, w, dtypes.to_bits(dy), accumulate=accumulate, reductions=reductions, bypass=True)
     centred = x.astype(np.float64) - mean
     g = exact_passes(p, x, w, dy)[1] * (centred * scale + beta > 0)
@@ -84,7 +85,7 @@ def test_images_of_bfloat16_are_rounded_once(case, accumulate):
 def test_refused_where_it_cannot_be():
     p = ConvProblem(2, 4, 4, 16, 16, 3, padding="same")
     image, dx, dy, w, (mean, scale, beta), sums = arrays(p)
-    reductions = (image, (mean, scale, beta, True), *sums)
+    reductions = (image, (mean, scale, beta, "relu"), *sums)
     with pytest.raises(ValueError, match="bypass: expected False for backward_data of direct, which has no reductions"):
         bind(p, "backward_data", "direct", dx, w, dy, bypass=True)
     with pytest.raises(ValueError, match="bypass: expected False for backward_data of winograd"):

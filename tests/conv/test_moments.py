@@ -29,6 +29,10 @@ PROBLEMS = [
     partial(ConvProblem, 1, 4, 7, 7, 3, (1, 2), padding=((1, 3), (0, 1)), dilation=(3, 1)),  # parts without pixels
     partial(ConvProblem, 1, 25, 250, 3, 5, 3, padding="same", dilation=(2, 1)),  # a block of tiles outside
     partial(ConvProblem, 2, 7, 5, 6, 9, 3, padding="same", dilation=(9, 3)),
+    partial(ConvProblem, 3, 9, 70, 19, 19, 3, padding="same", groups=19),  # depthwise
+    partial(ConvProblem, 2, 21, 16, 40, 40, 5, strides=2, padding="same", groups=40),
+    partial(ConvProblem, 1, 30, 3, 6, 18, (4, 1), padding=((0, 3), (2, 0)), strides=3, groups=6),
+    partial(ConvProblem.of, (2, 5, 9, 7, 20), (3, 3, 3, 1, 20), strides=2, padding="same", groups=20),
 ]
 LARGE = (PROBLEMS[3], PROBLEMS[6])
 CASES = [
@@ -75,7 +79,9 @@ def test_moments_are_those_of_what_was_written(make, algorithm, dtype, threads):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_threads_change_no_bit_of_y_and_at_most_the_last_ones_of_its_moments(algorithm, dtype):
     """As the guide to threads says: parts are cut for the threads.  The same number of them gives the same bits."""
-    p, eps = ConvProblem(6, 40, 37, 16, 24, 3, padding="same", dtype=dtype), np.finfo(dtype).eps
+    groups, co = (16, 16) if algorithm == "depthwise" else (1, 24)
+    p = ConvProblem(6, 40, 37, 16, co, 3, padding="same", groups=groups, dtype=dtype)
+    eps = np.finfo(dtype).eps
     results = {}
     for threads in (1, 2, 3, 5, 3):
         config.set_num_threads(threads)

@@ -89,7 +89,7 @@ def test_everything_around_a_pass(name):
     wide_x, wide_y = (rng.standard_normal((*shape[:3], shape[3] + 6), "float32") for shape in (p.x_shape, p.y_shape))
     x, y, w, dy = wide_x[..., 2:-4], wide_y.copy()[..., 4:-2], case_of(p).w, case_of(p).dy
     mean, scale, beta, image = (rng.standard_normal(shape, "float32") for shape in ((40,), (40,), (40,), p.x_shape))
-    prologue, residual = (mean, scale, beta, True), wide_y[..., 4:-2]
+    prologue, residual = (mean, scale, beta, "relu"), wide_y[..., 4:-2]
     moments, bias = (np.empty(37, "float32"), np.empty(37, "float32")), case_of(p).b
     options = {"bias": bias, "activation": "relu", "moments": moments, "prologue": prologue, "residual": residual}
     run(bind(p, "forward", name, x, w, y, **options), np.empty(workspace_bytes(p, "forward", name), np.uint8))

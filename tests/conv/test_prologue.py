@@ -8,7 +8,7 @@ import pytest
 from pydtconv import config
 from pydtconv._ext import norm
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.functional import ACTIVATIONS, bind, run
 from pydtconv.conv.table import TABLE
 from pydtconv.kernels.cpu.rows import rows_of
 from tests.conv.cases import RTOL, tolerance
@@ -18,29 +18,36 @@ NORMALIZING = [name for name, row in TABLE.items() if row.normalizes and row.of_
 SIZES = [(2, 5, 7, 5, 19), (3, 9, 8, 64, 128), (1, 30, 31, 33, 40), (700, 1, 1, 130, 20), (2, 9, 9, 1024, 33)]
 
 
-def prologue_of(p: ConvProblem, beta: bool, relu: bool):
+KINDS = [(True, "relu"), (True, None), (False, "relu"), (False, None), (True, "relu6"), (False, "relu6")]
+
+
+def prologue_of(p: ConvProblem, beta: bool, activation: str | None):
     rng = np.random.default_rng(3)
     mean, scale, shift = (rng.standard_normal(p.ci).astype(p.dtype) for _ in range(3))
-    return mean, scale, shift if beta else None, relu
+    scale *= 4  # many are more than 6
+    return mean, scale, shift if beta else None, activation
 
 
 def through(x: np.ndarray, prologue) -> np.ndarray:
-    mean, scale, beta, relu = prologue
+    mean, scale, beta, activation = prologue
     z = (x.astype("float64") - mean) * scale + (0 if beta is None else beta)
-    return np.maximum(z, 0) if relu else z
+    z = np.minimum(z, 6) if activation == "relu6" else z
+    return np.maximum(z, 0) if activation else z
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("beta", "relu"), [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize(("beta", "activation"), KINDS)
 @pytest.mark.parametrize("algorithm", NORMALIZING)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_equals_the_convolution_of_the_normalized_image(sizes, algorithm, beta, relu, dtype):
+def test_equals_the_convolution_of_the_normalized_image(sizes, algorithm, beta, activation, dtype):
     """Dense images and slices of channels, with bias, ReLU and moments on the way out."""
     p = ConvProblem(*sizes, 1, dtype=dtype)
+    if not TABLE[algorithm].normalizes_in(p, activation):
+        pytest.skip(f"{algorithm} does not read through {activation}")
     rng = np.random.default_rng(0)
     wide = rng.standard_normal((*p.x_shape[:3], p.ci + 3)).astype(dtype)
     w, dy, b = (rng.standard_normal(shape).astype(dtype) for shape in (p.w_shape, p.y_shape, p.co))
-    prologue = prologue_of(p, beta, relu)
+    prologue = prologue_of(p, beta, activation)
     for threads, x in ((1, wide[..., 2:-1]), (3, np.ascontiguousarray(wide[..., :-3]))):
         config.set_num_threads(threads)
         before, normalized = x.copy(), through(x, prologue)
@@ -77,17 +84,32 @@ TAPS = [
 ]
 
 
+DEPTHWISE = [
+    partial(ConvProblem, 2, 9, 11, 19, 19, 3, padding="same", groups=19),
+    partial(ConvProblem, 3, 14, 17, 48, 48, 5, strides=2, padding="same", groups=48),
+    partial(ConvProblem, 1, 20, 16, 6, 12, 7, padding="same", groups=6),  # two filters for a channel
+    partial(ConvProblem, 2, 8, 8, 130, 130, (2, 4), padding=((2, 0), (1, 5)), dilation=(3, 1), groups=130),
+    partial(ConvProblem.of, (2, 5, 9, 7, 20), (3, 3, 3, 1, 20), padding="same", groups=20),
+]
+SEVERAL = [
+    (make, name, *kind)
+    for makes, key in ((TAPS, "normalizes_taps"), (DEPTHWISE, "normalizes_channels"))
+    for make in makes
+    for name, row in TABLE.items()
+    for kind in KINDS
+    if getattr(row, key) and row.of_reals and row.normalizes_in(make(), kind[1])
+]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("beta", "relu"), [(True, True), (True, False), (False, True), (False, False)])
-@pytest.mark.parametrize("algorithm", [name for name, row in TABLE.items() if row.normalizes_taps and row.of_reals])
-@pytest.mark.parametrize("make", TAPS)
-def test_images_with_several_taps(make, algorithm, beta, relu, dtype):
+@pytest.mark.parametrize(("make", "algorithm", "beta", "activation"), SEVERAL)
+def test_images_with_several_taps(make, algorithm, beta, activation, dtype):
     """What lies outside of an image is zero, not what zero is normalized to; slices of channels, too."""
     p = make(dtype=dtype)
     rng = np.random.default_rng(0)
     wide = rng.standard_normal((*p.x_shape[:-1], p.ci + 3)).astype(dtype)
     w, dy = (rng.standard_normal(shape).astype(dtype) for shape in (p.w_shape, p.y_shape))
-    prologue = prologue_of(p, beta, relu)
+    prologue = prologue_of(p, beta, activation)
     for threads, x in ((1, wide[..., 2:-1]), (3, np.ascontiguousarray(wide[..., :-3]))):
         config.set_num_threads(threads)
         before, read = x.copy(), np.ascontiguousarray(through(x, prologue)).astype(dtype)
@@ -99,22 +121,23 @@ def test_images_with_several_taps(make, algorithm, beta, relu, dtype):
             assert (memory[-4096:] == 0xA5).all()
             want = np.empty(shape, dtype)
             given = (read, w, want) if direction == "forward" else (read, want, dy)
-            run(bind(p, direction, "direct", *given), np.empty(workspace_bytes(p, direction, "direct"), np.uint8))
+            other = "direct" if p.groups == 1 else algorithm
+            run(bind(p, direction, other, *given), np.empty(workspace_bytes(p, direction, other), np.uint8))
             assert np.abs(out - want).max() <= tolerance(algorithm, dtype) * np.abs(want).max()
         np.testing.assert_array_equal(x, before)
 
 
-@pytest.mark.parametrize("relu", [True, False])
-@pytest.mark.parametrize("algorithm", [name for name, row in TABLE.items() if row.normalizes_taps])
-@pytest.mark.parametrize("make", TAPS)
+@pytest.mark.parametrize(
+    ("make", "algorithm", "activation"), [(make, name, act) for make, name, beta, act in SEVERAL if beta]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_bits_are_those_from_an_image_in_memory(dtype, make, algorithm, relu):
+def test_the_bits_are_those_from_an_image_in_memory(dtype, make, algorithm, activation):
     p = make(dtype=dtype)
     rng = np.random.default_rng(0)
     x, dy, w = (rng.standard_normal(shape).astype(dtype) for shape in (p.x_shape, p.y_shape, p.w_shape))
     mean, scale, beta = (rng.standard_normal(p.ci).astype(dtype) for _ in range(3))
     read = np.empty_like(x)
-    norm.batchnorm_apply(rows_of(x), mean, scale, beta, int(relu), 0.0, rows_of(read))
+    norm.batchnorm_apply(rows_of(x), mean, scale, beta, ACTIVATIONS[activation], 0.0, rows_of(read))
 
     def results(image, prologue):
         y, dw = np.empty_like(dy), np.empty_like(w)
@@ -123,7 +146,7 @@ def test_the_bits_are_those_from_an_image_in_memory(dtype, make, algorithm, relu
             run(bind(p, direction, algorithm, *arrays, prologue=prologue), memory)
         return y, dw
 
-    for found, want in zip(results(x, (mean, scale, beta, relu)), results(read, None), strict=True):
+    for found, want in zip(results(x, (mean, scale, beta, activation)), results(read, None), strict=True):
         np.testing.assert_array_equal(found, want)
 
 
@@ -131,12 +154,14 @@ def test_refused_where_x_cannot_be_normalized():
     p = ConvProblem(1, 4, 4, 2, 3, 3)
     x, w, y = (np.zeros(shape, "float32") for shape in (p.x_shape, p.w_shape, p.y_shape))
     with pytest.raises(ValueError, match="prologue: expected none for forward of direct"):
-        bind(p, "forward", "direct", x, w, y, prologue=prologue_of(p, True, True))
+        bind(p, "forward", "direct", x, w, y, prologue=prologue_of(p, True, "relu"))
     p = ConvProblem(1, 4, 4, 2, 3, 1)
     w, y = np.zeros(p.w_shape, "float32"), np.zeros(p.y_shape, "float32")
     for direction, algorithm in (("forward", "im2col"), ("backward_data", "direct")):
         with pytest.raises(ValueError, match=f"prologue: expected none for {direction} of {algorithm}"):
-            bind(p, direction, algorithm, x, w, y, prologue=prologue_of(p, True, True))
-    mean, scale, beta, relu = prologue_of(p, True, True)
+            bind(p, direction, algorithm, x, w, y, prologue=prologue_of(p, True, "relu"))
+    mean, scale, beta, activation = prologue_of(p, True, "relu")
+    with pytest.raises(ValueError, match="prologue: activation: expected one of None, linear, relu, relu6, got 'gelu'"):
+        bind(p, "forward", "direct", x, w, y, prologue=(mean, scale, beta, "gelu"))
     with pytest.raises(ValueError, match=r"scale: expected shape \(2,\), got \(1,\)"):
-        bind(p, "forward", "direct", x, w, y, prologue=(mean, scale[:1], beta, relu))
+        bind(p, "forward", "direct", x, w, y, prologue=(mean, scale[:1], beta, activation))

@@ -77,7 +77,7 @@ def test_pixels_of_one_channel_may_have_any_distance():
     assert pixel_stride(np.ones((1, 1, 1, 4), "float32"), "x") == 4
 
 
-NORMALIZATION = (CI[0], CI[1], CI[2], True)
+NORMALIZATION = (CI[0], CI[1], CI[2], "relu")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ NORMALIZATION = (CI[0], CI[1], CI[2], True)
         ({"moments": (CO[0], CO[0])}, ValueError, "variance: expected an array of its own, got one that overlaps mean"),
         ({"prologue": (None, *NORMALIZATION[1:])}, TypeError, "prologue: mean: expected a numpy.ndarray, got NoneType"),
         (
-            {"prologue": (CI[0], None, None, False)},
+            {"prologue": (CI[0], None, None, None)},
             TypeError,
             "prologue: scale: expected a numpy.ndarray",
         ),
@@ -109,7 +109,7 @@ def test_vectors_of_forward(changes, kind, message):
             "reductions: mean: expected a numpy.ndarray",
         ),
         (
-            (X, (CI[0], None, None, True), *CI[3:5]),
+            (X, (CI[0], None, None, "relu"), *CI[3:5]),
             TypeError,
             "reductions: scale: expected a numpy.ndarray",
         ),

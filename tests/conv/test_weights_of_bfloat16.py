@@ -25,7 +25,7 @@ CASES = {
 
 def normalization_of(p, seed):
     mean, scale, beta = random((3, p.ci), seed)
-    return mean, scale, beta, True
+    return mean, scale, beta, "relu"
 
 
 def gradient(p, x, dy, normalization=None):

@@ -189,7 +189,7 @@ def test_backward_data_adds_and_gathers(sizes):
     before = rounded(random(p.x_shape, 7))
     dx, sums = dtypes.to_bits(before), np.empty((2, p.ci), np.float32)
     bound(p, "backward_data", dx, w, dtypes.to_bits(dy), "winograd_bf16", accumulate=True,
-          reductions=(dtypes.to_bits(x), (mean, scale, beta, True), *sums))  # fmt: skip
+          reductions=(dtypes.to_bits(x), (mean, scale, beta, "relu"), *sums))  # fmt: skip
     plain = np.empty(p.x_shape, np.uint16)
     bound(p, "backward_data", plain, w, dtypes.to_bits(dy), "winograd_bf16")
     want = dtypes.from_bits(plain).astype(np.float64) + before

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.ir.rewriting import consumers, results
-from pydtconv.ops.normalization import BatchNorm
+from pydtconv.ops.normalization import ONE_SIDED, BatchNorm
 
 
 def elide_normalization(graph: Graph) -> None:
@@ -20,12 +20,12 @@ def elide_normalization(graph: Graph) -> None:
     readers, ends = consumers(graph), results(graph)
     for node in graph.nodes:
         op, out = node.op, node.outputs[0]
-        fits = isinstance(op, BatchNorm) and not op.frozen and op.activation in (None, "linear", "relu")
-        if fits and out not in ends and all(_normalizes(reader, out) for reader in readers.get(out, ())):
+        fits = isinstance(op, BatchNorm) and not op.frozen and op.activation in ONE_SIDED
+        if fits and out not in ends and all(_normalizes(reader, out, op) for reader in readers.get(out, ())):
             graph.elided[out] = node.inputs[0]
 
 
-def _normalizes(reader: Node, tensor: Tensor) -> bool:
+def _normalizes(reader: Node, tensor: Tensor, op: BatchNorm) -> bool:
     if joins_channels(reader) or reader.op.is_view or reader.inputs.count(tensor) > 1 or reader.inputs[0] is not tensor:
         return False
-    return reader.kernel.takes_prologue(*(each.spec for each in reader.inputs))
+    return reader.kernel.takes_prologue(op.activation, *(each.spec for each in reader.inputs))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.ops.base import is_image
-from pydtconv.ops.convolution import Conv
+from pydtconv.ops.convolution import MeasuredConv
 from pydtconv.ops.moments import Moments, moments_spec
 from pydtconv.ops.normalization import BatchNorm
 from pydtconv.ops.shape import Concatenate
@@ -37,7 +37,7 @@ def _wants_moments(node: Node) -> bool:
 
 
 def _gathers(tensor: Tensor) -> bool:
-    return tensor.node is not None and isinstance(tensor.node.op, Conv) and tensor is tensor.node.outputs[0]
+    return tensor.node is not None and isinstance(tensor.node.op, MeasuredConv) and tensor is tensor.node.outputs[0]
 
 
 def _parts(tensor: Tensor) -> Iterator[Tensor]:

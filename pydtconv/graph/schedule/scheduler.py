@@ -167,7 +167,7 @@ class Scheduler:
         assert isinstance(source.op, BatchNorm)
         saved, beta = self.saved[source], source.op.beta_of(source.inputs)
         where = None if beta is None else self.sharing.view(beta)
-        return Prologue(saved["mean"], saved["scale"], where, source.op.activation == "relu")
+        return Prologue(saved["mean"], saved["scale"], where, source.op.activation)
 
     def _saves(self, node: Node) -> dict[str, Spec]:
         saves = dict(node.op.saves(*(tensor.spec for tensor in node.inputs), training=self.graph.training))

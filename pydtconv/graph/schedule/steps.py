@@ -338,7 +338,7 @@ def _bound_reductions(binder: Binder, where: BackwardReductions) -> BackwardRedu
 
 def _bound_prologue(binder: Binder, where: Prologue) -> Prologue:
     beta = None if where.beta is None else binder.array(where.beta)
-    return Prologue(binder.array(where.mean), binder.array(where.scale), beta, where.relu)
+    return Prologue(binder.array(where.mean), binder.array(where.scale), beta, where.activation)
 
 
 @dataclass(frozen=True, eq=False)

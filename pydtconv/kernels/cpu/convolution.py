@@ -23,7 +23,7 @@ from pydtconv.kernels.cpu.moments import combined, moments_in, statistics, stati
 from pydtconv.kernels.cpu.rows import spec_of
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
-from pydtconv.ops.convolution import Conv, ConvBase, DepthwiseConv
+from pydtconv.ops.convolution import Conv, ConvBase, DepthwiseConv, MeasuredConv
 
 ConvType = TypeVar("ConvType", bound=ConvBase)
 
@@ -245,18 +245,35 @@ def _read_by(block: RowBlock, x: Spec) -> Spec:
 
 
 def _through(prologue: Prologue) -> Normalization:
-    return prologue.mean, prologue.scale, prologue.beta, prologue.relu
+    return prologue.mean, prologue.scale, prologue.beta, prologue.activation
 
 
-@register(Conv, dtypes=IMAGES)
-class ConvKernel(ConvBaseKernel[Conv]):
+MeasuredType = TypeVar("MeasuredType", bound=MeasuredConv)
+
+
+class MeasuredConvKernel(ConvBaseKernel[MeasuredType]):
     """Where the algorithms can, x is normalized as it is read, and sums are gathered as dx is written."""
 
-    def takes_prologue(self, *inputs: Spec) -> bool:
+    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
         if self.op.halo is not None:
             return False  # what is sent lies in memory
         p, names = self.op.problem(*inputs[:2]), self.algorithms_for(*inputs)
-        return all(TABLE[names[role]].normalizes_in(p) for role in ("forward", "backward_weights"))
+        return all(TABLE[names[role]].normalizes_in(p, activation) for role in ("forward", "backward_weights"))
+
+    def gathers_reductions(self, *inputs: Spec) -> bool:
+        if self.op.halo is not None:
+            return False  # gradients that come from others are missing
+        row = TABLE[self.algorithms_for(*inputs)["backward_data"]]
+        return row.gathers_reductions(self.op.problem(*inputs[:2]))
+
+    def bypasses_normalization(self, *inputs: Spec) -> bool:
+        row = TABLE[self.algorithms_for(*inputs)["backward_data"]]
+        return self.gathers_reductions(*inputs) and row.bypasses_in(self.op.problem(*inputs[:2]))
+
+
+@register(Conv, dtypes=IMAGES)
+class ConvKernel(MeasuredConvKernel[Conv]):
+    """Convolutions of all channels, or of groups of them."""
 
     def keeps(self, is_open: Collection[str], *inputs: Spec) -> list[Keepable]:
         """The transform of x, then that of dy, with the basis that the first one has given to backward_weights."""
@@ -275,19 +292,9 @@ class ConvKernel(ConvBaseKernel[Conv]):
             keepable.append(Keepable("dy_spectra", Spec((of_dy.elements,), p.dtype), of_dy.seconds, changed, True))
         return keepable
 
-    def gathers_reductions(self, *inputs: Spec) -> bool:
-        if self.op.halo is not None:
-            return False  # gradients that come from others are missing
-        row = TABLE[self.algorithms_for(*inputs)["backward_data"]]
-        return row.gathers_reductions(self.op.problem(*inputs[:2]))
-
-    def bypasses_normalization(self, *inputs: Spec) -> bool:
-        row = TABLE[self.algorithms_for(*inputs)["backward_data"]]
-        return self.gathers_reductions(*inputs) and row.bypasses_in(self.op.problem(*inputs[:2]))
-
 
 @register(DepthwiseConv, dtypes=IMAGES)
-class DepthwiseConvKernel(ConvBaseKernel[DepthwiseConv]):
+class DepthwiseConvKernel(MeasuredConvKernel[DepthwiseConv]):
     """Filters are a view in the shape of a grouped convolution's."""
 
     def _filters(self, p: ConvProblem, w: np.ndarray) -> np.ndarray:
