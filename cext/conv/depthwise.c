@@ -45,7 +45,8 @@ typedef struct {
     const elem *added;    /* likewise, or NULL */
     int64_t ldw, lda;     /* distances of pixels */
     int64_t outer, inner; /* vectors that are written for each of ci, vectors that are read for each that is written */
-    dtconv_depthwise_ahead *ahead; /* what the next row reads */
+    dtconv_depthwise_ahead next;   /* what the next row reads */
+    dtconv_depthwise_ahead beside; /* what is gathered with this row */
 } row_of;
 
 /* Adds the taps of one row of filters, K of them at neighbouring columns, to pixels S columns apart. */
@@ -92,7 +93,7 @@ INLINE void write_tile(const vec *sum, int full, int64_t pixels, int64_t apart, 
 
 /* A tile of pixels from i on of one vector of channels that is written; K: taps of a row, neighbours, S columns for
  * each pixel, 0: any; single: whether each channel makes one; constants all where it is inlined. */
-INLINE void sum_tile(const row_of *j, const phase *f, int K, int S, int single, int64_t vector, int64_t i) {
+INLINE void sum_tile(row_of *j, const phase *f, int K, int S, int single, int64_t vector, int64_t i) {
     const DT(depthwise_pass) *s = j->s;
     const int64_t step = f->tap_step * V, of_read = DT(depthwise_vector)(s), of_filter = DT(depthwise_filter)(s);
     const int64_t inner = single ? 1 : j->inner, outer = single ? 1 : j->outer;
@@ -127,18 +128,19 @@ INLINE void sum_tile(const row_of *j, const phase *f, int K, int S, int single, 
 }
 
 /* The pixels of a phase: two vectors of channels, which share lines of cache, side by side. */
-INLINE void run_phase(const row_of *j, const phase *f, int K, int S, int single) {
+INLINE void run_phase(row_of *j, const phase *f, int K, int S, int single) {
     const int64_t vectors = dtconv_ceil_div(j->channels, V) * j->outer;
     for (int64_t first = 0; first < vectors; first += 2)
         for (int64_t i = 0; i < f->count; i += TILE)
             for (int64_t vector = first; vector < MIN(vectors, first + 2); vector++) {
-                dtconv_look_ahead(j->ahead);
+                dtconv_look_ahead(&j->next);
+                dtconv_look_ahead(&j->beside);
                 sum_tile(j, f, K, S, single, vector, i);
             }
 }
 
 #define PHASE(K, S) \
-    NOINLINE void phase_##K##_##S(const row_of *j, const phase *f) { run_phase(j, f, K, S, 1); }
+    NOINLINE void phase_##K##_##S(row_of *j, const phase *f) { run_phase(j, f, K, S, 1); }
 PHASE(1, 1)
 PHASE(2, 1)
 PHASE(3, 1)
@@ -150,11 +152,11 @@ PHASE(5, 2)
 PHASE(7, 2)
 #undef PHASE
 
-typedef void phase_fn(const row_of *j, const phase *f);
+typedef void phase_fn(row_of *j, const phase *f);
 
-static void phase_any(const row_of *j, const phase *f) { run_phase(j, f, 0, 0, 0); }
+static void phase_any(row_of *j, const phase *f) { run_phase(j, f, 0, 0, 0); }
 
-static phase_fn *function_of(const row_of *j, const phase *f) {
+static phase_fn *function_of(row_of *j, const phase *f) {
     static phase_fn *const at_one[MOST_TAPS + 1] = {[1] = phase_1_1, [2] = phase_2_1, [3] = phase_3_1,
                                                     [4] = phase_4_1, [5] = phase_5_1, [7] = phase_7_1};
     static phase_fn *const at_two[MOST_TAPS + 1] = {[3] = phase_3_2, [5] = phase_5_2, [7] = phase_7_2};
@@ -201,6 +203,24 @@ static pass prepare(const dtconv_conv *p, int turned) {
     return s;
 }
 
+/* Spreads what the next row reads, if there is one, and what is gathered with row h over the tiles of row h. */
+static void load_ahead(const pass *s, const DT(depthwise_ring) * ring, row_of *j, int64_t plane, int64_t h, int more,
+                       int64_t first) {
+    const DT(depthwise_pass) *read = &s->read;
+    const DT(conv_reductions) *of = s->gathered.reductions;
+    const int64_t width = read->w.written, n = j->channels * s->per, size = (int64_t)sizeof(elem);
+    const int64_t calls = dtconv_ceil_div(width, TILE) * dtconv_ceil_div(n, V);
+    j->next = j->beside = (dtconv_depthwise_ahead){0};
+    if (more) j->next = DT(depthwise_ahead)(read, ring, plane, h + 1, first, j->channels);
+    if (of) {
+        const elem *row = of->x + (plane * read->h.written + h) * width * of->ldx + first * s->per;
+        j->beside = (dtconv_depthwise_ahead){
+            .rows = {(const char *)row}, .count = 1, .pixels = width, .bytes = n * size, .step = of->ldx * size};
+    }
+    dtconv_spread(&j->next, calls);
+    dtconv_spread(&j->beside, calls);
+}
+
 static void run_unit(const pass *s, int64_t unit, DT(depthwise_ring) * ring, DT(gather_sums) * sums) {
     const DT(depthwise_pass) *read = &s->read;
     const DT(conv_args) *a = read->args;
@@ -221,12 +241,7 @@ static void run_unit(const pass *s, int64_t unit, DT(depthwise_ring) * ring, DT(
         DT(depthwise_meet)(read, ring, plane, h, first, j.channels);
         j.written = s->written + pixel * s->ldw + channel;
         j.added = s->added ? s->added + pixel * s->lda + channel : NULL;
-        dtconv_depthwise_ahead ahead = {0};
-        if (h + 1 < end) {
-            ahead = DT(depthwise_ahead)(read, ring, plane, h + 1, first, j.channels);
-            dtconv_spread(&ahead, dtconv_ceil_div(width, TILE) * dtconv_ceil_div(n, V));
-        }
-        j.ahead = &ahead;
+        load_ahead(s, ring, &j, plane, h, h + 1 < end, first);
         for (int64_t r = 0; r < (read->turned ? MIN(width, read->w.stride) : 1); r++) {
             const phase f = phase_of(read, r);
             function_of(&j, &f)(&j, &f);

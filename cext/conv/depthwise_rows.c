@@ -88,8 +88,8 @@ DT(depthwise_ring) DT(depthwise_ring_on)(const DT(depthwise_pass) * s, void *mem
 
 /* One vector of `count` channels of some pixels, for each of the vectors that are read of them: of_read, which is 1 but
  * for several filters of a channel. normalizes, act: constants where it is inlined, as the others may be. */
-INLINE void read_channels(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read, const elem *pixel,
-                          int64_t pixels, int64_t first, int64_t c, int64_t count, real *to) {
+INLINE void read_channels(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read,
+                          const elem *pixel, int64_t pixels, int64_t first, int64_t c, int64_t count, real *to) {
     const normalizer f = normalizes ? normalizer_of(s->prologue, first + c, count) : (normalizer){0};
     for (int64_t i = 0; i < of_read; i++, to += DT(depthwise_vector)(s)) {
         UNROLL for (int64_t j = 0; j < pixels; j++) {
@@ -100,8 +100,8 @@ INLINE void read_channels(const DT(depthwise_pass) * s, int normalizes, dtconv_a
 }
 
 /* `pixels` neighbours from `pixel` on. */
-INLINE void read_pixels(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read, const elem *pixel,
-                        int64_t pixels, int64_t first, int64_t channels, real *to) {
+INLINE void read_pixels(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read,
+                        const elem *pixel, int64_t pixels, int64_t first, int64_t channels, real *to) {
     const int64_t step = of_read * DT(depthwise_vector)(s);
     int64_t c = 0;
     for (; c + V <= channels; c += V, to += step)
@@ -109,8 +109,8 @@ INLINE void read_pixels(const DT(depthwise_pass) * s, int normalizes, dtconv_act
     if (c < channels) read_channels(s, normalizes, act, of_read, pixel, pixels, first, c, channels - c, to);
 }
 
-INLINE void read_columns(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read, const elem *pixel,
-                         int64_t columns, int64_t first, int64_t channels, real *to) {
+INLINE void read_columns(const DT(depthwise_pass) * s, int normalizes, dtconv_activation act, int64_t of_read,
+                         const elem *pixel, int64_t columns, int64_t first, int64_t channels, real *to) {
     for (; columns >= PIXELS; columns -= PIXELS, pixel += PIXELS * s->ldr, to += PIXELS * V)
         read_pixels(s, normalizes, act, of_read, pixel, PIXELS, first, channels, to);
     for (; columns > 0; columns--, pixel += s->ldr, to += V)
@@ -130,6 +130,10 @@ static void read_row(const DT(depthwise_pass) * s, const elem *row, int64_t firs
         READ(1, DTCONV_RELU, 1);
     else if (s->prologue->activation == DTCONV_RELU6)
         READ(1, DTCONV_RELU6, 1);
+    else if (s->prologue->activation == DTCONV_SILU)
+        READ(1, DTCONV_SILU, 1);
+    else if (s->prologue->activation == DTCONV_HARD_SILU)
+        READ(1, DTCONV_HARD_SILU, 1);
     else
         READ(1, DTCONV_LINEAR, 1);
 #undef READ

@@ -52,6 +52,9 @@ void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int
         case DTCONV_TANH:
             activate_rows(e, m, n, bias, added, c, ldc, DTCONV_TANH);
             break;
+        case DTCONV_SILU: /* of batch normalization alone */
+        case DTCONV_HARD_SILU:
+            break;
     }
 }
 

@@ -7,7 +7,7 @@
 #define DTCONV_NORMALIZE_H
 
 #include "conv_internal.h"
-#include "dtconv_vector.h"
+#include "dtconv_activations.h"
 
 /* Of one vector of channels. */
 typedef struct {
@@ -22,8 +22,7 @@ INLINE normalizer normalizer_of(const DT(conv_normalization) * f, int64_t at, in
 
 /* act: the activation, a constant where it is inlined. */
 INLINE vec normalized(normalizer f, dtconv_activation act, vec x) {
-    const vec z = multiply_add(x - f.mean, f.scale, f.beta);
-    return act == DTCONV_RELU6 ? at_most_six(positive(z)) : act == DTCONV_RELU ? positive(z) : z;
+    return activated(act, multiply_add(x - f.mean, f.scale, f.beta));
 }
 
 /* `count` channels of a pixel, filled up with zeros; normalizes: a constant, 0 where it is read as it is. */
@@ -33,8 +32,8 @@ INLINE vec read_vector(const elem *x, int64_t count, int normalizes, normalizer 
 }
 
 /* Channels [at, at + count) of `rows` rows, or of `most`, a constant, where all are there. */
-INLINE void read_vectors(const DT(conv_normalization) * f, dtconv_activation act, int64_t at, int64_t count, int all, int64_t most,
-                         int64_t rows, const elem *const *x, real *y, int64_t ldy) {
+INLINE void read_vectors(const DT(conv_normalization) * f, dtconv_activation act, int64_t at, int64_t count, int all,
+                         int64_t most, int64_t rows, const elem *const *x, real *y, int64_t ldy) {
     const normalizer of = f ? normalizer_of(f, at, count) : (normalizer){0};
     if (all) {
         UNROLL for (int64_t r = 0; r < most; r++)
@@ -44,8 +43,8 @@ INLINE void read_vectors(const DT(conv_normalization) * f, dtconv_activation act
     }
 }
 
-INLINE void read_kind(const DT(conv_normalization) * f, dtconv_activation act, int64_t most, int64_t rows, int64_t channels,
-                      const elem *const *x, real *y, int64_t ldy) {
+INLINE void read_kind(const DT(conv_normalization) * f, dtconv_activation act, int64_t most, int64_t rows,
+                      int64_t channels, const elem *const *x, real *y, int64_t ldy) {
     int64_t j = 0;
     if (rows == most)
         for (; j + V <= channels; j += V) read_vectors(f, act, j, V, 1, most, rows, x, y, ldy);

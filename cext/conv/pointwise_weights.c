@@ -162,7 +162,8 @@ static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int
     const elem *x = s->args->x + p * s->ldx + i;
     *ld = f->mean ? m : s->ldx;
     if (!f->mean) return x;
-    HT(normalize_rows)(pixels, m, x, s->ldx, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL, f->activation == DTCONV_RELU, rows, m);
+    HT(normalize_rows)(pixels, m, x, s->ldx, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL,
+                       f->activation == DTCONV_RELU, rows, m);
     return rows;
 }
 #else

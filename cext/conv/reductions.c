@@ -1,4 +1,5 @@
 /* Sums that backward of a batch normalization begins with, of a gradient that a convolution writes. */
+#include "dtconv_activations.h"
 #include "dtconv_channel_sums.h"
 #include "gather.h"
 
@@ -8,12 +9,10 @@ typedef struct {
     const real *mean, *scale, *beta; /* of the first channel */
 } of_channels;
 
-/* Where the gradient passes an activation of z. */
-INLINE mask passes(dtconv_activation act, vec z) { return act == DTCONV_RELU6 ? (z > 0) & (z < 6) : z > 0; }
-
 /* act, vectors: constants where it is inlined; last: elements of the last vector; at: the first channel of `of`. */
-INLINE void add_vectors(dtconv_activation act, int vectors, int64_t last, const of_channels *of, int64_t at, int64_t count,
-                        elem *const *pixels, const elem *const *x, int64_t channel, real *sum, real *sum_x) {
+INLINE void add_vectors(dtconv_activation act, int vectors, int64_t last, const of_channels *of, int64_t at,
+                        int64_t count, elem *const *pixels, const elem *const *x, int64_t channel, real *sum,
+                        real *sum_x) {
     vec sums[MOST], sums_x[MOST], mean[MOST], scale[MOST], beta[MOST];
     UNROLL for (int v = 0; v < vectors; v++) {
         const int64_t n = v == vectors - 1 ? last : V, j = at + v * V;
@@ -29,7 +28,7 @@ INLINE void add_vectors(dtconv_activation act, int vectors, int64_t last, const 
             const int64_t n = v == vectors - 1 ? last : V;
             const vec d = load_elem_part(xi + v * V, n) - mean[v];
             vec slope = load_elem_part(g + v * V, n);
-            if (act) slope = where(passes(act, multiply_add(d, scale[v], beta[v])), slope, (vec){0});
+            if (act) slope = through_slope(act, slope, multiply_add(d, scale[v], beta[v]));
             sums[v] += slope;
             sums_x[v] += slope * d;
         }
@@ -60,15 +59,19 @@ void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int
         ADD(DTCONV_RELU);
     else if (of->activation == DTCONV_RELU6)
         ADD(DTCONV_RELU6);
+    else if (of->activation == DTCONV_SILU)
+        ADD(DTCONV_SILU);
+    else if (of->activation == DTCONV_HARD_SILU)
+        ADD(DTCONV_HARD_SILU);
     else
         ADD(DTCONV_LINEAR);
 #undef ADD
 }
 
 /* As add_vectors, of gradients at g. */
-INLINE void bypass_vectors(dtconv_activation act, int accumulate, int vectors, int64_t last, const of_channels *of, int64_t count,
-                           const real *g, int64_t ldg, elem *const *pixels, const elem *const *x, int64_t channel,
-                           real *sum, real *sum_x) {
+INLINE void bypass_vectors(dtconv_activation act, int accumulate, int vectors, int64_t last, const of_channels *of,
+                           int64_t count, const real *g, int64_t ldg, elem *const *pixels, const elem *const *x,
+                           int64_t channel, real *sum, real *sum_x) {
     vec sums[MOST], sums_x[MOST], mean[MOST], scale[MOST], beta[MOST];
     UNROLL for (int v = 0; v < vectors; v++) {
         const int64_t n = v == vectors - 1 ? last : V;
@@ -85,7 +88,7 @@ INLINE void bypass_vectors(dtconv_activation act, int accumulate, int vectors, i
             const int64_t n = v == vectors - 1 ? last : V;
             const vec d = load_elem_part(xi + v * V, n) - mean[v];
             vec slope = load(g + v * V);
-            if (act) slope = where(passes(act, multiply_add(d, scale[v], beta[v])), slope, (vec){0});
+            if (act) slope = through_slope(act, slope, multiply_add(d, scale[v], beta[v]));
             sums[v] += slope;
             sums_x[v] += slope * d;
             slope *= scale[v];
@@ -99,13 +102,13 @@ INLINE void bypass_vectors(dtconv_activation act, int accumulate, int vectors, i
     }
 }
 
-INLINE void bypass(dtconv_activation act, int accumulate, const of_channels *of, int64_t count, const real *g, int64_t ldg,
-                   elem *const *pixels, const elem *const *x, int64_t channel, int64_t n, real *sum, real *sum_x) {
+INLINE void bypass(dtconv_activation act, int accumulate, const of_channels *of, int64_t count, const real *g,
+                   int64_t ldg, elem *const *pixels, const elem *const *x, int64_t channel, int64_t n, real *sum,
+                   real *sum_x) {
     for (int64_t j = 0; j < n; j += 2 * V) {
         const of_channels here = {of->mean + j, of->scale + j, of->beta ? of->beta + j : NULL};
-#define BYPASS(vectors, last)                                                                                  \
-    bypass_vectors(act, accumulate, vectors, last, &here, count, g + j, ldg, pixels, x, channel + j, sum + j, \
-                   sum_x + j)
+#define BYPASS(vectors, last) \
+    bypass_vectors(act, accumulate, vectors, last, &here, count, g + j, ldg, pixels, x, channel + j, sum + j, sum_x + j)
         if (n - j >= 2 * V)
             BYPASS(2, V);
         else if (n - j > V)
@@ -131,6 +134,10 @@ void DT(reductions_bypass)(DT(gather_sums) * s, const DT(conv_reductions) * of, 
         RUN_EITHER(DTCONV_RELU);
     } else if (of->activation == DTCONV_RELU6) {
         RUN_EITHER(DTCONV_RELU6);
+    } else if (of->activation == DTCONV_SILU) {
+        RUN_EITHER(DTCONV_SILU);
+    } else if (of->activation == DTCONV_HARD_SILU) {
+        RUN_EITHER(DTCONV_HARD_SILU);
     } else {
         RUN_EITHER(DTCONV_LINEAR);
     }

@@ -13,9 +13,9 @@
                      real *planes, int64_t plane) {                                                                   \
         int inside = 1;                                                                                               \
         for (int i = 0; i < of.k * of.k; i++) inside &= x[i] != outside;                                              \
-        if (how->activation == DTCONV_RELU && inside)                                                                                      \
+        if (how->activation == DTCONV_RELU && inside)                                                                 \
             expand_normalized(of, of, 1, 1, x, outside, how, channels, planes, plane);                                \
-        else if (how->activation == DTCONV_RELU)                                                                                           \
+        else if (how->activation == DTCONV_RELU)                                                                      \
             expand_normalized(of, of, 1, 0, x, outside, how, channels, planes, plane);                                \
         else                                                                                                          \
             expand_normalized(of, of, 0, 0, x, outside, how, channels, planes, plane);                                \

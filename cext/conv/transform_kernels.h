@@ -86,7 +86,8 @@ INLINE vec read_pixel(const reading *how, const elem *x) {
     const vec pixel = load_first(x + how->at, how->count);
     if (how->ahead) __builtin_prefetch(x + how->at + LINE);
     if (!how->normalizes) return pixel;
-    return how->inside || x != how->outside ? normalized(how->by, how->relu ? DTCONV_RELU : DTCONV_LINEAR, pixel) : (vec){0};
+    return how->inside || x != how->outside ? normalized(how->by, how->relu ? DTCONV_RELU : DTCONV_LINEAR, pixel)
+                                            : (vec){0};
 }
 
 typedef vec square[TRANSFORM_MAX][TRANSFORM_MAX];

@@ -8,7 +8,7 @@
 enum { WIDTH = 32, HEIGHT = 8 };
 
 /* How an activation of batch normalization, and of a convolution, is coded: as in elementwise.cu. */
-enum { LINEAR, RELU, RELU6, LEAKY_RELU, SIGMOID, TANH };
+enum { LINEAR, RELU, RELU6, LEAKY_RELU, SIGMOID, TANH, SILU = 18, HARD_SILU = 20 };
 
 #include "functions.h"
 
@@ -24,8 +24,21 @@ __device__ inline real activate(int kind, real alpha, real z) {
             return sigmoid_(z);
         case TANH:
             return tanh_(z);
+        case SILU:
+            return z * sigmoid_(z);
+        case HARD_SILU:
+            return z < -3 ? 0 : (z > 3 ? z : z * (z + 3) / 6);
     }
     return z;
+}
+
+/* act' from z, of those whose slope does not follow from y */
+__device__ inline real slope_at(int kind, real z) {
+    if (kind == SILU) {
+        const real s = sigmoid_(z);
+        return s * (1 + z * (1 - s));
+    }
+    return z < -3 ? 0 : (z > 3 ? 1 : (2 * z + 3) / 6);
 }
 
 /* act' from y */
@@ -64,6 +77,10 @@ __device__ inline pack<W> gradient(const normalization &a, int64_t row, int64_t 
         const pack<W> factor = load<W>(a.scale, j);
         for (int e = 0; e < W; e++) out.v[e] = away.v[e] * factor.v[e];
         if (a.beta) add(out, load<W>(a.beta, j));
+        if (a.kind == SILU || a.kind == HARD_SILU) {
+            for (int e = 0; e < W; e++) g.v[e] *= slope_at(a.kind, out.v[e]);
+            return g;
+        }
         for (int e = 0; e < W; e++) out.v[e] = activate(a.kind, a.alpha, out.v[e]);
     }
     for (int e = 0; e < W; e++) g.v[e] *= slope_of(a.kind, a.alpha, out.v[e]);

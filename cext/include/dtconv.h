@@ -59,8 +59,8 @@ void dtconv_set_cache_bytes(int level, int64_t bytes);
  * "x86-64-v4-bf16" (AVX-512 BF16). */
 const char *dtconv_level(void);
 
-/* Activations that are fused into other operators: those whose derivative follows from the output y alone.
- * alpha: the slope of LEAKY_RELU below zero; unused elsewhere. */
+/* Activations that are fused into other operators: those whose derivative follows from the output y alone, and two that
+ * batch normalization has and what reads through it.  alpha: the slope of LEAKY_RELU below zero; unused elsewhere. */
 typedef enum {
     DTCONV_LINEAR = 0,
     DTCONV_RELU = 1,
@@ -68,6 +68,8 @@ typedef enum {
     DTCONV_LEAKY_RELU = 3,
     DTCONV_SIGMOID = 4,
     DTCONV_TANH = 5,
+    DTCONV_SILU = 18, /* codes of dtconv_unary */
+    DTCONV_HARD_SILU = 20,
 } dtconv_activation;
 
 /* Sets a counter that other processes read, after everything that was written before, by all threads of this one. */

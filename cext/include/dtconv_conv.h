@@ -93,7 +93,7 @@ typedef struct {
 /* How x is read: act((x - mean) * scale + beta), each ci elements; mean NULL: as it is; beta NULL: 0. */
 typedef struct {
     const real *mean, *scale, *beta;
-    dtconv_activation activation; /* linear, ReLU or, where the algorithm can, ReLU6 */
+    dtconv_activation activation; /* linear, ReLU or, where the algorithm can, ReLU6, SiLU or hard SiLU */
 } DT(conv_normalization);
 
 /* What backward of a batch normalization begins with, where dx is the gradient of its output y = act(z),
@@ -105,7 +105,7 @@ typedef struct {
     const elem *x;
     int64_t ldx;
     const real *mean, *scale, *beta;
-    dtconv_activation activation; /* linear, ReLU or ReLU6 */
+    dtconv_activation activation; /* linear, ReLU, ReLU6, SiLU or hard SiLU */
     real *sum, *sum_x;
     int bypass;
 } DT(conv_reductions);

@@ -260,20 +260,22 @@ INLINE vec positive(vec x) { return (vec)_mm256_max_ps(_mm256_setzero_ps(), (__m
 INLINE vec positive(vec x) { return (vec)((mask)x & ~(x < 0)); }
 #endif
 
-/* x, or 6 where it is larger; NaN stays NaN, as in positive(). */
+/* The smaller of x and `most`, and the larger of x and `least`; NaN stays NaN. */
 #if defined(__AVX512F__) && defined(DTCONV_DOUBLE)
-INLINE vec at_most_six(vec x) { return (vec)_mm512_min_pd(_mm512_set1_pd(6), (__m512d)x); }
+INLINE vec capped(real most, vec x) { return (vec)_mm512_min_pd(_mm512_set1_pd(most), (__m512d)x); }
+INLINE vec raised(real least, vec x) { return (vec)_mm512_max_pd(_mm512_set1_pd(least), (__m512d)x); }
 #elif defined(__AVX512F__)
-INLINE vec at_most_six(vec x) { return (vec)_mm512_min_ps(_mm512_set1_ps(6), (__m512)x); }
+INLINE vec capped(real most, vec x) { return (vec)_mm512_min_ps(_mm512_set1_ps(most), (__m512)x); }
+INLINE vec raised(real least, vec x) { return (vec)_mm512_max_ps(_mm512_set1_ps(least), (__m512)x); }
 #elif defined(__AVX__) && defined(DTCONV_DOUBLE)
-INLINE vec at_most_six(vec x) { return (vec)_mm256_min_pd(_mm256_set1_pd(6), (__m256d)x); }
+INLINE vec capped(real most, vec x) { return (vec)_mm256_min_pd(_mm256_set1_pd(most), (__m256d)x); }
+INLINE vec raised(real least, vec x) { return (vec)_mm256_max_pd(_mm256_set1_pd(least), (__m256d)x); }
 #elif defined(__AVX__)
-INLINE vec at_most_six(vec x) { return (vec)_mm256_min_ps(_mm256_set1_ps(6), (__m256)x); }
+INLINE vec capped(real most, vec x) { return (vec)_mm256_min_ps(_mm256_set1_ps(most), (__m256)x); }
+INLINE vec raised(real least, vec x) { return (vec)_mm256_max_ps(_mm256_set1_ps(least), (__m256)x); }
 #else
-INLINE vec at_most_six(vec x) {
-    const mask more = x > 6;
-    return (vec)(((mask)x & ~more) | ((mask)((vec){0} + 6) & more));
-}
+INLINE vec capped(real most, vec x) { return where(x > most, (vec){0} + most, x); }
+INLINE vec raised(real least, vec x) { return where(x < least, (vec){0} + least, x); }
 #endif
 
 #endif

@@ -9,6 +9,7 @@
  * All z are computed as (x - mean) * scale + beta, not as x * scale + shift: the same work for memory, no
  * cancellation.
  */
+#include "dtconv_activations.h"
 #include "dtconv_burst.h"
 #include "dtconv_nn_norm.h"
 #include "dtconv_vector.h"
@@ -72,14 +73,11 @@ INLINE void copy_channels(channels *to, int64_t first, int64_t width, const real
 /* The normalized value before the activation; the same expression in forward and backward. */
 INLINE vec normalized(vec x, vec mean, vec scale, vec beta) { return multiply_add(x - mean, scale, beta); }
 
-INLINE vec activated(int code, real alpha, vec z) {
-    if (code == DTCONV_RELU) return where(z < 0, (vec){0}, z);
-    if (code == DTCONV_RELU6) return where(z < 0, (vec){0}, where(z > 6, (vec){0} + 6, z));
-    if (code == DTCONV_LEAKY_RELU) return where(z < 0, alpha * z, z);
-    return z;
+INLINE vec activated_by(int code, real alpha, vec z) {
+    return code == DTCONV_LEAKY_RELU ? where(z < 0, alpha * z, z) : activated((dtconv_activation)code, z);
 }
 
-/* A switch that runs CALL(code): with a constant where it is one of the two that networks have most. */
+/* A switch that runs CALL(code): with a constant where it is one of those that networks have most. */
 #define FOR_FREQUENT(activation, CALL) \
     switch (activation) {              \
         case DTCONV_LINEAR:            \
@@ -87,6 +85,15 @@ INLINE vec activated(int code, real alpha, vec z) {
             break;                     \
         case DTCONV_RELU:              \
             CALL(DTCONV_RELU);         \
+            break;                     \
+        case DTCONV_RELU6:             \
+            CALL(DTCONV_RELU6);        \
+            break;                     \
+        case DTCONV_SILU:              \
+            CALL(DTCONV_SILU);         \
+            break;                     \
+        case DTCONV_HARD_SILU:         \
+            CALL(DTCONV_HARD_SILU);    \
             break;                     \
         default:                       \
             CALL((int)(activation));   \
@@ -103,7 +110,7 @@ INLINE void apply_block(int code, int vectors, int64_t count, int64_t rows, cons
     for (int64_t i = 0; i < rows; i++, x += ldx, y += ldy) UNROLL
     for (int v = 0; v < vectors; v++) {
         const vec z = normalized(load_first(x + v * V, count), mean[v], scale[v], beta[v]);
-        store_first(y + v * V, count, activated(code, alpha, z));
+        store_first(y + v * V, count, activated_by(code, alpha, z));
     }
 }
 
@@ -198,9 +205,8 @@ INLINE vec gradient(int code, real alpha, vec dy, vec x, const elem *y, int64_t 
     __asm__("" : "+v"(dy)); /* loaded by itself: a load under the mask that follows from x waits for x */
 #endif
     const vec z = normalized(x, mean, scale, beta);
-    if (code == DTCONV_RELU) return where(z > 0, dy, (vec){0});
-    if (code == DTCONV_RELU6) return where((z > 0) & (z < 6), dy, (vec){0});
-    return where(activated(code, alpha, z) > 0, dy, alpha * dy);
+    if (code == DTCONV_LEAKY_RELU) return where(z > 0, dy, alpha * dy);
+    return through_slope((dtconv_activation)code, dy, z);
 }
 
 /* Adds, of rows [start, end) and some vectors of channels from j0 + j on, the sum of g and that of g * (x - mean). */

@@ -88,6 +88,70 @@ static void run_span(const nest *t, DT(span_fn) fn, const void *context, const p
 }
 #endif
 
+/* Whether rows are so short that several make one span: each operand's rows lie one behind the other, or are the same
+ * row again and again, or a number; some are. */
+static int joins_rows(const nest *t) {
+    enum { SHORT = DTCONV_SPREAD / 4 };
+    if (t->ndim < 2 || t->shape[t->ndim - 1] > SHORT || t->shape[t->ndim - 1] < 2) return 0;
+    int again = 0;
+    for (int k = 0; k <= t->inputs; k++) {
+        const int64_t *stride = t->strides + k * t->ndim + t->ndim - 2;
+        if (k < t->inputs && !t->in[k]) continue;
+        if (stride[1] == 1 && stride[0] == t->shape[t->ndim - 1]) continue;
+        if (k == t->inputs || stride[0] != 0 || stride[1] > 1 || stride[1] < 0) return 0;
+        again = 1;
+    }
+    return again;
+}
+
+/* `count` elements of an operand from element i of joined rows on, as `real`: where they are, or in `values`, where
+ * what is the same again and again is put for the first of them only. */
+static const real *joined(const nest *t, int k, const position *at, int64_t i, int64_t count, int first, real *values) {
+    const int64_t *stride = t->strides + k * t->ndim + t->ndim - 2, width = t->shape[t->ndim - 1];
+    const elem *from = t->in[k] + at->offset[k];
+    if (stride[0] == 0) {
+        for (int64_t e = 0; first && e < DTCONV_SPREAD; e++) values[e] = widen(from[e % width * stride[1]]);
+        return values;
+    }
+#ifdef DTCONV_BFLOAT16
+    widen_span(count, from + i, values);
+    return values;
+#else
+    (void)count;
+    return from + i;
+#endif
+}
+
+/* The nest with its two inner dimensions as one, in pieces of whole rows. */
+static void map_joined(const nest *t, DT(span_fn) fn, const void *context, int64_t outer) {
+    const int64_t width = t->shape[t->ndim - 1], rows = t->shape[t->ndim - 2], length = rows * width;
+    const int64_t piece = DTCONV_SPREAD / width * width, per_group = DTCONV_SPAN / piece + 1, step = piece * per_group;
+    const int64_t groups = (length + step - 1) / step, all = outer / rows * groups;
+#pragma omp parallel for num_threads(dtconv_get_num_threads()) \
+    schedule(dynamic, dtconv_piece(all)) if (outer * width >= DTCONV_PARALLEL_ELEMENTS)
+    for (int64_t group = 0; group < all; group++) {
+        real values[DTCONV_MAX_INPUTS][DTCONV_SPREAD];
+        const real *in[DTCONV_MAX_INPUTS];
+        position at;
+        seek(t, group / groups * rows, &at);
+        const int64_t start = group % groups * step, end = start + step < length ? start + step : length;
+        for (int64_t i = start; i < end; i += piece) {
+            const int64_t count = end - i < piece ? end - i : piece;
+            elem *out = t->out + at.offset[t->inputs] + i;
+            for (int k = 0; k < t->inputs; k++)
+                in[k] = t->in[k] ? joined(t, k, &at, i, count, i == start, values[k]) : NULL;
+#ifdef DTCONV_BFLOAT16
+            real result[DTCONV_SPREAD];
+            if (t->reads_out) widen_span(count, out, result);
+            fn(context, count, in, result);
+            for (int64_t e = 0; e < count; e++) out[e] = narrow(result[e]);
+#else
+            fn(context, count, in, out);
+#endif
+        }
+    }
+}
+
 dtconv_status DT(map_spans)(DT(span_fn) fn, const void *context, int reads_out, const int64_t *layout,
                             const elem *const *in, elem *out) {
     const nest t = {(int)layout[0], (int)layout[1] - 1, layout + 2, layout + 2 + layout[0], in, out, reads_out};
@@ -96,6 +160,10 @@ dtconv_status DT(map_spans)(DT(span_fn) fn, const void *context, int reads_out, 
     int64_t outer = 1;
     for (int d = 0; d < t.ndim - 1; d++) outer *= t.shape[d];
     if (inner * outer == 0) return DTCONV_OK;
+    if (joins_rows(&t)) {
+        map_joined(&t, fn, context, outer);
+        return DTCONV_OK;
+    }
     const int64_t spans = (inner + DTCONV_SPAN - 1) / DTCONV_SPAN;
     /* each group is a run of items that one thread does: big enough to hide the cost of finding its place */
     const int64_t items = outer * spans;

@@ -28,14 +28,13 @@ from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import choose, supported, workspace_bytes
 from pydtconv.conv.table import TABLE
 
-#: mean, scale and beta (ci,) of an image, and the activation that follows, None, "relu" or "relu6"; beta may be None
+#: mean, scale and beta (ci,) of an image, and the activation that follows (AFTER_NORMALIZATION); beta may be None
 Normalization = tuple[np.ndarray, np.ndarray, np.ndarray | None, str | None]
 
-#: activations that may follow a normalization which is not in memory
-ONE_SIDED = (None, "linear", "relu", "relu6")
-
-#: codes of dtconv_activation, by kind
+#: codes of dtconv_activation, by kind: of what may follow a convolution
 ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
+#: the same of what may follow a normalization that is not in memory
+AFTER_NORMALIZATION = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "silu": 18, "hard_silu": 20}
 
 
 def run(bound: Callable[..., int], workspace: np.ndarray | None = None) -> None:
@@ -189,8 +188,8 @@ def _check_spectra(value: np.ndarray, name: str, size: int, what: str, p: ConvPr
 def _checked_normalization(p: ConvProblem, normalization: Normalization, name: str) -> tuple[np.ndarray, ...]:
     """Its vectors; beta alone may be None."""
     mean, scale, beta, activation = normalization
-    if activation not in ONE_SIDED:
-        expected = ", ".join(map(str, ONE_SIDED))
+    if activation not in AFTER_NORMALIZATION:
+        expected = ", ".join(map(str, AFTER_NORMALIZATION))
         raise ValueError(f"{name}: activation: expected one of {expected}, got {activation!r}")
     vectors = {"mean": mean, "scale": scale} | ({} if beta is None else {"beta": beta})
     for which, vector in vectors.items():
@@ -223,7 +222,7 @@ def _checked_reductions(
 def _with_code(normalization: Normalization) -> tuple[Any, ...]:
     """The vectors, and the activation as the extension takes it."""
     *vectors, activation = normalization
-    return *vectors, ACTIVATIONS[activation]
+    return *vectors, AFTER_NORMALIZATION[activation]
 
 
 def scratch(nbytes: int) -> np.ndarray | None:

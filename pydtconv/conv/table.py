@@ -110,12 +110,14 @@ class Algorithm:
         """Whether forward and backward_weights of p can normalize x as they read it, with an activation behind it."""
         if self.normalizes_channels:
             return self.supports(p) is None
-        if self.normalizes_taps:
-            return p.groups == 1 and p.dtype != "bfloat16" and activation != "relu6"
-        copies = p.dtype == "bfloat16" or self.products is not None
-        if activation == "relu6" and copies:
+        if p.groups > 1 or activation in _CURVED:
             return False
-        return self.normalizes and p.groups == 1 and (p.is_pointwise or copies)
+        copies = p.dtype == "bfloat16" or self.products is not None
+        if activation == "relu6" and (copies or self.normalizes_taps):
+            return False
+        if self.normalizes_taps:
+            return p.dtype != "bfloat16"
+        return self.normalizes and (p.is_pointwise or copies)
 
     def seconds(self, p: ConvProblem, direction: str) -> float:
         """The cost model's estimate with the threads now set.
@@ -151,6 +153,7 @@ class Algorithm:
         return int(ext.workspace_bytes(self.sizes(p), self.family, direction, p.dtype))
 
 
+_CURVED = ("silu", "hard_silu")
 _BFLOAT16 = ("direct", "winograd", "winograd_bf16", "depthwise")
 
 

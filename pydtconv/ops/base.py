@@ -148,8 +148,8 @@ class Op:
     takes_bias: ClassVar[bool] = False
     #: whether `activation` may be any of ops.activation.FUSABLE
     takes_activation: ClassVar[bool] = False
-    #: whether `activation` may also be any of ops.activation.SMOOTH, without a residual
-    takes_smooth_activation: ClassVar[bool] = False
+    #: what `activation` may be besides, without a residual: kinds whose derivative does not follow from the result
+    smooth_activations: ClassVar[tuple[str, ...]] = ()
     #: whether `residual` may be True
     takes_residual: ClassVar[bool] = False
     #: the activation that is applied to its result; alpha is its parameter

@@ -33,7 +33,7 @@ class Dense(Op):
     splits: ClassVar[int] = 1
     takes_bias: ClassVar[bool] = True
     takes_activation: ClassVar[bool] = True
-    takes_smooth_activation: ClassVar[bool] = True
+    smooth_activations: ClassVar[tuple[str, ...]] = SMOOTH
     takes_residual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

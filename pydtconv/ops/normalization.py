@@ -14,9 +14,12 @@ from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import check_float
 from pydtconv.ops.moments import moments_spec
 
+#: activations that what reads x can apply on the way, and whose slope it finds from x
+FROM_NORMALIZED = (None, "linear", "relu", "relu6", "silu", "hard_silu")
 #: activations whose derivative is found from x again, so that y need not be kept
-ONE_SIDED = (None, "linear", "relu", "relu6")  #: that a reader can apply as it reads what lies before them
-FROM_INPUT = (None, "linear", "relu", "relu6", "leaky_relu")
+FROM_INPUT = (*FROM_NORMALIZED, "leaky_relu")
+#: all that it has
+ACTIVATIONS = (None, *FUSABLE, "silu", "hard_silu")
 
 
 _T = TypeVar("_T")
@@ -69,6 +72,7 @@ class BatchNorm(Op):
     inplace = (0,)
     inplace_backward = (0,)
     takes_activation: ClassVar[bool] = True
+    smooth_activations: ClassVar[tuple[str, ...]] = ("silu", "hard_silu")
     replay_keeps_state: ClassVar[bool] = True
 
     @property
@@ -92,9 +96,9 @@ class BatchNorm(Op):
         return tuple(range(1, count))
 
     def infer(self, *inputs: Spec) -> Spec:
-        if self.activation not in (None, *FUSABLE):
+        if self.activation not in ACTIVATIONS:
             raise ValueError(
-                f"BatchNorm: expected an activation of {', '.join(map(str, (None, *FUSABLE)))}, got {self.activation!r}"
+                f"BatchNorm: expected an activation of {', '.join(map(str, ACTIVATIONS))}, got {self.activation!r}"
             )
         wanted = ["x", *["gamma"] * self.scale, *["beta"] * self.center, "moving_mean", "moving_variance"]
         wanted += ["moments"] * self.given

@@ -9,6 +9,7 @@ from pydtconv.conv.functional import bind, run
 from pydtconv.conv.table import TABLE
 from tests.conv.test_moments import LARGE, PROBLEMS
 from tests.marks import slow
+from tests.reference.elementwise import SLOPES
 
 CASES = [
     slow(make, name) if make in LARGE else (make, name)
@@ -16,6 +17,10 @@ CASES = [
     for name, row in TABLE.items()
     if row.gathers_reductions(make()) and row.of_reals and not row.reason(make(), "backward_data")
 ]
+
+
+#: activations, whether beta is there, whether dx is added to
+KINDS = (("relu", True, False), ("relu6", False, True), (None, True, True), ("silu", True, False), ("hard_silu", True, True))
 
 
 def problem_of(algorithm, n, height, width, ci, co, dtype="float32"):
@@ -55,13 +60,12 @@ def test_sums_are_those_of_what_was_written(make, algorithm, dtype, threads):
     p = make(dtype=dtype)
     config.set_num_threads(threads)
     rounding = 1e-5 if dtype == "float32" else 1e-13
-    for kind in (("relu", True, False), ("relu6", False, True), (None, True, True)):
+    for kind in KINDS:
         dx, image, (mean, scale, beta, activation), sums = gathered(p, algorithm, *kind)
         deviation = image - mean
         z = deviation * scale + (0 if beta is None else beta)
-        g = np.where(z > 0, dx, 0) if activation else dx
-        g = np.where(z < 6, g, 0) if activation == "relu6" else g
-        g, deviation = g.astype("longdouble"), deviation.astype("longdouble")
+        deviation = deviation.astype("longdouble")
+        g = dx.astype("longdouble") * SLOPES[activation or "linear"](z.astype("longdouble"))
         for found, terms in zip(sums, (g, g * deviation), strict=True):
             pixels = terms.reshape(-1, p.ci)
             size = np.abs(pixels).sum(0).max()

@@ -8,11 +8,12 @@ from pydtconv._ext import norm
 from pydtconv.conv import ConvProblem, workspace_bytes
 from pydtconv.conv.functional import bind, run
 from pydtconv.conv.table import TABLE
-from tests.conv.test_backward_reductions import sliced
+from tests.conv.test_backward_reductions import KINDS, sliced
 from tests.conv.test_bfloat16 import CASES as CASES_OF_BFLOAT16
 from tests.conv.test_bfloat16 import arrays_of, assert_rounded_once, bound, exact_passes, random, rounded
 from tests.conv.test_moments import LARGE, PROBLEMS
 from tests.marks import slow
+from tests.reference.elementwise import SLOPES
 
 CASES = [
     slow(make, name) if make in LARGE else (make, name)
@@ -50,16 +51,13 @@ def test_it_is_the_gradient_through_the_normalization_but_for_its_means(make, al
     p = make(dtype=dtype)
     config.set_num_threads(threads)
     rounding = 4 * np.finfo(dtype).eps
-    for activation, shifts, accumulate in (("relu", True, False), ("relu6", False, True), (None, True, True)):
+    for activation, shifts, accumulate in KINDS:
         before, found, image, (mean, scale, beta, _), sums = backward(p, algorithm, activation, shifts, accumulate, True)
         g = backward(p, algorithm, activation, shifts, False, False)
         assert g[4].tobytes() == sums.tobytes()
-        gradient = g[1]
-        if activation:
-            z = (image - mean) * scale + (0 if beta is None else beta)
-            inside = (z > 0) & (z < 6) if activation == "relu6" else z > 0
-            gradient = np.where(inside, gradient, 0)
-        want = gradient.astype("longdouble") * scale + (before if accumulate else 0)
+        z = (image - mean) * scale + (0 if beta is None else beta)
+        gradient = g[1].astype("longdouble") * SLOPES[activation or "linear"](z.astype("longdouble"))
+        want = gradient * scale + (before if accumulate else 0)
         np.testing.assert_allclose(found, want, rtol=rounding, atol=rounding * np.abs(want).max())
 
 

@@ -8,17 +8,18 @@ import pytest
 from pydtconv import config
 from pydtconv._ext import norm
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.functional import ACTIVATIONS, bind, run
+from pydtconv.conv.functional import AFTER_NORMALIZATION, bind, run
 from pydtconv.conv.table import TABLE
 from pydtconv.kernels.cpu.rows import rows_of
 from tests.conv.cases import RTOL, tolerance
 from tests.reference import conv as reference
+from tests.reference.elementwise import ACTIVATIONS
 
 NORMALIZING = [name for name, row in TABLE.items() if row.normalizes and row.of_reals]
 SIZES = [(2, 5, 7, 5, 19), (3, 9, 8, 64, 128), (1, 30, 31, 33, 40), (700, 1, 1, 130, 20), (2, 9, 9, 1024, 33)]
 
 
-KINDS = [(True, "relu"), (True, None), (False, "relu"), (False, None), (True, "relu6"), (False, "relu6")]
+KINDS = [(beta, kind) for kind in ("relu", None, "relu6", "silu", "hard_silu") for beta in (True, False)]
 
 
 def prologue_of(p: ConvProblem, beta: bool, activation: str | None):
@@ -31,8 +32,7 @@ def prologue_of(p: ConvProblem, beta: bool, activation: str | None):
 def through(x: np.ndarray, prologue) -> np.ndarray:
     mean, scale, beta, activation = prologue
     z = (x.astype("float64") - mean) * scale + (0 if beta is None else beta)
-    z = np.minimum(z, 6) if activation == "relu6" else z
-    return np.maximum(z, 0) if activation else z
+    return ACTIVATIONS[activation or "linear"](z)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -137,7 +137,7 @@ def test_the_bits_are_those_from_an_image_in_memory(dtype, make, algorithm, acti
     x, dy, w = (rng.standard_normal(shape).astype(dtype) for shape in (p.x_shape, p.y_shape, p.w_shape))
     mean, scale, beta = (rng.standard_normal(p.ci).astype(dtype) for _ in range(3))
     read = np.empty_like(x)
-    norm.batchnorm_apply(rows_of(x), mean, scale, beta, ACTIVATIONS[activation], 0.0, rows_of(read))
+    norm.batchnorm_apply(rows_of(x), mean, scale, beta, AFTER_NORMALIZATION[activation], 0.0, rows_of(read))
 
     def results(image, prologue):
         y, dw = np.empty_like(dy), np.empty_like(w)
@@ -161,7 +161,7 @@ def test_refused_where_x_cannot_be_normalized():
         with pytest.raises(ValueError, match=f"prologue: expected none for {direction} of {algorithm}"):
             bind(p, direction, algorithm, x, w, y, prologue=prologue_of(p, True, "relu"))
     mean, scale, beta, activation = prologue_of(p, True, "relu")
-    with pytest.raises(ValueError, match="prologue: activation: expected one of None, linear, relu, relu6, got 'gelu'"):
+    with pytest.raises(ValueError, match="prologue: activation: expected one of None, linear, relu, relu6, silu, hard_silu, got 'gelu'"):
         bind(p, "forward", "direct", x, w, y, prologue=(mean, scale, beta, "gelu"))
     with pytest.raises(ValueError, match=r"scale: expected shape \(2,\), got \(1,\)"):
         bind(p, "forward", "direct", x, w, y, prologue=(mean, scale[:1], beta, activation))

@@ -90,10 +90,13 @@ for _case in (
     Case(ops.Contract("bqhd", "bkhd", "bhqk"), (normal(2, 3, 2, 4), normal(2, 5, 2, 4, seed=2))),
     Case(ops.TakeRows(), (np.array([[0, 3], [3, 1]]), normal(4, 5))),
     Case(Moments(), (IMAGE,)),
-    Case(
-        ops.BatchNorm(activation="tanh"),
-        (IMAGE, normal(3, seed=2), normal(3, seed=3), normal(3, seed=4), np.ones(3)),
-        rtol=1e-4,
+    *(
+        Case(
+            ops.BatchNorm(activation=activation),
+            (IMAGE, normal(3, seed=2), normal(3, seed=3), normal(3, seed=4), np.ones(3)),
+            rtol=1e-4,
+        )
+        for activation in ("tanh", "silu", "hard_silu")
     ),
     Case(ops.MaxPool((2, 2)), (IMAGE,)),
     Case(ops.AveragePool((3, 2), (2, 2), "same"), (IMAGE,)),

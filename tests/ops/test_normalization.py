@@ -45,7 +45,7 @@ def test_training(shape, activation):
     np.testing.assert_allclose(result.x[4], variance * 0.99 + batch_variance * 0.01, rtol=1e-12)
 
 
-@pytest.mark.parametrize("activation", ["relu", "relu6", "leaky_relu", "sigmoid", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", "relu6", "leaky_relu", "sigmoid", "tanh", "silu", "hard_silu"])
 @pytest.mark.parametrize("frozen", [False, True])
 def test_activations(activation, frozen):
     check_op(

@@ -2,7 +2,11 @@
 
 import numpy as np
 
+from tests.reference import elementwise
+
 ACTIVATIONS = {
+    "silu": lambda z, alpha: elementwise.ACTIVATIONS["silu"](z),
+    "hard_silu": lambda z, alpha: elementwise.ACTIVATIONS["hard_silu"](z),
     None: lambda v, alpha: v,
     "relu": lambda v, alpha: np.maximum(v, 0),
     "relu6": lambda v, alpha: np.clip(v, 0, 6),

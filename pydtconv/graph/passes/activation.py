@@ -6,13 +6,13 @@ import dataclasses
 
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.rewriting import absorb, consumers, sole_consumer
-from pydtconv.ops import FUSABLE, SMOOTH, Activation
+from pydtconv.ops import FUSABLE, Activation
 
 
 def fuse_activation(graph: Graph) -> None:
     """act(op(...)) -> op(..., activation=act) for activations whose derivative follows from their output.
 
-    Operators that keep what they apply their activation to take GELU and its kin as well.
+    Operators that have what they apply their activation to at hand in backward take some others as well.
     """
     readers = consumers(graph)
     for node in list(graph.nodes):
@@ -21,7 +21,7 @@ def fuse_activation(graph: Graph) -> None:
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or not isinstance(consumer.op, Activation):
             continue
-        smooth = node.op.takes_smooth_activation and not node.op.residual and consumer.op.kind in SMOOTH
+        smooth = not node.op.residual and consumer.op.kind in node.op.smooth_activations
         if consumer.op.kind not in FUSABLE and not smooth:
             continue
         alpha = consumer.op.parameters[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.ir.required_gradients import RequiredGradients
-from pydtconv.ops.normalization import ONE_SIDED, BatchNorm
+from pydtconv.ops.normalization import FROM_NORMALIZED, BatchNorm
 
 
 def fuse_backward_reductions(graph: Graph) -> None:
@@ -32,7 +32,7 @@ def fuse_backward_reductions(graph: Graph) -> None:
 
 def _wants(node: Node) -> bool:
     op = node.op
-    return isinstance(op, BatchNorm) and not op.frozen and op.activation in ONE_SIDED
+    return isinstance(op, BatchNorm) and not op.frozen and op.activation in FROM_NORMALIZED
 
 
 def _reduces(reader: Node, tensor: Tensor) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.ir.rewriting import consumers, results
-from pydtconv.ops.normalization import ONE_SIDED, BatchNorm
+from pydtconv.ops.normalization import FROM_NORMALIZED, BatchNorm
 
 
 def elide_normalization(graph: Graph) -> None:
@@ -20,7 +20,7 @@ def elide_normalization(graph: Graph) -> None:
     readers, ends = consumers(graph), results(graph)
     for node in graph.nodes:
         op, out = node.op, node.outputs[0]
-        fits = isinstance(op, BatchNorm) and not op.frozen and op.activation in ONE_SIDED
+        fits = isinstance(op, BatchNorm) and not op.frozen and op.activation in FROM_NORMALIZED
         if fits and out not in ends and all(_normalizes(reader, out, op) for reader in readers.get(out, ())):
             graph.elided[out] = node.inputs[0]
 
