@@ -102,14 +102,15 @@ def flops(model: Any) -> int:
     Forward and two backward passes; the first layer needs no gradient of the images.
     """
     total = first = 0
-    for layer in model.layers:
+    for layer in (part for outer in model.layers for part in getattr(outer, "layers", [outer])):
         weights = [w for w in layer.weights if len(w.shape) > 1]
         if not weights or type(layer).__name__ in ("ClassToken", "PositionEmbedding"):
             continue
         pixels = 1
         for extent in layer.output.shape[1:-1]:
             pixels *= extent
-        several = weights if type(layer).__name__ == "MultiHeadAttention" else weights[:1]  # its four projections
+        whole = type(layer).__name__ in ("MultiHeadAttention", "SeparableConv2D")  # four projections, two convolutions
+        several = weights if whole else weights[:1]
         one = 2 * pixels * sum(weight.value.size for weight in several)
         first = first or one
         total += one

@@ -1,13 +1,14 @@
 /* Forward and backward_data of depthwise convolutions: see depthwise.h.
  *
- * A unit of work is some rows of a plane and a chunk of channels; what is gathered on request (gather.h) is merged from
- * the parts of the rows.
+ * A unit of work is some rows of a plane, or of long ones a part, and a chunk of channels; what is gathered on request
+ * (gather.h) is merged from the parts of the rows.
  */
 #include "depthwise.h"
 
 enum {
     TILE = DEPTHWISE_TILE,
-    PIECES = 32,   /* units wanted */
+    PIECES = 32,   /* pieces of all planes that are wanted */
+    UNITS = 4,     /* wanted for each thread */
     ROWS = 6,      /* of a unit at least: those above and below are read again */
     MOST_TAPS = 7, /* of a row, that a tile has code for */
     LIST = 64      /* pixels that are gathered at a time */
@@ -20,15 +21,15 @@ typedef struct {
     int64_t column, stride, between; /* tap k of pixel i meets column + i * stride + k * between */
 } phase;
 
-/* The pixels of a row whose column is r modulo the stride, of backward_data; all of them, of forward (r: 0). */
-static phase phase_of(const DT(depthwise_pass) * s, int64_t r) {
+/* Of so many pixels of a row those whose column is r modulo the stride, in backward_data; all, in forward (r: 0). */
+static phase phase_of(const DT(depthwise_pass) * s, int64_t columns, int64_t r) {
     const dtconv_depthwise_axis *w = &s->w;
-    if (!s->turned) return (phase){0, 1, w->written, w->taps, 0, 1, 0, w->stride, w->dilation};
-    phase f = {.first = r, .step = w->stride, .count = dtconv_ceil_div(w->written - r, w->stride), .stride = 1};
+    if (!s->turned) return (phase){0, 1, columns, w->taps, 0, 1, 0, w->stride, w->dilation};
+    phase f = {.first = r, .step = w->stride, .count = dtconv_ceil_div(columns - r, w->stride), .stride = 1};
     for (int64_t k = w->taps - 1; k >= 0; k--) {
         const int64_t at = r + w->pad - k * w->dilation;
         if (at % w->stride) continue;
-        if (f.taps == 0) f.tap = k, f.column = s->base + at / w->stride;
+        if (f.taps == 0) f.tap = k, f.column = s->before + at / w->stride;
         if (f.taps == 1) f.tap_step = k - f.tap, f.between = (f.tap - k) * w->dilation / w->stride;
         f.taps++;
     }
@@ -190,6 +191,7 @@ typedef struct {
     const elem *added;
     int64_t ldw, lda, per; /* distances of pixels; channels that are written for each of ci */
     int64_t rows, pieces;  /* of a unit; of all planes */
+    int64_t blocks;        /* of columns */
     DT(gather_parts) gathered;
 } pass;
 
@@ -200,23 +202,46 @@ static pass prepare(const dtconv_conv *p, int turned) {
     s.rows = MIN(height, MAX(ROWS, dtconv_ceil_div(height * planes, PIECES)));
     s.rows = dtconv_ceil_div(height, dtconv_ceil_div(height, s.rows));
     s.pieces = planes * dtconv_ceil_div(height, s.rows);
+    s.blocks = dtconv_ceil_div(s.read.w.written, s.read.columns);
+    const int64_t line = 64 / (int64_t)sizeof(real), units = s.pieces * s.blocks; /* of all channels */
+    const int64_t chunks = dtconv_ceil_div(UNITS * s.read.threads, units);
+    s.read.chunk = MIN(s.read.chunk, dtconv_round_to(dtconv_ceil_div(s.read.ci, chunks), line));
     return s;
 }
 
-/* Spreads what the next row reads, if there is one, and what is gathered with row h over the tiles of row h. */
-static void load_ahead(const pass *s, const DT(depthwise_ring) * ring, row_of *j, int64_t plane, int64_t h, int more,
-                       int64_t first) {
+/* A thread's work at hand: `count` pixels of rows from `row` to `end` of a plane, the first one in `column`. */
+typedef struct {
+    int64_t plane, row, end, column, count;
+    int64_t channel, n; /* channels that are written */
+} unit_of;
+
+static unit_of find_unit(const pass *s, int64_t unit, int64_t *part, int64_t *first) {
     const DT(depthwise_pass) *read = &s->read;
+    const int64_t pieces = dtconv_ceil_div(read->h.written, s->rows), block = unit % s->blocks;
+    const int64_t piece = unit / s->blocks % s->pieces;
+    unit_of u = {.plane = piece / pieces, .row = piece % pieces * s->rows, .column = block * read->columns};
+    *part = unit % (s->blocks * s->pieces);
+    *first = unit / (s->blocks * s->pieces) * read->chunk;
+    u.end = MIN(read->h.written, u.row + s->rows);
+    u.count = MIN(read->columns, read->w.written - u.column);
+    u.channel = *first * s->per, u.n = MIN(read->chunk, read->ci - *first) * s->per;
+    return u;
+}
+
+/* Spreads what the next row reads, if there is one, and what is gathered with row h, whose first pixel is given, over
+ * the tiles of row h. */
+static void load_ahead(const pass *s, const DT(depthwise_ring) * ring, const unit_of *u, int64_t h, int64_t pixel,
+                       row_of *j) {
     const DT(conv_reductions) *of = s->gathered.reductions;
-    const int64_t width = read->w.written, n = j->channels * s->per, size = (int64_t)sizeof(elem);
-    const int64_t calls = dtconv_ceil_div(width, TILE) * dtconv_ceil_div(n, V);
+    const int64_t calls = dtconv_ceil_div(u->count, TILE) * dtconv_ceil_div(u->n, V), size = (int64_t)sizeof(elem);
     j->next = j->beside = (dtconv_depthwise_ahead){0};
-    if (more) j->next = DT(depthwise_ahead)(read, ring, plane, h + 1, first, j->channels);
-    if (of) {
-        const elem *row = of->x + (plane * read->h.written + h) * width * of->ldx + first * s->per;
-        j->beside = (dtconv_depthwise_ahead){
-            .rows = {(const char *)row}, .count = 1, .pixels = width, .bytes = n * size, .step = of->ldx * size};
-    }
+    if (h + 1 < u->end) j->next = DT(depthwise_ahead)(&s->read, ring, u->plane, h + 1);
+    if (of)
+        j->beside = (dtconv_depthwise_ahead){.rows = {(const char *)(of->x + pixel * of->ldx + u->channel)},
+                                             .count = 1,
+                                             .pixels = u->count,
+                                             .bytes = u->n * size,
+                                             .step = of->ldx * size};
     dtconv_spread(&j->next, calls);
     dtconv_spread(&j->beside, calls);
 }
@@ -224,39 +249,37 @@ static void load_ahead(const pass *s, const DT(depthwise_ring) * ring, row_of *j
 static void run_unit(const pass *s, int64_t unit, DT(depthwise_ring) * ring, DT(gather_sums) * sums) {
     const DT(depthwise_pass) *read = &s->read;
     const DT(conv_args) *a = read->args;
-    const DT(conv_reductions) *of = &a->reductions;
-    const int64_t piece = unit % s->pieces, first = unit / s->pieces * read->chunk;
-    const int64_t pieces = dtconv_ceil_div(read->h.written, s->rows), plane = piece / pieces;
-    const int64_t row = piece % pieces * s->rows, end = MIN(read->h.written, row + s->rows);
+    const DT(conv_reductions) *of = s->gathered.reductions;
+    int64_t part, first;
+    const unit_of u = find_unit(s, unit, &part, &first);
     row_of j = {.s = read, .rows = &ring->rows, .ldw = s->ldw, .lda = s->lda, .outer = s->per};
     j.filters = read->filters + first / V * read->mult * DT(depthwise_filter)(read);
-    j.channels = MIN(read->chunk, read->ci - first), j.inner = read->of_read;
-    const int64_t channel = first * s->per, n = j.channels * s->per, width = read->w.written;
+    j.channels = u.n / s->per, j.inner = read->of_read;
     const DT(bias_activation) finish = {.bias = a->bias, .activation = a->activation, .alpha = a->alpha};
     const int finishes = !read->turned && (a->bias || a->activation != DTCONV_LINEAR);
-    for (int64_t i = 0; i < read->d.taps * read->slots; i++) ring->held[i] = -1;
+    DT(depthwise_begin)(read, ring, first, j.channels, u.column);
     if (sums) DT(gather_begin)(sums);
-    for (int64_t h = row; h < end; h++) {
-        const int64_t pixel = (plane * read->h.written + h) * width;
-        DT(depthwise_meet)(read, ring, plane, h, first, j.channels);
-        j.written = s->written + pixel * s->ldw + channel;
-        j.added = s->added ? s->added + pixel * s->lda + channel : NULL;
-        load_ahead(s, ring, &j, plane, h, h + 1 < end, first);
-        for (int64_t r = 0; r < (read->turned ? MIN(width, read->w.stride) : 1); r++) {
-            const phase f = phase_of(read, r);
+    for (int64_t h = u.row; h < u.end; h++) {
+        const int64_t pixel = (u.plane * read->h.written + h) * read->w.written + u.column;
+        elem *row = s->written + pixel * s->ldw;
+        DT(depthwise_meet)(read, ring, u.plane, h);
+        load_ahead(s, ring, &u, h, pixel, &j);
+        j.written = row + u.channel;
+        j.added = s->added ? s->added + pixel * s->lda + u.channel : NULL;
+        for (int64_t r = 0; r < (read->turned ? MIN(u.count, read->w.stride) : 1); r++) {
+            const phase f = phase_of(read, u.count, r);
             function_of(&j, &f)(&j, &f);
         }
-        elem *whole = s->written + pixel * s->ldw;
-        if (finishes) DT(bias_activation_epilogue)(&finish, 0, width, channel, n, whole + channel, s->ldw);
+        if (finishes) DT(bias_activation_epilogue)(&finish, 0, u.count, u.channel, u.n, row + u.channel, s->ldw);
         if (sums)
-            gather_row(&s->gathered, sums, whole, s->ldw, s->gathered.reductions ? of->x + pixel * of->ldx : NULL,
-                       of->ldx, width, channel, n);
+            gather_row(&s->gathered, sums, row, s->ldw, of ? of->x + pixel * of->ldx : NULL, of ? of->ldx : 0, u.count,
+                       u.channel, u.n);
     }
-    if (sums) DT(gather_end)(sums, &s->gathered, piece, channel, n);
+    if (sums) DT(gather_end)(sums, &s->gathered, part, u.channel, u.n);
 }
 
 static size_t sums_bytes(const pass *s) { return DT(gather_sums_bytes)(s->read.chunk * s->per); }
-static size_t parts_bytes(const pass *s) { return DT(gather_parts_bytes)(s->pieces, s->read.ci * s->per); }
+static size_t parts_bytes(const pass *s) { return DT(gather_parts_bytes)(s->pieces * s->blocks, s->read.ci * s->per); }
 static size_t own_bytes(const pass *s) { return DT(depthwise_ring_bytes)(&s->read) + sums_bytes(s); }
 
 static size_t workspace_of(const dtconv_conv *p, int turned) {
@@ -278,9 +301,9 @@ static dtconv_status run(const dtconv_conv *p, const DT(conv_args) * a, int turn
     real *filters = (real *)memory;
     s.read.filters = filters;
     memory += DT(depthwise_filters_bytes)(&s.read);
-    s.gathered = DT(gather_parts_on)(memory, s.pieces, s.read.ci * s.per, a, turned);
+    s.gathered = DT(gather_parts_on)(memory, s.pieces * s.blocks, s.read.ci * s.per, a, turned);
     memory += parts_bytes(&s);
-    const int64_t units = s.pieces * dtconv_ceil_div(s.read.ci, s.read.chunk);
+    const int64_t units = s.pieces * s.blocks * dtconv_ceil_div(s.read.ci, s.read.chunk);
 #pragma omp parallel num_threads((int)s.read.threads)
     {
         char *mine = memory + (size_t)dtconv_thread_id() * own_bytes(&s);

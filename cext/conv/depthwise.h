@@ -69,8 +69,10 @@ typedef struct {
     int64_t of_read; /* vectors that are read for each vector of ci: mult where dy is read, else 1 */
     int64_t chunk;   /* channels of ci that are done at a time */
     int64_t slots;   /* rows of a ring, one ring for each tap along the depth */
-    int64_t width;   /* columns of a row, of which column `base` is the image's first */
-    int64_t base;
+    int64_t columns; /* that are written (of dy, for backward_weights) at a time: all, but where rows are long */
+    int64_t width;   /* columns of a row of a ring */
+    int64_t before; /* columns of a ring before the one that is `stride` times the first one that is written, or is that
+                       divided by the stride, where dy is read */
     int64_t threads;
     const real *filters; /* packed: (vector of ci, i, tap, V) */
 } DT(depthwise_pass);
@@ -87,6 +89,8 @@ typedef struct {
     real *ring;
     int64_t *held; /* (kd, slots) */
     DT(depthwise_rows) rows;
+    int64_t first, channels; /* of ci, whose rows it holds */
+    int64_t origin;          /* the image's column in its column 0; it may be less than 0 */
 } DT(depthwise_ring);
 
 /* turned: for backward_data. */
@@ -104,14 +108,16 @@ size_t DT(depthwise_ring_bytes)(const DT(depthwise_pass) * s);
 void DT(depthwise_pack)(const DT(depthwise_pass) * s, real *to);
 /* A ring on memory aligned to 64; it holds nothing yet. */
 DT(depthwise_ring) DT(depthwise_ring_on)(const DT(depthwise_pass) * s, void *memory);
-/* Puts the rows that row `row` of plane `plane` (n, depth) of what is written meets into the ring, `channels` of ci
- * from `first` on, and says where they are. */
-void DT(depthwise_meet)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring, int64_t plane, int64_t row,
-                        int64_t first, int64_t channels);
+/* Begins `channels` of ci from `first` on, and what columns from `column` on that are written meet. */
+void DT(depthwise_begin)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring, int64_t first, int64_t channels,
+                         int64_t column);
+/* Puts the rows that row `row` of plane `plane` (n, depth) of what is written meets into the ring, and says where they
+ * are. */
+void DT(depthwise_meet)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring, int64_t plane, int64_t row);
 
 /* The rows that row `row` of plane `plane` will meet and that are not in the ring yet. */
 dtconv_depthwise_ahead DT(depthwise_ahead)(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ring, int64_t plane,
-                                           int64_t row, int64_t first, int64_t channels);
+                                           int64_t row);
 
 /* `count` channels that lie `step` apart; the rest of the vector is 0. */
 INLINE vec gather_channels(const elem *src, int64_t step, int64_t count) {

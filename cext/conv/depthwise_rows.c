@@ -17,6 +17,14 @@ static int64_t span(const dtconv_depthwise_axis *a, int turned) {
     return 1 + (turned ? dtconv_ceil_div(reach, a->stride) : reach);
 }
 
+/* Columns of a ring for so many that are written. */
+static int64_t width_of(const DT(depthwise_pass) * s, int64_t columns) {
+    const dtconv_depthwise_axis *w = &s->w;
+    if (!s->turned) return (dtconv_round_to(columns, DEPTHWISE_TILE) - 1) * w->stride + span(w, 0);
+    const int64_t pixels = dtconv_round_to(dtconv_ceil_div(columns, w->stride), DEPTHWISE_TILE);
+    return s->before + pixels + dtconv_ceil_div(w->pad, w->stride);
+}
+
 DT(depthwise_pass) DT(depthwise_prepare)(const dtconv_conv *p, int turned) {
     DT(depthwise_pass)
     s = {.turned = turned, .n = p->n, .ci = p->ci, .mult = p->co / p->ci, .threads = dtconv_threads_of(p)};
@@ -26,18 +34,13 @@ DT(depthwise_pass) DT(depthwise_prepare)(const dtconv_conv *p, int turned) {
     s.ldr = turned ? p->ldy : p->ldx;
     s.of_read = turned ? s.mult : 1;
     s.slots = span(&s.h, turned);
-    if (turned) {
-        const int64_t last = dtconv_round_to(dtconv_ceil_div(s.w.written, s.w.stride), DEPTHWISE_TILE);
-        s.base = span(&s.w, 1) - 1;
-        s.width = s.base + MAX(s.w.read, last + (s.w.pad + s.w.stride - 1) / s.w.stride);
-    } else {
-        const int64_t last = (dtconv_round_to(s.w.written, DEPTHWISE_TILE) - 1) * s.w.stride;
-        s.base = s.w.pad;
-        s.width = MAX(s.base + s.w.read, last + span(&s.w, 0));
-    }
-    const int64_t line = 64 / (int64_t)sizeof(real);
-    const int64_t of_channel = s.d.taps * s.slots * s.width * s.of_read * (int64_t)sizeof(real);
-    const int64_t chunks = dtconv_ceil_div(s.ci, MAX(line, RING_BYTES / of_channel));
+    s.before = turned ? span(&s.w, 1) - 1 : s.w.pad;
+    const int64_t line = 64 / (int64_t)sizeof(real), unit = DEPTHWISE_TILE * (turned ? s.w.stride : 1);
+    const int64_t of_column = s.d.taps * s.slots * s.of_read * (int64_t)sizeof(real);
+    const int64_t blocks = dtconv_ceil_div(line * width_of(&s, s.w.written) * of_column, RING_BYTES);
+    s.columns = MIN(s.w.written, dtconv_round_to(dtconv_ceil_div(s.w.written, blocks), unit));
+    s.width = width_of(&s, s.columns);
+    const int64_t chunks = dtconv_ceil_div(s.ci, MAX(line, RING_BYTES / (s.width * of_column)));
     s.chunk = dtconv_round_to(dtconv_ceil_div(s.ci, chunks), line);
     return s;
 }
@@ -117,11 +120,31 @@ INLINE void read_columns(const DT(depthwise_pass) * s, int normalizes, dtconv_ac
         read_pixels(s, normalizes, act, of_read, pixel, 1, first, channels, to);
 }
 
-/* Reads a row of the image; to: its place in the ring. */
-static void read_row(const DT(depthwise_pass) * s, const elem *row, int64_t first, int64_t channels, real *to) {
-    const int64_t columns = MIN(s->w.read, s->width - s->base);
-    to += s->base * V;
-#define READ(normalizes, act, of_read) read_columns(s, normalizes, act, of_read, row, columns, first, channels, to)
+/* The columns of the image that are in a ring. */
+static void columns_of(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ring, int64_t *from, int64_t *to) {
+    *from = MAX(0, ring->origin);
+    *to = MAX(*from, MIN(s->w.read, ring->origin + s->width));
+}
+
+/* Columns [from, to) of a row of a ring become zeros. */
+static void clear_columns(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ring, int64_t from, int64_t to,
+                          real *row) {
+    const int64_t vectors = dtconv_ceil_div(ring->channels, V) * s->of_read;
+    for (int64_t v = 0; v < vectors && from < to; v++, row += DT(depthwise_vector)(s))
+        memset(row + from * V, 0, (size_t)((to - from) * V) * sizeof(real));
+}
+
+/* Reads a row of the image, of which `row` is the first column; to: its place in the ring. */
+static void read_row(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ring, const elem *row, real *to) {
+    int64_t from, end;
+    columns_of(s, ring, &from, &end);
+    if (s->columns < s->w.written) { /* else they are zeros from the beginning */
+        clear_columns(s, ring, 0, from - ring->origin, to);
+        clear_columns(s, ring, end - ring->origin, s->width, to);
+    }
+    row += from * s->ldr, to += (from - ring->origin) * V;
+#define READ(normalizes, act, of_read) \
+    read_columns(s, normalizes, act, of_read, row, end - from, ring->first, ring->channels, to)
     if (s->of_read > 1)
         READ(0, DTCONV_LINEAR, s->of_read); /* dy, which nothing normalizes */
     else if (!s->prologue)
@@ -147,13 +170,19 @@ static inline int64_t meets(const dtconv_depthwise_axis *a, int turned, int64_t 
     return place < a->read ? place : -1;
 }
 
-/* A row of the image, of all planes, from a channel of ci on. */
-static inline const elem *row_at(const DT(depthwise_pass) * s, int64_t line, int64_t first) {
-    return s->read + line * s->w.read * s->ldr + first * s->of_read;
+/* A row of the image, of all planes, from the first channel of a ring on. */
+static inline const elem *row_at(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ring, int64_t line) {
+    return s->read + line * s->w.read * s->ldr + ring->first * s->of_read;
 }
 
-void DT(depthwise_meet)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring, int64_t plane, int64_t row,
-                        int64_t first, int64_t channels) {
+void DT(depthwise_begin)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring, int64_t first, int64_t channels,
+                         int64_t column) {
+    ring->first = first, ring->channels = channels;
+    ring->origin = (s->turned ? column / s->w.stride : column * s->w.stride) - s->before;
+    for (int64_t i = 0; i < s->d.taps * s->slots; i++) ring->held[i] = -1;
+}
+
+void DT(depthwise_meet)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring, int64_t plane, int64_t row) {
     const int64_t image = plane / s->d.written, depth = plane % s->d.written;
     DT(depthwise_rows) *rows = &ring->rows;
     rows->count = 0;
@@ -164,10 +193,8 @@ void DT(depthwise_meet)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring,
             if (h < 0) continue;
             const int64_t slot = kd * s->slots + h % s->slots, line = (image * s->d.read + d) * s->h.read + h;
             real *to = ring->ring + slot * s->width * V;
-            if (ring->held[slot] != line) {
-                read_row(s, row_at(s, line, first), first, channels, to);
-                ring->held[slot] = line;
-            }
+            if (ring->held[slot] != line) read_row(s, ring, row_at(s, ring, line), to);
+            ring->held[slot] = line;
             rows->x[rows->count] = to;
             rows->taps[rows->count++] = (kd * s->h.taps + kh) * s->w.taps;
         }
@@ -175,17 +202,20 @@ void DT(depthwise_meet)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring,
 }
 
 dtconv_depthwise_ahead DT(depthwise_ahead)(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ring, int64_t plane,
-                                           int64_t row, int64_t first, int64_t channels) {
-    const int64_t image = plane / s->d.written, depth = plane % s->d.written;
-    dtconv_depthwise_ahead a = {.pixels = MIN(s->w.read, s->width - s->base)};
-    a.bytes = channels * s->of_read * (int64_t)sizeof(elem), a.step = s->ldr * (int64_t)sizeof(elem);
+                                           int64_t row) {
+    const int64_t image = plane / s->d.written, depth = plane % s->d.written, size = (int64_t)sizeof(elem);
+    int64_t from, to;
+    columns_of(s, ring, &from, &to);
+    dtconv_depthwise_ahead a = {
+        .pixels = to - from, .bytes = ring->channels * s->of_read * size, .step = s->ldr * size};
     for (int64_t kd = 0; kd < s->d.taps; kd++) {
         const int64_t d = meets(&s->d, s->turned, depth, kd);
         for (int64_t kh = 0; d >= 0 && kh < s->h.taps; kh++) {
             const int64_t h = meets(&s->h, s->turned, row, kh), line = (image * s->d.read + d) * s->h.read + h;
             if (h < 0 || ring->held[kd * s->slots + h % s->slots] == line || a.count == DEPTHWISE_AHEAD) continue;
-            a.rows[a.count++] = (const char *)row_at(s, line, first);
+            a.rows[a.count++] = (const char *)(row_at(s, ring, line) + from * s->ldr);
         }
     }
+    if (a.pixels == 0) a.count = 0;
     return a;
 }

@@ -26,7 +26,7 @@ typedef struct {
 
 static size_t dy_bytes(const pass *s) {
     const int64_t vectors = dtconv_ceil_div(s->read.chunk, V) * s->read.mult;
-    return dtconv_round((size_t)(vectors * s->read.w.written * V) * sizeof(real));
+    return dtconv_round((size_t)(vectors * s->read.columns * V) * sizeof(real));
 }
 
 /* Adds the products of a row of dy and of R rows of x to the sums of their K taps, neighbours; all constants. */
@@ -94,11 +94,11 @@ static void sum_tap(int64_t pixels, int64_t stride, const real *x, const real *d
     store(dw, load(dw) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
 }
 
-/* Adds what a row of dy makes of the taps that it meets; dw: of the chunk's first channel. */
-static void add_row(const DT(depthwise_pass) * s, const scratch *own, int64_t channels, dtconv_depthwise_ahead *of_x,
+/* Adds what pixels of a row of dy make of the taps that they meet; dw: of the chunk's first channel. */
+static void add_row(const DT(depthwise_pass) * s, const scratch *own, int64_t pixels, dtconv_depthwise_ahead *of_x,
                     dtconv_depthwise_ahead *of_dy, real *dw) {
     const DT(depthwise_rows) *rows = &own->ring.rows;
-    const int64_t pixels = s->w.written, vectors = dtconv_ceil_div(channels, V) * s->mult;
+    const int64_t vectors = dtconv_ceil_div(own->ring.channels, V) * s->mult;
     rows_fn *const *functions = NULL;
     const int64_t most = s->w.dilation == 1 ? functions_of(s->w.taps, s->w.stride, &functions) : 0;
     for (int64_t vector = 0; vector < vectors; vector++) {
@@ -121,9 +121,9 @@ static void add_row(const DT(depthwise_pass) * s, const scratch *own, int64_t ch
     }
 }
 
-/* Copies a row of dy. */
-static void read_dy(const pass *s, const elem *row, int64_t channels, real *to) {
-    const int64_t pixels = s->read.w.written, mult = s->read.mult;
+/* Copies pixels of a row of dy. */
+static void read_dy(const pass *s, const elem *row, int64_t pixels, int64_t channels, real *to) {
+    const int64_t mult = s->read.mult;
     for (int64_t i = 0; i < pixels; i++, row += s->ldy) {
         real *place = to + i * V;
         for (int64_t c = 0; c < channels; c += V)
@@ -137,6 +137,31 @@ static void read_dy(const pass *s, const elem *row, int64_t channels, real *to) 
     }
 }
 
+/* Rows [row, end) of all planes of dy, `pixels` of each from `column` on. */
+static void add_rows(const pass *s, int64_t row, int64_t end, int64_t column, int64_t pixels, scratch *own, real *dw) {
+    const DT(depthwise_pass) *read = &s->read;
+    DT(depthwise_ring) *ring = &own->ring;
+    const int64_t height = read->h.written, of_row = read->w.written * s->ldy, size = (int64_t)sizeof(elem);
+    const int64_t vectors = dtconv_ceil_div(ring->channels, V) * read->mult;
+    const elem *dy = read->args->y + row * of_row + column * s->ldy + ring->first * read->mult;
+    for (; row < end; row++, dy += of_row) {
+        DT(depthwise_meet)(read, ring, row / height, row % height);
+        read_dy(s, dy, pixels, ring->channels, own->dy);
+        dtconv_depthwise_ahead of_x = {0}, of_dy = {0};
+        if (row + 1 < end) {
+            of_x = DT(depthwise_ahead)(read, ring, (row + 1) / height, (row + 1) % height);
+            of_dy = (dtconv_depthwise_ahead){.rows = {(const char *)(dy + of_row)},
+                                             .count = 1,
+                                             .pixels = pixels,
+                                             .bytes = ring->channels * read->mult * size,
+                                             .step = s->ldy * size};
+            dtconv_spread(&of_x, vectors);
+            dtconv_spread(&of_dy, vectors);
+        }
+        add_row(read, own, pixels, &of_x, &of_dy, dw);
+    }
+}
+
 static void run_unit(const pass *s, int64_t unit, scratch *own) {
     const DT(depthwise_pass) *read = &s->read;
     const int64_t slice = unit % SLICES, first = unit / SLICES * read->chunk;
@@ -145,26 +170,10 @@ static void run_unit(const pass *s, int64_t unit, scratch *own) {
     const int64_t of_chunk = dtconv_ceil_div(channels, V) * read->mult * DT(depthwise_filter)(read);
     real *dw = s->parts + slice * of_slice + first / V * read->mult * DT(depthwise_filter)(read);
     memset(dw, 0, (size_t)of_chunk * sizeof(real));
-    for (int64_t i = 0; i < read->d.taps * read->slots; i++) own->ring.held[i] = -1;
-    const int64_t height = read->h.written, end = rows * (slice + 1) / SLICES;
-    const int64_t vectors = dtconv_ceil_div(channels, V) * read->mult, of_row = read->w.written * s->ldy;
-    for (int64_t row = rows * slice / SLICES; row < end; row++) {
-        const elem *dy = read->args->y + row * of_row + first * read->mult;
-        DT(depthwise_meet)(read, &own->ring, row / height, row % height, first, channels);
-        read_dy(s, dy, channels, own->dy);
-        dtconv_depthwise_ahead of_x = {0}, of_dy = {0};
-        if (row + 1 < end) {
-            const int64_t next = row + 1, size = (int64_t)sizeof(elem);
-            of_x = DT(depthwise_ahead)(read, &own->ring, next / height, next % height, first, channels);
-            of_dy = (dtconv_depthwise_ahead){.rows = {(const char *)(dy + of_row)},
-                                             .count = 1,
-                                             .pixels = read->w.written,
-                                             .bytes = channels * read->mult * size,
-                                             .step = s->ldy * size};
-            dtconv_spread(&of_x, vectors);
-            dtconv_spread(&of_dy, vectors);
-        }
-        add_row(read, own, channels, &of_x, &of_dy, dw);
+    for (int64_t column = 0; column < read->w.written; column += read->columns) {
+        DT(depthwise_begin)(read, &own->ring, first, channels, column);
+        add_rows(s, rows * slice / SLICES, rows * (slice + 1) / SLICES, column,
+                 MIN(read->columns, read->w.written - column), own, dw);
     }
 }
 

@@ -256,9 +256,9 @@ COSTS: dict[tuple[str, str], Work] = {
     ("fft_overlap_add", "forward"): Work(0.41, 0, 0, 0, 0, 3e6),
     ("fft_overlap_add", "backward_data"): Work(0.41, 0, 0, 0, 0, 3e6),
     ("fft_overlap_add", "backward_weights"): Work(0.41, 0, 0, 0, 0, 3e6),
-    ("depthwise", "forward"): Work(40, 0, 0, 30, 0, 1e7),
-    ("depthwise", "backward_data"): Work(40, 0, 0, 30, 0, 1e7),
-    ("depthwise", "backward_weights"): Work(40, 0, 0, 30, 0, 1e7),
+    ("depthwise", "forward"): Work(9, 0, 0, 39, 0, 1e7),
+    ("depthwise", "backward_data"): Work(9, 0, 0, 39, 0, 1e7),
+    ("depthwise", "backward_weights"): Work(9, 0, 0, 39, 0, 1e7),
 }
 
 #: where images are in bfloat16, by its micro-kernel in force; "": any other.  Direct's with AMX are those where it

@@ -90,6 +90,7 @@ DEPTHWISE = [
     partial(ConvProblem, 1, 20, 16, 6, 12, 7, padding="same", groups=6),  # two filters for a channel
     partial(ConvProblem, 2, 8, 8, 130, 130, (2, 4), padding=((2, 0), (1, 5)), dilation=(3, 1), groups=130),
     partial(ConvProblem.of, (2, 5, 9, 7, 20), (3, 3, 3, 1, 20), padding="same", groups=20),
+    partial(ConvProblem.of, (1, 9000, 20), (3, 1, 20), padding="same", groups=20),  # a row in parts
 ]
 SEVERAL = [
     (make, name, *kind)
