@@ -67,21 +67,25 @@ class StochasticDepth(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if not self.training or self.rate == 0:
             return x
-        kept = torch.rand(x.shape[0], *[1] * (x.dim() - 1)) >= self.rate
+        kept = torch.rand(x.shape[0], *[1] * (x.dim() - 1), device=x.device) >= self.rate
         return x * (kept / (1 - self.rate)).to(x.dtype)
 
 
-#: PyTorch's modules by Keras's names: those that can work in place, and others
-_IN_PLACE = {"relu": nn.ReLU, "relu6": nn.ReLU6, "silu": nn.SiLU, "hard_silu": nn.Hardswish}
-_OTHERS = {"gelu": nn.GELU, "sigmoid": nn.Sigmoid}
+#: PyTorch's modules by Keras's names
+_ACTIVATIONS = {
+    "relu6": nn.ReLU6, "silu": nn.SiLU, "hard_silu": nn.Hardswish, "gelu": nn.GELU, "sigmoid": nn.Sigmoid,
+}  # fmt: skip
 
 
 def activation(name: str, in_place: bool) -> nn.Module:
-    """The module of an activation.  in_place: where PyTorch has such a one, it may overwrite what it reads."""
-    if name in _IN_PLACE:
-        return _IN_PLACE[name](inplace=in_place)
-    if name in _OTHERS:
-        return _OTHERS[name]()
+    """The module of an activation.  in_place: it may overwrite what it reads, where that saves something.
+
+    In place, PyTorch copies what it reads first where backward needs it: all but ReLU are faster without.
+    """
+    if name == "relu":
+        return nn.ReLU(inplace=in_place)
+    if name in _ACTIVATIONS:
+        return _ACTIVATIONS[name]()
     raise NotImplementedError(f"activation {name}")
 
 

@@ -61,8 +61,8 @@ class Network(nn.Module):
 class Place(NamedTuple):
     """Where a module stands.
 
-    alone: nobody else reads its input, so that it may work in place.  zeros: rows and columns that it adds itself on both
-    sides, because the layer before it, which it alone reads, does nothing else.
+    alone: nobody else reads its input, so that it may work in place.  zeros: rows and columns that it adds itself on
+    both sides, because the layer before it, which it alone reads, does nothing else.
     """
 
     alone: bool
@@ -116,6 +116,8 @@ def _pooling(layer: Layer, _: Place) -> nn.Module:
             return nn.MaxPool2d(window, strides, (above, left))
         return nn.AvgPool2d(window, strides, (above, left), count_include_pad=False)
     around = [left, right, above, below]
+    if largest and above == left == 0 and max(below, right) < min(strides):
+        return nn.MaxPool2d(window, strides, ceil_mode=True)  # windows that begin inside
     if largest:
         return Apply(lambda x: F.max_pool2d(F.pad(x, around, value=-torch.inf), window, strides))
 

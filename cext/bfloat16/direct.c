@@ -328,7 +328,8 @@ static void copy_pixels(const pass *s, int64_t group, const elem *x, int64_t cou
     }
 #ifdef DTCONV_BFLOAT16
     if (f->mean && s->depth == s->channels) {
-        HT(normalize_rows)(count, s->depth, x, s->read.ld, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU, copy, s->pitch);
+        HT(normalize_rows)(count, s->depth, x, s->read.ld, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU,
+                           copy, s->pitch);
         return;
     }
 #endif

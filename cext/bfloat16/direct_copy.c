@@ -78,7 +78,8 @@ void DT(copy_pixel)(const image *x, const elem *from, int64_t depth, half *dst, 
 #ifdef DTCONV_BFLOAT16
         HT(normalize_rows)(1, x->channels, from, 0, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU, dst, 0);
 #else
-        HT(normalize_split_row)(x->channels, from, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU, dst, low ? dst + low : NULL);
+        HT(normalize_split_row)(x->channels, from, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU, dst,
+                                low ? dst + low : NULL);
 #endif
     if (depth > x->channels) clear(dst + x->channels, depth - x->channels, low);
 }

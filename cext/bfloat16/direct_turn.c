@@ -156,12 +156,13 @@ static const half *halves_of(const weights *s, const packing *dy, const elem *pi
 #ifdef DTCONV_BFLOAT16
     (void)s;
     if (!f->mean) return pixel + j;
-    HT(normalize_rows)(1, n, pixel + j, 0, f->mean + j, f->scale + j, f->beta ? f->beta + j : NULL, f->activation == DTCONV_RELU, to[0], 0);
+    HT(normalize_rows)(1, n, pixel + j, 0, f->mean + j, f->scale + j, f->beta ? f->beta + j : NULL,
+                       f->activation == DTCONV_RELU, to[0], 0);
 #else
     half *low = s->halves == 1 ? NULL : to[1];
     if (f->mean)
-        HT(normalize_split_row)(n, pixel + j, f->mean + j, f->scale + j, f->beta ? f->beta + j : NULL, f->activation == DTCONV_RELU, to[0],
-                                low);
+        HT(normalize_split_row)(n, pixel + j, f->mean + j, f->scale + j, f->beta ? f->beta + j : NULL,
+                                f->activation == DTCONV_RELU, to[0], low);
     else
         HT(split_row)(n, pixel + j, to[0], low);
 #endif

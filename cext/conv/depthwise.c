@@ -24,7 +24,7 @@ typedef struct {
 /* Of so many pixels of a row those whose column is r modulo the stride, in backward_data; all, in forward (r: 0). */
 static phase phase_of(const DT(depthwise_pass) * s, int64_t columns, int64_t r) {
     const dtconv_depthwise_axis *w = &s->w;
-    if (!s->turned) return (phase){0, 1, columns, w->taps, 0, 1, 0, w->stride, w->dilation};
+    if (!s->turned) return (phase){0, 1, columns, w->taps, 0, 1, 0, columns > 1 ? w->stride : 0, w->dilation};
     phase f = {.first = r, .step = w->stride, .count = dtconv_ceil_div(columns - r, w->stride), .stride = 1};
     for (int64_t k = w->taps - 1; k >= 0; k--) {
         const int64_t at = r + w->pad - k * w->dilation;
@@ -190,18 +190,17 @@ typedef struct {
     elem *written;
     const elem *added;
     int64_t ldw, lda, per; /* distances of pixels; channels that are written for each of ci */
-    int64_t rows, pieces;  /* of a unit; of all planes */
+    int64_t rows, pieces;  /* of a unit, of all planes one after the other; of all rows */
     int64_t blocks;        /* of columns */
     DT(gather_parts) gathered;
 } pass;
 
 static pass prepare(const dtconv_conv *p, int turned) {
     pass s = {.read = DT(depthwise_prepare)(p, turned), .ldw = turned ? p->ldx : p->ldy};
-    const int64_t planes = s.read.n * s.read.d.written, height = s.read.h.written;
+    const int64_t rows = s.read.n * s.read.d.written * s.read.h.written;
     s.per = turned ? 1 : s.read.mult;
-    s.rows = MIN(height, MAX(ROWS, dtconv_ceil_div(height * planes, PIECES)));
-    s.rows = dtconv_ceil_div(height, dtconv_ceil_div(height, s.rows));
-    s.pieces = planes * dtconv_ceil_div(height, s.rows);
+    s.rows = MAX(ROWS, dtconv_ceil_div(rows, PIECES));
+    s.pieces = dtconv_ceil_div(rows, s.rows);
     s.blocks = dtconv_ceil_div(s.read.w.written, s.read.columns);
     const int64_t line = 64 / (int64_t)sizeof(real), units = s.pieces * s.blocks; /* of all channels */
     const int64_t chunks = dtconv_ceil_div(UNITS * s.read.threads, units);
@@ -209,20 +208,19 @@ static pass prepare(const dtconv_conv *p, int turned) {
     return s;
 }
 
-/* A thread's work at hand: `count` pixels of rows from `row` to `end` of a plane, the first one in `column`. */
+/* A thread's work at hand: `count` pixels of rows from `row` to `end` of all planes, the first one in `column`. */
 typedef struct {
-    int64_t plane, row, end, column, count;
+    int64_t row, end, column, count;
     int64_t channel, n; /* channels that are written */
 } unit_of;
 
 static unit_of find_unit(const pass *s, int64_t unit, int64_t *part, int64_t *first) {
     const DT(depthwise_pass) *read = &s->read;
-    const int64_t pieces = dtconv_ceil_div(read->h.written, s->rows), block = unit % s->blocks;
-    const int64_t piece = unit / s->blocks % s->pieces;
-    unit_of u = {.plane = piece / pieces, .row = piece % pieces * s->rows, .column = block * read->columns};
+    const int64_t block = unit % s->blocks, piece = unit / s->blocks % s->pieces;
+    unit_of u = {.row = piece * s->rows, .column = block * read->columns};
     *part = unit % (s->blocks * s->pieces);
     *first = unit / (s->blocks * s->pieces) * read->chunk;
-    u.end = MIN(read->h.written, u.row + s->rows);
+    u.end = MIN(read->n * read->d.written * read->h.written, u.row + s->rows);
     u.count = MIN(read->columns, read->w.written - u.column);
     u.channel = *first * s->per, u.n = MIN(read->chunk, read->ci - *first) * s->per;
     return u;
@@ -235,7 +233,8 @@ static void load_ahead(const pass *s, const DT(depthwise_ring) * ring, const uni
     const DT(conv_reductions) *of = s->gathered.reductions;
     const int64_t calls = dtconv_ceil_div(u->count, TILE) * dtconv_ceil_div(u->n, V), size = (int64_t)sizeof(elem);
     j->next = j->beside = (dtconv_depthwise_ahead){0};
-    if (h + 1 < u->end) j->next = DT(depthwise_ahead)(&s->read, ring, u->plane, h + 1);
+    const int64_t height = s->read.h.written;
+    if (h + 1 < u->end) j->next = DT(depthwise_ahead)(&s->read, ring, (h + 1) / height, (h + 1) % height);
     if (of)
         j->beside = (dtconv_depthwise_ahead){.rows = {(const char *)(of->x + pixel * of->ldx + u->channel)},
                                              .count = 1,
@@ -260,9 +259,9 @@ static void run_unit(const pass *s, int64_t unit, DT(depthwise_ring) * ring, DT(
     DT(depthwise_begin)(read, ring, first, j.channels, u.column);
     if (sums) DT(gather_begin)(sums);
     for (int64_t h = u.row; h < u.end; h++) {
-        const int64_t pixel = (u.plane * read->h.written + h) * read->w.written + u.column;
+        const int64_t pixel = h * read->w.written + u.column;
         elem *row = s->written + pixel * s->ldw;
-        DT(depthwise_meet)(read, ring, u.plane, h);
+        DT(depthwise_meet)(read, ring, h / read->h.written, h % read->h.written);
         load_ahead(s, ring, &u, h, pixel, &j);
         j.written = row + u.channel;
         j.added = s->added ? s->added + pixel * s->lda + u.channel : NULL;

@@ -17,9 +17,10 @@ static int64_t span(const dtconv_depthwise_axis *a, int turned) {
     return 1 + (turned ? dtconv_ceil_div(reach, a->stride) : reach);
 }
 
-/* Columns of a ring for so many that are written. */
+/* Columns of a ring for so many that are written; of one alone no more than its taps, however far apart they lie. */
 static int64_t width_of(const DT(depthwise_pass) * s, int64_t columns) {
     const dtconv_depthwise_axis *w = &s->w;
+    if (!s->turned && columns == 1) return span(w, 0);
     if (!s->turned) return (dtconv_round_to(columns, DEPTHWISE_TILE) - 1) * w->stride + span(w, 0);
     const int64_t pixels = dtconv_round_to(dtconv_ceil_div(columns, w->stride), DEPTHWISE_TILE);
     return s->before + pixels + dtconv_ceil_div(w->pad, w->stride);
@@ -40,6 +41,7 @@ DT(depthwise_pass) DT(depthwise_prepare)(const dtconv_conv *p, int turned) {
     const int64_t blocks = dtconv_ceil_div(line * width_of(&s, s.w.written) * of_column, RING_BYTES);
     s.columns = MIN(s.w.written, dtconv_round_to(dtconv_ceil_div(s.w.written, blocks), unit));
     s.width = width_of(&s, s.columns);
+    if (!turned && s.width * of_column > RING_BYTES) s.columns = 1, s.width = width_of(&s, 1);
     const int64_t chunks = dtconv_ceil_div(s.ci, MAX(line, RING_BYTES / (s.width * of_column)));
     s.chunk = dtconv_round_to(dtconv_ceil_div(s.ci, chunks), line);
     return s;
@@ -139,7 +141,7 @@ static void read_row(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ri
     int64_t from, end;
     columns_of(s, ring, &from, &end);
     if (s->columns < s->w.written) { /* else they are zeros from the beginning */
-        clear_columns(s, ring, 0, from - ring->origin, to);
+        clear_columns(s, ring, 0, MIN(s->width, from - ring->origin), to);
         clear_columns(s, ring, end - ring->origin, s->width, to);
     }
     row += from * s->ldr, to += (from - ring->origin) * V;

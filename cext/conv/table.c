@@ -26,6 +26,15 @@ static int is_complete(const DT(conv_args) * a) {
 /* Whether an algorithm can write the gradient of what was normalized. */
 static int bypasses(const char *algorithm) { return !strncmp(algorithm, "direct", 6); }
 
+/* Whether an algorithm can do what follows the normalization of what it reads, and what follows its sums. */
+static int activates(const char *algorithm, const DT(conv_args) * a) {
+    enum { IMAGES_OF_REALS = sizeof(elem) == sizeof(real) };
+    const dtconv_activation before = a->prologue.mean ? a->prologue.activation : DTCONV_LINEAR;
+    const int reads_relu6 = IMAGES_OF_REALS && !strcmp(algorithm, "direct");
+    if (a->activation > DTCONV_TANH) return 0;
+    return before <= DTCONV_RELU || !strcmp(algorithm, "depthwise") || (before == DTCONV_RELU6 && reads_relu6);
+}
+
 /* Whether filters meet the whole image and nothing else, in an algorithm for which that is a product of matrices: each
  * image is then one pixel of as many channels, where its pixels lie side by side. */
 static int is_one_pixel(const char *algorithm, const dtconv_conv *p) {
@@ -64,6 +73,7 @@ static dtconv_conv given(const char *algorithm, const dtconv_conv *p, const DT(c
                                                   size_t bytes) {                                                 \
         if (!dtconv_fits(p) || !is_complete(args)) return DTCONV_ARGUMENT;                                        \
         if (((const DT(conv_args) *)args)->reductions.bypass && !bypasses(#algorithm)) return DTCONV_UNSUPPORTED; \
+        if (!activates(#algorithm, args)) return DTCONV_UNSUPPORTED;                                              \
         const dtconv_conv q = given(#algorithm, p, args);                                                         \
         if (q.ci != p->ci && bytes < workspace_##algorithm##_##pass(p)) return DTCONV_WORKSPACE;                  \
         return DT(conv_##algorithm##_##pass)(&q, args, workspace, bytes);                                         \

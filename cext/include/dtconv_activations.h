@@ -8,7 +8,8 @@
 
 #include "dtconv_vector.h"
 
-/* exp(x) for x from -87 to 88; NaN stays NaN.  As DT(exp_) in dtconv_math.h, with 2^n as one factor. */
+/* exp(x) for x from -87 to 88, in double precision any; NaN stays NaN.  As DT(exp_) in dtconv_math.h, with 2^n as one
+ * factor. */
 INLINE vec exponential(vec x) {
 #ifdef DTCONV_DOUBLE
     for (int i = 0; i < V; i++) x[i] = exp(x[i]);
@@ -26,14 +27,18 @@ INLINE vec exponential(vec x) {
 #endif
 }
 
-/* 1 / (1 + exp(-x)); from -87 on its exponential stays what it is. */
-INLINE vec sigmoid(vec x) { return 1 / (1 + exponential(-raised(-87, capped(87, x)))); }
+/* 1 / (1 + exp(-x)); 0 where that is not a normal number. */
+INLINE vec sigmoid(vec x) {
+    enum { FARTHEST = sizeof(real) == sizeof(double) ? 708 : 87 };
+    const vec s = 1 / (1 + exponential(-raised(-FARTHEST, capped(FARTHEST, x))));
+    return where(x < -FARTHEST, (vec){0}, s);
+}
 
 INLINE vec activated(dtconv_activation act, vec z) {
     if (act == DTCONV_RELU) return positive(z);
     if (act == DTCONV_RELU6) return capped(6, positive(z));
     if (act == DTCONV_SILU) return z * sigmoid(z);
-    if (act == DTCONV_HARD_SILU) return z * capped(6, positive(z + 3)) * (real)(1.0 / 6);
+    if (act == DTCONV_HARD_SILU) return where(z < -3, (vec){0}, z * capped(6, z + 3) * (real)(1.0 / 6));
     return z;
 }
 

@@ -32,8 +32,8 @@ static inline void DT(conv_set_prologue)(void *args, const real *mean, const rea
 static inline void DT(conv_set_reductions)(void *args, const elem *x, int64_t ldx, const real *mean, const real *scale,
                                            const real *beta, int activation, const real *sum, const real *sum_x,
                                            int bypass) {
-    ((DT(conv_args) *)args)->reductions =
-        (DT(conv_reductions)){x, ldx, mean, scale, beta, (dtconv_activation)activation, (real *)sum, (real *)sum_x, bypass};
+    ((DT(conv_args) *)args)->reductions = (DT(conv_reductions)){
+        x, ldx, mean, scale, beta, (dtconv_activation)activation, (real *)sum, (real *)sum_x, bypass};
 }
 
 static inline void DT(conv_set_residual)(void *args, const elem *residual, int64_t ldr) {

@@ -14,7 +14,7 @@
 #define DTCONV_NN_ELEM_KINDS
 
 /* y = f(x; p0, p1, p2).  The derivative is computed from y for the kinds of the first group, from x for the others.
- * Codes up to 5 are those of dtconv_activation. */
+ * Codes up to 5, and those of SILU and HARD_SILU, are those of dtconv_activation. */
 typedef enum {
     DTCONV_UNARY_LINEAR = 0,
     DTCONV_UNARY_RELU = 1,

@@ -4,8 +4,9 @@
  * The driver splits the nest into items of up to DTCONV_SPAN elements along the innermost dimension and deals
  * contiguous ranges of items out to the threads.  An operand whose innermost stride is 0 is spread into a small buffer,
  * so that a span function only ever sees contiguous operands; so is a short row that is the same for many, such as one
- * number of each of three channels, with which several rows make one span.  Operands in bfloat16 are widened into such buffers and
- * the output is rounded out of one: span functions compute on `real`, and both precisions of float share them.
+ * number of each of three channels, with which several rows make one span.  Operands in bfloat16 are widened into such
+ * buffers and the output is rounded out of one: span functions compute on `real`, and both precisions of float share
+ * them.
  */
 #ifndef DTCONV_STRIDED_H
 #define DTCONV_STRIDED_H

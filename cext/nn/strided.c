@@ -93,6 +93,7 @@ static void run_span(const nest *t, DT(span_fn) fn, const void *context, const p
 static int joins_rows(const nest *t) {
     enum { SHORT = DTCONV_SPREAD / 4 };
     if (t->ndim < 2 || t->shape[t->ndim - 1] > SHORT || t->shape[t->ndim - 1] < 2) return 0;
+    if (t->shape[t->ndim - 1] * t->shape[t->ndim - 2] < DTCONV_SPREAD) return 0;
     int again = 0;
     for (int k = 0; k <= t->inputs; k++) {
         const int64_t *stride = t->strides + k * t->ndim + t->ndim - 2;
@@ -110,7 +111,8 @@ static const real *joined(const nest *t, int k, const position *at, int64_t i, i
     const int64_t *stride = t->strides + k * t->ndim + t->ndim - 2, width = t->shape[t->ndim - 1];
     const elem *from = t->in[k] + at->offset[k];
     if (stride[0] == 0) {
-        for (int64_t e = 0; first && e < DTCONV_SPREAD; e++) values[e] = widen(from[e % width * stride[1]]);
+        for (int64_t row = 0; first && row < count; row += width)
+            for (int64_t j = 0; j < width; j++) values[row + j] = widen(from[j * stride[1]]);
         return values;
     }
 #ifdef DTCONV_BFLOAT16

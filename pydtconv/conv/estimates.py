@@ -218,7 +218,7 @@ def work_of_fft(p: ConvProblem, direction: str, basis: bases.Basis | None = None
 def work_of_depthwise(p: ConvProblem, direction: str) -> Work:
     """Nothing else supports what it does with several channels, so that a rough figure will do.
 
-    A single channel has no vector to fill: each product is gathered and scattered by itself.
+    A single channel fills no vector, and each of its results is scattered by itself.
     """
     alone = 16 if p.co == 1 else 1
     return Work(float(p.flops) * alone * _vectors(p.co, p) / p.co, 0.0, 0.0, _images(p), 0.0, 1.0)

@@ -72,9 +72,10 @@ def bind(
     and an activation: x is taken as act((x - mean) * scale + beta), where the row of
     the table says that it normalizes.  reductions: an image like dx, its normalization as in `prologue` (dx is the
     gradient of the result), and two vectors (ci,) that a backward_data whose row of the table says that it gathers
-    writes: the sums over all pixels of g, the gradient of what the activation is applied to, and of g * (image - mean).  bypass:
-    where the row of the table says that it does, dx is the gradient of the image instead, and scale * g is written, or
-    added; the rest of that gradient is offset + (image - mean) * slope, coefficients that follow from the sums.
+    writes: the sums over all pixels of g, the gradient of what the activation is applied to, and of
+    g * (image - mean).  bypass: where the row of the table says that it does, dx is the gradient of the image instead,
+    and scale * g is written, or added; the rest of that gradient is offset + (image - mean) * slope, coefficients that
+    follow from the sums.
     residual: an image of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it
     may be y itself.
     spectra: the transform of x, of the `spectra_size` of the algorithm's row; forward leaves it there, backward_weights

@@ -27,8 +27,9 @@ class Algorithm:
     normalize x as they read it.  normalizes_taps: those of any in float32 and float64.  normalizes_channels: those of
     depthwise ones.
     rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
-    is not finite or nearly overflows spoils those results only whose sums it is in.  Where
-    `config.set_conv_precision("strict")` is active, what rounds more or does not contain is left out.
+    is not finite or nearly overflows spoils those results only whose sums it is in; zeros beside an image may be in
+    sums, too, with the filter's taps there.  Where `config.set_conv_precision("strict")` is active, what rounds more or
+    does not contain is left out.
     bfloat16, float32: whether it has passes for images in bfloat16; in float32, and but for `products` in float64.
     products: how many products of bfloat16 stand for one of float32 (products.py); None: it multiplies as it stores.
     has_basis: whether its tiles may have several sizes; "fft 12x12" is the row "fft" with a basis of its own.

@@ -89,6 +89,8 @@ def test_the_peer_computes_the_same(name):
         network(images)  # gives the lazy modules their shapes
         give_weights(model, network)
         theirs = np.moveaxis(network(images).numpy(), 1, -1)
+    network.train()(images).sum().backward()  # nothing that backward needs is overwritten
+    assert all(p.grad is not None for p in network.parameters() if p.requires_grad)
     model.layers[-1].activation = keras.activations.linear  # the peer leaves softmax to its loss
     ours = model.predict(x, verbose=0)
     np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4 * np.abs(theirs).max())

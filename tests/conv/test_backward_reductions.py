@@ -20,7 +20,9 @@ CASES = [
 
 
 #: activations, whether beta is there, whether dx is added to
-KINDS = (("relu", True, False), ("relu6", False, True), (None, True, True), ("silu", True, False), ("hard_silu", True, True))
+KINDS = (
+    ("relu", True, False), ("relu6", False, True), (None, True, True), ("silu", True, False), ("hard_silu", True, True),
+)  # fmt: skip
 
 
 def problem_of(algorithm, n, height, width, ci, co, dtype="float32"):

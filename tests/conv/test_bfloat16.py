@@ -267,6 +267,36 @@ def test_images_are_normalized_as_they_are_read(case):
     assert np.all(np.abs(dw - exact[2]) <= sizes[2] * 2e-3)
 
 
+@pytest.mark.parametrize("activation", [None, "relu", "relu6", "silu", "hard_silu"])
+@pytest.mark.parametrize("sizes", [(2, 9, 11, 19, 19, 3), (3, 14, 9, 48, 48, 5, 2)], ids=str)
+def test_depthwise_is_that_of_float32_on_widened_images(sizes, activation):
+    """Normalized as it is read, with all that it gathers: what is written is float32's result, rounded once."""
+    p, q = (ConvProblem(*sizes, padding="same", groups=sizes[3], dtype=dtype) for dtype in ("bfloat16", "float32"))
+    x, w, dy = (value.astype(np.float32) for value in arrays_of(p))
+    mean, scale, beta, bias = random((4, p.ci), 6)
+    residual, before = rounded(random(p.y_shape, 8)), rounded(random(p.x_shape, 7))
+    normalization = (mean, 4 * scale, beta, activation)
+
+    def forward(p, as_stored):
+        y, moments = as_stored(residual.copy()), np.empty((2, p.co), np.float32)
+        bound(p, "forward", as_stored(x), w, y, "depthwise", bias=bias, residual=y, prologue=normalization,
+              moments=tuple(moments))  # fmt: skip
+        dw = np.empty(p.w_shape, np.float32)
+        bound(p, "backward_weights", as_stored(x), dw, as_stored(dy), "depthwise", prologue=normalization)
+        dx, sums = as_stored(before.copy()), np.empty((2, p.ci), np.float32)
+        bound(p, "backward_data", dx, w, as_stored(dy), "depthwise", accumulate=True,
+              reductions=(as_stored(x), normalization, *sums))  # fmt: skip
+        return y, dx, dw, moments, sums
+
+    y, dx, dw, moments, sums = forward(p, dtypes.to_bits)
+    want_y, want_dx, want_dw, want_moments, want_sums = forward(q, lambda value: value)
+    np.testing.assert_allclose(dtypes.from_bits(y), want_y, rtol=2**-7, atol=2**-7 * np.abs(want_y).max())
+    np.testing.assert_array_equal(dx, dtypes.to_bits(want_dx))
+    np.testing.assert_array_equal(dw, want_dw)
+    np.testing.assert_allclose(moments, want_moments, rtol=0.02, atol=0.02 * np.abs(want_moments).max())
+    np.testing.assert_allclose(sums, want_sums, rtol=0.02, atol=0.02 * np.abs(want_sums).max())
+
+
 @pytest.mark.parametrize("name", ["direct", "winograd"])
 def test_slices_of_channels(name):
     p = ConvProblem(2, 6, 7, 24, 40, 3, padding="same", dtype="bfloat16")

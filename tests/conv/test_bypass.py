@@ -52,7 +52,8 @@ def test_it_is_the_gradient_through_the_normalization_but_for_its_means(make, al
     config.set_num_threads(threads)
     rounding = 4 * np.finfo(dtype).eps
     for activation, shifts, accumulate in KINDS:
-        before, found, image, (mean, scale, beta, _), sums = backward(p, algorithm, activation, shifts, accumulate, True)
+        kind = (activation, shifts, accumulate)
+        before, found, image, (mean, scale, beta, _), sums = backward(p, algorithm, *kind, True)
         g = backward(p, algorithm, activation, shifts, False, False)
         assert g[4].tobytes() == sums.tobytes()
         z = (image - mean) * scale + (0 if beta is None else beta)

@@ -34,6 +34,7 @@ PROBLEMS = [
     partial(ConvProblem, 1, 30, 3, 6, 18, (4, 1), padding=((0, 3), (2, 0)), strides=3, groups=6),
     partial(ConvProblem.of, (2, 5, 9, 7, 20), (3, 3, 3, 1, 20), strides=2, padding="same", groups=20),
     partial(ConvProblem.of, (2, 9001, 20), (9, 1, 20), strides=2, padding="same", groups=20),  # rows in parts
+    partial(ConvProblem, 1, 4, 1500, 20, 20, 3, padding="same", groups=20),
 ]
 LARGE = (PROBLEMS[3], PROBLEMS[6])
 CASES = [

@@ -28,6 +28,7 @@ MORE = {
         Case(ops.Add(), (normal(3, 1, 7), normal(2, 7, seed=2), normal(7, seed=3))),
         Case(ops.Add(average=True), (normal(3, 7), normal(3, 7, seed=2))),
     ],
+    ops.DepthwiseConv: [Case(ops.DepthwiseConv(2, "same", moments=True), (IMAGE, normal(3, 3, 3, 2, seed=2)))],
     ops.Conv: [
         Case(ops.Conv(1, "valid"), (IMAGE, normal(1, 1, 3, 4, seed=2))),
         Case(ops.Conv((2, 1), ((1, 0), (2, 1)), (1, 2), groups=3), (IMAGE, normal(3, 2, 1, 6, seed=2))),

@@ -94,7 +94,7 @@ PASSES: tuple[GraphPass, ...] = (
         "activation",
         fuse_activation,
         takes="what comes before the activation is fused: bias and residual addition",
-        leaves="an activation whose slope follows from its output is an attribute of the operator before it",
+        leaves="an activation is an attribute of the operator before it, where that can find its slope in backward",
         after=("bias", "residual-addition"),
     ),
     GraphPass(
