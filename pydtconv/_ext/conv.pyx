@@ -97,11 +97,11 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
          int64_t ldr=0, spectra=None, dy_spectra=None, unsigned char[::1] workspace=None) -> Bound:
     """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels.
 
-    prologue: how x is normalized as it is read: mean, scale, beta or None, the code of an activation.  reductions: what
-    was normalized and the elements between its pixels, the same four, both sums, and whether x is the gradient of what
-    was normalized.  residual: added to y, its pixels ldr elements apart; it may be y.  spectra: the transform of x, left by forward or found by backward_weights;
-    dy_spectra: of dy, left by backward_data.  Images of bfloat16 are uint16, its bits; all vectors and filters are
-    float32 then.
+    prologue: how x is normalized as it is read: mean, scale, beta or None, the code of an activation.  reductions:
+    what was normalized and the elements between its pixels, the same four, both sums, and whether x is the gradient
+    of what was normalized.  residual: added to y, its pixels ldr elements apart; it may be y.  spectra: the transform
+    of x, left by forward or found by backward_weights; dy_spectra: of dy, left by backward_data.  Images of bfloat16
+    are uint16, its bits; all vectors and filters are float32 then.
     """
     cdef Bound bound = Bound()
     cdef bytes name = algorithm.encode(), which = direction.encode()
