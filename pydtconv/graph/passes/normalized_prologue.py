@@ -22,11 +22,11 @@ def elide_normalization(graph: Graph) -> None:
     for node in graph.nodes:
         op, out = node.op, node.outputs[0]
         fits = isinstance(op, BatchNorm) and not op.frozen and op.activation in FROM_NORMALIZED
-        if fits and out not in ends and all(_normalizes(reader, out, op) for reader in readers.get(out, ())):
+        if fits and out not in ends and all(_normalizes(reader, out, op.activation) for reader in readers.get(out, ())):
             graph.elided[out] = node.inputs[0]
 
 
-def _normalizes(reader: Node, tensor: Tensor, op: BatchNorm) -> bool:
+def _normalizes(reader: Node, tensor: Tensor, activation: str | None) -> bool:
     if joins_channels(reader) or reader.op.is_view or reader.inputs.count(tensor) > 1 or reader.inputs[0] is not tensor:
         return False
-    return reader.kernel.takes_prologue(op.activation, *(each.spec for each in reader.inputs))
+    return reader.kernel.takes_prologue(activation, *(each.spec for each in reader.inputs))
