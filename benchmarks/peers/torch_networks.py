@@ -72,7 +72,10 @@ class Place(NamedTuple):
 def _zeros_of_reader(layer: Layer, readers: dict[str, list[Layer]]) -> tuple[int, int] | None:
     """Rows and columns of zeros around an image, as many on either side, that its only reader can add, or None."""
     kinds = PADDED.get(layer["kind"])
-    if kinds is None or len(readers[layer["name"]]) != 1 or readers[layer["name"]][0]["kind"] not in kinds:
+    if kinds is None or len(readers[layer["name"]]) != 1:
+        return None
+    reader = readers[layer["name"]][0]
+    if reader["kind"] not in kinds or reader["config"].get("padding", "valid") != "valid":
         return None
     config = layer["config"]
     (above, below), (left, right) = config["padding"] if "padding" in config else config["pad_width"][1:3]

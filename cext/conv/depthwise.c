@@ -282,6 +282,7 @@ static size_t parts_bytes(const pass *s) { return DT(gather_parts_bytes)(s->piec
 static size_t own_bytes(const pass *s) { return DT(depthwise_ring_bytes)(&s->read) + sums_bytes(s); }
 
 static size_t workspace_of(const dtconv_conv *p, int turned) {
+    if (p->groups != p->ci) return 0;
     const pass s = prepare(p, turned);
     return 64 + DT(depthwise_filters_bytes)(&s.read) + parts_bytes(&s) + (size_t)s.read.threads * own_bytes(&s);
 }

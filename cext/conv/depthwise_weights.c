@@ -199,6 +199,7 @@ static pass prepare(const dtconv_conv *p) { return (pass){.read = DT(depthwise_p
 static size_t own_bytes(const pass *s) { return DT(depthwise_ring_bytes)(&s->read) + dy_bytes(s); }
 
 size_t DT(conv_depthwise_backward_weights_workspace)(const dtconv_conv *p) {
+    if (p->groups != p->ci) return 0;
     const pass s = prepare(p);
     return 64 + SLICES * DT(depthwise_filters_bytes)(&s.read) + (size_t)s.read.threads * own_bytes(&s);
 }

@@ -60,7 +60,6 @@ SLOPES = {
     "linear": np.ones_like,
     "relu": lambda x: x > 0,
     "relu6": lambda x: (x > 0) & (x < 6),
-    "leaky_relu": lambda x: np.where(x > 0, 1, 0.2),
     "silu": lambda x: sigmoid(x) * (1 + x * sigmoid(-x)),
     "hard_silu": lambda x: np.where(x < -3, 0, np.where(x > 3, 1, (2 * x + 3) / 6)),
 }
