@@ -80,7 +80,7 @@ _ACTIVATIONS = {
 def activation(name: str, in_place: bool) -> nn.Module:
     """The module of an activation.  in_place: it may overwrite what it reads, where that saves something.
 
-    In place, PyTorch copies what it reads first where backward needs it: all but ReLU are faster without.
+    In place, PyTorch copies what it reads first where backward needs it: ReLU alone gains.
     """
     if name == "relu":
         return nn.ReLU(inplace=in_place)

@@ -147,20 +147,14 @@ static void read_row(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ri
     row += from * s->ldr, to += (from - ring->origin) * V;
 #define READ(normalizes, act, of_read) \
     read_columns(s, normalizes, act, of_read, row, end - from, ring->first, ring->channels, to)
+#define READ_THROUGH(act) READ(1, act, 1)
     if (s->of_read > 1)
         READ(0, DTCONV_LINEAR, s->of_read); /* dy, which nothing normalizes */
     else if (!s->prologue)
         READ(0, DTCONV_LINEAR, 1);
-    else if (s->prologue->activation == DTCONV_RELU)
-        READ(1, DTCONV_RELU, 1);
-    else if (s->prologue->activation == DTCONV_RELU6)
-        READ(1, DTCONV_RELU6, 1);
-    else if (s->prologue->activation == DTCONV_SILU)
-        READ(1, DTCONV_SILU, 1);
-    else if (s->prologue->activation == DTCONV_HARD_SILU)
-        READ(1, DTCONV_HARD_SILU, 1);
     else
-        READ(1, DTCONV_LINEAR, 1);
+        FOR_ACTIVATIONS(s->prologue->activation, READ_THROUGH)
+#undef READ_THROUGH
 #undef READ
 }
 

@@ -55,16 +55,7 @@ void DT(reductions_add)(DT(gather_sums) * s, const DT(conv_reductions) * of, int
                         const elem *const *x, int64_t channel, int64_t n, int64_t offset, int64_t column) {
     const of_channels per = {of->mean + offset, of->scale + offset, of->beta ? of->beta + offset : NULL};
 #define ADD(act) add(act, &per, count, pixels, x, channel, n, s->first + column, s->second + column)
-    if (of->activation == DTCONV_RELU)
-        ADD(DTCONV_RELU);
-    else if (of->activation == DTCONV_RELU6)
-        ADD(DTCONV_RELU6);
-    else if (of->activation == DTCONV_SILU)
-        ADD(DTCONV_SILU);
-    else if (of->activation == DTCONV_HARD_SILU)
-        ADD(DTCONV_HARD_SILU);
-    else
-        ADD(DTCONV_LINEAR);
+    FOR_ACTIVATIONS(of->activation, ADD)
 #undef ADD
 }
 
@@ -130,17 +121,7 @@ void DT(reductions_bypass)(DT(gather_sums) * s, const DT(conv_reductions) * of, 
         RUN(act, 1);    \
     else                \
         RUN(act, 0)
-    if (of->activation == DTCONV_RELU) {
-        RUN_EITHER(DTCONV_RELU);
-    } else if (of->activation == DTCONV_RELU6) {
-        RUN_EITHER(DTCONV_RELU6);
-    } else if (of->activation == DTCONV_SILU) {
-        RUN_EITHER(DTCONV_SILU);
-    } else if (of->activation == DTCONV_HARD_SILU) {
-        RUN_EITHER(DTCONV_HARD_SILU);
-    } else {
-        RUN_EITHER(DTCONV_LINEAR);
-    }
+    FOR_ACTIVATIONS(of->activation, RUN_EITHER)
 #undef RUN_EITHER
 #undef RUN
 }

@@ -8,6 +8,25 @@
 
 #include "dtconv_vector.h"
 
+/* A switch that runs CALL(act), with a constant for each activation that may follow a normalization. */
+#define FOR_ACTIVATIONS(activation, CALL) \
+    switch (activation) {                 \
+        case DTCONV_RELU:                 \
+            CALL(DTCONV_RELU);            \
+            break;                        \
+        case DTCONV_RELU6:                \
+            CALL(DTCONV_RELU6);           \
+            break;                        \
+        case DTCONV_SILU:                 \
+            CALL(DTCONV_SILU);            \
+            break;                        \
+        case DTCONV_HARD_SILU:            \
+            CALL(DTCONV_HARD_SILU);       \
+            break;                        \
+        default:                          \
+            CALL(DTCONV_LINEAR);          \
+    }
+
 /* exp(x) for x from -87 to 88, in double precision any; NaN stays NaN.  As DT(exp_) in dtconv_math.h, with 2^n as one
  * factor. */
 INLINE vec exponential(vec x) {

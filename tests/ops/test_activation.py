@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
+from pydtconv.conv.functional import AFTER_NORMALIZATION
 from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.ops.activation import FUSABLE, KINDS, Activation, Bias
 from tests.ops.harness import away_from, check_op, normal
@@ -116,6 +117,7 @@ def test_fusable_codes_are_those_of_the_header():
         "sigmoid": 4,
         "tanh": 5,
     }
+    assert {kind: CODES[kind] for kind in AFTER_NORMALIZATION} == AFTER_NORMALIZATION
 
 
 def test_errors_name_what_came():
