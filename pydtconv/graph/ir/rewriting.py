@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
@@ -26,9 +27,14 @@ def replace_reads(graph: Graph, old: Tensor, new: Tensor) -> None:
     for node in graph.nodes:
         if old in node.inputs:
             node.inputs = tuple(new if tensor is old else tensor for tensor in node.inputs)
-    graph.outputs = {name: new if tensor is old else tensor for name, tensor in graph.outputs.items()}
-    if graph.loss is old:
-        graph.loss = new
+    replace_results(graph, {old: new})
+
+
+def replace_results(graph: Graph, instead: Mapping[Tensor, Tensor]) -> None:
+    """Makes results of the graph others, under their names."""
+    graph.outputs = {name: instead.get(tensor, tensor) for name, tensor in graph.outputs.items()}
+    if graph.loss is not None:
+        graph.loss = instead.get(graph.loss, graph.loss)
 
 
 def absorb(graph: Graph, node: Node, consumer: Node, op: Any, inputs: tuple[Tensor, ...]) -> None:

@@ -13,6 +13,7 @@ from pydtconv.graph.passes.backward_reductions import fuse_backward_reductions
 from pydtconv.graph.passes.bias import fuse_bias
 from pydtconv.graph.passes.bypassed_normalization import bypass_normalization
 from pydtconv.graph.passes.casts import place_casts
+from pydtconv.graph.passes.common_subexpressions import merge_equal_nodes
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
 from pydtconv.graph.passes.exact_statistics import sum_exactly
 from pydtconv.graph.passes.graph_pass import (
@@ -53,6 +54,13 @@ PASSES: tuple[GraphPass, ...] = (
         takes="no dead nodes, whose readers would count",
         leaves="every operator on bfloat16 has a kernel for it, and no cast undoes another",
         after=("dead-nodes",),
+    ),
+    GraphPass(
+        "common-subexpressions",
+        merge_equal_nodes,
+        takes="operators as they were traced; casts are where they stay",
+        leaves="no operator that computes what one before it has computed",
+        after=("casts",),
     ),
     GraphPass(
         "patches",

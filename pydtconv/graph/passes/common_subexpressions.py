@@ -1,0 +1,41 @@
+"""Equal operators on the same tensors -> the first of them, whose result all read.
+
+NASNet's cells put a ReLU of its own before each convolution of one image, and pool one image twice.
+"""
+
+from __future__ import annotations
+
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.ir.rewriting import replace_results
+
+
+def merge_equal_nodes(graph: Graph) -> None:
+    """Drops nodes that compute what one before them computes.
+
+    Those stay that draw numbers, update state or may have effects of their own, and those whose own gradient somebody
+    asks for: each has a part of it.
+    """
+    apart = {*graph.gradients.values(), *(graph.sources or ())}
+    first: dict[tuple[object, ...], Node] = {}
+    instead: dict[Tensor, Tensor] = {}
+    kept: list[Node] = []
+    for node in graph.nodes:
+        node.inputs = tuple(instead.get(tensor, tensor) for tensor in node.inputs)
+        same = first.setdefault((node.op, node.device, *node.inputs), node) if _is_pure(node) else node
+        if same is node or not apart.isdisjoint((*same.outputs, *node.outputs)):
+            kept.append(node)
+        else:
+            instead.update(zip(node.outputs, same.outputs, strict=True))
+    graph.nodes = kept
+    replace_results(graph, instead)
+
+
+def _is_pure(node: Node) -> bool:
+    """Whether equal inputs give equal outputs, and nothing else happens."""
+    if node.op.draws or node.op.updates or not node.op.replayable:
+        return False
+    try:
+        hash(node.op)
+    except TypeError:  # an attribute is an array or a list
+        return False
+    return True
