@@ -29,6 +29,8 @@ CASES = [
     ((2, 11, 5), (3,), (2,), "same"),
     ((2, 4, 5, 3, 3), (2, 3, 2), (1, 2, 1), ((1, 0), (1, 2), (0, 1))),
     ((1, 9, 6, 7, 2), (8, 6, 6), (1, 1, 1), "valid"),
+    ((1, 2, 90, 130), (2, 3), (1, 1), "same"),  # rows in blocks
+    ((1, 3, 6, 1100), (3, 3), (1, 2), ((1, 1), (0, 1))),  # channels in blocks
     ((1, 13, 12, 1), (25, 24), (1, 1), "same"),  # more windows over a pixel than are gathered at once
 ]
 IDS = ["{}-{}-{}-{}".format(*case).replace(" ", "") for case in CASES]
