@@ -8,10 +8,53 @@
 typedef uint8_t bytes_of __attribute__((vector_size(VECTOR_BYTES / sizeof(real))));
 typedef int32_t words_of __attribute__((vector_size(VECTOR_BYTES / sizeof(real) * 4)));
 
+/* The first `count` of V bytes, 0 behind them. */
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+INLINE bytes_of load_bytes(const uint8_t *from, int64_t count) {
+    const __m128i all = _mm_maskz_loadu_epi8((__mmask16)((1u << count) - 1), from);
+    bytes_of part;
+    memcpy(&part, &all, sizeof(part));
+    return part;
+}
+INLINE void store_bytes(uint8_t *to, int64_t count, bytes_of x) {
+    __m128i all = _mm_setzero_si128();
+    memcpy(&all, &x, sizeof(x));
+    _mm_mask_storeu_epi8(to, (__mmask16)((1u << count) - 1), all);
+}
+#else
+_Static_assert(sizeof(bytes_of) <= 8, "a vector's positions fit into 8 bytes");
+INLINE bytes_of load_bytes(const uint8_t *from, int64_t count) {
+    uint64_t bits = 0;
+    if (count == V) {
+        memcpy(&bits, from, sizeof(bytes_of));
+    } else if (count >= 4) { /* the last four, of which the first ones are there already */
+        uint32_t first, last;
+        memcpy(&first, from, 4);
+        memcpy(&last, from + count - 4, 4);
+        bits = first | (uint64_t)last << (8 * (count - 4));
+    } else if (count > 0) { /* one to three, the same perhaps again */
+        bits = from[0] | (uint64_t)from[count / 2] << (8 * (count / 2)) | (uint64_t)from[count - 1] << (8 * (count - 1));
+    }
+    bytes_of part;
+    memcpy(&part, &bits, sizeof(part));
+    return part;
+}
+INLINE void store_bytes(uint8_t *to, int64_t count, bytes_of x) {
+    uint64_t bits = 0;
+    memcpy(&bits, &x, sizeof(x));
+    if (count == V) {
+        memcpy(to, &bits, sizeof(x));
+        return;
+    }
+    if (count & 4) memcpy(to, &bits, 4), bits >>= 32, to += 4;
+    if (count & 2) memcpy(to, &bits, 2), bits >>= 16, to += 2;
+    if (count & 1) *to = (uint8_t)bits;
+}
+#endif
+
 INLINE mask load_positions(const void *argmax, int64_t at, int bytes, int64_t count) {
     if (bytes == 1) {
-        bytes_of part = {0};
-        memcpy(&part, (const uint8_t *)argmax + at, (size_t)count);
+        const bytes_of part = load_bytes((const uint8_t *)argmax + at, count);
 #if defined(__AVX512F__) && !defined(DTCONV_DOUBLE)
         return (mask)_mm512_cvtepu8_epi32((__m128i)part);
 #elif defined(__AVX2__) && !defined(DTCONV_DOUBLE)
@@ -38,7 +81,7 @@ INLINE void store_positions(void *argmax, int64_t at, int bytes, int64_t count, 
 #else
         const bytes_of part = __builtin_convertvector(positions, bytes_of);
 #endif
-        memcpy((uint8_t *)argmax + at, &part, (size_t)count);
+        store_bytes((uint8_t *)argmax + at, count, part);
     } else {
         const words_of part = __builtin_convertvector(positions, words_of);
         memcpy((int32_t *)argmax + at, &part, (size_t)count * sizeof(int32_t));
