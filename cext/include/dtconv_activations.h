@@ -27,36 +27,33 @@
             CALL(DTCONV_LINEAR);          \
     }
 
-/* exp(x) for x from -87 to 88, in double precision any; NaN stays NaN.  As DT(exp_) in dtconv_math.h, with 2^n as one
- * factor. */
-INLINE vec exponential(vec x) {
+/* Beyond -FARTHEST and FARTHEST sigmoid is 0 and 1 but for what is no normal number. */
+enum { FARTHEST = sizeof(real) == sizeof(double) ? 708 : 87 };
+
+/* 1 / (1 + exp(-x)) for x from -FARTHEST to FARTHEST; NaN stays NaN.  With -x = n ln 2 + r, |r| <= ln(2) / 2, exp(r) is
+ * 1 + r + r^2 P(r), P of degree 3 with the least relative error (1.1e-7).  Short chains: much of it waits for results. */
+INLINE vec sigmoid(vec x) {
 #ifdef DTCONV_DOUBLE
-    for (int i = 0; i < V; i++) x[i] = exp(x[i]);
+    for (int i = 0; i < V; i++) x[i] = 1 / (1 + exp(-x[i]));
     return x;
 #else
-    const vec zero = {0}, magic = zero + 12582912.f; /* 1.5 * 2^23: adding it rounds to an integer */
-    const vec t = multiply_add(x, zero + 1.44269504f, magic), n = t - magic;
-    const vec r = multiply_add(n, zero + 2.12194440e-4f, multiply_add(n, zero - 0.693359375f, x));
-    vec p = multiply_add(zero + 0.00139506023f, r, zero + 0.00836895351f);
-    p = multiply_add(p, r, zero + 0.0416662041f);
-    p = multiply_add(p, r, zero + 0.166665183f);
-    p = multiply_add(p, r, zero + 0.50000001f);
-    p = multiply_add(p, r * r, r) + 1;
-    return p * (vec)(((mask)t - (mask)magic + 127) << 23);
+    const vec zero = {0}, magic = zero + 12583039.f; /* 1.5 * 2^23 + 127: adding it rounds to n + 127, in the low bits */
+    const vec t = multiply_add(x, zero - 1.44269504f, magic), n = t - magic;
+    const vec r = multiply_add(n, zero + 2.12194440e-4f, -multiply_add(n, zero + 0.693359375f, x)), r2 = r * r;
+    const vec high = multiply_add(zero + 0.00831252121f, r, zero + 0.0418901555f);
+    const vec low = multiply_add(zero + 0.16667114f, r, zero + 0.499992311f);
+    const vec p = multiply_add(multiply_add(high, r2, low), r2, r) + 1;
+    return 1 / multiply_add(p, (vec)((mask)t << 23), zero + 1);
 #endif
-}
-
-/* 1 / (1 + exp(-x)); 0 where that is not a normal number. */
-INLINE vec sigmoid(vec x) {
-    enum { FARTHEST = sizeof(real) == sizeof(double) ? 708 : 87 };
-    const vec s = 1 / (1 + exponential(-raised(-FARTHEST, capped(FARTHEST, x))));
-    return where(x < -FARTHEST, (vec){0}, s);
 }
 
 INLINE vec activated(dtconv_activation act, vec z) {
     if (act == DTCONV_RELU) return positive(z);
     if (act == DTCONV_RELU6) return capped(6, positive(z));
-    if (act == DTCONV_SILU) return z * sigmoid(z);
+    if (act == DTCONV_SILU) {
+        const vec above = raised(-FARTHEST, z);
+        return above * sigmoid(capped(FARTHEST, above));
+    }
     if (act == DTCONV_HARD_SILU) return where(z < -3, (vec){0}, z * capped(6, z + 3) * (real)(1.0 / 6));
     return z;
 }
@@ -66,8 +63,8 @@ INLINE vec through_slope(dtconv_activation act, vec g, vec z) {
     if (act == DTCONV_RELU) return where(z > 0, g, (vec){0});
     if (act == DTCONV_RELU6) return where((z > 0) & (z < 6), g, (vec){0});
     if (act == DTCONV_SILU) {
-        const vec s = sigmoid(z);
-        return g * (s * (1 + z * (1 - s)));
+        const vec near = raised(-FARTHEST, capped(FARTHEST, z)), s = sigmoid(near);
+        return g * (s * (1 + near * (1 - s)));
     }
     if (act == DTCONV_HARD_SILU) {
         const vec slope = (2 * z + 3) * (real)(1.0 / 6);
