@@ -31,13 +31,15 @@
 enum { FARTHEST = sizeof(real) == sizeof(double) ? 708 : 87 };
 
 /* 1 / (1 + exp(-x)) for x from -FARTHEST to FARTHEST; NaN stays NaN.  With -x = n ln 2 + r, |r| <= ln(2) / 2, exp(r) is
- * 1 + r + r^2 P(r), P of degree 3 with the least relative error (1.1e-7).  Short chains: much of it waits for results. */
+ * 1 + r + r^2 P(r), P of degree 3 with the least relative error (1.1e-7).  Short chains: much of it waits for results.
+ */
 INLINE vec sigmoid(vec x) {
 #ifdef DTCONV_DOUBLE
     for (int i = 0; i < V; i++) x[i] = 1 / (1 + exp(-x[i]));
     return x;
 #else
-    const vec zero = {0}, magic = zero + 12583039.f; /* 1.5 * 2^23 + 127: adding it rounds to n + 127, in the low bits */
+    const vec zero = {0},
+              magic = zero + 12583039.f; /* 1.5 * 2^23 + 127: adding it rounds to n + 127, in the low bits */
     const vec t = multiply_add(x, zero - 1.44269504f, magic), n = t - magic;
     const vec r = multiply_add(n, zero + 2.12194440e-4f, -multiply_add(n, zero + 0.693359375f, x)), r2 = r * r;
     const vec high = multiply_add(zero + 0.00831252121f, r, zero + 0.0418901555f);

@@ -26,14 +26,13 @@ typedef struct {
 } rows;
 
 /* Adds what LOAD(i, v) gives for i < count to vectors sum[v]; of three, the most frequent number, without a loop. */
-#define ADD_UP(three, count, vectors, sum, LOAD)                                                        \
-    do {                                                                                                \
-        if (three) {                                                                                    \
-            UNROLL for (int i = 0; i < 3; i++) UNROLL for (int v = 0; v < vectors; v++) sum[v] += LOAD; \
-        } else {                                                                                        \
-            for (int64_t i = 0; i < count; i++)                                                         \
-                UNROLL for (int v = 0; v < vectors; v++) sum[v] += LOAD;                                \
-        }                                                                                               \
+#define ADD_UP(three, count, vectors, sum, LOAD)                                                         \
+    do {                                                                                                 \
+        if (three) {                                                                                     \
+            UNROLL for (int i = 0; i < 3; i++) UNROLL for (int v = 0; v < vectors; v++) sum[v] += LOAD;  \
+        } else {                                                                                         \
+            for (int64_t i = 0; i < count; i++) UNROLL for (int v = 0; v < vectors; v++) sum[v] += LOAD; \
+        }                                                                                                \
     } while (0)
 
 /* Some vectors of sums. */
@@ -58,8 +57,8 @@ static void add_rows(const rows *of, int64_t offset, int64_t pixels, int64_t cha
 }
 
 /* Some vectors of results. */
-INLINE void add_some_columns(const real *sums, int three, int64_t taps, int64_t channels, int vectors, int64_t number, real factor,
-                             int accumulate, elem *y) {
+INLINE void add_some_columns(const real *sums, int three, int64_t taps, int64_t channels, int vectors, int64_t number,
+                             real factor, int accumulate, elem *y) {
     vec sum[AT_ONCE];
     UNROLL for (int v = 0; v < vectors; v++) sum[v] = (vec){0};
     ADD_UP(three, taps, vectors, sum, load_part(sums + i * channels + v * V, number));

@@ -33,7 +33,8 @@ INLINE bytes_of load_bytes(const uint8_t *from, int64_t count) {
         memcpy(&last, from + count - 4, 4);
         bits = first | (uint64_t)last << (8 * (count - 4));
     } else if (count > 0) { /* one to three, the same perhaps again */
-        bits = from[0] | (uint64_t)from[count / 2] << (8 * (count / 2)) | (uint64_t)from[count - 1] << (8 * (count - 1));
+        bits =
+            from[0] | (uint64_t)from[count / 2] << (8 * (count / 2)) | (uint64_t)from[count - 1] << (8 * (count - 1));
     }
     bytes_of part;
     memcpy(&part, &bits, sizeof(part));

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-import urllib.parse
-import urllib.request
 import warnings
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
+
+if TYPE_CHECKING:
+    from urllib.request import Request
 
 #: seconds for which a server may be silent before training goes on
 _PATIENCE = 10.0
@@ -34,21 +37,25 @@ class RemoteMonitor(Callback):
         send_as_json: bool = False,
     ) -> None:
         super().__init__()
-        if urllib.parse.urlsplit(root).scheme not in ("http", "https"):
+        if urlsplit(root).scheme not in ("http", "https"):
             raise ValueError(f"RemoteMonitor: root: expected an address with http:// or https://, got {root!r}")
         self.root, self.path, self.field = root, path, field
         self.headers = dict(headers or {})
         self.send_as_json = send_as_json
 
-    def _request(self, results: Mapping[str, object]) -> urllib.request.Request:
+    def _request(self, results: Mapping[str, object]) -> Request:
+        from urllib.request import Request  # not before there is something to send: it takes as long as NumPy
+
         text = json.dumps(results)
         kind = "application/json" if self.send_as_json else "application/x-www-form-urlencoded"
-        body = text if self.send_as_json else urllib.parse.urlencode({self.field: text})
-        return urllib.request.Request(self.root + self.path, body.encode(), {"Content-Type": kind, **self.headers})
+        body = text if self.send_as_json else urlencode({self.field: text})
+        return Request(self.root + self.path, body.encode(), {"Content-Type": kind, **self.headers})
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        from urllib.request import urlopen
+
         results = {name: np.asarray(value).tolist() for name, value in (logs or {}).items()}
         try:
-            urllib.request.urlopen(self._request({"epoch": epoch, **results}), timeout=_PATIENCE).close()
+            urlopen(self._request({"epoch": epoch, **results}), timeout=_PATIENCE).close()
         except OSError as error:  # URLError is one
             warnings.warn(f"RemoteMonitor: could not reach {self.root}{self.path}: {error}", stacklevel=2)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 
 from pydtconv.layers.object_paths import walk
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, own_variables
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, attribute_of, members_of, opened, writing
+from pydtconv.utils.hdf5 import array_of, attribute_of, is_group, members_of, opened, writing
 from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.whole_file import write_whole
+
+if TYPE_CHECKING:
+    import h5py
 
 #: the group of an object's own weights
 _WEIGHTS = "vars"
@@ -55,11 +57,11 @@ class KerasFileEditor:
         if depth > _DEPTH:
             raise ValueError(f"{path}: expected objects within {_DEPTH} others at most")
         for name, member in members_of(group):
-            if name == _WEIGHTS and isinstance(member, h5py.Group):
+            if name == _WEIGHTS and is_group(member):
                 self._objects[path] = {key: array_of(found) for key, found in members_of(member)}
                 if attribute_of(member, "name") is not None:
                     self._names[path] = str(attribute_of(member, "name"))
-            elif isinstance(member, h5py.Group):
+            elif is_group(member):
                 self._read(member, f"{path}/{name}".lstrip("/"), depth + 1)
 
     # --- looking ----------------------------------------------------------------------------------------------------

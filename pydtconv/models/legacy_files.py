@@ -11,9 +11,8 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 
 from pydtconv import losses, metrics, optimizers
@@ -25,6 +24,9 @@ from pydtconv.serialization.objects import deserialize_keras_object, serialize_k
 from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
 from pydtconv.utils.reading import BadFileError, check_regular, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
+
+if TYPE_CHECKING:
+    import h5py
 
 #: bytes that HDF5 takes in one attribute; longer lists of names are cut into several
 _ATTRIBUTE_LIMIT = 64512

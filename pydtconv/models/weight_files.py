@@ -8,9 +8,8 @@ from __future__ import annotations
 import io
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 
 from pydtconv import replica
@@ -20,9 +19,12 @@ from pydtconv.layers.object_paths import walk
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.legacy_files import is_legacy, read_legacy_weights
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, datasets_in, group_at, opened, writing
+from pydtconv.utils.hdf5 import array_of, datasets_in, group_at, is_group, opened, writing
 from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.whole_file import write_whole
+
+if TYPE_CHECKING:
+    import h5py
 
 WEIGHTS_IN_ARCHIVE = "model.weights.h5"
 
@@ -147,7 +149,7 @@ def _places_by_name(h5: h5py.File) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def look(path: str, member: Any) -> None:
-        name = member.attrs.get("name") if isinstance(member, h5py.Group) else None
+        name = member.attrs.get("name") if is_group(member) else None
         if name is not None and path.rpartition("/")[2] == "vars" and not path.startswith("optimizer/"):
             found.setdefault(name.decode() if isinstance(name, bytes) else str(name), path)
 

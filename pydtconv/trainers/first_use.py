@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from tqdm import tqdm
-
 from pydtconv import config, replica
 from pydtconv.conv import timings, tuning
 from pydtconv.conv.tuning import Progress, Task
@@ -79,6 +77,8 @@ def told(found: tuning.Tuned, seconds: float) -> str:
 @contextmanager
 def shown(total: int, title: str, quiet: bool = False) -> Iterator[Progress]:
     """A progress bar over passes, drawn where standard error is a terminal."""
+    from tqdm import tqdm
+
     with tqdm(total=total, desc=title, unit="pass", leave=False, disable=quiet or not sys.stderr.isatty()) as bar:
 
         def progress(done: int, of: int, task: Task) -> None:

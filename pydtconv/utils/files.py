@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tqdm import tqdm
-
 _BLOCK = 1 << 20
 
 
@@ -87,6 +85,8 @@ def _download(origin: str, target: Path, digest: str | None, algorithm: str) -> 
     """Fetches a URL to a temporary file beside the target and renames it when it is whole."""
     import urllib.error  # takes as long to import as all of NumPy
     import urllib.request
+
+    from tqdm import tqdm
 
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".")
     try:

@@ -2,6 +2,8 @@
 
 Links to other files and to other places, data kept in other files (external and virtual storage), and filters that
 HDF5 would load as plug-ins are refused.  Shape and type are looked at before any data is read.
+
+h5py takes as much memory as NumPy: it is imported when a file is opened.
 """
 
 from __future__ import annotations
@@ -9,13 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 
 from pydtconv.utils.hdf5_trial import BUILT_IN, problem_of
 from pydtconv.utils.reading import FREE_BYTES, BadFileError
+
+if TYPE_CHECKING:
+    import h5py
 
 #: bytes of an attribute: configs of the largest networks have a few MB
 _ATTRIBUTE_BYTES = 1 << 26
@@ -30,6 +34,8 @@ _FILTERS = set(BUILT_IN)
 @contextmanager
 def opened(file: Any, what: str) -> Iterator[h5py.File]:
     """A file that should be `what`, by its path or as an object in memory, after a trial (see hdf5_trial.py)."""
+    import h5py
+
     size = len(file.getbuffer()) if hasattr(file, "getbuffer") else os.stat(file).st_size
     problem = problem_of(file, size)
     if problem:
@@ -44,6 +50,8 @@ def writing(file: Any, nbytes: int) -> Iterator[h5py.File]:
 
     Raises what the file object raised first, and MemoryError where there is no memory.
     """
+    import h5py
+
     output = _Output(file)
     try:
         with h5py.File(output, "w") as h5:
@@ -113,18 +121,26 @@ class _Output:
                 self.failed(error)
 
 
+def is_group(member: object) -> bool:
+    """Whether something in a file is a group (or the file itself)."""
+    import h5py
+
+    return isinstance(member, h5py.Group)
+
+
 def group_at(file: h5py.File, path: str) -> h5py.Group | None:
     """The group at a path of names, each of which lies in the file itself; None where there is none."""
     group: Any = file
     for name in path.split("/"):
-        if not isinstance(group, h5py.Group):
+        if not is_group(group):
             raise BadFileError(f"{path}: expected a group, found a {type(group).__name__.lower()} above it")
         group = _own(group, name)
         if group is None:
             return None
-    if not isinstance(group, h5py.Group):
+    if not is_group(group):
         raise BadFileError(f"{path}: expected a group, found a {type(group).__name__.lower()}")
-    return group
+    found: h5py.Group = group
+    return found
 
 
 def datasets_in(group: h5py.Group | None, count: int) -> list[h5py.Dataset] | None:
@@ -140,7 +156,7 @@ def members_of(group: h5py.Group) -> Iterator[tuple[str, h5py.Group | h5py.Datas
     """(name, group or data set) of all that lies in a group of this file, with the checks of data sets."""
     for name in group:
         member = _own(group, name)
-        yield name, member if isinstance(member, h5py.Group) else _dataset(group, name)
+        yield name, member if is_group(member) else _dataset(group, name)
 
 
 def dataset_at(group: h5py.Group | None, path: str) -> h5py.Dataset:
@@ -154,10 +170,9 @@ def dataset_at(group: h5py.Group | None, path: str) -> h5py.Dataset:
 
 def attribute_of(group: h5py.Group, name: str) -> Any:
     """An attribute that is a text or a list of texts, None where there is none; its size is looked at first."""
-    key = name.encode()
-    if not h5py.h5a.exists(group.id, key):
+    if name not in group.attrs:
         return None
-    attribute = h5py.h5a.open(group.id, key)
+    attribute = group.attrs.get_id(name)
     count = int(np.prod(attribute.shape, dtype=np.float64))
     if attribute.dtype.kind not in "SO" and count:
         raise BadFileError(f"{group.name}: {name}: expected texts, found {attribute.dtype}")
@@ -179,10 +194,12 @@ def array_of(dataset: h5py.Dataset) -> np.ndarray:
 
 def _own(group: h5py.Group, name: str) -> Any:
     """A member by its name alone, which does not follow links; None where there is none."""
+    from h5py import h5l
+
     links, key = group.id.links, name.encode()
     if not links.exists(key):
         return None
-    if links.get_info(key).type != h5py.h5l.TYPE_HARD:
+    if links.get_info(key).type != h5l.TYPE_HARD:
         to = ":".join(part.decode(errors="replace") for part in links.get_val(key) if isinstance(part, bytes))
         raise BadFileError(f"{group.name}/{name}: expected data in this file, found a link{to and f' to {to}'}")
     return group[name]
@@ -190,6 +207,8 @@ def _own(group: h5py.Group, name: str) -> Any:
 
 def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
     """A member that is a data set of numbers, kept in this file.  Raises BadFileError for anything else."""
+    import h5py
+
     dataset, where = _own(group, name), f"{group.name}/{name}"
     if not isinstance(dataset, h5py.Dataset):
         raise BadFileError(f"{where}: expected a data set, found a {type(dataset).__name__.lower()}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any
 
 from pydtconv.utils.messages import is_interactive_logging_enabled, tell
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _FORMAT = "{n_fmt}/{total_fmt} {bar:20} {desc}"
 _FORMAT_WITHOUT_TARGET = "{n_fmt}/Unknown {desc}"
@@ -52,6 +53,8 @@ class Progbar:
         self._bar: tqdm | None = None
         self._next_line = self._start + FIRST_LINE
         if verbose == 1 and (sys.stdout.isatty() or _is_notebook()) and is_interactive_logging_enabled():
+            from tqdm import tqdm  # not before there is something to draw
+
             self._bar = tqdm(
                 total=target,
                 file=sys.stdout,
