@@ -83,6 +83,7 @@ BFLOAT16 = (
     "nn/binary",
     "nn/global_pooling",
     "nn/layernorm",
+    "nn/normalized_image",
     "nn/permute",
     "nn/pooling_average",
     "nn/pooling_max",

@@ -36,6 +36,24 @@ dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const elem *x, int64_
                                   const real *scale, const real *beta, dtconv_activation activation, real alpha,
                                   elem *y, int64_t ldy);
 
+/* Of z = act((x - mean) * scale + beta), an image of n times `pixels` pixels that is computed as it is read (beta NULL:
+ * 0; activation: LINEAR, RELU, RELU6, SILU or HARD_SILU):
+ * y (n, c) (+)= factor times the sum over an image's pixels of z, or of z * dy (dy NULL: of z). */
+dtconv_status DT(normalized_sums)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx, const real *mean,
+                                  const real *scale, const real *beta, dtconv_activation activation, const elem *dy,
+                                  int64_t lddy, real factor, int accumulate, elem *y, int64_t ldy);
+/* y = z times `factors` (n, c), the same for all pixels of an image. */
+dtconv_status DT(normalized_product)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx, const real *mean,
+                                     const real *scale, const real *beta, dtconv_activation activation,
+                                     const elem *factors, int64_t ldf, elem *y, int64_t ldy);
+/* dz (+)= factor times dy (n, c), the same for all pixels of an image; sum (c) = sum over all pixels of g = dz * act'
+ * and sum_x (c) = that of g * (x - mean).  workspace: 2 n c doubles. */
+dtconv_status DT(normalized_gradient)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx,
+                                      const real *mean, const real *scale, const real *beta,
+                                      dtconv_activation activation, const elem *dy, int64_t lddy, real factor,
+                                      int accumulate, elem *dz, int64_t lddz, real *sum, real *sum_x, void *workspace,
+                                      size_t bytes);
+
 /* sum_dy (c) = sum of g and sum_dy_xhat (c) = sum of g * (x - mean) * inverse, where g = dy * act'(y): the gradients of
  * beta and gamma.  One pass: reads x, dy and, for SIGMOID and TANH, y (else NULL).  workspace: batchnorm_workspace. */
 dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const elem *y,

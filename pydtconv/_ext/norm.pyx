@@ -22,6 +22,9 @@ cdef extern from "dtconv_any.h" nogil:
     int dtconv_batchnorm_backward_sums(...)
     int dtconv_batchnorm_backward_apply(...)
     int dtconv_batchnorm_backward_means(...)
+    int dtconv_normalized_sums(...)
+    int dtconv_normalized_product(...)
+    int dtconv_normalized_gradient(...)
 
     size_t dtconv_layernorm_workspace(dtconv_dtype, int64_t rows, int64_t k)
     int dtconv_layernorm_forward(...)
@@ -107,6 +110,43 @@ def batchnorm_backward_means(const element[:, :] x, mean, offset, slope, element
     with nogil:
         check(dtconv_batchnorm_backward_means(x.shape[0], x.shape[1], &x[0, 0], ld(x), mean_, offset_, slope_,
                                               &dx[0, 0], ld(dx)))
+
+
+def normalized_sums(int64_t n, const element[:, :] x, mean, scale, beta, int activation, const element[:, :] dy,
+                    double factor, bint accumulate, element[:, :] y):
+    """y (n, c) (+)= factor times the sums over images of x as it is normalized, times dy (None: 1)."""
+    cdef void *mean_ = reals(&x[0, 0], mean)
+    cdef void *scale_ = reals(&x[0, 0], scale)
+    cdef void *beta_ = reals(&x[0, 0], beta)
+    with nogil:
+        check(dtconv_normalized_sums(n, x.shape[0] // n, x.shape[1], &x[0, 0], ld(x), mean_, scale_, beta_, activation,
+                                     matrix(dy), ld(dy), factor, accumulate, &y[0, 0], ld(y)))
+
+
+def normalized_product(int64_t n, const element[:, :] x, mean, scale, beta, int activation,
+                       const element[:, :] factors, element[:, :] y):
+    """y = x as it is normalized, times factors (n, c) of each image."""
+    cdef void *mean_ = reals(&x[0, 0], mean)
+    cdef void *scale_ = reals(&x[0, 0], scale)
+    cdef void *beta_ = reals(&x[0, 0], beta)
+    with nogil:
+        check(dtconv_normalized_product(n, x.shape[0] // n, x.shape[1], &x[0, 0], ld(x), mean_, scale_, beta_,
+                                        activation, &factors[0, 0], ld(factors), &y[0, 0], ld(y)))
+
+
+def normalized_gradient(int64_t n, const element[:, :] x, mean, scale, beta, int activation, const element[:, :] dy,
+                        double factor, bint accumulate, element[:, :] dz, total, total_x,
+                        unsigned char[::1] workspace):
+    """dz (+)= factor times dy (n, c) at each pixel of an image; sums of g = dz act', and of g times x - mean."""
+    cdef void *mean_ = reals(&x[0, 0], mean)
+    cdef void *scale_ = reals(&x[0, 0], scale)
+    cdef void *beta_ = reals(&x[0, 0], beta)
+    cdef void *total_ = reals(&x[0, 0], total)
+    cdef void *total_x_ = reals(&x[0, 0], total_x)
+    with nogil:
+        check(dtconv_normalized_gradient(n, x.shape[0] // n, x.shape[1], &x[0, 0], ld(x), mean_, scale_, beta_,
+                                         activation, &dy[0, 0], ld(dy), factor, accumulate, &dz[0, 0], ld(dz), total_,
+                                         total_x_, &workspace[0], workspace.shape[0]))
 
 
 # ---- layer normalization ----

@@ -125,7 +125,7 @@ class Plan:
     @property
     def recompute_seconds(self) -> float:
         """Estimated time of all that is computed again, on one core."""
-        return sum(seconds_of(step.node) for step in self.steps if isinstance(step, RecomputeStep))
+        return sum(seconds_of(step.node, self.graph.elided) for step in self.steps if isinstance(step, RecomputeStep))
 
     @property
     def recomputed(self) -> set[Node]:

@@ -130,6 +130,8 @@ class Sharing:
             if i >= len(node.inputs):
                 continue
             tensor = node.inputs[i]
+            if tensor in self.elided:
+                continue
             root = self._root(tensor)
             if tensor.spec != out.spec or not self._is_ours(root[0]) or root == self._root(out):
                 continue

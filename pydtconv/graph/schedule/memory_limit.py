@@ -28,9 +28,9 @@ SEGMENTS = (0.5, 0.25, 0.125, 0.06, 0.03, 0.015)
 SHARES = (0.2, 0.4, 0.7, 1.0)
 
 
-def seconds_of(node: Node) -> float:
-    """Estimated time of computing a node's output again, on one core."""
-    moved = sum(tensor.spec.nbytes for tensor in (*sources_of(node), *node.outputs))
+def seconds_of(node: Node, elided: Mapping[Tensor, Tensor]) -> float:
+    """Estimated time of computing a node's output again, on one core; elided: as for `sources_of`."""
+    moved = sum(tensor.spec.nbytes for tensor in (*sources_of(node, elided), *node.outputs))
     flops = 0.0
     if not joins_channels(node):
         flops = sum(cost.flops for cost in node.op.replay_cost(*(tensor.spec for tensor in node.inputs)).values())
@@ -48,18 +48,18 @@ def choices(graph: Graph, readers: Mapping[Tensor, int]) -> Iterator[Collection[
     found: dict[frozenset[Tensor], float] = {}
     for size in SEGMENTS:
         segments = _segments(graph, kept, size)
-        segments.sort(key=lambda segment: _seconds(segment) / max(sum(t.spec.nbytes for t in segment & kept), 1))
+        segments.sort(key=lambda each: _seconds(each, graph.elided) / max(sum(t.spec.nbytes for t in each & kept), 1))
         for share in SHARES:
             some = segments[: math.ceil(share * len(segments))]
             chosen = cheap.union(*some) - _passing(graph, some)
             needed = frozenset(Rematerialization(graph, chosen, readers).needed)
-            found[needed] = _seconds(needed)
+            found[needed] = _seconds(needed, graph.elided)
     yield cheap
     yield from sorted(found, key=found.__getitem__)
 
 
-def _seconds(tensors: Collection[Tensor]) -> float:
-    return sum(seconds_of(tensor.node) for tensor in tensors if tensor.node is not None)
+def _seconds(tensors: Collection[Tensor], elided: Mapping[Tensor, Tensor]) -> float:
+    return sum(seconds_of(tensor.node, elided) for tensor in tensors if tensor.node is not None)
 
 
 def _segments(graph: Graph, kept: Collection[Tensor], size: float) -> list[set[Tensor]]:

@@ -29,11 +29,14 @@ def base_of(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def sources_of(node: Node) -> list[Tensor]:
-    """The tensors, other than parameters and constants, that recomputing a node's output reads."""
+def sources_of(node: Node, elided: Mapping[Tensor, Tensor]) -> list[Tensor]:
+    """The tensors, other than parameters and constants, that recomputing a node's output reads.
+
+    elided: tensors that are not materialized, and what is read instead.
+    """
     read = node.op.replay_inputs
     inputs = node.inputs if read is None or joins_channels(node) else [node.inputs[i] for i in read]
-    bases = [base_of(tensor) for tensor in inputs]
+    bases = [base_of(elided.get(tensor, tensor)) for tensor in inputs]
     return [tensor for tensor in bases if tensor.variable is None and tensor.constant is None]
 
 
@@ -62,7 +65,7 @@ def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
         out = node.outputs[0]
         if not recomputable(graph, out) or out.spec.nbytes < SMALLEST or _is_arithmetic(node):
             continue
-        sources = sources_of(node)
+        sources = sources_of(node, graph.elided)
         if all(tensor in found or tensor in kept for tensor in sources):
             row = 1 + max((found[t] - (t not in kept) for t in sources if t in found), default=0)
             if row <= LONGEST_ROW:
@@ -97,8 +100,10 @@ class Rematerialization:
         self.kept: set[Tensor] = set()
         self.needed: dict[Tensor, None] = {}
         self.readers: dict[Tensor, int] = {}
+        self._elided = graph.elided
         self._chosen = {tensor for tensor in chosen if recomputable(graph, tensor)}
-        self._views: dict[Tensor, View] = {}  # of what has been recomputed
+        self._views: dict[Tensor, View] = {}  # of what has been recomputed, and is not overwritten yet
+        self._done: set[Tensor] = set()  # what has been recomputed
         for tensor, count in readers.items():
             base = base_of(tensor)
             self.readers[base] = self.readers.get(base, 0) + count
@@ -111,7 +116,7 @@ class Rematerialization:
         elif base not in self.needed:
             self.needed[base] = None
             assert base.node is not None
-            for source in sources_of(base.node):
+            for source in sources_of(base.node, self._elided):
                 self.readers[source] = self.readers.get(source, 0) + 1
                 self._need(source)
 
@@ -129,15 +134,22 @@ class Rematerialization:
         view = self._views[base]
         return view if base is tensor else View(view.buffer, tensor.spec, view.offset)
 
+    def bring_saves_back(self, node: Node, scheduler: LaysOutSteps) -> None:
+        """Has `late_saves` written, where that has not been done; the output may be overwritten since."""
+        if self.late_saves(node) and node.outputs[0] not in self._done:
+            self.view(node.outputs[0], scheduler)
+
     def _recompute(self, tensor: Tensor, target: View | None, scheduler: LaysOutSteps) -> None:
         """Computes a tensor again, into `target` or memory of its own."""
         node = tensor.node
         assert node is not None
+        self._done.add(tensor)
         if joins_channels(node):
             self._join(node, target or scheduler.transient(tensor), scheduler)
             return
         read = node.op.replay_inputs
-        x = [self.view(t, scheduler) if read is None or i in read else None for i, t in enumerate(node.inputs)]
+        inputs = [self._elided.get(t, t) for t in node.inputs]
+        x = [self.view(t, scheduler) if read is None or i in read else None for i, t in enumerate(inputs)]
         if target is None:
             target = self._over_input(node, x) or scheduler.transient(tensor)
         self._views[tensor] = target
@@ -148,7 +160,7 @@ class Rematerialization:
         for i in node.op.inplace:
             if i >= len(x):
                 continue
-            tensor, view = node.inputs[i], x[i]
+            tensor, view = node.inputs[i], x[i]  # not what is read through a normalization, which is kept
             sole = tensor in self._views and self.readers[tensor] == 1 and node.inputs.count(tensor) == 1
             if not sole or view is None or view.is_slice or view.spec != node.outputs[0].spec:
                 continue

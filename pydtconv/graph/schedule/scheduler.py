@@ -136,8 +136,7 @@ class Scheduler:
         inputs = [self.elided.get(tensor, tensor) for tensor in node.inputs]
         x = tuple(self._kept(t) if i in retained.x else None for i, t in enumerate(inputs))
         y = tuple(self._kept(t) if i in retained.y else None for i, t in enumerate(node.outputs))
-        if self.rematerialization.late_saves(node):
-            self._kept(node.outputs[0])
+        self.rematerialization.bring_saves_back(node, self)
         saved = dict(self.saved[node])
         within = [each for each in self.graph.kept.get(node, ()) if each.within_backward]
         if within and dx[0] is not None and dx[1] is not None:
@@ -188,7 +187,8 @@ class Scheduler:
         """Lays out the step that computes the output of a node again."""
         late, saves = self.rematerialization.late_saves(node), self._saves(node)
         self.saved[node].update({key: _saved(node, key, saves[key]) for key in late if key in saves})
-        self.steps.run(RecomputeStep(node, x=x, y=(y,), saved=dict(self.saved[node])))
+        prologue = self._prologue(node)
+        self.steps.run(RecomputeStep(node, x=x, y=(y,), saved=dict(self.saved[node]), prologue=prologue))
 
     def copy(self, node: Node, x: View, y: View) -> None:
         self.steps.copy_view(node, x, y)

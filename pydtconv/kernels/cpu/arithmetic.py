@@ -10,7 +10,12 @@ import numpy as np
 from pydtconv._ext import elem
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.activation import CODES, bind_unary_backward
-from pydtconv.kernels.cpu.rows import real_of
+from pydtconv.kernels.cpu.normalized_image import (
+    AFTER_NORMALIZATION,
+    bind_normalized_product,
+    bind_normalized_sums,
+)
+from pydtconv.kernels.cpu.rows import real_of, rows_of
 from pydtconv.kernels.cpu.strided import (
     bind_copy,
     bind_reduce,
@@ -23,7 +28,7 @@ from pydtconv.kernels.cpu.strided import (
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.activation import parameters
 from pydtconv.ops.arithmetic import Add, Binary, Divide, Maximum, Minimum, Multiply, Power, Subtract
-from pydtconv.ops.base import Spec
+from pydtconv.ops.base import Spec, is_image
 
 BINARY = {"add": 0, "subtract": 1, "multiply": 2, "divide": 3, "maximum": 4, "minimum": 5, "power": 6, "equal": 7}
 
@@ -114,7 +119,17 @@ def bind_copy_in_place(y: np.ndarray, factor: float) -> Call:
 
 @register(Subtract, Multiply, Divide, Maximum, Minimum, Power, dtypes=IMAGES)
 class BinaryKernel(Kernel[Binary]):
-    """One strided pass each way; the gradient of what was broadcast is summed, from the workspace where need be."""
+    """One strided pass each way; the gradient of what was broadcast is summed, from the workspace where need be.
+
+    An image times a number for each of its channels may be one that a normalization leaves.
+    """
+
+    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
+        image, factors = inputs
+        if not isinstance(self.op, Multiply) or not is_image(image.shape) or image.dtype != factors.dtype:
+            return False
+        per_channel = (image.shape[0], *(1,) * (len(image.shape) - 2), image.shape[-1])
+        return factors.shape == per_channel != image.shape and activation in AFTER_NORMALIZATION
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         if direction == "forward":
@@ -130,6 +145,8 @@ class BinaryKernel(Kernel[Binary]):
         (a, b), y = p.x, p.y[0]
         if y.size == 0:
             return nothing
+        if p.prologue is not None:
+            return bind_normalized_product(p.prologue, len(a), rows_of(a), rows_of(b), rows_of(y))
         return partial(
             typed(elem.binary_forward, y.dtype),
             BINARY[self.op.kind],
@@ -146,6 +163,9 @@ class BinaryKernel(Kernel[Binary]):
         dy, dx = p.dy[0], p.dx[i]
         if dy.size == 0:
             return nothing if p.adds(i) else partial(dx.fill, 0)
+        if p.prologue is not None and i == 1:
+            x, adds = rows_of(p.x[0]), p.adds(i)
+            return bind_normalized_sums(p.prologue, len(dy), x, rows_of(dy), rows_of(dx), accumulate=adds)
         operands: list[Any] = [
             p.x[0] if 0 in self.op.reads[i] else None,
             p.x[1] if 1 in self.op.reads[i] else None,

@@ -11,6 +11,7 @@ import numpy as np
 
 from pydtconv._ext import pooling as ext
 from pydtconv.kernels.base import Call, Kernel, Pass, RowBlock, RunState, sequence
+from pydtconv.kernels.cpu.normalized_image import AFTER_NORMALIZATION, bind_mean_gradient, bind_normalized_sums
 from pydtconv.kernels.cpu.rims import PoolRims
 from pydtconv.kernels.cpu.rows import bytes_of, rows_of
 from pydtconv.kernels.registry import IMAGES, register
@@ -157,10 +158,22 @@ class AdaptiveAveragePoolKernel(_AveragePoolKernel[AdaptiveAveragePool]):
 
 @register(GlobalAveragePool, dtypes=IMAGES)
 class GlobalAveragePoolKernel(Kernel[GlobalAveragePool]):
-    """Sums of each image, in blocks."""
+    """Sums of each image, in blocks; the image may be one that a normalization leaves."""
+
+    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
+        return activation in AFTER_NORMALIZATION
+
+    def gathers_reductions(self, *inputs: Spec) -> bool:
+        return True
+
+    def workspace(self, direction: str, *inputs: Spec) -> int:
+        (x,) = inputs
+        return 0 if direction == "forward" or x.shape[0] is None else 16 * x.shape[0] * (x.shape[-1] or 0)
 
     def forward(self, p: Pass) -> Call:
         n, x, y = p.x[0].shape[0], rows_of(p.x[0]), rows_of(p.y[0])
+        if p.prologue is not None and x.size:
+            return bind_normalized_sums(p.prologue, n, x, None, y, factor=n / len(x))
 
         def run() -> None:
             ext.global_average_pool_forward(n, x, y)
@@ -169,6 +182,9 @@ class GlobalAveragePoolKernel(Kernel[GlobalAveragePool]):
 
     def backward(self, p: Pass) -> Call:
         n, dy, dx, accumulate = p.dx[0].shape[0], rows_of(p.dy[0]), rows_of(p.dx[0]), p.adds(0)
+        if p.reductions is not None and dx.size:
+            assert p.workspace is not None
+            return bind_mean_gradient(p.reductions, n, dy, dx, accumulate, p.workspace)
 
         def run() -> None:
             ext.global_average_pool_backward(n, dy, accumulate, dx)

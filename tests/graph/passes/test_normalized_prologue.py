@@ -6,7 +6,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers, ops
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
-from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, PassStep
+from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, PassStep, RecomputeStep
 from pydtconv.ops.base import Spec
 from tests.graph.tables import without
 
@@ -71,6 +71,46 @@ def test_results_are_those_of_images_in_memory(dtype):
     rtol = 2e-4 if dtype == "float32" else 1e-11
     for a, b in zip([*found[:2], *found[2]], [*want[:2], *want[2]], strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max())
+
+
+def squeezed(x, training):
+    """Squeeze-and-excitation of a normalized image, whose mean is all else that is read of it."""
+    for activation in ("silu", "relu"):
+        x = pointwise(layers.Activation(activation)(layers.BatchNormalization()(x, training=training)), 40)
+        x = layers.Activation(activation)(layers.BatchNormalization()(x, training=training))
+        factors = layers.GlobalAveragePooling2D(keepdims=True)(x)
+        factors = layers.Conv2D(40, 1, activation="sigmoid")(layers.Conv2D(4, 1, activation="silu")(factors))
+        x = pointwise(layers.Multiply()([x, factors]), 16)
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_squeeze_and_excitation_reads_through_a_normalization(dtype):
+    keras.config.set_floatx(dtype)
+    plan, *found = run(traced(squeezed, (6, 9, 8, 16)), True)
+    _, *want = run(traced(squeezed, (6, 9, 8, 16)), False)
+    through = [(type(step).__name__, step.node.op.name) for step in with_prologue(plan)]
+    for name in ("globalaveragepool", "multiply"):
+        assert through.count(("ForwardStep", name)) == 2
+    assert through.count(("RecomputeStep", "multiply")) == through.count(("BackwardStep", "multiply")) == 2
+    again = [step.node.op.name for step in plan.steps if isinstance(step, RecomputeStep)]
+    assert "batchnorm" not in again
+    rtol = {"float32": 1e-4, "float64": 1e-11}[dtype]
+    for a, b in zip([*found[:2], *found[2]], [*want[:2], *want[2]], strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max())
+
+
+def test_what_is_multiplied_otherwise_stays_in_memory():
+    def by_pixel(x, training):
+        y = layers.BatchNormalization()(x, training=training)
+        return layers.Multiply()([y, layers.Conv2D(1, 1)(layers.GlobalAveragePooling2D(keepdims=True)(y))])
+
+    def second(x, training):
+        y = layers.BatchNormalization()(x, training=training)
+        return layers.Multiply()([layers.GlobalAveragePooling2D(keepdims=True)(y), y])
+
+    for make in (by_pixel, second):
+        assert not with_prologue(build_plan(traced(make))), make.__name__
 
 
 def test_memory_is_saved():

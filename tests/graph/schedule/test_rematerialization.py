@@ -116,6 +116,31 @@ def test_mask_of_a_recomputed_dropout_and_pooling_are_those_of_forward() -> None
     assert saved == [{}]  # the places of the maxima are found again
 
 
+def test_pooling_is_computed_again_once_though_an_addition_overwrites_it() -> None:
+    """As in Xception, whose blocks add a strided convolution to what is pooled."""
+    rng = np.random.default_rng(1)
+    inputs = {"x": rng.normal(size=(8, 16, 16, 3)), "y_true": rng.integers(0, 10, 8)}
+
+    def results(recompute):
+        keras.utils.set_random_seed(3)
+        image = keras.Input((16, 16, 3))
+        first = layers.Conv2D(32, 3, padding="same")(image)
+        pooled = layers.MaxPooling2D(3, 2, padding="same")(first)
+        total = layers.Add()([pooled, layers.BatchNormalization()(layers.Conv2D(32, 1, 2)(first))])
+        last = layers.GlobalAveragePooling2D()(layers.Conv2D(8, 3)(total))
+        graph = trace(keras.Model(image, layers.Dense(10)(last)), "block", 16, 8)
+        rewrite(graph)
+        names = ("maxpool", "add")
+        return run(graph, [node.outputs[0] for node in graph.nodes if node.op.name in names and recompute], inputs)
+
+    stored, again = results(False), results(True)
+    np.testing.assert_array_equal(again[1], stored[1])
+    steps = [step for step in again[3].steps if isinstance(step, RecomputeStep)]
+    assert sorted(step.node.op.name for step in steps) == ["add", "maxpool"]
+    pooling, addition = sorted(steps, key=lambda step: step.node.op.name, reverse=True)
+    assert pooling.y[0].same_place(addition.y[0])
+
+
 def test_operators_that_may_not_run_twice_are_stored() -> None:
     calls = []
 
