@@ -66,7 +66,30 @@ def one_convolution(x, training):
     return x
 
 
-MAKES = (bottlenecks, before_an_addition, twice, parts, reshaped, added_up, one_convolution)
+def normalized_again(x, training):
+    """What is normalized is a normalized image, whose gradient a convolution completes and sums."""
+    first = normalized(x, training)
+    return layers.Add()([pointwise(first, 16), pointwise(normalized(first, training), 16)])
+
+
+def normalized_and_pooled(x, training):
+    """The same where global pooling completes and sums it."""
+    first = normalized(x, training)
+    mean = pointwise(layers.GlobalAveragePooling2D(keepdims=True)(first), 16)
+    return layers.Add()([pointwise(normalized(first, training), 16), mean])
+
+
+MAKES = (
+    bottlenecks,
+    before_an_addition,
+    twice,
+    parts,
+    reshaped,
+    added_up,
+    one_convolution,
+    normalized_again,
+    normalized_and_pooled,
+)
 
 
 def results(graph: Graph, inputs, *left_out, **options):
