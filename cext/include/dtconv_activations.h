@@ -27,7 +27,7 @@
             CALL(DTCONV_LINEAR);          \
     }
 
-/* Beyond -FARTHEST and FARTHEST sigmoid is 0 and 1 but for what is no normal number. */
+/* Beyond -FARTHEST and FARTHEST sigmoid is taken as there, at the end of normal numbers. */
 enum { FARTHEST = sizeof(real) == sizeof(double) ? 708 : 87 };
 
 /* 1 / (1 + exp(-x)) for x from -FARTHEST to FARTHEST; NaN stays NaN.  With -x = n ln 2 + r, |r| <= ln(2) / 2, exp(r) is

@@ -38,7 +38,7 @@ dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const elem *x, int64_
 
 /* Of z = act((x - mean) * scale + beta), an image of n times `pixels` pixels that is computed as it is read (beta NULL:
  * 0; activation: LINEAR, RELU, RELU6, SILU or HARD_SILU):
- * y (n, c) (+)= factor times the sum over an image's pixels of z, or of z * dy (dy NULL: of z). */
+ * y (n, c) (+)= factor times the sum over an image's pixels of z, or of z * dy (dy NULL: of z).  mean NULL: x is z. */
 dtconv_status DT(normalized_sums)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx, const real *mean,
                                   const real *scale, const real *beta, dtconv_activation activation, const elem *dy,
                                   int64_t lddy, real factor, int accumulate, elem *y, int64_t ldy);

@@ -4,10 +4,10 @@
  *   z = act((x - mean) * scale + beta)                        x, z (n, pixels, c);  mean, scale, beta (c)
  *   sums      y[b] (+)= factor * sum over i of z[b, i] * dy[b, i]
  *   product   y[b, i] = z[b, i] * factors[b]
- *   gradient  dz[b, i] (+)= factor * dy[b], and what backward of the normalization begins with: the sums over all pixels
- *             of g = dz * act' and of g * (x - mean)
+ *   gradient  dz[b, i] (+)= factor * dy[b], and what backward of the normalization begins with: the sums over all
+ * pixels of g = dz * act' and of g * (x - mean)
  *
- * In bfloat16 z is rounded, as it would be in memory.
+ * In bfloat16 z is rounded, as it would be in memory.  Sums have the bits of those of an image that lies there.
  */
 #include "dtconv_activations.h"
 #include "dtconv_nn_norm.h"
@@ -20,58 +20,79 @@ enum {
     UNIT_PIXELS = 32, /* of a unit of work of a product */
 };
 
-/* The image, and what normalizes it. */
+/* The image, and what normalizes it; mean NULL: it is z already. */
 typedef struct {
     const elem *x;
     int64_t ldx;
     const real *mean, *scale, *beta;
 } normalized_image;
 
-/* As it is in memory. */
+/* Of some channels. */
+typedef struct {
+    vec mean, scale, beta;
+} coefficients;
+
+INLINE coefficients coefficients_of(const normalized_image *of, int64_t at, int64_t count) {
+    if (!of->mean) return (coefficients){0};
+    return (coefficients){load_part(of->mean + at, count), load_part(of->scale + at, count),
+                          of->beta ? load_part(of->beta + at, count) : (vec){0}};
+}
+
+/* As it is in memory: no product in it becomes part of what it is added to. */
 INLINE vec as_element(vec z) {
 #ifdef DTCONV_BFLOAT16
     return widen_vector(narrow_vector(z));
+#elif defined(__AVX512F__)
+    __asm__("" : "+v"(z));
+    return z;
+#elif defined(__x86_64__)
+    __asm__("" : "+x"(z));
+    return z;
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(z));
+    return z;
 #else
     return z;
 #endif
 }
 
-INLINE vec pixel_of(dtconv_activation act, const elem *x, int64_t count, vec mean, vec scale, vec beta) {
-    return as_element(activated(act, multiply_add(load_first(x, count) - mean, scale, beta)));
+/* plain, act: constants where it is inlined; plain: x is z. */
+INLINE vec pixel_of(int plain, dtconv_activation act, const elem *x, int64_t count, coefficients by) {
+    const vec value = load_first(x, count);
+    return plain ? value : as_element(activated(act, multiply_add(value - by.mean, by.scale, by.beta)));
 }
 
 /* Runs BLOCK(j, count) over `width` channels, a vector at a time. */
-#define FOR_EACH_VECTOR(width, BLOCK)                             \
-    do {                                                          \
-        int64_t channel = 0;                                      \
+#define FOR_EACH_VECTOR(width, BLOCK)                                   \
+    do {                                                                \
+        int64_t channel = 0;                                            \
         for (; channel + V <= (width); channel += V) BLOCK(channel, V); \
-        if (channel < (width)) BLOCK(channel, (width) - channel); \
+        if (channel < (width)) BLOCK(channel, (width) - channel);       \
     } while (0)
 
 /* Adds `rows` pixels from `pixel` on, channels [j0 + j, j0 + j + count), to sum[j]. */
-INLINE void sum_vector(dtconv_activation act, const normalized_image *of, int64_t pixel, int64_t rows, const elem *dy,
-                       int64_t lddy, int64_t j0, int64_t j, int64_t count, real *sum) {
+INLINE void sum_vector(int plain, dtconv_activation act, const normalized_image *of, int64_t pixel, int64_t rows,
+                       const elem *dy, int64_t lddy, int64_t j0, int64_t j, int64_t count, real *sum) {
     const int64_t at = j0 + j;
-    const vec mean = load_part(of->mean + at, count), scale = load_part(of->scale + at, count),
-              beta = of->beta ? load_part(of->beta + at, count) : (vec){0};
+    const coefficients by = coefficients_of(of, at, count);
     vec total = load(sum + j);
     for (int64_t i = pixel; i < pixel + rows; i++) {
-        const vec z = pixel_of(act, of->x + i * of->ldx + at, count, mean, scale, beta);
+        const vec z = pixel_of(plain, act, of->x + i * of->ldx + at, count, by);
         total += dy ? z * load_first(dy + i * lddy + at, count) : z;
     }
     store(sum + j, total);
 }
 
 /* sums[j] = those of pixels [start, start + pixels). */
-INLINE void sum_image(dtconv_activation act, const normalized_image *of, int64_t start, int64_t pixels, const elem *dy,
-                      int64_t lddy, int64_t j0, int64_t width, real *sums) {
+INLINE void sum_image(int plain, dtconv_activation act, const normalized_image *of, int64_t start, int64_t pixels,
+                      const elem *dy, int64_t lddy, int64_t j0, int64_t width, real *sums) {
     real sum[STRIP];
     for (int64_t j = 0; j < STRIP; j++) sums[j] = 0;
     for (int64_t block = 0; block < pixels; block += SUMMED) {
         const int64_t end = min_i64(pixels, block + SUMMED);
         for (int64_t j = 0; j < STRIP; j++) sum[j] = 0;
         for (int64_t i = block; i < end; i += ROWS) {
-#define SUM_VECTOR(j, count) sum_vector(act, of, start + i, min_i64(ROWS, end - i), dy, lddy, j0, j, count, sum)
+#define SUM_VECTOR(j, count) sum_vector(plain, act, of, start + i, min_i64(ROWS, end - i), dy, lddy, j0, j, count, sum)
             FOR_EACH_VECTOR(width, SUM_VECTOR);
         }
         for (int64_t j = 0; j < width; j++) sums[j] += sum[j];
@@ -88,8 +109,11 @@ dtconv_status DT(normalized_sums)(int64_t n, int64_t pixels, int64_t c, const el
             real sums[STRIP];
             const int64_t width = min_i64(STRIP, c - j0);
             elem *to = y + b * ldy + j0;
-#define SUM_IMAGE(act) sum_image(act, &of, b * pixels, pixels, dy, lddy, j0, width, sums)
-            FOR_ACTIVATIONS(activation, SUM_IMAGE)
+#define SUM_IMAGE(act) sum_image(0, act, &of, b *pixels, pixels, dy, lddy, j0, width, sums)
+            if (!mean)
+                sum_image(1, DTCONV_LINEAR, &of, b * pixels, pixels, dy, lddy, j0, width, sums);
+            else
+                FOR_ACTIVATIONS(activation, SUM_IMAGE)
             for (int64_t j = 0; j < width; j++) to[j] = narrow(sums[j] * factor + (accumulate ? widen(to[j]) : 0));
         }
     return DTCONV_OK;
@@ -98,10 +122,10 @@ dtconv_status DT(normalized_sums)(int64_t n, int64_t pixels, int64_t c, const el
 /* `rows` pixels from `pixel` on of an image whose factors these are. */
 INLINE void multiply_vector(dtconv_activation act, const normalized_image *of, int64_t pixel, int64_t rows,
                             const elem *factors, int64_t j, int64_t count, elem *y, int64_t ldy) {
-    const vec mean = load_part(of->mean + j, count), scale = load_part(of->scale + j, count),
-              beta = of->beta ? load_part(of->beta + j, count) : (vec){0}, factor = load_first(factors + j, count);
+    const coefficients by = coefficients_of(of, j, count);
+    const vec factor = load_first(factors + j, count);
     for (int64_t i = pixel; i < pixel + rows; i++) {
-        const vec z = pixel_of(act, of->x + i * of->ldx + j, count, mean, scale, beta);
+        const vec z = pixel_of(0, act, of->x + i * of->ldx + j, count, by);
         store_first(y + i * ldy + j, count, z * factor);
     }
 }
@@ -142,16 +166,15 @@ typedef struct {
 INLINE void reduce_vector(dtconv_activation act, const normalized_image *of, const mean_gradient *d, int64_t pixel,
                           int64_t rows, int64_t j0, int64_t j, int64_t count, real *sum, real *sum_x) {
     const int64_t at = j0 + j;
-    const vec mean = load_part(of->mean + at, count), scale = load_part(of->scale + at, count),
-              beta = of->beta ? load_part(of->beta + at, count) : (vec){0},
-              more = load_first(d->dy + at, count) * d->factor;
+    const coefficients by = coefficients_of(of, at, count);
+    const vec more = load_first(d->dy + at, count) * d->factor;
     vec total = load(sum + j), total_x = load(sum_x + j);
     for (int64_t i = pixel; i < pixel + rows; i++) {
         elem *to = d->dz + i * d->lddz + at;
         const vec dz = as_element(d->accumulate ? load_first(to, count) + more : more);
         store_first(to, count, dz);
-        const vec apart = load_first(of->x + i * of->ldx + at, count) - mean;
-        const vec g = through_slope(act, dz, multiply_add(apart, scale, beta));
+        const vec apart = load_first(of->x + i * of->ldx + at, count) - by.mean;
+        const vec g = through_slope(act, dz, multiply_add(apart, by.scale, by.beta));
         total += g;
         total_x += g * apart;
     }
@@ -191,8 +214,7 @@ dtconv_status DT(normalized_gradient)(int64_t n, int64_t pixels, int64_t c, cons
         for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
             const mean_gradient d = {dy + b * lddy, factor, accumulate, dz, lddz};
             double *here = sums + b * 2 * c + j0;
-#define REDUCE_IMAGE(act) \
-    reduce_image(act, &of, &d, b * pixels, pixels, j0, min_i64(STRIP, c - j0), here, here + c)
+#define REDUCE_IMAGE(act) reduce_image(act, &of, &d, b *pixels, pixels, j0, min_i64(STRIP, c - j0), here, here + c)
             FOR_ACTIVATIONS(activation, REDUCE_IMAGE)
         }
     for (int64_t b = 1; b < n; b++)

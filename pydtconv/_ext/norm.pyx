@@ -114,7 +114,10 @@ def batchnorm_backward_means(const element[:, :] x, mean, offset, slope, element
 
 def normalized_sums(int64_t n, const element[:, :] x, mean, scale, beta, int activation, const element[:, :] dy,
                     double factor, bint accumulate, element[:, :] y):
-    """y (n, c) (+)= factor times the sums over images of x as it is normalized, times dy (None: 1)."""
+    """y (n, c) (+)= factor times the sums over images of x as it is normalized, times dy (None: 1).
+
+    mean None: of x as it is.
+    """
     cdef void *mean_ = reals(&x[0, 0], mean)
     cdef void *scale_ = reals(&x[0, 0], scale)
     cdef void *beta_ = reals(&x[0, 0], beta)

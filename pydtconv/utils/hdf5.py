@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -121,7 +121,7 @@ class _Output:
                 self.failed(error)
 
 
-def is_group(member: object) -> bool:
+def is_group(member: object) -> TypeGuard[h5py.Group]:
     """Whether something in a file is a group (or the file itself)."""
     import h5py
 
@@ -139,8 +139,7 @@ def group_at(file: h5py.File, path: str) -> h5py.Group | None:
             return None
     if not is_group(group):
         raise BadFileError(f"{path}: expected a group, found a {type(group).__name__.lower()}")
-    found: h5py.Group = group
-    return found
+    return group
 
 
 def datasets_in(group: h5py.Group | None, count: int) -> list[h5py.Dataset] | None:

@@ -82,6 +82,28 @@ def dense(size: int, width: int) -> Any:
     return keras.Model(inputs, layers.Dense(10)(x))
 
 
+def excited(size: int, width: int) -> Any:
+    """Blocks with depthwise convolutions, SiLU, and squeeze-and-excitation, as in EfficientNet."""
+    import pydtconv as keras
+    from pydtconv import layers
+
+    def normalized(x: Any, activation: str | None = "silu") -> Any:
+        x = layers.BatchNormalization()(x)
+        return layers.Activation(activation)(x) if activation else x
+
+    inputs = keras.Input((size, size, 3))
+    x = normalized(layers.Conv2D(width, 3, 2, padding="same", use_bias=False)(inputs))
+    for activation in ("silu", "relu"):
+        y = normalized(layers.Conv2D(4 * width, 1, use_bias=False)(x), activation)
+        y = normalized(layers.DepthwiseConv2D(3, padding="same", use_bias=False)(y), activation)
+        factors = layers.GlobalAveragePooling2D(keepdims=True)(y)
+        factors = layers.Conv2D(4 * width, 1, activation="sigmoid")(layers.Conv2D(2, 1, activation="silu")(factors))
+        y = layers.Multiply()([y, factors])
+        x = layers.Add()([x, normalized(layers.Conv2D(width, 1, use_bias=False)(y), None)])
+    x = normalized(layers.Conv2D(4 * width, 1, use_bias=False)(x))
+    return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+
+
 def attention(size: int, width: int) -> Any:
     """Two blocks of attention and dense layers on patches, as in a Vision Transformer."""
     import pydtconv as keras
@@ -98,7 +120,7 @@ def attention(size: int, width: int) -> Any:
     return keras.Model(inputs, layers.Dense(10)(x[:, 0]))
 
 
-NETWORKS = {"plain": plain, "residual": residual, "preactivation": preactivation, "dense": dense}
+NETWORKS = {"plain": plain, "residual": residual, "preactivation": preactivation, "dense": dense, "excited": excited}
 #: with one of tokens, which PyTorch's side of the tests has no rules for
 ALL_NETWORKS = {**NETWORKS, "attention": attention}
 

@@ -32,6 +32,7 @@ CASES = [
     ((1, 2, 90, 130), (2, 3), (1, 1), "same"),  # rows in blocks
     ((1, 3, 6, 1100), (3, 3), (1, 2), ((1, 1), (0, 1))),  # channels in blocks
     ((1, 13, 12, 1), (25, 24), (1, 1), "same"),  # more windows over a pixel than are gathered at once
+    ((1, 300, 3, 2), (150, 1), (1, 1), "valid"),  # the same below each other
 ]
 IDS = ["{}-{}-{}-{}".format(*case).replace(" ", "") for case in CASES]
 

@@ -1,8 +1,8 @@
-"""Fuses batch normalization's backward reductions into the convolution that produces its dy.
+"""Fuses batch normalization's backward reductions into the operator that completes its dy.
 
 Backward of batch normalization begins with two sums over its dy (they are the gradients of beta and gamma).  Where the
-last operator that contributes to dy is a convolution, its backward_data finds them in each block of dy while that is in
-cache, and dy is read from memory once less.
+last operator that contributes to dy is a convolution or global pooling, it finds them in each block of dy while that is
+in cache, and dy is read from memory once less.
 """
 
 from __future__ import annotations

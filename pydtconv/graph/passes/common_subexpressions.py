@@ -12,16 +12,18 @@ from pydtconv.graph.ir.rewriting import replace_results
 def merge_equal_nodes(graph: Graph) -> None:
     """Drops nodes that compute what one before them computes.
 
-    Those stay that draw numbers, update state or may have effects of their own, and those whose own gradient somebody
-    asks for: each has a part of it.
+    Those stay that draw numbers, update state, read state that is updated, or may have effects of their own, and those
+    whose own gradient somebody asks for: each has a part of it.
     """
     apart = {*graph.gradients.values(), *(graph.sources or ())}
+    state = {node.inputs[i] for node in graph.nodes for i in node.op.updates if i < len(node.inputs)}
     first: dict[tuple[object, ...], Node] = {}
     instead: dict[Tensor, Tensor] = {}
     kept: list[Node] = []
     for node in graph.nodes:
         node.inputs = tuple(instead.get(tensor, tensor) for tensor in node.inputs)
-        same = first.setdefault((node.op, node.device, *node.inputs), node) if _is_pure(node) else node
+        key = (node.op, node.device, *node.inputs, *(tensor.spec for tensor in node.outputs))
+        same = first.setdefault(key, node) if _is_pure(node) and state.isdisjoint(node.inputs) else node
         if same is node or not apart.isdisjoint((*same.outputs, *node.outputs)):
             kept.append(node)
         else:

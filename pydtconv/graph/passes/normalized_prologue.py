@@ -1,9 +1,9 @@
-"""Normalized images that are never materialized: the convolutions that read them normalize what they read.
+"""Normalized images that are never materialized: the operators that read them normalize what they read.
 
-In a training step, where all readers of a batch normalization (and its activation) are convolutions that can take
-their input through it, normalization only finds its coefficients. Forward then neither writes nor reads the
-normalized image, and backward does not compute it again.  (Pleiss et al., "Memory-Efficient Implementation of
-DenseNets", 2017, share it.)
+In a training step, where all readers of a batch normalization (and its activation) can take their input through it, as
+can convolutions, global pooling and squeeze-and-excitation, normalization only finds its coefficients. Forward then
+neither writes nor reads the normalized image, and backward does not compute it again.  (Pleiss et al.,
+"Memory-Efficient Implementation of DenseNets", 2017, share it.)
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ PASSES: tuple[GraphPass, ...] = (
         "backward-reductions",
         fuse_backward_reductions,
         takes="the algorithms are known",
-        leaves="`graph.fused_reductions`: convolutions that compute the sums of a normalization's backward",
+        leaves="`graph.fused_reductions`: operators that compute the sums of a normalization's backward",
         after=("algorithms",),
         when=HAS_LOSS,
     ),

@@ -122,9 +122,9 @@ class Backward:
                 part = fresh(f"d {tensor.name} part", "gradient", tensor.spec)
                 dx[i] = part
                 added.append((i, part))
-        if dx and dx[0] is not None and accumulate[0] and node in self.graph.fused_reductions:
-            if node not in self.graph.bypassed:
-                gradients.terms.subtract(dx[0])  # of the whole of which the step finds sums
+        sums = node in self.graph.fused_reductions and node not in self.graph.bypassed
+        if sums and dx[0] is not None and accumulate[0]:
+            gradients.terms.subtract(dx[0])  # the sums are those of the whole of it
         if any(view is not None for view in dx) or node.op.overwrites_dy:
             step = self.make(node, dy, dx, tuple(accumulate))
             self.steps.run(step)

@@ -125,20 +125,23 @@ class BinaryKernel(Kernel[Binary]):
     """
 
     def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
-        image, factors = inputs
-        if not isinstance(self.op, Multiply) or not is_image(image.shape) or image.dtype != factors.dtype:
+        return self._is_per_channel(*(spec.shape for spec in inputs)) and activation in AFTER_NORMALIZATION
+
+    def _is_per_channel(self, image: tuple[int | None, ...], factors: tuple[int | None, ...]) -> bool:
+        """Whether images are multiplied by a number for each of their channels."""
+        if not isinstance(self.op, Multiply) or not is_image(image):
             return False
-        per_channel = (image.shape[0], *(1,) * (len(image.shape) - 2), image.shape[-1])
-        return factors.shape == per_channel != image.shape and activation in AFTER_NORMALIZATION
+        return factors == (image[0], *(1,) * (len(image) - 2), image[-1]) != image
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         if direction == "forward":
             return 0
         out = self.op.infer(*inputs)
         need = [0]
-        for spec in inputs:
+        for spec, other in zip(inputs, reversed(inputs), strict=True):
             if spec.shape != out.shape:
-                need.append(aligned(out.nbytes) + reduced_workspace(spec, out))
+                summed = isinstance(self.op, Multiply) and other.shape == out.shape  # by what sums the products
+                need.append((0 if summed else aligned(out.nbytes)) + reduced_workspace(spec, out))
         return max(need)
 
     def forward(self, p: Pass) -> Call:
@@ -163,7 +166,7 @@ class BinaryKernel(Kernel[Binary]):
         dy, dx = p.dy[0], p.dx[i]
         if dy.size == 0:
             return nothing if p.adds(i) else partial(dx.fill, 0)
-        if p.prologue is not None and i == 1:
+        if i == 1 and self._is_per_channel(dy.shape, dx.shape):
             x, adds = rows_of(p.x[0]), p.adds(i)
             return bind_normalized_sums(p.prologue, len(dy), x, rows_of(dy), rows_of(dx), accumulate=adds)
         operands: list[Any] = [

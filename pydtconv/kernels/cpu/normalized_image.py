@@ -16,14 +16,17 @@ __all__ = ["AFTER_NORMALIZATION", "bind_mean_gradient", "bind_normalized_product
 
 
 def bind_normalized_sums(
-    prologue: Prologue, n: int, x: Any, dy: Any, y: Any, factor: float = 1.0, accumulate: bool = False
+    prologue: Prologue | None, n: int, x: Any, dy: Any, y: Any, factor: float = 1.0, accumulate: bool = False
 ) -> Call:
     """y (n, c) (+)= factor times the sum over each image's pixels of what the prologue makes of x, times dy if given.
 
-    x, dy (n * pixels, c): rows of pixels.
+    x, dy (n * pixels, c): rows of pixels.  Without a prologue it is x itself; the sum has the same bits.
     """
-    mean, scale, beta = prologue.mean, prologue.scale, prologue.beta
-    code = AFTER_NORMALIZATION[prologue.activation]
+    mean = scale = beta = None
+    code = 0
+    if prologue is not None:
+        mean, scale, beta = prologue.mean, prologue.scale, prologue.beta
+        code = AFTER_NORMALIZATION[prologue.activation]
 
     def run() -> None:
         ext.normalized_sums(n, x, mean, scale, beta, code, dy, factor, accumulate, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -182,7 +182,9 @@ class GlobalAveragePoolKernel(Kernel[GlobalAveragePool]):
 
     def backward(self, p: Pass) -> Call:
         n, dy, dx, accumulate = p.dx[0].shape[0], rows_of(p.dy[0]), rows_of(p.dx[0]), p.adds(0)
-        if p.reductions is not None and dx.size:
+        if p.reductions is not None and not dx.size:
+            return partial(p.reductions.sums.fill, 0)
+        if p.reductions is not None:
             assert p.workspace is not None
             return bind_mean_gradient(p.reductions, n, dy, dx, accumulate, p.workspace)
 
