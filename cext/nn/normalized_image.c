@@ -114,7 +114,10 @@ dtconv_status DT(normalized_sums)(int64_t n, int64_t pixels, int64_t c, const el
                 sum_image(1, DTCONV_LINEAR, &of, b * pixels, pixels, dy, lddy, j0, width, sums);
             else
                 FOR_ACTIVATIONS(activation, SUM_IMAGE)
-            for (int64_t j = 0; j < width; j++) to[j] = narrow(sums[j] * factor + (accumulate ? widen(to[j]) : 0));
+            for (int64_t j = 0; j < width; j++) {
+                const real more = sums[j] * factor;
+                to[j] = narrow(accumulate ? widen(to[j]) + more : more);
+            }
         }
     return DTCONV_OK;
 }

@@ -91,6 +91,19 @@ def arithmetic():
     return _compiled(inputs, layers.Softmax()(layers.Dense(3)(x)), losses.SparseCategoricalCrossentropy())
 
 
+def excited():
+    """Squeeze and excitation of normalized images, whose statistics are of all parts."""
+    inputs = keras.Input((13, 10, 3))
+    x = inputs
+    for activation, synchronized in (("silu", True), ("relu", False)):
+        x = layers.Conv2D(8, 3, padding="same", use_bias=False)(x)
+        x = layers.Activation(activation)(layers.BatchNormalization(synchronized=synchronized)(x))
+        scale = layers.Conv2D(8, 1, activation="sigmoid")(layers.GlobalAveragePooling2D(keepdims=True)(x))
+        x = layers.Multiply()([x, scale])
+    x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(6, 1)(x)))
+    return _compiled(inputs, layers.Dense(3)(layers.GlobalAveragePooling2D()(x)))
+
+
 def augmented():
     """Windows of images that are drawn at random; noise and dropout of each element."""
     inputs = keras.Input((14, 12, 3))
@@ -154,10 +167,8 @@ def transposed(shape=(12, 9, 4)):
     return _compiled(inputs, layers.Dense(3)(layers.Concatenate()(x)))
 
 
-NETWORKS = {
-    f.__name__: f
-    for f in (classifier, odd, valid, unet, windows, arithmetic, augmented, weighted, summed, volume, transposed)
-}
+_ALL = (classifier, odd, valid, unet, windows, arithmetic, excited, augmented, weighted, summed, volume, transposed)
+NETWORKS = {f.__name__: f for f in _ALL}
 
 
 def made(name):
