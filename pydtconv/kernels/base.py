@@ -96,6 +96,10 @@ class Keepable:
     of_data: bool = False
 
 
+#: of a stream whose numbers `RunState.draws` counts, so that no step of training draws the same ones
+OUTSIDE_OF_TRAINING = 1 << 31
+
+
 @dataclass
 class RunState:
     """What changes from one execution to the next; bound passes read it when they run.

@@ -108,6 +108,18 @@ def test_a_tape_gives_one_set_of_gradients_unless_it_is_persistent():
         tape.gradient(loss, model.trainable_variables)
 
 
+def test_the_first_mask_outside_of_training_is_not_that_of_the_first_step(monkeypatch):
+    monkeypatch.setattr("pydtconv.loops.workspace._default", [])
+    model = small_model(layers.Dropout(0.5))
+    x = numbers(4, 6, 6, 2)
+    with GradientTape() as tape:
+        scores = model(x, training=True)
+    tape.gradient(scores, model.trainable_variables)
+    with GradientTape():
+        again = model(x, training=True)
+    assert not np.allclose(scores, again)
+
+
 def test_two_tapes_over_one_forward_see_the_same_masks_and_average_once():
     model = small_model(layers.BatchNormalization(momentum=0.5), layers.Dropout(0.5))
     x = numbers(4, 6, 6, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pydtconv.kernels.base import Call, Kernel, Pass, nothing
+from pydtconv.kernels.base import OUTSIDE_OF_TRAINING, Call, Kernel, Pass, nothing
 from pydtconv.kernels.registry import ANY, register
 from pydtconv.ops.augment import TRANSFORMS, Augment
 
@@ -18,13 +18,13 @@ class AugmentKernel(Kernel[Augment]):
 
         def draw() -> None:
             seed = run.seed if self.op.seed is None else self.op.seed
-            step = run.step
+            step, stream = run.step, p.stream & 0xFFFFFFFF
             if not p.training:
                 run.draws += 1
-                step = run.draws
+                step, stream = run.draws, stream ^ OUTSIDE_OF_TRAINING
             first = run.first_row(len(x))
             rngs = [
-                np.random.Generator(np.random.Philox(key=seed, counter=[0, first + i, step, p.stream & 0xFFFFFFFF]))
+                np.random.Generator(np.random.Philox(key=seed, counter=[0, first + i, step, stream]))
                 for i in range(len(x))
             ]
             np.copyto(y, TRANSFORMS[self.op.kind](x, rngs, **settings), casting="unsafe")

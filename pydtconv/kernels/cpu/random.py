@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv._ext import elem
-from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
+from pydtconv.kernels.base import OUTSIDE_OF_TRAINING, Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.arithmetic import BINARY
 from pydtconv.kernels.cpu.resize import pixel_distance
 from pydtconv.kernels.cpu.rows import rows_of
@@ -37,7 +37,8 @@ def bind_random(function: Callable[..., None], p: Pass, seed: int | None, per_sa
     def call_outside_of_training() -> None:
         key = run.seed if seed is None else seed
         run.draws += 1
-        function(key & _MASK64, stream, run.draws & _MASK32, run.first_row(rows) * per_sample, *arguments)
+        first = run.first_row(rows) * per_sample
+        function(key & _MASK64, stream ^ OUTSIDE_OF_TRAINING, run.draws & _MASK32, first, *arguments)
 
     return call if p.training else call_outside_of_training
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
+from pydtconv.kernels.base import OUTSIDE_OF_TRAINING, Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.arithmetic import BINARY
 from pydtconv.kernels.gpu.arrays import part, register, size_of
 from pydtconv.kernels.registry import MissingKernelError
@@ -25,8 +25,8 @@ def bind_key(p: Pass, seed: int | None, per_sample: int) -> Any:
         if not p.training:
             run.draws += 1
         key = (run.seed if seed is None else seed) & _MASK64
-        step = run.step if p.training else run.draws
-        return [key - (1 << 64) if key >> 63 else key, stream, step & _MASK32, run.sample_offset * per_sample]
+        step, part = (run.step, stream) if p.training else (run.draws, stream ^ OUTSIDE_OF_TRAINING)
+        return [key - (1 << 64) if key >> 63 else key, part, step & _MASK32, run.sample_offset * per_sample]
 
     return p.launcher.varying(4, fill, np.int64)
 
