@@ -77,26 +77,12 @@ INLINE vec activated_by(int code, real alpha, vec z) {
     return code == DTCONV_LEAKY_RELU ? where(z < 0, alpha * z, z) : activated((dtconv_activation)code, z);
 }
 
-/* A switch that runs CALL(code): with a constant where it is one of those that networks have most. */
-#define FOR_FREQUENT(activation, CALL) \
-    switch (activation) {              \
-        case DTCONV_LINEAR:            \
-            CALL(DTCONV_LINEAR);       \
-            break;                     \
-        case DTCONV_RELU:              \
-            CALL(DTCONV_RELU);         \
-            break;                     \
-        case DTCONV_RELU6:             \
-            CALL(DTCONV_RELU6);        \
-            break;                     \
-        case DTCONV_SILU:              \
-            CALL(DTCONV_SILU);         \
-            break;                     \
-        case DTCONV_HARD_SILU:         \
-            CALL(DTCONV_HARD_SILU);    \
-            break;                     \
-        default:                       \
-            CALL((int)(activation));   \
+/* Runs CALL(code): with a constant where it is one of those that networks have most. */
+#define FOR_FREQUENT(activation, CALL)                                                                        \
+    if ((activation) == DTCONV_LEAKY_RELU || (activation) == DTCONV_SIGMOID || (activation) == DTCONV_TANH) { \
+        CALL((int)(activation));                                                                              \
+    } else {                                                                                                  \
+        FOR_ACTIVATIONS(activation, CALL)                                                                     \
     }
 
 INLINE void apply_block(int code, int vectors, int64_t count, int64_t rows, const elem *x, int64_t ldx,
