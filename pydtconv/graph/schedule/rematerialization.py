@@ -20,6 +20,9 @@ from pydtconv.graph.memory.storage import View
 SMALLEST = 1 << 16
 #: of cheap tensors that depend on each other, those in a row before one is stored
 LONGEST_ROW = 4
+#: what a little arithmetic makes of a plan's inputs: its bytes at least, those of the inputs as a share of them, and
+#: floating-point operations for each byte.  A first layer of 3 x 3 pixels of three colors has 14 (float32)
+LEAST_GAIN, SMALL_SOURCE, FLOPS_A_BYTE = 1 << 22, 0.5, 32
 
 
 def base_of(tensor: Tensor) -> Tensor:
@@ -54,18 +57,25 @@ def recomputable(graph: Graph, tensor: Tensor) -> bool:
 
 
 def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
-    """Tensors that one pass over memory brings back from what is kept for backward anyway.
+    """Tensors that one pass over memory brings back from what is kept for backward anyway, or not much more than one.
 
+    These are results of element-wise operators, normalizations and poolings, and those of first layers that read few
+    pixels of few channels, where these do not lie in a concatenation that is kept.
     retained: what backward reads.  Where many of these depend on each other in a row (the blocks of a residual
     network), one is stored after every LONGEST_ROW.
     """
     kept = {base_of(tensor) for tensor in retained}
+    joined = {each for node in graph.nodes if joins_channels(node) and node.outputs[0] in kept for each in node.inputs}
     found: dict[Tensor, int] = {}  # the length of the row up to the tensor
     for node in graph.nodes:
         out = node.outputs[0]
-        if not recomputable(graph, out) or out.spec.nbytes < SMALLEST or _is_arithmetic(node):
+        if not recomputable(graph, out) or out.spec.nbytes < SMALLEST:
             continue
         sources = sources_of(node, graph.elided)
+        if flops := _flops(node):
+            if out not in joined and _is_little(flops, sources, out):
+                found[out] = 0
+            continue
         if all(tensor in found or tensor in kept for tensor in sources):
             row = 1 + max((found[t] - (t not in kept) for t in sources if t in found), default=0)
             if row <= LONGEST_ROW:
@@ -73,9 +83,19 @@ def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
     return set(found)
 
 
-def _is_arithmetic(node: Node) -> bool:
-    """Whether floating-point operations rather than memory traffic take the operator's time."""
-    return not joins_channels(node) and bool(node.op.replay_cost(*(tensor.spec for tensor in node.inputs)))
+def _flops(node: Node) -> int:
+    """Of computing its output again; 0 where memory traffic takes the time."""
+    if joins_channels(node):
+        return 0
+    return sum(cost.flops for cost in node.op.replay_cost(*(tensor.spec for tensor in node.inputs)).values())
+
+
+def _is_little(flops: int, sources: Collection[Tensor], out: Tensor) -> bool:
+    """Whether so much arithmetic, on inputs of the plan, is little beside the memory that is free until backward."""
+    nbytes = out.spec.nbytes
+    inputs = all(tensor.node is None for tensor in sources)
+    small = sum(tensor.spec.nbytes for tensor in sources) <= SMALL_SOURCE * nbytes
+    return inputs and small and nbytes >= LEAST_GAIN and flops <= FLOPS_A_BYTE * nbytes
 
 
 class LaysOutSteps(Protocol):

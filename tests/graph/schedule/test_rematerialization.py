@@ -179,3 +179,47 @@ def test_rows_of_residual_blocks_are_broken() -> None:
     adds = [node for node in plan.graph.nodes if node.op.name == "add"]
     again = [node in plan.recomputed for node in adds]
     assert 6 <= sum(again) < len(again)
+
+
+@pytest.mark.parametrize(
+    ("filters", "pixels", "batch", "again"),
+    [
+        (64, 3, 16, True),
+        (64, 3, 15, False),  # less than 4 MiB
+        (64, 7, 16, False),  # much arithmetic
+        (5, 1, 256, False),  # little more than it reads
+    ],
+)
+def test_first_layers_are_recomputed_where_that_is_little_work(
+    filters: int, pixels: int, batch: int, again: bool
+) -> None:
+    rng = np.random.default_rng(1)
+    inputs = {"x": rng.normal(size=(batch, 32, 32, 3)), "y_true": rng.integers(0, 10, batch)}
+
+    def results(recompute):
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential([keras.Input((32, 32, 3))])
+        model.add(layers.Conv2D(filters, pixels, padding="same", activation="relu"))
+        model.add(layers.Conv2D(16, 3))
+        model.add(layers.GlobalAveragePooling2D())
+        model.add(layers.Dense(10))
+        graph = trace(model, "dense", 32, batch)
+        rewrite(graph)
+        return run(graph, recompute, inputs)
+
+    stored, cheap = results(()), results(None)
+    np.testing.assert_array_equal(cheap[1], stored[1])
+    assert [node.op.name for node in cheap[3].recomputed] == ["conv"] * again
+    nbytes = batch * 32 * 32 * filters * 4
+    between = [plan.live_bytes()[plan.backward_start] for plan in (stored[3], cheap[3])]
+    assert between[0] - between[1] == (nbytes if again else 0)
+
+
+def test_first_layers_in_a_concatenation_that_is_kept_are_not_recomputed() -> None:
+    inputs = keras.Input((32, 32, 3))
+    first = layers.Conv2D(64, 3, padding="same")(inputs)
+    second = layers.Conv2D(16, 3, padding="same")(layers.BatchNormalization()(first))
+    third = layers.Conv2D(16, 3, padding="same")(layers.BatchNormalization()(layers.Concatenate()([first, second])))
+    model = keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(third)))
+    plan = build_plan(trace(model, "residual", 32, 16))
+    assert "conv" not in {node.op.name for node in plan.recomputed}
