@@ -30,24 +30,27 @@
 /* Beyond -FARTHEST and FARTHEST sigmoid is taken as there, at the end of normal numbers. */
 enum { FARTHEST = sizeof(real) == sizeof(double) ? 708 : 87 };
 
-/* 1 / (1 + exp(-x)) for x from -FARTHEST to FARTHEST; NaN stays NaN.  With -x = n ln 2 + r, |r| <= ln(2) / 2, exp(r) is
+/* exp(x) for x from -FARTHEST to FARTHEST; NaN stays NaN.  With x = n ln 2 + r, |r| <= ln(2) / 2, exp(r) is
  * 1 + r + r^2 P(r), P of degree 3 with the least relative error (1.1e-7).  Short chains: much of it waits for results.
  */
-INLINE vec sigmoid(vec x) {
+INLINE vec exponential(vec x) {
 #ifdef DTCONV_DOUBLE
-    for (int i = 0; i < V; i++) x[i] = 1 / (1 + exp(-x[i]));
+    for (int i = 0; i < V; i++) x[i] = exp(x[i]);
     return x;
 #else
     const vec zero = {0},
               magic = zero + 12583039.f; /* 1.5 * 2^23 + 127: adding it rounds to n + 127, in the low bits */
-    const vec t = multiply_add(x, zero - 1.44269504f, magic), n = t - magic;
-    const vec r = multiply_add(n, zero + 2.12194440e-4f, -multiply_add(n, zero + 0.693359375f, x)), r2 = r * r;
+    const vec t = multiply_add(x, zero + 1.44269504f, magic), n = t - magic;
+    const vec r = multiply_add(n, zero + 2.12194440e-4f, multiply_add(n, zero - 0.693359375f, x)), r2 = r * r;
     const vec high = multiply_add(zero + 0.00831252121f, r, zero + 0.0418901555f);
     const vec low = multiply_add(zero + 0.16667114f, r, zero + 0.499992311f);
     const vec p = multiply_add(multiply_add(high, r2, low), r2, r) + 1;
-    return 1 / multiply_add(p, (vec)((mask)t << 23), zero + 1);
+    return p * (vec)((mask)t << 23);
 #endif
 }
+
+/* 1 / (1 + exp(-x)) for such x. */
+INLINE vec sigmoid(vec x) { return 1 / (exponential(-x) + 1); }
 
 INLINE vec activated(dtconv_activation act, vec z) {
     if (act == DTCONV_RELU) return positive(z);

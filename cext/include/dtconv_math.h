@@ -1,4 +1,4 @@
-/* exp, expm1, log, tanh, erfc and kin as inline functions without branches, so that loops over them are vectorised.
+/* exp, expm1, log, tanh and kin as inline functions without branches, so that loops over them are vectorised.
  *
  * Single precision: argument reduction and polynomials, a few ulp; the coefficients are minimax fits (Lawson's
  * iteration) of the functions named beside them.  Double precision: the C library, for it is used where accuracy counts
@@ -21,7 +21,6 @@ static inline double DT(expm1_)(double x) { return expm1(x); }
 static inline double DT(log_)(double x) { return log(x); }
 static inline double DT(log1p_)(double x) { return log1p(x); }
 static inline double DT(tanh_)(double x) { return tanh(x); }
-static inline double DT(normal_cdf_)(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 
 #else
 
@@ -120,25 +119,6 @@ static inline float DT(tanh_)(float x) {
     const float near = p * z * x + x;
     const float far = copysignf(1.f - 2.f / (DT(exp_)(2.f * a) + 1.f), x);
     return a > 0.625f ? far : near;
-}
-
-/* Distribution function of the normal distribution, erfc(-x / sqrt(2)) / 2, with small relative error on the left side.
- * erfc(z) = exp(-z^2) t P(t), t = 1 / (1 + 0.4 z), for z >= 0. */
-static inline float DT(normal_cdf_)(float x) {
-    const float z = fabsf(x) * 0.707106781f;
-    const float t = 1.f / (1.f + 0.4f * z);
-    float p = -0.029593977f;
-    p = p * t + 0.198011352f;
-    p = p * t - 0.49880734f;
-    p = p * t + 0.547430213f;
-    p = p * t - 0.284362599f;
-    p = p * t + 0.272064181f;
-    p = p * t + 0.129680264f;
-    p = p * t + 0.214918969f;
-    p = p * t + 0.224952036f;
-    p = p * t + 0.225706909f;
-    const float tail = 0.5f * t * p * DT(exp_)(-0.5f * x * x);
-    return x > 0.f ? 1.f - tail : tail;
 }
 
 #endif

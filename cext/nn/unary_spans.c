@@ -1,8 +1,10 @@
 /* Activations and other functions of one argument: y = f(x), dx = dy f'(x).
  *
  * One table of formulas; each row becomes two loops that the compiler vectorises.  The derivative of the kinds in the
- * first table is written in y (their x need not be kept, and y may overwrite x), of those in the second in x.
+ * first table is written in y (their x need not be kept, and y may overwrite x), of those in the second in x.  GELU is
+ * written in vectors.
  */
+#include "dtconv_activations.h"
 #include "dtconv_math.h"
 #include "spans.h"
 
@@ -38,7 +40,6 @@
 /* K(kind, f in x, f' in x) */
 #define FROM_INPUT_TABLE(K)                                                                                       \
     K(RELU_GENERAL, x >= p[1] ? p[1] : (x < p[2] ? p[0] * (x - p[2]) : x), x >= p[1] ? 0 : (x < p[2] ? p[0] : 1)) \
-    K(GELU, x *DT(normal_cdf_)(x), DT(normal_cdf_)(x) + x * SQRT1_2PI * DT(exp_)((real) - 0.5 * x * x))           \
     K(GELU_TANH, x *DT(sigmoid_)(2 * gelu_inner(x)), gelu_tanh_slope(x))                                          \
     K(SILU, x *DT(sigmoid_)(x), silu_slope(x))                                                                    \
     K(SOFTSIGN, x / (1 + (x < 0 ? -x : x)), 1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))))                \
@@ -81,6 +82,54 @@ static inline real mish_slope(real x) {
     return n / (n + 2) + x * 4 * e * (e + 1) / ((n + 2) * (n + 2));
 }
 
+/* exp(-x^2 / 2), or where that is less than exp(-FARTHEST), this. */
+INLINE vec bell(vec x) { return exponential(raised(-FARTHEST, x * x * (real)-0.5)); }
+
+/* The distribution function of the normal distribution, erfc(-x / sqrt(2)) / 2, with small relative error on the left
+ * side.  erfc(z) = exp(-z^2) t P(t), t = 1 / (1 + 0.4 z), for z >= 0; P is a minimax fit (Lawson's iteration). */
+INLINE vec normal_cdf(vec x, vec bell_of_x) {
+#ifdef DTCONV_DOUBLE
+    (void)bell_of_x;
+    for (int i = 0; i < V; i++) x[i] = 0.5 * erfc(-x[i] * 0.70710678118654752440);
+    return x;
+#else
+    const vec zero = {0}, z = (vec)((mask)x & 0x7fffffff) * 0.707106781f;
+    const vec t = 1 / multiply_add(z, zero + 0.4f, zero + 1), t2 = t * t, t4 = t2 * t2;
+    const vec p0 = multiply_add(zero + 0.224952036f, t, zero + 0.225706909f);
+    const vec p2 = multiply_add(zero + 0.129680264f, t, zero + 0.214918969f);
+    const vec p4 = multiply_add(zero - 0.284362599f, t, zero + 0.272064181f);
+    const vec p6 = multiply_add(zero - 0.49880734f, t, zero + 0.547430213f);
+    const vec p8 = multiply_add(zero - 0.029593977f, t, zero + 0.198011352f);
+    const vec p = multiply_add(multiply_add(p8, t4, multiply_add(p6, t2, p4)), t4, multiply_add(p2, t2, p0));
+    const vec tail = p * (t * bell_of_x) * 0.5f;
+    return where(x > 0, 1 - tail, tail);
+#endif
+}
+
+INLINE vec gelu(vec x) { return x * normal_cdf(x, bell(x)); }
+
+INLINE vec gelu_slope(vec x) {
+    const vec around = bell(x);
+    return multiply_add(x * SQRT1_2PI, around, normal_cdf(x, around));
+}
+
+static void gelu_forward(int64_t n, const real *xs, real *ys) {
+    int64_t i = 0;
+    for (; i + V <= n; i += V) store(ys + i, gelu(load(xs + i)));
+    if (i < n) store_part(ys + i, n - i, gelu(load_part(xs + i, n - i)));
+}
+
+static void gelu_backward(int accumulate, int64_t n, const real *xs, const real *dy, real *dx) {
+    for (int64_t i = 0; i < n; i += V) {
+        const int64_t count = n - i < V ? n - i : V;
+        const int all = count == V;
+        const vec g =
+            (all ? load(dy + i) : load_part(dy + i, count)) * gelu_slope(all ? load(xs + i) : load_part(xs + i, count));
+        const vec old = !accumulate ? (vec){0} : all ? load(dx + i) : load_part(dx + i, count);
+        store_part(dx + i, count, old + g);
+    }
+}
+
 #define FORWARD_CASE(kind, f, slope)           \
     case DTCONV_UNARY_##kind:                  \
         SIMD for (int64_t i = 0; i < n; i++) { \
@@ -93,6 +142,9 @@ static void forward_span(int kind, const real *p, int64_t n, const real *xs, rea
     switch (kind) {
         case DTCONV_UNARY_POWER:
             for (int64_t i = 0; i < n; i++) ys[i] = DT(pow_)(xs[i], p[0]);
+            break;
+        case DTCONV_UNARY_GELU:
+            gelu_forward(n, xs, ys);
             break;
             FROM_OUTPUT_TABLE(FORWARD_CASE)
             FROM_INPUT_TABLE(FORWARD_CASE)
@@ -121,6 +173,9 @@ static void backward_span(int kind, const real *p, int accumulate, int64_t n, co
     switch (kind) {
         case DTCONV_UNARY_POWER:
             for (int64_t i = 0; i < n; i++) dx[i] = (accumulate ? dx[i] : 0) + dy[i] * p[0] * DT(pow_)(vs[i], p[0] - 1);
+            break;
+        case DTCONV_UNARY_GELU:
+            gelu_backward(accumulate, n, vs, dy, dx);
             break;
             FROM_OUTPUT_TABLE(BACKWARD_FROM_OUTPUT)
             FROM_INPUT_TABLE(BACKWARD_FROM_INPUT)
