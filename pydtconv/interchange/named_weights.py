@@ -57,7 +57,7 @@ def load_named_weights(model: Any, path: Path) -> None:
             raise ValueError(f"{path}: {name}: expected shape {variable.shape}, got {own[name].shape}")
     with turn_of(model).taken():
         for name, variable in wanted.items():
-            variable.assign(own[name].astype(variable.dtype))
+            variable.assign(own[name])
 
 
 def _plain(name: str) -> str:

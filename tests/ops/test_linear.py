@@ -20,6 +20,26 @@ def test_dense(shape, bias):
     check_op(Dense(), *arrays, reference=lambda x, w, b=0: x @ w + b)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-5), ("float64", 1e-13)])
+@pytest.mark.parametrize("shape", [(8191, 9, 5), (8192, 9, 5), (8500, 40, 33), (2 * 4201, 70, 130)], ids=str)
+def test_gradients_of_weights_of_many_rows(shape, dtype, tolerance):
+    """Also of some of them, of rows that are a slice of wider ones, and added to what is there."""
+    m, k, n = shape
+    x, dy = normal(m, k + 3).astype(dtype)[:, :k], normal(m, n, seed=2).astype(dtype)
+    w = np.zeros((k, n), dtype)
+    kernel = find(Dense(), "cpu", dtype)
+    workspace = scratch(kernel.workspace("backward", Spec((m, k), dtype), Spec((k, n), dtype)))
+    expected = x.T.astype("float64") @ dy
+    for start in None, 0.0, 1.0:
+        dw = np.full((k, n), np.nan if start is None else start, dtype)
+        p = Pass(x=[x, w], dy=[dy], dx=[None, dw], workspace=workspace, accumulate=(False, start is not None))
+        kernel.backward(p)()
+        np.testing.assert_allclose(dw, expected + (start or 0), rtol=0, atol=tolerance * m**0.5 * 5)
+    some = np.full((k - 2, n), np.nan, dtype)
+    kernel.backward_rows(Pass(x=[x, w], dy=[dy], dx=[None, some], workspace=workspace), slice(1, k - 1))()
+    np.testing.assert_allclose(some, expected[1:-1], rtol=0, atol=tolerance * m**0.5 * 5)
+
+
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "sigmoid", "tanh"])
 def test_dense_with_activation(activation):
     for bias in ([normal(6, seed=3)], []):
