@@ -52,7 +52,7 @@ class Recording(Graph):
         self.derivatives: list[list[Derivative]] = [[]]
         self.actions: list[list[Action]] = [[]]
         self.open_tapes: list[Any] = []
-        self.watched: set[int] = set()
+        self.watched: dict[int, np.ndarray] = {}
         self.values: dict[Tensor, np.ndarray] = {}
         self.carried: set[Tensor] = set()
         self.seed = 0 if traced else workspace.next_step()  # what is traced takes a number with each run
@@ -98,6 +98,8 @@ class Recording(Graph):
 
     def add(self, op: Op, inputs: Sequence[Any]) -> Any:
         inner = [x.tensor if isinstance(x, Handle) and x.graph is self else x for x in inputs]
+        if not any(isinstance(x, (Tensor, Variable)) for x in inner):
+            inner = self._with_watched(inner)
         reads = any(isinstance(x, Tensor) and x in self._given and self._given[x].stage == self.stage for x in inner)
         if reads or self._closed:
             self.cut()
@@ -110,6 +112,24 @@ class Recording(Graph):
             if node.op.draws:
                 node.stream, self._draws = self._draws, self._draws + 1
         return tuple(map(self.handle, result)) if isinstance(result, tuple) else self.handle(result)
+
+    def _with_watched(self, values: list[Any]) -> list[Any]:
+        """Arrays that are watched as tensors, all in the dtype of the first one."""
+        watched = [x for x in values if isinstance(x, np.ndarray) and id(x) in self.watched]
+        kind = kind_of(watched[0]) if watched else ""
+        return [self.feed(x, kind) if any(x is each for each in watched) else x for x in values]
+
+    def check_views(self, values: Iterable[Any]) -> None:
+        """Raises ValueError for a part of an array that is watched, cut out by NumPy: nobody has recorded that."""
+        for value in values:
+            if not isinstance(value, np.ndarray) or id(value) in self.watched:
+                continue
+            if any(_shares(value, array) for array in self.watched.values()):
+                raise ValueError(
+                    f"an array of shape {value.shape} is NumPy's view of one that a GradientTape watches, which is not "
+                    "recorded: expected ops.convert_to_tensor(x) in the tape's block, or functions of ops, for what is "
+                    "to be differentiated; a copy for what is not"
+                )
 
     def _note_versions(self, nodes: Sequence[Node]) -> None:
         """Notes variables as the stage reads them, to see whether they are changed elsewhere."""
@@ -145,6 +165,7 @@ class Recording(Graph):
 
     def _as_tensor(self, value: Any, dtype: str, op: Op) -> Tensor:
         value = self.inner(value)
+        self.check_views([value])
         if isinstance(value, np.ndarray) and (value.size >= _FED or id(value) in self.watched):
             return self.feed(value, dtype)
         return super()._as_tensor(value.copy() if isinstance(value, np.ndarray) else value, dtype, op)
@@ -189,6 +210,7 @@ class Recording(Graph):
                 leaf = self.inner(leaf)
             if isinstance(leaf, (np.ndarray, np.generic)):
                 array = np.asarray(leaf) if not isinstance(leaf, np.ndarray) else leaf
+                self.check_views([array])
                 return self.handle(self.feed(array, layer.dtype))
             if isinstance(leaf, Handle) and leaf.dtype not in FLOATING:
                 return self.add(Cast(layer.dtype), [leaf])
@@ -333,6 +355,14 @@ class Recording(Graph):
         alive = {handle.tensor for handle in self._handles}
         kept = alive | self.carried | {tensor for _, tensor in self._fed.values()}
         self.values = {tensor: value for tensor, value in self.values.items() if tensor in kept}
+
+
+def _shares(view: np.ndarray, array: np.ndarray) -> bool:
+    """Whether they have elements in common, as far as that is found out in a moment."""
+    try:
+        return np.shares_memory(view, array, max_work=1000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return False
 
 
 def _same(kept: np.ndarray, array: np.ndarray) -> bool:

@@ -105,7 +105,7 @@ class GradientTape:
                 raise ValueError(f"GradientTape.watch: expected floating-point numbers, got {leaf.dtype}")
             self._watched[id(leaf)] = leaf
             if isinstance(leaf, np.ndarray):
-                self._recording.watched.add(id(leaf))
+                self._recording.watched[id(leaf)] = leaf
                 self._recording.feed(leaf)
 
     def watched_variables(self) -> tuple[Variable, ...]:
@@ -281,8 +281,17 @@ def _going_on(recording: Recording) -> Iterator[None]:
 def _watching(arrays: Sequence[Any]) -> Recording | None:
     """What is recorded, where one of the arrays is watched."""
     graph = current_graph()
-    watches = isinstance(graph, Recording) and graph.watched and any(id(array) in graph.watched for array in arrays)
-    return graph if watches else None  # type: ignore[return-value]
+    if not isinstance(graph, Recording) or not graph.watched:
+        return None
+    graph.check_views(arrays)
+    return graph if any(id(array) in graph.watched for array in arrays) else None
+
+
+def _recorded(array: np.ndarray) -> Any:
+    """The array as a tensor whose arithmetic is recorded, where a tape records."""
+    graph = current_graph()
+    return graph.fed(array) if isinstance(graph, Recording) and graph.open_tapes else array
 
 
 base.watching = _watching
+base.recorded = _recorded

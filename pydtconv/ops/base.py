@@ -23,6 +23,8 @@ from pydtconv import dtypes
 EAGER = "pydtconv.kernels.eager"
 #: gives what records operators on these arrays, where somebody watches one; set by `pydtconv.loops`
 watching: Callable[[Sequence[Any]], Any] | None = None
+#: gives an array as a tensor of what records here, where a tape does, else as it is; set by `pydtconv.loops`
+recorded: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)

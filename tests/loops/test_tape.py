@@ -262,3 +262,62 @@ def test_arithmetic_of_numpy_on_a_watched_array_is_refused():
         y = x * 2
     with pytest.raises(ValueError, match=r"target: expected what layers or ops gave .* NumPy's own arithmetic"):
         tape.gradient(y, x)
+
+
+TERMS = {
+    "sum of a function and itself": lambda a: ops.sum(ops.add(ops.square(a), a)),
+    "variance": lambda a: ops.var(a),
+    "normalization": lambda a: ops.sum(ops.multiply(ops.normalize(a), np.arange(3.0))),
+    "product with itself": lambda a: ops.sum(ops.matmul(a, ops.transpose(a))),
+    "another dtype": lambda a: ops.sum(ops.multiply(np.full((3, 3), 2, "float32"), ops.square(a))),
+    "cast": lambda a: ops.sum(ops.square(ops.cast(a, "float32"))),
+    "tensor": lambda a: ops.sum(ops.convert_to_tensor(a, "float32") ** 2),
+}
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_arrays_of_another_dtype_are_watched(name):
+    """Floats of NumPy are doubles; what is computed of them may be in float32."""
+    a = np.random.default_rng(0).uniform(0.5, 2, (3, 3))
+    with GradientTape() as tape:
+        tape.watch(a)
+        value = TERMS[name](a)
+    places = list(np.ndindex(3, 3))
+    expected = differences(lambda: float(np.asarray(TERMS[name](a))), a, places, 1e-3)
+    found = np.asarray(tape.gradient(value, a))
+    np.testing.assert_allclose([found[place] for place in places], expected, rtol=2e-3, atol=2e-3)
+
+
+def test_a_model_reads_doubles_that_are_watched():
+    model = keras.Sequential([keras.Input((3,)), layers.Dense(3)])
+    found = []
+    for a in np.eye(3) + 1, (np.eye(3) + 1).astype("float32"):
+        with GradientTape() as tape:
+            tape.watch(a)
+            value = ops.sum(ops.multiply(model(a), a))
+        found.append(np.asarray(tape.gradient(value, a)))
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_tensors_of_arrays_have_arithmetic_that_is_recorded():
+    a = np.full((2, 3), 2, "float32")
+    with GradientTape(persistent=True) as tape:
+        tape.watch(a)
+        b = ops.convert_to_tensor(a)
+        value = ops.sum(b * b) + ops.sum(1 - b[:, 1:])
+    np.testing.assert_allclose(tape.gradient(value, a), [[4, 3, 3], [4, 3, 3]])
+    np.testing.assert_allclose(tape.gradient(value, b), [[4, 3, 3], [4, 3, 3]])
+    assert type(ops.convert_to_tensor(a)) is np.ndarray
+
+
+def test_views_of_watched_arrays_are_refused():
+    model = keras.Sequential([keras.Input((2,)), layers.Dense(3)])
+    both = np.ones((4, 5), "float32")
+    a, other = both[:, :3], both[:, 3:]
+    with GradientTape() as tape:
+        tape.watch(a)
+        for use in (model, ops.sum, lambda x: ops.add(model(np.ones((4, 2), "float32"))[:, :2], x)):
+            with pytest.raises(ValueError, match=r"shape \(4, 2\) is NumPy's view of one that a GradientTape watches"):
+                use(a[:, 1:])
+        value = ops.sum(ops.square(a)) + ops.sum(model(other)) + ops.sum(model(a[:, 1:].copy()))
+    np.testing.assert_allclose(tape.gradient(value, a), np.full((4, 3), 2))

@@ -34,6 +34,8 @@ def as_operand(x: Any, dtype: str | None = None) -> Any:
         return x
     array = np.asarray(x)
     wanted = dtype and real(dtype)  # the graph makes bfloat16 of it
+    if wanted and wanted != array.dtype.name and is_watched(array):
+        return Cast(wanted)(array)  # a copy would be another array, which nobody watches
     return array.astype(wanted or (array.dtype if array.dtype.name in FLOATS else config.floatx()), copy=False)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import config, dtypes
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.moving import moved
-from pydtconv.ops.functions.operands import as_tensor, is_symbolic, of_one_kind
+from pydtconv.ops.functions.operands import as_tensor, is_symbolic, is_watched, of_one_kind
 from pydtconv.ops.reduction import Axes
 from pydtconv.ops.resize import Pad
 from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
@@ -210,7 +210,7 @@ def cast(x: Any, dtype: str) -> Any:
     x, name = x if is_symbolic(x) else np.asarray(x), dtypes.name_of(dtype)
     if dtypes.name_of(x.dtype) == name:
         return x
-    if is_symbolic(x):
+    if is_symbolic(x) or is_watched(x):
         return Cast(name)(x)
     return dtypes.as_bfloat16(x) if name == dtypes.BFLOAT16 else x.astype(name)
 

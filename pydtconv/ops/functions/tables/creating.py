@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops import base
+from pydtconv.ops.functions.operands import is_symbolic, is_watched
 from pydtconv.ops.functions.tables.making import signature_of
 
 #: signature, what it gives, and how; dtype None is floatx
@@ -114,16 +115,20 @@ def array(x: Any, dtype: Any = None) -> Any:
 
 
 def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> Any:
-    """x as a tensor: an array of NumPy, or symbolic as it is.  Python's floats become floatx, its integers int32."""
+    """x as a tensor: an array of NumPy, or symbolic as it is.  Python's floats become floatx, its integers int32.
+
+    In the block of a GradientTape, arrays of floats become tensors whose arithmetic is recorded.
+    """
     from pydtconv.ops.functions.shape import cast
     from pydtconv.ops.functions.tables.making import operands_of
 
     if sparse or ragged:
         raise ValueError(f"convert_to_tensor: expected sparse and ragged None or False, got {sparse!r}, {ragged!r}")
     (value,) = operands_of(x)
-    if dtype is None:
-        return value
-    return cast(value, dtype) if is_symbolic(value) else np.asarray(value, np.dtype(dtype))
+    if is_symbolic(value) or (dtype is not None and is_watched(value)):
+        return value if dtype is None else cast(value, dtype)
+    array = value if dtype is None else np.asarray(value, np.dtype(dtype))
+    return base.recorded(array) if base.recorded is not None and array.dtype.kind == "f" else array
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
