@@ -125,7 +125,7 @@ class CategoricalCrossentropy(LossFunctionWrapper):
 
 
 class SparseCategoricalCrossentropy(LossFunctionWrapper):
-    """Cross-entropy of class numbers."""
+    """Cross-entropy of class numbers.  Samples of ignore_class have loss 0 and do not count where a mean is taken."""
 
     takes_labels = True
 
@@ -147,6 +147,12 @@ class SparseCategoricalCrossentropy(LossFunctionWrapper):
             ignore_class=ignore_class,
             axis=axis,
         )
+
+    def counted(self, y_true: Any, values: Any) -> Any:
+        ignored = self._fn_kwargs["ignore_class"]
+        if ignored is None:
+            return None
+        return ops.cast(ops.not_equal(ops.reshape(y_true, values.shape), ignored), values.dtype)
 
     def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
         axis = self._fn_kwargs["axis"] % len(y_pred_shape)

@@ -12,7 +12,9 @@ from pydtconv import config, ops, replica
 from pydtconv.dtypes import real
 from pydtconv.naming import to_snake_case
 
-REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none", None)
+#: reductions that divide by how many values there are, and all
+MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
+REDUCTIONS = (*MEANS, "sum", "none", None)
 
 
 class Loss:
@@ -41,12 +43,19 @@ class Loss:
     def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
         """Raises ValueError for targets that the loss cannot read; fit calls it on its data before it starts."""
 
+    def counted(self, y_true: Any, values: Any) -> Any:
+        """A mask of the values (n, ...) that count where a mean is taken: 1 or 0 of their dtype.  None where all do."""
+        return None
+
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         y_true, y_pred = as_operands(y_true, y_pred, labels=self.takes_labels)
         mask = getattr(y_pred, "_keras_mask", None)
         if not self.takes_labels:
             y_true, y_pred = match_ranks(y_true, y_pred)
         values = self.call(y_true, y_pred)
+        counted = self.counted(y_true, values) if self.reduction in MEANS else None
+        if counted is not None:
+            mask = counted if mask is None else ops.multiply(counted, _behind(mask, len(values.shape)))
         if mask is not None:
             sample_weight = masked_weights(values, sample_weight, mask, self.reduction)
         return reduce_weighted(values, sample_weight, self.reduction)
@@ -110,13 +119,15 @@ def match_ranks(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def masked_weights(values: Any, weights: Any, mask: Any, reduction: str | None) -> Any:
-    """The weights of values (n, ...) that are 0 where the mask of the predictions is.
+    """The weights of values (n, ...) that are 0 where the mask of the predictions, or of the labels that count, is.
 
     Where the loss is a mean, the others grow such that it is one over the steps that count.  Raises ValueError where
     several processes share the batch, since each would count its own steps.
     """
     if replica.current().size > 1:
-        raise ValueError(f"loss of masked predictions: expected one process, got {replica.current().size}")
+        raise ValueError(
+            f"loss of masked predictions, or with an ignored class: expected one process, got {replica.current().size}"
+        )
     if reduction in ("mean", "sum_over_batch_size"):
         count = math.prod(mask.shape)
         mask = ops.multiply(mask, ops.divide(float(count), ops.maximum(ops.sum(mask), 1.0)))
@@ -124,8 +135,15 @@ def masked_weights(values: Any, weights: Any, mask: Any, reduction: str | None) 
         return mask
     if not hasattr(weights, "apply_op"):
         weights = np.ascontiguousarray(weights, values.dtype)
-    missing = len(mask.shape) - len(weights.shape)
-    return ops.multiply(mask, ops.reshape(weights, (*weights.shape, *(1,) * missing)) if missing > 0 else weights)
+    if len(weights.shape) == len(values.shape) + 1 and weights.shape[-1] == 1:
+        weights = ops.reshape(weights, weights.shape[:-1])
+    return ops.multiply(mask, _behind(weights, len(mask.shape)))
+
+
+def _behind(x: Any, rank: int) -> Any:
+    """x with axes of length 1 behind its own, up to this rank."""
+    missing = rank - len(x.shape)
+    return ops.reshape(x, (*x.shape, *(1,) * missing)) if missing > 0 else x
 
 
 def reduce_weighted(values: Any, weights: Any, reduction: str | None) -> Any:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pydtconv as keras
 from pydtconv import losses, ops
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
 from pydtconv.ops.base import Spec
@@ -109,6 +110,32 @@ def test_ignored_class_has_no_loss():
     loss = losses.SparseCategoricalCrossentropy(ignore_class=-1, reduction="none")
     values = loss(IGNORED, SCORES)
     np.testing.assert_allclose(values, np.where(IGNORED < 0, 0, -np.log(SCORES[np.arange(N), LABELS])), rtol=1e-6)
+
+
+@pytest.mark.parametrize("axes", [(), (1,)], ids=str)
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "mean", "mean_with_sample_weight", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ignored_class_does_not_count(weighted, reduction, axes):
+    """The mean is one of the samples of other classes, as Keras's is."""
+    labels, weights = np.array([0, 1, 0, 2]), np.array([1.0, 2, 3, 4], "float32")
+    scores = np.array([[0.2, 0.3, 0.5]] * 4, "float32")
+    loss = losses.SparseCategoricalCrossentropy(ignore_class=0, reduction=reduction)
+    each = -np.log(scores[[1, 3], labels[[1, 3]]]) * (weights[[1, 3]] if weighted else 1)
+    count = {"sum": 1, "mean_with_sample_weight": 6 if weighted else 2}.get(reduction, 2)
+    value = loss(labels.reshape(4, *axes), scores, weights if weighted else None)
+    assert float(value) == pytest.approx(each.sum() / count, rel=1e-6)
+
+
+def test_ignored_class_does_not_count_in_a_step():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6, 4, 4, 3)).astype("float32"), rng.integers(0, 5, (6, 4, 4))
+    model = keras.Sequential([keras.Input((4, 4, 3)), keras.layers.Conv2D(5, 1, activation="softmax")])
+    model.compile(keras.optimizers.SGD(1.0), losses.SparseCategoricalCrossentropy(ignore_class=2))
+    scores, before = model.predict(x, verbose=0), model.get_weights()
+    each = -np.log(np.take_along_axis(scores, y[..., None], -1)[..., 0])
+    assert model.train_on_batch(x, y) == pytest.approx(each[y != 2].mean(), rel=1e-5)
+    slopes = ((scores - np.eye(5)[y])[y != 2] / (y != 2).sum()).sum(axis=0)
+    np.testing.assert_allclose(model.get_weights()[1], before[1] - slopes, atol=1e-6)
 
 
 def test_weights_of_samples_apply_to_all_their_pixels():
