@@ -2,7 +2,8 @@
 
 A plan holds the values that it was traced with.  Where one changes between steps (`layer.beta = 0.5` in a callback),
 the next step is traced with the new one; plans of values that come again are kept.  Which names count is seen in the
-code: those that a method of a user's class mentions, or the `call` of a class of pydtconv.
+code: those that a method of a user's class mentions, or the `call` of a class of pydtconv.  What is added to a
+Sequential and taken off counts, too (its `_edits`).
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def _number_of(model: Any) -> int:
     found = []
     for place, layer in enumerate(model._flatten_layers()):
         values = vars(layer)
+        found.append((place, "edits", int, repr(values.get("_edits", 0))))
         names = names_read(type(layer)).difference(values.get("_set_by_itself", ()))
         for name in sorted(names.intersection(values)):
             if is_plain(values[name]):

@@ -50,19 +50,22 @@ class Sequential(Model):
             elif isinstance(layer, Model) and layer._network is not None:
                 object.__setattr__(self, "_input_layer", InputLayer(batch_shape=layer.input_shape))
         self._layers.append(layer)
-        structure.changed()
-        if rebuild:
-            self._rebuild()
+        self._edited(rebuild)
 
     def pop(self, rebuild: bool = True) -> Layer:
         """Takes the last layer off."""
         if not self._layers:
             raise ValueError(f"Sequential.pop: the model {self.name!r} has no layers")
         layer = self._layers.pop()
+        self._edited(rebuild)
+        return layer
+
+    def _edited(self, rebuild: bool) -> None:
+        """Other layers are there: steps of this model, and of those around it, are traced anew."""
+        object.__setattr__(self, "_edits", self.__dict__.get("_edits", 0) + 1)
         structure.changed()
         if rebuild:
             self._rebuild()
-        return layer
 
     def _rebuild(self) -> None:
         object.__setattr__(self, "_network", None)

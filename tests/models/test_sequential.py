@@ -40,6 +40,22 @@ def test_input_shape_argument_of_the_first_layer():
     assert model.output_shape == (None, 6, 6, 4)
 
 
+@pytest.mark.parametrize("outside", [False, True])
+def test_add_and_pop_are_seen_after_steps(outside):
+    """Also by a model that holds this one."""
+    x = np.random.default_rng(0).normal(size=(5, 4)).astype("float32")
+    model = Sequential([Input((4,)), layers.Dense(3), layers.Dense(1)])
+    seen = Sequential([Input((4,)), model]) if outside else model
+    assert seen.predict(x, verbose=0).shape == (5, 1)
+    model.pop()
+    np.testing.assert_allclose(seen.predict(x, verbose=0), np.asarray(model(x)), rtol=1e-6)
+    model.add(layers.ReLU())
+    found = seen.predict(x, verbose=0)
+    assert found.shape == (5, 3)
+    assert found.min() == 0
+    np.testing.assert_allclose(found, np.asarray(model(x)), rtol=1e-6)
+
+
 def test_add_and_pop():
     model = Sequential([Input((8, 8, 3))])
     assert not model.built
