@@ -15,15 +15,17 @@ from pydtconv.trainers.data_adapters.streams import StreamData
 class Epochs:
     """Runs through data epoch by epoch, each of `steps` batches where that is given, else of all of them.
 
-    Epochs with `steps` go on where the last one stopped.  Where data ends within an epoch, a warning says so.
+    Epochs with `steps` go on where the last one stopped, or, if anew, begin with the first batch wherever data can.
+    Where data ends within an epoch, a warning says so.
     done: batches of this epoch that were given, 0 between epochs.  seen: batches of the longest epoch so far.
     """
 
-    def __init__(self, data: ArrayData | StreamData, steps: int | None) -> None:
+    def __init__(self, data: ArrayData | StreamData, steps: int | None, anew: bool = False) -> None:
         if steps is not None and (not isinstance(steps, (int, np.integer)) or steps < 1):
             raise ValueError(f"steps: expected an integer of 1 or more, got {steps!r}")
         self.data = data
         self.steps = steps
+        self.anew = anew
         self.done = 0
         self.seen: int | None = None
         self.ran_dry = False
@@ -43,7 +45,7 @@ class Epochs:
             self.data.set_state(resumed["data"], going=True)
         else:
             self.done = 0
-            if self._going is None or self.steps is None:
+            if self._going is None or self.steps is None or (self.anew and self.data.restarts):
                 self._begin()
         while self.steps is None or self.done < self.steps:
             batch = next(self._going, None) if self._going is not None else None

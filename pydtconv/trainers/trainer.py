@@ -367,9 +367,12 @@ def unpack(data: Any) -> tuple[Any, Any, Any]:
 
 
 def validation_epochs(data: Any, batch_size: int | None, steps: int | None) -> Epochs:
-    """The batches of validation data: of batch_size for arrays, of their own for an iterable."""
+    """The batches of validation data, the same in each epoch: of batch_size for arrays, of their own for an iterable.
+
+    A generator, which cannot begin again, goes on where the last epoch has stopped.
+    """
     x, y, sample_weight = unpack(data)
-    return Epochs(make_data(x, y, sample_weight, batch_size if is_arrays(x) else None), steps)
+    return Epochs(make_data(x, y, sample_weight, batch_size if is_arrays(x) else None), steps, anew=True)
 
 
 def check_count(name: str, value: Any) -> None:

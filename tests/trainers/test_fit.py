@@ -52,6 +52,31 @@ def test_partial_batch_is_trained_and_the_loss_is_the_mean_over_samples():
     assert history.history["loss"][0] == pytest.approx((seen * [4, 4, 2]).sum() / 10, rel=1e-5)
 
 
+class _Parts(PyDataset):
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, i):
+        return XS[2 * i : 2 * i + 2, None], YS[2 * i : 2 * i + 2, None]
+
+
+def _endless():
+    while True:
+        yield from (_Parts()[i] for i in range(5))
+
+
+@pytest.mark.parametrize(
+    ("data", "again"), [(lambda: (XS[:, None], YS[:, None]), True), (_Parts, True), (_endless, False)]
+)
+def test_validation_steps_are_of_the_same_batches_in_each_epoch(data, again):
+    """Where data can begin again: a generator goes on."""
+    model = line(optimizer=optimizers.SGD(0.0))
+    options = {"epochs": 3, "batch_size": 2, "validation_data": data(), "validation_steps": 1, "verbose": 0}
+    found = model.fit(XS[:, None], YS[:, None], **options).history["val_loss"]
+    parts = [np.mean(YS[2 * i : 2 * i + 2] ** 2) for i in range(3)]
+    np.testing.assert_allclose(found, [parts[0]] * 3 if again else parts, rtol=1e-5)
+
+
 def test_validation_split_takes_the_tail():
     model = line()
     history = model.fit(XS[:, None], YS[:, None], batch_size=5, validation_split=0.3, shuffle=False, verbose=0)
