@@ -195,7 +195,11 @@ class Layer(Weights, Configurable, Operation):
             dtype = symbolic_leaves((args, kwargs))[0].dtype
             dtype = self.compute_dtype if self.autocast and (dtype in FLOATING or not self.reads_integers) else dtype
             shape = self.compute_output_shape(tree.map_structure(lambda x: x.shape, first))
-            return tree.map_shape_structure(lambda s: KerasTensor(s, dtype), shape)
+            outputs = tree.map_shape_structure(lambda s: KerasTensor(s, dtype), shape)
+            carries = self.supports_masking and type(self).compute_mask is Layer.compute_mask
+            if carries and isinstance(first, KerasTensor) and isinstance(outputs, KerasTensor):
+                outputs.mask_spec = first.mask_spec
+            return outputs
         return infer_outputs(self._traced_call, args, kwargs)
 
     def compute_output_shape(self, input_shape: Any) -> Any:

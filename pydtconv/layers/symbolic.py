@@ -37,7 +37,12 @@ class KerasHistory(NamedTuple):
 
 
 class KerasTensor(Operators):
-    """A tensor of known rank and dtype whose batch extent is usually None."""
+    """A tensor of known rank and dtype whose batch extent is usually None.
+
+    mask_spec: of the mask that will go with it, where one will.
+    """
+
+    mask_spec: Spec | None = None
 
     def __init__(
         self,
@@ -203,7 +208,7 @@ def infer_outputs(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     """The symbolic outputs of fn on symbolic arguments, found by tracing fn on graphs that are thrown away."""
     with _probes_untold([tensor.spec for tensor in symbolic_leaves((args, kwargs))]):
         first, second = (_trace(fn, args, kwargs, fill) for fill in _PROBES)
-    return tree.map_structure(_merged, first, second)
+    return tree.map_structure(_merged_with_masks, first, second)
 
 
 @contextmanager
@@ -220,18 +225,37 @@ def _probes_untold(specs: Sequence[Spec]) -> Iterator[None]:
         raise
 
 
+class _Output:
+    """What a trace has found of an output: its spec, and that of its mask."""
+
+    def __init__(self, tensor: Any) -> None:
+        mask = getattr(tensor, "_keras_mask", None)
+        self.spec: Spec = tensor.spec
+        self.mask = None if mask is None else _spec_of(mask, "float32")
+
+
+def _merged_with_masks(a: _Output, b: _Output) -> KerasTensor:
+    tensor = _merged(a.spec, b.spec)
+    if a.mask is not None and b.mask is not None:
+        tensor.mask_spec = _merged(a.mask, b.mask).spec
+    return tensor
+
+
 def _trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fill: int) -> Any:
     graph = Graph(training=False)
 
     def stand_in(leaf: Any) -> Any:
-        if isinstance(leaf, KerasTensor):
-            return graph.input(f"x{len(graph.inputs)}", _filled(leaf.spec, fill))
-        return leaf
+        if not isinstance(leaf, KerasTensor):
+            return leaf
+        tensor: Any = graph.input(f"x{len(graph.inputs)}", _filled(leaf.spec, fill))
+        if leaf.mask_spec is not None:
+            tensor._keras_mask = graph.input(f"x{len(graph.inputs)}", _filled(leaf.mask_spec, fill))
+        return tensor
 
     args, kwargs = tree.map_structure(stand_in, (args, kwargs))
     with graph:
         outputs = fn(*args, **kwargs)
-    return tree.map_structure(lambda tensor: tensor.spec, outputs)
+    return tree.map_structure(_Output, outputs)
 
 
 def _spec_of(value: Any, dtype: str) -> Spec:

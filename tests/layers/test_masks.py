@@ -194,3 +194,34 @@ def test_softmax_with_a_mask_and_over_several_axes():
 def test_softmax_with_a_mask_in_mixed_precision():
     found = layers.Softmax(dtype="mixed_bfloat16")(np.ones((2, 4), "float32"), mask=np.eye(2, 4, dtype="float32"))
     np.testing.assert_array_equal(found, np.eye(2, 4))
+
+
+def test_layers_of_ones_own_find_masks_where_a_model_is_built():
+    """As in Keras's guide to masking, whose layer asserts that it is given one."""
+
+    class Shares(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.supports_masking = True
+
+        def call(self, inputs, mask=None):
+            assert mask is not None
+            kept = ops.exp(inputs) * ops.expand_dims(ops.cast(mask, "float32"), -1)
+            return kept / ops.sum(kept, axis=1, keepdims=True)
+
+    class Later(layers.Layer):
+        def call(self, x):
+            return x[:, 1:]
+
+        def compute_mask(self, x, mask=None):
+            return mask[:, 1:]
+
+    inputs = pydtconv.Input((None,), dtype="int32")
+    x = layers.Dense(1)(layers.Embedding(6, 8, mask_zero=True)(inputs))
+    later = Later()(x)
+    assert later.shape == (None, None, 1)
+    model = pydtconv.Model(inputs, [Shares()(x), Shares()(later)])
+    shares, later = model.predict(NUMBERS, verbose=0)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
+    assert (shares[..., 0][NUMBERS == 0] == 0).all()
+    assert (later[..., 0][NUMBERS[:, 1:] == 0] == 0).all()
