@@ -64,7 +64,7 @@ def with_shared(constructor: Callable[..., None]) -> Callable[..., None]:
         if len(args) + 1 > len(kept):
             bound = signature.bind(self, *args, **kwargs).arguments
             args, kwargs = (), {**bound.pop("kwargs", {}), **bound}
-            kwargs.pop("self")
+            kwargs.pop(next(iter(signature.parameters)))
         constructor(self, *args, **kwargs)
 
     wrapper.__signature__ = signature  # type: ignore[attr-defined]

@@ -48,8 +48,14 @@ class Configurable:
         init_owner = next(c for c in cls.__mro__ if "__init__" in c.__dict__)
         if "_config_fields" not in init_owner.__dict__ and _keeps_base_config(cls):
             args, kwargs = self._recorded
-            bound = inspect.signature(cls.__init__).bind(self, *args, **kwargs).arguments
-            bound = {**bound, **bound.pop("kwargs", {})}
+            signature = inspect.signature(cls.__init__)
+            instance, *parameters = signature.parameters.values()
+            bound = signature.bind(self, *args, **kwargs).arguments
+            del bound[instance.name]
+            for each in parameters:
+                if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
+                    more = bound.pop(each.name, {})
+                    bound.update(more if each.kind is each.VAR_KEYWORD else {})
             fields = {name: value for name, value in bound.items() if name not in _BASE}
         return {name: serialize_keras_object(value) for name, value in fields.items()}
 

@@ -82,3 +82,24 @@ def test_a_layer_of_several_inputs_is_loaded(tmp_path):
     given = [X, Y @ X[:2], X[::-1].copy()]
     for found, want in zip(loaded.predict(given, verbose=0), model.predict(given, verbose=0), strict=True):
         np.testing.assert_array_equal(found, want)
+
+
+@pydtconv.saving.register_keras_serializable("tests")
+class Odd(pydtconv.Model):
+    """Whose constructor has names of its own for itself and for the rest."""
+
+    def __init__(this, units=3, **more):
+        super().__init__(**more)
+        this.dense = pydtconv.layers.Dense(units)
+
+    def call(self, x):
+        return self.dense(x)
+
+
+def test_names_of_the_constructors_arguments_are_free(tmp_path):
+    model = Odd(5, name="odd")
+    want = model.predict(X, verbose=0)
+    model.save(tmp_path / "net.keras")
+    loaded = pydtconv.saving.load_model(tmp_path / "net.keras")
+    assert loaded.name == "odd"
+    np.testing.assert_array_equal(loaded.predict(X, verbose=0), want)
