@@ -42,8 +42,8 @@ class Confusion(Metric):
         self.false_negatives = np.zeros(len(self._limits))
 
     def _count(self, y_true: np.ndarray, y_pred: np.ndarray, weights: np.ndarray) -> None:
-        """Adds samples of one shape."""
-        bins = np.searchsorted(self._limits, y_pred.ravel(), side="left")
+        """Adds samples of one shape; thresholds are rounded to the dtype of the predictions, as 0.6 of float32 is."""
+        bins = np.searchsorted(self._limits.astype(y_pred.dtype), y_pred.ravel(), side="left")
         count, positive = len(self._limits) + 1, y_true.ravel().astype(bool)
         weights = weights.ravel()
         right = np.bincount(bins, weights * positive, count)
@@ -64,7 +64,8 @@ class Confusion(Metric):
         weights = np.ones(()) if sample_weight is None else as_array(self, "sample_weight", sample_weight)
         if 0 < weights.ndim < y_pred.ndim:
             weights = weights.reshape(weights.shape + (1,) * (y_pred.ndim - weights.ndim))
-        return y_true, y_pred.astype(np.float64), np.broadcast_to(weights.astype(np.float64), y_pred.shape)
+        scores = y_pred.astype(y_pred.dtype if y_pred.dtype.kind == "f" else np.float64)
+        return y_true, scores, np.broadcast_to(weights.astype(np.float64), y_pred.shape)
 
 
 class _Thresholded(Confusion):

@@ -168,3 +168,11 @@ def test_names():
 def test_wrong_arguments(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_thresholds_are_those_of_the_predictions_dtype(dtype):
+    """0.6 is no more than 0.6."""
+    for kind in metrics.Precision, metrics.Recall:
+        assert kind(thresholds=0.6)([0, 1], np.array([0.6, 0.6], dtype)) == 0
+        assert kind(thresholds=0.6)([0, 1], np.array([0.5, 0.61], dtype)) == 1
