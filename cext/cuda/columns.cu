@@ -38,7 +38,7 @@ __device__ inline real slope_at(int kind, real z) {
         const real s = sigmoid_(z);
         return s * (1 + z * (1 - s));
     }
-    return z < -3 ? 0 : (z > 3 ? 1 : (2 * z + 3) / 6);
+    return z <= -3 ? 0 : (z > 3 ? 1 : (2 * z + 3) / 6);
 }
 
 /* act' from y */

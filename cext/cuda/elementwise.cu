@@ -164,8 +164,8 @@ __device__ inline real slope(int kind, const parameters &a, real v) {
         case GELU:
             return normal_cdf(v) + v * (real)0.39894228040143267794 * exp_((real)-0.5 * v * v);
         case GELU_TANH: {
-            const real s = sigmoid_(2 * gelu_inner(v));
-            return s + 2 * v * s * (1 - s) * (real)0.79788456080286535588 * (1 + 3 * (real)0.044715 * v * v);
+            const real x = v > 20 ? 20 : (v < -20 ? -20 : v), s = sigmoid_(2 * gelu_inner(x));
+            return s + 2 * x * s * (1 - s) * (real)0.79788456080286535588 * (1 + 3 * (real)0.044715 * x * x);
         }
         case SILU: {
             const real s = sigmoid_(v);
@@ -176,10 +176,10 @@ __device__ inline real slope(int kind, const parameters &a, real v) {
             return 1 / (d * d);
         }
         case HARD_SILU:
-            return v < -3 ? 0 : (v > 3 ? 1 : (2 * v + 3) / 6);
+            return v <= -3 ? 0 : (v > 3 ? 1 : (2 * v + 3) / 6);
         case MISH: {
             const real e = exp_(v > 20 ? 20 : v), n = e * (e + 2);
-            return n / (n + 2) + v * 4 * e * (e + 1) / ((n + 2) * (n + 2));
+            return n / (n + 2) + (v > 20 ? 0 : v * 4 * e * (e + 1) / ((n + 2) * (n + 2)));
         }
         case LOG_SIGMOID:
             return sigmoid_(-v);

@@ -73,7 +73,7 @@ INLINE vec through_slope(dtconv_activation act, vec g, vec z) {
     }
     if (act == DTCONV_HARD_SILU) {
         const vec slope = (2 * z + 3) * (real)(1.0 / 6);
-        return g * where(z < -3, (vec){0}, where(z > 3, (vec){0} + 1, slope));
+        return g * where(z <= -3, (vec){0}, where(z > 3, (vec){0} + 1, slope));
     }
     return g;
 }

@@ -43,7 +43,7 @@
     K(GELU_TANH, x *DT(sigmoid_)(2 * gelu_inner(x)), gelu_tanh_slope(x))                                          \
     K(SILU, x *DT(sigmoid_)(x), silu_slope(x))                                                                    \
     K(SOFTSIGN, x / (1 + (x < 0 ? -x : x)), 1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))))                \
-    K(HARD_SILU, x < -3 ? 0 : (x > 3 ? x : x * (x + 3) / 6), x < -3 ? 0 : (x > 3 ? 1 : (2 * x + 3) / 6))          \
+    K(HARD_SILU, x < -3 ? 0 : (x > 3 ? x : x * (x + 3) / 6), x <= -3 ? 0 : (x > 3 ? 1 : (2 * x + 3) / 6))         \
     K(MISH, x *mish_ratio(x), mish_slope(x))                                                                      \
     K(LOG_SIGMOID, -DT(softplus_)(-x), DT(sigmoid_)(-x))                                                          \
     K(THRESHOLD, x > p[0] ? x : p[1], x > p[0] ? 1 : 0)                                                           \
@@ -62,6 +62,7 @@
 static inline real gelu_inner(real x) { return GELU_C * (x + GELU_A * x * x * x); }
 
 static inline real gelu_tanh_slope(real x) {
+    x = x > 20 ? 20 : (x < -20 ? -20 : x); /* where it is 1 and 0 */
     const real s = DT(sigmoid_)(2 * gelu_inner(x));
     return s + 2 * x * s * (1 - s) * GELU_C * (1 + 3 * GELU_A * x * x);
 }
@@ -79,7 +80,7 @@ static inline real mish_ratio(real x) {
 
 static inline real mish_slope(real x) {
     const real e = DT(exp_)(x > 20 ? 20 : x), n = e * (e + 2);
-    return n / (n + 2) + x * 4 * e * (e + 1) / ((n + 2) * (n + 2));
+    return n / (n + 2) + (x > 20 ? 0 : x * 4 * e * (e + 1) / ((n + 2) * (n + 2)));
 }
 
 /* exp(-x^2 / 2), or where that is less than exp(-FARTHEST), this. */
@@ -109,8 +110,9 @@ INLINE vec normal_cdf(vec x, vec bell_of_x) {
 INLINE vec gelu(vec x) { return x * normal_cdf(x, bell(x)); }
 
 INLINE vec gelu_slope(vec x) {
-    const vec around = bell(x);
-    return multiply_add(x * SQRT1_2PI, around, normal_cdf(x, around));
+    enum { EDGE = sizeof(real) == sizeof(double) ? 37 : 13 }; /* beyond it the slope is 0 or 1, however large x is */
+    const vec near = raised(-EDGE, capped(EDGE, x)), around = exponential(near * near * (real)-0.5);
+    return multiply_add(near * SQRT1_2PI, around, normal_cdf(near, around));
 }
 
 static void gelu_forward(int64_t n, const real *xs, real *ys) {

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pydtconv as keras
 from pydtconv import ops
 from pydtconv.conv.functional import AFTER_NORMALIZATION
 from pydtconv.kernels.cpu.activation import CODES
@@ -101,6 +102,24 @@ def test_special_values(dtype):
         assert ops.compute(Activation(kind), x)[1:3].tolist() == want, kind
     assert ops.compute(Activation("log"), np.array([0.0, -1.0, np.inf], dtype))[[0, 2]].tolist() == [-np.inf, np.inf]
     assert np.isnan(ops.compute(Activation("log"), np.array([-1.0], dtype))[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["gelu", "gelu_tanh", "silu", "mish", "hard_silu"])
+def test_slopes_far_out(kind, dtype):
+    x = np.array([60, 1e30, -60, -1e30], dtype)
+    with keras.GradientTape() as tape:
+        tape.watch(x)
+        total = ops.sum(Activation(kind)(x))
+    np.testing.assert_allclose(tape.gradient(total, x), [1, 1, 0, 0], atol=1e-12)
+
+
+def test_hard_silu_is_level_up_to_its_corner():
+    x = np.array([-4, -3, -2.9375, 3, 4], "float32")
+    with keras.GradientTape() as tape:
+        tape.watch(x)
+        total = ops.sum(Activation("hard_silu")(x))
+    np.testing.assert_allclose(tape.gradient(total, x), [0, 0, -0.47916666, 1.5, 1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 5, 3, 6), (3, 70, 3, 17), (1, 1)], ids=str)
