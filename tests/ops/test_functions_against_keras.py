@@ -173,3 +173,15 @@ def test_the_place_of_the_largest_keeps_its_axes():
     x = np.array([[1.0, 5.0], [2.0, 3.0]], "float32")
     np.testing.assert_array_equal(ops.argmax(x, keepdims=True), [[1]])
     np.testing.assert_array_equal(ops.erf(np.float32(0)), 0)
+
+
+def test_parts_of_a_decomposition():
+    """Of which NumPy's tuples have names; signs are free."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 3, 4)).astype("float32")
+    u, s, v = ops.svd(x, full_matrices=False)
+    np.testing.assert_allclose((u * s[:, None]) @ v, x, atol=1e-5)
+    assert [part.shape for part in ops.svd(x)] == [(2, 3, 3), (2, 3), (2, 4, 4)]
+    square = x @ x.swapaxes(-1, -2)
+    for values, vectors in ops.eigh(square), ops.linalg.eigh(square), ops.eig(square):
+        np.testing.assert_allclose(square @ vectors, vectors * values[:, None], atol=1e-4)

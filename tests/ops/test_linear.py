@@ -145,3 +145,8 @@ def test_rows_of_the_gradient_of_dense_are_those_of_backward(dtype):
     for rows in slice(0, 16), slice(16, 37):
         kernel.backward_rows(Pass(x=[x, None], dy=[dy], dx=[None, parts[rows]], workspace=workspace), rows)()
     np.testing.assert_allclose(parts, whole, rtol=1e-5 if dtype == "float32" else 1e-12)
+
+
+def test_dense_of_no_rows():
+    assert compute(Dense(), np.zeros((0, 3), "float32"), np.ones((3, 2), "float32")).shape == (0, 2)
+    assert compute(Dense("gelu"), np.zeros((4, 0, 3)), np.ones((3, 2)), np.ones(2)).shape == (4, 0, 2)

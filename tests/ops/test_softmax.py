@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pydtconv import ops
 from pydtconv.ops import LogSoftmax, Softmax, compute
 from tests.ops.harness import check_op, normal
 from tests.reference import softmax as reference
@@ -52,3 +53,12 @@ def test_the_exponential_over_its_whole_range(dtype, rtol):
 def test_wrong_axis():
     with pytest.raises(ValueError, match="axis=2"):
         Softmax(2)(normal(3, 4))
+
+
+@pytest.mark.parametrize("axis", [(1, 2), [0, -1], (1,), None], ids=str)
+def test_several_axes_together(axis):
+    x = normal(2, 3, 4)
+    axes = tuple(range(3)) if axis is None else tuple(axis)
+    shares = np.exp(x) / np.exp(x).sum(axes, keepdims=True)
+    np.testing.assert_allclose(ops.softmax(x, axis), shares, rtol=1e-12)
+    np.testing.assert_allclose(ops.log_softmax(x, axis=axis), np.log(shares), rtol=1e-12, atol=1e-12)

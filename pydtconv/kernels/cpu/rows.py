@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ def rows_of(array: np.ndarray | None) -> Any:
     if array is None:
         return None
     channels = array.shape[-1] if array.ndim else 1
+    if array.size == 0:
+        return array.reshape(math.prod(array.shape[:-1]), channels)
     view = array.reshape(-1, channels)
     apart = channels > 1 and view.strides[-1] != view.itemsize
     if apart or not np.may_share_memory(view, array):

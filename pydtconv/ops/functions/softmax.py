@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv.ops.custom import NumpyOp
+from pydtconv.ops.functions.arithmetic import exp, subtract
 from pydtconv.ops.functions.operands import as_operand
 from pydtconv.ops.functions.shape import with_axis_last
 from pydtconv.ops.softmax import LogSoftmax, Softmax
@@ -14,14 +16,28 @@ from pydtconv.ops.softmax import LogSoftmax, Softmax
 __all__ = ["log_softmax", "softmax", "sparsemax"]
 
 
-def softmax(x: Any, axis: int = -1) -> Any:
-    """exp(x) / sum(exp(x)) along an axis."""
-    return Softmax(axis)(as_operand(x))
+def softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:
+    """exp(x) / sum(exp(x)) along an axis, or along several together; None: along all."""
+    x, axes = as_operand(x), _axes(axis)
+    return Softmax(axes)(x) if isinstance(axes, int) else exp(_less_sum(x, axes))
 
 
-def log_softmax(x: Any, axis: int = -1) -> Any:
+def log_softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:
     """log(softmax(x))."""
-    return LogSoftmax(axis)(as_operand(x))
+    x, axes = as_operand(x), _axes(axis)
+    return LogSoftmax(axes)(x) if isinstance(axes, int) else _less_sum(x, axes)
+
+
+def _axes(axis: int | Sequence[int] | None) -> int | tuple[int, ...] | None:
+    if axis is None or isinstance(axis, int):
+        return axis
+    return tuple(axis) if len(axis) != 1 else axis[0]
+
+
+def _less_sum(x: Any, axes: tuple[int, ...] | None) -> Any:
+    from pydtconv.ops.functions.tables.sums import logsumexp  # which is made of functions of many files
+
+    return subtract(x, logsumexp(x, axis=axes, keepdims=True))
 
 
 def sparsemax(x: Any, axis: int = -1) -> Any:

@@ -71,7 +71,8 @@ def apply(name: str, values: list[Any], static: dict[str, Any]) -> Any:
     dtypes = [array.dtype.name for array in operands]
     if isinstance(result, (tuple, list)):
         kinds = rule.dtype if isinstance(rule.dtype, tuple) else (rule.dtype,) * len(result)
-        return type(result)(_as_kind(part, kind, dtypes, static) for part, kind in zip(result, kinds, strict=True))
+        parts = [_as_kind(part, kind, dtypes, static) for part, kind in zip(result, kinds, strict=True)]
+        return parts if type(result) is list else tuple(parts)  # NumPy has tuples with names
     return _as_kind(result, str(rule.dtype), dtypes, static)
 
 
