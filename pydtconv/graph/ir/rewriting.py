@@ -22,6 +22,11 @@ def results(graph: Graph) -> set[Tensor]:
     return ends if graph.loss is None else ends | {graph.loss}
 
 
+def updated_state(graph: Graph) -> set[Tensor]:
+    """State that operators of the graph change in place, such as moving averages."""
+    return {node.inputs[i] for node in graph.nodes for i in node.op.updates if i < len(node.inputs)}
+
+
 def replace_reads(graph: Graph, old: Tensor, new: Tensor) -> None:
     """Makes every reader of `old` read `new`; a result of the graph keeps its name."""
     for node in graph.nodes:

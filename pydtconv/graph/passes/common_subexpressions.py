@@ -6,7 +6,7 @@ NASNet's cells put a ReLU of its own before each convolution of one image, and p
 from __future__ import annotations
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.ir.rewriting import replace_results
+from pydtconv.graph.ir.rewriting import replace_results, updated_state
 
 
 def merge_equal_nodes(graph: Graph) -> None:
@@ -16,7 +16,7 @@ def merge_equal_nodes(graph: Graph) -> None:
     whose own gradient somebody asks for: each has a part of it.
     """
     apart = {*graph.gradients.values(), *(graph.sources or ())}
-    state = {node.inputs[i] for node in graph.nodes for i in node.op.updates if i < len(node.inputs)}
+    state = updated_state(graph)
     first: dict[tuple[object, ...], Node] = {}
     instead: dict[Tensor, Tensor] = {}
     kept: list[Node] = []

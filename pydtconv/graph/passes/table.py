@@ -37,6 +37,7 @@ from pydtconv.graph.passes.pool_before_relu import pool_before_relu
 from pydtconv.graph.passes.residual_addition import fuse_addition
 from pydtconv.graph.passes.shared_moments import share_moments
 from pydtconv.graph.passes.spatial import cut_images
+from pydtconv.graph.passes.state_copies import copy_state
 from pydtconv.graph.passes.transposes import sink_transposes
 from pydtconv.graph.passes.wide_results import widen_results
 from pydtconv.graph.passes.wider_halos import widen_halos
@@ -56,11 +57,19 @@ PASSES: tuple[GraphPass, ...] = (
         after=("dead-nodes",),
     ),
     GraphPass(
+        "state-copies",
+        copy_state,
+        takes="operators in the order of the trace; casts are where they stay",
+        leaves="what backward reads of state is what forward has read",
+        after=("casts",),
+        when=HAS_LOSS,
+    ),
+    GraphPass(
         "common-subexpressions",
         merge_equal_nodes,
         takes="operators as they were traced; casts are where they stay",
         leaves="no operator that computes what one before it has computed",
-        after=("casts",),
+        after=("casts", "state-copies"),
     ),
     GraphPass(
         "patches",

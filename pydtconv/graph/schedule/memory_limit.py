@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pydtconv import config
 from pydtconv.conv import calibrated
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.graph.ir.rewriting import updated_state
 from pydtconv.graph.schedule.rematerialization import (
     Rematerialization,
     base_of,
@@ -68,6 +69,7 @@ def _segments(graph: Graph, kept: Collection[Tensor], size: float) -> list[set[T
     sizes = [sum(tensor.spec.nbytes for tensor in node.outputs if tensor in kept) for node in graph.nodes]
     before = list(itertools.accumulate(sizes, initial=0))
     segments: list[set[Tensor]] = []
+    state = updated_state(graph)
     start = 0
     while start < end:
         stop = next((i for i in range(start + 1, end) if before[i] - before[start] > size * before[-1]), end)
@@ -76,7 +78,7 @@ def _segments(graph: Graph, kept: Collection[Tensor], size: float) -> list[set[T
             window = [i for i in range(start + 1, stop + 1) if before[i] >= half]
             stop = min(window, key=lambda i: (passing[i], -i))
         outputs = [node.outputs[0] for node in graph.nodes[start:stop]]
-        segments.append({tensor for tensor in outputs if recomputable(graph, tensor)})
+        segments.append({tensor for tensor in outputs if recomputable(graph, tensor, state)})
         start = stop
     return segments
 

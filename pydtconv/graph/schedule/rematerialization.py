@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.graph.ir.rewriting import updated_state
 from pydtconv.graph.memory.sharing import Sharing, parts_of
 from pydtconv.graph.memory.storage import View
 
@@ -43,8 +44,8 @@ def sources_of(node: Node, elided: Mapping[Tensor, Tensor]) -> list[Tensor]:
     return [tensor for tensor in bases if tensor.variable is None and tensor.constant is None]
 
 
-def recomputable(graph: Graph, tensor: Tensor) -> bool:
-    """Whether the tensor can be computed twice in a step."""
+def recomputable(graph: Graph, tensor: Tensor, state: Collection[Tensor]) -> bool:
+    """Whether the tensor can be computed twice in a step; state: `updated_state(graph)`."""
     node = tensor.node
     if node is None or node.op.is_view or tensor in graph.outputs.values():
         return False
@@ -52,6 +53,9 @@ def recomputable(graph: Graph, tensor: Tensor) -> bool:
         return False
     if joins_channels(node):
         return True
+    read = node.op.replay_inputs
+    if state and any(base_of(x) in state for x in (node.inputs if read is None else [node.inputs[i] for i in read])):
+        return False
     touches_state = bool(node.op.updates) and not node.op.replay_keeps_state
     return node.op.replayable and not touches_state and tensor.dtype in FLOATING
 
@@ -66,10 +70,11 @@ def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
     """
     kept = {base_of(tensor) for tensor in retained}
     joined = {each for node in graph.nodes if joins_channels(node) and node.outputs[0] in kept for each in node.inputs}
+    state = updated_state(graph)
     found: dict[Tensor, int] = {}  # the length of the row up to the tensor
     for node in graph.nodes:
         out = node.outputs[0]
-        if not recomputable(graph, out) or out.spec.nbytes < SMALLEST:
+        if not recomputable(graph, out, state) or out.spec.nbytes < SMALLEST:
             continue
         sources = sources_of(node, graph.elided)
         if flops := _flops(node):
@@ -121,7 +126,8 @@ class Rematerialization:
         self.needed: dict[Tensor, None] = {}
         self.readers: dict[Tensor, int] = {}
         self._elided = graph.elided
-        self._chosen = {tensor for tensor in chosen if recomputable(graph, tensor)}
+        state = updated_state(graph)
+        self._chosen = {tensor for tensor in chosen if recomputable(graph, tensor, state)}
         self._views: dict[Tensor, View] = {}  # of what has been recomputed, and is not overwritten yet
         self._done: set[Tensor] = set()  # what has been recomputed
         for tensor, count in readers.items():
