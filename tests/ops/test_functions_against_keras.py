@@ -185,3 +185,21 @@ def test_parts_of_a_decomposition():
     square = x @ x.swapaxes(-1, -2)
     for values, vectors in ops.eigh(square), ops.linalg.eigh(square), ops.eig(square):
         np.testing.assert_allclose(square @ vectors, vectors * values[:, None], atol=1e-4)
+
+
+def test_products_of_integers_are_integers():
+    """Which floats would round."""
+    big, one = np.array([[2**25 + 1]]), np.array([[1]], "int32")
+    products = [
+        ops.matmul(big, one),
+        ops.dot(big, one),
+        ops.einsum("ij,jk->ik", big, one),
+        ops.tensordot(big, one, 1),
+        ops.kron(big, one),
+        ops.inner(big, one),
+        ops.outer(big, one),
+    ]
+    assert [(y.dtype.kind, y.item()) for y in products] == [("i", 2**25 + 1)] * 7
+    pixels = np.full((2, 2), 200, "uint8")
+    np.testing.assert_array_equal(ops.matmul(pixels, pixels), 2 * 200 * 200)
+    assert ops.matmul(pixels, np.ones((2, 2), "float32")).dtype == "float32"

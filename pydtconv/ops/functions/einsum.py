@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pydtconv.ops.contraction import Contract
-from pydtconv.ops.functions.operands import as_operand, of_one_dtype
+from pydtconv.ops.functions.operands import as_integers, as_operand, of_one_dtype
 from pydtconv.ops.functions.reduction import sum as reduce_sum
 from pydtconv.ops.functions.shape import reshape, transpose
 from pydtconv.ops.linear import Dense
@@ -25,6 +27,9 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     left to right.  Raises ValueError for equations that do not fit, and for a letter twice in one operand.
     """
     inputs, output = _parsed(subscripts, [len(as_operand(x).shape) for x in operands])
+    whole = as_integers(*operands)
+    if whole is not None:
+        return np.asarray(np.einsum(subscripts.replace(" ", ""), *whole))
     values = list(of_one_dtype(*operands))
     while len(values) > 1:
         left, right, rest = inputs[0], inputs[1], inputs[2:]

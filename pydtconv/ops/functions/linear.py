@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.ops.functions.operands import of_one_dtype
+import numpy as np
+
+from pydtconv.ops.functions.operands import as_integers, of_one_dtype
 from pydtconv.ops.functions.shape import expand_dims, squeeze
 from pydtconv.ops.linear import Dense, MatMul
 
@@ -14,8 +16,12 @@ __all__ = ["dot", "matmul"]
 def matmul(x1: Any, x2: Any) -> Any:
     """The matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast.
 
-    x1: (..., m, k) or (k,).  x2: (..., k, n) or (k,).  Returns (..., m, n), without the axis of a vector.
+    x1: (..., m, k) or (k,).  x2: (..., k, n) or (k,).  Returns (..., m, n), without the axis of a vector; of arrays of
+    integers, integers.
     """
+    whole = as_integers(x1, x2)
+    if whole is not None:
+        return np.asarray(np.matmul(*whole))
     x1, x2 = of_one_dtype(x1, x2)
     if len(x1.shape) == 1:
         y = matmul(expand_dims(x1, 0), x2)
@@ -32,6 +38,9 @@ def dot(x1: Any, x2: Any) -> Any:
     """
     from pydtconv.ops.functions.arithmetic import multiply
 
+    whole = as_integers(x1, x2)
+    if whole is not None:
+        return np.asarray(np.dot(*whole))
     x1, x2 = of_one_dtype(x1, x2)
     if not x1.shape or not x2.shape:
         return multiply(x1, x2)

@@ -62,6 +62,16 @@ def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
     return tuple(as_float(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
 
 
+def as_integers(*xs: Any) -> list[np.ndarray] | None:
+    """Arrays of integers in their common dtype, of at least 32 bits; None where one of xs is symbolic or has floats."""
+    if any(is_symbolic(x) for x in xs):
+        return None
+    tensors = [as_tensor(x) for x in xs]
+    if any(x.dtype.kind not in "biu" for x in tensors):
+        return None
+    return [x.astype(np.result_type(np.int32, *tensors)) for x in tensors]
+
+
 def of_one_kind(*xs: Any) -> tuple[Any, ...]:
     """Operands of one dtype: floats where one of them is, else the common one of integers."""
     tensors = [as_tensor(x) for x in xs]

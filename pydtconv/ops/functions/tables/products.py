@@ -26,7 +26,7 @@ from pydtconv.ops.functions.arithmetic import (
     subtract,
 )
 from pydtconv.ops.functions.linear import matmul
-from pydtconv.ops.functions.operands import as_operand, is_symbolic
+from pydtconv.ops.functions.operands import as_operand, is_symbolic, of_one_kind
 from pydtconv.ops.functions.reduction import amax, amin, mean
 from pydtconv.ops.functions.reduction import sum as sum_over
 from pydtconv.ops.functions.shape import (
@@ -71,7 +71,7 @@ def vdot(x1: Any, x2: Any) -> Any:
 
 def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
     """Sums of products along pairs of axes: the last n of x1 and the first n of x2, or as named."""
-    a, b = as_operand(x1), as_operand(x2)
+    a, b = of_one_kind(x1, x2)
     if isinstance(axes, int):
         left, right = list(range(len(a.shape) - axes, len(a.shape))), list(range(axes))
     else:
@@ -93,7 +93,7 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
 
 def kron(x1: Any, x2: Any) -> Any:
     """The Kronecker product."""
-    a, b = as_operand(x1), as_operand(x2)
+    a, b = of_one_kind(x1, x2)
     rank = max(len(a.shape), len(b.shape))
     a, b = (reshape(x, (*(1,) * (rank - len(x.shape)), *x.shape)) for x in (a, b))
     wide_a = reshape(a, [n for extent in a.shape for n in (extent, 1)])
