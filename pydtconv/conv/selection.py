@@ -6,17 +6,19 @@ BASE, RDX, CGT, CGT+PM and CGT+DG; AUTO leaves each pass to what `pydtconv tune`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from pydtconv import config
 from pydtconv.conv import calibrated, products, timings
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.table import TABLE, Algorithm
 
 #: pixels of an output by which "strict" chooses
 _OUT = 32
+#: times the seconds of an algorithm within which another is taken that saves work elsewhere
+HARDLY_LONGER = 1.03
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,16 @@ def algorithms(p: ConvProblem, direction: str) -> list[str]:
         bound = max(limit, min(needs.values()))
         ranked = tuple(name for name in ranked if needs[name] <= bound)
     return sorted(ranked, key=lambda name: seconds.get(name, float("inf")))  # stable: the others keep their order
+
+
+def nearly_as_fast(p: ConvProblem, direction: str, name: str, fits: Callable[[Algorithm], bool]) -> str | None:
+    """The fastest algorithm that fits and takes hardly longer than this one, as measured or by the model; else None."""
+    known = timings.measured(p, direction)
+    seconds = known if name in known else {each: TABLE[each].seconds(p, direction) for each in algorithms(p, direction)}
+    for each in algorithms(p, direction):
+        if fits(TABLE[each]) and seconds.get(each, float("inf")) <= HARDLY_LONGER * seconds[name]:
+            return each
+    return None
 
 
 def supported(p: ConvProblem, direction: str, algorithm: str) -> str:

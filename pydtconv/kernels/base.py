@@ -268,6 +268,10 @@ class Kernel(Generic[OpType]):
         """Whether forward and backward can take input 0 through a `Prologue` with this activation."""
         return False
 
+    def that_normalize(self, names: dict[str, str], activation: str | None, *inputs: Spec) -> dict[str, str]:
+        """Algorithms with which `takes_prologue` is true, where some are nearly as fast as these; else these."""
+        return names
+
     def gathers_reductions(self, *inputs: Spec) -> bool:
         """Whether backward can gather `BackwardReductions` from the gradient of input 0, with any activation."""
         return False

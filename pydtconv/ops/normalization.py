@@ -134,3 +134,8 @@ class BatchNorm(Op):
     @property
     def replay_inputs(self) -> tuple[int, ...]:  # type: ignore[override]
         return (0, 1 + self.scale) if self.center else (0,)
+
+
+def is_read_through(op: Op) -> bool:
+    """Whether what reads its result in training may normalize x on the way instead."""
+    return isinstance(op, BatchNorm) and not op.frozen and op.activation in FROM_NORMALIZED

@@ -6,13 +6,15 @@ import dataclasses
 from typing import Any
 
 from pydtconv.graph.ir.graph import Graph, Node
+from pydtconv.ops.normalization import is_read_through
 
 
 def choose_algorithms(graph: Graph) -> None:
     """Fixes the algorithms of all convolutions, so that what has been planned is what runs.
 
-    `workspace_bytes` bounds them where neither the layer nor the variant says which to take.  It may run again, with
-    other options or after tuning, and then chooses anew.
+    `workspace_bytes` bounds them where neither the layer nor the variant says which to take.  In training one that
+    reads through the normalization before it is taken for one that does not and is hardly faster: that saves several
+    passes over the image.  It may run again, with other options or after tuning, and then chooses anew.
     """
     options, chosen = graph.options, graph.algorithms
     chosen.clear()
@@ -23,6 +25,9 @@ def choose_algorithms(graph: Graph) -> None:
         node.op = dataclasses.replace(op, variant=options.variant)
         specs = [tensor.spec for tensor in node.inputs]
         chosen[node] = node.kernel.algorithms_for(*specs, within=options.workspace_bytes)
+        source = node.inputs[0].node
+        if graph.training and options.workspace_bytes is None and source is not None and is_read_through(source.op):
+            chosen[node] = node.kernel.that_normalize(chosen[node], source.op.activation, *specs)
         node.op = dataclasses.replace(op, variant=options.variant, algorithm=chosen[node])
 
 

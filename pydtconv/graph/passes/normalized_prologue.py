@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.ir.rewriting import consumers, results
-from pydtconv.ops.normalization import FROM_NORMALIZED, BatchNorm
+from pydtconv.ops.normalization import is_read_through
 
 
 def elide_normalization(graph: Graph) -> None:
@@ -21,8 +21,9 @@ def elide_normalization(graph: Graph) -> None:
     readers, ends = consumers(graph), results(graph)
     for node in graph.nodes:
         op, out = node.op, node.outputs[0]
-        fits = isinstance(op, BatchNorm) and not op.frozen and op.activation in FROM_NORMALIZED
-        if fits and out not in ends and all(_normalizes(reader, out, op.activation) for reader in readers.get(out, ())):
+        if not is_read_through(op) or out in ends:
+            continue
+        if all(_normalizes(reader, out, op.activation) for reader in readers.get(out, ())):
             graph.elided[out] = node.inputs[0]
 
 

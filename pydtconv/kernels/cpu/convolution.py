@@ -9,12 +9,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from pydtconv import config
 from pydtconv._ext import conv as ext
 from pydtconv.conv.arrays import as_planes, pixel_stride
 from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind
 from pydtconv.conv.kept import kept, kept_besides
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.selection import Choice, algorithms, choose, variant_of, workspace_bytes
+from pydtconv.conv.selection import Choice, algorithms, choose, nearly_as_fast, variant_of, workspace_bytes
 from pydtconv.conv.table import TABLE
 from pydtconv.kernels.base import Call, Keepable, Kernel, Pass, Prologue, RowBlock, RunState, sequence
 from pydtconv.kernels.cpu.convolution_rims import ConvRims
@@ -259,6 +260,19 @@ class MeasuredConvKernel(ConvBaseKernel[MeasuredType]):
             return False  # what is sent lies in memory
         p, names = self.op.problem(*inputs[:2]), self.algorithms_for(*inputs)
         return all(TABLE[names[role]].normalizes_in(p, activation) for role in ("forward", "backward_weights"))
+
+    def that_normalize(self, names: dict[str, str], activation: str | None, *inputs: Spec) -> dict[str, str]:
+        is_open = self._is_auto and self.op.algorithm in (None, "auto") and config.conv_precision() != "strict"
+        if self.op.halo is not None or not is_open:
+            return names
+        p, found = self.op.problem(*inputs[:2]), dict(names)
+        for role in ("forward", "backward_weights"):
+            if not TABLE[names[role]].normalizes_in(p, activation):
+                other = nearly_as_fast(p, role, names[role], lambda row: row.normalizes_in(p, activation))
+                if other is None:
+                    return names
+                found[role] = other
+        return found
 
     def gathers_reductions(self, *inputs: Spec) -> bool:
         if self.op.halo is not None:

@@ -5,6 +5,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers, ops
+from pydtconv.conv import timings
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
 from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, PassStep, RecomputeStep
 from pydtconv.ops.base import Spec
@@ -151,3 +152,26 @@ def test_the_image_itself_is_not_overwritten_before_its_last_reader():
     found, want = (run(traced(tail), elided) for elided in (True, False))
     np.testing.assert_allclose(found[1], want[1], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found[2], want[2], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(1.02, True), (1.05, False)])
+@pytest.mark.parametrize("training", [True, False])
+def test_what_normalizes_and_is_hardly_slower_is_taken(monkeypatch, training, seconds, taken):
+    """As measured: 1x1 convolutions of many channels may be faster by another algorithm, which reads what is stored."""
+
+    def measured(p, direction, device="cpu"):
+        found = {"forward": {"convgemm": 1.0, "direct": seconds}, "backward_weights": {"direct": 1.0}}
+        return found.get(direction, {}) if p.is_pointwise else {}
+
+    monkeypatch.setattr(timings, "measured", measured)
+    graph = Graph(training=training)
+    with graph:
+        x = graph.input("x", Spec((3, 9, 8, 16), "float32"))
+        y = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(16, 3)(x), training=training))
+        y = layers.Conv2D(24, 1)(y)
+        graph.outputs = {"y": y}
+        graph.loss = ops.Mean()(ops.Multiply()(y, y)) if training else None
+    plan = build_plan(graph)
+    (pointwise_names,) = (each for node, each in plan.algorithms.items() if node.inputs[1].shape[:2] == (1, 1))
+    assert pointwise_names["forward"] == ("direct" if training and taken else "convgemm")
+    assert len(plan.graph.elided) == (training and taken)
