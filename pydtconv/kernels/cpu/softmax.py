@@ -15,11 +15,14 @@ from pydtconv.ops.softmax import LogSoftmax, Softmax
 
 @register(Softmax, LogSoftmax)
 class SoftmaxKernel(Kernel[Softmax]):
-    """Rows along the last axis, or (outer, k, inner) around another."""
+    """Rows along the last axis of more than one element, or (outer, k, inner) around another."""
 
     def _matrix(self, array: np.ndarray) -> Any:
-        """Rows along the last axis, or a single row that is the whole dense array."""
-        return rows_of(array) if self.op.axis % array.ndim == array.ndim - 1 else flat_of(array).reshape(1, -1)
+        """Rows along the axis, or a single row that is the whole dense array."""
+        if self.op.axis % array.ndim == array.ndim - 1:
+            return rows_of(array)
+        outer, k, inner = around(array.shape, self.op.axis)
+        return flat_of(array).reshape((outer, k) if inner == 1 else (1, array.size))
 
     def forward(self, p: Pass) -> Call:
         sizes = around(p.x[0].shape, self.op.axis)
