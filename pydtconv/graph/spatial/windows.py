@@ -84,10 +84,9 @@ def window(cutting: Cutting, node: Node) -> None:
         return
     after = tuple(given)
     inputs = [cutting.bring(x, tuple(read))]
-    inputs += [
-        cutting.bring(tensor, after) if tensor.shape == y.shape else cutting.wholes(tensor)
-        for tensor in node.inputs[1:]
-    ]
+    parameters, images = (node.inputs[1:-1], node.inputs[-1:]) if op.residual else (node.inputs[1:], ())
+    inputs += [cutting.wholes(tensor) for tensor in parameters]
+    inputs += [cutting.bring(tensor, after) for tensor in images]
     changes = _transposed(padding) if isinstance(op, ConvTranspose) else {"padding": tuple(padding)}
     cutting.keep(node, dataclasses.replace(op, **changes), inputs, after)  # type: ignore[type-var]
 

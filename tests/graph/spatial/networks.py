@@ -167,7 +167,19 @@ def transposed(shape=(12, 9, 4)):
     return _compiled(inputs, layers.Dense(3)(layers.Concatenate()(x)))
 
 
-_ALL = (classifier, odd, valid, unet, windows, arithmetic, excited, augmented, weighted, summed, volume, transposed)
+def coinciding():
+    """Filters of the shape of the images that they give, of two samples."""
+    inputs = keras.Input((6, 6, 3))
+    x = layers.Conv2D(6, 3, padding="same", activation="relu")(inputs)
+    y = layers.Conv2D(6, (2, 6), padding="same", use_bias=False)(x)
+    y = layers.Add()([layers.Conv2D(6, (2, 6), padding="same")(y), x])
+    return _compiled(inputs, layers.Dense(3)(layers.GlobalAveragePooling2D()(layers.ReLU()(y))))
+
+
+_ALL = (
+    *(classifier, odd, valid, unet, windows, arithmetic, excited, augmented, weighted, summed, volume, transposed),
+    coinciding,
+)
 NETWORKS = {f.__name__: f for f in _ALL}
 
 

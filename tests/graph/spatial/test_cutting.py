@@ -20,6 +20,8 @@ FAST = [
     ("windows", "width=2"),
     ("arithmetic", "batch=2,height=2"),
     ("transposed", "width=3"),
+    ("coinciding", "height=2"),
+    ("coinciding", "width=3"),
 ]
 
 
