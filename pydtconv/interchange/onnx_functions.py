@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.dtypes import FLOATING
 from pydtconv.graph import Node, Tensor
 from pydtconv.interchange.onnx_writer import Multiple, Writer
 from pydtconv.ops.functions.tables.sampling import _matrix
@@ -233,6 +234,15 @@ def _logaddexp(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
     return w.emit("Add", w.emit("Max", a, b), tail)
 
 
+def _mod(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
+    """Has the divisor's sign, which ONNX's operator has for integers alone."""
+    dtype = node.outputs[0].dtype
+    a, b = (read(w, tensor, dtype) for tensor in node.inputs)
+    if dtype not in FLOATING:
+        return w.emit("Mod", a, b)
+    return w.emit("Sub", a, w.emit("Mul", w.emit("Floor", w.emit("Div", a, b)), b))
+
+
 def _hypot(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
     a, b = (read(w, tensor, node.outputs[0].dtype) for tensor in node.inputs)
     return w.emit("Sqrt", w.emit("Add", w.emit("Mul", a, a), w.emit("Mul", b, b)))
@@ -299,7 +309,7 @@ ROWS: dict[str, Row] = {
     "deg2rad": _scaled("", math.pi / 180),
     "rad2deg": _scaled("", 180 / math.pi),
     "round": _round,
-    "mod": simple("Mod"),
+    "mod": _mod,
     "fmod": simple("Mod", fmod=1),
     "hypot": _hypot,
     "logaddexp": _logaddexp,

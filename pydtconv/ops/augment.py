@@ -158,7 +158,7 @@ def _erasing(x: np.ndarray, rngs: Generators, factor: float, scale: Any, fill_va
             continue
         rows, columns = (max(1, min(n, round(n * math.sqrt(rng.uniform(*scale))))) for n in (h, w))
         top, left = rng.integers(0, h - rows + 1), rng.integers(0, w - columns + 1)
-        noise = _limited(np.mean(value_range) + rng.standard_normal((rows, columns, c)), value_range)
+        noise = _limited(value_range[1] * rng.standard_normal((rows, columns, c)), value_range)
         y[i, top : top + rows, left : left + columns] = noise if fill_value is None else fill_value
     return y
 

@@ -146,8 +146,11 @@ class Optimizer(ByVariable):
         self.end()
 
     def apply_gradients(self, grads_and_vars: Any) -> Any:
-        """One step by pairs (gradient, variable); returns `iterations`."""
+        """One step by pairs (gradient, variable); returns `iterations`.  Raises TypeError for other pairs."""
         grads, variables = zip(*grads_and_vars, strict=True)
+        for variable in variables:
+            if not isinstance(variable, Variable):
+                raise TypeError(f"apply_gradients: expected pairs (gradient, variable), got {variable!r} as a variable")
         self.apply(list(grads), list(variables))
         with tracing.paused():
             return self.iterations

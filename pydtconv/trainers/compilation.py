@@ -301,7 +301,8 @@ class Compilable:
     def _results(self, kind: str, logs: dict[str, Any]) -> dict[str, Any]:
         """The results of a run over data: those of the metrics; of the last step, where that returns others."""
         results = as_numbers(self.get_metrics_result())
-        return logs if self._custom.has(kind) and results.keys() != logs.keys() else results
+        own = self._custom.has(kind) or type(self).compute_metrics is not Compilable.compute_metrics
+        return logs if own and results.keys() != logs.keys() else results
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Updates the metrics of compile with a batch's arrays and returns all results.  A subclass may extend it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -93,6 +94,14 @@ def trace(model: Any, kind: str, batch: Batch, targets: Targets | None) -> Trace
     return traced
 
 
+def own_loss(model: Any, training: bool, **arguments: Any) -> Any:
+    """What the `compute_loss` of a subclass gives, which may do without the argument `training`."""
+    parameters = inspect.signature(model.compute_loss).parameters
+    if "training" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        arguments["training"] = training
+    return model.compute_loss(**arguments)
+
+
 def _note_added(traced: Traced, whole: bool) -> None:
     """Makes results of what layers have added to the loss, for `losses`.  whole: whether images are not cut."""
     for i, tensor in enumerate(traced.graph.losses if whole else ()):
@@ -118,12 +127,13 @@ def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced:
     found: dict[str, Tensor] = {}
     if overridden:
         with undivided():
-            total = model.compute_loss(
+            total = own_loss(
+                model,
+                kind == "train",
                 x=x,
                 y=_packed(batch.y, y, targets),
                 y_pred=y_pred,
                 sample_weight=None if batch.sample_weight is None else _packed(batch.sample_weight, w, targets),
-                training=kind == "train",
             )
         total = None if total is None else portion_of(total)
     else:

@@ -23,6 +23,7 @@ from pydtconv.trainers.epochs import Epochs, groups
 from pydtconv.trainers.gathering import Gathering
 from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
+from pydtconv.trainers.tracing import own_loss
 from pydtconv.utils.sequences import unpack_x_y_sample_weight
 from pydtconv.utils.sizes import as_bytes
 
@@ -303,7 +304,7 @@ class Trainer(BatchTrainer):
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         with GradientTape() as tape:
             y_pred = self(x, training=True)  # type: ignore[operator]
-            loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+            loss = own_loss(self, True, x=x, y=y, y_pred=y_pred, sample_weight=sample_weight)
             self._loss_tracker.update_state(loss, sample_weight=tree.flatten(x)[0].shape[0])
             if self.optimizer is not None:
                 loss = self.optimizer.scale_loss(loss)
@@ -318,7 +319,7 @@ class Trainer(BatchTrainer):
         """One step of evaluation on a batch; returns results by name.  A subclass may write another one."""
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)  # type: ignore[operator]
-        loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        loss = own_loss(self, False, x=x, y=y, y_pred=y_pred, sample_weight=sample_weight)
         self._loss_tracker.update_state(loss, sample_weight=tree.flatten(x)[0].shape[0])
         return self.compute_metrics(x, y, y_pred, sample_weight)
 

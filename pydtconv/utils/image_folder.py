@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -162,6 +162,11 @@ class ImageFolder(PyDataset):
 
     def __len__(self) -> int:
         return -(-len(self._order) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        """An epoch for whoever walks through by himself; the next one has another order."""
+        yield from super().__iter__()
+        self.on_epoch_end()
 
     def on_epoch_end(self) -> None:
         """Shuffles for the next epoch."""

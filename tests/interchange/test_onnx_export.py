@@ -191,3 +191,8 @@ def test_refusals(tmp_path):
         with pytest.raises(ValueError, match=message):
             model.export(path, **arguments)
     assert not path.exists()
+
+
+def test_remainders_have_the_divisors_sign(tmp_path):
+    x = keras.Input((6,))
+    check(keras.Model(x, keras.ops.mod(x, -0.7) + keras.ops.fmod(x, 0.7)), tmp_path / "net.onnx", (6,))

@@ -48,6 +48,16 @@ def layer_of(name, arguments, **more):
     return getattr(layers, name)(*arguments, seed=7, **more)
 
 
+def test_noise_of_erasing_is_that_of_keras():
+    """Normal numbers times the upper end, cut to the range: half of them are 0."""
+    changed = layers.RandomErasing(1.0, (0.9, 0.9), seed=1)(np.full((4, 40, 40, 3), 100, "float32"))
+    noise = np.asarray(changed)[np.asarray(changed) != 100]
+    expected = np.clip(255 * np.random.default_rng(0).standard_normal(100000), 0, 255)
+    assert [noise.min(), noise.max()] == [0, 255]
+    assert noise.mean() == pytest.approx(expected.mean(), rel=0.05)
+    assert noise.std() == pytest.approx(expected.std(), rel=0.05)
+
+
 @pytest.mark.parametrize("name", STILL)
 def test_layer(name):
     still = layer_of(name, STILL[name])(IMAGES)

@@ -317,6 +317,49 @@ def test_own_loss_function_and_own_total():
     assert model.evaluate(XS[:, None], YS[:, None], verbose=0) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("stepped", [False, True])
+def test_compute_loss_without_training(stepped):
+    class Halved(models.Sequential):
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None):
+            return 0.5 * ops.mean(ops.abs(y - y_pred))
+
+    class Stepped(Halved):
+        def train_step(self, data):
+            return super().train_step(data)
+
+        def test_step(self, data):
+            return super().test_step(data)
+
+    model = (Stepped if stepped else Halved)([layers.Input((1,)), layers.Dense(1, kernel_initializer="zeros")])
+    model.compile(optimizers.SGD(0.0))
+    half = 0.5 * np.abs(YS).mean()
+    found = model.fit(XS[:, None], YS[:, None], validation_data=(XS[:, None], YS[:, None]), verbose=0).history
+    assert [found["loss"][0], found["val_loss"][0]] == pytest.approx([half, half], rel=1e-5)
+
+
+def test_what_compute_metrics_adds_is_reported(tmp_path):
+    class Means(models.Sequential):
+        def compute_metrics(self, x, y, y_pred, sample_weight=None):
+            return {**super().compute_metrics(x, y, y_pred, sample_weight), "mean": ops.mean(y_pred)}
+
+    model = Means([layers.Input((1,)), layers.Dense(1, kernel_initializer="zeros", bias_initializer="ones")])
+    model.compile(optimizers.SGD(0.0), "mse", metrics=["mae"])
+    data = XS[:, None], YS[:, None]
+    kept = pydtconv.callbacks.ModelCheckpoint(tmp_path / "net.keras", "val_mean", mode="min", save_best_only=True)
+    found = model.fit(*data, validation_data=data, callbacks=[kept], verbose=0).history
+    assert {"loss", "mae", "mean", "val_loss", "val_mae", "val_mean"} == set(found)
+    assert found["mean"] == found["val_mean"] == [1]
+    assert model.evaluate(*data, return_dict=True, verbose=0)["mean"] == 1
+    assert (tmp_path / "net.keras").exists()
+
+
+def test_pairs_in_the_wrong_order_are_told():
+    model = line()
+    variable = model.trainable_variables[0]
+    with pytest.raises(TypeError, match=r"expected pairs \(gradient, variable\), got array"):
+        model.optimizer.apply_gradients([(variable, np.zeros((1, 1), "float32"))])
+
+
 def test_loss_scale_and_accumulation():
     plain, scaled, summed = (
         line(),

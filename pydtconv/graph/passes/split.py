@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydtconv import tree
 from pydtconv.graph.ir.graph import Graph, Node
 from pydtconv.graph.passes.patch_layout import AXES, CONVOLUTIONS, Layout, Region, images_of
 from pydtconv.graph.passes.patches import patched
@@ -149,7 +150,8 @@ class Split:
         graph = Graph(training=True)
         with graph:
             x = graph.input("x", Spec((1, *shape[1:]), model.inputs[0].dtype))
-            graph.outputs = {"y": model(x, training=True)}
+            outputs = tree.flatten(model(x, training=True))
+            graph.outputs = {f"y{i}": output for i, output in enumerate(outputs)}
         return Region.of(graph, self)
 
 

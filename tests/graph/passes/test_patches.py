@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import Split, applications, ops
+from pydtconv import Split, applications, layers, ops
 from pydtconv.graph import Disk, Executor, Graph, Memory, MemoryLimitError, Offload, build_plan
 from pydtconv.graph.passes.borders import bounds, drawn, even, needed
 from pydtconv.ops.base import Spec, Window
@@ -266,6 +266,13 @@ def test_schemes_name_the_operators_of_the_step(float64) -> None:
     with graph:
         model(graph.input("x", Spec((BATCH, 16, 16, 3), "float64")), training=True)
     assert {row["node"] for row in Split(0.5, (2, 2)).schemes(model)} <= {node.name for node in graph.nodes}
+
+
+def test_schemes_of_several_outputs() -> None:
+    inputs = keras.Input((8, 8, 3))
+    x = layers.Conv2D(4, 3, padding="same")(layers.Conv2D(4, 3, padding="same")(inputs))
+    ends = [layers.Dense(3)(layers.GlobalAveragePooling2D()(x)), layers.Dense(3)(layers.Flatten()(x))]
+    assert len(Split(0.5, (2, 2)).schemes(keras.Model(inputs, ends))) == 2
 
 
 def test_schemes_are_shown() -> None:
