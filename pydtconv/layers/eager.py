@@ -38,7 +38,8 @@ def call_on_arrays(
 ) -> Any:
     """layer(*args, **kwargs) with tensors of a graph in place of the arrays, run at once.
 
-    Floats, and numbers in lists, become `dtype`; arrays of integers and booleans stay what they are.
+    Floats, and numbers in lists, become `dtype`; arrays of integers and booleans stay what they are.  Of batches of no
+    samples the results are those of one, cut off: operators have extents of 1 or more.
 
     What layers add to the loss can be read as `layer.losses` afterwards.
     """
@@ -48,6 +49,14 @@ def call_on_arrays(
     kwargs = tree.map_structure(lambda leaf: _as_array(leaf, dtype), kwargs)
     leaves = tree.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
+    empty = [i for i in places if leaves[i].ndim and len(leaves[i]) == 0 and 0 not in leaves[i].shape[1:]]
+    if empty:
+        for i in empty:
+            leaves[i] = np.zeros((1, *leaves[i].shape[1:]), leaves[i].dtype)
+        args, kwargs = tree.pack_sequence_as((args, kwargs), leaves)
+        kwargs = {name: False if name == "training" else value for name, value in kwargs.items()}
+        result = call_on_arrays(layer, dtype, args, kwargs, training=False)
+        return tree.map_structure(lambda y: y[:0] if np.ndim(y) else y, result)
 
     owners: list[Any] = []
 

@@ -201,3 +201,21 @@ def test_list_and_dict_inputs_in_eager_mode():
     y = Sum()({"a": np.ones((2, 2)), "b": np.full((2, 2), 3.0)})
     np.testing.assert_array_equal(y["sum"], np.full((2, 2), 4.0))
     np.testing.assert_array_equal(y["parts"][1], np.full((2, 2), -3.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "expected"),
+    [
+        (lambda: layers.Dense(2), (3,), (2,)),
+        (lambda: layers.Conv2D(3, 3), (6, 6, 2), (4, 4, 3)),
+        (lambda: layers.GlobalAveragePooling2D(), (6, 6, 2), (2,)),
+        (lambda: layers.BatchNormalization(), (6, 2), (6, 2)),
+    ],
+)
+def test_batches_of_no_samples(make, shape, expected):
+    layer = make()
+    assert layer(np.zeros((0, *shape), "float32")).shape == (0, *expected)
+    weights = layer.get_weights()
+    assert layer(np.zeros((0, *shape), "float32"), training=True).shape == (0, *expected)
+    for kept, value in zip(weights, layer.get_weights(), strict=True):
+        np.testing.assert_array_equal(kept, value)

@@ -15,7 +15,7 @@ from pydtconv.ops.softmax import LogSoftmax, Softmax
 
 @register(Softmax, LogSoftmax)
 class SoftmaxKernel(Kernel[Softmax]):
-    """Rows along the last axis of more than one element, or (outer, k, inner) around another."""
+    """Rows along an axis behind which there is nothing, or (outer, k, inner) around another."""
 
     def _matrix(self, array: np.ndarray) -> Any:
         """Rows along the axis, or a single row that is the whole dense array."""
