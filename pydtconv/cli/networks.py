@@ -96,7 +96,7 @@ def shape_of(args: Any) -> Shape:
 
 
 def add_data(parser: Parser) -> None:
-    parser.add_argument("--dataset", default="cifar10", help="a data set (default: cifar10); not with --data")
+    parser.add_argument("--dataset", help="a data set (default: cifar10); not with --data")
     parser.add_argument("--data", help="a folder of images with train/ and val/, each with one folder for a class")
     parser.add_argument("--image-size", type=whole(1), default=224, help="rows and columns for --data (default: 224)")
     parser.add_argument("--classes", type=whole(1), help="number of classes (default: that of the data)")
@@ -150,6 +150,8 @@ def load(args: Any, training: bool) -> tuple[Any, Any, Shape, int]:
 
     Raises CommandError for what is not there.
     """
+    if args.data and args.dataset:
+        raise CommandError(f"--data and --dataset: expected one of them, got {args.data!r} and {args.dataset!r}")
     try:
         return _folders(args, training) if args.data else _arrays(args)
     except (ValueError, OSError, ImportError) as error:
@@ -190,10 +192,11 @@ def _other_classes(root: str, train: list[str], test: list[str]) -> str:
 def _arrays(args: Any) -> tuple[Any, Any, Shape, int]:
     from pydtconv import datasets
 
-    if args.dataset not in datasets.__all__:
-        hint = did_you_mean(args.dataset, datasets.__all__) or f"; expected one of {', '.join(datasets.__all__)}"
-        raise CommandError(f"--dataset: unknown data set {args.dataset!r}{hint}")
-    (x_train, y_train), (x_test, y_test) = getattr(datasets, args.dataset).load_data()
+    name = args.dataset or "cifar10"
+    if name not in datasets.__all__:
+        hint = did_you_mean(name, datasets.__all__) or f"; expected one of {', '.join(datasets.__all__)}"
+        raise CommandError(f"--dataset: unknown data set {name!r}{hint}")
+    (x_train, y_train), (x_test, y_test) = getattr(datasets, name).load_data()
     if args.samples:
         x_train, y_train, x_test, y_test = (part[: args.samples] for part in (x_train, y_train, x_test, y_test))
     classes = args.classes or int(max(y_train.max(), y_test.max())) + 1

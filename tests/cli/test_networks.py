@@ -164,12 +164,13 @@ def test_plan_dumps_its_graphs(tmp_path, capsys):
     [
         (["summary", "--model", "resnet33"], "no model is called 'resnet33'; did you mean resnet"),
         (["plan", "--model", "mlp", "--variant", "CTG"], "unknown variant 'CTG'; did you mean CGT"),
+        (["train", "--model", "mlp", "--dataset", "digits", "--data", "photos"], "expected one of them, got 'photos'"),
         (["train", "--model", "mlp", "--dataset", "cifar11"], "unknown data set 'cifar11'; did you mean cifar10"),
         (["train", "--model", "mlp", "--data", "nowhere"], "directory: expected a folder"),
         (["plan", "--model", "mlp", "--memory-limit", "1"], "memory_limit: expected at least"),
         (["evaluate", "--model", "mlp"], "--weights: expected the file"),
     ],
-    ids=["model", "variant", "dataset", "folder", "limit", "weights"],
+    ids=["model", "variant", "both", "dataset", "folder", "limit", "weights"],
 )
 def test_what_is_wrong_is_one_line(arguments, message, capsys):
     assert main(arguments) == 2
