@@ -150,3 +150,13 @@ def test_rows_of_the_gradient_of_dense_are_those_of_backward(dtype):
 def test_dense_of_no_rows():
     assert compute(Dense(), np.zeros((0, 3), "float32"), np.ones((3, 2), "float32")).shape == (0, 2)
     assert compute(Dense("gelu"), np.zeros((4, 0, 3)), np.ones((3, 2)), np.ones(2)).shape == (4, 0, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_gradients_of_no_rows_are_zero(dtype):
+    stored, real = ("uint16", "float32") if dtype == "bfloat16" else (dtype, dtype)
+    x, dy, w = np.zeros((0, 3), stored), np.zeros((0, 4), stored), np.ones((3, 4), real)
+    dw, db = np.full((3, 4), np.nan, real), np.full(4, np.nan, real)
+    find(Dense(), "cpu", dtype).backward(Pass(x=[x, w, db], dy=[dy], dx=[None, dw, db]))()
+    assert (dw == 0).all()
+    assert (db == 0).all()

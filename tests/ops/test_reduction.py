@@ -1,9 +1,13 @@
 """Sums, means and extrema over any axes; accuracy of long sums."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from pydtconv import ops
+from pydtconv.kernels import scratch
+from pydtconv.kernels.cpu.strided import bind_reduce, reduction_workspace
 from pydtconv.ops.reduction import ArgMax, Max, Mean, Min, Sum
 from tests.ops.harness import check_op, normal
 
@@ -74,3 +78,19 @@ def test_errors():
         ops.sum(normal(2, 3), 2)
     with pytest.raises(ValueError, match="mean: expected each axis once"):
         ops.mean(normal(2, 3), (1, -1))
+
+
+@pytest.mark.parametrize("sliced", list(itertools.product((False, True), repeat=3)), ids=str)
+@pytest.mark.parametrize("shape", [(2, 3, 4, 1), (2, 1, 4, 1), (2, 3, 4, 5), (1, 40, 300, 1), (3, 7, 1, 1)], ids=str)
+def test_sums_of_products_of_slices_and_dense_images(shape, sliced):
+    """As the gradient of a factor is, where some of the arrays are channels of a concatenation."""
+
+    def image(extents, of_more, seed):
+        whole = normal(*extents[:-1], extents[-1] + 3 * of_more, seed=seed)
+        return whole[..., 2 * of_more : 2 * of_more + extents[-1]]
+
+    x, x2 = image(shape, sliced[0], 1), image(shape, sliced[1], 2)
+    for axes in (axes for count in (1, 2, 3) for axes in itertools.combinations(range(4), count)):
+        y = image([1 if d in axes else n for d, n in enumerate(shape)], sliced[2], 3)
+        bind_reduce("sum", axes, x, y, scratch(reduction_workspace(shape, axes, "float64")), x2=x2)()
+        np.testing.assert_allclose(y, (x * x2).sum(axes, keepdims=True), rtol=1e-10, atol=1e-10)

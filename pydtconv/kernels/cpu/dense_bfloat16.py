@@ -127,6 +127,8 @@ class Bfloat16DenseKernel(Kernel[Dense]):
         if self.op.smooth and dy.size:
             z = rows_of(p.saved["z"])
             calls.append(bind_unary_backward(str(self.op.activation), (0.0, 0.0, 0.0), z, dy, dy))
+        if dy.size == 0 and wanted is not None and not p.adds(2):
+            calls.append(partial(wanted.fill, 0))
         if (code == 0 and wanted is None) or dy.size == 0:
             return sequence(calls)
         db = wanted if wanted is None or not p.adds(2) else np.empty(wanted.shape, wanted.dtype)

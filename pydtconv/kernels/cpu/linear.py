@@ -153,6 +153,8 @@ class DenseKernel(Kernel[Dense]):
         parts: dict[str, Call] = {}
         db = self.op.bias_of(p.dx)
         code, params = self._finish
+        if db is not None and not dy.size and not p.adds(2):
+            parts["backward_bias"] = partial(db.fill, 0)
         if dy.size and (self.op.activation or db is not None):
             v = rows_of(p.saved["z"] if self.op.smooth else p.y[0]) if self.op.activation else None
             add = db is not None and p.adds(2)

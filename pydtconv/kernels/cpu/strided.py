@@ -88,6 +88,8 @@ def reduce_layout(axes: Sequence[int], x: np.ndarray, x2: np.ndarray | None, y: 
     ys = [s // y.itemsize for s in y.strides]
     k_shape, (kx, kx2, ky) = merge([x.shape[d] for d in kept], [[s[d] for d in kept] for s in (xs, x2s, ys)])
     r_shape, (rx, rx2) = merge([x.shape[d] for d in reduced], [[s[d] for d in reduced] for s in (xs, x2s)])
+    if k_shape and kx[-1] == ky[-1] == 1 != kx2[-1]:  # x2 is not read in runs along what x and y have in runs
+        k_shape, kx, kx2, ky = [*k_shape, 1], [*kx, 1], [*kx2, 1], [*ky, 1]
     if k_shape and kx[-1] == kx2[-1] == ky[-1] == 1:
         pass
     elif not (r_shape and rx[-1] == rx2[-1] == 1):
