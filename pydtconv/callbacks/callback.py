@@ -90,8 +90,11 @@ class Callback:
     def step_undone(self) -> None:
         """When an error ends fit within a step of which nothing is left: the model is as it was before that step."""
 
+    def settle(self) -> None:
+        """When the last epoch of fit is over, before averages that an optimizer keeps take the place of the weights."""
+
     def release(self) -> None:
-        """When fit is left, by an exception too: gives back files, signal handlers and the like."""
+        """When fit or evaluate is left, by an exception too: gives back files, signal handlers and the like."""
 
     def get_state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the callback, as plain data and arrays: the attributes of `state_names`."""

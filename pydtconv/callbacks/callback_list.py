@@ -121,6 +121,9 @@ class CallbackList(Callback):
     def step_undone(self) -> None:
         self._call("step_undone")
 
+    def settle(self) -> None:
+        self._call("settle")
+
     def release(self) -> None:
         self._call("release")
 

@@ -36,6 +36,12 @@ class History(Callback):
             self.history.setdefault(name, []).append(value)
 
 
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
 class CSVLogger(Callback):
     """Writes the results of each epoch as a row of a file; append goes on with a file that is there.
 
@@ -57,7 +63,7 @@ class CSVLogger(Callback):
         if not (self.filename.is_file() and os.access(self.filename, os.W_OK)):
             check_writable(self.filename)
         self._keys = None
-        self._header = True
+        self._header, self._unended = True, False
         if self.append and self.filename.exists() and self.filename.stat().st_size:
             with self.filename.open(newline="") as file:
                 row = next(csv.reader(file, delimiter=self.separator), None)
@@ -88,8 +94,12 @@ class CSVLogger(Callback):
                 self._keys += [f"val_{key}" for key in self._keys]
         if self._file is None:
             there = self.append and self.filename.exists()
+            self._unended = bool(there and self.filename.stat().st_size and not _ends_a_line(self.filename))
             self._file = GrowingFile(self.filename, self.filename.stat().st_size if there else 0)
         rows = io.StringIO()
+        if self._unended:
+            rows.write("\n")
+            self._unended = False
         writer = csv.writer(rows, delimiter=self.separator, lineterminator="\n")
         if self._header:
             writer.writerow(["epoch", *self._keys])

@@ -52,10 +52,21 @@ class SwapEMAWeights(Callback):
             return
         self._put(True)
         if epoch + 1 == self.params["epochs"]:
-            # fit replaces the weights by the averages at its end: these are in the model already
-            for variable, average in self._averages():
-                average.assign(variable.value)
-            self.swapped = False
+            self._stay()
+
+    def settle(self) -> None:
+        if self.swapped:  # training has ended early
+            self._stay()
+
+    def _stay(self) -> None:
+        """Leaves the averages in the model: fit replaces the weights by the optimizer's at its end."""
+        for variable, average in self._averages():
+            average.assign(variable.value)
+        self.swapped = False
+
+    def release(self) -> None:
+        """Puts the weights back where an exception has ended a run between two swaps."""
+        self._put(False)
 
     def on_test_begin(self, logs: Logs | None = None) -> None:
         self._put(True)

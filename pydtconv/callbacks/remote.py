@@ -52,10 +52,11 @@ class RemoteMonitor(Callback):
         return Request(self.root + self.path, body.encode(), {"Content-Type": kind, **self.headers})
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        from http.client import HTTPException
         from urllib.request import urlopen
 
         results = {name: np.asarray(value).tolist() for name, value in (logs or {}).items()}
         try:
             urlopen(self._request({"epoch": epoch, **results}), timeout=_PATIENCE).close()
-        except OSError as error:  # URLError is one
+        except (OSError, HTTPException) as error:  # URLError is one of the former
             warnings.warn(f"RemoteMonitor: could not reach {self.root}{self.path}: {error}", stacklevel=2)

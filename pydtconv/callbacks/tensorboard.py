@@ -110,6 +110,11 @@ class TensorBoard(Callback):
         self._fitting = False
         self._close()
 
+    def release(self) -> None:
+        """Closes the files of a run that an exception has ended."""
+        self._fitting = False
+        self._close()
+
     def _writer(self, name: str) -> _Events:
         if name not in self._writers:
             self._writers[name] = _Events(self.log_dir / name)
@@ -127,6 +132,7 @@ class TensorBoard(Callback):
         parts = []
         for variable in self.model.weights:
             values = np.asarray(variable.value, np.float64).ravel()
+            values = values[np.isfinite(values)]
             counts, edges = np.histogram(values, bins=30)
             histogram = HistogramProto(
                 min=values.min(),

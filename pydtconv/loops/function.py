@@ -157,6 +157,8 @@ def _signature(leaf: Any) -> Hashable:
         return type(leaf).__name__, frozenset(leaf) if isinstance(leaf, set) else bytes(leaf)
     if isinstance(leaf, Variable) or getattr(type(leaf), "__hash__", None) is None:
         return _Same(leaf)
+    if isinstance(leaf, float):
+        return type(leaf), float(leaf).hex()  # of -0.0 and 0.0, which are equal, and of NaN, which is not
     return type(leaf), leaf
 
 

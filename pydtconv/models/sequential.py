@@ -49,8 +49,16 @@ class Sequential(Model):
                 object.__setattr__(self, "_input_layer", InputLayer(shape=shape))
             elif isinstance(layer, Model) and layer._network is not None:
                 object.__setattr__(self, "_input_layer", InputLayer(batch_shape=layer.input_shape))
+        before = self.__dict__.get("_network"), self.built
         self._layers.append(layer)
-        self._edited(rebuild)
+        try:
+            self._edited(rebuild)
+        except Exception:  # it does not fit: the model is as it was
+            self._layers.pop()
+            object.__setattr__(self, "_network", before[0])
+            self.built = before[1]
+            structure.changed()
+            raise
 
     def pop(self, rebuild: bool = True) -> Layer:
         """Takes the last layer off."""

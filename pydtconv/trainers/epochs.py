@@ -38,6 +38,10 @@ class Epochs:
         """Batches of an epoch, as far as it is known."""
         return self.steps or self.data.num_batches or self.seen
 
+    @property
+    def _begins_anew(self) -> bool:
+        return self.anew and self.data.restarts
+
     def __iter__(self) -> Iterator[tuple[int, Batch]]:
         self.data.on_epoch_begin()
         resumed, self._resumed = self._resumed, None
@@ -45,7 +49,7 @@ class Epochs:
             self.data.set_state(resumed["data"], going=True)
         else:
             self.done = 0
-            if self._going is None or self.steps is None or (self.anew and self.data.restarts):
+            if self._going is None or self.steps is None or self._begins_anew:
                 self._begin()
         while self.steps is None or self.done < self.steps:
             batch = next(self._going, None) if self._going is not None else None
@@ -74,7 +78,7 @@ class Epochs:
 
     def get_state(self) -> dict[str, Any]:
         """What a checkpoint keeps: the position in the epoch and in the data, and the data's order."""
-        going = self._going is not None and (self.done > 0 or self.steps is not None)
+        going = self._going is not None and (self.done > 0 or (self.steps is not None and not self._begins_anew))
         return {
             "steps": self.steps,
             "done": self.done,
@@ -85,7 +89,7 @@ class Epochs:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from what `get_state` gave.  Raises ValueError where an epoch going on was of other batches."""
-        going = state["taken"] is not None
+        going = state["taken"] is not None and (state["done"] > 0 or not self._begins_anew)
         if state["done"] and state["steps"] != self.steps:
             raise ValueError(f"steps of an epoch: expected {state['steps']}, as in the epoch begun, got {self.steps}")
         self.data.set_state(state["data"], going)
@@ -95,8 +99,8 @@ class Epochs:
 
     def _warn(self) -> None:
         warnings.warn(
-            "the input ran out of data; training is interrupted: expected the generator or data set to give "
-            f"{self.steps or 'at least one'} batch(es) for each epoch",
+            f"the input ran out of data; {'validation has fewer batches' if self.anew else 'training is interrupted'}: "
+            f"expected the generator or data set to give {self.steps or 'at least one'} batch(es) for each epoch",
             UserWarning,
             stacklevel=5,
         )

@@ -31,6 +31,11 @@ class Gathering:
         self._make_room()
         for metric, state in self._kept or ():
             metric.set_state(copy.deepcopy(state))
+        if self._kept is not None:
+            known = {id(metric) for metric, _ in self._kept}
+            for metric in self._model._kept_metrics:
+                if id(metric) not in known:  # the run that came in between has made it
+                    metric.reset_state()
         self._model._set("_gathering", self)
 
     def end(self) -> None:

@@ -139,6 +139,7 @@ class Trainer(BatchTrainer):
         try:
             listeners.on_train_begin()
             logs = self._fit_epochs(epochs, validation_freq, listeners)
+            listeners.settle()
             if epochs > initial_epoch:
                 with self._turn.taken():
                     self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
@@ -171,7 +172,8 @@ class Trainer(BatchTrainer):
             logs = dict(position.results)
             if position.validation is not None and should_validate(epoch, validation_freq):
                 results = self._evaluate(position.validation, listeners)
-                logs.update({f"val_{name}": value for name, value in results.items()})
+                if position.validation.done:  # nothing is known of no batches
+                    logs.update({f"val_{name}": value for name, value in results.items()})
                 logs = dict(sorted(logs.items()))
             position.next_epoch()
             listeners.on_epoch_end(epoch, dict(logs))  # to which callbacks may add
@@ -222,7 +224,10 @@ class Trainer(BatchTrainer):
         self._prepare("test", data)
         batches = Epochs(data, steps)
         listeners = self._listeners(callbacks, batches, verbose)
-        logs = self._evaluate(batches, listeners)
+        try:
+            logs = self._evaluate(batches, listeners)
+        finally:
+            listeners.release()
         return logs if return_dict else values_of(logs, self.order_of(logs))
 
     def _evaluate(self, batches: Epochs, listeners: Any) -> dict[str, Any]:

@@ -213,3 +213,10 @@ def test_wrong_callbacks():
         line().fit(X, Y, verbose=0, callbacks=["early"])
     with pytest.raises(TypeError, match="on_nothing"):
         callbacks.LambdaCallback(on_nothing=print)
+
+
+def test_csv_logger_goes_on_behind_a_row_without_an_end(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,loss\n0,1.0")
+    history = line().fit(X, Y, verbose=0, callbacks=[callbacks.CSVLogger(path, append=True)]).history
+    assert path.read_text().splitlines() == ["epoch,loss", "0,1.0", f"0,{history['loss'][0]}"]

@@ -46,3 +46,32 @@ def test_an_optimizer_without_averages_is_refused():
     model.compile("sgd", "mse")
     with pytest.raises(ValueError, match=r"use_ema=True, got <.*SGD"):
         model.evaluate(X, Y, verbose=0, callbacks=[pydtconv.callbacks.SwapEMAWeights()])
+
+
+def test_averages_stay_where_training_ends_early():
+    model = pydtconv.Sequential([pydtconv.layers.Input((1,)), pydtconv.layers.Dense(1, kernel_initializer="zeros")])
+    model.compile(pydtconv.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.9), "mse")
+    seen = []
+    look = pydtconv.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(weight(model)))
+    stop = pydtconv.callbacks.EarlyStopping("loss", patience=1, min_delta=10)
+    model.fit(X, Y, epochs=9, verbose=0, callbacks=[pydtconv.callbacks.SwapEMAWeights(True), look, stop])
+    assert len(seen) == 2
+    assert weight(model) == seen[-1]
+
+
+def test_weights_come_back_where_evaluation_fails():
+    model = pydtconv.Sequential([pydtconv.layers.Input((1,)), pydtconv.layers.Dense(1)])
+    model.compile(pydtconv.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.9), "mse")
+    model.fit(X, Y, verbose=0)
+    model.fit(X, Y, verbose=0)
+    model.train_on_batch(X, Y)
+    before = weight(model)
+
+    def fail(batch, logs):
+        raise OSError("no")
+
+    failing = pydtconv.callbacks.LambdaCallback()
+    failing.on_test_batch_end = fail
+    with pytest.raises(OSError, match="no"):
+        model.evaluate(X, Y, verbose=0, callbacks=[pydtconv.callbacks.SwapEMAWeights(), failing])
+    assert weight(model) == before

@@ -259,3 +259,9 @@ def test_what_a_step_returns_and_applies_is_checked():
         optimizer.apply([np.zeros(3), np.zeros(3)], [variable])
     optimizer.apply([np.ones((2, 3), "float32")], [variable])
     np.testing.assert_allclose(variable.value, np.full((2, 3), -0.01), rtol=1e-6)
+
+
+def test_numbers_that_are_equal_and_not_the_same_are_traced_apart():
+    divided = keras.function(lambda a, b: ops.divide(a, b))
+    assert np.asarray(divided(np.ones(2, "float32"), 0.0)).tolist() == [np.inf] * 2
+    assert np.asarray(divided(np.ones(2, "float32"), -0.0)).tolist() == [-np.inf] * 2

@@ -40,6 +40,16 @@ def test_input_shape_argument_of_the_first_layer():
     assert model.output_shape == (None, 6, 6, 4)
 
 
+def test_a_layer_that_does_not_fit_is_not_added():
+    x = np.ones((2, 4), "float32")
+    model = Sequential([Input((4,)), layers.Dense(3)])
+    before = model.predict(x, verbose=0)
+    with pytest.raises(ValueError, match="expected 4 dimensions"):
+        model.add(layers.Conv2D(3, 3))
+    assert [len(model.layers), model.built, model.output_shape] == [1, True, (None, 3)]
+    np.testing.assert_array_equal(model.predict(x, verbose=0), before)
+
+
 @pytest.mark.parametrize("outside", [False, True])
 def test_add_and_pop_are_seen_after_steps(outside):
     """Also by a model that holds this one."""

@@ -431,3 +431,56 @@ def test_not_compiled():
     for method in model.fit, model.evaluate, model.train_on_batch:
         with pytest.raises(ValueError, match="compile"):
             method(X, Y)
+
+
+def test_results_of_outputs_are_those_of_training_though_an_evaluation_comes_first():
+    def history(*found):
+        set_random_seed(1)
+        inputs = layers.Input((4,))
+        model = models.Model(inputs, [layers.Dense(1, name="a")(inputs), layers.Dense(1, name="b")(inputs)])
+        model.compile("sgd", ["mse", "mse"])
+        more = [callback(model) for callback in found]
+        return model.fit(X, [X[:, :1], X[:, 1:2]], shuffle=False, verbose=0, callbacks=more).history
+
+    def evaluating(model):
+        data = X, [100 * X[:, :1], 100 * X[:, 1:2]]
+        return pydtconv.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: model.evaluate(*data, verbose=0))
+
+    assert history(evaluating) == history()
+
+
+def test_validation_data_that_are_used_up_have_no_results():
+    data = iter([(XS[:5, None], YS[:5, None]), (XS[5:, None], YS[5:, None])])
+    with pytest.warns(UserWarning, match="validation has fewer batches"):
+        found = line().fit(XS[:, None], YS[:, None], epochs=3, validation_data=data, verbose=0).history
+    assert [len(found["loss"]), len(found["val_loss"])] == [3, 1]
+
+
+@pytest.mark.parametrize(("classes", "dtype"), [(4, "float32"), (2, "int64")])
+def test_class_weights_of_pixels(classes, dtype):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6, 3, 5, 2)), rng.integers(0, classes, (6, 3, 5))
+    table = {0: 1.0, 1: 5.0, 2: 10.0, 3: 100.0}
+    weights = np.array([table[i] for i in range(4)])[y]
+    ones = np.eye(4, dtype=dtype)[y]
+    for loss, labels in (("sparse_categorical_crossentropy", y), ("categorical_crossentropy", ones)):
+        model = models.Sequential([layers.Input((3, 5, 2)), layers.Conv2D(4, 1, activation="softmax")])
+        model.compile(optimizers.SGD(0.0), loss)
+        shares = np.take_along_axis(model.predict(x, verbose=0), y[..., None], -1)[..., 0]
+        found = model.fit(x, labels, class_weight=table, verbose=0).history["loss"][0]
+        assert found == pytest.approx((-np.log(shares) * weights).mean(), rel=1e-5)
+
+
+def test_validation_of_some_batches_may_change_between_resumed_runs(tmp_path):
+    for epochs, size in ((1, 5), (2, 2)):
+        backup = pydtconv.callbacks.BackupAndRestore(tmp_path, delete_checkpoint=False)
+        found = line().fit(
+            *(XS[:, None], YS[:, None]),
+            epochs=epochs,
+            validation_data=(XS[:, None], YS[:, None]),
+            validation_steps=2,
+            validation_batch_size=size,
+            callbacks=[backup],
+            verbose=0,
+        )
+    assert len(found.history["val_loss"]) == 2

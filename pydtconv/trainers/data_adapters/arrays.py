@@ -109,17 +109,25 @@ def split_tail(share: float, x: Any, y: Any, sample_weight: Any) -> tuple[tuple[
 
 
 def class_weights(y: Any, weights: Mapping[int, float]) -> np.ndarray:
-    """The weight of each sample's class; y holds class numbers (n,) or (n, 1), or one row of scores (n, classes)."""
+    """The weight of each sample's class; y holds class numbers (n,) or (n, 1), or one row of scores (n, classes).
+
+    Of each pixel's where y holds class numbers (n, h, w) or (n, h, w, 1), or scores (n, h, w, classes).
+    """
     leaves = tree.flatten(y)
     if len(leaves) != 1 or leaves[0] is None:
         raise ValueError(f"class_weight: expected targets of one output, got {len(leaves)}")
     labels = np.asarray(leaves[0])
-    if labels.ndim > 1:
+    of_pixels = labels.ndim > 2 and labels.dtype.kind in "biu" and not _is_one_hot(labels)
+    if labels.ndim > 1 and not of_pixels:
         labels = labels.argmax(-1) if labels.shape[-1] != 1 else labels[..., 0]
     labels = np.rint(labels).astype(np.int64)
     table, places = np.unique(labels, return_inverse=True)
     values = np.array([weights.get(int(label), 1.0) for label in table], config.floatx())
     return values[places.reshape(labels.shape)]
+
+
+def _is_one_hot(labels: np.ndarray) -> bool:
+    return bool(labels.size and labels.min() >= 0 and (labels.sum(-1) == 1).all())
 
 
 class ArrayData:
