@@ -94,7 +94,7 @@ class Callback:
         """When the last epoch of fit is over, before averages that an optimizer keeps take the place of the weights."""
 
     def release(self) -> None:
-        """When fit or evaluate is left, by an exception too: gives back files, signal handlers and the like."""
+        """When a run over data is left, by an exception too: gives back files, signal handlers and the like."""
 
     def get_state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the callback, as plain data and arrays: the attributes of `state_names`."""

@@ -13,7 +13,7 @@ from pydtconv import config
 from pydtconv.conv import products
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
-from pydtconv.graph.ir.graph import CompileOptions, Graph, Tensor
+from pydtconv.graph.ir.graph import CompileOptions, Graph, Tensor, base_of
 from pydtconv.graph.memory.buffer_assignment import assign_offsets
 from pydtconv.graph.passes.algorithms import left_open
 from pydtconv.graph.passes.graph_pass import GraphPass, PassReport, run_passes
@@ -25,7 +25,6 @@ from pydtconv.graph.schedule.memory_limit import choices
 from pydtconv.graph.schedule.offload import Timeline
 from pydtconv.graph.schedule.offload_search import Offload, Search
 from pydtconv.graph.schedule.offloaded import Offloaded
-from pydtconv.graph.schedule.rematerialization import base_of
 from pydtconv.graph.schedule.scheduler import Scheduler
 from pydtconv.graph.schedule.steps import Updates
 

@@ -270,6 +270,12 @@ class Trainer(BatchTrainer):
         self._prepare("predict", data)
         batches = Epochs(data, steps)
         listeners = self._listeners(callbacks, batches, verbose)
+        try:
+            return self._predict(data, batches, listeners, steps)
+        finally:
+            listeners.release()
+
+    def _predict(self, data: Any, batches: Epochs, listeners: Any, steps: int | None) -> Any:
         self._set("stop_predicting", False)
         listeners.on_predict_begin()
         turn = self._turn

@@ -59,7 +59,8 @@ def test_averages_stay_where_training_ends_early():
     assert weight(model) == seen[-1]
 
 
-def test_weights_come_back_where_evaluation_fails():
+@pytest.mark.parametrize("run", ["test", "predict"])
+def test_weights_come_back_where_evaluation_fails(run):
     model = pydtconv.Sequential([pydtconv.layers.Input((1,)), pydtconv.layers.Dense(1)])
     model.compile(pydtconv.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.9), "mse")
     model.fit(X, Y, verbose=0)
@@ -71,7 +72,8 @@ def test_weights_come_back_where_evaluation_fails():
         raise OSError("no")
 
     failing = pydtconv.callbacks.LambdaCallback()
-    failing.on_test_batch_end = fail
+    setattr(failing, f"on_{run}_batch_end", fail)
+    called = {"test": lambda **options: model.evaluate(X, Y, **options), "predict": lambda **o: model.predict(X, **o)}
     with pytest.raises(OSError, match="no"):
-        model.evaluate(X, Y, verbose=0, callbacks=[pydtconv.callbacks.SwapEMAWeights(), failing])
+        called[run](verbose=0, callbacks=[pydtconv.callbacks.SwapEMAWeights(), failing])
     assert weight(model) == before

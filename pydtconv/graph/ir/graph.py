@@ -121,6 +121,20 @@ def joins_channels(node: Node) -> bool:
     return node.op.axis % rank == rank - 1  # type: ignore[attr-defined]
 
 
+def base_of(tensor: Tensor) -> Tensor:
+    """The tensor whose elements this one is a view of."""
+    while tensor.node is not None and tensor.node.op.is_view:
+        tensor = tensor.node.inputs[0]
+    return tensor
+
+
+def replay_flops(node: Node) -> int:
+    """Floating-point operations of computing a node's output again; 0 where memory traffic takes the time."""
+    if joins_channels(node):
+        return 0
+    return sum(cost.flops for cost in node.op.replay_cost(*(tensor.spec for tensor in node.inputs)).values())
+
+
 @dataclass(frozen=True)
 class CompileOptions:
     """What a graph is compiled for.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydtconv import tree
-from pydtconv.graph.ir.graph import Graph, Node
+from pydtconv.graph.ir.graph import Graph, Node, replay_flops
 from pydtconv.graph.passes.patch_layout import AXES, CONVOLUTIONS, Layout, Region, images_of
 from pydtconv.graph.passes.patches import patched
 from pydtconv.ops.base import Spec
@@ -135,7 +135,7 @@ class Split:
         if region is None:
             return "patches: none"
         layout = Layout(region, self, None)
-        flops = {node: float(_flops(node)) for node in region.nodes}
+        flops = {node: float(replay_flops(node)) for node in region.nodes}
         again = sum(value * layout.more(node.outputs[0]) for node, value in flops.items())
         count = sum(isinstance(node.op, CONVOLUTIONS) for node in region.nodes)
         text = f"patches: {self.splits[0]}x{self.splits[1]} of {count} convolutions, up to {region.nodes[-1].name}"
@@ -153,10 +153,6 @@ class Split:
             outputs = tree.flatten(model(x, training=True))
             graph.outputs = {f"y{i}": output for i, output in enumerate(outputs)}
         return Region.of(graph, self)
-
-
-def _flops(node: Node) -> float:
-    return sum(cost.flops for cost in node.op.replay_cost(*(tensor.spec for tensor in node.inputs)).values())
 
 
 def _padding(node: Node, layout: Layout, patch: tuple[int, int], axis: int) -> tuple[int, int]:

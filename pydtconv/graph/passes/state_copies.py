@@ -6,33 +6,24 @@ the product wants the variance of then.
 
 from __future__ import annotations
 
-from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.ir.rewriting import updated_state
+from pydtconv.graph.ir.graph import Graph, Node, base_of
 from pydtconv.ops.activation import Activation
 
 
 def copy_state(graph: Graph) -> None:
     """Lets operators whose backward reads such state read a copy of it."""
-    state = updated_state(graph)
-    if not state:
-        return
     last = {
         node.inputs[i]: place for place, node in enumerate(graph.nodes) for i in node.op.updates if i < len(node.inputs)
     }
+    if not last:
+        return
     nodes: list[Node] = []
     for place, node in enumerate(graph.nodes):
         kept = set(node.op.retains((True,) * len(node.inputs)).x) - set(node.op.updates)
         for i in sorted(kept):
-            if last.get(_variable(node.inputs[i]), -1) > place:
+            if last.get(base_of(node.inputs[i]), -1) > place:
                 copy = Node(graph, Activation("linear"), (node.inputs[i],), node.scope)
                 node.inputs = (*node.inputs[:i], copy.outputs[0], *node.inputs[i + 1 :])
                 nodes.append(copy)
         nodes.append(node)
     graph.nodes = nodes
-
-
-def _variable(tensor: Tensor) -> Tensor:
-    """What a tensor is a view of."""
-    while tensor.node is not None and tensor.node.op.is_view:
-        tensor = tensor.node.inputs[0]
-    return tensor

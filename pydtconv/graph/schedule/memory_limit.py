@@ -14,11 +14,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pydtconv import config
 from pydtconv.conv import calibrated
-from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, base_of, replay_flops
 from pydtconv.graph.ir.rewriting import updated_state
 from pydtconv.graph.schedule.rematerialization import (
     Rematerialization,
-    base_of,
     cheap_tensors,
     recomputable,
     sources_of,
@@ -32,11 +31,8 @@ SHARES = (0.2, 0.4, 0.7, 1.0)
 def seconds_of(node: Node, elided: Mapping[Tensor, Tensor]) -> float:
     """Estimated time of computing a node's output again, on one core; elided: as for `sources_of`."""
     moved = sum(tensor.spec.nbytes for tensor in (*sources_of(node, elided), *node.outputs))
-    flops = 0.0
-    if not joins_channels(node):
-        flops = sum(cost.flops for cost in node.op.replay_cost(*(tensor.spec for tensor in node.inputs)).values())
     machine = calibrated.machine()
-    return config.num_threads() * (moved / machine.bytes + flops / machine.flops)
+    return config.num_threads() * (moved / machine.bytes + replay_flops(node) / machine.flops)
 
 
 def choices(graph: Graph, readers: Mapping[Tensor, int]) -> Iterator[Collection[Tensor]]:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from pydtconv.dtypes import FLOATING
-from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, base_of, joins_channels, replay_flops
 from pydtconv.graph.ir.rewriting import updated_state
 from pydtconv.graph.memory.sharing import Sharing, parts_of
 from pydtconv.graph.memory.storage import View
@@ -24,13 +24,6 @@ LONGEST_ROW = 4
 #: what a little arithmetic makes of a plan's inputs: its bytes at least, those of the inputs as a share of them, and
 #: floating-point operations for each byte.  A first layer of 3 x 3 pixels of three colors has 14 (float32)
 LEAST_GAIN, SMALL_SOURCE, FLOPS_A_BYTE = 1 << 22, 0.5, 32
-
-
-def base_of(tensor: Tensor) -> Tensor:
-    """The tensor whose elements this one is a view of."""
-    while tensor.node is not None and tensor.node.op.is_view:
-        tensor = tensor.node.inputs[0]
-    return tensor
 
 
 def sources_of(node: Node, elided: Mapping[Tensor, Tensor]) -> list[Tensor]:
@@ -77,7 +70,7 @@ def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
         if not recomputable(graph, out, state) or out.spec.nbytes < SMALLEST:
             continue
         sources = sources_of(node, graph.elided)
-        if flops := _flops(node):
+        if flops := replay_flops(node):
             if out not in joined and _is_little(flops, sources, out):
                 found[out] = 0
             continue
@@ -86,13 +79,6 @@ def cheap_tensors(graph: Graph, retained: Collection[Tensor]) -> set[Tensor]:
             if row <= LONGEST_ROW:
                 found[out] = row
     return set(found)
-
-
-def _flops(node: Node) -> int:
-    """Of computing its output again; 0 where memory traffic takes the time."""
-    if joins_channels(node):
-        return 0
-    return sum(cost.flops for cost in node.op.replay_cost(*(tensor.spec for tensor in node.inputs)).values())
 
 
 def _is_little(flops: int, sources: Collection[Tensor], out: Tensor) -> bool:
