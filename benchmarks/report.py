@@ -17,6 +17,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pydtconv.utils.machine import cpu_kind
+
 RESULTS = Path(__file__).parent / "results"
 Row = Mapping[str, object]
 ORIGIN = ("machine", "date", "commit", "command")
@@ -28,15 +30,8 @@ accelerator = ""
 
 
 def machine() -> str:
-    """The accelerator that is measured, if any; CPU model, cores this process may use, and system."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        fields = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
-        named = {key.strip(): value.strip() for key, value in fields.items()}
-        model = named.get("model name", model)
-        if "cpu family" in named:
-            model += f" (family {named['cpu family']})"
+    """The accelerator that is measured, if any; kind of CPU, cores this process may use, and system."""
+    model = cpu_kind()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     model = f"{accelerator}; {model}" if accelerator else model
     return f"{model}, {cores} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"

@@ -1,5 +1,6 @@
 """What all tests share: real data, equal seeds, and settings that one test cannot leave to the next."""
 
+import atexit
 import os
 import signal
 import tempfile
@@ -20,6 +21,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # what was tuned on this machine is none of the tests' business
 _cache = tempfile.TemporaryDirectory(prefix="pydtconv-tests-")
 os.environ["PYDTCONV_CACHE"] = _cache.name
+atexit.register(_cache.cleanup)
 
 # files that take the longest begin first, so that no process of a parallel run is left with one of them at the end
 LONGEST = (

@@ -31,7 +31,7 @@ from pydtconv.cli import gpu
 from pydtconv.cli.parser import Parser
 from pydtconv.cli.processes import mesh_of
 from pydtconv.distribution.mpi.launch import launched
-from pydtconv.utils.machine import cpu_name
+from pydtconv.utils.machine import cpu_kind
 
 SUMMARY = "show CPU, micro-kernels and their GFLOPS, threads, BLIS, MPI and data sets"
 
@@ -105,7 +105,7 @@ def _ranks(mesh: dict[str, int] | None, measure: bool) -> tuple[list[Line], list
 def report(measure: bool = True) -> Iterator[Line]:
     """The lines of the report, as (label, text)."""
     yield "pydtconv", f"{__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
-    yield "CPU", f"{cpu_name()}, {len(usable_cores())} cores for this process"
+    yield "CPU", f"{cpu_kind()}, {len(usable_cores())} cores for this process"
     yield "features", " ".join(sorted(cpu.features())) or "none that kernels ask for"
     yield "library", f"{runtime.level()} (usable: {', '.join(available_levels())})"
     yield "threads", f"{config.num_threads()} ({_threads_from()})"

@@ -6,6 +6,7 @@ Outputs, gradients, saved arrays and workspace lie between guard bytes and start
 
 from __future__ import annotations
 
+import random
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -70,6 +71,7 @@ class Options:
     dtype: str = "float64"
     training: bool = True
     sliced: bool = False
+    mixed: int | None = None  # a seed: each array by itself is a slice or is not
     accumulate: bool = False
     threads: int = 1
     inplace: int | None = None
@@ -115,7 +117,10 @@ class Runner:
         self.saved = {key: self.new(f"saved {key}", spec, dense=True) for key, spec in saves.items()}
 
     def new(self, name: str, spec: Spec, fill: Any = None, dense: bool = False) -> np.ndarray:
-        sliced = self.options.sliced and not dense and not self.op.dense and spec.dtype in dtypes.FLOATING
+        sliced = self.options.sliced
+        if self.options.mixed is not None:
+            sliced = random.Random(f"{self.options.mixed} {type(self.op).__name__} {name} {spec}").random() < 0.5
+        sliced = sliced and not dense and not self.op.dense and spec.dtype in dtypes.FLOATING
         guard = guarded(spec, sliced, fill)
         self.guards.append((name, guard))
         return guard.array
