@@ -28,6 +28,11 @@ int dtconv_threads_for(int64_t multiplications) {
     return useful < threads ? (int)useful : threads;
 }
 
+int dtconv_threads_to_move(int64_t elements) {
+    enum { MULTIPLICATIONS = 16 };
+    return dtconv_threads_for(MULTIPLICATIONS * elements);
+}
+
 void dtconv_compute_alone(void) { alone = 1; }
 
 static int limited(int threads) {

@@ -62,7 +62,8 @@ void DT(col2im)(const dtconv_conv *p, const real *matrix, int64_t first, int64_t
         plane1 = plane0 + MIN(p->id, MAX(0, od1 * p->sd - p->pad_f + (p->kd - 1) * p->dil_d + 1));
         plane0 += MAX(0, od0 * p->sd - p->pad_f);
     }
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) \
+    const int64_t elements = (last - first) * dtconv_taps(p) * ci;
+#pragma omp parallel for num_threads(dtconv_threads_to_move(elements)) \
     schedule(dynamic, dtconv_piece((plane1 - plane0) * p->ih))
     for (int64_t row = plane0 * p->ih; row < plane1 * p->ih; row++)
         gather_planes(p, matrix, first, last, ci, row / p->ih / p->id, row / p->ih % p->id, row % p->ih,
@@ -70,7 +71,8 @@ void DT(col2im)(const dtconv_conv *p, const real *matrix, int64_t first, int64_t
 }
 
 void DT(clear_dx)(const dtconv_conv *p, real *dx) {
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(dynamic, dtconv_piece(p->n * p->id * p->ih))
+#pragma omp parallel for num_threads(dtconv_threads_to_move(p->n * p->id * p->ih * p->iw * p->ci)) \
+    schedule(dynamic, dtconv_piece(p->n * p->id * p->ih))
     for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {
         real *pixel = dx + row * p->iw * p->ldx;
         if (p->ldx == p->ci)

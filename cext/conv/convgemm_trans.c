@@ -42,7 +42,7 @@ static plan plan_of(const dtconv_conv *p) {
     s.flipped = s.sum * 4 <= SUMS_BYTES && is_flipped(s.k, s.co);
     if (s.slices == 1 && !s.flipped) s.sum = 0; /* straight into dw */
     const int64_t m = s.flipped ? s.co : s.k, n = s.flipped ? s.k : s.co;
-    const int threads = dtconv_get_num_threads();
+    const int threads = dtconv_threads_for(s.rows * s.k * s.co);
     s.threads = s.slices > 1 ? MIN(s.slices, threads) : 1;
     s.gemm_threads = s.slices > 1 ? 1 : threads;
     s.space = dtconv_round(DT(gemm_workspace_on)(m, n, s.slice_rows, s.gemm_threads));
@@ -80,7 +80,7 @@ static void add_slices(const plan *s, const real *sums, real *dw, int64_t lddw) 
     enum { BLOCK = 16 };
     const int64_t step = (int64_t)(s->sum / sizeof(real));
     const int64_t across = s->flipped ? s->k : 1, down = s->flipped ? 1 : s->co; /* of co and of k in a slice */
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(static)
+#pragma omp parallel for num_threads(dtconv_threads_to_move(s->slices * s->k * s->co)) schedule(static)
     for (int64_t i0 = 0; i0 < s->k; i0 += BLOCK) {
         const int64_t i1 = MIN(s->k, i0 + BLOCK);
         for (int64_t slice = 0; slice < s->slices; slice++) {

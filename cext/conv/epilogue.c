@@ -9,7 +9,7 @@
 #include "activate.h"
 #include "conv_internal.h"
 
-enum { SLICES = 32, SLICE_MIN = 64, ELEMENT = 16 /* multiplications that take as long */ };
+enum { SLICES = 32, SLICE_MIN = 64 };
 
 static inline __attribute__((always_inline)) void activate_rows(const DT(bias_activation) * e, int64_t m, int64_t n,
                                                                 const real *bias, const elem *added, elem *c,
@@ -63,7 +63,7 @@ dtconv_status DT(conv_bias_forward)(int64_t pixels, int64_t co, elem *y, int64_t
     const DT(bias_activation) finish = {.bias = bias, .activation = activation, .alpha = alpha};
     if (!bias && activation == DTCONV_LINEAR) return DTCONV_OK;
     const int64_t block = MAX(1, 16384 / co);
-#pragma omp parallel for num_threads(dtconv_threads_for(ELEMENT * pixels * co)) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(dtconv_threads_to_move(pixels *co)) schedule(dynamic, 1)
     for (int64_t i = 0; i < pixels; i += block)
         DT(bias_activation_epilogue)(&finish, i, MIN(block, pixels - i), 0, co, y + i * ldy, ldy);
     return DTCONV_OK;
@@ -106,7 +106,7 @@ dtconv_status DT(conv_bias_backward)(int64_t pixels, int64_t co, const elem *y, 
     if (db && bytes < DT(conv_bias_backward_workspace)(co)) return DTCONV_WORKSPACE;
     const int64_t slice = MAX(SLICE_MIN, dtconv_ceil_div(pixels, SLICES)), slices = dtconv_ceil_div(pixels, slice);
     const size_t stride = dtconv_round((size_t)co * sizeof(real));
-#pragma omp parallel for num_threads(dtconv_threads_for(ELEMENT * pixels * co)) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(dtconv_threads_to_move(pixels *co)) schedule(dynamic, 1)
     for (int64_t s = 0; s < slices; s++) {
         real *sum = db ? (real *)((char *)workspace + (size_t)s * stride) : NULL;
         if (sum) memset(sum, 0, stride);

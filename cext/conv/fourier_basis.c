@@ -66,7 +66,7 @@ dtconv_status DT(fourier_tiling)(const dtconv_conv *p, int pass, DT(fourier) * f
     if (set_problem(p, pass, f) || set_tiles(f, chosen.basis_h, chosen.basis_w)) return DTCONV_UNSUPPORTED;
     f->ukr = DT(ukr_current)();
     if (!f->ukr) return DTCONV_KERNEL;
-    f->threads = dtconv_get_num_threads();
+    f->threads = dtconv_threads_of(p);
     return DTCONV_OK;
 }
 

@@ -64,7 +64,7 @@ static void move(int64_t n, real *x, real *phase, int to_x, int add) {
 static void move_images(const dtconv_conv *p, const dtconv_conv *q, real *x, real *phase, int to_x, int add) {
     const runs run = runs_of(p);
     const int64_t group = p->ci / p->groups, step = group * p->sh * p->sw;
-#pragma omp parallel for num_threads((int)dtconv_get_num_threads()) schedule(static)
+#pragma omp parallel for num_threads(dtconv_threads_to_move(q->n * q->id * q->ih * q->iw * q->ci)) schedule(static)
     for (int64_t row = 0; row < q->n * q->id * q->ih; row++) {
         real *to = phase + row * q->iw * q->ci;
         for (int64_t down = 0; down < p->sh; down++) {
@@ -87,9 +87,9 @@ static void move_images(const dtconv_conv *p, const dtconv_conv *q, real *x, rea
 /* w to w', or dw' to dw. */
 static void move_filters(const dtconv_conv *p, const dtconv_conv *q, real *w, real *phase, int to_w) {
     const phases h = vertical(p), v = horizontal(p);
-    const int64_t size = p->ci / p->groups * p->co, of = p->sh * p->sw;
-#pragma omp parallel for num_threads((int)dtconv_get_num_threads()) schedule(static)
-    for (int64_t i = 0; i < q->kd * q->kh * q->kw * of; i++) {
+    const int64_t size = p->ci / p->groups * p->co, of = p->sh * p->sw, count = q->kd * q->kh * q->kw * of;
+#pragma omp parallel for num_threads(dtconv_threads_to_move(count *size)) schedule(static)
+    for (int64_t i = 0; i < count; i++) {
         const int64_t tap = i / of % (q->kh * q->kw), plane = i / of / (q->kh * q->kw);
         const int64_t row = tap / q->kw * h.stride + i % of / p->sw - h.shift;
         const int64_t column = tap % q->kw * v.stride + i % p->sw - v.shift;

@@ -134,7 +134,7 @@ void DT(pack_image_trans)(const void *context, int64_t i, int64_t m, int64_t p, 
 void DT(im2col)(const DT(image_matrix) * a, int64_t first, int64_t last, real *dst) {
     const dtconv_conv *p = a->p;
     const int64_t columns = dtconv_columns(p), block = MAX(1, 16384 / columns);
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(dtconv_threads_to_move((last - first) * columns)) schedule(dynamic, 1)
     for (int64_t row = first; row < last; row += block)
         pack_columns(a, row, MIN(block, last - row), 0, columns, dst + (row - first) * columns, columns);
 }

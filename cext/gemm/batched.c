@@ -21,14 +21,15 @@ typedef struct {
 
 static size_t in_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/* Threads that take whole matrices; 1: all work on each. */
-static int threads_of(int64_t outer) {
-    const int threads = dtconv_get_num_threads();
+/* Threads that take whole matrices; 1: all that are worth starting work on each. */
+static int threads_of(int64_t outer, int64_t m, int64_t n, int64_t k) {
+    const double products = (double)outer * (double)m * (double)n * (double)k;
+    const int threads = dtconv_threads_for(products < 1e18 ? (int64_t)products : INT64_MAX);
     return outer >= threads ? threads : 1;
 }
 
 size_t DT(gemm_batched_workspace)(int64_t outer, int64_t m, int64_t n, int64_t k) {
-    const int threads = threads_of(outer);
+    const int threads = threads_of(outer, m, n, k);
     if (threads == 1) return DT(gemm_workspace)(m, n, k);
     return 64 + (size_t)threads * in_lines(DT(gemm_workspace_on)(m, n, k, 1));
 }
@@ -60,7 +61,7 @@ dtconv_status DT(gemm_batched)(int64_t outer, int64_t inner, const int64_t *offs
                                real *c, int64_t ldc, int accumulate, void *workspace, size_t bytes) {
     const batch t = {inner, m, n, k, offsets, a, b, ars, acs, brs, bcs, c, ldc, accumulate};
     if (bytes < DT(gemm_batched_workspace)(outer, m, n, k)) return DTCONV_WORKSPACE;
-    const int threads = threads_of(outer);
+    const int threads = threads_of(outer, m, n, k);
     if (threads == 1) {
         for (int64_t o = 0; o < outer; o++) {
             const dtconv_status status = one(&t, o, 0, workspace, bytes);

@@ -36,6 +36,8 @@ int dtconv_get_num_threads(void);
 void dtconv_set_num_threads(int threads);
 /* Threads that are worth starting for so many multiplications: a team costs what some hundred thousands take. */
 int dtconv_threads_for(int64_t multiplications);
+/* ... and to read and write so many elements, each of which takes as long as 16 multiplications. */
+int dtconv_threads_to_move(int64_t elements);
 /* How long waiting threads spin before they sleep.  -1: OpenMP's library decides, there is no team of our own
  * (team.c). */
 int64_t dtconv_spin_ns(void);

@@ -27,6 +27,11 @@ typedef struct {
 INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 INLINE int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
+/* Threads worth starting: each pair of a query and a key is two products. */
+INLINE int threads_of(const dtconv_attention *p) {
+    return dtconv_threads_for(p->n * p->heads * p->tq * p->tk * (p->d + p->dv));
+}
+
 /* wanted: about so many queries in a block. */
 INLINE tiling tiling_of(const dtconv_attention *p, int64_t wanted) {
     tiling t = {.p = p, .ukr = DT(ukr_current)()};

@@ -223,10 +223,10 @@ dtconv_status DT(attention_backward)(const dtconv_attention *p, const real *q, c
     if (!w.t.ukr) return DTCONV_KERNEL;
     if (bytes < DT(attention_backward_workspace)(p)) return DTCONV_WORKSPACE;
     char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
-    const int threads = dtconv_get_num_threads();
+    const int threads = threads_of(p);
     w.dots = (real *)memory;
     memory += dots_bytes(p);
-    dots_of(&w, threads_for(p->n * p->heads * p->tq * p->dv));
+    dots_of(&w, dtconv_threads_to_move(p->n * p->heads * p->tq * p->dv));
     const int64_t heads = p->n * p->kv_heads, pieces = ceil_div(p->tq, w.t.rows);
     if (heads >= threads || (pieces <= 1 && w.t.blocks <= 1)) {
         run_parts(&w, 0, heads, memory, threads);

@@ -160,7 +160,7 @@ dtconv_status DT(attention_forward)(const dtconv_attention *p, const real *q, co
     if (!w.t.ukr) return DTCONV_KERNEL;
     if (bytes < DT(attention_workspace)(p, 0)) return DTCONV_WORKSPACE;
     const int64_t chunk = chunk_of(p), chunks = ceil_div(p->tq, chunk), items = p->n * p->heads * chunks;
-    const int threads = (int)min_i64(items, dtconv_get_num_threads());
+    const int threads = (int)min_i64(items, threads_of(p));
     const size_t each = scratch_bytes(&w.t);
     char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
 #pragma omp parallel for schedule(dynamic) num_threads(threads)

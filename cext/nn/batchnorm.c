@@ -149,7 +149,7 @@ dtconv_status DT(batchnorm_apply)(int64_t rows, int64_t c, const elem *x, int64_
                                   elem *y, int64_t ldy) {
     const int streaming = streams(rows, c, x, y, ldy, activation);
     const int64_t some = dtconv_piece(rows);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(rows *c))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(dtconv_threads_to_move(rows *c))
     for (int64_t start = 0; start < rows; start += some) {
         const int64_t end = min_i64(rows, start + some);
         const elem *from = x + start * ldx;
@@ -265,7 +265,7 @@ dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const elem *x
     const gradient_arrays a = {x, y, dy, mean, inverse, scale, beta, ldx, ldy, lddy, alpha};
     const int64_t step = chunk_rows(rows, c), chunks = chunk_count(rows, c);
     double *sums = workspace; /* (chunks, 2, c) */
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(rows *c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(dtconv_threads_to_move(rows *c))
     for (int64_t chunk = 0; chunk < chunks; chunk++)
         for (int64_t j = 0; j < c; j += STRIP) {
             const int64_t start = chunk * step, end = min_i64(rows, start + step);
@@ -337,7 +337,7 @@ dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const elem *
     const gradient_arrays a = {x, y, dy, mean, inverse, scale, beta, ldx, ldy, lddy, alpha};
     const real share = (real)(1.0 / (double)count);
     const int64_t some = dtconv_piece(rows);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(rows *c))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(dtconv_threads_to_move(rows *c))
     for (int64_t start = 0; start < rows; start += some) {
         const int64_t end = min_i64(rows, start + some);
 #define BACKWARD(code) backward_rows(code, &a, start, end, c, sum_dy, sum_dy_xhat, share, accumulate, dx, lddx)
@@ -364,7 +364,7 @@ INLINE void subtract_block(int vectors, int64_t count, int64_t rows, const elem 
 dtconv_status DT(batchnorm_backward_means)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
                                            const real *offset, const real *slope, elem *dx, int64_t lddx) {
     const int64_t some = dtconv_piece(rows);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(rows *c))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(dtconv_threads_to_move(rows *c))
     for (int64_t start = 0; start < rows; start += some) {
         const int64_t end = min_i64(rows, start + some);
         for (int64_t i = start; i < end; i += PARAMETER_ROWS) {

@@ -100,7 +100,7 @@ static dtconv_status find_moments(int exact, int64_t rows, int64_t c, const elem
     const int64_t step = chunk_rows(rows, c), chunks = chunk_count(rows, c);
     const int64_t block = min_i64(block_rows(c), BLOCK_ROWS);
     double *moments = workspace; /* (chunks, 2, c) */
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(rows *c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(dtconv_threads_to_move(rows *c))
     for (int64_t chunk = 0; chunk < chunks; chunk++)
         for (int64_t j = 0; j < c; j += STRIP) {
             const int64_t width = min_i64(STRIP, c - j), start = chunk * step, end = min_i64(rows, start + step);

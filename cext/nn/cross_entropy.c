@@ -110,7 +110,7 @@ dtconv_status DT(cross_entropy_forward)(int64_t outer, int64_t k, int64_t inner,
                                         real *loss) {
     if (k < 1 || !labels_valid(targets, outer * inner, k)) return DTCONV_ARGUMENT;
     if (prediction != DTCONV_SOFTMAX) p = NULL;
-#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(outer * inner * k * 8))
+#pragma omp parallel for collapse(2) schedule(static) num_threads(dtconv_threads_to_move(outer * inner * k * 8))
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             const int64_t at = o * k * inner + i;
@@ -188,7 +188,7 @@ dtconv_status DT(cross_entropy_backward)(int64_t outer, int64_t k, int64_t inner
                                          real epsilon, const real *x, const dtconv_targets *targets, const real *dloss,
                                          const real *dp, int accumulate, real *dx) {
     if (k < 1 || !labels_valid(targets, outer * inner, k)) return DTCONV_ARGUMENT;
-#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(outer * inner * k * 8))
+#pragma omp parallel for collapse(2) schedule(static) num_threads(dtconv_threads_to_move(outer * inner * k * 8))
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             const int64_t at = o * k * inner + i;

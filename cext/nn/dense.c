@@ -78,7 +78,7 @@ dtconv_status DT(dense_bias_backward)(int64_t m, int64_t n, int kind, const real
     const DT(unary_context) slope = {kind, 0, {p[0], p[1], p[2]}};
     real *sums = workspace;
     if (db && bytes < DT(dense_bias_backward_workspace)(m, n)) return DTCONV_WORKSPACE;
-#pragma omp parallel for schedule(static) num_threads(threads_for(m *n))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(m *n))
     for (int64_t s = 0; s < slices; s++) {
         real *sum = sums + s * n;
         if (db) memset(sum, 0, (size_t)n * sizeof(real));

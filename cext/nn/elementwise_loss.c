@@ -183,7 +183,7 @@ dtconv_status DT(elementwise_loss_forward)(int64_t outer, int64_t k, int64_t inn
                                            real smoothing, const real *x, const real *t, real *p, real *loss) {
     if (k < 1 || (kind == DTCONV_LOSS_SIGMOID && !p)) return DTCONV_ARGUMENT;
     const parameters q = {a, smoothing, zeros_and_ones(kind, t, outer * k * inner)};
-#pragma omp parallel for schedule(static) num_threads(threads_for(outer * inner * k * 4))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(outer * inner * k * 4))
     for (int64_t sample = 0; sample < outer * inner; sample++) {
         const int64_t at = sample / inner * k * inner + sample % inner;
         real *pp = p ? p + at : NULL;
@@ -198,7 +198,7 @@ dtconv_status DT(elementwise_loss_backward)(int64_t outer, int64_t k, int64_t in
                                             const real *dp, int accumulate, real *dx) {
     if (k < 1) return DTCONV_ARGUMENT;
     const parameters q = {a, smoothing, zeros_and_ones(kind, t, outer * k * inner)};
-#pragma omp parallel for schedule(static) num_threads(threads_for(outer * inner * k * 4))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(outer * inner * k * 4))
     for (int64_t sample = 0; sample < outer * inner; sample++) {
         const int64_t at = sample / inner * k * inner + sample % inner;
         const real *own = dp ? dp + at : NULL, g = dloss ? dloss[sample] : 0;

@@ -9,7 +9,7 @@
 enum { COLUMNS = 16 };
 
 dtconv_status DT(take_rows)(int64_t count, int64_t width, const int32_t *index, const real *table, real *y) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(count *width))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(count *width))
     for (int64_t i = 0; i < count; i++)
         memcpy(y + i * width, table + (int64_t)index[i] * width, (size_t)width * sizeof(real));
     return DTCONV_OK;
@@ -19,7 +19,7 @@ dtconv_status DT(add_to_rows)(int64_t count, int64_t width, int64_t size, const 
                               int accumulate, real *table) {
     if (!accumulate) memset(table, 0, (size_t)(size * width) * sizeof(real));
     const int64_t pieces = (width + COLUMNS - 1) / COLUMNS;
-    const int threads = (int)min_i64(pieces, threads_for(count * width));
+    const int threads = (int)min_i64(pieces, dtconv_threads_to_move(count * width));
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int t = 0; t < threads; t++) {
         const int64_t from = pieces * t / threads * COLUMNS, to = min_i64(pieces * (t + 1) / threads * COLUMNS, width);

@@ -13,7 +13,7 @@ enum { PIXELS = 64 }; /* summed before their sum is added to the total */
 dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx, elem *y,
                                               int64_t ldy) {
     const real share = (real)(1.0 / (double)pixels);
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(dtconv_threads_to_move(n * pixels * c))
     for (int64_t b = 0; b < n; b++)
         for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
             real total[STRIP], sum[STRIP];
@@ -35,7 +35,7 @@ dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t
 dtconv_status DT(global_average_pool_backward)(int64_t n, int64_t pixels, int64_t c, const elem *dy, int64_t lddy,
                                                int accumulate, elem *dx, int64_t lddx) {
     const real share = (real)(1.0 / (double)pixels);
-#pragma omp parallel for schedule(dynamic, dtconv_piece(n *pixels)) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for schedule(dynamic, dtconv_piece(n *pixels)) num_threads(dtconv_threads_to_move(n * pixels * c))
     for (int64_t i = 0; i < n * pixels; i++) {
         const elem *g = dy + i / pixels * lddy;
         elem *di = dx + i * lddx;
@@ -50,7 +50,7 @@ dtconv_status DT(global_average_pool_backward)(int64_t n, int64_t pixels, int64_
 dtconv_status DT(global_max_pool_forward)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx, elem *y,
                                           int64_t ldy, int32_t *argmax) {
     if (pixels < 1 || pixels > INT32_MAX) return DTCONV_ARGUMENT;
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(dtconv_threads_to_move(n * pixels * c))
     for (int64_t b = 0; b < n; b++)
         for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
             real best[STRIP];
@@ -79,7 +79,7 @@ dtconv_status DT(global_max_pool_forward)(int64_t n, int64_t pixels, int64_t c, 
 
 dtconv_status DT(global_max_pool_backward)(int64_t n, int64_t pixels, int64_t c, const elem *dy, int64_t lddy,
                                            const int32_t *argmax, int accumulate, elem *dx, int64_t lddx) {
-#pragma omp parallel for schedule(dynamic, dtconv_piece(n *pixels)) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for schedule(dynamic, dtconv_piece(n *pixels)) num_threads(dtconv_threads_to_move(n * pixels * c))
     for (int64_t i = 0; i < n * pixels; i++) {
         const int64_t b = i / pixels;
         const int32_t here = (int32_t)(i % pixels), *where = argmax + b * c;

@@ -53,7 +53,7 @@ static void forward_row(int64_t k, int rms, const elem *x, const real *gamma, co
 dtconv_status DT(layernorm_forward)(int64_t rows, int64_t k, int rms, const elem *x, int64_t ldx, const real *gamma,
                                     const real *beta, real epsilon, real *mean, real *inverse, elem *y, int64_t ldy) {
     if (k < 1) return DTCONV_ARGUMENT;
-#pragma omp parallel for schedule(dynamic, dtconv_piece(rows)) num_threads(threads_for(rows *k))
+#pragma omp parallel for schedule(dynamic, dtconv_piece(rows)) num_threads(dtconv_threads_to_move(rows *k))
     for (int64_t i = 0; i < rows; i++)
         forward_row(k, rms, x + i * ldx, gamma, beta, epsilon, mean + i, inverse + i, y + i * ldy);
     return DTCONV_OK;
@@ -110,7 +110,7 @@ static void backward_row(int64_t k, int rms, const elem *x, const elem *dy, cons
 
 /* target = or += the chunks' sums, in their order. */
 static void combine(int64_t chunks, int64_t k, const double *sums, int accumulate, real *target) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(chunks *k))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(chunks *k))
     for (int64_t j = 0; j < k; j++) {
         double sum = 0;
         for (int64_t chunk = 0; chunk < chunks; chunk++) sum += sums[chunk * 2 * k + j];
@@ -127,7 +127,7 @@ dtconv_status DT(layernorm_backward)(int64_t rows, int64_t k, int rms, const ele
     const int64_t chunks = row_chunks(rows, k);
     const int sums_wanted = dgamma || dbeta;
     double *sums = workspace; /* (chunks, 2, k) */
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(rows *k))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(dtconv_threads_to_move(rows *k))
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         double *here = sums + chunk * 2 * k;
         memset(here, 0, (size_t)k * 2 * sizeof(double));

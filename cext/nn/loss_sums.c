@@ -23,7 +23,7 @@ static double total(const double *parts, int64_t count) {
 static double weighted_sum(int64_t count, int64_t inner, const real *values, const real *weights) {
     const int64_t step = chunk_length(count), chunks = (count + step - 1) / step;
     double parts[MAX_CHUNKS];
-#pragma omp parallel for schedule(static) num_threads(threads_for(count))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(count))
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         const int64_t end = min_i64(count, (chunk + 1) * step);
         double sum = 0;
@@ -61,7 +61,7 @@ dtconv_status DT(weighted_mean_backward)(int64_t count, int64_t inner, dtconv_me
     if (count < 1 || inner < 1 || count % inner) return DTCONV_ARGUMENT;
     const double divisor = divisor_of(count, inner, reduction, weights);
     const real share = divisor == 0 ? 0 : (real)((double)*dresult / divisor);
-#pragma omp parallel for schedule(static) num_threads(threads_for(count))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(count))
     for (int64_t i = 0; i < count; i++) {
         const real value = weights ? weights[i / inner] * share : share;
         dvalues[i] = accumulate ? dvalues[i] + value : value;
@@ -72,7 +72,7 @@ dtconv_status DT(weighted_mean_backward)(int64_t count, int64_t inner, dtconv_me
 dtconv_status DT(l1_l2_forward)(int64_t count, real l1, real l2, const real *w, real *result) {
     const int64_t step = chunk_length(count), chunks = (count + step - 1) / step;
     double parts[MAX_CHUNKS];
-#pragma omp parallel for schedule(static) num_threads(threads_for(count))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(count))
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         double first = 0, second = 0;
 #pragma omp simd reduction(+ : first, second)
@@ -90,7 +90,7 @@ dtconv_status DT(l1_l2_forward)(int64_t count, real l1, real l2, const real *w, 
 dtconv_status DT(l1_l2_backward)(int64_t count, real l1, real l2, const real *w, const real *dresult, int accumulate,
                                  real *dw) {
     const real first = l1 * *dresult, second = 2 * l2 * *dresult;
-#pragma omp parallel for schedule(static) num_threads(threads_for(count))
+#pragma omp parallel for schedule(static) num_threads(dtconv_threads_to_move(count))
     for (int64_t i = 0; i < count; i++) {
         const real sign = (real)(w[i] > 0) - (real)(w[i] < 0), value = first * sign + second * w[i];
         dw[i] = accumulate ? dw[i] + value : value;

@@ -13,19 +13,12 @@
 #include "dtconv_real.h"
 
 enum {
-    STRIP = 256,            /* channels that a reduction keeps partial sums of on the stack */
-    MAX_CHUNKS = 64,        /* parts into which the rows of a reduction are cut, at most */
-    THREAD_ELEMENTS = 16384 /* elements that are worth a thread */
+    STRIP = 256,    /* channels that a reduction keeps partial sums of on the stack */
+    MAX_CHUNKS = 64 /* parts into which the rows of a reduction are cut, at most */
 };
 
 INLINE int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 INLINE int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
-
-/* Threads worth using on so many elements; at least one. */
-INLINE int threads_for(int64_t elements) {
-    int64_t useful = elements / THREAD_ELEMENTS + 1;
-    return (int)min_i64(useful, dtconv_get_num_threads());
-}
 
 /* Rows of a block of `width` channels that stays in the first cache levels (64 KiB). */
 INLINE int64_t block_rows(int64_t width) { return max_i64(8, 65536 / ((int64_t)sizeof(real) * min_i64(width, STRIP))); }

@@ -103,7 +103,7 @@ dtconv_status DT(normalized_sums)(int64_t n, int64_t pixels, int64_t c, const el
                                   const real *scale, const real *beta, dtconv_activation activation, const elem *dy,
                                   int64_t lddy, real factor, int accumulate, elem *y, int64_t ldy) {
     const normalized_image of = {x, ldx, mean, scale, beta};
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(dtconv_threads_to_move(n * pixels * c))
     for (int64_t b = 0; b < n; b++)
         for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
             real sums[STRIP];
@@ -146,7 +146,7 @@ dtconv_status DT(normalized_product)(int64_t n, int64_t pixels, int64_t c, const
                                      const elem *factors, int64_t ldf, elem *y, int64_t ldy) {
     const normalized_image of = {x, ldx, mean, scale, beta};
     const int64_t units = (pixels + UNIT_PIXELS - 1) / UNIT_PIXELS;
-#pragma omp parallel for schedule(dynamic, dtconv_piece(n *units)) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for schedule(dynamic, dtconv_piece(n *units)) num_threads(dtconv_threads_to_move(n * pixels * c))
     for (int64_t unit = 0; unit < n * units; unit++) {
         const int64_t b = unit / units, first = unit % units * UNIT_PIXELS, start = b * pixels + first;
         const int64_t end = start + min_i64(UNIT_PIXELS, pixels - first);
@@ -212,7 +212,7 @@ dtconv_status DT(normalized_gradient)(int64_t n, int64_t pixels, int64_t c, cons
     if (bytes < (size_t)(n * 2 * c) * sizeof(double)) return DTCONV_WORKSPACE;
     const normalized_image of = {x, ldx, mean, scale, beta};
     double *sums = workspace; /* (n, 2, c) */
-#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(threads_for(n * pixels * c))
+#pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(dtconv_threads_to_move(n * pixels * c))
     for (int64_t b = 0; b < n; b++)
         for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
             const mean_gradient d = {dy + b * lddy, factor, accumulate, dz, lddz};

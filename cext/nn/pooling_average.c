@@ -210,7 +210,7 @@ dtconv_status DT(average_pool_forward)(const dtconv_pool *p, const elem *x, int6
     const int ahead = reads_ahead(p);
     const int64_t width = width_of_sums(p);
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->od * p->oh)) \
-    num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
+    num_threads(dtconv_threads_to_move(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
     for (int64_t row = 0; row < p->n * p->od * p->oh; row++) {
         if (width) {
             overlapping_forward(p, width, row, x, ldx, include_pad, y, ldy);
@@ -246,7 +246,7 @@ dtconv_status DT(average_pool_backward)(const dtconv_pool *p, const elem *dy, in
                                         int accumulate, elem *dx, int64_t lddx) {
     const int64_t width = width_of_sums(p);
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->id * p->ih)) \
-    num_threads(threads_for(p->n * p->id * p->ih * p->iw * p->c))
+    num_threads(dtconv_threads_to_move(p->n * p->id * p->ih * p->iw * p->c))
     for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {
         if (width) {
             overlapping_backward(p, width, row, dy, lddy, include_pad, accumulate, dx, lddx);

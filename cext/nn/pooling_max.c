@@ -172,7 +172,7 @@ static void small_forward(const dtconv_pool *p, const elem *x, int64_t ldx, elem
                   all = p->n * p->od * rows;
     const int64_t some = dtconv_piece(all);
 #pragma omp parallel for schedule(dynamic, 1) \
-    num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kh * p->kw))
+    num_threads(dtconv_threads_to_move(p->n * p->od * p->oh * p->ow * p->c * p->kh * p->kw))
     for (int64_t piece = 0; piece < all; piece += some) {
         known_rows known = {0};
         for (int64_t row = piece; row < min_i64(all, piece + some); row++) {
@@ -202,7 +202,7 @@ dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const elem *x, int64_t 
         return DTCONV_OK;
     }
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->od * p->oh)) \
-    num_threads(threads_for(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
+    num_threads(dtconv_threads_to_move(p->n * p->od * p->oh * p->ow * p->c * p->kd * p->kh * p->kw))
     for (int64_t row = 0; row < p->n * p->od * p->oh; row++) max_row(p, row, x, ldx, y, ldy, argmax, argmax_bytes);
     return DTCONV_OK;
 }
@@ -299,7 +299,7 @@ INLINE void small_gather_row(const dtconv_pool *p, const covered *row, const ele
 dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, const void *argmax,
                                     int argmax_bytes, int accumulate, elem *dx, int64_t lddx) {
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->id * p->ih)) \
-    num_threads(threads_for(p->n * p->id * p->ih * p->iw * p->c))
+    num_threads(dtconv_threads_to_move(p->n * p->id * p->ih * p->iw * p->c))
     for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {
         covered k = over_row(p, row);
         if (p->sh == 1) read_outputs(p, &k, dy, lddy, argmax, argmax_bytes);

@@ -177,7 +177,7 @@ dtconv_status DT(random_window_forward)(const dtconv_random_key *key, int flip, 
                                         int64_t oh, int64_t ow, int64_t c, const elem *x, int64_t ldx, elem *y,
                                         int64_t ldy) {
     if (oh > ih || ow > iw) return DTCONV_ARGUMENT;
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(dtconv_threads_to_move(n * oh * ow * c)) schedule(dynamic, 1)
     for (int64_t s = 0; s < n; s++) {
         const window w = window_of(key, flip, s, ih - oh + 1, iw - ow + 1);
         for (int64_t i = 0; i < oh; i++) {
@@ -196,7 +196,7 @@ dtconv_status DT(random_window_backward)(const dtconv_random_key *key, int flip,
                                          int64_t iw, int64_t oh, int64_t ow, int64_t c, const elem *dy, int64_t lddy,
                                          elem *dx, int64_t lddx) {
     if (oh > ih || ow > iw) return DTCONV_ARGUMENT;
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(dtconv_threads_to_move(n * ih * iw * c)) schedule(dynamic, 1)
     for (int64_t s = 0; s < n; s++) {
         const window w = window_of(key, flip, s, ih - oh + 1, iw - ow + 1);
         for (int64_t i = 0; i < ih * iw && !accumulate; i++)

@@ -21,7 +21,7 @@ static inline taps taps_of(int64_t i, int64_t in, int64_t out) {
 
 dtconv_status DT(bilinear_forward)(int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow, int64_t c, const elem *x,
                                    int64_t ldx, elem *y, int64_t ldy) {
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(dynamic, dtconv_piece(n *oh))
+#pragma omp parallel for num_threads(dtconv_threads_to_move(n * oh * ow * c)) schedule(dynamic, dtconv_piece(n *oh))
     for (int64_t row = 0; row < n * oh; row++) {
         const taps v = taps_of(row % oh, ih, oh);
         const elem *top = x + (row / oh * ih + v.low) * iw * ldx, *bottom = x + (row / oh * ih + v.high) * iw * ldx;
@@ -56,7 +56,7 @@ static void spread_pixel(int64_t c, const elem *dy, taps v, taps h, int64_t iw, 
 
 dtconv_status DT(bilinear_backward)(int accumulate, int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow,
                                     int64_t c, const elem *dy, int64_t lddy, elem *dx, int64_t lddx) {
-#pragma omp parallel for num_threads(dtconv_get_num_threads()) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(dtconv_threads_to_move(n * oh * ow * c)) schedule(dynamic, 1)
     for (int64_t image = 0; image < n; image++) {
         elem *to = dx + image * ih * iw * lddx;
         if (!accumulate)

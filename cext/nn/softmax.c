@@ -70,11 +70,11 @@ dtconv_status DT(softmax_forward)(int64_t outer, int64_t k, int64_t inner, int l
                                   real *y, int64_t ldy) {
     if (k < 1) return DTCONV_ARGUMENT;
     if (inner == 1) {
-#pragma omp parallel for schedule(dynamic, dtconv_piece(outer)) num_threads(threads_for(outer * k * 8))
+#pragma omp parallel for schedule(dynamic, dtconv_piece(outer)) num_threads(dtconv_threads_to_move(outer * k * 8))
         for (int64_t o = 0; o < outer; o++) forward_row(k, logarithm, x + o * ldx, y + o * ldy);
         return DTCONV_OK;
     }
-#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(outer * k * inner * 8))
+#pragma omp parallel for collapse(2) schedule(static) num_threads(dtconv_threads_to_move(outer * k * inner * 8))
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i += BLOCK) {
             const int64_t at = o * k * inner + i;
@@ -122,7 +122,7 @@ INLINE void backward_block(int logarithm, int64_t k, int64_t step, int64_t width
 dtconv_status DT(softmax_backward)(int64_t outer, int64_t k, int64_t inner, int logarithm, const real *y, int64_t ldy,
                                    const real *dy, int64_t lddy, int accumulate, real *dx, int64_t lddx) {
     if (inner == 1) {
-#pragma omp parallel for schedule(dynamic, dtconv_piece(outer)) num_threads(threads_for(outer * k * 4))
+#pragma omp parallel for schedule(dynamic, dtconv_piece(outer)) num_threads(dtconv_threads_to_move(outer * k * 4))
         for (int64_t o = 0; o < outer; o++) {
             if (logarithm)
                 backward_row(1, k, y + o * ldy, dy + o * lddy, accumulate, dx + o * lddx);
@@ -131,7 +131,7 @@ dtconv_status DT(softmax_backward)(int64_t outer, int64_t k, int64_t inner, int 
         }
         return DTCONV_OK;
     }
-#pragma omp parallel for collapse(2) schedule(static) num_threads(threads_for(outer * k * inner * 4))
+#pragma omp parallel for collapse(2) schedule(static) num_threads(dtconv_threads_to_move(outer * k * inner * 4))
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i += BLOCK) {
             const int64_t at = o * k * inner + i, width = min_i64(BLOCK, inner - i);
