@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from pydtconv import _public
@@ -30,6 +30,15 @@ def flatten(structure: Any) -> list[Any]:
     if isinstance(structure, (list, tuple)):
         return [leaf for part in structure for leaf in flatten(part)]
     return [structure]
+
+
+def layout(structure: Any) -> Hashable:
+    """How leaves are nested, with the keys of dicts in their order, as something that can be a key; None for a leaf."""
+    if isinstance(structure, dict):
+        return "dict", tuple((key, layout(part)) for key, part in structure.items())
+    if isinstance(structure, (list, tuple)):
+        return type(structure).__name__, tuple(map(layout, structure))
+    return None
 
 
 def map_structure(func: Callable[..., Any], *structures: Any, none_is_leaf: bool = True) -> Any:

@@ -3,7 +3,7 @@
 A plan holds the values that it was traced with.  Where one changes between steps (`layer.beta = 0.5` in a callback),
 the next step is traced with the new one; plans of values that come again are kept.  Which names count is seen in the
 code: those that a method of a user's class mentions, or the `call` of a class of pydtconv.  What is added to a
-Sequential and taken off counts, too (its `_edits`).
+Sequential and taken off counts, too (its `_edits`), and what is frozen and thawed.
 """
 
 from __future__ import annotations
@@ -77,10 +77,11 @@ def of_model(model: Any) -> int:
 
 
 def _number_of(model: Any) -> int:
-    found = []
+    found: list[tuple[Any, ...]] = []
     for place, layer in enumerate(model._flatten_layers()):
         values = vars(layer)
         found.append((place, "edits", int, repr(values.get("_edits", 0))))
+        found.append((place, "trainable", bool, (layer.trainable, *(v.trainable for v in layer._own_variables()))))
         names = names_read(type(layer)).difference(values.get("_set_by_itself", ()))
         for name in sorted(names.intersection(values)):
             if is_plain(values[name]):

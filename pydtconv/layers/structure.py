@@ -9,6 +9,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from pydtconv.graph.ir.variable import trainable_changes
+
 _latest = object()
 
 
@@ -32,9 +34,12 @@ class _Known:
 
 
 def changed() -> None:
-    """Something has joined a layer or left it."""
+    """Something has joined a layer or left it, or has been frozen or thawed."""
     global _latest
     _latest = object()
+
+
+trainable_changes.append(changed)
 
 
 def known(layer: Any, name: str, find: Callable[[Any], Any]) -> Any:

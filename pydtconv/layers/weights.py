@@ -133,7 +133,9 @@ class Weights:
     @trainable.setter
     def trainable(self, value: bool) -> None:
         value = bool(value)
-        object.__setattr__(self, "_trainable", value)
+        if value != self._trainable:
+            object.__setattr__(self, "_trainable", value)
+            structure.changed()
         for variable in self._trainable_variables:
             variable.trainable = value
         for layer in self._layers:

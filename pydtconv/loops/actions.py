@@ -13,6 +13,7 @@ from pydtconv.dtypes import BFLOAT16, from_bits
 from pydtconv.graph.ir.deferred import Deferred
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.metrics.metric import given_to
 
 #: the arrays of tensors
 Values = Mapping[Tensor, np.ndarray]
@@ -83,8 +84,13 @@ class Update(Action):
         return [leaf for leaf in tree.flatten((self.args, self.kwargs)) if isinstance(leaf, Tensor)]
 
     def run(self, values: Values) -> None:
-        args, kwargs = tree.map_structure(lambda leaf: read(leaf, values), (self.args, self.kwargs))
+        args, kwargs = self.read(values)
         getattr(self.metric, self.method)(*args, **kwargs)
+
+    def read(self, values: Values) -> tuple[Any, Any]:
+        """Positional and named arguments."""
+        found = tree.map_structure(lambda leaf: read(leaf, values), (self.args, self.kwargs))
+        return given_to(self.metric, found)
 
 
 @dataclass(eq=False)

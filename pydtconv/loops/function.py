@@ -86,7 +86,7 @@ class Function:
         return self._run_eagerly(args, kwargs)
 
     def _program(self, args: Any, kwargs: Any, leaves: list[Any]) -> Program:
-        call = (_structure((args, kwargs)), tuple(map(_signature, leaves)), config.of_kernels())
+        call = (tree.layout((args, kwargs)), tuple(map(_signature, leaves)), config.of_kernels())
         key = (*call, *self._asked())
         program = self._programs.get(key)
         if program is None:
@@ -121,7 +121,9 @@ class Function:
 
     def _run_eagerly(self, args: Any, kwargs: Any) -> Any:
         recording = Recording(self.workspace, traced=False)
-        args, kwargs = tree.map_structure(lambda leaf: recording.fed(leaf) if _is_array(leaf) else leaf, (args, kwargs))
+        args, kwargs = tree.map_structure(
+            lambda leaf: recording.fed(leaf, _input_kind(leaf)) if _is_array(leaf) else leaf, (args, kwargs)
+        )
         with self.workspace.lock, recording:
             result = self._call(*args, **kwargs)
             recording.flush()
@@ -152,7 +154,7 @@ def _input_kind(array: np.ndarray) -> str:
 
 def _signature(leaf: Any) -> Hashable:
     if _is_array(leaf):
-        return leaf.shape, leaf.dtype.kind, leaf.dtype.itemsize > 4
+        return leaf.shape, leaf.dtype.kind, kind_of(leaf)
     if isinstance(leaf, (set, bytearray)):
         return type(leaf).__name__, frozenset(leaf) if isinstance(leaf, set) else bytes(leaf)
     if isinstance(leaf, Variable) or getattr(type(leaf), "__hash__", None) is None:
@@ -173,14 +175,6 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.value)
-
-
-def _structure(value: Any) -> Hashable:
-    if isinstance(value, dict):
-        return "dict", tuple((key, _structure(part)) for key, part in value.items())
-    if isinstance(value, (list, tuple)):
-        return type(value).__name__, tuple(map(_structure, value))
-    return None
 
 
 def _name(call: Any) -> str:

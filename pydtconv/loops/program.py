@@ -160,8 +160,7 @@ def _act(workspace: Workspace, action: Action, values: dict[Tensor, Any]) -> Non
     if sharing is None or isinstance(action, Apply):
         workspace.act(action, values)
     elif isinstance(action, Update):
-        args, kwargs = tree.map_structure(lambda leaf: read(leaf, values), (action.args, action.kwargs))
-        sharing.update(action, args, kwargs)
+        sharing.update(action, *action.read(values))
     elif isinstance(action, Assign):
         value = sharing.assigned(action.variable, np.asarray(read(action.value, values)))
         Assign(action.variable, value, action.sign).run(values)

@@ -186,9 +186,9 @@ class Recording(Graph):
         self._fed[id(array)] = array, tensor
         return tensor
 
-    def fed(self, array: np.ndarray) -> Handle:
-        """An array as a tensor that is fed."""
-        return self.handle(self.feed(array))
+    def fed(self, array: np.ndarray, dtype: str = "") -> Handle:
+        """An array as a tensor that is fed; dtype: in which, by default in its own."""
+        return self.handle(self.feed(array, dtype))
 
     def _in_dtype(self, tensor: Tensor, dtype: str) -> Tensor:
         return tensor if tensor.dtype == dtype else self.inner(self.add(Cast(dtype), [tensor]))
@@ -370,7 +370,7 @@ def _same(kept: np.ndarray, array: np.ndarray) -> bool:
 
 
 def kind_of(array: np.ndarray) -> str:
-    """The dtype in which an array is read: floats as they are, integers in 32 or 64 bits."""
+    """The dtype in which an array is read: floats as they are, integers in 32 or 64 bits, which hold them all."""
     if array.dtype.kind == "f":
         return real(array.dtype.name)
-    return "int64" if array.dtype.itemsize > 4 else "int32"
+    return "int64" if array.dtype.itemsize > 4 or array.dtype == np.uint32 else "int32"

@@ -68,6 +68,22 @@ def with_mask(array: Any, mask: Any) -> Any:
     return masked
 
 
+def to_keep(given: Any) -> Any:
+    """What was given of a batch, in the same structure, as arrays that no later batch writes over."""
+
+    def copied(leaf: Any) -> Any:
+        return with_mask(np.array(leaf), getattr(leaf, "_keras_mask", None)) if isinstance(leaf, np.ndarray) else leaf
+
+    return tree.map_structure(copied, given)
+
+
+def given_to(metric: Any, given: Any) -> Any:
+    """What a metric is given of a batch: copies where it is none of pydtconv's, as it may keep them."""
+    code = (type(metric), getattr(metric, "_fn", None))
+    ours = all(part is None or str(getattr(part, "__module__", "")).startswith("pydtconv.") for part in code)
+    return given if ours else to_keep(given)
+
+
 class Masks:
     """Mixin of what is updated with masks."""
 

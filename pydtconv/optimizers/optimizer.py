@@ -280,7 +280,11 @@ class Optimizer(ByVariable):
         store: the ParameterStore, if there is one already: slots are made in its flat arrays at once.
         """
         initial = {name: self.slot_initial(name) for name in self.all_slots()}
+        new = [variable for variable in variables if variable not in self._slots]
         self._slots.build(variables, initial, store)
+        if self.use_ema:  # the first step sets them; those that join later begin where they are
+            for variable in new:
+                self._slots.of(variable)["average"].value[...] = variable.value
         if not self.built:
             self._states = self.make_states()
         self.built = True
@@ -337,9 +341,11 @@ class Optimizer(ByVariable):
         return not (self._excluded_pattern and self._excluded_pattern.search(variable.name))
 
     def finalize_variable_values(self, var_list: Sequence[Variable] | None = None) -> None:
-        """Replaces the variables by their moving averages where use_ema."""
+        """Replaces the variables, by default those of the last step, by their moving averages where use_ema."""
         if self.use_ema:
-            for variable in self._slots.variables if var_list is None else var_list:
+            store = self._slots.store
+            averaged = self._slots.variables if store is None else store.variables
+            for variable in averaged if var_list is None else var_list:
                 if variable in self._slots:
                     variable.assign(self._slots.of(variable)["average"].value)
 

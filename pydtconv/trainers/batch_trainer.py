@@ -19,7 +19,7 @@ from pydtconv import replica, tree
 from pydtconv._ext.runtime import rouse_threads
 from pydtconv.graph import Plan
 from pydtconv.metrics import Mean
-from pydtconv.trainers import strategy
+from pydtconv.trainers import limits, strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable
 from pydtconv.trainers.compiled import Targets
@@ -33,9 +33,6 @@ from pydtconv.utils.sizes import as_bytes
 
 class BatchTrainer(Compilable):
     """A compiled model that is trained batch by batch."""
-
-    _memory_limit: int | None = None
-    _offload: str | None = None
 
     # --- a step ----------------------------------------------------------------------------------------------------
     def _step(self, kind: str, batch: Batch, step: StepFunction | None = None) -> dict[str, Any]:
@@ -72,7 +69,7 @@ class BatchTrainer(Compilable):
             before_step(self)
         if step is None:
             rouse_threads()
-            step = self._steps.step(kind, batch, self._targets, self._memory_limit, self._offload)
+            step = self._steps.step(kind, batch, self._targets, *limits.current())
         with self._steps.running(), strategy.current().running(self._training, kind, batch, step):
             if kind == "predict":
                 results = step.run(tree.flatten(batch.x))
@@ -116,7 +113,7 @@ class BatchTrainer(Compilable):
         if kind != "predict" and not self.compiled:
             raise ValueError(f"call compile() before {'fit' if kind == 'train' else 'evaluate'}()")
         if self._custom.has(kind):
-            self._custom.check()
+            self._custom.check(kind)
             if isinstance(data, StreamData):
                 data.whole = kind != "predict"
             if replica.current().size > 1:
@@ -163,10 +160,10 @@ class BatchTrainer(Compilable):
 
     def _first_step(self, kind: str, batch: Batch, targets: Targets | None, single: bool) -> StepFunction:
         """The step for the first batch; where patches are drawn, those of all draws are planned, too."""
-        step = self._steps.step(kind, batch, targets, self._memory_limit, self._offload)
+        step = self._steps.step(kind, batch, targets, *limits.current())
         if kind == "train" and self.split is not None and not single:
             for draw in range(self.split.draws if self.split.draws > 1 else 0):
-                self._steps.step(kind, batch, targets, self._memory_limit, self._offload, draw)
+                self._steps.step(kind, batch, targets, *limits.current(), draw)
         return step
 
     def _check_trainable(self, variables: Sequence[Any]) -> None:
@@ -188,12 +185,13 @@ class BatchTrainer(Compilable):
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, in test mode."""
-        logs = self._on_batch("test", x, y, sample_weight)
+        with limits.limited():
+            logs = self._on_batch("test", x, y, sample_weight)
         return logs if return_dict else values_of(logs, self.order_of(logs))
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, in test mode."""
-        with self._turn.taken():
+        with self._turn.taken(), limits.limited():
             batch, _ = self._single("predict", x)
             return tree.map_structure(np.array, self._predict_batch(batch))
 

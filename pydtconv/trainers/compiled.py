@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import losses as losses_module
 from pydtconv import metrics as metrics_module
 from pydtconv import tree
-from pydtconv.metrics.metric import Masks, recorded
+from pydtconv.metrics.metric import Masks, given_to, recorded
 from pydtconv.naming import to_snake_case
 from pydtconv.utils.suggest import near
 
@@ -49,45 +49,26 @@ class Targets:
     def build(self, y_pred: Any, names: Sequence[str] | None, y: Any) -> None:
         """y_pred: the model's outputs (with .shape); names: of the flat outputs; y: a batch's targets or None."""
         flat = tree.flatten(y_pred)
-        self.by_name = isinstance(y_pred, dict)
-        self.names = _output_names(y_pred, names, len(flat))
-        specified = _for_outputs("loss", self.loss, self.names, spread=True, complete=not self.by_name)
-        weights = _for_outputs("loss_weights", self.loss_weights, self.names, spread=len(flat) == 1, complete=False)
-        self.outputs = [Output(name) for name in self.names]
+        by_name = isinstance(y_pred, dict)
+        names = _output_names(y_pred, names, len(flat))
+        specified = _for_outputs("loss", self.loss, names, spread=True, complete=not by_name)
+        weights = _for_outputs("loss_weights", self.loss_weights, names, spread=len(flat) == 1, complete=False)
+        outputs = [Output(name) for name in names]
         targets = [None] * len(flat)
         if y is not None:
             wanted = [i for i, one in enumerate(specified) if one is not None]
-            targets = self.arrange(y, "y", wanted)
-        for output, one, weight, y_true, pred in zip(self.outputs, specified, weights, targets, flat, strict=True):
+            targets = _arranged(y, "y", names, wanted)
+        for output, one, weight, y_true, pred in zip(outputs, specified, weights, targets, flat, strict=True):
             if one is not None and y is not None and y_true is None:
                 raise ValueError(f"y: expected targets of output {output.name!r}, which has a loss")
             output.loss = resolve_loss(one, None if y_true is None else y_true.shape, tuple(pred.shape))
             output.weight = None if weight is None else float(weight)
+        self.outputs, self.names, self.by_name = outputs, names, by_name
 
-    def arrange(self, y: Any, argument: str, wanted: Sequence[int] | None = None) -> list[Any]:
+    def arrange(self, y: Any, argument: str) -> list[Any]:
         """Targets (or sample weights) as a flat list over the outputs."""
-        count = len(self.names)
-        if wanted is None:
-            wanted = [i for i, output in enumerate(self.outputs) if output.loss is not None]
-        if y is None:
-            return [None] * count
-        if not isinstance(y, np.ndarray) and isinstance(y, Mapping):
-            unknown = [key for key in y if key not in self.names]
-            if unknown:
-                raise ValueError(
-                    f"{argument}: {unknown[0]!r} is no output of the model, which has {self.names}."
-                    f"{near(str(unknown[0]), self.names)}"
-                )
-            return [y.get(name) for name in self.names]
-        leaves = tree.flatten(y)
-        if len(leaves) == count:
-            return leaves
-        if len(leaves) == len(wanted):
-            result: list[Any] = [None] * count
-            for place, leaf in zip(wanted, leaves, strict=True):
-                result[place] = leaf
-            return result
-        raise ValueError(f"{argument}: expected {count} arrays, for outputs {self.names}, got {len(leaves)}")
+        wanted = [i for i, output in enumerate(self.outputs) if output.loss is not None]
+        return _arranged(y, argument, self.names, wanted)
 
     def weights(self, sample_weight: Any) -> list[Any]:
         """Sample weights as a flat list over the outputs; a single array is for all of them."""
@@ -99,13 +80,43 @@ class Targets:
         return self.arrange(sample_weight, "sample_weight")
 
 
+def _arranged(y: Any, argument: str, names: list[str], wanted: Sequence[int]) -> list[Any]:
+    """Flat over the outputs of these names; a list may leave out those that are not wanted."""
+    count = len(names)
+    if y is None:
+        return [None] * count
+    if not isinstance(y, np.ndarray) and isinstance(y, Mapping):
+        unknown = [key for key in y if key not in names]
+        if unknown:
+            raise ValueError(
+                f"{argument}: {unknown[0]!r} is no output of the model, which has {names}."
+                f"{near(str(unknown[0]), names)}"
+            )
+        return [y.get(name) for name in names]
+    leaves = tree.flatten(y)
+    if len(leaves) == count:
+        return leaves
+    if len(leaves) == len(wanted):
+        result: list[Any] = [None] * count
+        for place, leaf in zip(wanted, leaves, strict=True):
+            result[place] = leaf
+        return result
+    raise ValueError(f"{argument}: expected {count} arrays, for outputs {names}, got {len(leaves)}")
+
+
 def _output_names(y_pred: Any, names: Sequence[str] | None, count: int) -> list[str]:
+    """One for each output; several outputs of one layer are told apart by numbers."""
     if isinstance(y_pred, dict) and len(y_pred) == count:
         keys = [str(key) for key in y_pred]
         order = sorted(keys)
         return order
     if names is not None and len(names) == count:
-        return list(names)
+        different: list[str] = []
+        for name in names:
+            numbered = (f"{name}_{i}" for i in range(1, 2 * count))
+            free = name if name not in different else next(one for one in numbered if one not in {*names, *different})
+            different.append(free)
+        return different
     return ["output"] if count == 1 else [f"output_{i + 1}" for i in range(count)]
 
 
@@ -284,9 +295,10 @@ class CompiledMetrics(Masks):
     def update(self, y_true: Sequence[Any], y_pred: Sequence[Any], sample_weight: Sequence[Any]) -> None:
         for group, target, prediction in zip(self._plain, y_true, y_pred, strict=True):
             for metric in group:
-                metric.update_state(target, prediction)
+                metric.update_state(*given_to(metric, (target, prediction)))
         for group, target, prediction, weight in zip(self._weighted, y_true, y_pred, sample_weight, strict=True):
             for metric in group:
+                target, prediction, weight = given_to(metric, (target, prediction, weight))
                 metric.update_state(target, prediction, sample_weight=weight)
 
     def reset(self) -> None:

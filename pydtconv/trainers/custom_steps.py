@@ -11,9 +11,9 @@ from pydtconv import replica, tree
 from pydtconv.graph import Plan, build_plan
 from pydtconv.layers import settings, structure
 from pydtconv.loops import Function, Workspace
-from pydtconv.trainers import first_use, strategy
+from pydtconv.trainers import first_use, limits, strategy
 from pydtconv.trainers.data_adapters.arrays import Batch
-from pydtconv.trainers.tracing import undivided
+from pydtconv.trainers.tracing import loss_scale, undivided
 from pydtconv.utils.sequences import pack_x_y_sample_weight
 
 KINDS = ("train", "test", "predict")
@@ -36,12 +36,16 @@ class CustomSteps:
         model = self._model
         return model.overrides(f"{kind}_step") or model.overrides(f"make_{kind}_function") or model.run_eagerly
 
-    def check(self) -> None:
-        """Raises NotImplementedError for what several processes that train together cannot share."""
+    def check(self, kind: str) -> None:
+        """Raises NotImplementedError for what such steps do not do, or several processes cannot share."""
         here, model = replica.current(), self._model
+        name = type(model).__name__
+        for option, given in ("split", model.split), ("offload", limits.current().offload):
+            if given is not None and kind == "train":
+                told = "run_eagerly" if model.run_eagerly else "a step of one's own"
+                raise NotImplementedError(f"{name}: {option}: expected None with {told}, got {given!r}")
         if here.size == 1:
             return
-        name = type(model).__name__
         if here.partition is not None:
             raise NotImplementedError(
                 f"{name}: a step of one's own expects whole images on every rank (DataParallel), got a distribution "
@@ -98,15 +102,15 @@ class CustomSteps:
         return as_numbers(found)
 
     def _state(self) -> Any:
-        model = self._model
-        return tuple(id(variable) for variable in model.trainable_variables), model._memory_limit
+        trained = tuple(id(variable) for variable in self._model.trainable_variables)
+        return trained, limits.current().memory, loss_scale(self._model)
 
     def _attributes(self) -> int:
         return settings.of_model(self._model)
 
     def _plan(self, graph: Any, **options: Any) -> Plan:
         tune = first_use.hook(self._model._steps.memory.device)
-        return build_plan(graph, tune=tune, memory_limit=self._model._memory_limit, **options)
+        return build_plan(graph, tune=tune, memory_limit=limits.current().memory, **options)
 
 
 def before_step(model: Any) -> None:

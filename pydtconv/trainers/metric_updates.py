@@ -15,6 +15,7 @@ from pydtconv import tree
 from pydtconv.dtypes import real
 from pydtconv.graph import Graph, Tensor
 from pydtconv.metrics import Mean, Metric
+from pydtconv.metrics.metric import given_to
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Update:
         def value(leaf: Any) -> Any:
             return np.asarray(values[leaf.name]) if isinstance(leaf, Read) else leaf
 
-        return Update(self.metric, self.method, *tree.map_structure(value, (self.args, self.kwargs)))
+        found = tree.map_structure(value, (self.args, self.kwargs))
+        return Update(self.metric, self.method, *given_to(self.metric, found))
 
     def run(self, portion: float) -> None:
         """portion: what part of a batch that several processes share is this one's; a mean counts by that."""

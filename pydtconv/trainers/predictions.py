@@ -24,12 +24,15 @@ class Predictions:
         leaves = tree.flatten(outputs)
         if self._structure is None:
             self._structure = outputs
+            self._parts = [[] for _ in leaves]
             if self.samples is not None:
                 self._whole = [np.empty((self.samples, *leaf.shape[1:]), leaf.dtype) for leaf in leaves]
-            else:
-                self._parts = [[] for _ in leaves]
+        if self.samples is not None and any(leaf.shape[:1] != (size,) for leaf in leaves):  # not one row a sample
+            if self._done:
+                self._parts = [[whole[: self._done]] for whole in self._whole]
+            self.samples = None
         if self.samples is None:
-            kept = [np.array(leaf) for leaf in leaves]
+            kept = [np.array(leaf, ndmin=1) for leaf in leaves]
             for parts, leaf in zip(self._parts, kept, strict=True):
                 parts.append(leaf)
         else:

@@ -25,7 +25,7 @@ from pydtconv.trainers import first_use, offloading
 from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.metric_updates import Update
-from pydtconv.trainers.tracing import Traced, trace, trace_example
+from pydtconv.trainers.tracing import Traced, loss_scale, trace, trace_example
 from pydtconv.utils.random import next_seed
 
 #: executors that are kept; the one that was not used for longest goes first
@@ -212,9 +212,10 @@ class StepCache:
             )
         if self._stores != ParameterStore.made:
             self.check_values()
-        leaves = tree.flatten((batch.x, batch.y, batch.sample_weight))
-        shapes = tuple(None if leaf is None else (leaf.shape, _kind(leaf.dtype)) for leaf in leaves)
+        given = (batch.x, batch.y, batch.sample_weight)
+        shapes = tuple(None if leaf is None else (leaf.shape, _kind(leaf.dtype)) for leaf in tree.flatten(given))
         updates = self._updates() if kind == "train" else None
+        scale = loss_scale(self.model) if kind == "train" else None
         choice = (
             config.conv_variant(),
             config.conv_precision(),
@@ -229,7 +230,8 @@ class StepCache:
         elif draw is None:
             draw = self.model.split.draw(self.memory.state.seed, self.memory.state.step)
         here = replica.current()
-        rest = (kind, shapes, memory_limit, threads, choice, here.size, here.partition, updates, folder, draw)
+        meant = kind, tree.layout(given), shapes, memory_limit, threads, choice
+        rest = (*meant, here.size, here.partition, updates, scale, folder, draw)
         key = (*rest, settings.of_model(self.model))
         self._check_device(kind, folder)
         step = before = self._steps.get(key)

@@ -148,7 +148,7 @@ def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced:
         traced.losses[name] = f"loss_{name}"
         graph.outputs[f"loss_{name}"] = loss
     if kind == "train":
-        scale = getattr(model.optimizer, "loss_scale_factor", None)
+        scale = loss_scale(model)
         graph.loss = total if not scale else ops.WeightedSum((float(scale),))(total)
 
 
@@ -252,6 +252,12 @@ def _example_targets(model: Any, predictions: Any, targets: Targets) -> Any:
 def _empty(shape: Sequence[int | None], dtype: str) -> np.ndarray:
     """An array of this shape that takes no memory."""
     return np.broadcast_to(np.zeros((), dtype), tuple(shape))  # type: ignore[arg-type]
+
+
+def loss_scale(model: Any) -> float | None:
+    """The factor by which the optimizer wants the loss larger, if any."""
+    factor: float | None = getattr(getattr(model, "optimizer", None), "loss_scale_factor", None)
+    return factor
 
 
 def output_names(model: Any) -> list[str] | None:

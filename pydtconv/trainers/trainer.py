@@ -15,7 +15,7 @@ from pydtconv import callbacks as callbacks_module
 from pydtconv import replica, tree
 from pydtconv.graph import TransferError
 from pydtconv.loops import GradientTape
-from pydtconv.trainers import offloading, strategy
+from pydtconv.trainers import limits, offloading, strategy
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
 from pydtconv.trainers.data_adapters.arrays import ArrayData, is_arrays, split_tail
 from pydtconv.trainers.data_adapters.streams import make_data
@@ -34,15 +34,14 @@ def _one_fit_at_a_time(fit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fit)
     def wrapper(self: Trainer, *args: Any, **kwargs: Any) -> Any:
         with self._fitting.taken():
-            limit, offload, position = self._memory_limit, self._offload, self.position
-            try:
-                return fit(self, *args, **kwargs)
-            finally:
-                if self._offload is not None and offload is None:
-                    self._steps.release_scratch_file()
-                self._set("_memory_limit", limit)
-                self._set("_offload", offload)
-                self._set("position", position)
+            outer, position = limits.current(), self.position
+            with limits.limited():
+                try:
+                    return fit(self, *args, **kwargs)
+                finally:
+                    if limits.current().offload not in (None, outer.offload):
+                        self._steps.release_scratch_file()
+                    self._set("position", position)
 
     return wrapper
 
@@ -106,8 +105,7 @@ class Trainer(BatchTrainer):
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split_tail(validation_split, x, y, sample_weight)
         data = make_data(x, y, sample_weight, batch_size, shuffle, class_weight)
-        self._set("_memory_limit", memory_limit)
-        self._set("_offload", offload)
+        limits.set_to(limits.Limits(memory_limit, offload))
         self._prepare("train", data)
         epochs_of = Epochs(data, steps_per_epoch)
         validation = None
@@ -221,13 +219,14 @@ class Trainer(BatchTrainer):
         if kwargs:
             raise TypeError(f"evaluate: unknown argument {next(iter(kwargs))!r}")
         data = make_data(x, y, sample_weight, batch_size)
-        self._prepare("test", data)
-        batches = Epochs(data, steps)
-        listeners = self._listeners(callbacks, batches, verbose)
-        try:
-            logs = self._evaluate(batches, listeners)
-        finally:
-            listeners.release()
+        with limits.limited():
+            self._prepare("test", data)
+            batches = Epochs(data, steps)
+            listeners = self._listeners(callbacks, batches, verbose)
+            try:
+                logs = self._evaluate(batches, listeners)
+            finally:
+                listeners.release()
         return logs if return_dict else values_of(logs, self.order_of(logs))
 
     def _evaluate(self, batches: Epochs, listeners: Any) -> dict[str, Any]:
@@ -267,13 +266,14 @@ class Trainer(BatchTrainer):
         x: arrays or an iterable of batches, of which only the inputs are read; steps: number of batches.
         """
         data = make_data(x, batch_size=batch_size)
-        self._prepare("predict", data)
-        batches = Epochs(data, steps)
-        listeners = self._listeners(callbacks, batches, verbose)
-        try:
-            return self._predict(data, batches, listeners, steps)
-        finally:
-            listeners.release()
+        with limits.limited():
+            self._prepare("predict", data)
+            batches = Epochs(data, steps)
+            listeners = self._listeners(callbacks, batches, verbose)
+            try:
+                return self._predict(data, batches, listeners, steps)
+            finally:
+                listeners.release()
 
     def _predict(self, data: Any, batches: Epochs, listeners: Any, steps: int | None) -> Any:
         self._set("stop_predicting", False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv.graph import Memory, Plan, Variable
 from pydtconv.metrics import Metric
+from pydtconv.metrics.metric import to_keep
 from pydtconv.optimizers import Optimizer
 from pydtconv.trainers.compiled import Output
 from pydtconv.trainers.data_adapters.arrays import Batch
@@ -78,7 +79,8 @@ class Training:
         """Lets a batch into the metrics; returns all results so far."""
         for update in results.updates:
             update.run(batch.size / batch.total)
-        return self._model.compute_metrics(batch.x, batch.y, results.predictions, batch.sample_weight)
+        given = batch.x, batch.y, results.predictions, batch.sample_weight
+        return self._model.compute_metrics(*(to_keep(given) if self._model.overrides("compute_metrics") else given))
 
     def results(self) -> dict[str, Any]:
         """All results so far, by name."""

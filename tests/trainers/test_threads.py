@@ -11,6 +11,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers
 from pydtconv.layers.turns import Turn, turn_of
+from pydtconv.trainers import limits
 from pydtconv.utils import set_random_seed
 
 THREADS, ROUNDS = 4, 12
@@ -219,21 +220,21 @@ def test_callbacks_of_fit_may_evaluate_and_fit():
     alone, asked = made_model(), made_model()
     asked.set_weights(alone.get_weights())
     expected = alone.fit(*data, batch_size=4, epochs=2, shuffle=False, verbose=0, memory_limit=1 << 28).history
-    limits, second = [], keras.Sequential([asked.layers[0], layers.Flatten(), layers.Dense(4)])
+    met, second = [], keras.Sequential([asked.layers[0], layers.Flatten(), layers.Dense(4)])
     second.compile(keras.optimizers.SGD(0.0), "mse")
 
     def ask(*_):
         asked.evaluate(*other, verbose=0)
         second.fit(*other, verbose=0)
-        limits.append((asked._memory_limit, asked.position is None))
+        met.append((limits.current().memory, asked.position is None))
 
     callback = keras.callbacks.LambdaCallback(on_train_batch_end=ask)
     found = asked.fit(
         *data, batch_size=4, epochs=2, shuffle=False, verbose=0, memory_limit=1 << 28, callbacks=[callback]
     )
     assert found.history == expected
-    assert set(limits) == {(1 << 28, False)}
-    assert asked._memory_limit is None
+    assert set(met) == {(1 << 28, False)}
+    assert limits.current().memory is None
 
 
 def test_a_step_within_a_step_is_refused():

@@ -18,6 +18,8 @@ from pydtconv.ops.operators import Operators, equal
 
 #: what `Variable.aggregation` may be
 AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
+#: called when a variable begins or ceases to be trainable
+trainable_changes: list[Callable[[], None]] = []
 _bytes_left: ContextVar[list[int] | None] = ContextVar("_bytes_left", default=None)
 
 
@@ -91,6 +93,18 @@ class Variable(Operators):
         self.aggregation = aggregation or "none"
         self.regularizer: Any = None
         self.constraint: Any = None
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training changes it."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        changes = self.__dict__.get("_trainable", value) != value
+        self._trainable = value
+        for note in trainable_changes if changes else ():
+            note()
 
     @property
     def value(self) -> np.ndarray:

@@ -1,0 +1,247 @@
+"""Plans are made anew where anything changes that a step depends on, and what one call leaves does not reach others."""
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import layers, ops
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(24, 6)).astype("float32"), rng.normal(size=(24, 3)).astype("float32")
+
+
+def test_inputs_by_place_and_by_name_take_turns():
+    b, a = keras.Input((2,), name="b"), keras.Input((2,), name="a")
+    model = keras.Model([b, a], layers.Subtract()([b, a]))
+    one, zero = np.ones((4, 2), "float32"), np.zeros((4, 2), "float32")
+    for given in ({"a": one, "b": zero}, [zero, one], {"b": zero, "a": one}, [zero, one]):
+        np.testing.assert_array_equal(model.predict(given, verbose=0), -1)
+
+
+def two_outputs(**options):
+    inputs = keras.Input((6,))
+    made = [layers.Dense(3, name=name, kernel_initializer="ones", **options)(inputs) for name in "ab"]
+    model = keras.Model(inputs, made)
+    model.compile("sgd", ["mse", "mse"])
+    return model
+
+
+def test_weights_of_one_output_and_of_all_take_turns():
+    model, weights = two_outputs(), np.arange(24.0, dtype="float32")
+    by_name, for_all = {"b": weights}, weights
+    expected = [two_outputs().evaluate(X, [Y, Y], sample_weight=each, verbose=0) for each in (by_name, for_all)]
+    for each, want in zip((by_name, for_all, by_name), [*expected, expected[0]], strict=True):
+        np.testing.assert_allclose(model.evaluate(X, [Y, Y], sample_weight=each, verbose=0), want, rtol=1e-6)
+
+
+def test_outputs_of_one_layer_have_losses_of_their_own():
+    a, b = keras.Input((6,)), keras.Input((6,))
+    head = layers.Dense(3, name="head")
+    model = keras.Model([a, b], [head(a), head(b)])
+    model.compile(keras.optimizers.SGD(0.1), ["mse", "mae"], loss_weights=[1.0, 2.0], metrics=[["mse"], ["mae"]])
+    found = model.evaluate([X, 2 * X], [Y, Y], return_dict=True, verbose=0)
+    first, second = model.predict([X, 2 * X], verbose=0)
+    want = {"head_mse": ((first - Y) ** 2).mean(), "head_1_mae": abs(second - Y).mean()}
+    want |= {"head_loss": want["head_mse"], "head_1_loss": want["head_1_mae"]}
+    want["loss"] = want["head_mse"] + 2 * want["head_1_mae"]
+    assert found == pytest.approx(want, rel=1e-5)
+    before = head.kernel.numpy()
+    model.train_on_batch([X, 2 * X], [Y, Y])
+    slope = X.T @ (2 * (first - Y)) / Y.size + 2 * (2 * X).T @ np.sign(second - Y) / Y.size
+    np.testing.assert_allclose(head.kernel.numpy(), before - 0.1 * slope, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("refused", [{"a": Y, "bb": Y}, [Y, None]], ids=["unknown", "missing"])
+def test_refused_targets_leave_no_losses_behind(refused):
+    model, other = two_outputs(kernel_regularizer="l2"), two_outputs(kernel_regularizer="l2")
+    with pytest.raises(ValueError, match="y: "):
+        model.fit(X, refused, verbose=0)
+    options = {"shuffle": False, "verbose": 0}
+    assert model.fit(X, [Y, Y], **options).history == other.fit(X, [Y, Y], **options).history
+
+
+class Collected(keras.metrics.Metric):
+    """The sum of all that it was given, which it keeps until then."""
+
+    def __init__(self):
+        super().__init__(name="collected")
+        self.kept = []
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        self.kept.append((y_true, y_pred))
+
+    def result(self):
+        return float(sum(each.sum() for pair in self.kept for each in pair))
+
+    def reset_state(self):
+        self.kept = []
+
+
+class OwnStep(keras.Model):
+    def test_step(self, data):
+        x, y = data
+        y_pred = self(x, training=False)
+        for metric in self.metrics:
+            metric.update_state(y, y_pred)
+        return {metric.name: metric.result() for metric in self.metrics}
+
+
+class OwnMetrics(keras.Model):
+    kept = ()
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        self.kept = (*self.kept, (y, y_pred))
+        return {"collected": float(sum(each.sum() for pair in self.kept for each in pair))}
+
+
+@pytest.mark.parametrize("kind", [keras.Model, OwnStep, OwnMetrics])
+def test_metrics_may_keep_what_they_are_given(kind):
+    inputs = keras.Input((6,))
+    model = kind(inputs, layers.Dense(3)(inputs))
+    if kind is OwnStep:
+        model.collected = Collected()
+    model.compile("sgd", "mse", metrics=[Collected()] if kind is keras.Model else None)
+    found = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True)["collected"]
+    assert found == pytest.approx(float(model.predict(X, verbose=0).sum() + Y.sum()), rel=1e-4)
+
+
+def test_statistics_frozen_between_fits_stay():
+    inputs = keras.Input((6,))
+    norm = layers.BatchNormalization(center=False, scale=False)
+    model = keras.Model(inputs, layers.Dense(3)(norm(inputs)))
+    model.compile("sgd", "mse")
+    model.fit(X, Y, verbose=0)
+    norm.trainable = False
+    before = norm.moving_mean.numpy()
+    model.fit(X, Y, verbose=0)
+    np.testing.assert_array_equal(norm.moving_mean.numpy(), before)
+
+
+def test_penalties_of_frozen_weights_go():
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(3, kernel_regularizer=keras.regularizers.L2(1.0))])
+    model.compile("sgd", "mse")
+    (dense,) = model.layers
+    penalty = float((dense.kernel.numpy() ** 2).sum())
+    with_it = model.evaluate(X, Y, verbose=0)
+    dense.kernel.trainable = False
+    assert model.evaluate(X, Y, verbose=0) == pytest.approx(with_it - penalty, rel=1e-5)
+    dense.kernel.trainable = True
+    assert model.evaluate(X, Y, verbose=0) == pytest.approx(with_it, rel=1e-6)
+
+
+def test_a_layer_that_reads_whether_it_is_trainable():
+    class Doubles(layers.Layer):
+        def call(self, x):
+            return x * 2.0 if self.trainable else x
+
+    model = keras.Sequential([keras.Input((6,)), Doubles()])
+    np.testing.assert_array_equal(model.predict(X, verbose=0), 2 * X)
+    model.layers[0].trainable = False
+    np.testing.assert_array_equal(model.predict(X, verbose=0), X)
+
+
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    [
+        (lambda x: ops.mean(x, axis=0, keepdims=True), (3, 6)),
+        (lambda x: ops.reshape(x, (-1, 2)), (72, 2)),
+        (lambda x: ops.mean(x), (3,)),
+    ],
+)
+def test_outputs_that_have_not_one_row_for_each_sample(call, shape):
+    inputs = keras.Input((6,))
+    found = keras.Model(inputs, call(inputs)).predict(X, batch_size=8, verbose=0)
+    assert found.shape == shape
+    batches = [call(X[i : i + 8]) for i in (0, 8, 16)]
+    np.testing.assert_allclose(found, np.concatenate([np.array(each, ndmin=1) for each in batches]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_steps_run_as_python_take_any_floats(dtype):
+    model, other = (keras.Sequential([keras.Input((6,)), layers.Dense(3, kernel_initializer="ones")]) for _ in "ab")
+    model.compile("sgd", "mse", run_eagerly=True)
+    other.compile("sgd", "mse")
+    weights = np.ones(24, dtype)
+    given = {"sample_weight": weights, "shuffle": False, "verbose": 0}
+    for each in model, other:
+        each.losses_of_fit = each.fit(X, Y.astype(dtype), **given).history["loss"]
+    assert model.losses_of_fit == pytest.approx(other.losses_of_fit, rel=1e-5)
+
+
+class OwnTraining(keras.Model):
+    def train_step(self, data):
+        return super().train_step(data)
+
+
+def test_what_a_step_of_ones_own_does_not_do_is_refused(tmp_path):
+    inputs = keras.Input((8, 8, 3))
+    outputs = layers.Dense(2)(layers.GlobalAveragePooling2D()(layers.Conv2D(4, 3)(inputs)))
+    x, y = np.zeros((4, 8, 8, 3), "float32"), np.zeros((4, 2), "float32")
+    model = OwnTraining(inputs, outputs)
+    model.compile("sgd", "mse", split="0.5:2x2:0")
+    with pytest.raises(NotImplementedError, match="split: expected None with a step of one's own"):
+        model.fit(x, y, verbose=0)
+    model.compile("sgd", "mse")
+    with pytest.raises(NotImplementedError, match="offload: expected None with a step of one's own"):
+        model.fit(x, y, verbose=0, memory_limit="10MiB", offload=tmp_path)
+
+
+def test_the_limit_of_fit_is_not_that_of_other_calls():
+    inputs = keras.Input((16, 16, 3))
+    model = keras.Model(inputs, layers.Dense(4)(layers.GlobalAveragePooling2D()(layers.Conv2D(8, 3)(inputs))))
+    model.compile("sgd", "mse")
+    many, seen = rng.normal(size=(128, 16, 16, 3)).astype("float32"), []
+
+    def look(*_):
+        seen.append(model.predict(many, batch_size=128, verbose=0).shape)
+        seen.append(model.predict_on_batch(many).shape)
+        model.evaluate(many, np.zeros((128, 4)), batch_size=128, verbose=0)
+        model.test_on_batch(many, np.zeros((128, 4)))
+
+    callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=look)]
+    limit = model.plan(4).peak_bytes
+    model.fit(many[:8], np.zeros((8, 4)), batch_size=4, verbose=0, memory_limit=limit, callbacks=callbacks)
+    assert seen == [(128, 4)] * 2
+    with pytest.raises(keras.graph.MemoryLimitError):
+        model.fit(
+            many[:8], np.zeros((8, 4)), batch_size=4, validation_data=(many, np.zeros((128, 4))),
+            validation_batch_size=128, verbose=0, memory_limit=limit,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [keras.Model, OwnTraining])
+def test_the_scale_of_the_loss_may_change(kind):
+    inputs = keras.Input((6,))
+    model = kind(inputs, layers.Dense(3)(inputs))
+    model.compile(keras.optimizers.SGD(0.1, loss_scale_factor=4.0), "mse")
+    steps = []
+    for factor in 4.0, 1.0:
+        model.set_weights([np.zeros((6, 3)), np.zeros(3)])
+        model.optimizer.loss_scale_factor = factor
+        model.train_on_batch(X, Y)
+        steps.append(model.get_weights()[0])
+    np.testing.assert_allclose(steps[1], steps[0], rtol=1e-5)
+
+
+def test_averages_of_variables_that_come_late_or_not_at_all():
+    inputs = keras.Input((6,))
+    head = layers.Dense(2, name="b")
+    model = keras.Model(inputs, [layers.Dense(3, name="a")(inputs), head(inputs)])
+    model.compile(keras.optimizers.SGD(0.01, use_ema=True), ["mse", None])
+    before = head.kernel.numpy()
+    model.fit(X, [Y, np.zeros((24, 2))], verbose=0)
+    np.testing.assert_array_equal(head.kernel.numpy(), before)
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(5), layers.Dense(3)])
+    model.compile(keras.optimizers.SGD(0.01, use_ema=True), "mse")
+    model.layers[0].trainable = False
+    model.fit(X, Y, epochs=2, verbose=0)
+    model.layers[0].trainable = True
+    before = model.layers[0].kernel.numpy()
+    model.fit(X, Y, verbose=0)
+    np.testing.assert_allclose(model.layers[0].kernel.numpy(), before, atol=0.01)
+
+
+def test_large_integers_keep_their_values():
+    x = np.array([2**32 - 1, 5], "uint32")
+    found = keras.function(lambda x: ops.cast(x, "float64"))(x)
+    np.testing.assert_array_equal(np.asarray(found), [2**32 - 1, 5])
