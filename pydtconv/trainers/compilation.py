@@ -211,7 +211,9 @@ class Compilable:
             raise ValueError("no loss to compute: give compile a loss, or use add_loss in a layer")
         if len(terms) == 1 and terms[0][1] is None:
             return terms[0][0]
-        return ops.WeightedSum(tuple(1.0 if w is None else w for _, w in terms))(*(tensor for tensor, _ in terms))
+        wide = "float64" if any(tensor.dtype == "float64" for tensor, _ in terms) else terms[0][0].dtype
+        weights_of = tuple(1.0 if weight is None else weight for _, weight in terms)
+        return ops.WeightedSum(weights_of)(*(ops.cast(tensor, wide) for tensor, _ in terms))
 
     # --- metrics ---------------------------------------------------------------------------------------------------
     @property

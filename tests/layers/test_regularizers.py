@@ -68,3 +68,25 @@ def test_losses_after_calls_on_arrays():
     assert [len(values) for values in found[1]] == [1, 3, 3]
     for ours, theirs in zip(found[1], found[0], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_activity_of_a_layer_whose_output_is_joined_with_another():
+    inputs = pydtconv.Input((4, 4, 3))
+    first = layers.Conv2D(3, 1, activity_regularizer="l2", kernel_initializer="ones", name="first")(inputs)
+    model = pydtconv.Model(inputs, layers.Concatenate()([first, layers.Conv2D(1, 1)(inputs)]))
+    model.compile(pydtconv.optimizers.SGD(1.0), "mse")
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 4, 3)).astype("float32"), np.zeros((2, 4, 4, 4), "float32")
+    model.train_on_batch(x, y)
+    rows = x.reshape(-1, 3)
+    of_output = rows @ np.ones((3, 3)) * (2 / y.size + 2 * 0.01 / 2)  # a penalty counts for one sample
+    step = np.ones((3, 3)) - model.get_layer("first").get_weights()[0][0, 0]
+    np.testing.assert_allclose(step, rows.T @ of_output, rtol=1e-4)
+
+
+def test_penalties_of_weights_of_several_dtypes():
+    model = pydtconv.Sequential([pydtconv.Input((4,))])
+    model.add(layers.Dense(3, dtype="float64", kernel_regularizer="l2", kernel_initializer="ones"))
+    model.add(layers.Dense(2, kernel_regularizer="l2", kernel_initializer="ones"))
+    model.compile("sgd", "mse")
+    expected = 0.01 * (12 + 6) + 144
+    assert model.test_on_batch(np.ones((2, 4)), np.zeros((2, 2))) == pytest.approx(expected, rel=1e-6)

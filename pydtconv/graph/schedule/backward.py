@@ -115,7 +115,7 @@ class Backward:
                 by_rows.append(i)
             elif tensor not in gradients:
                 gradients[tensor] = dx[i] = gradients.first_view(node, i, dy, dx, self._spare(node, i))
-            elif i in node.op.accumulates and tensor not in node.inputs[:i]:
+            elif self._accumulates(node, i):
                 gradients.own(node, tensor, dy)
                 dx[i], accumulate[i] = gradients[tensor], True
             else:
@@ -137,6 +137,13 @@ class Backward:
             gradients.pass_on(node, node.inputs[i], dy[0], [dy[0]])
         for i, part in added:
             gradients.add(node, node.inputs[i], part, [part])
+
+    def _accumulates(self, node: Node, i: int) -> bool:
+        """Whether the operator can add to the gradient that there is of an input."""
+        dense = node.op.dense or i in node.op.dense_inputs
+        if dense and self.gradients[node.inputs[i]].is_slice:
+            return False
+        return i in node.op.accumulates and node.inputs[i] not in node.inputs[:i]
 
     def _normalization(self, node: Node) -> None:
         """Of a batch normalization the gradient of whose input another node has written: the rest of it."""
