@@ -46,7 +46,7 @@ class ModelCheckpoint(Monitor):
                 f"ModelCheckpoint: expected filepath to end in {ending!r} "
                 f"(save_weights_only={save_weights_only}), got {self.filepath!r}"
             )
-        self.best = self.worst if initial_value_threshold is None else initial_value_threshold
+        self.best = initial_value_threshold
         self._epoch = 0
         self._batches = 0
         self._last_batch = 0
@@ -74,10 +74,11 @@ class ModelCheckpoint(Monitor):
             value = self.value(logs)
             if value is None:
                 return
-            if not self.better(value, self.best):
-                say(self.verbose, f"\nEpoch {epoch + 1}: {self.monitor} did not improve from {self.best:.5f}")
+            best = self.worst if self.best is None else self.best
+            if not self.better(value, best):
+                say(self.verbose, f"\nEpoch {epoch + 1}: {self.monitor} did not improve from {best:.5f}")
                 return
-            text = f"{self.monitor} improved from {self.best:.5f} to {value:.5f}, saving model to {path}"
+            text = f"{self.monitor} improved from {best:.5f} to {value:.5f}, saving model to {path}"
             say(self.verbose, f"\nEpoch {epoch + 1}: {text}")
             self.best = value
         else:

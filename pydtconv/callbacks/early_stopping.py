@@ -52,7 +52,7 @@ class EarlyStopping(Monitor):
             # the first epoch, so that there is something to come back to
             self.best_weights, self.best_epoch = self.model.get_weights(), epoch
         self.wait += 1
-        if self.better(value, self.worst if self.best is None else self.best):
+        if self.better(value, self.best):
             self.best, self.best_epoch = value, epoch
             if self.restore_best_weights:
                 self.best_weights = self.model.get_weights()

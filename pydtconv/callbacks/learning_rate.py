@@ -76,7 +76,7 @@ class ReduceLROnPlateau(Monitor):
         self.on_train_begin()
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        self.best = self.worst
+        self.best: float | None = None
         self.cooldown_counter = 0
         self.wait = 0
 

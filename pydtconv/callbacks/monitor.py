@@ -6,16 +6,31 @@ import math
 import warnings
 from typing import Any
 
-from pydtconv import replica
+from pydtconv import metrics, replica
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.utils.suggest import did_you_mean
 
-#: parts of names of results that are better the larger they are
-_LARGER = ("acc", "auc", "precision", "recall", "f1", "fbeta", "top_k", "iou", "r2", "cosine_similarity")
+#: metrics that are better the larger they are, and the smaller
+_LARGER = (
+    metrics.Accuracy, metrics.BinaryAccuracy, metrics.CategoricalAccuracy, metrics.SparseCategoricalAccuracy,
+    metrics.TopKCategoricalAccuracy, metrics.SparseTopKCategoricalAccuracy, metrics.AUC, metrics.Precision,
+    metrics.Recall, metrics.PrecisionAtRecall, metrics.RecallAtPrecision, metrics.SensitivityAtSpecificity,
+    metrics.SpecificityAtSensitivity, metrics.F1Score, metrics.FBetaScore, metrics.IoU, metrics.MeanIoU,
+    metrics.R2Score, metrics.CosineSimilarity, metrics.PearsonCorrelation, metrics.ConcordanceCorrelation,
+)  # fmt: skip
+_SMALLER = (
+    metrics.MeanSquaredError, metrics.RootMeanSquaredError, metrics.MeanAbsoluteError,
+    metrics.MeanAbsolutePercentageError, metrics.MeanSquaredLogarithmicError, metrics.LogCoshError, metrics.Hinge,
+    metrics.SquaredHinge, metrics.CategoricalHinge, metrics.BinaryCrossentropy, metrics.CategoricalCrossentropy,
+    metrics.SparseCategoricalCrossentropy, metrics.KLDivergence, metrics.Poisson,
+)  # fmt: skip
+#: parts of names of results that are no metrics of the model, or metrics whose class does not tell
+_LARGER_NAMES = ("acc", "auc", "precision", "recall", "f1", "fbeta", "top_k", "iou", "r2", "cosine_similarity")
+_SMALLER_NAMES = ("loss", "err", "mse", "mae", "entropy", "divergence", "hinge", "poisson", "log_cosh", "logcosh")
 
 
 class Monitor(Callback):
-    """A callback with a result to watch.  mode: "min", "max", or "auto" by the result's name."""
+    """A callback with a result to watch.  mode: "min", "max", or "auto": by the metric, else by the result's name."""
 
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
         super().__init__()
@@ -32,18 +47,34 @@ class Monitor(Callback):
 
     @property
     def larger(self) -> bool:
-        """Whether larger is better."""
-        if self.mode != "auto":
-            return self.mode == "max"
+        """Whether larger is better.  Raises ValueError where neither a metric of the model nor the name tells."""
+        if self.mode == "auto":
+            self.mode = self._direction()
+        return self.mode == "max"
+
+    def _direction(self) -> str:
         name = self.monitor.removeprefix("val_")
-        return any(part in name for part in _LARGER)
+        single = [one for metric in getattr(self.model, "metrics", ()) for one in getattr(metric, "metrics", [metric])]
+        known = [metric for metric in single if f"_{name}".endswith(f"_{metric.name}")]
+        for metric in sorted(known, key=lambda metric: -len(metric.name)):
+            if isinstance(metric, _LARGER + _SMALLER):
+                return "max" if isinstance(metric, _LARGER) else "min"
+        if any(part in name for part in _LARGER_NAMES):
+            return "max"
+        if any(part in name for part in _SMALLER_NAMES):
+            return "min"
+        raise ValueError(
+            f"{type(self).__name__}: mode: expected 'min' or 'max' for {self.monitor!r}, of which it is not known "
+            "whether less is better, got 'auto'"
+        )
 
     @property
     def worst(self) -> float:
         return -math.inf if self.larger else math.inf
 
-    def better(self, value: float, reference: float) -> bool:
-        """Whether value is better than reference by more than min_delta."""
+    def better(self, value: float, reference: float | None) -> bool:
+        """Whether value is better than reference by more than min_delta; None: there is none yet."""
+        reference = self.worst if reference is None else reference
         return value - self.min_delta > reference if self.larger else value + self.min_delta < reference
 
     def value(self, logs: Logs | None) -> float | None:

@@ -171,16 +171,19 @@ class Layer(Weights, Configurable, Operation):
             object.__setattr__(self, "_build_shapes", tree.map_structure(_shape_of_any_batch, first))
         if self.built or type(self).build is Layer.build or context.is_building(self):
             return
+        self._with_shapes(self.build, args, kwargs, _shape_of_any_batch)
+
+    def _with_shapes(
+        self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shape: Callable[[Any], Any]
+    ) -> Any:
+        """Calls a method with the shapes of a call's arguments, by the names that it has for them, or of the first."""
         shapes = {
-            f"{name}_shape": tree.map_structure(_shape_of_any_batch, value)
+            f"{name}_shape": tree.map_structure(shape, value)
             for name, value in self._named_arguments(args, kwargs).items()
             if _has_shape(value)
         }
-        wanted = [p for p in inspect.signature(self.build).parameters if p in shapes]
-        if len(wanted) > 1:
-            self.build(**{name: shapes[name] for name in wanted})
-        else:
-            self.build(next(iter(shapes.values()), None))
+        wanted = {name: shapes[name] for name in inspect.signature(method).parameters if name in shapes}
+        return method(**wanted) if len(wanted) > 1 else method(next(iter(shapes.values()), None))
 
     def _named_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         bound = inspect.signature(self.call).bind_partial(*args, **kwargs).arguments
@@ -194,7 +197,7 @@ class Layer(Weights, Configurable, Operation):
             first = args[0] if args else next(iter(kwargs.values()))
             dtype = symbolic_leaves((args, kwargs))[0].dtype
             dtype = self.compute_dtype if self.autocast and (dtype in FLOATING or not self.reads_integers) else dtype
-            shape = self.compute_output_shape(tree.map_structure(lambda x: x.shape, first))
+            shape = self._with_shapes(self.compute_output_shape, args, kwargs, lambda x: x.shape)
             outputs = tree.map_shape_structure(lambda s: KerasTensor(s, dtype), shape)
             carries = self.supports_masking and type(self).compute_mask is Layer.compute_mask
             if carries and isinstance(first, KerasTensor) and isinstance(outputs, KerasTensor):

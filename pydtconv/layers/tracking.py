@@ -1,47 +1,85 @@
-"""Lists and dicts that tell their layer what is put into them, so that layers kept in them are found."""
+"""Lists and dicts that tell their layer what is put into them and taken out, so that layers kept in them are found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, SupportsIndex
-
-Track = Callable[[Any], None]
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, SupportsIndex
 
 
-def tracked(value: Any, track: Track) -> Any:
-    """Tells track about value and everything in it; plain lists and dicts come back as ones that go on telling."""
+class Owner(Protocol):
+    """The layer that has the lists and dicts."""
+
+    def _track(self, value: Any) -> None:
+        """Something has joined."""
+
+    def _release(self, gone: Any) -> None:
+        """Something, or what is in it, has left one of the places where it was."""
+
+
+def tracked(value: Any, owner: Owner) -> Any:
+    """Tells the owner about value and everything in it; plain lists and dicts come back as ones that go on telling."""
     if type(value) is list:
-        return TrackedList(value, track)
+        return TrackedList(value, owner)
     if type(value) is dict:
-        return TrackedDict(value, track)
+        return TrackedDict(value, owner)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(tracked(item, track) for item in value)
-    track(value)
+        return tuple(tracked(item, owner) for item in value)
+    owner._track(value)
     return value
+
+
+def inside(value: Any) -> Iterator[Any]:
+    """Value, or what is in it, where it is a list, a tuple or a dict."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from inside(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from inside(item)
+    else:
+        yield value
 
 
 class TrackedList(list[Any]):
     """A list that tracks its items."""
 
-    def __init__(self, items: Iterable[Any], track: Track) -> None:
-        self._track = track
-        super().__init__(tracked(item, track) for item in items)
+    def __init__(self, items: Iterable[Any], owner: Owner) -> None:
+        self._owner = owner
+        super().__init__(tracked(item, owner) for item in items)
 
     def append(self, item: Any) -> None:
-        super().append(tracked(item, self._track))
+        super().append(tracked(item, self._owner))
 
     def insert(self, index: SupportsIndex, item: Any) -> None:
-        super().insert(index, tracked(item, self._track))
+        super().insert(index, tracked(item, self._owner))
 
     def extend(self, items: Iterable[Any]) -> None:
-        super().extend(tracked(item, self._track) for item in items)
+        super().extend(tracked(item, self._owner) for item in items)
 
     def __iadd__(self, items: Iterable[Any]) -> TrackedList:  # type: ignore[misc]
         self.extend(items)
         return self
 
     def __setitem__(self, index: Any, item: Any) -> None:
-        super().__setitem__(index, tracked(item, self._track))
+        gone = self[index]
+        super().__setitem__(index, tracked(item, self._owner))
+        self._owner._release(gone)
+
+    def __delitem__(self, index: Any) -> None:
+        gone = self[index]
+        super().__delitem__(index)
+        self._owner._release(gone)
+
+    def pop(self, index: SupportsIndex = -1) -> Any:
+        gone = super().pop(index)
+        self._owner._release(gone)
+        return gone
+
+    def remove(self, item: Any) -> None:
+        del self[self.index(item)]
+
+    def clear(self) -> None:
+        del self[:]
 
     def __reduce__(self) -> Any:
         return list, (list(self),)
@@ -50,12 +88,34 @@ class TrackedList(list[Any]):
 class TrackedDict(dict[Any, Any]):
     """A dict that tracks its values."""
 
-    def __init__(self, items: dict[Any, Any], track: Track) -> None:
-        self._track = track
-        super().__init__({key: tracked(item, track) for key, item in items.items()})
+    def __init__(self, items: dict[Any, Any], owner: Owner) -> None:
+        self._owner = owner
+        super().__init__({key: tracked(item, owner) for key, item in items.items()})
 
     def __setitem__(self, key: Any, item: Any) -> None:
-        super().__setitem__(key, tracked(item, self._track))
+        gone = self.get(key)
+        super().__setitem__(key, tracked(item, self._owner))
+        self._owner._release(gone)
+
+    def __delitem__(self, key: Any) -> None:
+        gone = self[key]
+        super().__delitem__(key)
+        self._owner._release(gone)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        gone = super().pop(key, *default)
+        self._owner._release(gone)
+        return gone
+
+    def popitem(self) -> tuple[Any, Any]:
+        key, gone = super().popitem()
+        self._owner._release(gone)
+        return key, gone
+
+    def clear(self) -> None:
+        gone = list(self.values())
+        super().clear()
+        self._owner._release(gone)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         for key, item in dict(*args, **kwargs).items():

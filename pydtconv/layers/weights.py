@@ -10,7 +10,7 @@ import numpy as np
 from pydtconv import constraints, initializers, regularizers
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context, settings, structure
-from pydtconv.layers.tracking import tracked
+from pydtconv.layers.tracking import inside, tracked
 from pydtconv.layers.turns import turn_of
 
 
@@ -52,6 +52,16 @@ class Weights:
             self._own_metrics.append(value)
             structure.changed()
 
+    def _release(self, gone: Any) -> None:
+        left = [layer for layer in inside(gone) if isinstance(layer, Weights)]
+        if not left or self.__dict__.get("_network") is not None:
+            return
+        places = [value for name, value in vars(self).items() if name not in ("_layers", "_recorded")]
+        held = {id(layer) for layer in inside(places)}
+        gone_ones = {id(layer) for layer in left} - held
+        object.__setattr__(self, "_layers", [layer for layer in self._layers if id(layer) not in gone_ones])
+        structure.changed()
+
     def _own_variables(self) -> list[Variable]:
         return self._trainable_variables + self._non_trainable_variables
 
@@ -65,11 +75,10 @@ class Weights:
             object.__setattr__(self, name, value)
             return
         old = self.__dict__.get(name)
-        if old is not value and isinstance(old, Weights):
-            object.__setattr__(self, "_layers", [layer for layer in self._layers if layer is not old])
-            structure.changed()
         settings.note(self, name, value)
-        object.__setattr__(self, name, tracked(value, self._track))
+        object.__setattr__(self, name, tracked(value, self))
+        if old is not value and isinstance(old, (Weights, list, tuple, dict)):
+            self._release(old)
 
     def add_weight(
         self,

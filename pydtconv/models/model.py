@@ -64,6 +64,8 @@ class Model(Trainer, Layer):
     def _set_network(self, inputs: Any, outputs: Any) -> None:
         if any(isinstance(x, KerasTensor) and not x.node.is_input for x in tree.flatten(inputs)):
             inputs, outputs = cut_at(inputs, outputs)
+        if isinstance(outputs, (list, tuple)) and len(outputs) == 1:  # which Keras gives by itself, too
+            outputs = outputs[0]
         object.__setattr__(self, "_network", Network(inputs, outputs))
         object.__setattr__(self, "_layers", list(self._network.layers if self._network else ()))
         structure.changed()

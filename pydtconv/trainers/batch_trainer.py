@@ -99,9 +99,10 @@ class BatchTrainer(Compilable):
         """Updates the means of the loss and of the outputs' losses with those of a batch."""
         self._loss_tracker.update_state(loss, sample_weight=samples)
         if len(losses) > 1:
+            for name in [*filter(losses.__contains__, self.loss), *losses] if isinstance(self.loss, dict) else losses:
+                self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
             for name, value in losses.items():
-                tracker = self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
-                tracker.update_state(value, sample_weight=samples)
+                self._loss_trackers[name].update_state(value, sample_weight=samples)
 
     def _prepare(
         self, kind: str, data: ArrayData | StreamData, single: bool = False

@@ -123,12 +123,18 @@ class Compilable:
         patches.  Evaluation, prediction and saved weights are of the whole network.
         run_eagerly: runs each step as Python code, layer by layer, where values can be looked at; slower than a plan.
 
+        Of a model that is compiled anew, the loss stays where none is given, and so do both kinds of metrics.
         Layers that are frozen, or thawed, afterwards count from the next fit or train_on_batch on.
         Raises ValueError and TypeError, before anything is changed, for what names no optimizer, loss or metric.
         """
         _check_execution(steps_per_execution, jit_compile)
         patches = Split.of(split)
         new_optimizer = optimizers_module.get(optimizer)
+        before = self.__dict__.get("_compile_config", {})
+        if loss is None:
+            loss, loss_weights = before.get("loss"), loss_weights or before.get("loss_weights")
+        if metrics is None and weighted_metrics is None:
+            metrics, weighted_metrics = before.get("metrics"), before.get("weighted_metrics")
         targets = Targets(loss, loss_weights)
         targets.check_names()
         compiled_metrics = CompiledMetrics(metrics, weighted_metrics)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pydtconv
 from pydtconv import layers, ops
 from pydtconv.utils import clear_session
 
@@ -219,3 +220,28 @@ def test_batches_of_no_samples(make, shape, expected):
     assert layer(np.zeros((0, *shape), "float32"), training=True).shape == (0, *expected)
     for kept, value in zip(weights, layer.get_weights(), strict=True):
         np.testing.assert_array_equal(kept, value)
+
+
+def test_shapes_of_several_inputs_go_by_name():
+    class Joined(layers.Layer):
+        def call(self, first, second):
+            return ops.concatenate([first, second], -1)
+
+        def compute_output_shape(self, first_shape, second_shape):
+            return first_shape[0], first_shape[1] + second_shape[1]
+
+    assert Joined()(pydtconv.Input((3,)), pydtconv.Input((2,))).shape == (None, 5)
+    assert Joined()(pydtconv.Input((3,)), second=pydtconv.Input((2,))).shape == (None, 5)
+
+
+def test_variables_as_numbers():
+    whole = pydtconv.Variable(np.array([2, 0, 1]), trainable=False)
+    assert whole.dtype == "int64"
+    assert pydtconv.Variable(np.array([True])).dtype == "bool"
+    assert (pydtconv.Variable([2, 3]).dtype, pydtconv.Variable(2.0).dtype) == ("float32", "float32")
+    np.testing.assert_array_equal(np.arange(5)[np.asarray(whole)], [2, 0, 1])
+    np.testing.assert_array_equal(whole.assign_add([1, 1, 1]) + 1, [4, 2, 3])
+    np.testing.assert_array_equal(whole.assign([5, 6, 7]).assign_sub([1, 1, 1]), [4, 5, 6])
+    assert (float(pydtconv.Variable(2.5)), int(pydtconv.Variable(3))) == (2.5, 3)
+    with pytest.raises(TypeError, match=r"variable 'on': expected bool\(variable.numpy\(\)\)"):
+        bool(pydtconv.Variable(0.0, name="on"))

@@ -249,3 +249,10 @@ def test_squeezable_input():
     x = Input((4, 4, 1))
     model = Model(x, layers.GlobalMaxPooling2D()(x))
     np.testing.assert_array_equal(model(np.ones((2, 4, 4))), np.ones((2, 1)))
+
+
+def test_a_list_of_one_output_is_that_output():
+    inputs = Input((3,))
+    model = Model([inputs], [layers.Dense(2)(inputs)])
+    assert model.predict(np.ones((1, 3)), verbose=0).shape == (1, 2)
+    assert model(np.ones((1, 3), "float32")).shape == (1, 2)

@@ -89,3 +89,49 @@ def test_not_functional_has_no_inputs():
 
     with pytest.raises(AttributeError, match="symbolic"):
         _ = make(pydtconv)().inputs
+
+
+@pytest.mark.parametrize(
+    ("take_out", "left"),
+    [
+        (lambda net: net.parts.pop(), 2),
+        (lambda net: net.parts.remove(net.parts[0]), 2),
+        (lambda net: net.parts.__delitem__(slice(1, 3)), 1),
+        (lambda net: net.parts.clear(), 0),
+        (lambda net: setattr(net, "parts", net.parts[:2]), 2),
+        (lambda net: net.parts.__setitem__(0, net.parts[1]), 2),
+    ],
+)
+def test_layers_that_are_taken_out_of_a_list_are_no_more_of_the_model(take_out, left, tmp_path):
+    class Net(Model):
+        def __init__(self):
+            super().__init__()
+            self.parts = [layers.Dense(4, name=f"part_{i}") for i in range(3)]
+
+        def call(self, x):
+            for part in self.parts:
+                x = part(x)
+            return x
+
+    net = Net()
+    take_out(net)
+    net(np.ones((2, 4), "float32"))
+    assert len(net.layers) == left
+    if left:
+        net.save_weights(tmp_path / "net.weights.h5")
+
+
+def test_layers_that_are_held_elsewhere_stay():
+    class Net(Model):
+        def __init__(self):
+            super().__init__()
+            self.parts = {"a": layers.Dense(4), "b": layers.Dense(4)}
+            self.again = [self.parts["a"]]
+
+    net = Net()
+    first = net.parts["a"]
+    del net.parts["a"]
+    assert net.layers == [first, net.parts["b"]]
+    assert net.parts.pop("b") not in net.layers
+    net.again = None
+    assert net.layers == []

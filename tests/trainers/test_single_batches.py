@@ -63,7 +63,7 @@ def test_what_changes_is_prepared_anew(looked_for):
     model.train_on_batch(X, Y)
     for before, after in zip(frozen, model.layers[0].get_weights(), strict=True):
         np.testing.assert_array_equal(before, after)
-    model.compile("sgd", "categorical_crossentropy")
+    model.compile("sgd", "categorical_crossentropy", metrics=[])
     loss = model.train_on_batch(X, np.eye(3)[Y])
     assert np.isscalar(loss)
     part = keras.Sequential([model.layers[0], layers.Dense(2)])  # takes a layer into a flat array of its own

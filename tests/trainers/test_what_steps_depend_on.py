@@ -245,3 +245,23 @@ def test_large_integers_keep_their_values():
     x = np.array([2**32 - 1, 5], "uint32")
     found = keras.function(lambda x: ops.cast(x, "float64"))(x)
     np.testing.assert_array_equal(np.asarray(found), [2**32 - 1, 5])
+
+
+def test_what_is_compiled_anew_keeps_loss_and_metrics():
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(3, kernel_regularizer="l2")])
+    model.compile("sgd", "mse", metrics=["mae"])
+    expected = model.evaluate(X, Y, verbose=0, return_dict=True)
+    model.compile(keras.optimizers.SGD(1e-3))
+    assert model.evaluate(X, Y, verbose=0, return_dict=True) == pytest.approx(expected)
+    model.compile("sgd", "mae", metrics=["mse"])
+    assert model.evaluate(X, Y, verbose=0, return_dict=True)["mse"] < expected["loss"]
+
+
+def test_losses_of_outputs_come_in_the_order_of_the_losses():
+    inputs = keras.Input((6,))
+    model = keras.Model(inputs, {"priority": layers.Dense(3)(inputs), "department": layers.Dense(3)(inputs)})
+    model.compile("sgd", {"priority": "mse", "department": "mae"})
+    given = X, {"priority": Y, "department": Y}
+    by_name = model.evaluate(*given, verbose=0, return_dict=True)
+    in_order = [by_name[name] for name in ("loss", "priority_loss", "department_loss")]
+    assert model.evaluate(*given, verbose=0) == pytest.approx(in_order)

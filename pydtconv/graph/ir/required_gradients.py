@@ -15,7 +15,7 @@ class RequiredGradients:
     """
 
     def __init__(self, graph: Graph) -> None:
-        trained = [tensor for tensor in graph.parameters if tensor.variable and tensor.variable.trainable]
+        trained = [tensor for tensor in graph.parameters if tensor.variable is not None and tensor.variable.trainable]
         down: set[Tensor] = set(trained if graph.sources is None else graph.sources)
         inputs = [(node, _differentiable(node)) for node in graph.nodes]
         for node, read in inputs:

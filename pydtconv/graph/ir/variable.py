@@ -66,13 +66,16 @@ class Variable(Operators):
         layout: Any = None,
         copy: bool = True,
     ) -> None:
-        """initializer: a callable (shape, dtype) -> array, or an array.  dtype: float32 by default.
+        """initializer: a callable (shape, dtype) -> array, or an array.
+
+        dtype: by default that of an array, else float32.
 
         copy: False to keep the array itself.  aggregation: what processes that train together make of the values that
         code of theirs assigns: "mean" (by samples), "sum", "only_first_replica"; with "none" they must be equal.
         autocast, synchronization and layout are Keras's; only their defaults mean something here.
         """
-        name, dtype = name or "variable", dtype or "float32"
+        given = initializer.dtype if isinstance(initializer, (np.ndarray, np.generic)) else None
+        name, dtype = name or "variable", dtype or (given.name if given is not None else "float32")
         if aggregation not in (None, *AGGREGATIONS):
             raise ValueError(f"variable {name!r}: aggregation: expected one of {AGGREGATIONS}, got {aggregation!r}")
         if layout is not None or synchronization != "auto":
@@ -160,35 +163,37 @@ class Variable(Operators):
             graph.asked(self)
         return self.array
 
-    def assign(self, value: Any) -> None:
-        """Overwrites the value in place; in code that is traced, each time that it runs.
+    def assign(self, value: Any) -> Variable:
+        """Overwrites the value in place; in code that is traced, each time that it runs.  Returns the variable.
 
         Raises ValueError when the shape differs.
         """
         graph: Any = tracing.changed_by()
         if graph is not None:
             graph.assign(self, value, None)
-            return
+            return self
         array = np.asarray(value, dtype=self.value.dtype)
         if array.shape != self.value.shape:
             raise ValueError(f"variable {self.path!r}: expected shape {self.value.shape}, got {array.shape}")
         self.value[...] = array
         self.version += 1
+        return self
 
-    def assign_add(self, value: Any) -> None:
-        """Adds to the value."""
-        self._assign_sum(value, 1)
+    def assign_add(self, value: Any) -> Variable:
+        """Adds to the value; returns the variable."""
+        return self._assign_sum(value, 1)
 
-    def assign_sub(self, value: Any) -> None:
-        """Takes away from the value."""
-        self._assign_sum(value, -1)
+    def assign_sub(self, value: Any) -> Variable:
+        """Takes away from the value; returns the variable."""
+        return self._assign_sum(value, -1)
 
-    def _assign_sum(self, value: Any, sign: int) -> None:
+    def _assign_sum(self, value: Any, sign: int) -> Variable:
         graph: Any = tracing.changed_by()
         if graph is not None:
             graph.assign(self, value, sign)
         else:
             self.assign(self.value + sign * np.asarray(value, dtype=self.value.dtype))
+        return self
 
     def __eq__(self, other: object) -> Any:
         return equal("equal", self, other, isinstance(other, Variable))
@@ -197,6 +202,15 @@ class Variable(Operators):
         return equal("not_equal", self, other, isinstance(other, Variable))
 
     __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"variable {self.path!r}: expected bool(variable.numpy()) where its value is to decide")
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
 
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Any:
         """Adds the op to the graph that is being traced, or computes at once when there is none."""
