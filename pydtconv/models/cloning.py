@@ -40,7 +40,7 @@ def clone_model(
     clone = clone_function or _clone_layer
     if isinstance(model, Sequential):
         first = [] if model._input_layer is None else [_clone_layer(model._input_layer)]
-        return Sequential([*first, *(clone(layer) for layer in model.layers)], name=model.name)
+        return _as_frozen(model, Sequential([*first, *(clone(layer) for layer in model.layers)], name=model.name))
     network = model._network
     if network is None:
         return model.from_config(model.get_config())
@@ -58,7 +58,13 @@ def clone_model(
         results = tree.flatten(copies[node.operation](*args, **kw))
         values.update(zip(node.output_tensors, results, strict=True))
     outputs = tree.map_structure(values.__getitem__, network.outputs)
-    return Functional(inputs=inputs, outputs=outputs, name=model.name)
+    return _as_frozen(model, Functional(inputs=inputs, outputs=outputs, name=model.name))
+
+
+def _as_frozen(model: Model, copy: Model) -> Model:
+    """The copy, itself frozen or not as the model is; its layers are what they are."""
+    object.__setattr__(copy, "_trainable", model.trainable)
+    return copy
 
 
 def _copy_of(operation: Operation, clone: Callable[[Layer], Layer]) -> Any:

@@ -138,6 +138,6 @@ class Sequential(Model):
         shape = config.get("build_input_shape")
         if model._network is None and shape and model._layers:
             model.build(tuple(shape))
-        if not config.get("trainable", True):
-            model.trainable = False
+        if not config.get("trainable", True):  # of the model itself: each layer's own config says what it is
+            object.__setattr__(model, "_trainable", False)
         return model

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import Input, Model, Sequential, layers
+from pydtconv.models import clone_model
 
 
 def convolutions():
@@ -116,3 +117,13 @@ def test_wrong_channels_names_layer_expected_and_found():
         model.layers[0](np.ones((2, 8, 8, 4)))
     with pytest.raises(ValueError, match=r"expected 4 dimensions.*\(2, 8, 8\)"):
         model.layers[0](np.ones((2, 8, 8)))
+
+
+@pytest.mark.parametrize("copied", [lambda m: Sequential.from_config(m.get_config()), clone_model])
+def test_a_layer_thawed_in_a_frozen_model_stays_so(copied):
+    model = Sequential([Input((4,)), layers.Dense(4, name="frozen"), layers.Dense(4, name="thawed")])
+    model.trainable = False
+    model.layers[-1].trainable = True
+    copy = copied(model)
+    assert not copy.trainable
+    assert [layer.trainable for layer in copy.layers] == [False, True]
