@@ -40,13 +40,17 @@ class Weights:
         put(self, "_own_metrics", [])
 
     def _track(self, value: Any) -> None:
+        """Notes what joins the layer; a frozen layer freezes it."""
         if isinstance(value, Weights):
             if value is not self and not any(layer is value for layer in self._layers):
                 self._layers.append(value)
+                if not self._trainable:
+                    value.trainable = False
                 structure.changed()
         elif isinstance(value, Variable):
             if not any(v is value for v in self._own_variables()):
                 (self._trainable_variables if value.trainable else self._non_trainable_variables).append(value)
+                value.trainable = value.trainable and self._trainable
                 structure.changed()
         elif hasattr(value, "update_state") and not any(metric is value for metric in self._own_metrics):
             self._own_metrics.append(value)

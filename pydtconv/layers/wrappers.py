@@ -26,8 +26,11 @@ class Wrapper(Layer):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Layer:
-        arguments = {key: value for key, value in config.items() if key != "layer"}
-        return cls(deserialize_keras_object(config["layer"], custom_objects), **arguments)
+        arguments = {key: value for key, value in config.items() if key not in ("layer", "trainable")}
+        wrapper = cls(deserialize_keras_object(config["layer"], custom_objects), **arguments)
+        if config.get("trainable") is False:  # of the wrapper itself: the layer's own config says what it is
+            object.__setattr__(wrapper, "_trainable", False)
+        return wrapper
 
 
 @builtin

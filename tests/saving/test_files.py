@@ -300,3 +300,32 @@ def test_training_goes_on_as_if_it_had_not_been_saved(optimizer, tmp_path):
         copy.train_on_batch(*data(step))
     for a, b in zip(model.get_weights(), copy.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@saving.register_keras_serializable("tests")
+class Block(layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.dense = layers.Dense(units)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5", "clone"])
+def test_layers_made_of_others_stay_frozen(ending, tmp_path):
+    x = Input((5, 2))
+    y = Block(2, name="block")(layers.MultiHeadAttention(2, 2, name="attention")(x, x))
+    model = Model(x, layers.Dense(3)(layers.TimeDistributed(layers.Dense(2), name="each")(y)))
+    for name in ("block", "attention", "each"):
+        model.get_layer(name).trainable = False
+    model.get_layer("each").layer.trainable = True
+    if ending == "clone":
+        copy = pydtconv.models.clone_model(model)
+    else:
+        model.save(tmp_path / f"a.{ending}")
+        copy = saving.load_model(tmp_path / f"a.{ending}")
+    assert [v.shape for v in copy.trainable_variables] == [v.shape for v in model.trainable_variables]
+    assert not copy.get_layer("each").trainable
+    assert copy.get_layer("each").layer.trainable
