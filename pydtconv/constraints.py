@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.serialization.objects import arguments_of
 from pydtconv.utils.suggest import refusal as _refusal
 
 
@@ -23,7 +24,7 @@ class Constraint:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Constraint:
-        return cls(**config)
+        return cls(**arguments_of(config))
 
 
 class _Norm(Constraint):

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.serialization.objects import arguments_of
 from pydtconv.utils.suggest import refusal as _refusal
 
 
@@ -24,7 +25,7 @@ class Regularizer:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Regularizer:
-        return cls(**config)
+        return cls(**arguments_of(config))
 
 
 class L1L2(Regularizer):

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.serialization.objects import arguments_of
+
 Shape = Sequence[int]
 
 
@@ -22,7 +24,7 @@ class Initializer:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Initializer:
-        return cls(**config)
+        return cls(**arguments_of(config))
 
     def clone(self) -> Initializer:
         return type(self).from_config(self.get_config())

@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv import config, ops, replica
 from pydtconv.dtypes import real
 from pydtconv.naming import to_snake_case
+from pydtconv.serialization.objects import arguments_of
 
 #: reductions that divide by how many values there are, and all
 MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
@@ -65,7 +66,7 @@ class Loss:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Loss:
-        return cls(**config)
+        return cls(**arguments_of(config))
 
 
 class LossFunctionWrapper(Loss):

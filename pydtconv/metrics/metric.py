@@ -13,6 +13,7 @@ from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.naming import auto_name
+from pydtconv.serialization.objects import arguments_of
 
 
 def recorded(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,7 +193,7 @@ class Metric(Masks):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Metric:
-        return cls(**config)
+        return cls(**arguments_of(config))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name}>"

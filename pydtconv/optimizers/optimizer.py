@@ -35,6 +35,7 @@ from pydtconv.optimizers.clipping import clip, within
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.optimizers.slots import Slots
+from pydtconv.serialization.objects import arguments_of
 
 Flat = np.ndarray
 Arrays = Mapping[str, np.ndarray]
@@ -437,9 +438,10 @@ class Optimizer(ByVariable):
     def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Optimizer:
         """The optimizer of a config."""
         arguments = dict(config)
-        if isinstance(arguments.get("learning_rate"), Mapping):
-            arguments["learning_rate"] = deserialize(arguments["learning_rate"], custom_objects)
-        return cls(**arguments)
+        rate = arguments.pop("learning_rate", None)
+        if isinstance(rate, Mapping):
+            rate = deserialize(rate, custom_objects)
+        return cls(**({} if rate is None else {"learning_rate": rate}), **arguments_of(arguments))
 
 
 Optimizer.__init__ = with_shared(Optimizer.__init__)  # type: ignore[method-assign]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.serialization.objects import arguments_of
 from pydtconv.utils.suggest import refusal as _refusal
 
 
@@ -26,7 +27,7 @@ class LearningRateSchedule:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> LearningRateSchedule:
-        return cls(**config)
+        return cls(**arguments_of(config))
 
 
 class ExponentialDecay(LearningRateSchedule):
@@ -98,7 +99,7 @@ class PiecewiseConstantDecay(LearningRateSchedule):
         return float(self.values[sum(float(step) > boundary for boundary in self.boundaries)])
 
     def get_config(self) -> dict[str, Any]:
-        return _config(self, "boundaries", "values", "name")
+        return {"boundaries": list(self.boundaries), "values": list(self.values), "name": self.name}
 
 
 class PolynomialDecay(LearningRateSchedule):

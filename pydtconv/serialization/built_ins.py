@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
-from pydtconv.serialization.registry import get_registered_object
+from pydtconv.serialization.registry import custom_object_scope, get_registered_object
 
 
 class BuiltIns:
@@ -57,7 +57,8 @@ class BuiltIns:
             if not inspect.isclass(found):
                 return found
             inner = config.get("config") or {}
-            return found.from_config(inner) if hasattr(found, "from_config") else found(**inner)
+            with custom_object_scope(custom_objects or {}):
+                return found.from_config(inner) if hasattr(found, "from_config") else found(**inner)
         if isinstance(config, str):
             return self.lookup(config, custom_objects)
         if isinstance(config, dict):

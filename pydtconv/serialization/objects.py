@@ -41,6 +41,8 @@ def serialize_keras_object(obj: Any) -> Any:
         return [serialize_keras_object(item) for item in obj]
     if isinstance(obj, dict):
         return {key: serialize_keras_object(item) for key, item in obj.items()}
+    if isinstance(obj, bytes):
+        return {"class_name": "__bytes__", "config": {"value": obj.decode()}}
     if isinstance(obj, np.ndarray):
         return {"class_name": "__numpy__", "config": {"value": obj.tolist(), "dtype": obj.dtype.name}}
     if isinstance(obj, slice):
@@ -57,7 +59,7 @@ def serialize_keras_object(obj: Any) -> Any:
     data = {
         "module": _module_of(cls),
         "class_name": cls.__dict__.get("_keras_name", cls.__name__),
-        "config": obj.get_config(),
+        "config": serialize_keras_object(obj.get_config()),
         "registered_name": registry.get_registered_name(cls) if _module_of(cls) == cls.__module__ else None,
     }
     build_config = obj.get_build_config() if hasattr(obj, "get_build_config") else None
@@ -167,6 +169,20 @@ def _deserialize(config: Any) -> Any:
     return obj
 
 
+def arguments_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a config, with the objects in place of what `serialize_keras_object` wrote of them."""
+    return {key: _argument_of(value) for key, value in config.items()}
+
+
+def _argument_of(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_argument_of(item) for item in value]
+    if isinstance(value, dict) and "class_name" in value:
+        written = "module" in value or str(value["class_name"]).startswith("__")
+        return _deserialize(value) if written else value
+    return _deserialize(value)
+
+
 def _as_shapes(value: Any) -> Any:
     """Lists of extents, as JSON has them, as tuples."""
     value = _deserialize(value)
@@ -189,6 +205,10 @@ def find_object(registered_name: str, name: str, module: str | None = None) -> A
         found = _of_a_network(parts, name)
         if found is not None:
             return found
+        if "schedules" in parts:
+            found = getattr(_public.module("optimizers").schedules, name, None)
+            if _is_public("schedules", found):
+                return found
         ours = next((part for part in parts if part in _PUBLIC), None)
         for place in [ours] if ours else ["models", *_PUBLIC]:
             found = getattr(_public.module(place), name, None)

@@ -329,3 +329,54 @@ def test_layers_made_of_others_stay_frozen(ending, tmp_path):
     assert [v.shape for v in copy.trainable_variables] == [v.shape for v in model.trainable_variables]
     assert not copy.get_layer("each").trainable
     assert copy.get_layer("each").layer.trainable
+
+
+@saving.register_keras_serializable("tests")
+class Around(layers.Layer):
+    """Its config holds objects as they are."""
+
+    def __init__(self, inner, table, factor, text, **kwargs):
+        super().__init__(**kwargs)
+        self.inner, self.table, self.factor, self.text = inner, table, factor, text
+
+    def call(self, inputs):
+        return self.inner(inputs) * self.table * self.factor
+
+    def get_config(self):
+        own = {name: getattr(self, name) for name in ("inner", "table", "factor", "text")}
+        return {**super().get_config(), **own}
+
+
+def test_objects_in_configs_are_written_and_read(tmp_path):
+    layer = Around(layers.Dense(3), np.arange(3, dtype="float32"), np.float32(2), b"text")
+    start = pydtconv.initializers.RandomNormal(stddev=np.float32(0.5))
+    model = Sequential([Input((4,)), layers.Dense(4, kernel_initializer=start), layer])
+    model.save(tmp_path / "a.keras")
+    copy = saving.load_model(tmp_path / "a.keras")
+    x = RNG.normal(size=(2, 4)).astype("float32")
+    np.testing.assert_array_equal(copy(x), model(x))
+    assert copy.layers[-1].text == b"text"
+    assert isinstance(copy.layers[-1].table, np.ndarray)
+    assert copy.layers[0].kernel_initializer.stddev == 0.5
+
+
+def rate():
+    return 0.25
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda k: k.SGD(lambda: 0.25), 0.25),
+        (lambda k: k.SGD(rate), 0.25),
+        (lambda k: k.Adam(0.25, beta_1=np.float32(0.5), clipnorm=np.float32(1)), 0.25),
+        (lambda k: k.SGD(k.schedules.PiecewiseConstantDecay(np.array([1, 2]), np.array([0.5, 1, 2]))), 0.5),
+    ],
+)
+def test_optimizers_of_functions_and_numbers_of_numpy(make, expected, tmp_path):
+    model = Sequential([Input((4,)), layers.Dense(3)])
+    model.compile(make(pydtconv.optimizers), "mse")
+    model.train_on_batch(np.ones((2, 4)), np.ones((2, 3)))
+    model.save(tmp_path / "a.keras")
+    copy = saving.load_model(tmp_path / "a.keras", custom_objects={"rate": rate}, safe_mode=False)
+    assert float(copy.optimizer.learning_rate) == expected
