@@ -115,9 +115,12 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
         places = _places_by_name(h5) if by_name else {}
         for path, layer in walk(model):
             variables = own_variables(layer)
-            if by_name and (not variables or layer.name not in places):
-                continue
-            stored = group_at(h5, places[layer.name] if by_name else f"{path}/vars" if path else "vars")
+            place = f"{path}/vars" if path else "vars"
+            if by_name:
+                if not variables or layer.name not in places:
+                    continue
+                place = _place_among(places[layer.name], place, layer, name)
+            stored = group_at(h5, place)
             datasets = datasets_in(stored, len(variables))
             problem = _mismatch(layer, path, variables, stored, datasets)
             if problem:
@@ -144,14 +147,24 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
         model.optimizer.load_own_variables(optimizer)  # type: ignore[attr-defined]
 
 
-def _places_by_name(h5: h5py.File) -> dict[str, str]:
-    """Where a file has the variables of a layer, by the layer's name, which is an attribute there."""
-    found: dict[str, str] = {}
+def _place_among(places: list[str], own: str, layer: Layer, file: str) -> str:
+    """Which of the places of a layer's name is its: its own, or the only one.  Raises ValueError where it is open."""
+    if own in places or len(places) == 1:
+        return own if own in places else places[0]
+    raise ValueError(
+        f"{file}: layer {layer.name!r}: expected one layer of that name with by_name=True, got {len(places)}: "
+        + ", ".join(place.removesuffix("/vars") for place in places[:5])
+    )
+
+
+def _places_by_name(h5: h5py.File) -> dict[str, list[str]]:
+    """Where a file has the variables of layers, by the layers' name, which is an attribute there."""
+    found: dict[str, list[str]] = {}
 
     def look(path: str, member: Any) -> None:
         name = member.attrs.get("name") if is_group(member) else None
         if name is not None and path.rpartition("/")[2] == "vars" and not path.startswith("optimizer/"):
-            found.setdefault(name.decode() if isinstance(name, bytes) else str(name), path)
+            found.setdefault(name.decode() if isinstance(name, bytes) else str(name), []).append(path)
 
     h5.visititems(look)
     return found

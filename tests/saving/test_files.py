@@ -380,3 +380,21 @@ def test_optimizers_of_functions_and_numbers_of_numpy(make, expected, tmp_path):
     model.save(tmp_path / "a.keras")
     copy = saving.load_model(tmp_path / "a.keras", custom_objects={"rate": rate}, safe_mode=False)
     assert float(copy.optimizer.learning_rate) == expected
+
+
+def test_weights_by_a_name_that_several_layers_have(tmp_path):
+    def nested(*names):
+        inputs = y = Input((4,))
+        for name in names:
+            x = Input((4,))
+            y = Model(x, layers.Dense(4, name="dense")(x), name=name)(y)
+        return Model(inputs, y)
+
+    one, two = nested("a", "b"), nested("a", "b")
+    one.save_weights(tmp_path / "one.weights.h5")
+    two.load_weights(tmp_path / "one.weights.h5", by_name=True)
+    for a, b in zip(one.get_weights(), two.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    alone = Sequential([Input((4,)), layers.Dense(4, name="dense")])
+    with pytest.raises(ValueError, match=r"layer 'dense': expected one layer of that name with by_name=True, got 2: "):
+        alone.load_weights(tmp_path / "one.weights.h5", by_name=True)
