@@ -85,7 +85,10 @@ def read_legacy_weights(
         if len(ours) != len(theirs):
             raise ValueError(f"{name}: expected weights of {len(ours)} layers, found those of {len(theirs)}")
         pairs = list(zip(ours, theirs, strict=True))
-    wanted = [(f"layer {layer.name!r}", _in_old_order(layer), key, stored[key]) for layer, key in pairs]
+    wanted = [
+        (f"layer {layer.name!r}", _as_named(_in_old_order(layer), stored[key]), key, stored[key])
+        for layer, key in pairs
+    ]
     top = group_at(group, _TOP) if _TOP in group else None
     if top is not None and _names(top, "weight_names"):
         wanted.append(("the model itself", list(model._own_variables()), _TOP, _names(top, "weight_names")))
@@ -111,6 +114,14 @@ def read_legacy_weights(
 
 def _in_old_order(layer: Any) -> list[Variable]:
     return [*layer.trainable_variables, *layer.non_trainable_variables]
+
+
+def _as_named(variables: list[Variable], names: list[str]) -> list[Variable]:
+    """The variables in the order of their names in a file, where it has just those; else as they are."""
+    ours = {variable.path: variable for variable in variables}
+    theirs = [name.removesuffix(":0") for name in names]
+    same = len(ours) == len(variables) == len(theirs) and ours.keys() == set(theirs)
+    return [ours[name] for name in theirs] if same else variables
 
 
 def _mismatch(variables: list[Variable], datasets: list[h5py.Dataset]) -> str | None:

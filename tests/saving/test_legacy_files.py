@@ -209,3 +209,17 @@ def test_bad_files(tmp_path):
     path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"net\.h5: expected an '\.h5' file"):
         saving.load_model(path)
+
+
+def test_weights_of_a_nested_model_that_is_frozen_otherwise(tmp_path):
+    def made():
+        x = layers.Input((4,))
+        base = pydtconv.Model(x, layers.Dense(4, name="second")(layers.Dense(4, name="first")(x)), name="base")
+        return pydtconv.Sequential([layers.Input((4,)), base])
+
+    one, two = made(), made()
+    one.layers[0].layers[1].trainable = False
+    one.save(tmp_path / "net.h5")
+    two.load_weights(tmp_path / "net.h5")
+    for a, b in zip(one.get_weights(), two.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
