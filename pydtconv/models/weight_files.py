@@ -5,21 +5,23 @@ A file is written beside its place and moved there when it is whole.  Reading ch
 
 from __future__ import annotations
 
+import inspect
 import io
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pydtconv import replica
+from pydtconv import optimizers, replica
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.object_paths import walk
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.legacy_files import is_legacy, read_legacy_weights
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, datasets_in, group_at, is_group, opened, writing
+from pydtconv.utils.hdf5 import array_of, attribute_of, datasets_in, group_at, is_group, opened, writing
 from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.whole_file import write_whole
 
@@ -109,6 +111,7 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
     with parsing(name, "a whole file of weights"), opened(file, "a whole file of weights") as h5:
         if is_legacy(h5):
             read_legacy_weights(model, h5, name, skip_mismatch, by_name)
+            _optimizer_without_state(model)
             return
         fitting: list[tuple[Variable, h5py.Dataset]] = []
         problems: list[str] = []
@@ -141,10 +144,18 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
         warnings.warn(told, stacklevel=4)
     for variable, value in found:
         variable.assign(value)
-    if isinstance(optimizer, str):
-        warnings.warn(f"{name}: the optimizer's state was skipped: {optimizer}", stacklevel=4)
-    elif optimizer:
+    if isinstance(optimizer, dict) and optimizer:
         model.optimizer.load_own_variables(optimizer)  # type: ignore[attr-defined]
+        return
+    _optimizer_without_state(model)
+    if optimizer:
+        warnings.warn(f"{name}: the optimizer's state was skipped: {optimizer}", stacklevel=4)
+
+
+def _optimizer_without_state(model: Any) -> None:
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None:
+        optimizer.variables_replaced()
 
 
 def _place_among(places: list[str], own: str, layer: Layer, file: str) -> str:
@@ -177,6 +188,9 @@ def _optimizer_state(model: Any, h5: h5py.File) -> dict[str, np.ndarray] | str:
         return {}
     if not optimizer.built:
         optimizer.ready(model.trainable_variables)
+    other = _other_class(optimizer, attribute_of(group, "name"))
+    if other:
+        return f"expected that of {type(optimizer).__name__}, found that of {other}"
     variables = optimizer.variables
     datasets = datasets_in(group, len(variables))
     if datasets is None:
@@ -186,6 +200,18 @@ def _optimizer_state(model: Any, h5: h5py.File) -> dict[str, np.ndarray] | str:
         if problem:
             return problem
     return {str(index): array_of(dataset) for index, dataset in enumerate(datasets)}
+
+
+def _other_class(optimizer: Any, name: Any) -> str | None:
+    """The class of optimizers that gave a name in a file, where that is a known one that is not the optimizer's."""
+    name = name.decode() if isinstance(name, bytes) else str(name)
+    if name == optimizer.name or isinstance(optimizer, optimizers.LossScaleOptimizer):
+        return None
+    known = {key.lower(): cls for key, cls in vars(optimizers).items() if inspect.isclass(cls)}
+    cls = known.get(re.sub(r"_\d+$", "", name).replace("_", "").lower())
+    if cls is None or isinstance(optimizer, cls) or issubclass(cls, type(optimizer)):
+        return None
+    return cls.__name__
 
 
 def own_variables(layer: Layer) -> list[Variable]:

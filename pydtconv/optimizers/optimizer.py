@@ -290,6 +290,9 @@ class Optimizer(ByVariable):
             self._states = self.make_states()
         self.built = True
 
+    def variables_replaced(self) -> None:
+        """Called after the variables were read from a file that has no state of the optimizer."""
+
     def make_states(self) -> list[Variable]:
         """Variables of the whole model that the method keeps besides iterations and learning rate."""
         return []

@@ -43,9 +43,15 @@ class ScheduleFreeAdamW(Optimizer):
         if self.built:
             return
         super().build(variables)
+        self._built_for = list(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
-        for momentum, variable in zip(self._momentums, variables, strict=True):
-            momentum.assign(variable.value)
+        self.variables_replaced()
+
+    def variables_replaced(self) -> None:
+        """z starts from the weights that there are now."""
+        if self.built:
+            for momentum, variable in zip(self._momentums, self._built_for, strict=True):
+                momentum.assign(variable.value)
 
     def update_step(self, gradient: np.ndarray, variable: Variable, learning_rate: float) -> None:
         """One variable's update, in place."""

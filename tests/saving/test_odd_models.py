@@ -103,3 +103,37 @@ def test_names_of_the_constructors_arguments_are_free(tmp_path):
     loaded = pydtconv.saving.load_model(tmp_path / "net.keras")
     assert loaded.name == "odd"
     np.testing.assert_array_equal(loaded.predict(X, verbose=0), want)
+
+
+def linear(optimizer):
+    model = pydtconv.Sequential([pydtconv.Input((6,)), pydtconv.layers.Dense(2)])
+    model.compile(optimizer, "mse")
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:.*the optimizer's state was skipped")
+@pytest.mark.parametrize("name", ["a.keras", "a.weights.h5", "a.h5", "trained.weights.h5"])
+def test_a_schedule_free_optimizer_starts_from_the_weights_of_a_file(name, tmp_path):
+    model = linear(pydtconv.optimizers.ScheduleFreeAdamW(0.0))
+    if name.startswith("trained"):
+        model = linear("adam")
+        model.train_on_batch(X, Y)
+    (model.save_weights if ".weights." in name else model.save)(tmp_path / name)
+    if name == "a.keras":
+        loaded = pydtconv.saving.load_model(tmp_path / name)
+    else:
+        loaded = linear(pydtconv.optimizers.ScheduleFreeAdamW(0.0))
+        loaded.optimizer.ready(loaded.trainable_variables)
+        loaded.load_weights(tmp_path / name)
+    loaded.train_on_batch(X, Y)
+    for a, b in zip(loaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_the_state_of_another_optimizer_is_skipped(tmp_path):
+    model, loaded = linear("adam"), linear(pydtconv.optimizers.ScheduleFreeAdamW(0.0))
+    model.train_on_batch(X, Y)
+    model.save_weights(tmp_path / "a.weights.h5")
+    with pytest.warns(UserWarning, match="state was skipped: expected that of ScheduleFreeAdamW, found that of Adam"):
+        loaded.load_weights(tmp_path / "a.weights.h5")
+    assert int(loaded.optimizer.iterations) == 0
