@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydtconv import ops, tree
+from pydtconv.layers.input_layer import InputLayer
 from pydtconv.layers.symbolic import KerasTensor, Node, OpCall, Operation, is_keras_tensor
 from pydtconv.models.keras_operations import Described, described
 from pydtconv.models.network import Network
@@ -234,15 +235,18 @@ def _as_tuples(value: Any) -> Any:
 def functional_from_config(cls: Callable[..., Any], config: Mapping[str, Any]) -> Any:
     """The model of `functional_config`'s result: makes the layers, then repeats their calls as soon as inputs exist."""
     operations: dict[str, Any] = {}
+    earlier: dict[str, int] = {}  # calls of layers that are in other models, too
     calls: list[tuple[Any, dict[str, Any]]] = []
     for data in config["layers"]:
         operation = deserialize_operation(data)
         operations[data["name"]] = operation
+        earlier[data["name"]] = 0 if isinstance(operation, InputLayer) else len(operation._inbound_nodes)
         calls.extend((operation, call) for call in data["inbound_nodes"])
 
     def tensor_at(name: str, node_index: int, tensor_index: int) -> KerasTensor:
         if name not in operations:
             raise ValueError(f"model config: a call refers to the layer {name!r}, which is not among the layers")
+        node_index += earlier[name]
         if node_index >= len(operations[name]._inbound_nodes):
             raise _NotYet
         return operations[name]._inbound_nodes[node_index].output_tensors[tensor_index]

@@ -20,7 +20,7 @@ from pydtconv._version import __version__
 from pydtconv.graph.ir.variable import Variable, limited_variables
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.functional_config import is_function
-from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
 from pydtconv.utils.reading import BadFileError, check_regular, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
@@ -48,7 +48,7 @@ def load_legacy_model(path: Path, custom_objects: Mapping[str, Any] | None, comp
         config = _json(h5, "model_config")
         if config is None:
             raise BadFileError("expected a whole model, found weights alone: build the model and use load_weights")
-        with limited_variables(unpacked_limit(path.stat().st_size)):
+        with limited_variables(unpacked_limit(path.stat().st_size)), reading_shared():
             model = deserialize_keras_object(modern(config), custom_objects)
         read_legacy_weights(model, h5, str(path))
         training = _json(h5, "training_config")
@@ -290,7 +290,7 @@ def _tensor(entry: Any) -> dict[str, Any]:
 def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) -> None:
     """Writes a built model to an `.h5` file, whole or not at all, as Keras 3 does."""
     data = io.BytesIO()
-    config = {"class_name": type(model).__name__, "config": model.get_config()}
+    config = with_shared(lambda: {"class_name": type(model).__name__, "config": model.get_config()})
     nbytes = sum(variable.value.nbytes for variable in model.variables)
     with turn_of(model).taken(), writing(data, nbytes) as h5:
         h5.attrs["keras_version"] = "3.0.0"

@@ -18,7 +18,7 @@ from pydtconv.layers.layer import Layer
 from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
 from pydtconv.serialization.lambdas import safe_mode_scope
-from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, with_shared
 from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.reading import BadFileError, MissingFileError, parsing, unpacked_limit
@@ -47,7 +47,7 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
     if path.exists() and not overwrite:
         raise FileExistsError(f"save: {path} exists, and overwrite=False")
     _check_built(model, "save")
-    config = serialize_keras_object(model)
+    config = with_shared(lambda: model)
     compile_config = model.get_compile_config() if hasattr(model, "get_compile_config") else None
     if compile_config:
         config["compile_config"] = compile_config
@@ -100,7 +100,8 @@ def load_model(
             raise BadFileError(f"expected config.json to hold an object, got a {type(config).__name__}")
         compile_config = config.pop("compile_config", None)
         with custom_object_scope(custom_objects or {}), nullcontext() if safe_mode else safe_mode_scope(False):
-            model = deserialize_keras_object(config)
+            with reading_shared():
+                model = deserialize_keras_object(config)
             if not isinstance(model, Layer):
                 raise BadFileError(f"expected config.json to describe a model, got a {type(model).__name__}")
             if compile and compile_config and hasattr(model, "compile_from_config"):

@@ -7,10 +7,12 @@ under Keras's public module names, so that either library reads the other's file
 from __future__ import annotations
 
 import inspect
+import threading
 import types
 import warnings
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,55 @@ _PUBLIC = {
     "metrics": "keras.metrics",
     "activations": "keras.activations",
 }
+
+
+class _Shared(threading.local):
+    """Layers of what this thread is writing or reading, which may occur in it several times; None outside of that.
+
+    written: (number, layer) by the layer's id.  read: layers by their numbers.
+    """
+
+    def __init__(self) -> None:
+        self.written: dict[int, tuple[int, Any]] | None = None
+        self.read: dict[int, Any] | None = None
+
+
+_shared = _Shared()
+
+
+def with_shared(describe: Callable[[], Any]) -> Any:
+    """describe() as plain data, in which a layer that occurs in several places has the same number in each."""
+    before, _shared.written = _shared.written, {}
+    try:
+        data = serialize_keras_object(describe())
+    finally:
+        _shared.written = before
+    numbered = list(_numbered(data))
+    counts = Counter(each["shared_object_id"] for each in numbered)
+    for each in numbered:
+        if counts[each["shared_object_id"]] == 1:
+            del each["shared_object_id"]
+    return data
+
+
+def _numbered(data: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(data, dict):
+        if "shared_object_id" in data and "class_name" in data:
+            yield data
+        data = list(data.values())
+    if isinstance(data, list):
+        for item in data:
+            yield from _numbered(item)
+
+
+@contextmanager
+def reading_shared() -> Iterator[None]:
+    """Inside, what has the same number becomes one object."""
+    before, _shared.read = _shared.read, {}
+    try:
+        yield
+    finally:
+        _shared.read = before
 
 
 def serialize_keras_object(obj: Any) -> Any:
@@ -65,6 +116,8 @@ def serialize_keras_object(obj: Any) -> Any:
     build_config = obj.get_build_config() if hasattr(obj, "get_build_config") else None
     if build_config:
         data["build_config"] = serialize_keras_object(build_config)
+    if _shared.written is not None and hasattr(obj, "get_build_config"):
+        data["shared_object_id"], _ = _shared.written.setdefault(id(obj), (len(_shared.written) + 1, obj))
     return data
 
 
@@ -159,6 +212,9 @@ def _deserialize(config: Any) -> Any:
         return inner["name"]
     if name == "function":
         return find_object(config.get("registered_name") or inner, inner, config.get("module"))
+    number, read = config.get("shared_object_id"), _shared.read
+    if isinstance(number, int) and read is not None and number in read:
+        return read[number]
     cls = find_object(config.get("registered_name") or name, name, config.get("module"))
     if not inspect.isclass(cls):
         raise ValueError(f"expected {name!r} to be a class, got a {type(cls).__name__}")
@@ -166,6 +222,8 @@ def _deserialize(config: Any) -> Any:
     build_config = config.get("build_config")
     if build_config and hasattr(obj, "build_from_config"):
         obj.build_from_config({key: _as_shapes(value) for key, value in build_config.items()})
+    if isinstance(number, int) and read is not None:
+        read[number] = obj
     return obj
 
 

@@ -398,3 +398,39 @@ def test_weights_by_a_name_that_several_layers_have(tmp_path):
     alone = Sequential([Input((4,)), layers.Dense(4, name="dense")])
     with pytest.raises(ValueError, match=r"layer 'dense': expected one layer of that name with by_name=True, got 2: "):
         alone.load_weights(tmp_path / "one.weights.h5", by_name=True)
+
+
+def in_two_models():
+    shared = layers.Dense(5, name="shared")
+    a, b, inputs = Input((4,)), Input((4,)), Input((4,))
+    one, two = Model(a, shared(a), name="one"), Model(b, layers.Dense(2)(shared(b)), name="two")
+    return Model(inputs, [one(inputs), two(inputs)])
+
+
+def of_one_graph():
+    a, inputs = Input((4,)), Input((4,))
+    hidden = layers.Dense(3)(a)
+    encoder, whole = Model(a, hidden, name="encoder"), Model(a, layers.Dense(4)(hidden), name="whole")
+    return Model(inputs, [encoder(inputs), whole(inputs)])
+
+
+def in_a_wrapper_and_outside():
+    dense, inputs = layers.Dense(3), Input((4,))
+    steps = layers.Reshape((1, 4))(inputs)
+    return Model(inputs, [layers.TimeDistributed(dense)(steps), dense(inputs)])
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+@pytest.mark.parametrize("make", [in_two_models, of_one_graph, in_a_wrapper_and_outside])
+def test_layers_in_several_places_are_one_again(make, ending, tmp_path):
+    model, x = make(), RNG.normal(size=(3, 4)).astype("float32")
+    y = [np.ones(result.shape) for result in model(x)]
+    model.compile("adam", "mse")
+    model.train_on_batch(x, y)
+    model.save(tmp_path / f"a.{ending}")
+    copy = saving.load_model(tmp_path / f"a.{ending}")
+    assert len(copy.weights) == len(model.weights)
+    for each in (model, copy):
+        each.train_on_batch(x, y)
+    for ours, theirs in zip(copy(x), model(x), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
