@@ -27,7 +27,10 @@ class Wrapper(Layer):
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Layer:
         arguments = {key: value for key, value in config.items() if key not in ("layer", "trainable")}
-        wrapper = cls(deserialize_keras_object(config["layer"], custom_objects), **arguments)
+        layer = config["layer"]
+        if isinstance(layer, dict):  # the wrapper builds it, and names its variables
+            layer = {key: value for key, value in layer.items() if key != "build_config"}
+        wrapper = cls(deserialize_keras_object(layer, custom_objects), **arguments)
         if config.get("trainable") is False:  # of the wrapper itself: the layer's own config says what it is
             object.__setattr__(wrapper, "_trainable", False)
         return wrapper

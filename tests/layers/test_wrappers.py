@@ -35,6 +35,16 @@ def test_time_distributed_as_keras_and_in_its_files(tmp_path):
         layers.TimeDistributed(3)
 
 
+def test_variables_of_wrapped_layers_keep_their_paths(tmp_path):
+    inputs = pydtconv.Input((3, 4))
+    model = pydtconv.Model(inputs, layers.TimeDistributed(layers.Dense(2, name="inner"), name="outer")(inputs))
+    model.save(tmp_path / "a.keras")
+    copy = pydtconv.saving.load_model(tmp_path / "a.keras")
+    assert (
+        [v.path for v in copy.weights] == [v.path for v in model.weights] == ["outer/inner/kernel", "outer/inner/bias"]
+    )
+
+
 def test_a_pipeline():
     pipeline = layers.Pipeline([layers.Rescaling(2.0), layers.RandomBrightness(0.5, (0, 8)), layers.CenterCrop(2, 2)])
     x = np.ones((4, 4, 4, 3), "float32")
