@@ -111,6 +111,15 @@ class Discretization(Layer):
         config.pop("trainable")
         return config
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """The layer of a config, which has both num_bins and bin_boundaries after `adapt`."""
+        adapted = config.get("num_bins") is not None and config.get("bin_boundaries") is not None
+        layer = super().from_config({**config, "bin_boundaries": None} if adapted else config)
+        if adapted:
+            layer.bin_boundaries = [float(edge) for edge in config["bin_boundaries"]]
+        return layer
+
     def call(self, inputs: Any) -> Any:
         if self.bin_boundaries is None:
             raise ValueError(f"Discretization {self.name!r}: call adapt(data) first: it has no boundaries yet")

@@ -83,3 +83,14 @@ def test_string_lookup():
 def test_bad_arguments(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_adapted_boundaries_are_saved(tmp_path):
+    layer = layers.Discretization(num_bins=4)
+    layer.adapt(np.arange(20.0))
+    model = pydtconv.Sequential([pydtconv.Input((1,)), layer])
+    model.save(tmp_path / "a.keras")
+    copy = pydtconv.saving.load_model(tmp_path / "a.keras").layers[0]
+    assert copy.get_config() == layer.get_config()
+    copy.adapt(np.arange(40.0))
+    assert copy.bin_boundaries == [9.75, 19.5, 29.25]
