@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import config, ops, replica
 from pydtconv.dtypes import real
 from pydtconv.naming import to_snake_case
-from pydtconv.serialization.objects import arguments_of
+from pydtconv.serialization.objects import arguments_of, serialize_keras_object
 
 #: reductions that divide by how many values there are, and all
 MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
@@ -88,7 +88,8 @@ class LossFunctionWrapper(Loss):
         return self.fn(y_true, y_pred, **self._fn_kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | self._fn_kwargs
+        own = {"fn": serialize_keras_object(self.fn)} if type(self).__init__ is LossFunctionWrapper.__init__ else {}
+        return own | super().get_config() | self._fn_kwargs
 
 
 def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv.metrics.functions import match_ranks
 from pydtconv.metrics.metric import Metric, as_array
+from pydtconv.serialization.objects import serialize_keras_object
 
 
 def per_sample(
@@ -111,4 +112,5 @@ class MeanMetricWrapper(Mean):
         super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), weights)
 
     def get_config(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self._dtype, **self._fn_kwargs}
+        own = {"fn": serialize_keras_object(self._fn)} if type(self).__init__ is MeanMetricWrapper.__init__ else {}
+        return {**own, "name": self.name, "dtype": self._dtype, **self._fn_kwargs}

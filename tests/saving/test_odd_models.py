@@ -137,3 +137,35 @@ def test_the_state_of_another_optimizer_is_skipped(tmp_path):
     with pytest.warns(UserWarning, match="state was skipped: expected that of ScheduleFreeAdamW, found that of Adam"):
         loaded.load_weights(tmp_path / "a.weights.h5")
     assert int(loaded.optimizer.iterations) == 0
+
+
+@pydtconv.saving.register_keras_serializable("tests")
+class Warm(pydtconv.optimizers.schedules.LearningRateSchedule):
+    def __init__(self, inner, steps):
+        self.inner, self.steps = inner, steps
+
+    def __call__(self, step):
+        return min(1.0, (step + 1) / self.steps) * self.inner(step)
+
+    def get_config(self):
+        return {"inner": pydtconv.saving.serialize_keras_object(self.inner), "steps": self.steps}
+
+
+def absolute(y_true, y_pred):
+    return pydtconv.ops.mean(pydtconv.ops.abs(y_true - y_pred), axis=-1)
+
+
+def absolute_of_arrays(y_true, y_pred):
+    return np.abs(y_true - y_pred).mean(-1)
+
+
+def test_objects_around_others_are_loaded(tmp_path):
+    model = linear(pydtconv.optimizers.SGD(Warm(pydtconv.optimizers.schedules.CosineDecay(0.1, 10), 4)))
+    metric = pydtconv.metrics.MeanMetricWrapper(absolute_of_arrays, name="distance")
+    model.compile(model.optimizer, pydtconv.losses.LossFunctionWrapper(absolute), metrics=[metric])
+    model.train_on_batch(X, Y)
+    model.save(tmp_path / "a.keras")
+    functions = {function.__name__: function for function in (absolute, absolute_of_arrays)}
+    loaded = pydtconv.saving.load_model(tmp_path / "a.keras", custom_objects=functions)
+    assert loaded.optimizer.learning_rate == model.optimizer.learning_rate
+    assert loaded.evaluate(X, Y, verbose=0, return_dict=True) == model.evaluate(X, Y, verbose=0, return_dict=True)
