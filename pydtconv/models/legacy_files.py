@@ -21,6 +21,7 @@ from pydtconv.graph.ir.variable import Variable, limited_variables
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.functional_config import is_function
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
+from pydtconv.serialization.registry import custom_object_scope, get_registered_object
 from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
 from pydtconv.utils.reading import BadFileError, check_regular, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
@@ -52,10 +53,20 @@ def load_legacy_model(path: Path, custom_objects: Mapping[str, Any] | None, comp
             model = deserialize_keras_object(modern(config), custom_objects)
         read_legacy_weights(model, h5, str(path))
         training = _json(h5, "training_config")
-        if compile and training is not None:
-            _compile(model, training)
+        if compile and training is not None and _compiles(model, training, custom_objects or {}, str(path)):
             _read_optimizer(model, h5, str(path))
     return model
+
+
+def _compiles(model: Any, training: Any, custom_objects: Mapping[str, Any], name: str) -> bool:
+    """Compiles with the arguments of a file; a warning says why where that cannot be done, and the model stays."""
+    try:
+        with custom_object_scope(custom_objects):
+            _compile(model, training)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        warnings.warn(f"{name}: the model is not compiled: {type(error).__name__}: {error}", stacklevel=4)
+        return False
+    return True
 
 
 def _json(h5: h5py.File, name: str) -> Any:
@@ -148,8 +159,10 @@ def _compile(model: Any, training: Mapping[str, Any]) -> None:
     """Compiles with the arguments of a file, of either version of Keras."""
     given = dict(training)
     described = modern(given.pop("optimizer_config"))
-    name = described["class_name"].removeprefix("Custom>")
-    cls = getattr(optimizers, name, None) or optimizers.get(name.lower()).__class__
+    name = described["class_name"]
+    own = get_registered_object(described.get("registered_name") or name) or get_registered_object(name)
+    name = name.removeprefix("Custom>")
+    cls = own or getattr(optimizers, name, None) or optimizers.get(name.lower()).__class__
     config = {key: value for key, value in described["config"].items() if key not in _FORGOTTEN}
     if "lr" in config:
         config["learning_rate"] = config.pop("lr")
@@ -184,12 +197,25 @@ def _revived(value: Any, table: Any) -> Any:
         config = value.get("config")
         if isinstance(config, dict) and config.get("reduction") == "auto":  # Keras 2's name of the default
             value = {**value, "config": {**config, "reduction": "sum_over_batch_size"}}
+        if value["class_name"] in ("MeanMetricWrapper", "LossFunctionWrapper"):
+            return _around_function(value, table)
         return table.deserialize(value)
     if isinstance(value, dict):
         return {key: _revived(item, table) for key, item in value.items()}
     if isinstance(value, list):
         return [_revived(item, table) for item in value]
     return value
+
+
+def _around_function(value: Mapping[str, Any], table: Any) -> Any:
+    """A loss or metric of a function, of which Keras 2 writes the name."""
+    config = dict(value["config"])
+    name = config.get("fn")
+    if isinstance(name, str):
+        config["fn"] = get_registered_object(name) or getattr(table, name, None)
+        if not callable(config["fn"]):
+            raise ValueError(f"unknown function {name!r}: pass custom_objects={{{name!r}: ...}}")
+    return getattr(table, value["class_name"]).from_config(config)
 
 
 def _read_optimizer(model: Any, h5: h5py.File, name: str) -> None:

@@ -223,3 +223,44 @@ def test_weights_of_a_nested_model_that_is_frozen_otherwise(tmp_path):
     two.load_weights(tmp_path / "net.h5")
     for a, b in zip(one.get_weights(), two.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def distance(y_true, y_pred):
+    return pydtconv.ops.mean(pydtconv.ops.abs(y_true - y_pred), axis=-1)
+
+
+class OwnAdam(pydtconv.optimizers.Adam):
+    pass
+
+
+def small_model(**arguments):
+    model = pydtconv.Sequential([layers.Input((4,)), layers.Dense(2)])
+    model.compile(**{"optimizer": "adam", "loss": "mse", **arguments})
+    model.fit(np.ones((4, 4)), np.ones((4, 2)), verbose=0)
+    return model
+
+
+def test_own_losses_and_optimizers(tmp_path):
+    model = small_model(optimizer=OwnAdam(0.25), loss=distance)
+    model.save(tmp_path / "net.h5")
+    known = {"distance": distance, "OwnAdam": OwnAdam}
+    loaded = saving.load_model(tmp_path / "net.h5", custom_objects=known)
+    assert type(loaded.optimizer) is OwnAdam
+    assert int(loaded.optimizer.iterations) == 1
+    data = np.ones((4, 4)), np.ones((4, 2))
+    assert loaded.evaluate(*data, verbose=0) == model.evaluate(*data, verbose=0)
+    with pytest.warns(UserWarning, match=r"net.h5: the model is not compiled: ValueError: .*distance"):
+        loaded = saving.load_model(tmp_path / "net.h5", custom_objects={"OwnAdam": OwnAdam})
+    assert not loaded.compiled
+    np.testing.assert_array_equal(loaded.predict(data[0], verbose=0), model.predict(data[0], verbose=0))
+
+
+def test_metrics_of_functions_of_keras_2(tmp_path):
+    small_model().save(tmp_path / "net.h5")
+    with h5py.File(tmp_path / "net.h5", "a") as h5:
+        training = json.loads(h5.attrs["training_config"])
+        config = {"name": "far", "dtype": "float32", "fn": "mean_absolute_error"}
+        training["metrics"] = [[{"class_name": "MeanMetricWrapper", "config": config}]]
+        h5.attrs["training_config"] = json.dumps(training)
+    loaded = saving.load_model(tmp_path / "net.h5")
+    assert "far" in loaded.evaluate(np.ones((4, 4)), np.ones((4, 2)), verbose=0, return_dict=True)
