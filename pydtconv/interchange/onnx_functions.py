@@ -214,10 +214,12 @@ def _arg(kind: str) -> Row:
 
 
 def _one_hot(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
-    dtype = node.outputs[0].dtype
-    values = w.constant(np.array([0, 1], dtype))
-    depth = w.constant(np.array(static["num_classes"], "int64"))
-    return w.emit("OneHot", read(w, node.inputs[0], "int64"), depth, values, axis=static.get("axis", -1))
+    """Compares with each class: ONNX's operator counts negative indices from the end."""
+    output, count = node.outputs[0], static["num_classes"]
+    axis = static.get("axis", -1) % len(output.shape)
+    x = w.emit("Unsqueeze", read(w, node.inputs[0], "int64"), w.integers([axis]))
+    classes = np.arange(count, dtype="int64").reshape([count if d == axis else 1 for d in range(len(output.shape))])
+    return w.emit("Cast", w.emit("Equal", x, w.constant(classes)), to=TYPES[output.dtype])
 
 
 def _triangle(upper: int) -> Row:
