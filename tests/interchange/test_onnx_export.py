@@ -196,3 +196,18 @@ def test_refusals(tmp_path):
 def test_remainders_have_the_divisors_sign(tmp_path):
     x = keras.Input((6,))
     check(keras.Model(x, keras.ops.mod(x, -0.7) + keras.ops.fmod(x, 0.7)), tmp_path / "net.onnx", (6,))
+
+
+def test_negative_numbers_are_no_class(tmp_path):
+    inputs = keras.Input((3,), dtype="int32")
+    outputs = [ops.one_hot(inputs, 4), ops.one_hot(inputs, 4, axis=1), layers.CategoryEncoding(4)(inputs)]
+    model, x = keras.Model(inputs, outputs), np.array([[0, -1, 3]], "int32")
+    model.export(tmp_path / "net.onnx", format="onnx")
+    for got, expected in zip(run(tmp_path / "net.onnx", x), model.predict(x, verbose=0), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_penalties_are_left_out(tmp_path):
+    x = keras.Input((6,))
+    y = layers.ActivityRegularization(l2=0.1)(layers.Dense(3, activity_regularizer="l2")(x))
+    check(keras.Model(x, y), tmp_path / "net.onnx", (6,))
