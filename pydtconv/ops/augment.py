@@ -117,7 +117,7 @@ def _posterization(x: np.ndarray, rngs: Generators, factor: Any, value_range: An
 
 def _solarization(x: np.ndarray, rngs: Generators, addition: Any, threshold: Any, value_range: Any) -> np.ndarray:
     low, high = value_range
-    more, limit = _draws(rngs, *addition) * 255, high - _draws(rngs, *threshold) * 255
+    more, limit = _draws(rngs, *addition) * 255, _draws(rngs, *threshold) * 255
     pixels = _limited(_unit(x, value_range) * 255 + more, (0, 255))
     turned = np.where(pixels < limit, pixels, 255 - pixels)
     return _ranged(turned / 255, (low, high))

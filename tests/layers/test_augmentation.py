@@ -27,7 +27,7 @@ STILL = {
     "RandomShear": (0.0, 0.0),
     "RandomTranslation": (0.0, 0.0),
     "RandomZoom": (0.0,),
-    "Solarization": (0.0, 0.0),
+    "Solarization": (0.0, (1.0, 1.0)),
 }
 #: settings with which it changes every image
 CHANGING = {
@@ -93,12 +93,20 @@ def test_signature(name):
         ("RandomSaturation", ((0.7, 0.7),)),
         ("RandomPosterization", ((3, 3),)),
         ("RandomColorDegeneration", ((0.4, 0.4),)),
+        ("Solarization", ()),
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_values_are_keras_where_nothing_is_drawn(name, arguments):
     expected = np.asarray(getattr(import_keras().layers, name)(*arguments)(IMAGES, training=True))
     np.testing.assert_allclose(layer_of(name, arguments)(IMAGES), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("high", [1, 255])
+def test_solarization_turns_the_values_above_the_threshold(high):
+    image = np.array([59, 62, 127, 200], "float32").reshape(1, 1, 4, 1) * (high / 255)
+    found = layers.Solarization(threshold_factor=(0.25, 0.25), value_range=(0, high))(image)
+    np.testing.assert_allclose(found.ravel() * (255 / high), [59, 62, 128, 55], rtol=1e-5)
 
 
 def test_an_image_is_changed_by_its_place_in_the_step():
