@@ -181,13 +181,13 @@ class Solarization(Augmentation):
 
 @builtin
 class RandomGaussianBlur(Augmentation):
-    """Smoothed, with probability `factor`, by a sigma up to the given one."""
+    """Smoothed, with a probability of factor, by a sigma up to the given one."""
 
     kind = "gaussian_blur"
 
     def __init__(
         self,
-        factor: float = 1.0,
+        factor: Any = 1.0,
         kernel_size: Any = 3,
         sigma: Any = 1.0,
         value_range: Sequence[float] = (0, 255),
@@ -196,9 +196,9 @@ class RandomGaussianBlur(Augmentation):
         **kwargs: Any,
     ) -> None:
         super().__init__(seed, data_format, **kwargs)
-        self.factor, self.value_range = self._range("factor", factor, 0.0, mirrored=False)[1], value_range
+        self.factor, self.value_range = self._range("factor", factor, 0.0, mirrored=False), value_range
         self.kernel_size = arguments.integers("RandomGaussianBlur", "kernel_size", kernel_size, 2)
-        self.sigma = tuple(sigma) if isinstance(sigma, (list, tuple)) else (1e-3, float(sigma))
+        self.sigma = self._range("sigma", sigma, 0.0, float("inf"), mirrored=False)
 
     def _settings(self) -> dict[str, Any]:
         own = {"factor": self.factor, "kernel_size": self.kernel_size, "sigma": self.sigma}

@@ -196,14 +196,14 @@ class RandomElasticTransform(_Moved):
 
 @builtin
 class RandomErasing(Augmentation):
-    """A rectangle of a share `scale` of the image filled with a value or noise, with probability `factor`."""
+    """A rectangle of a share `scale` of the image filled with a value or noise, with a probability of factor."""
 
     kind = "erasing"
 
     def __init__(
         self,
-        factor: float = 1.0,
-        scale: Sequence[float] = (0.02, 0.33),
+        factor: Any = 1.0,
+        scale: Any = (0.02, 0.33),
         fill_value: float | None = None,
         value_range: Sequence[float] = (0, 255),
         seed: int | None = None,
@@ -211,8 +211,9 @@ class RandomErasing(Augmentation):
         **kwargs: Any,
     ) -> None:
         super().__init__(seed, data_format, **kwargs)
-        self.factor = self._range("factor", factor, 0.0, mirrored=False)[1]
-        self.scale, self.fill_value, self.value_range = tuple(scale), fill_value, value_range
+        self.factor = self._range("factor", factor, 0.0, mirrored=False)
+        self.scale = self._range("scale", scale, 0.0, mirrored=False)
+        self.fill_value, self.value_range = fill_value, value_range
 
     def _settings(self) -> dict[str, Any]:
         own = {"factor": self.factor, "scale": self.scale, "fill_value": self.fill_value}

@@ -140,26 +140,24 @@ def _sharpness(x: np.ndarray, rngs: Generators, factor: Any, value_range: Any) -
     return _blend(x, smooth, 1 + _signs(rngs) * _draws(rngs, *factor), value_range)
 
 
-def _gaussian_blur(
-    x: np.ndarray, rngs: Generators, factor: float, kernel_size: Any, sigma: Any, value_range: Any
-) -> Any:
+def _gaussian_blur(x: np.ndarray, rngs: Generators, factor: Any, kernel_size: Any, sigma: Any, value_range: Any) -> Any:
     y = np.array(x)
     for i, rng in enumerate(rngs):
-        if rng.random() < factor:
-            width = rng.uniform(*sigma)
+        if rng.random() < rng.uniform(*factor):
+            width = rng.uniform(*sigma) + 1e-6
             y[i] = gaussian_blur(x[i], kernel_size, (width, width), "channels_last")
     return _limited(y, value_range)
 
 
-def _erasing(x: np.ndarray, rngs: Generators, factor: float, scale: Any, fill_value: Any, value_range: Any) -> Any:
+def _erasing(x: np.ndarray, rngs: Generators, factor: Any, scale: Any, fill_value: Any, value_range: Any) -> Any:
     y, (_, h, w, c) = np.array(x), x.shape
     for i, rng in enumerate(rngs):
-        if rng.random() >= factor:
+        if rng.random() >= rng.uniform(*factor):
             continue
         rows, columns = (max(1, min(n, round(n * math.sqrt(rng.uniform(*scale))))) for n in (h, w))
         top, left = rng.integers(0, h - rows + 1), rng.integers(0, w - columns + 1)
-        noise = _limited(value_range[1] * rng.standard_normal((rows, columns, c)), value_range)
-        y[i, top : top + rows, left : left + columns] = noise if fill_value is None else fill_value
+        filling = value_range[1] * rng.standard_normal((rows, columns, c)) if fill_value is None else fill_value
+        y[i, top : top + rows, left : left + columns] = _limited(np.asarray(filling), value_range)
     return y
 
 

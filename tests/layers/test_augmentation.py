@@ -32,8 +32,8 @@ STILL = {
 #: settings with which it changes every image
 CHANGING = {
     **dict.fromkeys(("RandomBrightness", "RandomContrast", "RandomHue", "RandomSharpness"), (0.9,)),
-    **dict.fromkeys(("RandomColorDegeneration", "RandomErasing", "RandomGaussianBlur", "RandomGrayscale"), (1.0,)),
-    "RandomInvert": ((1.0, 1.0),),
+    **dict.fromkeys(("RandomColorDegeneration", "RandomGrayscale"), (1.0,)),
+    **dict.fromkeys(("RandomErasing", "RandomGaussianBlur", "RandomInvert"), ((1.0, 1.0),)),
     "RandomPosterization": (2,),
     "RandomRotation": ((0.1, 0.3),),
     "RandomSaturation": ((0.8, 0.9), (0, 1)),
@@ -50,12 +50,26 @@ def layer_of(name, arguments, **more):
 
 def test_noise_of_erasing_is_that_of_keras():
     """Normal numbers times the upper end, cut to the range: half of them are 0."""
-    changed = layers.RandomErasing(1.0, (0.9, 0.9), seed=1)(np.full((4, 40, 40, 3), 100, "float32"))
+    changed = layers.RandomErasing((1.0, 1.0), (0.9, 0.9), seed=1)(np.full((4, 40, 40, 3), 100, "float32"))
     noise = np.asarray(changed)[np.asarray(changed) != 100]
     expected = np.clip(255 * np.random.default_rng(0).standard_normal(100000), 0, 255)
     assert [noise.min(), noise.max()] == [0, 255]
     assert noise.mean() == pytest.approx(expected.mean(), rel=0.05)
     assert noise.std() == pytest.approx(expected.std(), rel=0.05)
+
+
+@pytest.mark.parametrize(("factor", "share"), [((0.0, 1.0), 0.5), (0.5, 0.25), ((0.5, 1.0), 0.75)])
+@pytest.mark.parametrize(("name", "more"), [("RandomErasing", {}), ("RandomGaussianBlur", {"sigma": (0.9, 0.9)})])
+def test_the_probability_is_drawn_between_the_ends_of_factor(name, more, factor, share):
+    images = np.repeat(IMAGES[:1, :4, :4], 1000, 0)
+    changed = layer_of(name, (factor,), **more)(images) != images
+    assert changed.any((1, 2, 3)).mean() == pytest.approx(share, abs=0.05)
+
+
+def test_erasing_fills_within_the_range_of_values():
+    erasing = layers.RandomErasing((1.0, 1.0), scale=1.0, fill_value=(-3, 0.5, 7), value_range=(0, 1), seed=1)
+    found = erasing(np.full((1, 40, 40, 3), 0.25, "float32"))
+    assert [set(np.unique(found[..., i])) - {0.25} for i in range(3)] == [{0.0}, {0.5}, {1.0}]
 
 
 @pytest.mark.parametrize("name", STILL)
@@ -135,6 +149,8 @@ def test_a_gradient_is_refused_by_name():
     [
         (lambda: layers.RandomRotation(0.1, fill_mode="edge"), "RandomRotation: fill_mode: expected 'constant'"),
         (lambda: layers.RandomBrightness(2.0), "RandomBrightness: factor: expected a number or"),
+        (lambda: layers.RandomErasing(1.0, scale=(5, 7)), "RandomErasing: scale: expected a number or"),
+        (lambda: layers.RandomGaussianBlur(1.0, sigma=(2, 1)), "RandomGaussianBlur: sigma: expected a number or"),
         (lambda: layers.RandomZoom(0.1, interpolation="cubic"), "RandomZoom: interpolation: expected 'bilinear'"),
     ],
 )
