@@ -39,7 +39,7 @@ def sample(image: np.ndarray, matrix: np.ndarray, fill_mode: str, cval: float, o
         for place, extent in zip(places, (h, w), strict=True):
             outside |= (place < 0) | (place > extent - 1)
     if fill_mode == "wrap":
-        places = [place % max(extent - 1, 1) for place, extent in zip(places, (h, w), strict=True)]
+        places = [_wrapped(place, max(extent - 1, 1)) for place, extent in zip(places, (h, w), strict=True)]
     if order == 0:
         near = [np.floor(place + 0.5).astype(np.int64) for place in places]
         found = image[_inside(near[0], h, fill_mode), _inside(near[1], w, fill_mode)].astype(np.float64)
@@ -47,6 +47,11 @@ def sample(image: np.ndarray, matrix: np.ndarray, fill_mode: str, cval: float, o
         found = _bilinear(image, places, fill_mode)
     found[outside] = cval
     return found.astype(image.dtype)
+
+
+def _wrapped(place: np.ndarray, span: int) -> np.ndarray:
+    """Places outside of 0..span moved into it by multiples of span, as SciPy's mode "wrap" does."""
+    return np.where(place < 0, span - -place % span, np.where(place > span, place % span, place))
 
 
 def _bilinear(image: np.ndarray, places: list[np.ndarray], fill_mode: str) -> np.ndarray:

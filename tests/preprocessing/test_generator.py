@@ -87,6 +87,25 @@ def test_sampling_is_that_of_pytorch(fill_mode):
     np.testing.assert_allclose(found, expected[0].permute(1, 2, 0).numpy(), rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("moved", [{"ty": 1}, {"tx": -3, "ty": 7}, {"theta": 25, "tx": 1.5, "zx": 0.8, "zy": 2.3}])
+def test_wrapping_is_that_of_scipy(moved, order):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    matrix = affine_matrix(10, 8, **moved)
+    found = sample(IMAGES[0], matrix, "wrap", 0, order)
+    expected = [
+        ndimage.affine_transform(IMAGES[0, ..., i], matrix[:, :2], matrix[:, 2], order=order, mode="wrap")
+        for i in range(IMAGES.shape[-1])
+    ]
+    np.testing.assert_allclose(found, np.stack(expected, -1), rtol=1e-4, atol=1e-3)
+
+
+def test_wrapping_keeps_what_is_inside():
+    image = np.arange(9, dtype="float32").reshape(3, 3, 1)
+    moved = sample(image, affine_matrix(3, 3, ty=1), "wrap", 0, 1)
+    np.testing.assert_array_equal(moved[..., 0], [[3, 4, 5], [6, 7, 8], [3, 4, 5]])
+
+
 def test_random_changes_stay_within_their_ranges():
     generator = ImageDataGenerator(
         rotation_range=20, width_shift_range=0.25, height_shift_range=[1, 3], zoom_range=0.2, shear_range=5,
