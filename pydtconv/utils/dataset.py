@@ -65,7 +65,8 @@ def split_dataset(
 ) -> tuple[Any, Any]:
     """Splits an array, a list of samples, or a tuple or dict of arrays of equal length in two.
 
-    left_size, right_size: a fraction from 0 to 1 or a number of samples; one of them may be left out.
+    left_size, right_size: a fraction from 0 to 1 or a number of samples; one of them may be left out.  The left part
+    is the first samples, the right part the last ones.
     preferred_backend: Keras's; only None means something here.  Returns (left, right), of the structure of `dataset`.
     Raises ValueError for sizes that do not fit and TypeError for data that is none of these.
     """
@@ -85,7 +86,7 @@ def split_dataset(
     order = np.arange(total)
     if shuffle:
         np.random.default_rng(next_seed() if seed is None else seed).shuffle(order)
-    return _take(dataset, order[:left]), _take(dataset, order[left : left + right])
+    return _take(dataset, order[:left]), _take(dataset, order[total - right :])
 
 
 def _sizes(total: int, left: float | int | None, right: float | int | None) -> tuple[int, int]:

@@ -94,6 +94,7 @@ def test_split_dataset_keeps_structure_and_pairs():
     assert sorted([*left[0], *right[0]]) == list(range(10))
     parts = split_dataset({"a": list("abcd")}, right_size=1)
     assert parts == ({"a": ["a", "b", "c"]}, {"a": ["d"]})
+    assert split_dataset(list(range(10)), left_size=3, right_size=2) == ([0, 1, 2], [8, 9])
 
 
 @pytest.mark.parametrize(
