@@ -108,7 +108,7 @@ class CategoricalGeneralizedCrossEntropy(LossFunctionWrapper):
 
 
 class Circle(LossFunctionWrapper):
-    """The mean of `circle`."""
+    """The mean of `circle` over the samples that have a value: one without others of its label has none."""
 
     takes_labels = True
 
@@ -122,3 +122,6 @@ class Circle(LossFunctionWrapper):
         dtype: str | None = None,
     ) -> None:
         super().__init__(circle, reduction, name, dtype, gamma=gamma, margin=margin, remove_diagonal=remove_diagonal)
+
+    def counted(self, y_true: Any, values: Any) -> Any:
+        return ops.cast(ops.greater(values, 0.0), values.dtype)

@@ -138,6 +138,14 @@ def test_ignored_class_does_not_count_in_a_step():
     np.testing.assert_allclose(model.get_weights()[1], before[1] - slopes, atol=1e-6)
 
 
+def test_circle_does_not_count_samples_without_others_of_their_label():
+    labels, embeddings = np.array([0, 0, 1]), np.array([[1, 0], [0.8, 0.6], [0, 1]])
+    values = losses.Circle(reduction="none")(labels, embeddings)
+    assert (values > 0).tolist() == [True, True, False]
+    assert float(losses.Circle()(labels, embeddings)) == pytest.approx(values[:2].mean(), rel=1e-6)
+    assert float(losses.Circle()(np.arange(3), embeddings)) == 0
+
+
 def test_weights_of_samples_apply_to_all_their_pixels():
     y_true, y_pred = RNG.normal(size=(2, N, 4, 3))
     weights = RNG.uniform(size=N)
