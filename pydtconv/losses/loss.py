@@ -135,11 +135,17 @@ def masked_weights(values: Any, weights: Any, mask: Any, reduction: str | None) 
         mask = ops.multiply(mask, ops.divide(float(count), ops.maximum(ops.sum(mask), 1.0)))
     if weights is None:
         return mask
+    weights = _weight_operand(values, weights)
+    return ops.multiply(mask, _behind(weights, len(mask.shape)))
+
+
+def _weight_operand(values: Any, weights: Any) -> Any:
+    """Weights as ops take them, without a last axis of length 1 that values lack; a number stays one."""
     if not hasattr(weights, "apply_op"):
-        weights = np.ascontiguousarray(weights, values.dtype)
+        weights = np.asarray(weights, values.dtype, order="C")
     if len(weights.shape) == len(values.shape) + 1 and weights.shape[-1] == 1:
         weights = ops.reshape(weights, weights.shape[:-1])
-    return ops.multiply(mask, _behind(weights, len(mask.shape)))
+    return weights
 
 
 def _behind(x: Any, rank: int) -> Any:
@@ -149,12 +155,9 @@ def _behind(x: Any, rank: int) -> Any:
 
 
 def reduce_weighted(values: Any, weights: Any, reduction: str | None) -> Any:
-    """values (n, ...), times weights, whose axes are the first ones of values', reduced to a scalar."""
+    """values (n, ...), times weights, whose axes are the first ones of values' (or none), reduced to a scalar."""
     if weights is not None:
-        if not hasattr(weights, "apply_op"):
-            weights = np.ascontiguousarray(weights, values.dtype)
-        if len(weights.shape) == len(values.shape) + 1 and weights.shape[-1] == 1:
-            weights = ops.reshape(weights, weights.shape[:-1])
+        weights = _weight_operand(values, weights)
         if len(values.shape) == 0 and len(weights.shape) > 0:  # one value of the whole batch, such as Dice's
             values = ops.multiply(ops.add(ops.multiply(weights, 0.0), 1.0), values)
         if tuple(weights.shape) != tuple(values.shape[: len(weights.shape)]):

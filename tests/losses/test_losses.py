@@ -138,6 +138,15 @@ def test_ignored_class_does_not_count_in_a_step():
     np.testing.assert_allclose(model.get_weights()[1], before[1] - slopes, atol=1e-6)
 
 
+@pytest.mark.parametrize("weight", [2.0, np.float32(2)])
+@pytest.mark.parametrize("reduction", ["sum", "sum_over_batch_size", "none"])
+def test_one_number_weighs_all_samples(reduction, weight):
+    loss = losses.MeanSquaredError(reduction=reduction)
+    np.testing.assert_allclose(loss(VALUES, SCORES, sample_weight=weight), 2 * loss(VALUES, SCORES), rtol=1e-6)
+    ignoring = losses.SparseCategoricalCrossentropy(ignore_class=2, reduction=reduction)
+    np.testing.assert_allclose(ignoring(LABELS, SCORES, weight), 2 * ignoring(LABELS, SCORES), rtol=1e-6)
+
+
 def test_circle_does_not_count_samples_without_others_of_their_label():
     labels, embeddings = np.array([0, 0, 1]), np.array([[1, 0], [0.8, 0.6], [0, 1]])
     values = losses.Circle(reduction="none")(labels, embeddings)
