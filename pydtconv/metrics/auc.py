@@ -16,6 +16,7 @@ class AUC(Confusion):
 
     summation_method: "interpolation" (the mean of neighbours; for "PR" the closed form of Davis and Goadrich, ICML
     2006, section 4), "minoring" or "majoring" (the smaller or larger neighbour).
+    Scores are cut to 0..1, unless `thresholds` are given that are not evenly spaced.
     multi_label: the mean of the areas of all labels, which are the last axis, with label_weights.
     """
 
@@ -46,6 +47,7 @@ class AUC(Confusion):
         inner = sorted(thresholds) if thresholds is not None else np.linspace(0, 1, num_thresholds)[1:-1]
         self.thresholds = [-config.epsilon(), *map(float, inner), 1 + config.epsilon()]
         self.num_thresholds = len(self.thresholds)
+        self._even = np.allclose(self.thresholds, np.linspace(0, 1, self.num_thresholds), atol=2 * config.epsilon())
         self.curve = str(curve).upper()
         self.summation_method = str(summation_method).lower()
         self.multi_label = multi_label
@@ -63,6 +65,8 @@ class AUC(Confusion):
         labels, scores, weights = self._arrays(y_true, y_pred, sample_weight)
         if self.from_logits:
             scores = 0.5 * (1 + np.tanh(0.5 * scores))
+        elif self._even:
+            scores = np.clip(scores, 0, 1)
         if not self.multi_label:
             if self.label_weights is not None:
                 weights = weights * self.label_weights

@@ -65,6 +65,7 @@ CASES = {
     "Recall": ({}, BINARY, PROBABILITIES),
     "Recall_class": ({"class_id": 2}, BINARY, PROBABILITIES),
     "AUC": ({}, COLUMN, PROBABILITIES[:, :1]),
+    "AUC_wide": ({}, COLUMN, PROBABILITIES[:, :1] * 4 - 1),
     "AUC_pr": ({"curve": "PR", "num_thresholds": 50}, COLUMN, PROBABILITIES[:, :1]),
     "AUC_pr_major": ({"curve": "PR", "summation_method": "majoring"}, COLUMN, PROBABILITIES[:, :1]),
     "AUC_thresholds": ({"thresholds": [0.2, 0.5, 0.6], "summation_method": "minoring"}, COLUMN, PROBABILITIES[:, :1]),
@@ -107,6 +108,15 @@ def test_results_are_keras_results(name, weighted):
 def test_arguments_are_keras_arguments(kind):
     keras = import_keras()
     assert arguments(getattr(metrics, kind)) == arguments(getattr(keras.metrics, kind))
+
+
+def test_auc_cuts_scores_to_0_and_1_unless_thresholds_are_uneven():
+    y_true, y_pred = np.array([0, 1, 0, 1]), np.array([-3.0, -2, 0.4, 3])
+    cut = np.clip(y_pred, 0, 1)
+    for thresholds in None, [0.25, 0.5, 0.75]:
+        assert metrics.AUC(thresholds=thresholds)(y_true, y_pred) == metrics.AUC(thresholds=thresholds)(y_true, cut)
+    thresholds = [-2.5, 0.5]
+    assert metrics.AUC(thresholds=thresholds)(y_true, y_pred) != metrics.AUC(thresholds=thresholds)(y_true, cut)
 
 
 def test_mean_and_sum():
