@@ -128,7 +128,10 @@ class Discretization(Layer):
 
 
 class _Lookup(Layer):
-    """Index 0 is the mask's where there is one, then those of unknown values, then the vocabulary's."""
+    """Index 0 is the mask's where there is one, then those of unknown values, then the vocabulary's.
+
+    In vectors of classes the mask has no place: it counts as nothing.
+    """
 
     def _start(
         self, max_tokens: int | None, unknown: int, mask: Any, vocabulary: Any, invert: bool, mode: str, **refused: Any
@@ -151,10 +154,20 @@ class _Lookup(Layer):
         if vocabulary is not None:
             self.set_vocabulary(vocabulary)
 
+    def _head(self) -> list[Any]:
+        """The tokens before the vocabulary's first word."""
+        mask = [self.mask_token] if self.mask_token is not None and self.output_mode == "int" else []
+        return [*mask, *[self.oov_token] * self.num_oov_indices]  # type: ignore[attr-defined]
+
     @property
     def _first(self) -> int:
         """The index of the vocabulary's first word."""
-        return self.num_oov_indices + (self.mask_token is not None and self.output_mode == "int")
+        return len(self._head())
+
+    @property
+    def _masked(self) -> int:
+        """The index of the mask; in vectors of classes, one that is none of them."""
+        return 0 if self.output_mode == "int" else -1
 
     def _tokens(self, values: Any) -> list[Any]:
         raise NotImplementedError
@@ -167,7 +180,7 @@ class _Lookup(Layer):
             with open(vocabulary, encoding="utf-8") as file:
                 vocabulary = file.read().splitlines()
         words = self._tokens(np.asarray(vocabulary).reshape(-1))
-        head = [token for token in (self.mask_token,) if token is not None] + [self.oov_token] * self.num_oov_indices  # type: ignore[attr-defined]
+        head = self._head()
         words = words[len(head) :] if head and words[: len(head)] == head else words
         if len(set(words)) != len(words):
             raise ValueError(f"{type(self).__name__} {self.name!r}: vocabulary: expected each word once")
@@ -183,18 +196,13 @@ class _Lookup(Layer):
         counts.pop(self.mask_token, None)
         counts.pop(self.oov_token, None)  # type: ignore[attr-defined]
         words = [word for word, _ in sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)]
-        room = (
-            None if self.max_tokens is None else self.max_tokens - self.num_oov_indices - (self.mask_token is not None)
-        )
+        room = None if self.max_tokens is None else self.max_tokens - self._first
         self.vocabulary = words[:room]
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
         """The words by index."""
         words = list(self.vocabulary or [])
-        if not include_special_tokens:
-            return words
-        mask = [self.mask_token] if self.mask_token is not None and self.output_mode == "int" else []
-        return [*mask, *[self.oov_token] * self.num_oov_indices, *words]  # type: ignore[attr-defined]
+        return [*self._head(), *words] if include_special_tokens else words
 
     def vocabulary_size(self) -> int:
         """The number of indices."""
@@ -267,8 +275,8 @@ class IntegerLookup(_Lookup):
             places = np.arange(self.num_oov_indices) + self._first - self.num_oov_indices
             unknown = ops.take(places, ops.mod(values, self.num_oov_indices))
         result = ops.where(known, index, unknown)
-        if self.mask_token is not None and self.output_mode == "int":
-            result = ops.where(ops.equal(values, self.mask_token), np.int64(0), result)
+        if self.mask_token is not None:
+            result = ops.where(ops.equal(values, self.mask_token), np.int64(self._masked), result)
         return encoded(self.name, result, self.output_mode, self.vocabulary_size())
 
 
@@ -314,11 +322,11 @@ class StringLookup(_Lookup):
             table = np.array(self.get_vocabulary())
             return table[np.clip(values.astype("int64"), 0, len(table) - 1)]
         places = {word: i + self._first for i, word in enumerate(words)}
-        unknown = self._first - 1 if self.num_oov_indices else -1
-        if self.mask_token is not None and self.output_mode == "int":
-            places[self.mask_token] = 0
+        unknown = self._first - 1 if self.num_oov_indices else None
+        if self.mask_token is not None:
+            places[self.mask_token] = self._masked
         indices = [places.get(token, unknown) for token in self._tokens(values.reshape(-1))]
-        if -1 in indices:
+        if None in indices:
             raise ValueError(f"StringLookup {self.name!r}: num_oov_indices=0, got words beside the vocabulary")
         return encoded(
             self.name, np.array(indices, "int64").reshape(values.shape), self.output_mode, self.vocabulary_size()

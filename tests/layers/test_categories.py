@@ -69,6 +69,24 @@ def test_string_lookup():
     np.testing.assert_array_equal(again(x), layer(x))
 
 
+@pytest.mark.parametrize("mode", ["one_hot", "multi_hot", "count"])
+def test_the_mask_counts_as_nothing_in_vectors_of_classes(mode):
+    words = layers.StringLookup(vocabulary=["a", "b"], mask_token="", output_mode=mode)
+    numbers = layers.IntegerLookup(vocabulary=[7, 9], mask_token=0, output_mode=mode)
+    expected = [[[0, 1, 0], [0, 0, 0], [1, 0, 0]]] if mode == "one_hot" else [[1, 1, 0]]
+    np.testing.assert_array_equal(words(np.array([["a", "", "z"]])), expected)
+    np.testing.assert_array_equal(numbers(np.array([[7, 0, 1]])), expected)
+    again = layers.StringLookup(vocabulary=words.get_vocabulary(), mask_token="", output_mode=mode)
+    assert again.get_vocabulary() == words.get_vocabulary() == ["[UNK]", "a", "b"]
+
+
+@pytest.mark.parametrize(("mode", "vocabulary"), [("int", ["", "[UNK]", "b"]), ("multi_hot", ["[UNK]", "b", "a"])])
+def test_adapting_fills_max_tokens(mode, vocabulary):
+    layer = layers.StringLookup(max_tokens=3, mask_token="", output_mode=mode)
+    layer.adapt(np.array(["a", "a", "b", "b", "c", ""]))
+    assert layer.get_vocabulary() == vocabulary
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
