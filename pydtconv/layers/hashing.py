@@ -57,7 +57,8 @@ class _Hashed(Layer):
 class Hashing(_Hashed):
     """Integers or strings (as text) as bins 0 to num_bins - 1, by FarmHash's Fingerprint64.
 
-    mask_value: what has bin 0 for itself.  salt: one number or two, with which SipHash is taken instead.
+    mask_value: what has bin 0 for itself, where there are others.
+    salt: one number or two, with which SipHash is taken instead.
     """
 
     def __init__(
@@ -78,8 +79,8 @@ class Hashing(_Hashed):
         self.salt = None if pair is None else [int(part) for part in pair]
 
     def _bins(self, inputs: Any) -> np.ndarray:
-        masked = int(self.mask_value is not None)
-        count = max(self.num_bins - masked, 1)
+        masked = int(self.mask_value is not None and self.num_bins > 1)
+        count = self.num_bins - masked
 
         def bin_of(value: Any) -> int:
             if masked and value == self.mask_value:

@@ -41,6 +41,7 @@ def test_bins_are_those_that_keras_documents(options, expected):
 def test_what_is_masked_has_a_bin_of_its_own():
     found = layers.Hashing(3, mask_value="")([["A"], ["B"], [""], ["C"], ["D"]])
     np.testing.assert_array_equal(found, [[1], [1], [0], [2], [2]])
+    np.testing.assert_array_equal(layers.Hashing(1, mask_value=3)(np.array([3, 4])), [0, 0])
 
 
 def test_integers_are_hashed_as_text():
