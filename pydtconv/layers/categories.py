@@ -39,6 +39,15 @@ def check_mode(layer: str, mode: str, modes: Sequence[str] = MODES) -> str:
     return mode
 
 
+def _check_known(layer: Layer, inputs: Any, known: Any, expected: str) -> None:
+    """Raises ValueError where an array has other values; those of tensors are not there yet."""
+    if hasattr(inputs, "apply_op"):
+        return
+    unknown = np.setdiff1d(np.asarray(inputs).astype("int64"), known)
+    if unknown.size:
+        raise ValueError(f"{type(layer).__name__} {layer.name!r}: expected {expected}, got {unknown[0]}")
+
+
 def _batches(data: Any) -> Iterable[np.ndarray]:
     if isinstance(data, (np.ndarray, list, tuple)):
         return [np.asarray(data)]
@@ -62,6 +71,10 @@ class CategoryEncoding(Layer):
         self.sparse = False
         self.autocast = False
         self.built = True
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        _check_known(self, inputs, np.arange(self.num_tokens), f"classes from 0 to {self.num_tokens - 1}")
+        return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any, count_weights: Any = None) -> Any:
         if count_weights is not None and self.output_mode != "count":
@@ -257,6 +270,12 @@ class IntegerLookup(_Lookup):
     def _tokens(self, values: Any) -> list[int]:
         return [int(value) for value in np.asarray(values).astype("int64")]
 
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.num_oov_indices == 0 and not self.invert:
+            known = [*self._known(), *([] if self.mask_token is None else [self.mask_token])]
+            _check_known(self, inputs, known, "values of the vocabulary, with num_oov_indices=0")
+        return super().__call__(inputs, *args, **kwargs)
+
     def call(self, inputs: Any) -> Any:
         words = np.array(self._known(), "int64")
         values = ops.cast(inputs, "int64")
@@ -319,8 +338,8 @@ class StringLookup(_Lookup):
         values = np.asarray(inputs)
         words = self._known()
         if self.invert:
-            table = np.array(self.get_vocabulary())
-            return table[np.clip(values.astype("int64"), 0, len(table) - 1)]
+            table, places = np.array([*self.get_vocabulary(), self.oov_token]), values.astype("int64")
+            return table[np.where((places >= 0) & (places < len(table)), places, -1)]
         places = {word: i + self._first for i, word in enumerate(words)}
         unknown = self._first - 1 if self.num_oov_indices else None
         if self.mask_token is not None:

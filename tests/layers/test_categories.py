@@ -65,6 +65,7 @@ def test_string_lookup():
     np.testing.assert_array_equal(layer(x), [[1, 3, 4], [4, 0, 2]])
     back = layers.StringLookup(vocabulary=["a", "b", "c", "d"], invert=True)
     np.testing.assert_array_equal(back(layer(x)), [["a", "c", "d"], ["d", "[UNK]", "b"]])
+    np.testing.assert_array_equal(back(np.array([-1, 1, 5])), ["[UNK]", "a", "[UNK]"])
     again = layers.StringLookup.from_config(layer.get_config())
     np.testing.assert_array_equal(again(x), layer(x))
 
@@ -95,6 +96,9 @@ def test_adapting_fills_max_tokens(mode, vocabulary):
         (lambda: layers.Discretization(), "expected bin_boundaries or num_bins"),
         (lambda: layers.StringLookup(vocabulary=["a", "a"]), "vocabulary: expected each word once"),
         (lambda: layers.IntegerLookup(output_mode="tf_idf"), "output_mode: expected one of int, one_hot"),
+        (lambda: layers.CategoryEncoding(3)(np.array([[1, 5]])), "expected classes from 0 to 2, got 5"),
+        (lambda: layers.CategoryEncoding(3)([-1, 2]), "expected classes from 0 to 2, got -1"),
+        (lambda: layers.IntegerLookup(vocabulary=[7, 9], num_oov_indices=0)(np.array([7, 8])), "=0, got 8"),
         (lambda: layers.IntegerLookup()(CLASSES), "vocabulary: give one|expected a vocabulary"),
     ],
 )
