@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops
+from pydtconv.dtypes import real
 from pydtconv.layers.layer import Layer
 from pydtconv.serialization.configurable import builtin
 
@@ -85,7 +86,10 @@ class CategoryEncoding(Layer):
 
 @builtin
 class Discretization(Layer):
-    """The bin of each number: of bin_boundaries, or of num_bins with equal shares of the data given to `adapt`."""
+    """The bin of each number: of bin_boundaries, or of num_bins with equal shares of the data given to `adapt`.
+
+    Boundaries are rounded to the numbers' type before they are compared.
+    """
 
     def __init__(
         self,
@@ -136,7 +140,9 @@ class Discretization(Layer):
     def call(self, inputs: Any) -> Any:
         if self.bin_boundaries is None:
             raise ValueError(f"Discretization {self.name!r}: call adapt(data) first: it has no boundaries yet")
-        indices = ops.digitize(inputs, tuple(self.bin_boundaries))
+        kind = real(str(inputs.dtype))
+        edges = np.asarray(self.bin_boundaries, kind if kind.startswith("float") else "float64")
+        indices = ops.digitize(inputs, tuple(edges.tolist()))
         return encoded(self.name, indices, self.output_mode, len(self.bin_boundaries) + 1)
 
 

@@ -36,6 +36,12 @@ def test_discretization():
     np.testing.assert_array_equal(again(NUMBERS), layer(NUMBERS))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_number_on_a_boundary_has_the_upper_bin(dtype):
+    layer = layers.Discretization([0.1, 0.3, 0.7], dtype=dtype)
+    np.testing.assert_array_equal(layer(np.array([0.1, 0.3, 0.7], dtype)), [1, 2, 3])
+
+
 def test_integer_lookup():
     layer = layers.IntegerLookup(vocabulary=[12, 36, 1138, 42])
     x = np.array([[12, 1138, 42], [42, 1000, 36]])
