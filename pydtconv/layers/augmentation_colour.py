@@ -96,7 +96,7 @@ class RandomSaturation(_Coloured):
 
 @builtin
 class RandomSharpness(_Coloured):
-    """Between a smoothed image and a sharpened one."""
+    """From smoothed, with a factor of 0, by the image itself, with 0.5, to sharpened, with 1."""
 
     kind = "sharpness"
 

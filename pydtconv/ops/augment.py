@@ -135,9 +135,7 @@ def _color(x: np.ndarray, rngs: Generators, factor: Any, value_range: Any) -> np
 def _sharpness(x: np.ndarray, rngs: Generators, factor: Any, value_range: Any) -> np.ndarray:
     padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     total = sum(padded[:, i : i + x.shape[1], j : j + x.shape[2]] for i in range(3) for j in range(3))
-    smooth = np.array(x)
-    smooth[:, 1:-1, 1:-1] = ((total + 4 * x) / 13)[:, 1:-1, 1:-1]
-    return _blend(x, smooth, 1 + _signs(rngs) * _draws(rngs, *factor), value_range)
+    return _blend(x, (total + 4 * x) / 13, 2 * _draws(rngs, *factor), value_range)
 
 
 def _gaussian_blur(x: np.ndarray, rngs: Generators, factor: Any, kernel_size: Any, sigma: Any, value_range: Any) -> Any:

@@ -23,7 +23,7 @@ STILL = {
     "RandomPosterization": ((8, 8),),
     "RandomRotation": (0.0,),
     "RandomSaturation": ((0.5, 0.5),),
-    "RandomSharpness": (0.0,),
+    "RandomSharpness": ((0.5, 0.5),),
     "RandomShear": (0.0, 0.0),
     "RandomTranslation": (0.0, 0.0),
     "RandomZoom": (0.0,),
@@ -107,6 +107,8 @@ def test_signature(name):
         ("RandomSaturation", ((0.7, 0.7),)),
         ("RandomPosterization", ((3, 3),)),
         ("RandomColorDegeneration", ((0.4, 0.4),)),
+        ("RandomSharpness", ((0.3, 0.3),)),
+        ("RandomSharpness", ((0.9, 0.9),)),
         ("Solarization", ()),
     ],
 )
@@ -121,6 +123,14 @@ def test_solarization_turns_the_values_above_the_threshold(high):
     image = np.array([59, 62, 127, 200], "float32").reshape(1, 1, 4, 1) * (high / 255)
     found = layers.Solarization(threshold_factor=(0.25, 0.25), value_range=(0, high))(image)
     np.testing.assert_allclose(found.ravel() * (255 / high), [59, 62, 128, 55], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("factor", "middle", "beside"), [(0.0, 50, 10), (0.5, 130, 0), (0.75, 170, 0)])
+def test_sharpness_goes_from_smoothed_to_sharpened(factor, middle, beside):
+    image = np.zeros((1, 3, 3, 1), "float32")
+    image[0, 1, 1] = 130
+    found = layers.RandomSharpness((factor, factor))(image)
+    np.testing.assert_allclose(found[0, 1, :, 0], [beside, middle, beside], atol=1e-4)
 
 
 def test_an_image_is_changed_by_its_place_in_the_step():
