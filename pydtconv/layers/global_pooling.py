@@ -69,8 +69,9 @@ class GlobalAveragePooling1D(BaseGlobalPooling):
         if mask is None:
             return super().call(inputs)
         steps = 1 if self.data_format == "channels_last" else 2
-        weights = ops.cast(ops.expand_dims(mask, 3 - steps), inputs.dtype)
-        counted = ops.where(ops.cast(weights, "bool"), inputs, 0.0)
+        mask = ops.expand_dims(mask, 3 - steps)
+        weights = ops.cast(mask, inputs.dtype)
+        counted = ops.where(ops.cast(mask, "bool"), inputs, 0.0)
         total = ops.sum(counted, axis=steps, keepdims=self.keepdims)
         return total / ops.sum(weights, axis=steps, keepdims=self.keepdims)
 
