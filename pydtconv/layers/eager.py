@@ -11,6 +11,8 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.layers import context
+from pydtconv.layers.masks import mask_of, set_mask
+from pydtconv.utils.results import with_mask
 
 
 class AddedLosses:
@@ -41,7 +43,7 @@ def call_on_arrays(
     Floats, and numbers in lists, become `dtype`; arrays of integers and booleans stay what they are.  Of batches of no
     samples the results are those of one, cut off: operators have extents of 1 or more.
 
-    What layers add to the loss can be read as `layer.losses` afterwards.
+    What layers add to the loss can be read as `layer.losses` afterwards.  Masks of arrays go in, those of results out.
     """
     from pydtconv.graph import run_once
 
@@ -59,20 +61,26 @@ def call_on_arrays(
         return tree.map_structure(lambda y: y[:0] if np.ndim(y) else y, result)
 
     owners: list[Any] = []
+    masked = [i for i in places if mask_of(leaves[i]) is not None]
 
     def on_tensors(*tensors: Any) -> Any:
         filled = list(leaves)
-        for place, tensor in zip(places, tensors, strict=True):
+        for place, tensor in zip(places, tensors[: len(places)], strict=True):
             filled[place] = tensor
+        for place, mask in zip(masked, tensors[len(places) :], strict=True):
+            set_mask(filled[place], mask)
         new_args, new_kwargs = tree.pack_sequence_as((args, kwargs), filled)
         graph: Any = current_graph()
         result = layer(*new_args, **new_kwargs)
         owners.extend(graph.loss_owners)
-        return result, list(graph.losses)
+        return result, list(graph.losses), [mask_of(leaf) for leaf in tree.flatten(result)]
 
-    result, losses = run_once(on_tensors, [leaves[i] for i in places], training=training)
+    arrays = [leaves[i] for i in places] + [mask_of(leaves[i]) for i in masked]
+    result, losses, found = run_once(on_tensors, arrays, training=training)
     AddedLosses(owners, losses).show(layer)
-    return result
+    if all(mask is None for mask in found):
+        return result
+    return tree.pack_sequence_as(result, [with_mask(*each) for each in zip(tree.flatten(result), found, strict=True)])
 
 
 def _as_arrays(value: Any, dtype: str) -> Any:
@@ -91,5 +99,6 @@ def _as_array(leaf: Any, dtype: str) -> Any:
         return leaf
     if isinstance(leaf, (np.ndarray, np.generic)) or hasattr(leaf, "__array__"):
         array = np.asarray(leaf)
-        return np.ascontiguousarray(array, dtype=array.dtype if array.dtype.kind in "biu" else dtype)
+        array = np.ascontiguousarray(array, dtype=array.dtype if array.dtype.kind in "biu" else dtype)
+        return with_mask(array, mask_of(leaf))
     return leaf

@@ -161,7 +161,10 @@ class Layer(Weights, Configurable, Operation):
         wanted = self.compute_dtype
         if not isinstance(leaf, Tensor) or leaf.dtype == wanted or (leaf.dtype not in FLOATING and self.reads_integers):
             return leaf
-        return Cast(wanted)(leaf)
+        found = Cast(wanted)(leaf)
+        if masks.mask_of(leaf) is not None:
+            masks.set_mask(found, masks.mask_of(leaf))
+        return found
 
     def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next((v for v in kwargs.values() if _has_shape(v)), None)

@@ -49,11 +49,13 @@ class Loss:
         return None
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        y_true, y_pred = as_operands(y_true, y_pred, labels=self.takes_labels)
         mask = getattr(y_pred, "_keras_mask", None)
+        y_true, y_pred = as_operands(y_true, y_pred, labels=self.takes_labels)
         if not self.takes_labels:
             y_true, y_pred = match_ranks(y_true, y_pred)
         values = self.call(y_true, y_pred)
+        if isinstance(mask, np.ndarray):
+            mask = mask.astype(values.dtype)
         counted = self.counted(y_true, values) if self.reduction in MEANS else None
         if counted is not None:
             mask = counted if mask is None else ops.multiply(counted, _behind(mask, len(values.shape)))

@@ -14,6 +14,7 @@ from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.naming import auto_name
 from pydtconv.serialization.objects import arguments_of
+from pydtconv.utils.results import with_mask
 
 
 def recorded(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,24 +50,6 @@ def recorded_result(method: Callable[..., Any]) -> Callable[..., Any]:
         return graph.result(lambda: method(self), f"the result of metric {self.name!r}")
 
     return wrapper
-
-
-class MaskedArray(np.ndarray):
-    """An array with the mask of a model's output: where it is 0, the metrics do not count.
-
-    What is computed of it has no mask.
-    """
-
-    _keras_mask: Any = None
-
-
-def with_mask(array: Any, mask: Any) -> Any:
-    """The array with a mask; as it is where that is None."""
-    if mask is None:
-        return array
-    masked = np.asarray(array).view(MaskedArray)
-    masked._keras_mask = np.asarray(mask)
-    return masked
 
 
 def to_keep(given: Any) -> Any:

@@ -20,13 +20,13 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.layers import settings
 from pydtconv.layers.eager import AddedLosses
-from pydtconv.metrics.metric import with_mask
 from pydtconv.trainers import first_use, offloading
 from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.metric_updates import Update
 from pydtconv.trainers.tracing import Traced, loss_scale, trace, trace_example
 from pydtconv.utils.random import next_seed
+from pydtconv.utils.results import with_mask
 
 #: executors that are kept; the one that was not used for longest goes first
 _KEPT = 24

@@ -165,6 +165,32 @@ def test_layers_of_several_masked_inputs(layer):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "mixed_bfloat16"])
+@pytest.mark.parametrize("kind", ["Attention", "GlobalAveragePooling1D"])
+def test_masks_go_with_arrays_as_with_tensors_of_a_model(kind, dtype):
+    embedding, inputs = layers.Embedding(6, 4, mask_zero=True, dtype=dtype), pydtconv.Input((4,), dtype="int32")
+    dense, last = layers.Dense(3, dtype=dtype), getattr(layers, kind)(dtype=dtype)
+
+    def called(x):
+        y = dense(embedding(x))
+        return last([y, y] if kind == "Attention" else y)
+
+    np.testing.assert_allclose(called(NUMBERS), pydtconv.Model(inputs, called(inputs))(NUMBERS), rtol=1e-2, atol=1e-3)
+
+
+def test_losses_and_metrics_of_arrays_do_not_count_masked_steps():
+    inputs = pydtconv.Input((4,), dtype="int32")
+    model = pydtconv.Model(inputs, layers.Dense(2)(layers.Embedding(6, 3, mask_zero=True)(inputs)))
+    model.compile("sgd", "mse")
+    found, y = model(NUMBERS), np.arange(24.0).reshape(3, 4, 2)
+    expected = ((found - y) ** 2)[NUMBERS != 0].mean()
+    assert float(pydtconv.losses.MeanSquaredError()(y, found)) == pytest.approx(expected, rel=1e-5)
+    assert pydtconv.metrics.MeanSquaredError()(y, found) == pytest.approx(expected, rel=1e-5)
+    assert model.evaluate(NUMBERS, y, verbose=0) == pytest.approx(expected, rel=1e-5)
+    for plain in (found + 1, found.mean(), found[0]):
+        assert mask_of(plain) is None
+
+
 @pytest.mark.parametrize("weights", [None, np.array([1.0, 3.0], "float32")[:, None] * np.ones((1, 4), "float32")])
 def test_metrics_do_not_count_masked_steps(weights):
     x = np.random.default_rng(0).normal(size=(2, 4, 3)).astype("float32")
