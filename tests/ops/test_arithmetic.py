@@ -25,6 +25,10 @@ SHAPES = [
     ((2, 3, 4, 1), (1, 3, 1, 5)),  # both repeat
     ((4, 1), (1, 3)),
     ((6,), ()),
+    ((1, 6), (6,)),  # the axes that are missing have extent 1, as those of a batch of one sample
+    ((3, 5), (1, 1, 3, 5)),
+    ((1, 1, 3, 5), (3, 1)),
+    ((1,), ()),
     ((3, 41, 17), (41, 1)),
     ((2, 90, 91), (2, 90, 91)),  # several threads
     ((30, 12, 40), (40,)),
@@ -62,6 +66,11 @@ def test_add_of_several(count, average):
 
 def test_add_of_several_with_broadcasting_and_activation():
     arrays = [normal(2, 3, 2, 4), normal(4, seed=2), normal(2, 1, 1, 4, seed=3)]
+    check_op(Add("tanh"), *arrays, reference=lambda *xs: np.tanh(sum(xs)))
+
+
+def test_add_of_several_with_missing_axes_of_extent_1():
+    arrays = [normal(1, 3, 4), normal(3, 4, seed=2), normal(4, seed=3)]
     check_op(Add("tanh"), *arrays, reference=lambda *xs: np.tanh(sum(xs)))
 
 

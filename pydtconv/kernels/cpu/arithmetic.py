@@ -57,6 +57,7 @@ def bind_sum_to(
     """dx (+)= factor * term (or term * x2), summed over the axes along which dx was broadcast to term's shape."""
     axes = broadcast_axes(dx.shape, term.shape)
     if not axes:
+        assert x2 is None
         return bind_copy(term, dx.reshape(term.shape) if dx.ndim != term.ndim else dx, factor, accumulate)
     target = np.lib.stride_tricks.as_strided(
         dx, (1,) * (term.ndim - dx.ndim) + dx.shape, (dx.itemsize,) * (term.ndim - dx.ndim) + dx.strides
@@ -174,6 +175,8 @@ class BinaryKernel(Kernel[Binary]):
             p.x[1] if 1 in self.op.reads[i] else None,
             p.y[0] if 2 in self.op.reads[i] else None,
         ]
+        if dx.size == dy.size:  # an operand of fewer axes, where those it lacks have extent 1
+            dx = dx.reshape(dy.shape)
         direct = dx.shape == dy.shape
         if not direct and not any(o is not None for o in operands):
             return bind_sum_to(
