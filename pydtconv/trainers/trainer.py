@@ -163,6 +163,7 @@ class Trainer(BatchTrainer):
             with turn.taken():
                 gathering.begin()
             listeners.on_epoch_begin(epoch)
+            self._stops("stop_training", True)
             if position.results is None:
                 position.trained(self._fit_epoch(position.batches, listeners, gathering))
             with turn.taken():
@@ -232,6 +233,7 @@ class Trainer(BatchTrainer):
     def _evaluate(self, batches: Epochs, listeners: Any) -> dict[str, Any]:
         self._set("stop_evaluating", False)
         listeners.on_test_begin()
+        self._stops("stop_evaluating", True)
         turn, gathering = self._turn, Gathering(self)
         with turn.taken():
             gathering.begin()
@@ -278,6 +280,7 @@ class Trainer(BatchTrainer):
     def _predict(self, data: Any, batches: Epochs, listeners: Any, steps: int | None) -> Any:
         self._set("stop_predicting", False)
         listeners.on_predict_begin()
+        self._stops("stop_predicting", True)
         turn = self._turn
         asked = _may_stop(listeners, "predict")
         predictions = Predictions(data.samples if isinstance(data, ArrayData) and steps is None else None)

@@ -107,6 +107,21 @@ class Stops(callbacks.Callback):
         self._seen("predict", batch, "stop_predicting")
 
 
+def stopped_early(here, moment):
+    """What is done where a callback asks for the end before the first batch."""
+    model, (x, y) = model_of(), arrays()
+    name = {"train": "stop_training", "epoch": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
+    asks = {f"on_{moment}_begin": lambda *arguments, **named: here and setattr(model, name[moment], True)}
+    listener = callbacks.LambdaCallback(**asks)
+    if moment in ("train", "epoch"):
+        history = fit(model, epochs=3, callbacks=[listener])
+        return [len(history.epoch), int(model.optimizer.iterations.numpy())]
+    if moment == "test":
+        model.evaluate(x, y, batch_size=8, verbose=0, callbacks=[listener])
+        return [model.stop_evaluating]
+    return [len(model.predict(x, batch_size=8, verbose=0, callbacks=[listener]))]
+
+
 def stopped(here, kind, number, folder):
     listener = Stops(here, kind, number)
     x, y = arrays()
@@ -143,6 +158,8 @@ def main(folder):
     config.set_epsilon(1e-7)
     for kind, number in (("train", 1), ("epoch", 1), ("test", 1), ("predict", 2)):
         found[f"stop {kind}"] = stopped(here.rank == 1, kind, number, f"{folder}/saved-{kind}")
+    for moment in ("train", "epoch", "test", "predict"):
+        found[f"stop before {moment}"] = stopped_early(here.rank == 1, moment)
     fit(callbacks=[callbacks.History()] if here.rank else [callbacks.CSVLogger(f"{folder}/log.csv")])
     Path(folder, f"{here.rank}.json").write_text(json.dumps(found))
 

@@ -58,6 +58,11 @@ def test_an_end_that_one_rank_asks_for(found, case, counts):
     assert [other[f"stop {case}"] for other in found] == [counts] * RANKS
 
 
+@pytest.mark.parametrize(("moment", "done"), [("train", [1, 1]), ("epoch", [1, 1]), ("test", [True]), ("predict", [8])])
+def test_an_end_that_one_rank_asks_for_before_the_first_batch(found, moment, done):
+    assert [other[f"stop before {moment}"] for other in found] == [done] * RANKS
+
+
 @pytest.mark.slow
 def test_another_version():
     done = run(2, "fail.py", "version", 1)
