@@ -75,6 +75,7 @@ def attending():
     x = layers.Reshape((16, 8))(layers.Conv2D(8, 2, strides=2)(inputs))
     y = layers.LayerNormalization()(x)
     x = layers.Add()([x, layers.MultiHeadAttention(2, 4, dropout=0.2)(y, y)])
+    x = layers.TimeDistributed(layers.Dropout(0.1))(x)  # which has several rows for each sample
     x = layers.Dropout(0.1)(layers.Dense(12, activation="gelu")(layers.RMSNormalization()(x)))
     return keras.Model(inputs, layers.Dense(4, activation="softmax")(layers.GroupNormalization(2)(x)[:, 0]))
 

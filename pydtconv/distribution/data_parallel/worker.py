@@ -186,19 +186,31 @@ class Worker(Strategy):
     def running(self, training: Training, kind: str, batch: Batch, step: StepFunction) -> Iterator[None]:
         memory = training.memory
         state = memory.state
-        state.sample_offset = batch.offset
+        state.sample_offset, state.samples = batch.offset, max(batch.size, 1)
         state.portions = self._portions(training, kind, batch)
-        if kind != "train":
-            yield
-            return
-        state.synchronizer = self.synchronizer
-        self.synchronizer.counts = batch.size > 0
-        if memory.store is None or not memory.store.variables:  # nothing learns, but statistics may move
-            averages = self._averages_of(step)
-            yield
-            averages.start(batch.size / batch.total)
-            averages.finish()
-            return
+        learns = kind == "train" and memory.store is not None and memory.store.variables
+        try:
+            if learns:
+                state.synchronizer = self.synchronizer
+                self.synchronizer.counts = batch.size > 0
+                with self._learning(training, batch, step):
+                    yield
+            elif kind == "train":  # nothing learns, but statistics may move
+                state.synchronizer = self.synchronizer
+                self.synchronizer.counts = batch.size > 0
+                averages = self._averages_of(step)
+                yield
+                averages.start(batch.size / batch.total)
+                averages.finish()
+            else:
+                yield
+        finally:
+            state.sample_offset = state.samples = 0
+
+    @contextmanager
+    def _learning(self, training: Training, batch: Batch, step: StepFunction) -> Iterator[None]:
+        """Around a step whose gradients are reduced."""
+        memory = training.memory
         reduction = self._reduction
         assert reduction is not None
         self._total = batch.total
