@@ -40,6 +40,10 @@ class Attention(Op):
         if not 0 <= self.rate < 1:
             raise ValueError(f"Attention: rate: expected a number from 0 to below 1, got {self.rate}")
 
+    @property
+    def draws(self) -> bool:  # type: ignore[override]
+        return self.rate > 0
+
     def infer(self, *inputs: Spec) -> Spec:
         if len(inputs) not in (3, 4):
             raise ValueError(f"Attention: expected inputs q, k, v and perhaps mask, got {len(inputs)} inputs")

@@ -176,9 +176,17 @@ def coinciding():
     return _compiled(inputs, layers.Dense(3)(layers.GlobalAveragePooling2D()(layers.ReLU()(y))))
 
 
+def attending():
+    """Attention to all pixels, with dropout; what cuts images adds nodes before it."""
+    inputs = keras.Input((6, 5, 3))
+    x = layers.Reshape((30, 4))(layers.Conv2D(4, 3, padding="same")(inputs))
+    x = layers.MultiHeadAttention(2, 3, dropout=0.3, seed=1)(x, x)
+    return _compiled(inputs, layers.Dense(3)(layers.GlobalAveragePooling1D()(x)))
+
+
 _ALL = (
     *(classifier, odd, valid, unet, windows, arithmetic, excited, augmented, weighted, summed, volume, transposed),
-    coinciding,
+    *(coinciding, attending),
 )
 NETWORKS = {f.__name__: f for f in _ALL}
 

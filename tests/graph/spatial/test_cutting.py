@@ -22,6 +22,7 @@ FAST = [
     ("transposed", "width=3"),
     ("coinciding", "height=2"),
     ("coinciding", "width=3"),
+    ("attending", "height=2"),
 ]
 
 
