@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 import pydtconv as keras
-from pydtconv import layers, losses, metrics, optimizers
+from pydtconv import layers, losses, metrics, optimizers, replica
 from pydtconv.utils import PyDataset
 
 SAMPLES, BATCH = 31, 9  # the last batch has 4 samples
@@ -103,6 +103,7 @@ QUICK = (
     "residual",
     "attending",
     "by_hand",
+    "always_normalized",
     "Adam",
     "accumulated",
     "global_clipnorm",
@@ -205,6 +206,21 @@ def trained_by_hand(x, y):
         model.train_on_batch(x[:size], y[:size])
     model.test_on_batch(x[:5], y[:5])
     return model, None
+
+
+def trained_always_normalized(x, y):
+    """Statistics of the whole batch outside of training, too; those of shares are the same on all ranks afterwards."""
+    inputs = keras.Input((8, 8, 3))
+    shares = keras.Model(inputs, layers.BatchNormalization(momentum=0.8)(inputs, training=True))
+    shares.predict(x, batch_size=BATCH, verbose=0)
+    first, *others = replica.current().collected(shares.get_weights(), "the statistics")
+    assert all(np.array_equal(a, b) for other in others for a, b in zip(first, other, strict=True))
+    normalize = layers.BatchNormalization(momentum=0.8, synchronized=True)
+    x1 = normalize(layers.Conv2D(4, 3)(inputs), training=True)
+    model = keras.Model(inputs, layers.Dense(4, activation="softmax")(layers.GlobalAveragePooling2D()(x1)))
+    model.compile(optimizers.SGD(0.1), "sparse_categorical_crossentropy")
+    model.evaluate(x, y, batch_size=BATCH, verbose=0)
+    return model, model.fit(x, y, BATCH, 2, 0, validation_data=(x[:10], y[:10]))
 
 
 class OwnStep(keras.Model):
@@ -314,6 +330,7 @@ TRAINED = {
     "volumes": trained_volumes,
     "frozen": trained_frozen,
     "by_hand": trained_by_hand,
+    "always_normalized": trained_always_normalized,
 }
 
 

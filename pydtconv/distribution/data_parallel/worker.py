@@ -188,22 +188,17 @@ class Worker(Strategy):
         state = memory.state
         state.sample_offset, state.samples = batch.offset, max(batch.size, 1)
         state.portions = self._portions(training, kind, batch)
-        learns = kind == "train" and memory.store is not None and memory.store.variables
+        state.synchronizer = self.synchronizer
+        self.synchronizer.counts = batch.size > 0
         try:
-            if learns:
-                state.synchronizer = self.synchronizer
-                self.synchronizer.counts = batch.size > 0
+            if kind == "train" and memory.store is not None and memory.store.variables:
                 with self._learning(training, batch, step):
                     yield
-            elif kind == "train":  # nothing learns, but statistics may move
-                state.synchronizer = self.synchronizer
-                self.synchronizer.counts = batch.size > 0
+            else:  # nothing learns, but statistics may move
                 averages = self._averages_of(step)
                 yield
                 averages.start(batch.size / batch.total)
                 averages.finish()
-            else:
-                yield
         finally:
             state.sample_offset = state.samples = 0
 
@@ -272,11 +267,13 @@ class Worker(Strategy):
     def _averages_of_plan(self, executor: Executor) -> Averages:
         found = self._averages_by_plan.get(executor)
         if found is None:
+            graph = executor.plan.graph
             variables = [
                 node.inputs[i].variable
-                for node in executor.plan.graph.nodes
+                for node in graph.nodes
+                if (graph.training or getattr(node.op, "always", False)) and not node.op.synchronized
                 for i in node.op.updates
-                if not node.op.synchronized and node.inputs[i].variable is not None
+                if node.inputs[i].variable is not None
             ]
             found = self._averages_by_plan[executor] = Averages(list(dict.fromkeys(variables)), self.large)
         return found
