@@ -247,6 +247,12 @@ class Cutting:
         (every,) = self.add(gather, (row,), (None,), name=" gather")
         return self.add(Sum(), (every,), (), name=" sum")[0]
 
+    def sum_parts(self, tensor: Tensor) -> None:
+        """Makes a scalar of the whole graph whole, where it is partial, for all that reads it from here on."""
+        local = self._local.get(tensor, tensor)
+        if local in self.partial:
+            self._local[tensor] = self.as_whole(local)
+
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:

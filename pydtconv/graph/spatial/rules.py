@@ -38,6 +38,9 @@ def cut_node(cutting: Cutting, node: Node) -> None:
     """Adds what stands for the node in this process."""
     cutting.begin(node)
     rule = next((RULES[kind] for kind in type(node.op).__mro__ if kind in RULES), whole_inputs)
+    if rule not in (elementwise, scalars):  # which know of parts of scalars
+        for tensor in node.inputs:
+            cutting.sum_parts(tensor)
     rule(cutting, node)
 
 

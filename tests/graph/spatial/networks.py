@@ -184,9 +184,26 @@ def attending():
     return _compiled(inputs, layers.Dense(3)(layers.GlobalAveragePooling1D()(x)))
 
 
+class OwnLoss(keras.Model):
+    """A loss of parts of scalars that operators of all kinds read; a mean over samples all the same."""
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        squared, absolute = losses.MeanSquaredError()(y, y_pred), losses.MeanAbsoluteError()(y, y_pred)
+        chosen = ops.where(squared > 0, squared, 2.0 * absolute)
+        stacked = ops.sum(ops.stack([squared, absolute]) * ops.convert_to_tensor([0.5, 2.0]))
+        return stacked + chosen + 2.0 * ops.stop_gradient(squared) + ops.mean(absolute) + 0.5 * squared
+
+
+def of_scalars():
+    inputs = keras.Input((9, 8, 2))
+    model = OwnLoss(inputs, layers.Conv2D(2, 3, padding="same")(inputs))
+    model.compile("sgd", losses.MeanSquaredError())
+    return model
+
+
 _ALL = (
     *(classifier, odd, valid, unet, windows, arithmetic, excited, augmented, weighted, summed, volume, transposed),
-    *(coinciding, attending),
+    *(coinciding, attending, of_scalars),
 )
 NETWORKS = {f.__name__: f for f in _ALL}
 
