@@ -150,7 +150,8 @@ def random_elements(cutting: Cutting, node: Node) -> None:
         layout = tuple(cut if i in shared else None for i, cut in enumerate(layout))
     else:
         places = [(i, cutting.part(cut)[0], x.shape[i]) for i, cut in enumerate(layout) if cut is not None]
-        op = dataclasses.replace(op, within=tuple(places))  # type: ignore[type-var]
+        whole = {"noise_shape": None} if isinstance(op, Dropout) else {}  # which may name the extents of the whole
+        op = dataclasses.replace(op, within=tuple(places), **whole)  # type: ignore[type-var]
     cutting.keep(node, op, [cutting.bring(x, layout)], layout)
 
 

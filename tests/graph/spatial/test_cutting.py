@@ -71,6 +71,19 @@ def test_single_images_lie_within_what_is_read_of_them(name):
     check(name, "height=3", samples=1)
 
 
+@pytest.mark.parametrize("shared", [(1, None, None, None), (1, 1, None, None), (None, None, 1, None)])
+def test_a_single_image_under_a_mask_that_may_be_shared(shared, monkeypatch):
+    def masked():
+        inputs = keras.Input((6, 5, 3))
+        x = layers.Dropout(0.4, noise_shape=shared, seed=1)(layers.Conv2D(4, 3, padding="same")(inputs))
+        model = keras.Model(inputs, layers.Dense(3)(layers.GlobalAveragePooling2D()(x)))
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return model
+
+    monkeypatch.setitem(networks.NETWORKS, "masked", masked)
+    check("masked", "height=2,width=2", samples=1)
+
+
 @pytest.mark.parametrize(
     ("name", "mesh"), [("unet", "height=2,width=2"), pytest.param("arithmetic", "height=2", marks=pytest.mark.slow)]
 )
