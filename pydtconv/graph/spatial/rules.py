@@ -159,9 +159,9 @@ def random_elements(cutting: Cutting, node: Node) -> None:
 
 
 def transpose(cutting: Cutting, node: Node) -> None:
-    """What becomes the last axis, the channels, is whole: other rules know cuts of images alone."""
+    """What becomes the first or last axis, samples or channels, is whole: other rules know cuts of images alone."""
     order = node.op.order(len(node.inputs[0].shape))  # type: ignore[attr-defined]
-    x = cutting.wholes(node.inputs[0], [order[-1]])
+    x = cutting.wholes(node.inputs[0], [order[0], order[-1]])
     layout = cutting.layouts[x]
     cutting.keep(node, node.op, [x], tuple(layout[axis] for axis in order))
 
@@ -177,7 +177,10 @@ def concatenate(cutting: Cutting, node: Node) -> None:
 
 
 def reshape(cutting: Cutting, node: Node) -> None:
-    """A cut axis may be joined with those behind it, where these are whole, and lengthened or left alone."""
+    """A cut axis may be joined with those behind it, where these are whole, and lengthened or left alone.
+
+    It does not become the first one, which has samples in other rules.
+    """
     x, y = node.inputs[0], node.outputs[0]
     old, new = ([n or 0 for n in tensor.shape] for tensor in (x, y))
     layout = cutting.layout(x)
@@ -186,7 +189,7 @@ def reshape(cutting: Cutting, node: Node) -> None:
         if cut is None:
             continue
         place = _same_place(old, new, axis)
-        if place is None or any(cuts is not None for cuts in layout[axis + 1 : place[1]]):
+        if place is None or place[0] == 0 or any(cuts is not None for cuts in layout[axis + 1 : place[1]]):
             whole_inputs(cutting, node)
             return
         found[place[0]] = Cut(cut.mesh, scaled(cut.parts, new[place[0]] // old[axis]))

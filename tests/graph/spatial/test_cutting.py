@@ -84,6 +84,23 @@ def test_a_single_image_under_a_mask_that_may_be_shared(shared, monkeypatch):
     check("masked", "height=2,width=2", samples=1)
 
 
+@pytest.mark.parametrize("joins", ["steps", "transposed"])
+def test_an_axis_of_a_single_image_that_takes_the_place_of_samples(joins, monkeypatch):
+    def of_steps():
+        inputs = keras.Input((4, 6, 5, 2))
+        x = layers.Dense(3)(inputs)
+        if joins == "steps":
+            x = layers.TimeDistributed(layers.GlobalAveragePooling2D())(x)
+        else:
+            x = layers.GlobalAveragePooling3D()(ops.transpose(x, (1, 0, 2, 3, 4)))
+        model = keras.Model(inputs, layers.Dense(3)(ops.reshape(x, (-1, 12))))
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return model
+
+    monkeypatch.setitem(networks.NETWORKS, "of_steps", of_steps)
+    check("of_steps", "depth=2", samples=1)
+
+
 @pytest.mark.parametrize(
     ("name", "mesh"), [("unet", "height=2,width=2"), pytest.param("arithmetic", "height=2", marks=pytest.mark.slow)]
 )
