@@ -41,6 +41,11 @@ class Replica:
         """Whether this is the process that writes and prints."""
         return self.rank == 0
 
+    @property
+    def parts(self) -> int:
+        """Into how many parts the samples of a batch are shared out."""
+        return self.size if self.partition is None else self.partition.extent("batch")
+
     def share(self, count: int) -> slice:
         """The part of so many samples that is this process's own; it may be empty."""
         return slice(0, count)

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import config, ops
+from pydtconv import config, ops, replica
 from pydtconv.losses.loss import LossFunctionWrapper, as_operands
+from pydtconv.ops.checks import normalize_axes
+
+
+def _check_samples(name: str, y_pred: Any, axis: Any = None) -> None:
+    """Raises ValueError where a loss of samples taken together, along axis, is traced for a share of them alone."""
+    parts = replica.current().parts
+    if parts == 1 or not hasattr(y_pred, "apply_op"):
+        return
+    if axis is None or 0 in normalize_axes(name, axis, len(y_pred.shape)):
+        raise ValueError(
+            f"{name}: expected all samples of a batch in one process, since it is no mean over them, got them shared "
+            f"out over {parts}"
+        )
 
 
 def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
     """1 - 2 |A and B| / (|A| + |B|) over axes (None: all)."""
     y_true, y_pred = as_operands(y_true, y_pred)
+    _check_samples("dice", y_pred, axis)
     both = ops.sum(ops.multiply(y_true, y_pred), axis)
     total = ops.add(ops.add(ops.sum(y_true, axis), ops.sum(y_pred, axis)), config.epsilon())
     return ops.subtract(1.0, ops.divide(ops.multiply(both, 2.0), total))
@@ -19,6 +33,7 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
 def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None) -> Any:
     """1 - |A and B| / (|A and B| + alpha |A without B| + beta |B without A|); Salehi et al. (2017)."""
     y_true, y_pred = as_operands(y_true, y_pred)
+    _check_samples("tversky", y_pred, axis)
     both = ops.sum(ops.multiply(y_true, y_pred), axis)
     missed = ops.sum(ops.multiply(ops.subtract(1.0, y_pred), y_true), axis)
     wrong = ops.sum(ops.multiply(y_pred, ops.subtract(1.0, y_true)), axis)
@@ -45,6 +60,7 @@ def circle(
 ) -> Any:
     """Pulls embeddings of unit length and one label together, others apart; Sun et al. (2020)."""
     y_true, y_pred = as_operands(y_true, y_pred, labels=True)
+    _check_samples("circle", y_pred)
     labels = ops.reshape(ops.cast(y_true, "int32"), (-1, 1))
     others = labels if ref_labels is None else ops.reshape(ops.cast(ref_labels, "int32"), (-1, 1))
     reference = y_pred if ref_embeddings is None else ref_embeddings

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import losses, ops
+from pydtconv import losses, ops, replica
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
+from pydtconv.graph.spatial.partition import Partition
 from pydtconv.ops.base import Spec
 from tests.real_keras import import_keras
 from tests.signatures import arguments
@@ -185,3 +186,27 @@ def test_weights_of_one_value_for_the_whole_batch(name, reduction):
     wanted = getattr(keras.losses, name)(reduction=reduction)(y_true, y_pred, weights)
     found = getattr(losses, name)(reduction=reduction)(y_true, y_pred, weights)
     np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss", [losses.Dice(), losses.Tversky(axis=(-1, 0)), losses.Circle()], ids=lambda one: one.name
+)
+def test_what_is_no_mean_over_samples_is_refused_where_they_are_shared_out(loss, monkeypatch):
+    here = replica.Replica()
+    monkeypatch.setattr(replica, "_current", here)
+
+    def trace():
+        with Graph() as graph:
+            shape = (4, 1) if loss.takes_labels else (4, 3)
+            return loss(graph.input("y", Spec(shape, "float32")), graph.input("x", Spec((4, 3), "float32")))
+
+    here.size = 2
+    with pytest.raises(ValueError, match=f"{loss.name}: expected all samples of a batch in one process.* over 2"):
+        trace()
+    assert np.shape(loss(np.zeros((4, 1) if loss.takes_labels else (4, 3)), np.eye(4, 3))) == ()
+    here.partition = Partition(("height",), (2,), (0, 1), 0)
+    assert tuple(trace().shape) == ()
+    here.partition = None
+    if not loss.takes_labels:
+        loss = type(loss)(axis=(1,))
+        assert tuple(trace().shape) == ()
