@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,23 @@ def stopped(here, kind, number, folder):
     return [listener.count, len(predictions)]
 
 
+def saved_again(here, path):
+    """The bias that each rank reads of a file that rank 0 has written by itself before."""
+    model = model_of()
+    zeros, ones = ([np.full_like(weight, value) for weight in model.get_weights()] for value in (0, 1))
+    model.set_weights(zeros)
+    if here.is_main:
+        model.save_weights(path)
+    here.meet("the first file")
+    model.set_weights(ones)
+    if here.is_main:
+        time.sleep(0.5)  # the others are there first
+    model.save_weights(path, overwrite=True)
+    model.set_weights(zeros)
+    model.load_weights(path)
+    return model.get_weights()[1].tolist()
+
+
 def main(folder):
     distribution.set_distribution(distribution.DataParallel())
     here = replica.current()
@@ -160,6 +178,7 @@ def main(folder):
         found[f"stop {kind}"] = stopped(here.rank == 1, kind, number, f"{folder}/saved-{kind}")
     for moment in ("train", "epoch", "test", "predict"):
         found[f"stop before {moment}"] = stopped_early(here.rank == 1, moment)
+    found["saved again"] = saved_again(here, f"{folder}/saved.weights.h5")
     fit(callbacks=[callbacks.History()] if here.rank else [callbacks.CSVLogger(f"{folder}/log.csv")])
     Path(folder, f"{here.rank}.json").write_text(json.dumps(found))
 

@@ -63,6 +63,10 @@ def test_an_end_that_one_rank_asks_for_before_the_first_batch(found, moment, don
     assert [other[f"stop before {moment}"] for other in found] == [done] * RANKS
 
 
+def test_a_file_that_rank_0_has_written_by_itself_is_not_taken_for_one_of_all(found):
+    assert [other["saved again"] for other in found] == [[1.0] * 6] * RANKS
+
+
 @pytest.mark.slow
 def test_another_version():
     done = run(2, "fail.py", "version", 1)

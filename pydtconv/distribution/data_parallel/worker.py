@@ -64,7 +64,7 @@ class Worker(Strategy):
         self.small = Communicator(world.comm, world.mpi, watch)
         self.large = Communicator(world.comm, world.mpi, watch)
         self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
-        self.files = Files(world, watch)
+        self.files = Files(world, watch, self.small)
         self._prepared: tuple[ReferenceType[Training], ParameterStore | None, Optimizer | None] | None = None
         self._backends = BackendChoice(world, options, self.small, self.large)
         self._reduction: Reduction | None = None

@@ -48,6 +48,7 @@ class Communicator:
     """Collective operations of all processes over a communicator of their own.
 
     All of them must call the same operations in the same order.  `what` says what an operation is for, in messages.
+    done: operations so far, by which processes tell whether they stand between the same two.
     """
 
     def __init__(self, comm: Any, mpi: Any, watch: Watch) -> None:
@@ -56,6 +57,7 @@ class Communicator:
         self.rank: int = comm.rank
         self.size: int = comm.size
         self.watch = watch
+        self.done = 0
 
     def wait(self, request: Request, what: str) -> None:
         """Waits until the request is done."""
@@ -84,18 +86,21 @@ class Communicator:
         """The sum of all processes' arrays, in place."""
         if array.size:
             self.wait(self.comm.Iallreduce(self.mpi.IN_PLACE, array), what)
+            self.done += 1
         return array
 
     def bcast(self, array: np.ndarray, what: str, root: int = 0) -> None:
         """The array of one process, in place."""
         if array.size:
             self.wait(self.comm.Ibcast(array, root), what)
+            self.done += 1
 
     def allgather(self, row: Sequence[float] | np.ndarray, what: str) -> np.ndarray:
         """The rows of all processes, (ranks, n), in their dtype."""
         own = np.ascontiguousarray(row)
         rows = np.empty((self.size, *own.shape), own.dtype)
         self.wait(self.comm.Iallgather(own, rows), what)
+        self.done += 1
         return rows
 
     def allgatherv(self, array: np.ndarray, what: str) -> np.ndarray:
