@@ -113,6 +113,8 @@ class BatchTrainer(Compilable):
         """
         if kind != "predict" and not self.compiled:
             raise ValueError(f"call compile() before {'fit' if kind == 'train' else 'evaluate'}()")
+        if not single:
+            strategy.current().start(kind, data)
         if self._custom.has(kind):
             self._custom.check(kind)
             if isinstance(data, StreamData):

@@ -26,6 +26,9 @@ from pydtconv.trainers.training import Training
 class Strategy(Replica):
     """How a batch is run and summed up, and its gradients applied; in a process that trains alone: as they are."""
 
+    def start(self, kind: str, data: ArrayData | StreamData) -> None:
+        """Before the data of a run is looked at: processes that train together are to begin the same one."""
+
     def planning(self) -> AbstractContextManager[None]:
         """Put around what is planned before a run: what one process cannot plan, all that train together refuse."""
         return nullcontext()

@@ -79,6 +79,9 @@ DIFFER = {
     "epochs": lambda other: fit(epochs=3 if other else 2),
     "frequency": lambda other: fit(validation_data=arrays(), validation_freq=1 + other),
     "callback": lambda other: fit(callbacks=[callbacks.EarlyStopping("loss", patience=3 + other)]),
+    "other validation": lambda other: fit(validation_data=arrays() if other else None),
+    "other data": lambda other: model_of().fit(iter([arrays()] * 4), verbose=0) if other else fit(),
+    "other call": lambda other: model_of().train_on_batch(*arrays()) if other else fit(),
     "one callback": lambda other: fit(callbacks=[callbacks.TerminateOnNaN()] if other else []),
 }
 

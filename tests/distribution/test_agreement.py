@@ -31,6 +31,9 @@ NAMED = {
     "epochs": "fit: epochs=3",
     "frequency": "fit: validation_freq=2",
     "callback": "callback: EarlyStopping of patience=4",
+    "other validation": "a run of 'test'",
+    "other data": "data: StreamData",
+    "other call": "a batch of 'train'",
     "one callback": "callback: TerminateOnNaN",
     "config": "epsilon=1e-06",
 }

@@ -47,7 +47,7 @@ def test_waiting_for_a_rank(what, state):
 )
 def test_a_rank_that_leaves(what, told):
     done = failed(what)
-    first = "the errors of all ranks before the first step"
+    first = "the comparison of models"
     where = first if what == "return" else "step 5: bucket 1 of 1 of the gradients .*"
     assert re.search(rf"rank 0 waits in {where} for rank 1 on \S+, which ({told})", done.stderr)
 

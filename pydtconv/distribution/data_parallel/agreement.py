@@ -22,9 +22,15 @@ class DisagreementError(RuntimeError):
     """Processes that should train one model have different ones, or different data."""
 
 
-def described(training: Training, kind: str, data: Any, options: str) -> list[str]:
+def described_start(kind: str, data: Any) -> list[str]:
+    """What is about to run, before its data is looked at, which processes may have to do together."""
+    return [f"a run of {kind!r}", f"data: {type(data).__name__}"]
+
+
+def described(training: Training, kind: str, data: Any, options: str, single: bool) -> list[str]:
     """What must be equal in all processes; names of layers and variables may differ, and so may initial values."""
-    lines = [f"a run of {kind!r}", options, f"config: floatx={config.floatx()!r}, epsilon={config.epsilon()}"]
+    what = f"a batch of {kind!r}" if single else f"a run of {kind!r}"
+    lines = [what, options, f"config: floatx={config.floatx()!r}, epsilon={config.epsilon()}"]
     for i, layer in enumerate(training.layers):
         lines += _part(f"layer {i}", layer)
     for i, variable in enumerate(training.variables):

@@ -118,6 +118,9 @@ class Worker(Strategy):
         return int(sizes[: self.rank].sum()), int(sizes.sum())
 
     # --- before ----------------------------------------------------------------------------------------------------
+    def start(self, kind: str, data: ArrayData | StreamData) -> None:
+        agreement.check(agreement.described_start(kind, data), self.small)
+
     @contextmanager
     def planning(self) -> Iterator[None]:
         error: Exception | None = None
@@ -135,7 +138,7 @@ class Worker(Strategy):
         fresh = known is None or any(a is not b for a, b in zip(known, token, strict=True))
         if single and not fresh:
             return
-        agreement.check(agreement.described(training, kind, data, self._told_options), self.small)
+        agreement.check(agreement.described(training, kind, data, self._told_options, single), self.small)
         if kind == "train" and not single:
             random.set_state(self.small.bcast_object(random.get_state(), "the random state"))
         if kind == "train" or fresh:
