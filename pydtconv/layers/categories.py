@@ -344,8 +344,8 @@ class StringLookup(_Lookup):
         values = np.asarray(inputs)
         words = self._known()
         if self.invert:
-            table, places = np.array([*self.get_vocabulary(), self.oov_token]), values.astype("int64")
-            return table[np.where((places >= 0) & (places < len(table)), places, -1)]
+            table, at = np.array([*self.get_vocabulary(), self.oov_token]), values.astype("int64")
+            return table[np.where((at >= 0) & (at < len(table)), at, -1)]
         places = {word: i + self._first for i, word in enumerate(words)}
         unknown = self._first - 1 if self.num_oov_indices else None
         if self.mask_token is not None:

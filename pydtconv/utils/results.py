@@ -36,6 +36,6 @@ def with_mask(array: Any, mask: Any) -> Any:
     if mask is None:
         return array
     array = np.asanyarray(array)
-    masked = array.view(MaskedArray) if type(array) is np.ndarray else array.view()
+    masked: Any = array.view(MaskedArray) if type(array) is np.ndarray else array.view()
     masked._keras_mask = np.asarray(mask)
     return masked
