@@ -98,6 +98,17 @@ def test_signatures():
             assert ours == theirs, name
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "bool"])
+def test_what_moves_pixels_keeps_their_dtype(dtype):
+    images = np.arange(16).reshape(4, 4, 1).astype(dtype)
+    padded, cropped = ops.image.pad_images(images, 1, 0, 0, 2), ops.image.crop_images(images, 1, 2, 1, 0)
+    np.testing.assert_array_equal(padded, np.pad(images, [(1, 0), (0, 2), (0, 0)]), strict=True)
+    np.testing.assert_array_equal(cropped, images[1:3, 2:], strict=True)
+    expected = images.reshape(2, 2, 2, 2).transpose(0, 2, 1, 3).reshape(2, 2, 4)
+    np.testing.assert_array_equal(ops.image.extract_patches(images, 2), expected, strict=True)
+    assert ops.image.pad_images(np.full((1, 1, 1), 2**24 + 1), 0, 0, 0, 1)[0, 0, 0] == 2**24 + 1
+
+
 def test_resizing_in_a_model():
     inputs = pydtconv.Input((8, 6, 3))
     model = pydtconv.Model(inputs, ops.image.resize(inputs, (4, 4)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.functions.arithmetic import add, divide, multiply, subtract
-from pydtconv.ops.functions.operands import as_operand
+from pydtconv.ops.functions.operands import as_operand, as_tensor
 from pydtconv.ops.functions.reduction import mean
 from pydtconv.ops.functions.shape import expand_dims, get_item, moveaxis, pad, squeeze, stack
 from pydtconv.ops.functions.tables import moves, sampling
@@ -49,7 +49,7 @@ def _pairs(value: Any, count: int) -> tuple[int, ...]:
 def _patches(
     name: str, x: Any, size: Any, strides: Any, dilation: Any, padding: str, data_format: Any, rank: int
 ) -> Any:
-    x = as_operand(x)
+    x = as_tensor(x)
     axes_of(name, x, data_format, rank)
     single, last = len(x.shape) == rank + 1, channels_are_last(data_format)
     size = _pairs(size, rank)

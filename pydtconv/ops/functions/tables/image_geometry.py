@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.dtypes import FLOATING, name_of
-from pydtconv.ops.functions.operands import as_operand, is_symbolic
+from pydtconv.ops.functions.operands import as_operand, as_tensor, is_symbolic
 from pydtconv.ops.functions.shape import cast, get_item, pad
 from pydtconv.ops.functions.tables import elementwise, sampling
 from pydtconv.ops.functions.tables.image_axes import axes_of, on_batches, order_of
@@ -116,7 +116,7 @@ def crop_images(
     data_format: str | None = None,
 ) -> Any:
     """Images without outer rows and columns; of top, bottom and target_height two are given, of columns, too."""
-    x = as_operand(images)
+    x = as_tensor(images)
     axes = axes_of("crop_images", x, data_format)
     key = [slice(None)] * len(x.shape)
     sides = ((top_cropping, bottom_cropping, target_height), (left_cropping, right_cropping, target_width))
@@ -139,7 +139,7 @@ def pad_images(
     data_format: str | None = None,
 ) -> Any:
     """Images with rows and columns of zeros; of top, bottom and target_height two are given, of columns, too."""
-    x = as_operand(images)
+    x = as_tensor(images)
     axes = axes_of("pad_images", x, data_format)
     widths = [(0, 0)] * len(x.shape)
     sides = ((top_padding, bottom_padding, target_height), (left_padding, right_padding, target_width))
