@@ -29,6 +29,17 @@ class Augmentation(RandomLayer):
         super().__init__(seed, **kwargs)
         self.data_format = arguments.format_of(type(self).__name__, data_format)
 
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """What values of images lie between, the lower first, of layers that are told so."""
+        return self._value_range
+
+    @value_range.setter
+    def value_range(self, ends: Any) -> None:
+        if not isinstance(ends, (list, tuple)) or len(ends) != 2 or ends[0] == ends[1]:
+            raise ValueError(f"{type(self).__name__}: value_range: expected two different numbers, got {ends!r}")
+        self._value_range = (min(ends), max(ends))
+
     def _own_config(self) -> dict[str, Any]:
         return {**super()._own_config(), **image_data.format_config(self)}
 

@@ -30,7 +30,7 @@ class AutoContrast(Augmentation):
 
     def __init__(self, value_range: Sequence[float] = (0, 255), **kwargs: Any) -> None:
         super().__init__(kwargs.pop("seed", None), kwargs.pop("data_format", None), **kwargs)
-        self.value_range = sorted(value_range)
+        self.value_range = value_range
 
     def _settings(self) -> dict[str, Any]:
         return {"value_range": self.value_range}
@@ -46,7 +46,7 @@ class Equalization(Augmentation):
         self, value_range: Sequence[float] = (0, 255), bins: int = 256, data_format: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(kwargs.pop("seed", None), data_format, **kwargs)
-        self.value_range, self.bins = sorted(value_range), arguments.positive("Equalization", "bins", bins)
+        self.value_range, self.bins = value_range, arguments.positive("Equalization", "bins", bins)
 
     def _settings(self) -> dict[str, Any]:
         return {"value_range": self.value_range, "bins": self.bins}
@@ -72,7 +72,7 @@ class ContrastLimitedAdaptiveHistogramEqualization(Augmentation):
     ) -> None:
         super().__init__(kwargs.pop("seed", None), data_format, **kwargs)
         name = type(self).__name__
-        self.value_range, self.clip_limit = sorted(value_range), clip_limit
+        self.value_range, self.clip_limit = value_range, clip_limit
         if clip_limit < 0:
             raise ValueError(f"{name}: clip_limit: expected a number of at least 0, got {clip_limit!r}")
         if len(tile_grid_size) != 2:

@@ -66,6 +66,14 @@ def test_the_probability_is_drawn_between_the_ends_of_factor(name, more, factor,
     assert changed.any((1, 2, 3)).mean() == pytest.approx(share, abs=0.05)
 
 
+@pytest.mark.parametrize("name", ["RandomBrightness", "RandomHue", "RandomErasing", "RandAugment", "RandomColorJitter"])
+def test_the_ends_of_value_range_may_come_in_any_order(name):
+    more = {"brightness_factor": 0.2} if name == "RandomColorJitter" else {"factor": (0.4, 0.6)}
+    falling, rising = (layer_of(name, (), value_range=ends, **more) for ends in ((255, 0), (0, 255)))
+    np.testing.assert_array_equal(falling(IMAGES), rising(IMAGES))
+    assert falling.value_range == (0, 255)
+
+
 def test_erasing_fills_within_the_range_of_values():
     erasing = layers.RandomErasing((1.0, 1.0), scale=1.0, fill_value=(-3, 0.5, 7), value_range=(0, 1), seed=1)
     found = erasing(np.full((1, 40, 40, 3), 0.25, "float32"))
@@ -159,6 +167,8 @@ def test_a_gradient_is_refused_by_name():
     [
         (lambda: layers.RandomRotation(0.1, fill_mode="edge"), "RandomRotation: fill_mode: expected 'constant'"),
         (lambda: layers.RandomBrightness(2.0), "RandomBrightness: factor: expected a number or"),
+        (lambda: layers.RandomHue(0.1, value_range=(1, 1)), "RandomHue: value_range: expected two different numbers"),
+        (lambda: layers.AutoContrast(255), "AutoContrast: value_range: expected two different numbers, got 255"),
         (lambda: layers.RandomErasing(1.0, scale=(5, 7)), "RandomErasing: scale: expected a number or"),
         (lambda: layers.RandomGaussianBlur(1.0, sigma=(2, 1)), "RandomGaussianBlur: sigma: expected a number or"),
         (lambda: layers.RandomZoom(0.1, interpolation="cubic"), "RandomZoom: interpolation: expected 'bilinear'"),
