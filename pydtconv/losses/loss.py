@@ -126,11 +126,12 @@ def masked_weights(values: Any, weights: Any, mask: Any, reduction: str | None) 
     """The weights of values (n, ...) that are 0 where the mask of the predictions, or of the labels that count, is.
 
     Where the loss is a mean, the others grow such that it is one over the steps that count.  Raises ValueError where
-    several processes share the batch, since each would count its own steps.
+    several processes share the batch, or may have parts of the values, since each would count its own steps.
     """
-    if replica.current().size > 1:
+    here, traced = replica.current(), hasattr(values, "apply_op")
+    if traced and (here.parts > 1 or (here.size > 1 and len(values.shape) > 1)):
         raise ValueError(
-            f"loss of masked predictions, or with an ignored class: expected one process, got {replica.current().size}"
+            f"loss of masked predictions, or with an ignored class: expected one process, got {here.size}"
         )
     if reduction in ("mean", "sum_over_batch_size"):
         count = math.prod(mask.shape)
