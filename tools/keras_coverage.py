@@ -55,6 +55,7 @@ MODULES = {
     "keras.saving": "saving",
     "keras.tree": "structures",
     "keras.utils": "utilities",
+    "keras.utils.bounding_boxes": "boxes in images",
     "keras.visualization": "pictures",
     "keras.wrappers": "wrappers for scikit-learn",
 }
@@ -168,6 +169,13 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
         {"keras": "Function StatelessScope SymbolicScope name_scope"},
     ),
     (
+        "Boxes are changed with their images; detectors and their measures are other packages'",
+        {
+            "keras.utils.bounding_boxes": "affine_transform compute_ciou compute_iou decode_deltas_to_boxes "
+            "encode_box_to_deltas"
+        },
+    ),
+    (
         "Columns of tables, and settings of scripts, are not what this is about; each `FeatureSpace` change is "
         "a layer (`StringLookup`, `Discretization`, `HashedCrossing`, ...)",
         {"keras.utils": "Config FeatureSpace"},
@@ -180,11 +188,18 @@ def public(module: ModuleType) -> list[str]:
     return [name for name in names if name != "src" and not inspect.ismodule(getattr(module, name))]
 
 
-def has(name: str, attribute: str) -> bool:
+def ours(name: str) -> ModuleType | None:
+    """Our module in the place of one of Keras, or None."""
+    name = name.replace("keras", "pydtconv", 1)
     try:
-        found = getattr(importlib.import_module(name.replace("keras", "pydtconv", 1)), attribute, None)
+        return importlib.import_module(name)
     except ImportError:
-        return False
+        parent, _, last = name.rpartition(".")
+        return getattr(importlib.import_module(parent), last, None) if parent else None
+
+
+def has(name: str, attribute: str) -> bool:
+    found = getattr(ours(name), attribute, None)
     return found is not None and not inspect.ismodule(found)
 
 
