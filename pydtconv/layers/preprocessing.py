@@ -67,6 +67,22 @@ class Normalization(Layer):
         self.input_variance = variance
         self.invert = invert
 
+    @property
+    def mean(self) -> np.ndarray | None:
+        """The mean that is subtracted, of a shape that goes with inputs; None before their shape is known."""
+        return self._statistic("mean")
+
+    @property
+    def variance(self) -> np.ndarray | None:
+        """The variance, as `mean`."""
+        return self._statistic("variance")
+
+    def _statistic(self, name: str) -> np.ndarray | None:
+        if not self.built:
+            return None
+        given = getattr(self, f"input_{name}")
+        return np.reshape(getattr(self, f"adapt_{name}"), self._broadcast) if given is None else self._given(given)
+
     def build(self, input_shape: Any) -> None:
         rank = len(input_shape)
         if any(not -rank <= axis < rank for axis in self.axis):

@@ -245,3 +245,16 @@ def test_variables_as_numbers():
     assert (float(pydtconv.Variable(2.5)), int(pydtconv.Variable(3))) == (2.5, 3)
     with pytest.raises(TypeError, match=r"variable 'on': expected bool\(variable.numpy\(\)\)"):
         bool(pydtconv.Variable(0.0, name="on"))
+
+
+def test_normalization_tells_its_statistics():
+    x = np.array([[1.0, 5.0], [3.0, 9.0]], "float32")
+    layer = layers.Normalization()
+    assert layer.mean is None
+    layer.adapt(x)
+    np.testing.assert_allclose(layer.mean, [[2, 7]])
+    np.testing.assert_allclose(layer.variance, [[1, 4]])
+    np.testing.assert_allclose(layer(x), (x - layer.mean) / np.sqrt(layer.variance))
+    given = layers.Normalization(mean=[1, 2], variance=[4, 9])
+    given.build((None, 2))
+    np.testing.assert_allclose([given.mean, given.variance], [[[1, 2]], [[4, 9]]])
