@@ -130,9 +130,7 @@ def masked_weights(values: Any, weights: Any, mask: Any, reduction: str | None) 
     """
     here, traced = replica.current(), hasattr(values, "apply_op")
     if traced and (here.parts > 1 or (here.size > 1 and len(values.shape) > 1)):
-        raise ValueError(
-            f"loss of masked predictions, or with an ignored class: expected one process, got {here.size}"
-        )
+        raise ValueError(f"loss of masked predictions, or with an ignored class: expected one process, got {here.size}")
     if reduction in ("mean", "sum_over_batch_size"):
         count = math.prod(mask.shape)
         mask = ops.multiply(mask, ops.divide(float(count), ops.maximum(ops.sum(mask), 1.0)))
