@@ -56,7 +56,7 @@ def aligned(w: Writer, tensor: Tensor, rank: int, first: bool) -> str:
     array = w.array_of(tensor)
     if array is not None and not any(map(follows, shape)):
         array = array.reshape((1,) * (rank - own) + array.shape).transpose(order)
-        return w.constant(array, name=tensor.variable.path if tensor.variable else "constant")
+        return w.constant(array, name="constant" if tensor.variable is None else tensor.variable.path)
     if own == 1:
         return w.reshaped(w.value(tensor), placed)
     return w.transposed(w.reshaped(w.value(tensor), shape), order)

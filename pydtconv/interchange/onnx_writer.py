@@ -146,7 +146,7 @@ class Writer:
         array = self.array_of(tensor)
         if array is None:
             return None
-        return self.constant(turn(array), name=tensor.variable.path if tensor.variable else name)
+        return self.constant(turn(array), name=name if tensor.variable is None else tensor.variable.path)
 
     def transposed(self, name: str, order: Sequence[int]) -> str:
         return self.emit("Transpose", name, perm=list(order))
@@ -159,7 +159,7 @@ class Writer:
                     f"export: a constant of shape {tensor.shape} depends on the batch size and is not of one value"
                 )
             return self.emit("Expand", self.constant(array.flat[0]), self.shape(extents))
-        return self.constant(array, name=tensor.variable.path if tensor.variable else "constant")
+        return self.constant(array, name="constant" if tensor.variable is None else tensor.variable.path)
 
     # -- shapes --------------------------------------------------------------------------------------------------------
 
