@@ -142,7 +142,7 @@ for _case in (
     Case(ops.Augment("contrast", (("factor", (0.5, 0.5)), UNIT), seed=5), (PHOTO,), gradient=False),
     Case(ops.Augment("hue", (("factor", (0.0, 1.0)), UNIT)), (PHOTO,), rtol=1e-4, gradient=False),
     Case(
-        ops.Augment("erasing", (("factor", 0.7), ("scale", (0.1, 0.4)), ("fill_value", None), UNIT)),
+        ops.Augment("erasing", (("factor", (0.7, 0.7)), ("scale", (0.1, 0.4)), ("fill_value", None), UNIT)),
         (PHOTO,),
         gradient=False,
     ),

@@ -68,14 +68,14 @@ class Variable(Operators):
     ) -> None:
         """initializer: a callable (shape, dtype) -> array, or an array.
 
-        dtype: by default that of an array, else float32.
+        dtype: by default that of an array of integers or truth values, else float32.
 
         copy: False to keep the array itself.  aggregation: what processes that train together make of the values that
         code of theirs assigns: "mean" (by samples), "sum", "only_first_replica"; with "none" they must be equal.
         autocast, synchronization and layout are Keras's; only their defaults mean something here.
         """
-        given = initializer.dtype if isinstance(initializer, (np.ndarray, np.generic)) else None
-        name, dtype = name or "variable", dtype or (given.name if given is not None else "float32")
+        given = initializer.dtype if isinstance(initializer, (np.ndarray, np.generic)) else np.dtype("float32")
+        name, dtype = name or "variable", dtype or (given.name if given.kind in "iub" else "float32")
         if aggregation not in (None, *AGGREGATIONS):
             raise ValueError(f"variable {name!r}: aggregation: expected one of {AGGREGATIONS}, got {aggregation!r}")
         if layout is not None or synchronization != "auto":
