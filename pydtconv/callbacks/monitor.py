@@ -57,6 +57,11 @@ class Monitor(Callback):
         single = [one for metric in getattr(self.model, "metrics", ()) for one in getattr(metric, "metrics", [metric])]
         known = [metric for metric in single if f"_{name}".endswith(f"_{metric.name}")]
         for metric in sorted(known, key=lambda metric: -len(metric.name)):
+            told = {"up": "max", "down": "min"}.get(
+                str(getattr(metric, "_direction", None))
+            )  # as metrics of Keras tell
+            if told is not None:
+                return told
             if isinstance(metric, _LARGER + _SMALLER):
                 return "max" if isinstance(metric, _LARGER) else "min"
         if any(part in name for part in _LARGER_NAMES):

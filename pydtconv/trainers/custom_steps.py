@@ -43,7 +43,9 @@ class CustomSteps:
         for option, given in ("split", model.split), ("offload", limits.current().offload):
             if given is not None and kind == "train":
                 told = "run_eagerly" if model.run_eagerly else "a step of one's own"
-                raise NotImplementedError(f"{name}: {option}: expected None with {told}, got {given!r}")
+                raise NotImplementedError(
+                    f"{name}: {option}: expected None with {told}, got {given!r}: override compute_loss instead"
+                )
         if here.size == 1:
             return
         if here.partition is not None:

@@ -68,3 +68,15 @@ def test_results_of_outputs():
     watching = [keras.callbacks.EarlyStopping(monitor=name) for name in ("a_roc", "b_mae", "b_loss", "loss")]
     model.fit(X, [Y, Y], epochs=1, verbose=0, callbacks=watching)
     assert [callback.mode for callback in watching] == ["max", "min", "min", "min"]
+
+
+def test_a_metric_of_ones_own_may_tell():
+    class Overlap(metrics.MeanMetricWrapper):
+        _direction = "up"
+
+        def __init__(self):
+            super().__init__(dice, name="err")
+
+    callback = keras.callbacks.EarlyStopping(monitor="err")
+    compiled(Overlap()).fit(X, Y, epochs=1, verbose=0, callbacks=[callback])
+    assert callback.mode == "max"
