@@ -134,5 +134,5 @@ def gemm(
         return out
     with config.hold_num_threads():
         size = _gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype.name)
-        ukr.check(_gemm.gemm(a, b, c, alpha, beta, _workspace(size)), "gemm")
+        ukr.check(_gemm.bind_gemm(a, b, c, alpha, beta, _workspace(size))(), "gemm")
     return out

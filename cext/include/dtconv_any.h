@@ -61,6 +61,12 @@ typedef union {
 #define DTCONV_OF(p, name) _Generic(*(p), float: dtconv_s##name, double: dtconv_d##name, uint16_t: dtconv_h##name)
 /* The function of a dtype, float32 or float64. */
 #define DTCONV_FOR(dtype, name) ((dtype) == DTCONV_FLOAT64 ? dtconv_d##name : dtconv_s##name)
+/* The call of the function of a dtype that is known when it runs, float32 or float64; arrays come as void *. */
+#define DTCONV_RUN(dtype, name, ...) \
+    ((dtype) == DTCONV_FLOAT64 ? dtconv_d##name(__VA_ARGS__) : dtconv_s##name(__VA_ARGS__))
+/* The same of any dtype. */
+#define DTCONV_RUN_EVERY(dtype, name, ...) \
+    ((dtype) == DTCONV_BFLOAT16 ? dtconv_h##name(__VA_ARGS__) : DTCONV_RUN(dtype, name, __VA_ARGS__))
 /* The function of any dtype. */
 #define DTCONV_FOR_EVERY(dtype, name) ((dtype) == DTCONV_BFLOAT16 ? dtconv_h##name : DTCONV_FOR(dtype, name))
 
@@ -76,12 +82,12 @@ typedef union {
 #define DTCONV_10(name, a, b, c, d, e, f, g, h, i, j, ...) DTCONV_OF(j, name)(a, b, c, d, e, f, g, h, i, j, __VA_ARGS__)
 
 /* element-wise, reductions, random */
-#define dtconv_unary_forward(...) DTCONV_4(unary_forward, __VA_ARGS__)
-#define dtconv_unary_backward(...) DTCONV_5(unary_backward, __VA_ARGS__)
-#define dtconv_add_activation(...) DTCONV_4(add_activation, __VA_ARGS__)
-#define dtconv_binary_forward(...) DTCONV_3(binary_forward, __VA_ARGS__)
-#define dtconv_binary_backward(...) DTCONV_5(binary_backward, __VA_ARGS__)
-#define dtconv_copy(...) DTCONV_4(copy, __VA_ARGS__)
+#define dtconv_unary_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, unary_forward, __VA_ARGS__)
+#define dtconv_unary_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, unary_backward, __VA_ARGS__)
+#define dtconv_add_activation(dtype, ...) DTCONV_RUN_EVERY(dtype, add_activation, __VA_ARGS__)
+#define dtconv_binary_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, binary_forward, __VA_ARGS__)
+#define dtconv_binary_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, binary_backward, __VA_ARGS__)
+#define dtconv_copy(dtype, ...) DTCONV_RUN_EVERY(dtype, copy, __VA_ARGS__)
 #define dtconv_permute(...) DTCONV_3(permute, __VA_ARGS__)
 #define dtconv_bilinear_forward(...) DTCONV_7(bilinear_forward, __VA_ARGS__)
 #define dtconv_bilinear_backward(...) DTCONV_8(bilinear_backward, __VA_ARGS__)
@@ -93,17 +99,19 @@ typedef union {
 #define dtconv_reduce_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, reduce_workspace)(__VA_ARGS__)
 
 /* normalization */
-#define dtconv_batchnorm_statistics(...) DTCONV_3(batchnorm_statistics, __VA_ARGS__)
-#define dtconv_batchnorm_exact_statistics(...) DTCONV_3(batchnorm_exact_statistics, __VA_ARGS__)
-#define dtconv_batchnorm_scale(...) DTCONV_2(batchnorm_scale, __VA_ARGS__)
-#define dtconv_batchnorm_moving(...) DTCONV_2(batchnorm_moving, __VA_ARGS__)
-#define dtconv_batchnorm_apply(...) DTCONV_3(batchnorm_apply, __VA_ARGS__)
-#define dtconv_batchnorm_backward_sums(...) DTCONV_3(batchnorm_backward_sums, __VA_ARGS__)
-#define dtconv_batchnorm_backward_apply(...) DTCONV_3(batchnorm_backward_apply, __VA_ARGS__)
-#define dtconv_batchnorm_backward_means(...) DTCONV_3(batchnorm_backward_means, __VA_ARGS__)
-#define dtconv_normalized_sums(...) DTCONV_4(normalized_sums, __VA_ARGS__)
-#define dtconv_normalized_product(...) DTCONV_4(normalized_product, __VA_ARGS__)
-#define dtconv_normalized_gradient(...) DTCONV_4(normalized_gradient, __VA_ARGS__)
+#define dtconv_batchnorm_statistics(dtype, ...) DTCONV_RUN_EVERY(dtype, batchnorm_statistics, __VA_ARGS__)
+#define dtconv_batchnorm_exact_statistics(dtype, ...) DTCONV_RUN_EVERY(dtype, batchnorm_exact_statistics, __VA_ARGS__)
+#define dtconv_batchnorm_scale(dtype, ...) DTCONV_RUN(dtype, batchnorm_scale, __VA_ARGS__)
+#define dtconv_batchnorm_moving(dtype, ...) DTCONV_RUN(dtype, batchnorm_moving, __VA_ARGS__)
+#define dtconv_batchnorm_apply(dtype, ...) DTCONV_RUN_EVERY(dtype, batchnorm_apply, __VA_ARGS__)
+#define dtconv_batchnorm_backward_sums(dtype, ...) DTCONV_RUN_EVERY(dtype, batchnorm_backward_sums, __VA_ARGS__)
+#define dtconv_batchnorm_backward_apply(dtype, ...) DTCONV_RUN_EVERY(dtype, batchnorm_backward_apply, __VA_ARGS__)
+#define dtconv_batchnorm_backward_means(dtype, ...) DTCONV_RUN_EVERY(dtype, batchnorm_backward_means, __VA_ARGS__)
+#define dtconv_normalized_sums(dtype, ...) DTCONV_RUN_EVERY(dtype, normalized_sums, __VA_ARGS__)
+#define dtconv_normalized_product(dtype, ...) DTCONV_RUN_EVERY(dtype, normalized_product, __VA_ARGS__)
+#define dtconv_normalized_gradient(dtype, ...) DTCONV_RUN_EVERY(dtype, normalized_gradient, __VA_ARGS__)
+#define dtconv_batchnorm_given_sums(dtype, ...) DTCONV_RUN(dtype, batchnorm_given_sums, __VA_ARGS__)
+#define dtconv_batchnorm_mean_terms(dtype, ...) DTCONV_RUN(dtype, batchnorm_mean_terms, __VA_ARGS__)
 #define dtconv_batchnorm_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, batchnorm_workspace)(__VA_ARGS__)
 #define dtconv_layernorm_forward(...) DTCONV_4(layernorm_forward, __VA_ARGS__)
 #define dtconv_layernorm_backward(...) DTCONV_4(layernorm_backward, __VA_ARGS__)
@@ -115,9 +123,9 @@ typedef union {
 #define dtconv_attention_backward(...) DTCONV_2(attention_backward, __VA_ARGS__)
 #define dtconv_gemm_batched_workspace(dtype, ...) DTCONV_FOR(dtype, gemm_batched_workspace)(__VA_ARGS__)
 #define dtconv_gemm_batched(...) DTCONV_7(gemm_batched, __VA_ARGS__)
-#define dtconv_dense_forward(...) DTCONV_4(dense_forward, __VA_ARGS__)
+#define dtconv_dense_forward(dtype, ...) DTCONV_RUN(dtype, dense_forward, __VA_ARGS__)
 #define dtconv_dense_bias_backward_workspace(dtype, ...) DTCONV_FOR(dtype, dense_bias_backward_workspace)(__VA_ARGS__)
-#define dtconv_dense_bias_backward(...) DTCONV_4(dense_bias_backward, __VA_ARGS__)
+#define dtconv_dense_bias_backward(dtype, ...) DTCONV_RUN(dtype, dense_bias_backward, __VA_ARGS__)
 #define dtconv_take_rows(...) DTCONV_4(take_rows, __VA_ARGS__)
 #define dtconv_add_to_rows(...) DTCONV_5(add_to_rows, __VA_ARGS__)
 
@@ -209,7 +217,7 @@ typedef union {
 #define dtconv_ukr_repeat_index(...) DTCONV_4(ukr_repeat_index, __VA_ARGS__)
 
 /* matrix products */
-#define dtconv_gemm_strided(...) DTCONV_4(gemm_strided, __VA_ARGS__)
+#define dtconv_gemm_strided(dtype, ...) DTCONV_RUN(dtype, gemm_strided, __VA_ARGS__)
 #define dtconv_gemm_workspace(dtype, ...) DTCONV_FOR(dtype, gemm_workspace)(__VA_ARGS__)
 
 #endif

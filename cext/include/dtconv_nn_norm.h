@@ -62,6 +62,10 @@ dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const elem *x
                                           dtconv_activation activation, real alpha, real *sum_dy, real *sum_dy_xhat,
                                           void *workspace, size_t bytes);
 
+/* The same two from `sum` (c) of g and `sum_x` (c) of g * (x - mean). */
+dtconv_status DT(batchnorm_given_sums)(int64_t c, const real *sum, const real *sum_x, const real *inverse, real *sum_dy,
+                                       real *sum_dy_xhat);
+
 /* dx = scale * (g - sum_dy / count - xhat * sum_dy_xhat / count); with sum_dy NULL (statistics that do not depend on
  * x): dx = scale * g.  count: samples behind the statistics (rows, or the rows of all processes).  One pass: reads x,
  * dy (and y), writes dx.  dx may lie over dy. */
@@ -72,8 +76,12 @@ dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const elem *
                                            const real *sum_dy_xhat, int64_t count, int accumulate, elem *dx,
                                            int64_t lddx);
 
-/* dx -= offset + (x - mean) * slope, vectors of c elements: what dx lacks where it is the sum of some scale * g, with
- * offset the sum of their scale * sum_dy / count and slope that of their scale * inverse * sum_dy_xhat / count. */
+/* offset (c) (+)= scale * sum_dy / count and slope (c) (+)= scale * inverse * sum_dy_xhat / count: what
+ * batchnorm_backward_means subtracts. */
+dtconv_status DT(batchnorm_mean_terms)(int64_t c, const real *sum_dy, const real *sum_dy_xhat, const real *inverse,
+                                       const real *scale, int64_t count, int accumulate, real *offset, real *slope);
+
+/* dx -= offset + (x - mean) * slope, vectors of c elements: what dx lacks where it is the sum of some scale * g. */
 dtconv_status DT(batchnorm_backward_means)(int64_t rows, int64_t c, const elem *x, int64_t ldx, const real *mean,
                                            const real *offset, const real *slope, elem *dx, int64_t lddx);
 

@@ -282,6 +282,15 @@ dtconv_status DT(batchnorm_backward_sums)(int64_t rows, int64_t c, const elem *x
     return DTCONV_OK;
 }
 
+dtconv_status DT(batchnorm_given_sums)(int64_t c, const real *sum, const real *sum_x, const real *inverse, real *sum_dy,
+                                       real *sum_dy_xhat) {
+    for (int64_t j = 0; j < c; j++) {
+        sum_dy[j] = sum[j];
+        sum_dy_xhat[j] = sum_x[j] * inverse[j];
+    }
+    return DTCONV_OK;
+}
+
 INLINE void backward_block(int code, int vectors, int64_t count, const gradient_arrays *a, const channels *of,
                            int64_t start, int64_t end, int64_t j0, int64_t j, int accumulate, elem *dx, int64_t lddx) {
     vec mean[AT_ONCE], scale[AT_ONCE], beta[AT_ONCE], offset[AT_ONCE], slope[AT_ONCE];
@@ -342,6 +351,17 @@ dtconv_status DT(batchnorm_backward_apply)(int64_t rows, int64_t c, const elem *
         const int64_t end = min_i64(rows, start + some);
 #define BACKWARD(code) backward_rows(code, &a, start, end, c, sum_dy, sum_dy_xhat, share, accumulate, dx, lddx)
         FOR_FREQUENT(activation, BACKWARD)
+    }
+    return DTCONV_OK;
+}
+
+dtconv_status DT(batchnorm_mean_terms)(int64_t c, const real *sum_dy, const real *sum_dy_xhat, const real *inverse,
+                                       const real *scale, int64_t count, int accumulate, real *offset, real *slope) {
+    const real share = (real)(1.0 / (double)count);
+    for (int64_t j = 0; j < c; j++) {
+        const real first = sum_dy[j] * scale[j] * share, second = sum_dy_xhat[j] * inverse[j] * scale[j] * share;
+        offset[j] = accumulate ? offset[j] + first : first;
+        slope[j] = accumulate ? slope[j] + second : second;
     }
     return DTCONV_OK;
 }

@@ -1,4 +1,4 @@
-"""Attention, products of many matrices, dense layers with what follows them, rows of tables.
+"""Attention, products of many matrices, rows of tables.
 
 Arrays of attention come as four-dimensional views (sample, token, head, feature) whose features are neighbours, masks
 as bytes (sample, head, query, key) of any strides.
@@ -8,7 +8,6 @@ from cython cimport floating
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from pydtconv._ext.arrays cimport ld, matrix, vector
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 from pydtconv._ext.status cimport check
 
@@ -37,9 +36,6 @@ cdef extern from "dtconv_any.h" nogil:
     int dtconv_attention_backward(...)
     size_t dtconv_gemm_batched_workspace(dtconv_dtype, int64_t outer, int64_t m, int64_t n, int64_t k)
     int dtconv_gemm_batched(...)
-    int dtconv_dense_forward(...)
-    size_t dtconv_dense_bias_backward_workspace(dtconv_dtype, int64_t m, int64_t n)
-    int dtconv_dense_bias_backward(...)
     int dtconv_take_rows(...)
     int dtconv_add_to_rows(...)
 
@@ -131,28 +127,6 @@ def gemm_batched(const int64_t[:, ::1] offsets, int64_t inner, int64_t m, int64_
     with nogil:
         check(dtconv_gemm_batched(offsets.shape[0], inner, &offsets[0, 0], m, n, k, &a[0], ars, acs, &b[0], brs, bcs,
                                   &c[0], ldc, accumulate, &workspace[0], workspace.shape[0]))
-
-
-def dense_forward(const floating[:, :] x, const floating[:, ::1] w, const floating[::1] bias,
-                  const floating[:, :] residual, int kind, const floating[::1] p, floating[:, :] z, floating[:, :] y,
-                  uint8_t[::1] workspace):
-    """y = f(x w + bias + residual); z None, or what f is applied to."""
-    with nogil:
-        check(dtconv_dense_forward(x.shape[0], w.shape[1], w.shape[0], &x[0, 0], ld(x), &w[0, 0], vector(bias),
-                                   matrix(residual), ld(residual), kind, &p[0], matrix(z), &y[0, 0], ld(y),
-                                   &workspace[0], workspace.shape[0]))
-
-
-def dense_bias_backward_workspace(int64_t m, int64_t n, str dtype) -> int:
-    return dtconv_dense_bias_backward_workspace(dtype_of(dtype), m, n)
-
-
-def dense_bias_backward(int kind, const floating[::1] p, const floating[:, :] v, floating[:, :] dy, bint accumulate,
-                        floating[::1] db, uint8_t[::1] workspace):
-    """dy = dy f'(v) (v None: as it is), db (+)= the sums of its columns (None: not wanted)."""
-    with nogil:
-        check(dtconv_dense_bias_backward(dy.shape[0], dy.shape[1], kind, &p[0], matrix(v), ld(v), &dy[0, 0], ld(dy),
-                                         accumulate, vector(db), &workspace[0], workspace.shape[0]))
 
 
 def take_rows(const int32_t[::1] index, const floating[:, ::1] table, floating[:, ::1] y):

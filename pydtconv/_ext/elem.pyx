@@ -2,12 +2,23 @@
 
 Arrays come as flat memoryviews that reach from an operand's first element to its last; `layout` (int64) says where the
 elements are (see cext/include/dtconv_nn_elem.h).  None stands for an operand that is not needed.  Arrays of bfloat16
-are uint16: its bits.
+are uint16: its bits.  What `bind_*` returns is called in every step: it is bound to addresses.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pydtconv._ext.arrays cimport element, ld, matrix, reals, vector
+from pydtconv._ext.arrays cimport (
+    dtype_in,
+    element,
+    elements_in,
+    holding,
+    layout_in,
+    ld,
+    matrix,
+    reals,
+    reals_in,
+    vector,
+)
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 from pydtconv._ext.status cimport check
 
@@ -34,47 +45,97 @@ cdef extern from "dtconv_any.h" nogil:
     int dtconv_reduce(...)
 
 
-def unary_forward(int kind, p, const int64_t[::1] layout, const element[::1] x, element[::1] y):
-    """y = f(x); kind: a dtconv_unary, p: its three parameters; layout of x, y."""
-    cdef const void *parameters = reals(&x[0], p)
-    with nogil:
-        check(dtconv_unary_forward(kind, parameters, &layout[0], &x[0], &y[0]))
+def bind_unary(int kind, p, layout, x, y) -> object:
+    """A call for y = f(x); kind: a dtconv_unary, p: its three parameters; layout of x, y."""
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef void *p_ = reals_in(p, dtype)
+    cdef const int64_t *layout_ = layout_in(layout)
+    cdef void *x_ = elements_in(x, dtype)
+    cdef void *y_ = elements_in(y, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_unary_forward(dtype, kind, p_, layout_, x_, y_))
+
+    return holding(run, (p, layout, x, y))
 
 
-def unary_backward(int kind, p, bint accumulate, const int64_t[::1] layout, const element[::1] v,
-                   const element[::1] dy, element[::1] dx):
-    """dx (+)= dy f'(v), v = y or x; layout of v, dy, dx."""
-    cdef const void *parameters = reals(&v[0], p)
-    with nogil:
-        check(dtconv_unary_backward(kind, parameters, accumulate, &layout[0], &v[0], &dy[0], &dx[0]))
+def bind_unary_backward(int kind, p, bint accumulate, layout, v, dy, dx) -> object:
+    """A call for dx (+)= dy f'(v), v = y or x; layout of v, dy, dx."""
+    cdef dtconv_dtype dtype = dtype_in(v)
+    cdef void *p_ = reals_in(p, dtype)
+    cdef const int64_t *layout_ = layout_in(layout)
+    cdef void *v_ = elements_in(v, dtype)
+    cdef void *dy_ = elements_in(dy, dtype)
+    cdef void *dx_ = elements_in(dx, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_unary_backward(dtype, kind, p_, accumulate, layout_, v_, dy_, dx_))
+
+    return holding(run, (p, layout, v, dy, dx))
 
 
-def add_activation(int kind, p, const int64_t[::1] layout, const element[::1] a,
-                   const element[::1] b, element[::1] y):
-    """y = f(a + b); layout of a, b, y."""
-    cdef const void *parameters = reals(&a[0], p)
-    with nogil:
-        check(dtconv_add_activation(kind, parameters, &layout[0], &a[0], &b[0], &y[0]))
+def bind_add_activation(int kind, p, layout, a, b, y) -> object:
+    """A call for y = f(a + b); layout of a, b, y."""
+    cdef dtconv_dtype dtype = dtype_in(a)
+    cdef void *p_ = reals_in(p, dtype)
+    cdef const int64_t *layout_ = layout_in(layout)
+    cdef void *a_ = elements_in(a, dtype)
+    cdef void *b_ = elements_in(b, dtype)
+    cdef void *y_ = elements_in(y, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_add_activation(dtype, kind, p_, layout_, a_, b_, y_))
+
+    return holding(run, (p, layout, a, b, y))
 
 
-def binary_forward(int kind, const int64_t[::1] layout, const element[::1] a, const element[::1] b, element[::1] y):
-    """y = a op b; kind: a dtconv_binary; layout of a, b, y."""
-    with nogil:
-        check(dtconv_binary_forward(kind, &layout[0], &a[0], &b[0], &y[0]))
+def bind_binary(int kind, layout, a, b, y) -> object:
+    """A call for y = a op b; kind: a dtconv_binary; layout of a, b, y."""
+    cdef dtconv_dtype dtype = dtype_in(a)
+    cdef const int64_t *layout_ = layout_in(layout)
+    cdef void *a_ = elements_in(a, dtype)
+    cdef void *b_ = elements_in(b, dtype)
+    cdef void *y_ = elements_in(y, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_binary_forward(dtype, kind, layout_, a_, b_, y_))
+
+    return holding(run, (layout, a, b, y))
 
 
-def binary_backward(int kind, int operand, bint accumulate, const int64_t[::1] layout, const element[::1] dy,
-                    const element[::1] a, const element[::1] b, const element[::1] y, element[::1] out):
-    """out (+)= dy times the derivative by the operand; layout of dy, a, b, y, out."""
-    with nogil:
-        check(dtconv_binary_backward(kind, operand, accumulate, &layout[0], &dy[0], vector(a), vector(b),
-                                      vector(y), &out[0]))
+def bind_binary_backward(int kind, int operand, bint accumulate, layout, dy, a, b, y, out) -> object:
+    """A call for out (+)= dy times the derivative by the operand; layout of dy, a, b, y, out."""
+    cdef dtconv_dtype dtype = dtype_in(dy)
+    cdef const int64_t *layout_ = layout_in(layout)
+    cdef void *dy_ = elements_in(dy, dtype)
+    cdef void *a_ = elements_in(a, dtype)
+    cdef void *b_ = elements_in(b, dtype)
+    cdef void *y_ = elements_in(y, dtype)
+    cdef void *out_ = elements_in(out, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_binary_backward(dtype, kind, operand, accumulate, layout_, dy_, a_, b_, y_, out_))
+
+    return holding(run, (layout, dy, a, b, y, out))
 
 
-def copy(double factor, bint accumulate, const int64_t[::1] layout, const element[::1] x, element[::1] y):
-    """y (+)= factor x; layout of x, y."""
-    with nogil:
-        check(dtconv_copy(factor, accumulate, &layout[0], &x[0], &y[0]))
+def bind_copy(double factor, bint accumulate, layout, x, y) -> object:
+    """A call for y (+)= factor x; layout of x, y."""
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef const int64_t *layout_ = layout_in(layout)
+    cdef void *x_ = elements_in(x, dtype)
+    cdef void *y_ = elements_in(y, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_copy(dtype, factor, accumulate, layout_, x_, y_))
+
+    return holding(run, (layout, x, y))
 
 
 def reduce_workspace(const int64_t[::1] layout, str dtype) -> int:

@@ -1,13 +1,21 @@
-"""GEMM on strided matrices."""
+"""GEMM on strided matrices, and dense layers with what follows their products.
 
-from cython cimport floating
+What `bind_*` returns is called in every step: it is bound to addresses.
+"""
+
+from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
 
+from pydtconv._ext.arrays cimport dtype_in, holding, reals_in, rows_in, rows_of, scratch, scratch_in, strided, strided_in
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
+from pydtconv._ext.status cimport check
 
 cdef extern from "dtconv_any.h" nogil:
     size_t dtconv_gemm_workspace(dtconv_dtype, int64_t m, int64_t n, int64_t k)
     int dtconv_gemm_strided(...)
+    int dtconv_dense_forward(...)
+    size_t dtconv_dense_bias_backward_workspace(dtconv_dtype, int64_t m, int64_t n)
+    int dtconv_dense_bias_backward(...)
 
 
 def workspace_bytes(int64_t m, int64_t n, int64_t k, str dtype) -> int:
@@ -15,18 +23,62 @@ def workspace_bytes(int64_t m, int64_t n, int64_t k, str dtype) -> int:
     return dtconv_gemm_workspace(dtype_of(dtype), m, n, k)
 
 
-def gemm(const floating[:, :] a, const floating[:, :] b, floating[:, :] out, double alpha, double beta,
-         unsigned char[::1] workspace) -> int:
-    """out = alpha * a @ b + beta * out; a (m, k), b (k, n) with any strides, rows of out contiguous.
+def bind_gemm(a, b, out, double alpha, double beta, workspace) -> object:
+    """A call for out = alpha * a @ b + beta * out; a (m, k), b (k, n) with any strides, rows of out contiguous.
 
-    Returns the status.  The caller has checked shapes, strides and overlap.
+    It returns the status.  The caller has checked shapes, strides and overlap.
     """
-    cdef int status
-    cdef size_t bytes = workspace.shape[0]
-    cdef void *space = &workspace[0] if bytes else NULL
-    cdef int64_t size = sizeof(floating)
-    with nogil:
-        status = dtconv_gemm_strided(a.shape[0], b.shape[1], a.shape[1], &a[0, 0], a.strides[0] // size,
-                                     a.strides[1] // size, &b[0, 0], b.strides[0] // size, b.strides[1] // size,
-                                     &out[0, 0], out.strides[0] // size, alpha, beta, space, bytes)
-    return status
+    cdef dtconv_dtype dtype = dtype_in(out)
+    cdef strided left = strided_in(a, dtype), right = strided_in(b, dtype), result = strided_in(out, dtype)
+    cdef scratch space = scratch_in(workspace)
+
+    def run() -> int:
+        cdef int status
+        with nogil:
+            status = dtconv_gemm_strided(
+                dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step, right.data,
+                right.row_step, right.column_step, result.data, result.row_step, alpha, beta, space.data, space.size)
+        return status
+
+    return holding(run, (a, b, out, workspace))
+
+
+def bind_dense(x, w, bias, residual, int kind, p, z, y, workspace) -> object:
+    """A call for y = f(x w + bias + residual); z None, or what f is applied to.  w and z are dense."""
+    if not (w.flags.c_contiguous and (z is None or z.flags.c_contiguous)):
+        raise ValueError(f"w, z: expected dense matrices, got strides {w.strides} and {z if z is None else z.strides}")
+    cdef dtconv_dtype dtype = dtype_in(y)
+    cdef rows_of left = rows_in(x, dtype), right = rows_in(w, dtype), added = rows_in(residual, dtype)
+    cdef rows_of before = rows_in(z, dtype), result = rows_in(y, dtype)
+    cdef void *bias_ = reals_in(bias, dtype)
+    cdef void *p_ = reals_in(p, dtype)
+    cdef scratch space = scratch_in(workspace)
+
+    def run():
+        with nogil:
+            check(dtconv_dense_forward(
+                dtype, left.count, right.width, right.count, left.data, left.apart, right.data, bias_, added.data,
+                added.apart, kind, p_, before.data, result.data, result.apart, space.data, space.size))
+
+    return holding(run, (x, w, bias, residual, p, z, y, workspace))
+
+
+def dense_bias_backward_workspace(int64_t m, int64_t n, str dtype) -> int:
+    return dtconv_dense_bias_backward_workspace(dtype_of(dtype), m, n)
+
+
+def bind_dense_bias_backward(int kind, p, v, dy, bint accumulate, db, workspace) -> object:
+    """A call for dy = dy f'(v) (v None: as it is), db (+)= the sums of its columns (None: not wanted)."""
+    cdef dtconv_dtype dtype = dtype_in(dy)
+    cdef rows_of gradient = rows_in(dy, dtype), argument = rows_in(v, dtype)
+    cdef void *p_ = reals_in(p, dtype)
+    cdef void *db_ = reals_in(db, dtype)
+    cdef scratch space = scratch_in(workspace)
+
+    def run():
+        with nogil:
+            check(dtconv_dense_bias_backward(
+                dtype, gradient.count, gradient.width, kind, p_, argument.data, argument.apart, gradient.data,
+                gradient.apart, accumulate, db_, space.data, space.size))
+
+    return holding(run, (p, v, dy, db, workspace))

@@ -177,7 +177,9 @@ class Weights:
     @property
     def trainable_weights(self) -> list[Variable]:
         """The variables that training changes by their gradient; none when the layer is frozen."""
-        return [variable for variable in self.weights if variable.trainable] if self.trainable else []
+        if not self.trainable:
+            return []
+        return list(structure.known(self, "trainable_weights", lambda layer: [v for v in layer.weights if v.trainable]))
 
     @property
     def non_trainable_weights(self) -> list[Variable]:

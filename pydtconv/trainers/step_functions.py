@@ -17,7 +17,6 @@ from pydtconv.graph import Executor, Memory, MemoryLimitError, Plan, Updates, bu
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.layers import settings
 from pydtconv.layers.eager import AddedLosses
 from pydtconv.trainers import first_use, offloading
@@ -114,8 +113,8 @@ class StepCache:
         self.memory.state.seed = next_seed()
         self._steps: OrderedDict[Any, StepFunction] = OrderedDict()
         self._values: tuple[list[Any], list[np.ndarray]] = [], []
-        self._trainable: list[int] | None = None
-        self._stores = 0
+        self._trainable: list[Variable] | None = None
+        self._moved = 0
         #: the process whose step runs, 0 while none does; not this one in a process that was forked meanwhile
         self._running = 0
         self._planned_anew: set[Any] = set()
@@ -177,7 +176,8 @@ class StepCache:
 
     def trains(self, variables: Sequence[Variable]) -> bool:
         """Whether these are the variables that the training steps were traced with."""
-        return [id(variable) for variable in variables] == self._trainable
+        known = self._trainable
+        return known is not None and len(known) == len(variables) and all(map(operator.is_, known, variables))
 
     def check_trainable(self, variables: Sequence[Variable]) -> None:
         """Drops all steps where other variables are to be trained than those that the steps were traced with."""
@@ -210,8 +210,7 @@ class StepCache:
                 f"model {self.model.name!r}: a step is running: a layer, a loss or a hook inside it cannot run "
                 "another step of the same model"
             )
-        if self._stores != ParameterStore.made:
-            self.check_values()
+        self.check_values()
         given = (batch.x, batch.y, batch.sample_weight)
         shapes = tuple(None if leaf is None else (leaf.shape, _kind(leaf.dtype)) for leaf in tree.flatten(given))
         updates = self._updates() if kind == "train" else None
@@ -267,7 +266,7 @@ class StepCache:
             step = self._steps[key] = StepFunction(Executor(plan, self.memory, updater), traced)
             self._note_values()
             if kind == "train":
-                self._trainable = [id(variable) for variable in self.model.trainable_variables]
+                self._trainable = list(self.model.trainable_variables)
             if len(self._steps) > _KEPT:
                 self._steps.popitem(last=False)
         else:
@@ -340,12 +339,15 @@ class StepCache:
     def check_values(self) -> None:
         """Binds the steps anew where another model, with a flat array of its own, has taken variables of this one."""
         tracing.settle_outside()
+        if self._moved == Variable.moved:
+            return
+        moved = Variable.moved
         variables, values = self._values
         if self.memory.device.is_host and any(map(_MIRROR, variables)):
             for variable in variables:
                 _ = variable.value  # which a device has
         if all(map(operator.is_, map(_ARRAY, variables), values)):
-            self._stores = ParameterStore.made
+            self._moved = moved
             return
         store = self.memory.store
         if store is not None and any(_ARRAY(each).base is not store.parameters for each in store.variables):
@@ -355,6 +357,6 @@ class StepCache:
         self._note_values()
 
     def _note_values(self) -> None:
-        self._stores = ParameterStore.made
+        self._moved = Variable.moved
         variables = list(self.model.variables)
         self._values = variables, list(map(_ARRAY, variables))

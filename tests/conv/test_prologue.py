@@ -142,7 +142,7 @@ def test_the_bits_are_those_from_an_image_in_memory(dtype, make, algorithm, acti
     x, dy, w = (rng.standard_normal(shape).astype(dtype) for shape in (p.x_shape, p.y_shape, p.w_shape))
     mean, scale, beta = (rng.standard_normal(p.ci).astype(dtype) for _ in range(3))
     read = np.empty_like(x)
-    norm.batchnorm_apply(rows_of(x), mean, scale, beta, AFTER_NORMALIZATION[activation], 0.0, rows_of(read))
+    norm.bind_apply(rows_of(x), mean, scale, beta, AFTER_NORMALIZATION[activation], 0.0, rows_of(read))()
 
     def results(image, prologue):
         y, dw = np.empty_like(dy), np.empty_like(w)

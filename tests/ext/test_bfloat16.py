@@ -33,7 +33,7 @@ def dense(n, operands):
 
 def test_addition_with_relu_rounds_once():
     a, b, y = normal(3000), normal(3000, seed=1), np.empty(3000, np.uint16)
-    elem.add_activation(1, P, dense(3000, 3), a, b, y)
+    elem.bind_add_activation(1, P, dense(3000, 3), a, b, y)()
     np.testing.assert_array_equal(y, bits(np.maximum(numbers(a) + numbers(b), 0)))
 
 
@@ -41,9 +41,9 @@ def test_special_values_survive():
     special = bits(np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 3e38]))
     special = np.concatenate([special, np.array([0x7F81, 0xFFFF], np.uint16)])  # NaN that rounding could carry over
     y = np.empty_like(special)
-    elem.copy(1.0, False, dense(special.size, 2), special, y)
+    elem.bind_copy(1.0, False, dense(special.size, 2), special, y)()
     np.testing.assert_array_equal(numbers(y), numbers(special))
-    elem.copy(2.0, False, dense(special.size, 2), special, y)
+    elem.bind_copy(2.0, False, dense(special.size, 2), special, y)()
     np.testing.assert_array_equal(numbers(y)[:4], [np.nan, np.nan, np.inf, -np.inf])
     assert np.isinf(numbers(y)[7])
     assert np.isnan(numbers(y)[-2:]).all()
@@ -55,12 +55,12 @@ def test_functions_are_those_of_float32(kind, accumulate):
     n = 2 * 2048 + 3
     x, dy, dx = normal(n), normal(n, seed=1), normal(n, seed=2)
     y, wide = np.empty(n, np.uint16), np.empty(n, np.float32)
-    elem.unary_forward(kind, P, dense(n, 2), x, y)
-    elem.unary_forward(kind, P, dense(n, 2), numbers(x), wide)
+    elem.bind_unary(kind, P, dense(n, 2), x, y)()
+    elem.bind_unary(kind, P, dense(n, 2), numbers(x), wide)()
     np.testing.assert_array_equal(y, bits(wide))
     wide = numbers(dx)
-    elem.unary_backward(kind, P, accumulate, dense(n, 3), x, dy, dx)
-    elem.unary_backward(kind, P, accumulate, dense(n, 3), numbers(x), numbers(dy), wide)
+    elem.bind_unary_backward(kind, P, accumulate, dense(n, 3), x, dy, dx)()
+    elem.bind_unary_backward(kind, P, accumulate, dense(n, 3), numbers(x), numbers(dy), wide)()
     np.testing.assert_array_equal(dx, bits(wide))
 
 
@@ -69,8 +69,8 @@ def test_arithmetic_broadcasts(kind):
     layout = np.array([2, 3, 5, 700, 700, 1, 1, 0, 700, 1], np.int64)  # b: a number for each row
     a, b = bits(np.abs(numbers(normal(5, 700)))), bits(np.abs(numbers(normal(5, seed=1))))
     y, wide = np.empty((5, 700), np.uint16), np.empty((5, 700), np.float32)
-    elem.binary_forward(kind, layout, a.ravel(), b, y.ravel())
-    elem.binary_forward(kind, layout, numbers(a).ravel(), numbers(b), wide.ravel())
+    elem.bind_binary(kind, layout, a.ravel(), b, y.ravel())()
+    elem.bind_binary(kind, layout, numbers(a).ravel(), numbers(b), wide.ravel())()
     np.testing.assert_array_equal(y, bits(wide))
 
 

@@ -44,4 +44,4 @@ def test_arrays_of_two_dtypes_are_refused():
 
     layout = np.array([1, 2, 3, 1, 1], np.int64)
     with pytest.raises((TypeError, ValueError)):
-        elem.copy(1.0, False, layout, np.ones(3, "float32"), np.ones(3, "float64"))
+        elem.bind_copy(1.0, False, layout, np.ones(3, "float32"), np.ones(3, "float64"))

@@ -7,7 +7,7 @@ from pydtconv._ext import norm, optimizers, ukr
 
 
 def statistics(workspace=1 << 16):
-    norm.batchnorm_statistics(np.ones((5, 3), "float32"), *np.empty((2, 3), "float32"), np.empty(workspace, np.uint8))
+    norm.bind_statistics(np.ones((5, 3), "float32"), *np.empty((2, 3), "float32"))(np.empty(workspace, np.uint8))
 
 
 def test_a_binding_says_what_the_function_returned():

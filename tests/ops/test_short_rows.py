@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import config, dtypes
-from pydtconv._ext import elem
-from pydtconv.kernels.cpu.arithmetic import BINARY
-from pydtconv.kernels.cpu.strided import flat, layout, typed
+from pydtconv.kernels.cpu.arithmetic import bind_binary, bind_binary_backward
 
 SHAPES = {
     "an image": ((2, 70, 41, 3), (1, 1, 1, 3)),
@@ -38,15 +36,13 @@ def test_rows_that_repeat(shapes, dtype, threads):
     config.set_num_threads(threads)
     rng = np.random.default_rng(0)
     (a, exact_a), (b, exact_b) = (numbers(rng, shape, dtype) for shape in shapes)
-    forward, backward = typed(elem.binary_forward, a.dtype), typed(elem.binary_backward, a.dtype)
     for kind, want in (("subtract", exact_a - exact_b), ("divide", exact_a / exact_b), ("multiply", exact_a * exact_b)):
         y, place = np.empty_like(a), a.copy()
-        forward(BINARY[kind], layout(y.shape, a, b, y), flat(a), flat(b), flat(y))
-        forward(BINARY[kind], layout(y.shape, place, b, place), flat(place), flat(b), flat(place))
+        bind_binary(kind, a, b, y)()
+        bind_binary(kind, place, b, place)()
         np.testing.assert_allclose(exactly(y), want, rtol=ROUNDING[dtype], atol=ROUNDING[dtype])
         np.testing.assert_array_equal(place, y)
     dy, exact_dy = numbers(rng, shapes[0], dtype)
     dx, before = numbers(rng, shapes[0], dtype)
-    places = layout(dx.shape, dy, a, b, None, dx)
-    backward(BINARY["multiply"], 0, True, places, flat(dy), flat(a), flat(b), None, flat(dx))
+    bind_binary_backward("multiply", 0, dy, (a, b, None), dx, accumulate=True)()
     np.testing.assert_allclose(exactly(dx), before + exact_dy * exact_b, rtol=4 * ROUNDING[dtype])

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from itertools import count
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from pydtconv.ops.operators import Operators, equal
 AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
 #: called when a variable begins or ceases to be trainable
 trainable_changes: list[Callable[[], None]] = []
+_numbers = count(1)
 _bytes_left: ContextVar[list[int] | None] = ContextVar("_bytes_left", default=None)
 
 
@@ -47,9 +49,11 @@ class Variable(Operators):
     `value` is the array itself.  A training plan moves it into a flat array (see parameter_store.py) and the
     variable then holds a view of that; so take `value` afresh instead of keeping it, and write through `assign`.
     mirror: where a device has the value, what brings it back (graph/memory/mirror.py).
+    moved: another number whenever the value of some variable is another array, or is on a device.
     """
 
     mirror: Any = None
+    moved: ClassVar[int] = 0
     #: how often `assign` has changed the value
     version = 0
 
@@ -120,6 +124,7 @@ class Variable(Operators):
     @value.setter
     def value(self, array: np.ndarray) -> None:
         self._value = array
+        Variable.moved = next(_numbers)
 
     @property
     def array(self) -> np.ndarray:
@@ -151,6 +156,11 @@ class Variable(Operators):
     @property
     def spec(self) -> Spec:
         return Spec(self.shape, self.dtype)
+
+    def watch(self, mirror: Any) -> None:
+        """Notes that a device has the value."""
+        self.mirror = mirror
+        Variable.moved = next(_numbers)
 
     def numpy(self) -> np.ndarray:
         """A copy of the value.  Raises ValueNeededError, a TypeError, in code that is traced."""

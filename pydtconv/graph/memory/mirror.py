@@ -86,7 +86,7 @@ class Mirror:
         self._watched = []
 
     def _watch(self, variable: Variable) -> None:
-        variable.mirror = self
+        variable.watch(self)
         self._watched.append(variable)
 
 

@@ -10,15 +10,12 @@ computes takes runs of neighbours of one dtype (`runs`) and looks at them as num
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
-
-_numbers = itertools.count(1)
 
 #: elements between the starts of two variables are a multiple of this, so that each one is aligned for vectors
 ALIGNMENT = 16
@@ -31,10 +28,7 @@ class ParameterStore:
     dtype: of the arrays: that of the variables, or an unsigned integer where these differ, for nobody to compute with.
     `gradients` is made when it is first asked for: steps that apply each gradient at once (`Plan.applies_gradients`) do
     without, and leave it as it is.
-    made: another number with each store that is made; where it has changed, variables may have moved to another array.
     """
-
-    made: ClassVar[int] = 0
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = list(variables)
@@ -59,7 +53,6 @@ class ParameterStore:
             view = self.of(variable, self.parameters)
             view[...] = variable.value
             variable.value = view
-        ParameterStore.made = next(_numbers)
 
     def __contains__(self, variable: Variable) -> bool:
         return id(variable) in self._slices

@@ -10,7 +10,7 @@ from pydtconv._ext import elem, wire
 from pydtconv.dtypes import BFLOAT16, itemsize
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.rows import real_of
-from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, flat, layout, reduction_workspace, typed
+from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, flat, layout, reduction_workspace
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.activation import Activation, Bias
 from pydtconv.ops.base import Spec
@@ -57,7 +57,8 @@ CODES: dict[str | None, int] = {
 def bind_unary(kind: str, params: tuple[float, float, float], x: np.ndarray, y: np.ndarray) -> Call:
     """y = f(x); y may be x."""
     p = np.array(params, real_of(x))
-    return partial(typed(elem.unary_forward, x.dtype), CODES[kind], p, layout(y.shape, x, y), flat(x), flat(y))
+    call: Call = elem.bind_unary(CODES[kind], p, layout(y.shape, x, y), flat(x), flat(y))
+    return call
 
 
 def bind_unary_backward(
@@ -70,16 +71,9 @@ def bind_unary_backward(
 ) -> Call:
     """dx (+)= dy f'(v), v = y or x as the kind says; dx may be dy."""
     p = np.array(params, real_of(dy))
-    return partial(
-        typed(elem.unary_backward, dy.dtype),
-        CODES[kind],
-        p,
-        accumulate,
-        layout(dx.shape, v, dy, dx),
-        flat(v),
-        flat(dy),
-        flat(dx),
-    )
+    places = layout(dx.shape, v, dy, dx)
+    call: Call = elem.bind_unary_backward(CODES[kind], p, accumulate, places, flat(v), flat(dy), flat(dx))
+    return call
 
 
 def as_image(vector: np.ndarray, x: np.ndarray, workspace: np.ndarray | None) -> tuple[np.ndarray, Call]:
@@ -120,15 +114,7 @@ class BiasKernel(Kernel[Bias]):
         y = p.y[0]
         rounded, to_image = as_image(b, x, p.workspace)
         none = np.zeros(3, real_of(x))
-        add = partial(
-            typed(elem.add_activation, x.dtype),
-            0,
-            none,
-            layout(y.shape, x, rounded, y),
-            flat(x),
-            flat(rounded),
-            flat(y),
-        )
+        add = elem.bind_add_activation(0, none, layout(y.shape, x, rounded, y), flat(x), flat(rounded), flat(y))
         return sequence([to_image, add])
 
     def backward(self, p: Pass) -> Call:

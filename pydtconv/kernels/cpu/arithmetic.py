@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,6 @@ from pydtconv.kernels.cpu.strided import (
     flat,
     layout,
     reduction_workspace,
-    typed,
 )
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.activation import parameters
@@ -31,6 +31,23 @@ from pydtconv.ops.arithmetic import Add, Binary, Divide, Maximum, Minimum, Multi
 from pydtconv.ops.base import Spec, is_image
 
 BINARY = {"add": 0, "subtract": 1, "multiply": 2, "divide": 3, "maximum": 4, "minimum": 5, "power": 6, "equal": 7}
+
+
+def bind_binary(kind: str, a: np.ndarray, b: np.ndarray, y: np.ndarray) -> Call:
+    """y = a op b, both broadcast to y's shape; y may be one of them."""
+    call: Call = elem.bind_binary(BINARY[kind], layout(y.shape, a, b, y), flat(a), flat(b), flat(y))
+    return call
+
+
+def bind_binary_backward(
+    kind: str, operand: int, dy: np.ndarray, given: Sequence[np.ndarray | None], out: np.ndarray, accumulate: bool
+) -> Call:
+    """out (+)= dy times the derivative by the operand; given: a, b and y of `bind_binary`, None for those not read."""
+    places = layout(dy.shape, dy, *given, out)
+    call: Call = elem.bind_binary_backward(
+        BINARY[kind], operand, accumulate, places, flat(dy), *map(flat, given), flat(out)
+    )
+    return call
 
 
 def aligned(nbytes: int) -> int:
@@ -79,19 +96,17 @@ class AddKernel(Kernel[Add]):
         if y.size == 0:
             return nothing
         params = np.array(parameters(self.op.activation or "linear", self.op.alpha, None, None), real_of(y))
-        total = typed(elem.add_activation, y.dtype)
         # an input whose place y takes comes first, for y is written from the first addition on
         inputs = sorted(p.x, key=lambda x: x.ctypes.data != y.ctypes.data)
         left = inputs[0]
         for i, x in enumerate(inputs[1:]):
             code = CODES[self.op.activation] if i == len(inputs) - 2 else 0
-            calls.append(partial(total, code, params, layout(y.shape, left, x, y), flat(left), flat(x), flat(y)))
+            places = layout(y.shape, left, x, y)
+            calls.append(elem.bind_add_activation(code, params, places, flat(left), flat(x), flat(y)))
             left = y
         if len(inputs) == 1:
             code = CODES[self.op.activation]
-            calls.append(
-                partial(typed(elem.unary_forward, y.dtype), code, params, layout(y.shape, left, y), flat(left), flat(y))
-            )
+            calls.append(elem.bind_unary(code, params, layout(y.shape, left, y), flat(left), flat(y)))
         if self.op.average and len(inputs) > 1:
             calls.append(bind_copy_in_place(y, 1 / len(inputs)))
         return sequence(calls)
@@ -151,14 +166,7 @@ class BinaryKernel(Kernel[Binary]):
             return nothing
         if p.prologue is not None:
             return bind_normalized_product(p.prologue, len(a), rows_of(a), rows_of(b), rows_of(y))
-        return partial(
-            typed(elem.binary_forward, y.dtype),
-            BINARY[self.op.kind],
-            layout(y.shape, a, b, y),
-            flat(a),
-            flat(b),
-            flat(y),
-        )
+        return bind_binary(self.op.kind, a, b, y)
 
     def backward(self, p: Pass) -> Call:
         return sequence([self._gradient(p, i) for i in (0, 1) if p.dx[i] is not None])
@@ -190,14 +198,5 @@ class BinaryKernel(Kernel[Binary]):
             assert p.workspace is not None
             out = p.workspace[: dy.nbytes].view(dy.dtype).reshape(dy.shape)
             rest = p.workspace[aligned(dy.nbytes) :]
-        term = partial(
-            typed(elem.binary_backward, dy.dtype),
-            BINARY[self.op.kind],
-            i,
-            direct and p.adds(i),
-            layout(dy.shape, dy, *operands, out),
-            flat(dy),
-            *map(flat, operands),
-            flat(out),
-        )
+        term = bind_binary_backward(self.op.kind, i, dy, operands, out, direct and p.adds(i))
         return term if direct else sequence([term, bind_sum_to(out, dx, rest, accumulate=p.adds(i))])

@@ -12,8 +12,7 @@ from functools import partial
 import numpy as np
 
 from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
-from pydtconv._ext import attention as ext
-from pydtconv._ext import gemm as gemm_ext
+from pydtconv._ext import gemm as ext
 from pydtconv._ext import ukr
 from pydtconv.conv.functional import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
@@ -22,7 +21,6 @@ from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing
 from pydtconv.kernels.cpu.activation import CODES, bind_unary
 from pydtconv.kernels.cpu.dense_bfloat16 import Bfloat16DenseKernel, wanted
 from pydtconv.kernels.cpu.rows import rows_of
-from pydtconv.kernels.cpu.strided import typed
 from pydtconv.kernels.registry import register
 from pydtconv.ops.activation import parameters
 from pydtconv.ops.base import Spec
@@ -41,18 +39,18 @@ def bind_gemm(
         return nothing
     if a.shape[1] == 0:
         return nothing if accumulate else partial(out.fill, 0)
-    multiply = typed(gemm_ext.gemm, a.dtype)
-    scratch = np.empty(0, np.uint8) if workspace is None else workspace
-    beta = 1.0 if accumulate else 0.0
+    multiply = ext.bind_gemm(a, b, out, 1.0, 1.0 if accumulate else 0.0, workspace)
 
     def run() -> None:
-        ukr.check(multiply(a, b, out, 1.0, beta, scratch), "gemm")
+        status = multiply()
+        if status:
+            ukr.check(status, "gemm")
 
     return run
 
 
 def gemm_bytes(m: int, n: int, k: int, dtype: str) -> int:
-    return int(gemm_ext.workspace_bytes(m, n, k, dtype)) if min(m, n, k) > 0 else 0
+    return int(ext.workspace_bytes(m, n, k, dtype)) if min(m, n, k) > 0 else 0
 
 
 def bind_weights(
@@ -136,8 +134,8 @@ class DenseKernel(Kernel[Dense]):
         if y.size == 0:
             return nothing
         z = rows_of(p.saved["z"]) if "z" in p.saved else None
-        params = params.astype(y.dtype)
-        return partial(typed(ext.dense_forward, y.dtype), x, w, bias, residual, code, params, z, y, _scratch(p))
+        call: Call = ext.bind_dense(x, w, bias, residual, code, params.astype(y.dtype), z, y, p.workspace)
+        return call
 
     def recompute(self, p: Pass) -> Call:
         if not self.op.smooth:
@@ -158,8 +156,8 @@ class DenseKernel(Kernel[Dense]):
         if dy.size and (self.op.activation or db is not None):
             v = rows_of(p.saved["z"] if self.op.smooth else p.y[0]) if self.op.activation else None
             add = db is not None and p.adds(2)
-            finish = typed(ext.dense_bias_backward, dy.dtype)
-            parts["backward_bias"] = partial(finish, code, params.astype(dy.dtype), v, dy, add, db, _scratch(p))
+            finish = ext.bind_dense_bias_backward(code, params.astype(dy.dtype), v, dy, add, db, p.workspace)
+            parts["backward_bias"] = finish
         if p.dx[0] is not None:
             parts["backward_data"] = bind_gemm(dy, p.x[1].T, rows_of(p.dx[0]), p.workspace, p.adds(0))
         if p.dx[1] is not None:
@@ -172,7 +170,3 @@ class DenseKernel(Kernel[Dense]):
             return halves.backward_rows(p, rows)
         dw = bind_weights(rows_of(p.x[0])[:, rows], rows_of(p.dy[0]), p.dx[1], p.workspace)
         return in_parts({"backward_weights": dw}, p.run)
-
-
-def _scratch(p: Pass) -> np.ndarray:
-    return np.empty(1, np.uint8) if p.workspace is None else p.workspace

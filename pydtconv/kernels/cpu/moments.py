@@ -23,10 +23,10 @@ def moments_in(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def statistics(x: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> Callable[..., int]:
     """Binds a pass over x that writes its moments; called with a workspace, it returns the C library's status, 0."""
-    rows = rows_of(x)
+    find = norm.bind_statistics(rows_of(x), mean, variance)
 
     def gather(workspace: np.ndarray | None) -> int:
-        norm.batchnorm_statistics(rows, mean, variance, workspace)
+        find(workspace)
         return 0
 
     return gather

@@ -27,22 +27,16 @@ def bind_normalized_sums(
     if prologue is not None:
         mean, scale, beta = prologue.mean, prologue.scale, prologue.beta
         code = AFTER_NORMALIZATION[prologue.activation]
-
-    def run() -> None:
-        ext.normalized_sums(n, x, mean, scale, beta, code, dy, factor, accumulate, y)
-
-    return run
+    call: Call = ext.bind_normalized_sums(n, x, mean, scale, beta, code, dy, factor, accumulate, y)
+    return call
 
 
 def bind_normalized_product(prologue: Prologue, n: int, x: Any, factors: Any, y: Any) -> Call:
     """y = what the prologue makes of x, times the factors (n, c) of each image; x, y (n * pixels, c)."""
     mean, scale, beta = prologue.mean, prologue.scale, prologue.beta
     code = AFTER_NORMALIZATION[prologue.activation]
-
-    def run() -> None:
-        ext.normalized_product(n, x, mean, scale, beta, code, factors, y)
-
-    return run
+    call: Call = ext.bind_normalized_product(n, x, mean, scale, beta, code, factors, y)
+    return call
 
 
 def bind_mean_gradient(
@@ -55,9 +49,8 @@ def bind_mean_gradient(
     x, factor = rows_of(found.x), n / len(dx)
     mean, scale, beta = found.prologue.mean, found.prologue.scale, found.prologue.beta
     code = AFTER_NORMALIZATION[found.prologue.activation]
-    total, total_x = moments_in(found.sums)
-
-    def run() -> None:
-        ext.normalized_gradient(n, x, mean, scale, beta, code, dy, factor, accumulate, dx, total, total_x, workspace)
-
-    return run
+    sums = moments_in(found.sums)
+    call: Call = ext.bind_normalized_gradient(
+        n, x, mean, scale, beta, code, dy, factor, accumulate, dx, *sums, workspace
+    )
+    return call

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pydtconv._ext import elem
 from pydtconv.kernels.base import OUTSIDE_OF_TRAINING, Call, Kernel, Pass, nothing, sequence
-from pydtconv.kernels.cpu.arithmetic import BINARY
+from pydtconv.kernels.cpu.arithmetic import bind_binary_backward
 from pydtconv.kernels.cpu.resize import pixel_distance
 from pydtconv.kernels.cpu.rows import rows_of
 from pydtconv.kernels.cpu.shape import bind_fill
-from pydtconv.kernels.cpu.strided import bind_copy, flat, layout, typed
+from pydtconv.kernels.cpu.strided import bind_copy, typed
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip, RandomWindow, Within
@@ -98,18 +97,7 @@ class DropoutKernel(Kernel[Dropout]):
         extents = tuple(n or 1 for n in shape)
         mask = p.workspace[: math.prod(extents) * x.itemsize].view(x.dtype).reshape(extents)
         per_sample = math.prod(extents[1:]) if extents[0] == x.shape[0] else 0
-        multiply = partial(
-            typed(elem.binary_backward, x.dtype),
-            BINARY["multiply"],
-            0,
-            accumulate,
-            layout(x.shape, x, None, mask, None, y),
-            flat(x),
-            None,
-            flat(mask),
-            None,
-            flat(y),
-        )
+        multiply = bind_binary_backward("multiply", 0, x, (None, mask, None), y, accumulate)
         fill = bind_random(draw, p, self.op.seed, per_sample, self.op.rate, False, None, mask.reshape(1, -1))
         return sequence([fill, multiply])
 

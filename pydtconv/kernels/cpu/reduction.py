@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pydtconv._ext import elem
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
-from pydtconv.kernels.cpu.arithmetic import BINARY, aligned
-from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, flat, layout, reduction_workspace, typed
+from pydtconv.kernels.cpu.arithmetic import aligned, bind_binary, bind_binary_backward
+from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, reduction_workspace
 from pydtconv.kernels.registry import ANY, IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.reduction import ArgMax, Max, Mean, Min, Reduction, Sum
@@ -94,27 +92,12 @@ class ExtremumKernel(ReductionKernel[ReductionType]):
         mask = ws[: x.nbytes].view(x.dtype).reshape(x.shape)
         rest = ws[aligned(x.nbytes) :]
         share = rest[: dy.nbytes].view(x.dtype).reshape(dy.shape)
-        binary = typed(elem.binary_forward, x.dtype)
-        gradient = typed(elem.binary_backward, x.dtype)
         return sequence(
             [
-                partial(binary, BINARY["equal"], layout(x.shape, x, y, mask), flat(x), flat(y), flat(mask)),
+                bind_binary("equal", x, y, mask),
                 bind_reduce("sum", axes, mask, share, rest[aligned(dy.nbytes) :]) if axes else bind_copy(mask, share),
-                partial(
-                    binary, BINARY["divide"], layout(dy.shape, dy, share, share), flat(dy), flat(share), flat(share)
-                ),
-                partial(
-                    gradient,
-                    BINARY["multiply"],
-                    0,
-                    p.adds(0),
-                    layout(x.shape, mask, None, share, None, dx),
-                    flat(mask),
-                    None,
-                    flat(share),
-                    None,
-                    flat(dx),
-                ),
+                bind_binary("divide", dy, share, share),
+                bind_binary_backward("multiply", 0, mask, (None, share, None), dx, p.adds(0)),
             ]
         )
 

@@ -159,7 +159,8 @@ def bind_copy(x: np.ndarray, y: np.ndarray, factor: float = 1.0, accumulate: boo
         and x.shape == y.shape
     ):
         return nothing
-    return partial(typed(elem.copy, x.dtype), factor, accumulate, layout(y.shape, x, y), flat(x), flat(y))
+    call: Call = elem.bind_copy(factor, accumulate, layout(y.shape, x, y), flat(x), flat(y))
+    return call
 
 
 def broadcast_axes(shape: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
