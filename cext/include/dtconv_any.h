@@ -88,14 +88,14 @@ typedef union {
 #define dtconv_binary_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, binary_forward, __VA_ARGS__)
 #define dtconv_binary_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, binary_backward, __VA_ARGS__)
 #define dtconv_copy(dtype, ...) DTCONV_RUN_EVERY(dtype, copy, __VA_ARGS__)
-#define dtconv_permute(...) DTCONV_3(permute, __VA_ARGS__)
+#define dtconv_permute(dtype, ...) DTCONV_RUN_EVERY(dtype, permute, __VA_ARGS__)
 #define dtconv_bilinear_forward(...) DTCONV_7(bilinear_forward, __VA_ARGS__)
 #define dtconv_bilinear_backward(...) DTCONV_8(bilinear_backward, __VA_ARGS__)
 #define dtconv_dropout(...) DTCONV_6(dropout, __VA_ARGS__)
 #define dtconv_gaussian_noise(...) DTCONV_5(gaussian_noise, __VA_ARGS__)
 #define dtconv_random_window_forward(...) DTCONV_9(random_window_forward, __VA_ARGS__)
 #define dtconv_random_window_backward(...) DTCONV_10(random_window_backward, __VA_ARGS__)
-#define dtconv_reduce(...) DTCONV_5(reduce, __VA_ARGS__)
+#define dtconv_reduce(dtype, ...) DTCONV_RUN_EVERY(dtype, reduce, __VA_ARGS__)
 #define dtconv_reduce_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, reduce_workspace)(__VA_ARGS__)
 
 /* normalization */
@@ -113,8 +113,8 @@ typedef union {
 #define dtconv_batchnorm_given_sums(dtype, ...) DTCONV_RUN(dtype, batchnorm_given_sums, __VA_ARGS__)
 #define dtconv_batchnorm_mean_terms(dtype, ...) DTCONV_RUN(dtype, batchnorm_mean_terms, __VA_ARGS__)
 #define dtconv_batchnorm_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, batchnorm_workspace)(__VA_ARGS__)
-#define dtconv_layernorm_forward(...) DTCONV_4(layernorm_forward, __VA_ARGS__)
-#define dtconv_layernorm_backward(...) DTCONV_4(layernorm_backward, __VA_ARGS__)
+#define dtconv_layernorm_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, layernorm_forward, __VA_ARGS__)
+#define dtconv_layernorm_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, layernorm_backward, __VA_ARGS__)
 #define dtconv_layernorm_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, layernorm_workspace)(__VA_ARGS__)
 
 /* attention, products of tokens */
@@ -142,14 +142,14 @@ typedef union {
 #define dtconv_l1_l2_backward(...) DTCONV_4(l1_l2_backward, __VA_ARGS__)
 
 /* pooling */
-#define dtconv_max_pool_forward(...) DTCONV_2(max_pool_forward, __VA_ARGS__)
-#define dtconv_max_pool_backward(...) DTCONV_2(max_pool_backward, __VA_ARGS__)
-#define dtconv_average_pool_forward(...) DTCONV_2(average_pool_forward, __VA_ARGS__)
-#define dtconv_average_pool_backward(...) DTCONV_2(average_pool_backward, __VA_ARGS__)
-#define dtconv_global_average_pool_forward(...) DTCONV_4(global_average_pool_forward, __VA_ARGS__)
-#define dtconv_global_average_pool_backward(...) DTCONV_4(global_average_pool_backward, __VA_ARGS__)
-#define dtconv_global_max_pool_forward(...) DTCONV_4(global_max_pool_forward, __VA_ARGS__)
-#define dtconv_global_max_pool_backward(...) DTCONV_4(global_max_pool_backward, __VA_ARGS__)
+#define dtconv_max_pool_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, max_pool_forward, __VA_ARGS__)
+#define dtconv_max_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, max_pool_backward, __VA_ARGS__)
+#define dtconv_average_pool_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, average_pool_forward, __VA_ARGS__)
+#define dtconv_average_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, average_pool_backward, __VA_ARGS__)
+#define dtconv_global_average_pool_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_average_pool_forward, __VA_ARGS__)
+#define dtconv_global_average_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_average_pool_backward, __VA_ARGS__)
+#define dtconv_global_max_pool_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_max_pool_forward, __VA_ARGS__)
+#define dtconv_global_max_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_max_pool_backward, __VA_ARGS__)
 
 /* optimizers */
 #define dtconv_sgd(...) DTCONV_2(sgd, __VA_ARGS__)

@@ -5,7 +5,7 @@ elements are (see cext/include/dtconv_nn_elem.h).  None stands for an operand th
 are uint16: its bits.  What `bind_*` returns is called in every step: it is bound to addresses.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pydtconv._ext.arrays cimport (
     dtype_in,
@@ -15,9 +15,9 @@ from pydtconv._ext.arrays cimport (
     layout_in,
     ld,
     matrix,
-    reals,
     reals_in,
-    vector,
+    scratch,
+    scratch_in,
 )
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 from pydtconv._ext.status cimport check
@@ -143,29 +143,38 @@ def reduce_workspace(const int64_t[::1] layout, str dtype) -> int:
     return dtconv_reduce_workspace(dtype_of(dtype), &layout[0])
 
 
-def reduce(int kind, bint accumulate, double factor, const int64_t[::1] layout, const element[::1] x,
-           const element[::1] x2, y, uint8_t[::1] workspace):
-    """y (+)= factor times the reduction of x (or x * x2); kind: a dtconv_reduce; layout as in the header.
+def bind_reduce(int kind, bint accumulate, double factor, layout, x, x2, y, workspace) -> object:
+    """A call for y (+)= factor times the reduction of x (or x * x2); kind: a dtconv_reduce; layout as in the header.
 
     y may be float32 where x is bfloat16.
     """
-    cdef element[::1] elements
-    cdef bint as_real = y.itemsize != sizeof(element)
-    cdef void *target
-    if as_real:
-        target = reals(&x[0], y)
-    else:
-        elements = y
-        target = &elements[0]
-    with nogil:
-        check(dtconv_reduce(kind, accumulate, factor, &layout[0], &x[0], vector(x2), target, as_real, &workspace[0],
-                             workspace.shape[0]))
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef bint as_real = y.itemsize != x.itemsize
+    cdef const int64_t *layout_ = layout_in(layout)
+    cdef void *x_ = elements_in(x, dtype)
+    cdef void *x2_ = elements_in(x2, dtype)
+    cdef void *y_ = reals_in(y, dtype) if as_real else elements_in(y, dtype)
+    cdef scratch space = scratch_in(workspace)
+
+    def run():
+        with nogil:
+            check(dtconv_reduce(dtype, kind, accumulate, factor, layout_, x_, x2_, y_, as_real, space.data, space.size))
+
+    return holding(run, (layout, x, x2, y, workspace))
 
 
-def permute(bint accumulate, const int64_t[::1] layout, const element[::1] x, element[::1] y):
-    """y (+)= x, dimensions in another order; layout of x, y."""
-    with nogil:
-        check(dtconv_permute(accumulate, &layout[0], &x[0], &y[0]))
+def bind_permute(bint accumulate, layout, x, y) -> object:
+    """A call for y (+)= x, dimensions in another order; layout of x, y."""
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef const int64_t *layout_ = layout_in(layout)
+    cdef void *x_ = elements_in(x, dtype)
+    cdef void *y_ = elements_in(y, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_permute(dtype, accumulate, layout_, x_, y_))
+
+    return holding(run, (layout, x, y))
 
 
 def bilinear_forward(const element[:, :, :, :] x, element[:, :, :, :] y, int64_t ldx, int64_t ldy):

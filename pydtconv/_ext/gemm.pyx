@@ -6,7 +6,17 @@ What `bind_*` returns is called in every step: it is bound to addresses.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
 
-from pydtconv._ext.arrays cimport dtype_in, holding, reals_in, rows_in, rows_of, scratch, scratch_in, strided, strided_in
+from pydtconv._ext.arrays cimport (
+    dtype_in,
+    holding,
+    reals_in,
+    rows_in,
+    rows_of,
+    scratch,
+    scratch_in,
+    strided,
+    strided_in,
+)
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 from pydtconv._ext.status cimport check
 

@@ -10,11 +10,7 @@ from libc.stdint cimport int64_t
 
 from pydtconv._ext.arrays cimport (
     dtype_in,
-    element,
     holding,
-    ld,
-    matrix,
-    reals,
     reals_in,
     rows_in,
     rows_of,
@@ -284,25 +280,38 @@ def layernorm_workspace(int64_t rows, int64_t k, str dtype) -> int:
     return dtconv_layernorm_workspace(dtype_of(dtype), rows, k)
 
 
-def layernorm_forward(bint rms, const element[:, :] x, gamma, beta, double epsilon, mean, inverse, element[:, :] y):
-    cdef void *gamma_ = reals(&x[0, 0], gamma)
-    cdef void *beta_ = reals(&x[0, 0], beta)
-    cdef void *mean_ = reals(&x[0, 0], mean)
-    cdef void *inverse_ = reals(&x[0, 0], inverse)
-    with nogil:
-        check(dtconv_layernorm_forward(x.shape[0], x.shape[1], rms, &x[0, 0], ld(x), gamma_, beta_, epsilon, mean_,
-                                       inverse_, &y[0, 0], ld(y)))
+def bind_layernorm(bint rms, x, gamma, beta, double epsilon, mean, inverse, y) -> object:
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype)
+    cdef void *gamma_ = reals_in(gamma, dtype)
+    cdef void *beta_ = reals_in(beta, dtype)
+    cdef void *mean_ = reals_in(mean, dtype)
+    cdef void *inverse_ = reals_in(inverse, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_layernorm_forward(dtype, image.count, image.width, rms, image.data, image.apart, gamma_, beta_,
+                                           epsilon, mean_, inverse_, out.data, out.apart))
+
+    return holding(run, (x, gamma, beta, mean, inverse, y))
 
 
-def layernorm_backward(bint rms, const element[:, :] x, gamma, mean, inverse, const element[:, :] dy, bint accumulate,
-                       element[:, :] dx, bint accumulate_gamma, dgamma, bint accumulate_beta, dbeta,
-                       unsigned char[::1] workspace):
-    cdef void *gamma_ = reals(&x[0, 0], gamma)
-    cdef void *mean_ = reals(&x[0, 0], mean)
-    cdef void *inverse_ = reals(&x[0, 0], inverse)
-    cdef void *dgamma_ = reals(&x[0, 0], dgamma)
-    cdef void *dbeta_ = reals(&x[0, 0], dbeta)
-    with nogil:
-        check(dtconv_layernorm_backward(x.shape[0], x.shape[1], rms, &x[0, 0], ld(x), gamma_, mean_, inverse_,
-                                        &dy[0, 0], ld(dy), accumulate, matrix(dx), ld(dx), accumulate_gamma, dgamma_,
-                                        accumulate_beta, dbeta_, &workspace[0], workspace.shape[0]))
+def bind_layernorm_backward(bint rms, x, gamma, mean, inverse, dy, bint accumulate, dx, bint accumulate_gamma, dgamma,
+                            bint accumulate_beta, dbeta, workspace) -> object:
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef rows_of image = rows_in(x, dtype), gradient = rows_in(dy, dtype), target = rows_in(dx, dtype)
+    cdef void *gamma_ = reals_in(gamma, dtype)
+    cdef void *mean_ = reals_in(mean, dtype)
+    cdef void *inverse_ = reals_in(inverse, dtype)
+    cdef void *dgamma_ = reals_in(dgamma, dtype)
+    cdef void *dbeta_ = reals_in(dbeta, dtype)
+    cdef scratch space = scratch_in(workspace)
+
+    def run():
+        with nogil:
+            check(dtconv_layernorm_backward(
+                dtype, image.count, image.width, rms, image.data, image.apart, gamma_, mean_, inverse_, gradient.data,
+                gradient.apart, accumulate, target.data, target.apart, accumulate_gamma, dgamma_, accumulate_beta,
+                dbeta_, space.data, space.size))
+
+    return holding(run, (x, gamma, mean, inverse, dy, dx, dgamma, dbeta, workspace))

@@ -1,12 +1,13 @@
 """Bindings of pooling (cext/include/dtconv_nn_pooling.h).
 
 Images and matrices come as (rows, c) views (see kernels/cpu/rows.py): rows may lie apart, the elements of a row not.
-Those of bfloat16 are uint16: its bits.
+Those of bfloat16 are uint16: its bits.  What `bind_*` returns is called in every step: it is bound to addresses.
 """
 
 from libc.stdint cimport int32_t, int64_t
 
-from pydtconv._ext.arrays cimport element, ld
+from pydtconv._ext.arrays cimport dtype_in, holding, rows_in, rows_of, scratch, scratch_in
+from pydtconv._ext.dtypes cimport dtconv_dtype
 from pydtconv._ext.status cimport check
 
 cdef extern from "dtconv_any.h" nogil:
@@ -32,52 +33,101 @@ cdef class PoolWindow:
         self.p = dtconv_pool(n, ih, iw, c, oh, ow, kh, kw, sh, sw, top, left, id, od, kd, sd, front)
 
 
-def max_pool_forward(PoolWindow window, const element[:, :] x, element[:, :] y, unsigned char[::1] argmax,
-                     int argmax_bytes):
-    cdef void *positions = NULL if argmax is None else <void *> &argmax[0]
-    with nogil:
-        check(dtconv_max_pool_forward(&window.p, &x[0, 0], ld(x), &y[0, 0], ld(y), positions, argmax_bytes))
+def bind_max_pool(PoolWindow window, x, y, argmax, int argmax_bytes) -> object:
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype)
+    cdef scratch places = scratch_in(argmax)
+
+    def run():
+        with nogil:
+            check(dtconv_max_pool_forward(dtype, &window.p, image.data, image.apart, out.data, out.apart, places.data,
+                                          argmax_bytes))
+
+    return holding(run, (x, y, argmax))
 
 
-def max_pool_backward(PoolWindow window, const element[:, :] dy, const unsigned char[::1] argmax, int argmax_bytes,
-                      bint accumulate, element[:, :] dx):
-    with nogil:
-        check(dtconv_max_pool_backward(&window.p, &dy[0, 0], ld(dy), &argmax[0], argmax_bytes, accumulate,
-                                        &dx[0, 0], ld(dx)))
+def bind_max_pool_backward(PoolWindow window, dy, argmax, int argmax_bytes, bint accumulate, dx) -> object:
+    cdef dtconv_dtype dtype = dtype_in(dy)
+    cdef rows_of gradient = rows_in(dy, dtype), target = rows_in(dx, dtype)
+    cdef scratch places = scratch_in(argmax)
+
+    def run():
+        with nogil:
+            check(dtconv_max_pool_backward(dtype, &window.p, gradient.data, gradient.apart, places.data, argmax_bytes,
+                                           accumulate, target.data, target.apart))
+
+    return holding(run, (dy, argmax, dx))
 
 
-def average_pool_forward(PoolWindow window, const element[:, :] x, bint include_pad, element[:, :] y):
-    with nogil:
-        check(dtconv_average_pool_forward(&window.p, &x[0, 0], ld(x), include_pad, &y[0, 0], ld(y)))
+def bind_average_pool(PoolWindow window, x, bint include_pad, y) -> object:
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_average_pool_forward(dtype, &window.p, image.data, image.apart, include_pad, out.data,
+                                              out.apart))
+
+    return holding(run, (x, y))
 
 
-def average_pool_backward(PoolWindow window, const element[:, :] dy, bint include_pad, bint accumulate,
-                          element[:, :] dx):
-    with nogil:
-        check(dtconv_average_pool_backward(&window.p, &dy[0, 0], ld(dy), include_pad, accumulate, &dx[0, 0],
-                                            ld(dx)))
+def bind_average_pool_backward(PoolWindow window, dy, bint include_pad, bint accumulate, dx) -> object:
+    cdef dtconv_dtype dtype = dtype_in(dy)
+    cdef rows_of gradient = rows_in(dy, dtype), target = rows_in(dx, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_average_pool_backward(dtype, &window.p, gradient.data, gradient.apart, include_pad, accumulate,
+                                               target.data, target.apart))
+
+    return holding(run, (dy, dx))
 
 
-def global_average_pool_forward(int64_t n, const element[:, :] x, element[:, :] y):
-    with nogil:
-        check(dtconv_global_average_pool_forward(n, x.shape[0] // n, x.shape[1], &x[0, 0], ld(x), &y[0, 0], ld(y)))
+def bind_global_average_pool(int64_t n, x, y) -> object:
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_global_average_pool_forward(dtype, n, image.count // n, image.width, image.data, image.apart,
+                                                     out.data, out.apart))
+
+    return holding(run, (x, y))
 
 
-def global_average_pool_backward(int64_t n, const element[:, :] dy, bint accumulate, element[:, :] dx):
-    with nogil:
-        check(dtconv_global_average_pool_backward(n, dx.shape[0] // n, dx.shape[1], &dy[0, 0], ld(dy), accumulate,
-                                                   &dx[0, 0], ld(dx)))
+def bind_global_average_pool_backward(int64_t n, dy, bint accumulate, dx) -> object:
+    cdef dtconv_dtype dtype = dtype_in(dy)
+    cdef rows_of gradient = rows_in(dy, dtype), target = rows_in(dx, dtype)
+
+    def run():
+        with nogil:
+            check(dtconv_global_average_pool_backward(dtype, n, target.count // n, target.width, gradient.data,
+                                                      gradient.apart, accumulate, target.data, target.apart))
+
+    return holding(run, (dy, dx))
 
 
-def global_max_pool_forward(int64_t n, const element[:, :] x, element[:, :] y, int32_t[:, ::1] argmax):
-    cdef int32_t *positions = NULL if argmax is None else &argmax[0, 0]
-    with nogil:
-        check(dtconv_global_max_pool_forward(n, x.shape[0] // n, x.shape[1], &x[0, 0], ld(x), &y[0, 0], ld(y),
-                                              positions))
+def bind_global_max_pool(int64_t n, x, y, int32_t[:, ::1] argmax) -> object:
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype)
+    cdef int32_t *places = NULL if argmax is None else &argmax[0, 0]
+
+    def run():
+        with nogil:
+            check(dtconv_global_max_pool_forward(dtype, n, image.count // n, image.width, image.data, image.apart,
+                                                 out.data, out.apart, places))
+
+    return holding(run, (x, y, argmax))
 
 
-def global_max_pool_backward(int64_t n, const element[:, :] dy, const int32_t[:, ::1] argmax, bint accumulate,
-                             element[:, :] dx):
-    with nogil:
-        check(dtconv_global_max_pool_backward(n, dx.shape[0] // n, dx.shape[1], &dy[0, 0], ld(dy), &argmax[0, 0],
-                                               accumulate, &dx[0, 0], ld(dx)))
+def bind_global_max_pool_backward(int64_t n, dy, const int32_t[:, ::1] argmax, bint accumulate, dx) -> object:
+    cdef dtconv_dtype dtype = dtype_in(dy)
+    cdef rows_of gradient = rows_in(dy, dtype), target = rows_in(dx, dtype)
+    cdef const int32_t *places = &argmax[0, 0]
+
+    def run():
+        with nogil:
+            check(dtconv_global_max_pool_backward(dtype, n, target.count // n, target.width, gradient.data,
+                                                  gradient.apart, places, accumulate, target.data, target.apart))
+
+    return holding(run, (dy, argmax, dx))

@@ -78,5 +78,5 @@ def test_sums_do_not_lose_small_terms():
     x, y = bits(np.full(10_000, 1.0)), np.empty(1, np.uint16)
     layout = np.array([0, 1, 10_000, 1, 0], np.int64)
     workspace = np.empty(elem.reduce_workspace(layout, "bfloat16") + 1, np.uint8)
-    elem.reduce(0, False, 1.0, layout, x, None, y, workspace)
+    elem.bind_reduce(0, False, 1.0, layout, x, None, y, workspace)()
     assert numbers(y)[0] == numbers(bits(np.array([10_000.0])))[0]

@@ -80,14 +80,14 @@ def test_positions(case, dtype, nan):
         for threads, beside in ((1, 0), (2, 5)):
             runtime.set_num_threads(threads)
             to, found = rows(np.full(y.shape, np.nan), beside), np.full(y.size, 255, np.uint8)
-            pooling.max_pool_forward(window, rows(x, beside), to, found, 1)
+            pooling.bind_max_pool(window, rows(x, beside), to, found, 1)()
             np.testing.assert_array_equal(to, rows(y, 0))
             np.testing.assert_array_equal(found, positions.ravel())
-            pooling.max_pool_forward(window, rows(x, beside), to, None, 1)
+            pooling.bind_max_pool(window, rows(x, beside), to, None, 1)()
             np.testing.assert_array_equal(to, rows(y, 0))
             for accumulate in (False, True):
                 gradient = rows(np.full(dx.shape, 1.0 if accumulate else np.nan), beside)
-                pooling.max_pool_backward(window, rows(dy, beside), found, 1, accumulate, gradient)
+                pooling.bind_max_pool_backward(window, rows(dy, beside), found, 1, accumulate, gradient)()
                 np.testing.assert_array_equal(gradient, rows(dx + accumulate, 0))
     finally:
         runtime.set_num_threads(before_threads)

@@ -40,11 +40,8 @@ class LayerNormKernel(Kernel[LayerNorm]):
         gamma = flat_of(p.x[1]) if self.op.scale else None
         beta = flat_of(p.x[1 + self.op.scale]) if self.op.center else None
         mean, inverse, rms = flat_of(p.saved["mean"]), flat_of(p.saved["inverse"]), self.op.rms
-
-        def run() -> None:
-            norm.layernorm_forward(rms, x, gamma, beta, self.op.epsilon, mean, inverse, y)
-
-        return run
+        call: Call = norm.bind_layernorm(rms, x, gamma, beta, self.op.epsilon, mean, inverse, y)
+        return call
 
     def backward(self, p: Pass) -> Call:
         x, dy, dx = self._matrix(p.x[0]), self._matrix(p.dy[0]), self._matrix(p.dx[0])
@@ -54,10 +51,7 @@ class LayerNormKernel(Kernel[LayerNorm]):
         add, rms = p.adds(0), self.op.rms
         add_gamma = self.op.scale and p.adds(1)
         add_beta = self.op.center and p.adds(1 + self.op.scale)
-
-        def run() -> None:
-            norm.layernorm_backward(
-                rms, x, gamma, mean, inverse, dy, add, dx, add_gamma, dgamma, add_beta, dbeta, workspace
-            )
-
-        return run
+        call: Call = norm.bind_layernorm_backward(
+            rms, x, gamma, mean, inverse, dy, add, dx, add_gamma, dgamma, add_beta, dbeta, workspace
+        )
+        return call

@@ -43,10 +43,11 @@ class BatchNormKernel(Kernel[BatchNorm]):
         if self.op.frozen or not (p.training or self.op.always):
             coefficients = norm.bind_coefficients(moving_variance, gamma, self.op.epsilon, inverse, scale)
             return sequence([bind_copy(moving_mean, mean), coefficients, apply])
-        found, rows, round_ = (mean, variance), x.shape[0], nothing
+        found, rows, round_ = [mean, variance], x.shape[0], nothing
         if self.op.exact:
             exact, rest = carve(rest, 2, x.shape[1], "float64")
-            gather, found, round_ = norm.bind_exact_statistics(x, *exact, rest), exact, partial(_round, exact, found)
+            gather, round_ = norm.bind_exact_statistics(x, *exact, rest), partial(_round, exact, found)
+            found = exact
         elif self.op.given:
             gather = sequence([bind_copy(*pair) for pair in zip(moments_in(p.x[-1]), found, strict=True)])
         else:
@@ -136,7 +137,7 @@ class BatchNormKernel(Kernel[BatchNorm]):
         return call
 
 
-def _round(exact: list[np.ndarray], found: tuple[np.ndarray, np.ndarray]) -> None:
+def _round(exact: list[np.ndarray], found: list[np.ndarray]) -> None:
     """Moments in double precision, in that of the statistics."""
     for target, value in zip(found, exact, strict=True):
         target[...] = value

@@ -86,11 +86,8 @@ class _MaxPoolKernel(_PoolKernel[MaxOp]):
             return self.rims.forward(p)
         x, y, places = rows_of(p.x[0]), rows_of(p.y[0]), p.saved.get("argmax")
         window, argmax, width = window_of(self.op, p.x[0], p.y[0]), bytes_of(places), _width(places)
-
-        def run() -> None:
-            ext.max_pool_forward(window, x, y, argmax, width)
-
-        return run
+        call: Call = ext.bind_max_pool(window, x, y, argmax, width)
+        return call
 
     def backward(self, p: Pass) -> Call:
         if self.rims is not None:
@@ -98,11 +95,8 @@ class _MaxPoolKernel(_PoolKernel[MaxOp]):
         dy, dx, places = rows_of(p.dy[0]), rows_of(p.dx[0]), p.saved["argmax"]
         window, argmax, width = window_of(self.op, p.dx[0], p.dy[0]), bytes_of(places), _width(places)
         accumulate = p.adds(0)
-
-        def run() -> None:
-            ext.max_pool_backward(window, dy, argmax, width, accumulate, dx)
-
-        return run
+        call: Call = ext.bind_max_pool_backward(window, dy, argmax, width, accumulate, dx)
+        return call
 
 
 @register(MaxPool, dtypes=IMAGES)
@@ -127,11 +121,8 @@ class _AveragePoolKernel(_PoolKernel[AverageOp]):
             return self.rims.forward(p)
         x, y = rows_of(p.x[0]), rows_of(p.y[0])
         window, include_pad = window_of(self.op, p.x[0], p.y[0]), self._include_pad
-
-        def run() -> None:
-            ext.average_pool_forward(window, x, include_pad, y)
-
-        return run
+        call: Call = ext.bind_average_pool(window, x, include_pad, y)
+        return call
 
     def backward(self, p: Pass) -> Call:
         if self.rims is not None:
@@ -139,11 +130,8 @@ class _AveragePoolKernel(_PoolKernel[AverageOp]):
         dy, dx = rows_of(p.dy[0]), rows_of(p.dx[0])
         window, include_pad = window_of(self.op, p.dx[0], p.dy[0]), self._include_pad
         accumulate = p.adds(0)
-
-        def run() -> None:
-            ext.average_pool_backward(window, dy, include_pad, accumulate, dx)
-
-        return run
+        call: Call = ext.bind_average_pool_backward(window, dy, include_pad, accumulate, dx)
+        return call
 
 
 @register(AveragePool, dtypes=IMAGES)
@@ -174,11 +162,8 @@ class GlobalAveragePoolKernel(Kernel[GlobalAveragePool]):
         n, x, y = p.x[0].shape[0], rows_of(p.x[0]), rows_of(p.y[0])
         if p.prologue is not None and x.size:
             return bind_normalized_sums(p.prologue, n, x, None, y, factor=n / len(x))
-
-        def run() -> None:
-            ext.global_average_pool_forward(n, x, y)
-
-        return run
+        call: Call = ext.bind_global_average_pool(n, x, y)
+        return call
 
     def backward(self, p: Pass) -> Call:
         n, dy, dx, accumulate = p.dx[0].shape[0], rows_of(p.dy[0]), rows_of(p.dx[0]), p.adds(0)
@@ -187,11 +172,8 @@ class GlobalAveragePoolKernel(Kernel[GlobalAveragePool]):
         if p.reductions is not None:
             assert p.workspace is not None
             return bind_mean_gradient(p.reductions, n, dy, dx, accumulate, p.workspace)
-
-        def run() -> None:
-            ext.global_average_pool_backward(n, dy, accumulate, dx)
-
-        return run
+        call: Call = ext.bind_global_average_pool_backward(n, dy, accumulate, dx)
+        return call
 
 
 @register(GlobalMaxPool, dtypes=IMAGES)
@@ -200,17 +182,11 @@ class GlobalMaxPoolKernel(Kernel[GlobalMaxPool]):
 
     def forward(self, p: Pass) -> Call:
         n, x, y, argmax = p.x[0].shape[0], rows_of(p.x[0]), rows_of(p.y[0]), p.saved.get("argmax")
-
-        def run() -> None:
-            ext.global_max_pool_forward(n, x, y, argmax)
-
-        return run
+        call: Call = ext.bind_global_max_pool(n, x, y, argmax)
+        return call
 
     def backward(self, p: Pass) -> Call:
         n, dy, dx, argmax = p.dx[0].shape[0], rows_of(p.dy[0]), rows_of(p.dx[0]), p.saved["argmax"]
         accumulate = p.adds(0)
-
-        def run() -> None:
-            ext.global_max_pool_backward(n, dy, argmax, accumulate, dx)
-
-        return run
+        call: Call = ext.bind_global_max_pool_backward(n, dy, argmax, accumulate, dx)
+        return call

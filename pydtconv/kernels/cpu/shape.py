@@ -11,7 +11,7 @@ from pydtconv._ext import elem, wire
 from pydtconv.dtypes import BFLOAT16, FLOATING, name_of, to_bits
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.rows import matrices, real_of
-from pydtconv.kernels.cpu.strided import bind_copy, flat, merge, strides_of, typed
+from pydtconv.kernels.cpu.strided import bind_copy, flat, merge, strides_of
 from pydtconv.kernels.registry import ANY, IMAGES, register
 from pydtconv.ops.shape import Cast, Concatenate, Slice, Transpose
 
@@ -35,7 +35,8 @@ def bind_permute(x: np.ndarray, y: np.ndarray, accumulate: bool = False) -> Call
     if len(shape) == 1:
         shape, xs, ys = [1, *shape], [0, *xs], [0, *ys]
     plan = np.array([len(shape), 2, *shape, *xs, *ys], np.int64)
-    return partial(typed(elem.permute, x.dtype), accumulate, plan, flat(x), flat(y))
+    call: Call = elem.bind_permute(accumulate, plan, flat(x), flat(y))
+    return call
 
 
 @register(Transpose, dtypes=IMAGES)

@@ -1,6 +1,6 @@
 """How operands are described to the C kernels: flat views, layouts of strided loop nests, kernels by dtype.
 
-Everything here happens when a pass is bound; a bound pass is a `functools.partial` over these.
+Everything here happens when a pass is bound.
 """
 
 from __future__ import annotations
@@ -132,19 +132,10 @@ def bind_reduce(
     """y (+)= factor * reduction of x (or of x * x2) over axes; y has x's shape with the axes as 1."""
     if x.size == 0:
         return partial(y.fill, 0) if not accumulate else nothing
-    scratch = np.empty(1, np.uint8) if workspace is None or workspace.size == 0 else workspace
     code = REDUCE["dot" if x2 is not None else kind]
-    return partial(
-        typed(elem.reduce, x.dtype),
-        code,
-        accumulate,
-        factor,
-        reduce_layout(axes, x, x2, y),
-        flat(x),
-        flat(x2),
-        flat(y),
-        scratch,
-    )
+    places = reduce_layout(axes, x, x2, y)
+    call: Call = elem.bind_reduce(code, accumulate, factor, places, flat(x), flat(x2), flat(y), workspace)
+    return call
 
 
 def bind_copy(x: np.ndarray, y: np.ndarray, factor: float = 1.0, accumulate: bool = False) -> Call:
