@@ -147,7 +147,8 @@ typedef union {
 #define dtconv_average_pool_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, average_pool_forward, __VA_ARGS__)
 #define dtconv_average_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, average_pool_backward, __VA_ARGS__)
 #define dtconv_global_average_pool_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_average_pool_forward, __VA_ARGS__)
-#define dtconv_global_average_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_average_pool_backward, __VA_ARGS__)
+#define dtconv_global_average_pool_backward(dtype, ...) \
+    DTCONV_RUN_EVERY(dtype, global_average_pool_backward, __VA_ARGS__)
 #define dtconv_global_max_pool_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_max_pool_forward, __VA_ARGS__)
 #define dtconv_global_max_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_max_pool_backward, __VA_ARGS__)
 
