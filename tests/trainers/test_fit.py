@@ -456,6 +456,26 @@ def test_validation_data_that_are_used_up_have_no_results():
     assert [len(found["loss"]), len(found["val_loss"])] == [3, 1]
 
 
+class _Echo(models.Sequential):
+    def train_step(self, data):
+        return super().train_step(data)
+
+
+@pytest.mark.parametrize(("kind", "eager"), [(_Echo, False), (models.Sequential, True)])
+def test_class_weights_of_streams_reach_steps_that_are_python_or_ones_own(kind, eager):
+    table = {0: 1.0, 1: 4.0, 2: 0.5}
+    found = []
+    for data in ({"x": iter([(X, Y)])}, {"x": X, "y": Y, "batch_size": 22, "shuffle": False}):
+        set_random_seed(5)
+        model = kind([layers.Input((4,)), layers.Dense(3)])
+        loss = losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(optimizers.SGD(0.1), loss, weighted_metrics=["accuracy"], run_eagerly=eager)
+        found.append(model.fit(**data, class_weight=table, verbose=0).history)
+    assert found[0] == found[1]
+    with pytest.raises(ValueError, match="class_weight"):
+        model.fit(iter([(X, Y, np.ones(22))]), class_weight=table, verbose=0)
+
+
 @pytest.mark.parametrize(("classes", "dtype"), [(4, "float32"), (2, "int64")])
 def test_class_weights_of_pixels(classes, dtype):
     rng = np.random.default_rng(0)

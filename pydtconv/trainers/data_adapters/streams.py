@@ -133,6 +133,11 @@ class StreamData:
             yield from _ahead(get, order, workers, getattr(self.source, "max_queue_size", 10))
 
     def _batch(self, item: Any) -> Batch:
+        if self.class_weight is not None:
+            x, y, weights = _parts(item)
+            if weights is not None:
+                raise ValueError("expected either class_weight or sample weights in the batches, got both")
+            item = x, y, class_weights(to_arrays("y", y), self.class_weight)
         if self.whole:
             arrays = to_arrays("x", item)
             if replica.current().size > 1:
@@ -140,16 +145,8 @@ class StreamData:
                 share.whole = True
                 return share
             return Batch(arrays, None, None, len(tree.flatten(arrays)[0]), whole=True)
-        parts = tuple(item) if isinstance(item, (tuple, list)) and not isinstance(item, np.ndarray) else (item,)
-        if not 1 <= len(parts) <= 3:
-            raise ValueError(f"a batch: expected (x,), (x, y) or (x, y, sample_weight), got {len(parts)} parts")
-        x, y, weights = (*parts, None, None)[:3]
-        x, y, weights = to_arrays("x", x), to_arrays("y", y), to_arrays("sample_weight", weights)
-        if self.class_weight is not None:
-            if weights is not None:
-                raise ValueError("expected either class_weight or sample weights in the batches, got both")
-            weights = class_weights(y, self.class_weight)
-        return self._share(x, y, weights)
+        x, y, weights = _parts(item)
+        return self._share(to_arrays("x", x), to_arrays("y", y), to_arrays("sample_weight", weights))
 
     def _item(self, index: int) -> Any:
         """A batch by its number; of sources that can, only this process's share is read."""
@@ -200,6 +197,14 @@ class StreamData:
 
     def on_epoch_end(self) -> None:
         _call(self.source, "on_epoch_end")
+
+
+def _parts(item: Any) -> tuple[Any, Any, Any]:
+    """(x, y, sample_weight) of what a source gives.  Raises ValueError for other numbers of parts."""
+    parts = tuple(item) if isinstance(item, (tuple, list)) else (item,)
+    if not 1 <= len(parts) <= 3:
+        raise ValueError(f"a batch: expected (x,), (x, y) or (x, y, sample_weight), got {len(parts)} parts")
+    return (*parts, None, None)[:3]
 
 
 def _cut(leaf: np.ndarray, part: slice) -> np.ndarray:
