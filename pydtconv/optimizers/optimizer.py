@@ -319,7 +319,7 @@ class Optimizer(ByVariable):
 
     def _runs_of(self, store: Any) -> Iterator[tuple[slice, bool]]:
         """Slices of neighbours that agree on weight decay, together all of the flat array."""
-        if not self.weight_decay or not (self._excluded or self._excluded_pattern):
+        if not (self._excluded or self._excluded_pattern):
             yield slice(0, store.parameters.size), True
             return
         start, decays = 0, True

@@ -156,6 +156,16 @@ def test_another_optimizer_starts_afresh_on_the_same_store():
         np.testing.assert_array_equal(a.value, b.value)
 
 
+def test_variables_excluded_from_weight_decay_stay_so_where_it_is_set_later():
+    w = [Variable(np.ones(3), name=name) for name in ("kernel", "bias")]
+    optimizer = optimizers.SGD(0.5)
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    optimizer.apply([np.zeros(3, "float32")] * 2, w)
+    optimizer.weight_decay = 0.5
+    optimizer.apply([np.zeros(3, "float32")] * 2, w)
+    np.testing.assert_array_equal([variable.numpy() for variable in w], [[0.75] * 3, [1.0] * 3])
+
+
 def test_excluded_variables_do_not_decay():
     ours = variables()
     before = [variable.numpy() for variable in ours]
