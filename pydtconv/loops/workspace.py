@@ -211,7 +211,7 @@ def step(optimizer: Any, store: ParameterStore) -> None:
     known = {id(variable) for variable in own}
     if not optimizer.built or any(id(variable) not in known for variable in store.variables):
         optimizer.ready([*own, *(v for v in store.variables if id(v) not in known)], store)
-    optimizer.apply(store)
+    optimizer.step_of(store)
 
 
 _default: list[Workspace] = []

@@ -25,19 +25,22 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
     if graph is not None and graph.records:
         graph.apply(optimizer, found, variables)  # type: ignore[attr-defined]
         return
-    store = getattr(optimizer, "_own_store", None)
-    if store is None or {*map(id, store.variables)} != {*map(id, variables)} or not _lies_in(store):
+    stores = optimizer._slots.store, getattr(optimizer, "_own_store", None)
+    store = next((one for one in stores if type(one) is ParameterStore and _is_of(one, variables)), None)
+    if store is None:
         store = ParameterStore(variables)
         object.__setattr__(optimizer, "_own_store", store)
     for variable, gradient in zip(variables, found, strict=True):
         store.gradient_of(variable)[...] = np.asarray(gradient)
     known = optimizer._slots.variables
     optimizer.ready([*known, *(v for v in variables if not any(v is other for other in known))], store)
-    optimizer.apply(store)
+    optimizer.step_of(store)
 
 
-def _lies_in(store: ParameterStore) -> bool:
-    return all(variable.value.base is store.parameters for variable in store.variables)
+def _is_of(store: ParameterStore, variables: Sequence[Variable]) -> bool:
+    """Whether a store has just these variables, and they still lie in it."""
+    same = {*map(id, store.variables)} == {*map(id, variables)}
+    return same and all(variable.value.base is store.parameters for variable in store.variables)
 
 
 def _pairs(optimizer: Any, gradients: list[Any], variables: Sequence[Variable] | None) -> list[tuple[Any, Variable]]:

@@ -16,7 +16,7 @@ from pydtconv.serialization.objects import deserialize_keras_object, serialize_k
 _OWN = frozenset(
     {
         "inner_optimizer", "initial_scale", "dynamic_growth_steps", "get_config", "from_config", "variables",
-        "_scaling", "save_own_variables", "load_own_variables",
+        "_scaling", "save_own_variables", "load_own_variables", "set_weights",
     }
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ by each one's norm, exclusion from weight decay) is it one call per run of neigh
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Unpack
@@ -138,13 +139,25 @@ class Optimizer(ByVariable):
         grads: arrays, or what a `GradientTape` gave; None leaves a variable as it is.  A ParameterStore in their place
         holds gradients and variables both.
         """
-        if not isinstance(grads, ParameterStore):
+        if isinstance(grads, ParameterStore):
+            self.step_of(grads)
+        else:
             apply_gradients(self, grads, trainable_variables)
-            return
-        store = grads
+
+    def step_of(self, store: ParameterStore) -> None:
+        """One step with the gradients in a store, past what a subclass has for `apply`."""
         self.begin(store)
         self.apply_part(slice(0, store.parameters.size))
         self.end()
+
+    def apply_store(self, store: ParameterStore) -> None:
+        """The step of a training: that of `apply`, which a subclass may have written for lists, as in Keras."""
+        if not _takes_lists(type(self).apply):
+            self.apply(store)
+            return
+        if self._slots.store is not store:
+            self._bind(store)
+        self.apply([store.gradient_of(variable) for variable in store.variables], store.variables)
 
     def apply_gradients(self, grads_and_vars: Any) -> Any:
         """One step by pairs (gradient, variable); returns `iterations`.  Raises TypeError for other pairs."""
@@ -159,6 +172,10 @@ class Optimizer(ByVariable):
     def scale_loss(self, loss: Any) -> Any:
         """The loss times `loss_scale_factor`, by which `apply` divides the gradients."""
         return loss if self.loss_scale_factor is None else loss * float(self.loss_scale_factor)
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Sets all variables, in the order of `variables`.  Raises ValueError where number or shapes differ."""
+        self.load_own_variables({str(i): value for i, value in enumerate(weights)})
 
     @property
     def works_in_parts(self) -> bool:
@@ -264,6 +281,8 @@ class Optimizer(ByVariable):
 
     def check_device(self, device: str) -> None:
         """Raises NotImplementedError, by name, for what is asked of the optimizer and has no kernel on a device."""
+        if _takes_lists(type(self).apply):
+            raise NotImplementedError(f"{type(self).__name__}: apply of its own: expected device cpu, got {device}")
         for name in ("use_ema", "gradient_accumulation_steps"):
             if getattr(self, name):
                 raise NotImplementedError(
@@ -445,6 +464,14 @@ class Optimizer(ByVariable):
         if isinstance(rate, Mapping):
             rate = deserialize(rate, custom_objects)
         return cls(**({} if rate is None else {"learning_rate": rate}), **arguments_of(arguments))
+
+
+def _takes_lists(apply: Callable[..., None]) -> bool:
+    """Whether it is a subclass's that takes gradients and variables as lists."""
+    if apply is Optimizer.apply:
+        return False
+    named = [p for p in inspect.signature(apply).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return len(named) > 2  # the optimizer, gradients, variables
 
 
 Optimizer.__init__ = with_shared(Optimizer.__init__)  # type: ignore[method-assign]

@@ -52,7 +52,7 @@ class Strategy(Replica):
 
     def apply(self, optimizer: Optimizer, store: ParameterStore) -> None:
         """The optimizer's step, with the gradients of the whole batch."""
-        optimizer.apply(store)
+        optimizer.apply_store(store)
 
     def note(self, training: Training, batch: Batch, results: Results) -> dict[str, Any]:
         """Lets a batch's results into losses and metrics; returns all results so far."""

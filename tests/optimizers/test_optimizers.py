@@ -156,6 +156,49 @@ def test_another_optimizer_starts_afresh_on_the_same_store():
         np.testing.assert_array_equal(a.value, b.value)
 
 
+class _Signs(optimizers.SGD):
+    """Keras's way to change gradients: `apply` with lists."""
+
+    def apply(self, grads, trainable_variables=None):
+        super().apply([pydtconv.ops.sign(gradient) for gradient in grads], trainable_variables)
+
+
+@pytest.mark.parametrize("kind", ["fit", "train_step", "eager"])
+def test_apply_of_a_subclass_may_take_lists(kind):
+    class Own(pydtconv.Model):
+        def train_step(self, data):
+            return super().train_step(data)
+
+    inputs = pydtconv.Input((3,))
+    outputs = pydtconv.layers.Dense(2, use_bias=False)(pydtconv.layers.Dense(4, kernel_initializer="ones")(inputs))
+    model = (Own if kind == "train_step" else pydtconv.Model)(inputs, outputs)
+    model.compile(_Signs(0.25, momentum=0.5), "mse", run_eagerly=kind == "eager")
+    x, y = np.random.default_rng(0).normal(size=(4, 3)), np.full((4, 2), 9.0)
+    before = model.get_weights()
+    model.fit(x, y, verbose=0)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_allclose(np.abs(new - old), 0.25, rtol=1e-5)
+    model.fit(x, y, epochs=2, verbose=0)
+    assert int(model.optimizer.iterations) == 3
+    if kind == "fit":
+        store = model._steps.memory.store
+        model.fit(x, y, verbose=0)
+        assert model._steps.memory.store is store
+
+
+def test_set_weights_puts_the_state_of_one_into_another():
+    for make in (lambda: optimizers.Adam(0.5), lambda: optimizers.LossScaleOptimizer(optimizers.Adam(0.5))):
+        first, second = make(), make()
+        weights = [Variable(np.ones(3)), Variable(np.ones(3))]
+        first.apply([np.ones(3, "float32")], weights[:1])
+        second.build(weights[1:])
+        second.set_weights([variable.numpy() for variable in first.variables])
+        for a, b in zip(first.variables, second.variables, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+        with pytest.raises(ValueError, match="variables"):
+            second.set_weights([np.zeros(3)])
+
+
 def test_variables_excluded_from_weight_decay_stay_so_where_it_is_set_later():
     w = [Variable(np.ones(3), name=name) for name in ("kernel", "bias")]
     optimizer = optimizers.SGD(0.5)

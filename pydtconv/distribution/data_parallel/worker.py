@@ -294,7 +294,7 @@ class Worker(Strategy):
         else:
             for _ in reduction.arrivals():
                 pass
-            optimizer.apply(store)
+            optimizer.apply_store(store)
         if self._averages is not None:
             self._averages.finish()
         if self._tuning is not None and self._tuning.end(self._total) and self.is_main:
