@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
@@ -18,11 +19,14 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
 
     Raises ValueError where numbers or shapes differ, and where every gradient is None.
     """
+    given = optimizer._slots.variables if variables is None else list(variables)
     pairs = _pairs(optimizer, list(gradients), variables)
     found = [gradient for gradient, _ in pairs]
     variables = [variable for _, variable in pairs]
     graph = next((x.graph for x in found if isinstance(x, Tensor)), current_graph())
     if graph is not None and graph.records:
+        with tracing.paused():
+            _make_ready(optimizer, given)
         graph.apply(optimizer, found, variables)  # type: ignore[attr-defined]
         return
     stores = optimizer._slots.store, getattr(optimizer, "_own_store", None)
@@ -32,9 +36,17 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
         object.__setattr__(optimizer, "_own_store", store)
     for variable, gradient in zip(variables, found, strict=True):
         store.gradient_of(variable)[...] = np.asarray(gradient)
-    known = optimizer._slots.variables
-    optimizer.ready([*known, *(v for v in variables if not any(v is other for other in known))], store)
+    _make_ready(optimizer, given, store)
     optimizer.step_of(store)
+
+
+def _make_ready(optimizer: Any, variables: Sequence[Variable], store: ParameterStore | None = None) -> None:
+    """Builds the optimizer for variables in the order in which they are given, as Keras does: files keep that order."""
+    known = optimizer._slots.variables
+    ids = set(map(id, known))
+    new = [variable for variable in variables if id(variable) not in ids]
+    if new or not optimizer.built:
+        optimizer.ready([*known, *new], store)
 
 
 def _is_of(store: ParameterStore, variables: Sequence[Variable]) -> bool:

@@ -187,6 +187,16 @@ def test_a_function_of_an_iterator_may_be_ones_own():
     assert Counted.steps == 6
 
 
+def test_slots_are_in_the_order_in_which_variables_are_given():
+    """As files keep them, which are read into an optimizer that was built with the trainable variables."""
+    orders = []
+    for kind, eager in ((keras.Model, False), (Own, False), (Own, True)):
+        model = network(kind, run_eagerly=eager)
+        model.fit(X, Y, verbose=0)
+        orders.append([variable.shape for variable in model.optimizer.variables])
+    assert orders[1] == orders[2] == orders[0]
+
+
 def test_a_model_with_a_step_of_its_own_is_copied_and_pickled():
     model = network(Own)
     trained(model)
