@@ -51,6 +51,8 @@ def check_state(model: Any, state: Mapping[str, Any]) -> None:
         kind = type(model.optimizer).__name__
         if found["kind"] != kind:
             raise MismatchError(f"expected the state of the optimizer {kind}, found that of {found['kind']}")
+        if not model.optimizer.built and len(found["variables"]) > len(model.optimizer.variables):
+            model.optimizer.ready(model.trainable_variables)  # which a step of one's own does when it first runs
         slots = {str(i): variable for i, variable in enumerate(model.optimizer.variables)}
         _check_arrays(f"optimizer {kind}", slots, found["variables"])
         for part in ("position", "random", "run", "layer_seeds", "callbacks"):

@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv import losses as losses_module
 from pydtconv import metrics as metrics_module
 from pydtconv import tree
+from pydtconv.graph.ir import tracing
 from pydtconv.metrics.metric import Masks, given_to, recorded
 from pydtconv.naming import to_snake_case
 from pydtconv.utils.suggest import near
@@ -216,6 +217,8 @@ class CompiledMetrics(Masks):
         self._plain: list[list[metrics_module.Metric]] = []
         self._weighted: list[list[metrics_module.Metric]] = []
         self._prefixes: list[str] = []
+        #: what a checkpoint has kept, until the metrics are made
+        self._awaited: Mapping[str, Any] | None = None
 
     def check_names(self) -> None:
         """Raises ValueError for what names no metric."""
@@ -251,6 +254,9 @@ class CompiledMetrics(Masks):
         self._plain, self._weighted = sets
         self._prefixes = [f"{name}_" if len(names) > 1 else "" for name in names]
         self.built = True
+        if self._awaited is not None:
+            with tracing.paused():
+                self.set_state(self._awaited)
 
     @recorded
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -285,11 +291,14 @@ class CompiledMetrics(Masks):
 
     def get_state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
+        if self._awaited is not None:
+            return dict(self._awaited)
         return {"metrics": [metric.get_state() for metric in self.metrics]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Puts back what `get_state` gave."""
-        for metric, kept in zip(self.metrics, state["metrics"], strict=True):
+        """Puts back what `get_state` gave, at once or when the metrics are made."""
+        self._awaited = None if self.built else state
+        for metric, kept in zip(self.metrics, state["metrics"], strict=True) if self.built else ():
             metric.set_state(kept)
 
     def update(self, y_true: Sequence[Any], y_pred: Sequence[Any], sample_weight: Sequence[Any]) -> None:
@@ -302,6 +311,7 @@ class CompiledMetrics(Masks):
                 metric.update_state(target, prediction, sample_weight=weight)
 
     def reset(self) -> None:
+        self._awaited = None
         for metric in self.metrics:
             metric.reset_state()
 

@@ -78,7 +78,8 @@ class Epochs:
 
     def get_state(self) -> dict[str, Any]:
         """What a checkpoint keeps: the position in the epoch and in the data, and the data's order."""
-        going = self._going is not None and (self.done > 0 or (self.steps is not None and not self._begins_anew))
+        on = self._going is not None and self.steps is not None and not self._begins_anew
+        going = self.done > 0 or on  # the data may be used up within the last group of batches
         return {
             "steps": self.steps,
             "done": self.done,

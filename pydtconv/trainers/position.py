@@ -13,6 +13,7 @@ class Position:
     """epoch: the running one, or the next one between two; finished: no epoch is to come, however many were wanted.
     callbacks: all that fit calls.  gathering: fit's part in the metrics.
 
+    logs: of the last training step of the running epoch; none before the first one.
     results: of the training steps of the running epoch once all are done, while its validation runs; else None.
     """
 
@@ -27,6 +28,7 @@ class Position:
         self.epoch = epoch
         self.callbacks = callbacks
         self.finished = False
+        self.logs: dict[str, Any] = {}
         self.results: dict[str, Any] | None = None
         self.batches = batches
         self.validation = validation
@@ -44,7 +46,7 @@ class Position:
 
     def trained(self, results: dict[str, Any]) -> None:
         """The training steps of the running epoch are done, with these results."""
-        self.results = results
+        self.results, self.logs = results, {}
         self.batches.done = 0
         self._before_validation = None if self.validation is None else self.validation.get_state()
 
@@ -62,6 +64,7 @@ class Position:
         return {
             "epoch": self.epoch,
             "finished": finished,
+            "logs": self.logs,
             "results": self.results,
             "batches": self.batches.get_state(),
             "validation": self._before_validation if within else validation,
@@ -72,12 +75,13 @@ class Position:
 
         Raises ValueError, before anything is changed, where the epoch going on was of other batches.
         """
-        epoch, finished, results = state["epoch"], state["finished"], state["results"]
-        if type(epoch) is not int or epoch < 0 or not (results is None or isinstance(results, dict)):
+        epoch, finished, results, logs = state["epoch"], state["finished"], state["results"], state.get("logs", {})
+        by_name = (results is None or isinstance(results, dict)) and isinstance(logs, dict)
+        if type(epoch) is not int or epoch < 0 or not by_name:
             raise ValueError(
-                f"position: expected the number of an epoch and results by name, got {epoch!r}, {results!r}"
+                f"position: expected the number of an epoch and results by name, got {epoch!r}, {results!r}, {logs!r}"
             )
         self.batches.set_state(state["batches"])
         if self.validation is not None and state["validation"] is not None:
             self.validation.set_state(state["validation"])
-        self.epoch, self.finished, self.results = epoch, bool(finished), results
+        self.epoch, self.finished, self.results, self.logs = epoch, bool(finished), results, dict(logs)

@@ -180,21 +180,20 @@ class Trainer(BatchTrainer):
         return logs
 
     def _fit_epoch(self, batches: Epochs, listeners: Any, gathering: Gathering) -> dict[str, Any]:
-        turn = self._turn
+        turn, position = self._turn, self.position
         asked = _may_stop(listeners, "train")
-        logs: dict[str, Any] = {}
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_train_batch_begin(first)
             for batch in group:
                 with turn.taken():
                     gathering.resume()
-                    logs = self._step("train", batch)
-            listeners.on_train_batch_end(last, logs)
+                    position.logs = self._step("train", batch)
+            listeners.on_train_batch_end(last, position.logs)
             if self._stops("stop_training", asked):
                 break
         with turn.taken():
             gathering.resume()
-            return self._results("train", logs)
+            return self._results("train", position.logs)
 
     def _stops(self, name: str, asked: bool) -> bool:
         """Whether the attribute asks to end; asked: in any of the processes that train together, in the same step."""

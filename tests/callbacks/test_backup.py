@@ -77,8 +77,28 @@ def test_arguments_of_fit(arguments, tmp_path):
     check_resumed(tmp_path, **arguments)
 
 
-def test_steps_per_execution(tmp_path):
-    check_resumed(tmp_path, lambda: network(steps_per_execution=3), at=(1, 6), save_freq=2)
+@pytest.mark.parametrize(("at", "save_freq"), [((1, 6), 2), ((2, 0), 1)])
+def test_steps_per_execution(at, save_freq, tmp_path):
+    check_resumed(tmp_path, lambda: network(steps_per_execution=3), at=at, save_freq=save_freq)
+
+
+class _Own(pydtconv.Model):
+    """A step whose results no metric has."""
+
+    def train_step(self, data):
+        return {**super().train_step(data), "largest": pydtconv.ops.max(data[0])}
+
+
+@pytest.mark.parametrize("at", [(1, 4), (2, 0)])
+def test_steps_of_ones_own(at, tmp_path):
+    def make():
+        inputs = layers.Input((8, 8, 3))
+        x = layers.Dropout(0.2)(layers.GlobalAveragePooling2D()(layers.Conv2D(4, 3)(inputs)))
+        model = _Own(inputs, layers.Dense(4, "softmax")(layers.Dense(4)(x)))
+        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+        return model
+
+    check_resumed(tmp_path, make, at=at, save_freq=1)
 
 
 def test_metrics_within_an_epoch(tmp_path):
