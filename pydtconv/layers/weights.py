@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -221,6 +221,22 @@ class Weights:
         with turn_of(self).taken():
             for variable, value in zip(variables, weights, strict=True):
                 variable.assign(value)
+
+    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
+        """Writes the variables that are not those of layers inside into a mapping, under "0", "1", ...
+
+        A subclass may write other arrays, too, for its `load_own_variables` to read.
+        """
+        for i, variable in enumerate(self._own_variables()):
+            store[str(i)] = variable.numpy()
+
+    def load_own_variables(self, store: Mapping[str, Any]) -> None:
+        """Reads what `save_own_variables` wrote.  Raises ValueError where it is not of these variables."""
+        variables = self._own_variables()
+        if len(store) != len(variables):
+            raise ValueError(f"layer {self.name!r}: expected {len(variables)} variables, found {len(store)}")
+        for i, variable in enumerate(variables):
+            variable.assign(store[str(i)])
 
     def _flatten_layers(self, include_self: bool = True, recursive: bool = True) -> list[Any]:
         found: list[Any] = [self] if include_self else []

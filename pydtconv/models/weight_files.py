@@ -9,6 +9,7 @@ import inspect
 import io
 import re
 import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,8 @@ from pydtconv.layers.object_paths import walk
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.legacy_files import is_legacy, read_legacy_weights
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, attribute_of, datasets_in, group_at, is_group, opened, writing
-from pydtconv.utils.reading import check_regular, parsing
+from pydtconv.utils.hdf5 import array_of, attribute_of, datasets_in, group_at, is_group, members_of, opened, writing
+from pydtconv.utils.reading import check_regular, check_unpacked, parsing
 from pydtconv.utils.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -71,11 +72,20 @@ def write_weights(model: Layer, file: Any) -> None:
         for path, layer in walk(model):
             group = h5.create_group(f"{path}/vars" if path else "vars")
             group.attrs["name"] = layer.name
-            for index, variable in enumerate(own_variables(layer)):
-                group[str(index)] = variable.value
+            for key, value in _written(layer).items():
+                group[key] = value
         optimizer = getattr(model, "optimizer", None)
         if optimizer is not None:
             _write_optimizer(h5, "optimizer", optimizer)
+
+
+def _written(layer: Layer) -> Mapping[str, Any]:
+    """What a layer has in a file: its variables, or what a subclass writes for itself."""
+    if type(layer).save_own_variables is Layer.save_own_variables:
+        return {str(index): variable.value for index, variable in enumerate(own_variables(layer))}
+    state: dict[str, Any] = {}
+    layer.save_own_variables(state)
+    return state
 
 
 def _write_optimizer(h5: h5py.File, path: str, optimizer: Any) -> None:
@@ -116,6 +126,7 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
         fitting: list[tuple[Variable, h5py.Dataset]] = []
         problems: list[str] = []
         places = _places_by_name(h5) if by_name else {}
+        read_by_layers: list[tuple[Layer, dict[str, np.ndarray]]] = []
         for path, layer in walk(model):
             variables = own_variables(layer)
             place = f"{path}/vars" if path else "vars"
@@ -124,6 +135,9 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
                     continue
                 place = _place_among(places[layer.name], place, layer, name)
             stored = group_at(h5, place)
+            if stored is not None and type(layer).load_own_variables is not Layer.load_own_variables:
+                read_by_layers.append((layer, _arrays_in(stored, file)))
+                continue
             datasets = datasets_in(stored, len(variables))
             problem = _mismatch(layer, path, variables, stored, datasets)
             if problem:
@@ -136,6 +150,7 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
     if not wanted:
         more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
+    problems += _load_by_layers(read_by_layers, name, skip_mismatch)
     if problems:
         warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
     strange = [v.path for v, value in found if value.dtype.kind == "f" and not np.isfinite(value).all()]
@@ -150,6 +165,26 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
     _optimizer_without_state(model)
     if optimizer:
         warnings.warn(f"{name}: the optimizer's state was skipped: {optimizer}", stacklevel=4)
+
+
+def _arrays_in(group: h5py.Group, file: Any) -> dict[str, np.ndarray]:
+    """All arrays of a group, whose shapes only the layer knows that wrote them."""
+    found = {key: member for key, member in members_of(group) if not is_group(member)}
+    size = len(file.getbuffer()) if hasattr(file, "getbuffer") else Path(file).stat().st_size
+    check_unpacked(sum(dataset.nbytes for dataset in found.values()), size)
+    return {key: array_of(dataset) for key, dataset in found.items()}
+
+
+def _load_by_layers(read: list[tuple[Layer, dict[str, np.ndarray]]], file: str, skip_mismatch: bool) -> Iterator[str]:
+    """Lets layers that read for themselves do so; gives what is wrong with those that are skipped."""
+    for layer, arrays in read:
+        try:
+            layer.load_own_variables(arrays)
+        except (LookupError, ValueError) as error:
+            told = f"layer {layer.name!r} ({type(layer).__name__}): load_own_variables: {error!r}"
+            if not skip_mismatch:
+                raise ValueError(f"{file}: {told}") from error
+            yield told
 
 
 def _optimizer_without_state(model: Any) -> None:

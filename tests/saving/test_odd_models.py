@@ -169,3 +169,55 @@ def test_objects_around_others_are_loaded(tmp_path):
     loaded = pydtconv.saving.load_model(tmp_path / "a.keras", custom_objects=functions)
     assert loaded.optimizer.learning_rate == model.optimizer.learning_rate
     assert loaded.evaluate(X, Y, verbose=0, return_dict=True) == model.evaluate(X, Y, verbose=0, return_dict=True)
+
+
+@pydtconv.saving.register_keras_serializable("tests")
+class Table(pydtconv.layers.Layer):
+    """Keeps an array that is no variable by Keras's methods for that."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.table = np.zeros(3)
+
+    def build(self, shape):
+        self.scale = self.add_weight((shape[-1],), "ones")
+
+    def call(self, x):
+        return x * self.scale
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        store["table"] = self.table
+
+    def load_own_variables(self, store):
+        self.table = np.array(store["table"])
+        super().load_own_variables({"0": store["0"]})
+
+
+def test_layers_may_write_and_read_more_than_their_variables(tmp_path):
+    model = pydtconv.Sequential([pydtconv.Input((6,)), Table(), pydtconv.layers.Dense(2)])
+    model.layers[0].table = np.arange(3.0)
+    model.layers[0].scale.assign(np.arange(6))
+    model.save(tmp_path / "model.keras")
+    model.save_weights(tmp_path / "model.weights.h5")
+    loaded = pydtconv.saving.load_model(tmp_path / "model.keras")
+    other = pydtconv.models.clone_model(model)
+    other.load_weights(tmp_path / "model.weights.h5")
+    for each in loaded, other:
+        np.testing.assert_array_equal(each.layers[0].table, np.arange(3))
+        np.testing.assert_array_equal(each(X), model(X))
+    plain = pydtconv.Sequential([pydtconv.Input((6,)), pydtconv.layers.Rescaling(1.0), pydtconv.layers.Dense(2)])
+    plain.save_weights(tmp_path / "plain.weights.h5")
+    renamed = pydtconv.Sequential([pydtconv.Input((6,)), RenamedTable(), pydtconv.layers.Dense(2)])
+    with pytest.raises(ValueError, match=r"load_own_variables.*table"):
+        renamed.load_weights(tmp_path / "plain.weights.h5")
+    with pytest.warns(UserWarning, match="load_own_variables"):
+        renamed.load_weights(tmp_path / "plain.weights.h5", skip_mismatch=True)
+    np.testing.assert_array_equal(renamed.layers[1].kernel.numpy(), plain.layers[1].kernel.numpy())
+
+
+class RenamedTable(Table):
+    """Lies in files where a `Rescaling` does."""
+
+
+RenamedTable.__name__ = "Rescaling"
