@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,7 +30,7 @@ def clone_model(
     recursive: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """A model with new layers of equal configs, and new weights.
+    """A model of the same class with new layers of equal configs, and new weights, compiled as the model is.
 
     clone_function: makes the copy of a layer (all but input layers).  Only `input_tensors`'s default is supported for
     functional models.  Raises ValueError for subclassed models without clones of their layers.
@@ -40,9 +42,9 @@ def clone_model(
     clone = clone_function or _clone_layer
     if isinstance(model, Sequential):
         first = [] if model._input_layer is None else [_clone_layer(model._input_layer)]
-        return _as_frozen(model, Sequential([*first, *(clone(layer) for layer in model.layers)], name=model.name))
+        return _like(model, Sequential([*first, *(clone(layer) for layer in model.layers)], name=model.name))
     network = model._network
-    if network is None:
+    if network is None or (clone_function is None and type(model).get_config is not Model.get_config):
         return model.from_config(model.get_config())
     inputs = tree.map_structure(lambda x: Input(batch_shape=x.shape, dtype=x.dtype, name=x.name), network.inputs)
     copies: dict[Operation, Any] = {}
@@ -58,13 +60,23 @@ def clone_model(
         results = tree.flatten(copies[node.operation](*args, **kw))
         values.update(zip(node.output_tensors, results, strict=True))
     outputs = tree.map_structure(values.__getitem__, network.outputs)
-    return _as_frozen(model, Functional(inputs=inputs, outputs=outputs, name=model.name))
+    kind = type(model) if type(model).__init__ is Model.__init__ else Functional
+    return _like(model, kind(inputs=inputs, outputs=outputs, name=model.name))
 
 
-def _as_frozen(model: Model, copy: Model) -> Model:
-    """The copy, itself frozen or not as the model is; its layers are what they are."""
-    object.__setattr__(copy, "_trainable", model.trainable)
-    return copy
+def _like(model: Model, clone: Model) -> Model:
+    """The clone, itself frozen or not as the model is, and compiled as it is; its layers are what they are."""
+    object.__setattr__(clone, "_trainable", model.trainable)
+    if model.compiled and type(clone).compile is Model.compile:
+        arguments = dict(model.__dict__["_compile_config"])
+        with contextlib.suppress(NotImplementedError, TypeError, ValueError):
+            # where the optimizer's config makes no other one, the clone is not compiled
+            arguments["optimizer"] = type(model.optimizer).from_config(model.optimizer.get_config())
+            for name in ("metrics", "weighted_metrics"):
+                arguments[name] = copy.deepcopy(arguments[name])
+            clone.compile(**arguments)
+            clone.reset_metrics()
+    return clone
 
 
 def _copy_of(operation: Operation, clone: Callable[[Layer], Layer]) -> Any:

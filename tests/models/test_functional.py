@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import Input, Model, Sequential, layers, models, ops
+from pydtconv import Input, Model, Sequential, layers, metrics, models, ops, optimizers
 from pydtconv.graph import Graph
 from pydtconv.ops.base import Spec
 from tests.real_keras import import_keras
@@ -222,6 +222,48 @@ def test_clone_has_weights_of_its_own():
     np.testing.assert_array_equal(copy(a), model(a))
     copy.set_weights([w * 0 for w in copy.get_weights()])
     assert model.get_weights()[0].any()
+
+
+class _Fives(Model):
+    """A functional model with a step, or a loss, of its own."""
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return ops.mean(ops.abs(y - y_pred)) * 5.0
+
+
+def test_clones_have_the_class_and_are_compiled_as_the_model_is():
+    x = Input((3,))
+    model = _Fives(x, layers.Dense(2)(x))
+    rate = optimizers.schedules.ExponentialDecay(0.5, 10, 0.5)
+    metric = metrics.MeanSquaredError(name="squares")
+    model.compile(optimizers.SGD(rate, momentum=0.5), "mae", metrics=[metric, lambda y, p: ops.abs(y - p)])
+    copy = models.clone_model(model)
+    assert type(copy) is _Fives
+    copy.set_weights(model.get_weights())
+    a, b = np.ones((4, 3)), np.zeros((4, 2))
+    found = [each.fit(a, b, epochs=2, verbose=0).history for each in (model, copy)]
+    assert found[0] == found[1]
+    assert int(copy.optimizer.iterations) == int(model.optimizer.iterations) == 2
+    chain = models.Sequential([Input((3,)), layers.Dense(2)])
+    assert not models.clone_model(chain).compiled
+    chain.compile("adam", "mse")
+    assert models.clone_model(chain).loss == "mse"
+
+
+class _OfUnits(Model):
+    """A functional model that is made of its own arguments."""
+
+    def __init__(self, units, **kwargs):
+        x = Input((3,))
+        super().__init__(x, layers.Dense(units)(x), **kwargs)
+        self.units = units
+
+    def get_config(self):
+        return {"units": self.units, "name": self.name}
+
+
+def test_clones_of_models_with_a_config_of_their_own_are_made_of_it():
+    assert models.clone_model(_OfUnits(4)).units == 4
 
 
 def test_clone_function():
