@@ -121,6 +121,10 @@ class TrackedDict(dict[Any, Any]):
         for key, item in dict(*args, **kwargs).items():
             self[key] = item
 
+    def __ior__(self, items: Any) -> TrackedDict:  # type: ignore[override, misc]
+        self.update(items)
+        return self
+
     def setdefault(self, key: Any, default: Any = None) -> Any:
         if key not in self:
             self[key] = default

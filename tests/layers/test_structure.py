@@ -41,6 +41,15 @@ def test_weights_follow_layers_that_come_and_go():
     assert len(model.weights) == 3
 
 
+def test_dicts_that_are_joined_in_place_tell_of_their_layers():
+    layer = layers.Dense(2)
+    layer.parts = {"a": layers.Dense(1)}
+    parts = layer.parts
+    parts |= {"b": layers.Dense(1)}
+    layer.parts |= {"a": layers.Dense(3)}
+    assert {id(part) for part in layer._layers} == {id(part) for part in layer.parts.values()}
+
+
 def test_what_is_given_out_may_be_changed():
     model = model_of(2)
     model.weights.clear()
