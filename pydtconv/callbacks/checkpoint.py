@@ -13,8 +13,8 @@ from pydtconv.utils.whole_file import training_goes_on
 class ModelCheckpoint(Monitor):
     """Writes after each epoch, or after save_freq batches.
 
-    filepath: ends in ".keras", or in ".weights.h5" with save_weights_only; `{epoch}` (counted from 1), `{batch}` and
-    the results' names are filled in, as in "model-{epoch:02d}-{val_loss:.2f}.keras".
+    filepath: ends in ".keras" or ".h5", or in ".weights.h5" with save_weights_only; `{epoch}` (counted from 1),
+    `{batch}` and the results' names are filled in, as in "model-{epoch:02d}-{val_loss:.2f}.keras".
     save_best_only: only when `monitor` got better (than initial_value_threshold, at first).
     A file is written whole or not at all.  When the disk is full, a warning says so and training goes on.
     """
@@ -40,10 +40,10 @@ class ModelCheckpoint(Monitor):
         self.save_freq = save_freq
         if save_freq != "epoch" and (isinstance(save_freq, bool) or not isinstance(save_freq, int) or save_freq < 1):
             raise ValueError(f"ModelCheckpoint: expected save_freq 'epoch' or a number of batches, got {save_freq!r}")
-        ending = ".weights.h5" if save_weights_only else ".keras"
-        if not self.filepath.endswith(ending):
+        endings = (".weights.h5",) if save_weights_only else (".keras", ".h5")
+        if not self.filepath.endswith(endings):
             raise ValueError(
-                f"ModelCheckpoint: expected filepath to end in {ending!r} "
+                f"ModelCheckpoint: expected filepath to end in {' or '.join(map(repr, endings))} "
                 f"(save_weights_only={save_weights_only}), got {self.filepath!r}"
             )
         self.best = initial_value_threshold

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from pydtconv import callbacks, layers, models, optimizers
+from pydtconv import callbacks, layers, models, optimizers, saving
 from tests.real_keras import import_keras
 from tests.signatures import arguments
 
@@ -153,6 +153,13 @@ def test_checkpoints(tmp_path):
         callbacks.ModelCheckpoint(tmp_path / "x.keras", save_weights_only=True)
     with pytest.raises(KeyError, match="val_acc"):
         run(model, [1.0], callbacks.ModelCheckpoint(str(tmp_path / "{val_acc}.weights.h5"), save_weights_only=True))
+
+
+def test_checkpoints_of_whole_models_may_be_h5_files(tmp_path):
+    model = line()
+    run(model, [1.0], callbacks.ModelCheckpoint(tmp_path / "model.h5"))
+    loaded = saving.load_model(tmp_path / "model.h5")
+    np.testing.assert_array_equal(loaded.get_weights()[0], model.get_weights()[0])
 
 
 def test_csv_logger(tmp_path):
