@@ -15,6 +15,7 @@ from pydtconv import replica
 from pydtconv._version import __version__
 from pydtconv.graph.ir.variable import limited_variables
 from pydtconv.layers.layer import Layer
+from pydtconv.models.asset_files import read_assets, written_assets
 from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
 from pydtconv.serialization.lambdas import safe_mode_scope
@@ -58,14 +59,17 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
     }
     weights = io.BytesIO()
     write_weights(model, weights)
+    assets = written_assets(model)
 
     def write(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr("metadata.json", json.dumps(metadata))
             archive.writestr("config.json", json.dumps(config))
             archive.writestr(WEIGHTS_IN_ARCHIVE, weights.getvalue())
+            for name, data in assets.items():
+                archive.writestr(name, data)
 
-    write_whole(path, write, weights.getbuffer().nbytes)
+    write_whole(path, write, weights.getbuffer().nbytes + sum(map(len, assets.values())))
 
 
 def load_model(
@@ -108,4 +112,7 @@ def load_model(
                 model.compile_from_config(compile_config)
         _check_built(model, "load_model")
     read_weights(model, io.BytesIO(weights), str(path))
+    if any(hasattr(layer, "load_assets") for layer in model._flatten_layers()):
+        with Archive(path, "a '.keras' file") as archive:
+            read_assets(model, archive)
     return model

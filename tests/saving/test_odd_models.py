@@ -1,5 +1,8 @@
 """Parts of files that few models have: schedules, optimizers in optimizers, functions in old files, masks."""
 
+import zipfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -221,3 +224,36 @@ class RenamedTable(Table):
 
 
 RenamedTable.__name__ = "Rescaling"
+
+
+@pydtconv.saving.register_keras_serializable("tests")
+class Words(pydtconv.layers.Layer):
+    """Keeps a list of words in a file of its own."""
+
+    words = ()
+
+    def call(self, x):
+        return x
+
+    def save_assets(self, folder):
+        Path(folder, "more").mkdir()
+        Path(folder, "more", "words.txt").write_text(" ".join(self.words))
+
+    def load_assets(self, folder):
+        self.words = tuple(Path(folder, "more", "words.txt").read_text().split())
+
+
+def test_layers_may_keep_files_of_their_own(tmp_path):
+    inner = pydtconv.Sequential([pydtconv.Input((6,)), Words(), Words()])
+    model = pydtconv.Sequential([pydtconv.Input((6,)), inner])
+    inner.layers[1].words = ("some", "words")
+    path = tmp_path / "model.keras"
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        assert "assets/layers/sequential/layers/words_1/more/words.txt" in archive.namelist()
+    loaded = pydtconv.saving.load_model(path)
+    assert [layer.words for layer in loaded.layers[0].layers] == [(), ("some", "words")]
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("assets/layers/sequential/layers/words/../../x", "outside")
+    with pytest.raises(pydtconv.utils.reading.BadFileError, match="inside"):
+        pydtconv.saving.load_model(path)
