@@ -121,7 +121,7 @@ class TrackedDict(dict[Any, Any]):
         for key, item in dict(*args, **kwargs).items():
             self[key] = item
 
-    def __ior__(self, items: Any) -> TrackedDict:  # type: ignore[override, misc]
+    def __ior__(self, items: Any) -> TrackedDict:  # type: ignore[misc]
         self.update(items)
         return self
 

@@ -17,8 +17,10 @@ from pydtconv.graph.memory.parameter_store import ParameterStore
 def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Variable] | None) -> None:
     """A step by one gradient for each variable; where code is recorded, a step of what is recorded.
 
-    Raises ValueError where numbers or shapes differ, and where every gradient is None.
+    No gradients at all are no step.  Raises ValueError where numbers or shapes differ, and where all are None.
     """
+    if not len(gradients):
+        return
     given = optimizer._slots.variables if variables is None else list(variables)
     pairs = _pairs(optimizer, list(gradients), variables)
     found = [gradient for gradient, _ in pairs]

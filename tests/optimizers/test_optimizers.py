@@ -199,6 +199,12 @@ def test_set_weights_puts_the_state_of_one_into_another():
             second.set_weights([np.zeros(3)])
 
 
+def test_no_gradients_are_no_step():
+    optimizer = optimizers.SGD(0.5)
+    optimizer.apply([], [])
+    assert int(optimizer.iterations) == 0
+
+
 def test_variables_excluded_from_weight_decay_stay_so_where_it_is_set_later():
     w = [Variable(np.ones(3), name=name) for name in ("kernel", "bias")]
     optimizer = optimizers.SGD(0.5)
