@@ -14,6 +14,7 @@ from pydtconv.checkpoints.files import CheckpointError
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.object_paths import walk
 from pydtconv.metrics import Mean
+from pydtconv.optimizers import Optimizer
 from pydtconv.utils import random
 
 
@@ -33,7 +34,8 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
     return {
         "position": model.position.get_state(finished),
         "weights": {f"{path}/{i}": variable.value for path, i, variable in _variables(model)},
-        "optimizer": _optimizer_state(model.optimizer),
+        "optimizer": _optimizer_state(model, model.optimizer),
+        "optimizers": {name: _optimizer_state(model, optimizer) for name, optimizer in _others(model)},
         "random": random.get_state(),
         "run": {"seed": run.seed, "step": run.step},
         "layer_seeds": {path: layer.own_seed for path, layer in _seeded(model)},
@@ -47,14 +49,8 @@ def check_state(model: Any, state: Mapping[str, Any]) -> None:
     with _structure():
         wanted = {f"{path}/{i}": variable for path, i, variable in _variables(model)}
         _check_arrays(f"model {model.name!r}", wanted, state["weights"])
-        found = state["optimizer"]
-        kind = type(model.optimizer).__name__
-        if found["kind"] != kind:
-            raise MismatchError(f"expected the state of the optimizer {kind}, found that of {found['kind']}")
-        if not model.optimizer.built and len(found["variables"]) > len(model.optimizer.variables):
-            model.optimizer.ready(model.trainable_variables)  # which a step of one's own does when it first runs
-        slots = {str(i): variable for i, variable in enumerate(model.optimizer.variables)}
-        _check_arrays(f"optimizer {kind}", slots, found["variables"])
+        for optimizer, found in _with_states(model, state):
+            _check_optimizer(model, optimizer, found)
         for part in ("position", "random", "run", "layer_seeds", "callbacks"):
             if not isinstance(state[part], dict):
                 raise MismatchError(f"expected {part!r} of its state to be a mapping, found {state[part]!r:.100}")
@@ -85,8 +81,9 @@ def restore_training(model: Any, callbacks: Sequence[Any], state: Mapping[str, A
     # these fit, as check_state has found: they come last, for nothing to be changed when something else does not
     for path, i, variable in _variables(model):
         variable.assign(state["weights"][f"{path}/{i}"])
-    for i, variable in enumerate(model.optimizer.variables):
-        variable.assign(state["optimizer"]["variables"][str(i)])
+    for optimizer, found in _with_states(model, state):
+        for i, variable in enumerate(optimizer.variables):
+            variable.assign(found["variables"][str(i)])
 
 
 def _small_parts(model: Any, callbacks: Sequence[Any]) -> dict[str, Any]:
@@ -175,9 +172,37 @@ def _restore_metrics(model: Any, kept: Mapping[str, Any]) -> None:
         metric.set_state(state)
 
 
-def _optimizer_state(optimizer: Any) -> dict[str, Any]:
+def _optimizer_state(model: Any, optimizer: Any) -> dict[str, Any]:
+    """of: the names of the variables that it was built with, None for those that are not the model's."""
+    names = {id(variable): f"{path}/{i}" for path, i, variable in _variables(model)}
     values = {str(i): variable.value for i, variable in enumerate(optimizer.variables)}
-    return {"kind": type(optimizer).__name__, "variables": values}
+    of = [names.get(id(variable)) for variable in optimizer._slots.variables]
+    return {"kind": type(optimizer).__name__, "variables": values, "of": of}
+
+
+def _others(model: Any) -> list[tuple[str, Any]]:
+    """Optimizers that the model has beside that of compile, for a step of its own, by their attributes."""
+    held = [(name, value) for name, value in vars(model).items() if isinstance(value, Optimizer)]
+    return sorted((name, value) for name, value in held if value is not model.optimizer)
+
+
+def _with_states(model: Any, state: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """(optimizer, its state) of all that there are in both."""
+    yield model.optimizer, state["optimizer"]
+    kept = state.get("optimizers", {})
+    yield from ((optimizer, kept[name]) for name, optimizer in _others(model) if name in kept)
+
+
+def _check_optimizer(model: Any, optimizer: Any, found: Mapping[str, Any]) -> None:
+    """Raises MismatchError where the state is that of another one.  Builds one that has not run, as it was built."""
+    kind = type(optimizer).__name__
+    if found["kind"] != kind:
+        raise MismatchError(f"expected the state of the optimizer {kind}, found that of {found['kind']}")
+    if not optimizer.built and found.get("of"):  # which a step of one's own does when it first runs
+        known = {f"{path}/{i}": variable for path, i, variable in _variables(model)}
+        optimizer.ready([known[name] for name in found["of"]])
+    slots = {str(i): variable for i, variable in enumerate(optimizer.variables)}
+    _check_arrays(f"optimizer {kind}", slots, found["variables"])
 
 
 def _named(callbacks: Sequence[Any]) -> Iterator[tuple[str, Any]]:

@@ -101,6 +101,33 @@ def test_steps_of_ones_own(at, tmp_path):
     check_resumed(tmp_path, make, at=at, save_freq=1)
 
 
+class _Two(pydtconv.Model):
+    """Two optimizers, of which compile has none."""
+
+    def train_step(self, data):
+        x, y = data
+        first, second = self.layers[-2].trainable_variables, self.layers[-1].trainable_variables
+        with pydtconv.GradientTape() as tape:
+            loss = self.compute_loss(y=y, y_pred=self(x, training=True))
+        of_first, of_second = tape.gradient(loss, [first, second])
+        self.first_optimizer.apply(of_first, first)
+        self.second_optimizer.apply(of_second, second)
+        return {"loss": loss}
+
+
+def test_optimizers_of_ones_own(tmp_path):
+    def make():
+        inputs = layers.Input((8, 8, 3))
+        x = layers.Dense(4)(layers.GlobalAveragePooling2D()(inputs))
+        model = _Two(inputs, layers.Dense(4, "softmax")(x))
+        model.compile("adam", "sparse_categorical_crossentropy")
+        model.first_optimizer = optimizers.Adam(0.1)
+        model.second_optimizer = optimizers.Lamb(0.1)
+        return model
+
+    check_resumed(tmp_path, make)
+
+
 def test_metrics_within_an_epoch(tmp_path):
     def make():
         inputs = layers.Input((8, 8, 3))
