@@ -104,13 +104,13 @@ __device__ inline real function(int kind, const parameters &a, real x) {
         case LOG_SIGMOID:
             return -softplus_(-x);
         case THRESHOLD:
-            return x > p[0] ? x : p[1];
+            return x <= p[0] ? p[1] : x;
         case TANH_SHRINK:
             return x - tanh_(x);
         case HARD_SHRINK:
-            return x > p[0] || x < -p[0] ? x : 0;
+            return x > p[0] || x < -p[0] ? x : x - x;
         case SOFT_SHRINK:
-            return x > p[0] ? x - p[0] : (x < -p[0] ? x + p[0] : 0);
+            return x > p[0] ? x - p[0] : (x < -p[0] ? x + p[0] : x - x);
         case SQUAREPLUS:
             return (real)0.5 * (x + sqrt_(x * x + p[0]));
         case SPARSE_PLUS:

@@ -46,10 +46,10 @@
     K(HARD_SILU, x < -3 ? 0 : (x > 3 ? x : x * (x + 3) / 6), x <= -3 ? 0 : (x > 3 ? 1 : (2 * x + 3) / 6))         \
     K(MISH, x *mish_ratio(x), mish_slope(x))                                                                      \
     K(LOG_SIGMOID, -DT(softplus_)(-x), DT(sigmoid_)(-x))                                                          \
-    K(THRESHOLD, x > p[0] ? x : p[1], x > p[0] ? 1 : 0)                                                           \
+    K(THRESHOLD, x <= p[0] ? p[1] : x, x > p[0] ? 1 : 0)                                                          \
     K(TANH_SHRINK, x - DT(tanh_)(x), DT(tanh_)(x) * DT(tanh_)(x))                                                 \
-    K(HARD_SHRINK, x > p[0] || x < -p[0] ? x : 0, x > p[0] || x < -p[0] ? 1 : 0)                                  \
-    K(SOFT_SHRINK, x > p[0] ? x - p[0] : (x < -p[0] ? x + p[0] : 0), x > p[0] || x < -p[0] ? 1 : 0)               \
+    K(HARD_SHRINK, x > p[0] || x < -p[0] ? x : x - x, x > p[0] || x < -p[0] ? 1 : 0)                              \
+    K(SOFT_SHRINK, x > p[0] ? x - p[0] : (x < -p[0] ? x + p[0] : x - x), x > p[0] || x < -p[0] ? 1 : 0)           \
     K(SQUAREPLUS, (real)0.5 * (x + DT(sqrt_)(x * x + p[0])), (real)0.5 * (1 + x / DT(sqrt_)(x * x + p[0])))       \
     K(SPARSE_PLUS, x <= -1 ? 0 : (x < 1 ? (real)0.25 * (x + 1) * (x + 1) : x),                                    \
       x <= -1 ? 0 : (x < 1 ? (real)0.5 * (x + 1) : 1))                                                            \
