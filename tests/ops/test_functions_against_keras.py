@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+import pydtconv
 from pydtconv import ops, tree
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.graph.ir.variable import Variable
@@ -203,3 +204,13 @@ def test_products_of_integers_are_integers():
     pixels = np.full((2, 2), 200, "uint8")
     np.testing.assert_array_equal(ops.matmul(pixels, pixels), 2 * 200 * 200)
     assert ops.matmul(pixels, np.ones((2, 2), "float32")).dtype == "float32"
+
+
+def test_what_is_like_a_tensor_does_not_depend_on_its_values():
+    """Such as zeros in the place of NaN."""
+    x = Variable(np.array([1, np.nan, np.inf, -2], "float32"))
+    with pydtconv.GradientTape() as tape:
+        y = ops.where(ops.isfinite(x), x, ops.zeros_like(x)) + ops.full_like(x, 3)
+        total = ops.sum(y)
+    np.testing.assert_array_equal(np.asarray(y), [4, 3, 3, 1])
+    np.testing.assert_array_equal(np.asarray(tape.gradient(total, x)), [1, 0, 0, 1])

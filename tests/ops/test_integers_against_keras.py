@@ -59,6 +59,13 @@ def test_large_integers_are_exact():
     assert int(ops.max(large)) == 2**24 + 1
     assert int(ops.sum(large)) == 2**24 + 2
     np.testing.assert_array_equal(ops.reshape(large, (2, 1))[:, 0], large)
+    assert ops.argmax(large[::-1].copy()) == ops.argmax(np.array([2**24, 2**24 + 1])) == 1
+
+
+def test_what_is_like_integers_is_integers_where_code_is_traced():
+    like = pydtconv.function(lambda x: (ops.zeros_like(x), ops.full_like(x, 2.7), ops.ones_like(x, dtype="float32")))
+    assert [np.asarray(y).tolist() for y in like(INT)] == [[[n] * 3] * 2 for n in (0, 2, 1)]
+    assert [str(y.dtype) for y in like(INT)] == ["int32", "int32", "float32"]
 
 
 def test_variables_of_integers_count():

@@ -81,12 +81,12 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 
 
 def _like(x: Any, value: float, dtype: Any) -> Any:
-    from pydtconv.ops.functions.arithmetic import affine
+    from pydtconv.ops.functions.arithmetic import affine, unary
     from pydtconv.ops.functions.shape import cast
 
     if is_symbolic(x):
-        y = affine(x, 0.0, value)
-        return y if dtype is None else cast(y, dtype)
+        y = affine(unary("sign", x), 0.0, value)  # the sign is finite where x is infinite or NaN
+        return cast(y, x.dtype if dtype is None else dtype)
     array = np.asarray(x)
     return np.full(array.shape, value, dtype or array.dtype)
 
