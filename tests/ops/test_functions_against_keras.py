@@ -214,3 +214,13 @@ def test_what_is_like_a_tensor_does_not_depend_on_its_values():
         total = ops.sum(y)
     np.testing.assert_array_equal(np.asarray(y), [4, 3, 3, 1])
     np.testing.assert_array_equal(np.asarray(tape.gradient(total, x)), [1, 0, 0, 1])
+
+
+@pytest.mark.parametrize("name", ["segment_sum", "segment_max", "segment_min"])
+def test_rows_of_no_segment_have_no_gradient(name):
+    data = Variable(np.arange(4, dtype="float32"))
+    with pydtconv.GradientTape() as tape:
+        y = getattr(ops, name)(data, np.array([-1, 0, 1, 5]), 2)
+        total = ops.sum(y * np.array([10, 20], "float32"))
+    np.testing.assert_array_equal(np.asarray(y), [1, 2])
+    np.testing.assert_array_equal(np.asarray(tape.gradient(total, data)), [0, 10, 20, 0])

@@ -159,16 +159,27 @@ def _segment_shape(data: Shape, ids: Shape, num_segments: int | None, sorted: bo
     return (num_segments, *data[1:])
 
 
+def _inside(ids: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows belong to a segment of y, as numbers of rows, and the segments of these."""
+    rows = np.flatnonzero((ids >= 0) & (ids < len(y)))
+    return rows, ids[rows].astype(np.int64)
+
+
 def _segment_sum_gradient(b: Backward, **static: Any) -> Any:
-    return b.dy[0][b.x[1].astype(np.int64)], None
+    rows, ids = _inside(b.x[1], b.dy[0])
+    dx = np.zeros(b.shapes[0], b.dy[0].dtype)
+    dx[rows] = b.dy[0][ids]
+    return dx, None
 
 
 def _segment_extremum_gradient(b: Backward, **static: Any) -> Any:
-    ids = b.x[1].astype(np.int64)
-    mask = (b.x[0] == b.y[0][ids]).astype(b.dy[0].dtype)
+    rows, ids = _inside(b.x[1], b.dy[0])
+    mask = (b.x[0][rows] == b.y[0][ids]).astype(b.dy[0].dtype)
     share = np.zeros(b.y[0].shape, mask.dtype)
     np.add.at(share, ids, mask)
-    return mask * (b.dy[0] / np.where(share == 0, 1, share))[ids], None
+    dx = np.zeros(b.shapes[0], b.dy[0].dtype)
+    dx[rows] = mask * (b.dy[0] / np.where(share == 0, 1, share))[ids]
+    return dx, None
 
 
 def _least(dtype: np.dtype) -> Any:
