@@ -206,6 +206,17 @@ def test_products_of_integers_are_integers():
     assert ops.matmul(pixels, np.ones((2, 2), "float32")).dtype == "float32"
 
 
+def test_quantiles_beside_what_is_not_finite():
+    """A neighbour that has no part in a quantile does not matter, even if it is infinite; NaN is all that is left."""
+    x = np.array([[1, 2, np.inf], [-np.inf, 0, 3], [np.nan, 1, 2]], "float32")
+    np.testing.assert_array_equal(ops.median(x, axis=1), [2, 0, np.nan])
+    np.testing.assert_array_equal(ops.percentile(x, [0, 100], axis=1), [[1, -np.inf, np.nan], [np.inf, 3, np.nan]])
+    for q in (-0.1, 1.5, np.nan):
+        with pytest.raises(ValueError, match="quantile: q: expected a number from 0 to 1"):
+            ops.quantile(x, q)
+    assert ops.average(x[0], weights=np.full(3, 0.5, "float32")) == np.inf
+
+
 def test_what_is_like_a_tensor_does_not_depend_on_its_values():
     """Such as zeros in the place of NaN."""
     x = Variable(np.array([1, np.nan, np.inf, -2], "float32"))

@@ -95,6 +95,10 @@ def _neighbours(q: float, count: int, method: str) -> tuple[int, int, float]:
     """Two ranks and the share of the second."""
     if method not in _METHODS:
         raise ValueError(f"quantile: method: expected one of {', '.join(_METHODS)}, got {method!r}")
+    if not 0 <= q <= 1:
+        raise ValueError(f"quantile: q: expected a number from 0 to 1 (100 of percentile), got {q}")
+    if count == 0:
+        raise ValueError("quantile: expected one element or more, got none")
     place = q * (count - 1)
     low = min(math.floor(place), count - 1)
     part = _METHODS[method](place - low)
@@ -115,7 +119,12 @@ def _quantile(x: np.ndarray, q: Any, axis: Axes, method: str, keepdims: bool) ->
     parts = []
     for each in np.atleast_1d(np.asarray(q, float)):
         low, high, share = _neighbours(float(each), rows.shape[-1], method)
-        parts.append(rows[..., low] * (1 - share) + rows[..., high] * share)
+        if share in (0, 1):  # of which the other one, infinity perhaps, is no part
+            part = rows[..., high if share else low]
+        else:
+            part = rows[..., low] * (1 - share) + rows[..., high] * share
+        last = rows[..., -1]  # NaN, where there is one
+        parts.append(np.where(np.isnan(last), last, part))
     shape = _reduced(x.shape, axis, keepdims)
     return parts[0].reshape(shape) if np.ndim(q) == 0 else np.stack([part.reshape(shape) for part in parts])
 

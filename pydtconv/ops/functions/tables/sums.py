@@ -26,6 +26,7 @@ from pydtconv.ops.functions.shape import (
     squeeze,
 )
 from pydtconv.ops.functions.tables import elementwise, moves, reducing
+from pydtconv.ops.functions.tables.creating import ones_like
 from pydtconv.ops.functions.tables.making import operands_of
 from pydtconv.ops.functions.tables.pieces import _isnan, ndim, where
 from pydtconv.ops.reduction import Axes
@@ -67,7 +68,7 @@ def average(x: Any, axis: Axes = None, weights: Any = None) -> Any:
         along = [1] * ndim(x)
         along[axis] = -1
         weights = reshape(weights, along)
-    weights = multiply(weights, add(multiply(x, 0.0), 1.0))
+    weights = multiply(weights, ones_like(x, weights.dtype))
     return divide(sum_over(multiply(x, weights), axis), sum_over(weights, axis))
 
 
