@@ -62,6 +62,14 @@ def test_large_integers_are_exact():
     assert ops.argmax(large[::-1].copy()) == ops.argmax(np.array([2**24, 2**24 + 1])) == 1
 
 
+def test_functions_of_two_short_integers_are_as_exact_as_of_one():
+    """NumPy computes them in half precision."""
+    a, b = np.array([1, 200], "uint8"), np.array([3, 7], "uint8")
+    for name in ("arctan2", "hypot", "logaddexp", "logaddexp2"):
+        exact = getattr(np, name)(a.astype("float64"), b.astype("float64"))
+        np.testing.assert_allclose(getattr(ops, name)(a, b), exact, rtol=1e-6)
+
+
 def test_what_is_like_integers_is_integers_where_code_is_traced():
     like = pydtconv.function(lambda x: (ops.zeros_like(x), ops.full_like(x, 2.7), ops.ones_like(x, dtype="float32")))
     assert [np.asarray(y).tolist() for y in like(INT)] == [[[n] * 3] * 2 for n in (0, 2, 1)]

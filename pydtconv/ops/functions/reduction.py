@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv.ops.checks import FLOATING, normalize_axes
 from pydtconv.ops.functions.arithmetic import maximum, minimum, sqrt, square, subtract
-from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor, is_symbolic
+from pydtconv.ops.functions.operands import as_float, as_tensor, is_symbolic
 from pydtconv.ops.functions.shape import reshape
 from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
 from pydtconv.ops.table import RULES, Rule, TableOp, counted, no_gradient
@@ -97,7 +97,7 @@ def std(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """The index of the largest element; over all elements where axis is None."""
-    x = as_operand(x)
+    x = as_tensor(x)
     if axis is None:
         found = ArgMax(0, False)(reshape(x, (-1,)))
         return reshape(found, (1,) * len(x.shape)) if keepdims else found

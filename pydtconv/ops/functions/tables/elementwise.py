@@ -32,8 +32,9 @@ def _unary(forward: Callable[..., Any], slope: Callable[..., Any], dtype: str = 
 def _cast_first(forward: Callable[..., Any]) -> Callable[..., Any]:
     """forward, for which small integers become floats that are wide enough."""
 
-    def function(x: np.ndarray, **static: Any) -> Any:
-        return forward(x if x.dtype.kind not in "iub" else x.astype("float64"), **static)
+    def function(*xs: np.ndarray, **static: Any) -> Any:
+        integers = all(x.dtype.kind in "iub" for x in xs)
+        return forward(*(x.astype("float64") if integers else x for x in xs), **static)
 
     return function
 
@@ -57,7 +58,7 @@ def _binary(
             unbroadcast(b.dy[0] * slope(*b.x), shape) for slope, shape in zip((left, right), b.shapes, strict=True)
         )
 
-    return Rule(forward, gradient, None, dtype)
+    return Rule(_cast_first(forward) if dtype == "float" else forward, gradient, None, dtype)
 
 
 def _pair(forward: Callable[..., Any], dtype: str = "promote") -> Rule:
