@@ -97,8 +97,10 @@ class LossFunctionWrapper(Loss):
 def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, Any]:
     """Lists and arrays as arrays that ops take: floats of the predictions' type; labels that are integers stay so."""
     if not hasattr(y_pred, "apply_op"):
+        given = getattr(y_pred, "dtype", None)
         y_pred = np.asarray(y_pred)
-        y_pred = np.ascontiguousarray(y_pred, y_pred.dtype if y_pred.dtype.kind == "f" else config.floatx())
+        floats = given is not None and y_pred.dtype.kind == "f"  # of lists: floatx, as in Keras
+        y_pred = np.ascontiguousarray(y_pred, y_pred.dtype if floats else config.floatx())
     if not hasattr(y_true, "apply_op"):
         y_true = np.asarray(y_true)
         dtype = "int64" if labels and y_true.dtype.kind in "iub" else y_pred.dtype
@@ -141,12 +143,18 @@ def masked_weights(values: Any, weights: Any, mask: Any, reduction: str | None) 
 
 
 def _weight_operand(values: Any, weights: Any) -> Any:
-    """Weights as ops take them, without a last axis of length 1 that values lack; a number stays one."""
+    """Weights as ops take them, without last axes of length 1 that values lack or that count for all along them.
+
+    A number stays one.
+    """
     if not hasattr(weights, "apply_op"):
         weights = np.asarray(weights, values.dtype, order="C")
-    if len(weights.shape) == len(values.shape) + 1 and weights.shape[-1] == 1:
-        weights = ops.reshape(weights, weights.shape[:-1])
-    return weights
+    shape, rank = tuple(weights.shape), len(values.shape)
+    if len(shape) == rank + 1 and shape[-1] == 1:
+        shape = shape[:-1]
+    while 1 < len(shape) <= rank and shape[-1] == 1 and values.shape[len(shape) - 1] != 1:
+        shape = shape[:-1]
+    return weights if shape == tuple(weights.shape) else ops.reshape(weights, shape)
 
 
 def _behind(x: Any, rank: int) -> Any:

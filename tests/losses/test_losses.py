@@ -210,3 +210,13 @@ def test_what_is_no_mean_over_samples_is_refused_where_they_are_shared_out(loss,
     if not loss.takes_labels:
         loss = type(loss)(axis=(1,))
         assert tuple(trace().shape) == ()
+
+
+def test_weights_of_samples_with_a_last_axis_count_for_all_steps():
+    """(n, 1) for losses (n, steps), as Keras broadcasts them."""
+    y_true, y_pred = np.zeros((3, 2, 4), "float32"), np.arange(24, dtype="float32").reshape(3, 2, 4)
+    weights = np.array([1, 0, 3], "float32")
+    for reduction in ("sum_over_batch_size", "sum", "mean_with_sample_weight"):
+        loss = losses.MeanSquaredError(reduction=reduction)
+        assert loss(y_true, y_pred, weights[:, None]) == loss(y_true, y_pred, weights)
+    assert losses.MeanSquaredError()([[0.0]], [[0.5]]).dtype == "float32"
