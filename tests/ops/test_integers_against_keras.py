@@ -62,6 +62,16 @@ def test_large_integers_are_exact():
     assert ops.argmax(large[::-1].copy()) == ops.argmax(np.array([2**24, 2**24 + 1])) == 1
 
 
+def test_lists_of_numbers_are_int32_and_floatx():
+    assert [y.dtype.name for y in (ops.sum([1, 2]), ops.reshape([1, 2], (2, 1)), ops.add([1, 2], [3, 4]))] == [
+        "int32"
+    ] * 3
+    assert ops.add(np.array([2**24 + 1], "int32"), [0])[0] == 2**24 + 1
+    assert ops.max([[2**40, 1]]) == 2**40
+    floats = ops.exp([1.0]), ops.mean([1.0, 2.0]), ops.max([[0.5]]), ops.maximum([1, 2], 1.5), ops.ravel([])
+    assert [y.dtype.name for y in floats] == ["float32"] * 5
+
+
 def test_functions_of_two_short_integers_are_as_exact_as_of_one():
     """NumPy computes them in half precision."""
     a, b = np.array([1, 200], "uint8"), np.array([3, 7], "uint8")

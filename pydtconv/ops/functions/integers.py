@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops.functions.operands import as_tensor, is_symbolic, lists_numbers
 from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import RULES, Rule, TableOp, no_gradient
 from pydtconv.utils.results import as_result
@@ -26,7 +26,7 @@ def exact(on_integers: Callable[..., Any], of_booleans: bool = False) -> Callabl
 
         @functools.wraps(on_floats)
         def function(*args: Any, **kwargs: Any) -> Any:
-            values = [*args, *kwargs.values()]
+            values = [as_tensor(value) if lists_numbers(value) else value for value in (*args, *kwargs.values())]
             kinds = [_dtype(value) for value in values if not _is_number(value)]
             if not kinds or not all(kinds) or not all(map(_is_integer, filter(_is_number, values))):
                 return on_floats(*args, **kwargs)

@@ -28,12 +28,23 @@ def is_watched(x: np.ndarray) -> bool:
     return base.watching is not None and base.watching([x]) is not None
 
 
+def lists_numbers(x: Any) -> bool:
+    """Whether x is a list (of lists) of Python's numbers, which have no dtype of their own."""
+    if not isinstance(x, (list, tuple)):
+        return False
+    while isinstance(x, (list, tuple)) and x:
+        x = x[0]
+    return isinstance(x, (int, float, list, tuple)) and not isinstance(x, np.generic)
+
+
 def as_operand(x: Any, dtype: str | None = None) -> Any:
-    """x as an operand: symbolic values as they are, others as float arrays."""
+    """x as an operand: symbolic values as they are, others as float arrays; Python's floats are floatx."""
     if is_symbolic(x):
         return x
     array = np.asarray(x)
     wanted = dtype and real(dtype)  # the graph makes bfloat16 of it
+    if wanted is None and lists_numbers(x):
+        wanted = config.floatx()
     if wanted and wanted != array.dtype.name and is_watched(array):
         return Cast(wanted)(array)  # a copy would be another array, which nobody watches
     return array.astype(wanted or (array.dtype if array.dtype.name in FLOATS else config.floatx()), copy=False)
@@ -47,12 +58,19 @@ def as_float(x: Any, dtype: str | None = None) -> Any:
 
 
 def as_tensor(x: Any) -> Any:
-    """x as an operand of what only moves elements: integers and booleans stay what they are."""
+    """x as an operand of what only moves elements: integers and booleans stay what they are.
+
+    Lists of Python's integers are int32, as far as these are small enough.
+    """
     if is_symbolic(x):
         return x
     array = np.asarray(x)
-    counted = isinstance(x, (np.ndarray, np.generic)) and array.dtype.kind in "biu"
-    return array if counted else as_operand(array)
+    if isinstance(x, (np.ndarray, np.generic)) and array.dtype.kind in "biu":
+        return array
+    if array.dtype.kind not in "biu" or not lists_numbers(x):
+        return as_operand(x)
+    small = array.dtype == np.int64 and array.min() >= -(2**31) and array.max() < 2**31
+    return array.astype("int32") if small else array
 
 
 def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
