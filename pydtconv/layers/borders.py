@@ -50,10 +50,24 @@ class _Cropping(_Spatial):
                 f"{type(self).__name__} {self.name!r}: cropping={self.cropping} leaves nothing of an image of "
                 f"{' x '.join(map(str, spatial))} pixels"
             )
-        if x.dtype in FLOATING:
-            return ops.Crop(self.cropping)(x)
-        kept = (slice(a, extent - b) for (a, b), extent in zip(self.cropping, spatial, strict=True))
-        return x[(slice(None), *kept)]
+        return _cropped(x, self.cropping)
+
+
+def _cropped(x: Any, cropping: Any) -> Any:
+    """x (n, spatial..., c) without (before, after) of each spatial axis."""
+    if x.dtype in FLOATING:
+        return ops.Crop(cropping)(x)
+    kept = (slice(a, extent - b) for (a, b), extent in zip(cropping, x.shape[1:-1], strict=True))
+    return x[(slice(None), *kept)]
+
+
+def _repeated(x: Any, size: Any, interpolation: str = "nearest") -> Any:
+    """x (n, spatial..., c) with so many times the extents of its spatial axes."""
+    if x.dtype in FLOATING:
+        return ops.Upsample(size, interpolation)(x)
+    for axis, n in enumerate(size, 1):
+        x = ops.repeat(x, n, axis)
+    return x
 
 
 class _UpSampling(_Spatial):
@@ -67,11 +81,7 @@ class _UpSampling(_Spatial):
         if self.interpolation not in ("nearest", "bilinear"):
             size = tuple(n * extent for n, extent in zip(self.size, x.shape[1:-1], strict=True))
             return ops.image.resize(x, size, self.interpolation, data_format="channels_last")
-        if x.dtype in FLOATING:
-            return ops.Upsample(self.size, self.interpolation)(x)
-        for axis, n in enumerate(self.size, 1):
-            x = ops.repeat(x, n, axis)
-        return x
+        return _repeated(x, self.size, self.interpolation)
 
 
 class _OneAxis(_Spatial):
@@ -124,7 +134,7 @@ class Cropping1D(_Cropping, _OneAxis):
             raise ValueError(
                 f"Cropping1D {self.name!r}: cropping={self.cropping} leaves nothing of a signal of {x.shape[1]} steps"
             )
-        return ops.Crop((self.cropping,))(x)
+        return _cropped(x, (self.cropping,))
 
 
 @builtin
@@ -152,7 +162,7 @@ class UpSampling1D(_UpSampling, _OneAxis):
         (self.size,) = self.size
 
     def _apply(self, x: Any) -> Any:
-        return ops.Upsample((self.size,))(x)
+        return _repeated(x, (self.size,))
 
 
 @builtin

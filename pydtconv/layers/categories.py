@@ -17,12 +17,12 @@ from pydtconv.serialization.configurable import builtin
 MODES = ("int", "one_hot", "multi_hot", "count")
 
 
-def encoded(name: str, indices: Any, mode: str, count: int, weights: Any = None) -> Any:
-    """Indices (..., k) as vectors (..., count): one for each, or one for all along the last axis."""
+def encoded(name: str, indices: Any, mode: str, count: int, weights: Any = None, dtype: str | None = None) -> Any:
+    """Indices (..., k) as vectors (..., count): one for each, or one for all along the last axis; by default floatx."""
     if mode == "int":
         return indices
     rank = len(indices.shape)
-    hot = ops.one_hot(indices, count, dtype=config.floatx())
+    hot = ops.one_hot(indices, count, dtype=dtype or config.floatx())
     if mode == "one_hot":
         return ops.squeeze(hot, -2) if rank > 1 and indices.shape[-1] == 1 else hot
     if rank == 0:
@@ -81,7 +81,7 @@ class CategoryEncoding(Layer):
         if count_weights is not None and self.output_mode != "count":
             raise ValueError(f"CategoryEncoding {self.name!r}: count_weights need output_mode='count'")
         indices = ops.cast(inputs, "int32")
-        return encoded(self.name, indices, self.output_mode, self.num_tokens, count_weights)
+        return encoded(self.name, indices, self.output_mode, self.num_tokens, count_weights, self.dtype)
 
 
 @builtin
@@ -143,7 +143,7 @@ class Discretization(Layer):
         kind = real(str(inputs.dtype))
         edges = np.asarray(self.bin_boundaries, kind if kind.startswith("float") else "float64")
         indices = ops.digitize(inputs, tuple(edges.tolist()))
-        return encoded(self.name, indices, self.output_mode, len(self.bin_boundaries) + 1)
+        return encoded(self.name, indices, self.output_mode, len(self.bin_boundaries) + 1, dtype=self.dtype)
 
 
 class _Lookup(Layer):

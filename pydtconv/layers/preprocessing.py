@@ -21,6 +21,7 @@ class Rescaling(Layer):
     """x * scale + offset; numbers, or one of each per channel."""
 
     carries_masks = True
+    reads_integers = False
 
     def __init__(self, scale: Any, offset: Any = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)

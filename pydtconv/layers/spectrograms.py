@@ -138,6 +138,8 @@ class MelSpectrogram(NumpyLayer):
     ref_power) of values of min_power and more, at most top_db below the largest.
     """
 
+    reads_integers = False
+
     def __init__(
         self,
         fft_length: int = 2048,
@@ -174,12 +176,14 @@ class MelSpectrogram(NumpyLayer):
         self.power_to_db, self.top_db, self.mag_exp = power_to_db, top_db, mag_exp
         self.min_power, self.ref_power = min_power, ref_power
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int, ...]:
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         if len(input_shape) not in (1, 2):
             raise ValueError(
                 f"MelSpectrogram {self.name!r}: expected (time,) or (batch, time), got {tuple(input_shape)}"
             )
         *batch, time = input_shape
+        if time is None:
+            return (*batch, self.num_mel_bins, None)
         padded = time + 2 * (self.fft_length // 2)
         return (*batch, self.num_mel_bins, 1 + (padded - self.fft_length) // self.sequence_stride)
 

@@ -117,3 +117,25 @@ def test_layers_that_change_images_take_bytes(name):
         assert np.asarray(found).dtype == np.float32
     data = {"images": images, "labels": np.eye(4, dtype="float32")}
     assert np.asarray(layer(data)["images"]).dtype == np.float32
+
+
+def test_signals_of_integers():
+    """Cropped and repeated they stay integers, as images do; spectrograms are floats."""
+    x = np.arange(12, dtype="int32").reshape(1, 6, 2)
+    np.testing.assert_array_equal(layers.Cropping1D((1, 2))(x), x[:, 1:4])
+    repeated = layers.UpSampling1D(2)(x)
+    np.testing.assert_array_equal(repeated, np.repeat(x, 2, axis=1))
+    assert repeated.dtype == np.int32
+    spectrogram = layers.MelSpectrogram(fft_length=8, sequence_stride=4, num_mel_bins=3)
+    signal = np.arange(32, dtype="int32") % 7
+    np.testing.assert_array_equal(spectrogram(signal), spectrogram(signal.astype("float32")))
+    assert spectrogram.compute_output_shape((2, None)) == (2, 3, None)
+
+
+def test_integers_become_floats_of_the_layers_dtype():
+    x = np.array([[0, 1], [2, 1]], "uint8")
+    assert np.asarray(layers.Rescaling(0.5, dtype="float64")(x)).dtype == np.float64
+    assert np.asarray(layers.Rescaling(1.0)(x)).dtype == np.float32
+    assert np.asarray(layers.CategoryEncoding(3, dtype="float64")(x)).dtype == np.float64
+    found = layers.Discretization([1.0], output_mode="one_hot", dtype="float64")(x)
+    assert np.asarray(found).dtype == np.float64
