@@ -22,6 +22,7 @@ class _Context(threading.local):
         self.training: list[bool | None] = []
         self.names: list[str] = []
         self.built: list[Any] = []
+        self.again: list[Any] = []  # those of `built` that had been built before
 
 
 _context = _Context()
@@ -56,6 +57,8 @@ def naming_errors(layer: Any) -> Iterator[None]:
 @contextmanager
 def building(layer: Any) -> Iterator[None]:
     """The layer is being built."""
+    if layer.built and not is_building(layer):
+        _context.again.append(layer)
     _context.names.append(layer.name)
     _context.built.append(layer)
     try:
@@ -64,6 +67,13 @@ def building(layer: Any) -> Iterator[None]:
     finally:
         _context.names.pop()
         _context.built.pop()
+        if not is_building(layer):
+            _context.again[:] = [each for each in _context.again if each is not layer]
+
+
+def builds_again(layer: Any) -> bool:
+    """Whether the layer is being built, and had been before."""
+    return any(each is layer for each in _context.again)
 
 
 def is_building(layer: Any) -> bool:

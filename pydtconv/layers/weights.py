@@ -108,6 +108,10 @@ class Weights:
                 f"{type(self).__name__}.add_weight: autocast and overwrite_with_gradient cannot be set: got "
                 f"{autocast!r}, {overwrite_with_gradient!r}"
             )
+        if context.builds_again(self):
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: build: the layer is built already, and has its weights"
+            )
         dtype = dtype or self.variable_dtype
         if initializer is None:
             initializer = "glorot_uniform" if np.issubdtype(np.dtype(dtype), np.floating) else "zeros"

@@ -46,3 +46,15 @@ def test_build_that_calls_the_one_above(make, tmp_path):
     model.save(tmp_path / "net.keras")
     again = keras.saving.load_model(tmp_path / "net.keras", custom_objects={"Scaled": Scaled, "Net": Net})
     np.testing.assert_array_equal(again(x), y)
+
+
+def test_a_layer_makes_its_weights_once():
+    layer = layers.Dense(3)
+    layer.build((None, 4))
+    kernel = layer.kernel
+    for shape in ((None, 4), (None, 5)):
+        with pytest.raises(ValueError, match="build: the layer is built already"):
+            layer.build(shape)
+    assert len(layer.weights) == 2
+    assert layer.kernel is kernel
+    assert layer(np.ones((1, 4), "float32")).shape == (1, 3)
