@@ -235,3 +235,17 @@ def test_rows_of_no_segment_have_no_gradient(name):
         total = ops.sum(y * np.array([10, 20], "float32"))
     np.testing.assert_array_equal(np.asarray(y), [1, 2])
     np.testing.assert_array_equal(np.asarray(tape.gradient(total, data)), [0, 10, 20, 0])
+
+
+@pytest.mark.parametrize("order", [1, -1, np.inf, -np.inf])
+def test_norms_of_matrices_whose_columns_come_first(order):
+    x = np.arange(12, dtype="float32").reshape(2, 2, 3) - 5
+    wanted = np.linalg.norm(x, order, axis=(2, 1))
+    np.testing.assert_allclose(ops.norm(x, order, axis=(2, 1)), wanted)
+    np.testing.assert_allclose(ops.norm(x, order, axis=[-1, 1], keepdims=True)[:, 0, 0], wanted)
+
+
+def test_cross_entropy_of_other_shapes_is_refused():
+    """Which would be that of all pairs."""
+    with pytest.raises(ValueError, match="of one shape, got"):
+        ops.binary_crossentropy(np.ones(3, "float32"), np.full((3, 1), 0.5, "float32"))

@@ -138,7 +138,8 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
             return sum_over(abs(x), axes, keepdims)
         return power(sum_over(power(abs(x), float(ord)), axes, keepdims), 1 / ord)
     if len(axes) == 2 and ord in (1, -1, math.inf, -math.inf):
-        inside = axes[0] if ord in (1, -1) else axes[1]
+        rows, columns = (a % len(x.shape) for a in (axes if axis is None else axis))  # in the order that they are given
+        inside = rows if ord in (1, -1) else columns
         sums = sum_over(abs(x), inside, True)
         y = (amax if ord > 0 else amin)(sums, axes, True)
         return y if keepdims else squeeze(y, axes)
@@ -173,6 +174,11 @@ def psnr(x1: Any, x2: Any, max_val: float) -> Any:
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Any:
     """-(t log(p) + (1 - t) log(1 - p)) of each element, p the output or its sigmoid."""
     target, output = operands_of(target, output)
+    unequal = any(None not in (a, b) and a != b for a, b in zip(target.shape, output.shape, strict=False))
+    if unequal or len(target.shape) != len(output.shape):
+        raise ValueError(
+            f"binary_crossentropy: expected target and output of one shape, got {shape(target)} and {shape(output)}"
+        )
     target = cast(target, str(output.dtype))
     if from_logits:
         positive = subtract(maximum(output, 0.0), multiply(output, target))
