@@ -249,3 +249,13 @@ def test_cross_entropy_of_other_shapes_is_refused():
     """Which would be that of all pairs."""
     with pytest.raises(ValueError, match="of one shape, got"):
         ops.binary_crossentropy(np.ones(3, "float32"), np.full((3, 1), 0.5, "float32"))
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_what_is_no_number_is_refused(traced):
+    """Where code is traced, None among the operands ended the process."""
+    x = np.ones(3, "float32")
+    calls = (lambda x: ops.where(x > 0, None, x), lambda x: ops.fmax(x, None), lambda x: ops.fmax(x, [[1.0], [1.0, 2]]))
+    for call in calls:
+        with pytest.raises((TypeError, ValueError), match=r"expected both x1 and x2|expected numbers|inhomogeneous"):
+            (pydtconv.function(call) if traced else call)(x)

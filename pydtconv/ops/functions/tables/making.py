@@ -105,9 +105,13 @@ def operands_of(*values: Any) -> list[Any]:
     floats = [real(dtype) for dtype in known if dtype in FLOATING]
 
     def array_of(value: Any) -> Any:
-        if is_symbolic(value) or isinstance(value, (np.ndarray, np.generic)):
-            return value if is_symbolic(value) else np.asarray(value)
+        if is_symbolic(value):
+            return value
         array = np.asarray(value)
+        if array.dtype.kind == "O":
+            raise TypeError(f"expected numbers, or arrays of one shape, got {value!r}")
+        if isinstance(value, (np.ndarray, np.generic)):
+            return array
         if array.dtype.kind == "f":
             return array.astype(floats[0] if floats else config.floatx())
         if array.dtype.kind == "i" and array.ndim == 0 and known:

@@ -47,6 +47,8 @@ def where(condition: Any, x1: Any = None, x2: Any = None) -> Any:
     """x1 where the condition is true, else x2; without these the indices of what is true."""
     if x1 is None and x2 is None:
         return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ValueError(f"where: expected both x1 and x2, or neither, got {x1!r} and {x2!r}")
     x1, x2 = operands_of(x1, x2)
     return apply("where", [condition, x1, x2], {})
 
