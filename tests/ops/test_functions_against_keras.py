@@ -259,3 +259,19 @@ def test_what_is_no_number_is_refused(traced):
     for call in calls:
         with pytest.raises((TypeError, ValueError), match=r"expected both x1 and x2|expected numbers|inhomogeneous"):
             (pydtconv.function(call) if traced else call)(x)
+
+
+def test_shapes_of_traced_code_are_those_of_arrays():
+    x = np.arange(3, dtype="float32")
+    for call in (lambda x: ops.tril(x, k=1), ops.triu, lambda x: ops.top_k(x, 3)[0]):
+        np.testing.assert_array_equal(np.asarray(pydtconv.function(call)(x)), call(x))
+    for k in (-1, 4):
+        for call in (lambda x, k=k: ops.top_k(x, k), pydtconv.function(lambda x, k=k: ops.top_k(x, k))):
+            with pytest.raises(ValueError, match="top_k: k: expected 0 to 3"):
+                call(x)
+
+
+def test_integers_are_floats_where_code_is_traced_as_elsewhere():
+    x = np.array([[1, 2, 4], [3, 0, 5]], "int32")
+    for call in (ops.softmax, ops.log_softmax, ops.sparsemax, ops.layer_normalization):
+        np.testing.assert_allclose(np.asarray(pydtconv.function(call)(x)), call(x), rtol=1e-6)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydtconv import config
 from pydtconv.ops.checks import normalize_axes
-from pydtconv.ops.functions.operands import as_operand
+from pydtconv.ops.functions.operands import as_float, as_operand
 from pydtconv.ops.functions.shape import reshape, transpose, with_axis_last
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.normalization import BatchNorm
@@ -20,7 +20,7 @@ def batch_normalization(
     """(x - mean) / sqrt(variance + epsilon) * scale + offset along an axis, with statistics that are given."""
     op = BatchNorm(epsilon, scale=scale is not None, center=offset is not None, frozen=True)
     vectors = [as_operand(v) for v in (scale, offset, mean, variance) if v is not None]
-    return with_axis_last(lambda moved: op(moved, *vectors), as_operand(x), axis)
+    return with_axis_last(lambda moved: op(moved, *vectors), as_float(x), axis)
 
 
 def layer_normalization(
@@ -32,7 +32,7 @@ def layer_normalization(
             f"layer_normalization: expected no further arguments, got {', '.join(kwargs) or 'rms_scaling'}"
         )
     epsilon = config.epsilon() if epsilon is None else epsilon
-    x, weights = as_operand(x), [as_operand(v) for v in (gamma, beta) if v is not None]
+    x, weights = as_float(x), [as_operand(v) for v in (gamma, beta) if v is not None]
     axes = normalize_axes("layer_normalization", axis if isinstance(axis, int) else tuple(axis), len(x.shape))
     kind: dict[str, Any] = {"epsilon": epsilon, "scale": gamma is not None, "center": beta is not None}
     there = (*(i for i in range(len(x.shape)) if i not in axes), *sorted(axes))

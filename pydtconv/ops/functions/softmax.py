@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.functions.arithmetic import exp, subtract
-from pydtconv.ops.functions.operands import as_operand
+from pydtconv.ops.functions.operands import as_float
 from pydtconv.ops.functions.shape import with_axis_last
 from pydtconv.ops.softmax import LogSoftmax, Softmax
 
@@ -18,13 +18,13 @@ __all__ = ["log_softmax", "softmax", "sparsemax"]
 
 def softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:
     """exp(x) / sum(exp(x)) along an axis, or along several together; None: along all."""
-    x, axes = as_operand(x), _axes(axis)
+    x, axes = as_float(x), _axes(axis)
     return Softmax(axes)(x) if isinstance(axes, int) else exp(_less_sum(x, axes))
 
 
 def log_softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:
     """log(softmax(x))."""
-    x, axes = as_operand(x), _axes(axis)
+    x, axes = as_float(x), _axes(axis)
     return LogSoftmax(axes)(x) if isinstance(axes, int) else _less_sum(x, axes)
 
 
@@ -43,7 +43,7 @@ def _less_sum(x: Any, axes: tuple[int, ...] | None) -> Any:
 def sparsemax(x: Any, axis: int = -1) -> Any:
     """The point of the probability simplex that is nearest to x along an axis (Martins and Astudillo, 2016)."""
     op = NumpyOp(_sparsemax_forward, _sparsemax_backward, label="sparsemax")
-    return with_axis_last(op, as_operand(x), axis)
+    return with_axis_last(op, as_float(x), axis)
 
 
 def _sparsemax_forward(x: np.ndarray) -> np.ndarray:

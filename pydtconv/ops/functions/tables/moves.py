@@ -46,6 +46,10 @@ def _same(extents: Shape, **static: Any) -> Shape:
     return extents
 
 
+def _triangle(extents: Shape, k: int) -> Shape:
+    return extents if len(extents) != 1 else (*extents, *extents)
+
+
 def _pair(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
@@ -192,8 +196,8 @@ ROWS: list[Row] = [
     ("diagonal(x, offset=0, axis1=0, axis2=1)", "Diagonals of matrices, as the last axis.", moving(np.diagonal)),
     ("diag(x, k=0)", "The diagonal of a matrix, or the matrix of a diagonal.", moving(np.diag)),
     ("diagflat(x, k=0)", "The matrix whose diagonal has all elements.", moving(np.diagflat)),
-    ("tril(x, k=0)", "Matrices without what lies above a diagonal.", moving(np.tril, _same)),
-    ("triu(x, k=0)", "Matrices without what lies below a diagonal.", moving(np.triu, _same)),
+    ("tril(x, k=0)", "Matrices without what lies above a diagonal.", moving(np.tril, _triangle)),
+    ("triu(x, k=0)", "Matrices without what lies below a diagonal.", moving(np.triu, _triangle)),
     (
         "unfold(x, kernel_size, dilation=1, padding=0, stride=1)",
         "The windows of images (n, c, h, w) as (n, c * kernel, windows).",

@@ -138,7 +138,8 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
             return sum_over(abs(x), axes, keepdims)
         return power(sum_over(power(abs(x), float(ord)), axes, keepdims), 1 / ord)
     if len(axes) == 2 and ord in (1, -1, math.inf, -math.inf):
-        rows, columns = (a % len(x.shape) for a in (axes if axis is None else axis))  # in the order that they are given
+        given: Any = axes if axis is None else axis  # in their order, which axes have lost
+        rows, columns = (a % len(x.shape) for a in given)
         inside = rows if ord in (1, -1) else columns
         sums = sum_over(abs(x), inside, True)
         y = (amax if ord > 0 else amin)(sums, axes, True)

@@ -36,8 +36,15 @@ def _sort_gradient(b: Backward, axis: int | None = -1) -> Any:
 
 
 def _top_k(x: np.ndarray, k: int, sorted: bool) -> tuple[np.ndarray, np.ndarray]:
+    _top_k_shape(x.shape, k, sorted)
     order = np.argsort(-x if x.dtype.kind != "u" else ~x, axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(x, order, -1), order
+
+
+def _top_k_shape(extents: Shape, k: int, sorted: bool) -> list[Shape]:
+    if not extents or not 0 <= k <= extents[-1]:
+        raise ValueError(f"top_k: k: expected 0 to {extents[-1] if extents else 0}, the last extent, got {k}")
+    return [(*extents[:-1], k), (*extents[:-1], k)]
 
 
 def _top_k_gradient(b: Backward, k: int, sorted: bool) -> Any:
@@ -233,7 +240,7 @@ ROWS: list[Row] = [
         Rule(
             _top_k,
             _top_k_gradient,
-            lambda extents, k, sorted: [(*extents[:-1], k), (*extents[:-1], k)],
+            _top_k_shape,
             ("promote", "int32"),
         ),
     ),
