@@ -214,8 +214,10 @@ int DT(gemm_has_few_rows)(int64_t m, int64_t n, int64_t k) { return m <= FEW && 
 
 int DT(gemm_is_shallow)(int64_t m, int64_t n, int64_t k) { return k <= FEW && writes_large(m, n); }
 
+/* Room for every smaller product, too: the last piece of one that is cut may have few rows where the others have many.
+ */
 size_t DT(gemm_thin_workspace)(int64_t m, int64_t n, int64_t k, int threads) {
-    const size_t packed = m <= FEW && a_bytes(m, k) <= IN_L2 ? a_bytes(m, k) : 0;
+    const size_t most = a_bytes(min(m, FEW), k), packed = !reads_large(n, k) ? 0 : most < IN_L2 ? most : IN_L2;
     const size_t own = reads_large(n, k) || writes_large(m, n) ? (size_t)threads * SUMS * sizeof(real) : 0;
     return packed > own ? packed : own; /* no kernel uses both */
 }

@@ -210,6 +210,23 @@ def test_smaller_problems_need_no_more_workspace():
         assert binding.workspace_bytes(*smaller, dtype) <= binding.workspace_bytes(*sizes, dtype), (sizes, smaller)
 
 
+@pytest.mark.parametrize("l2", [256 << 10, 512 << 10, 1 << 20])
+def test_fewer_rows_need_no_more_workspace_than_many(l2):
+    from pydtconv._ext import gemm as binding
+    from pydtconv._ext import runtime
+
+    before = runtime.cache_bytes(2)
+    runtime.set_cache_bytes(2, l2)
+    try:
+        for n, k in [(1, 4096), (8, 4096), (8, 4082), (31, 8192), (40, 8192)]:
+            for dtype in ("float32", "float64"):
+                few, many = (binding.workspace_bytes(m, n, k, dtype) for m in (16, 4096))
+                assert few <= many, (n, k, dtype)
+                assert binding.workspace_bytes(16, n, k, dtype) <= binding.workspace_bytes(16, n, k + 15, dtype)
+    finally:
+        runtime.set_cache_bytes(2, before)
+
+
 A, B = random((4, 5)), random((5, 6))
 
 
