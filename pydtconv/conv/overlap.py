@@ -107,19 +107,22 @@ def _slice(mode: str, n: int, m: int) -> tuple[int, int]:
 
 
 def _check_block(method: str, block: Any, axes: int) -> None:
+    several = isinstance(block, Sequence)
     if method == "parts":
         if axes == 2:
             raise ValueError("method: expected another one than 'parts' for filters of two axes, got 'parts'")
-        pair = block is None or (isinstance(block, Sequence) and len(block) == 2)
-        if not pair:
+        if block is not None and not (several and len(block) == 2):
             raise ValueError(f"block: expected a pair of lengths for 'parts', of a's and b's blocks, got {block!r}")
-        if block is not None and max(block) % min(block):
-            raise ValueError(f"block: expected lengths of which one divides the other, got {tuple(block)}")
-    for size in () if block is None else block if isinstance(block, Sequence) else (block,):
+    elif method == "direct" and block is not None:
+        raise ValueError(f"block: expected None for 'direct', which has no blocks, got {block!r}")
+    elif several and (axes == 1 or len(block) != axes):
+        wanted = "an integer" if axes == 1 else "an integer or a pair of integers"
+        raise ValueError(f"block: expected {wanted} for {method!r} and a filter of {axes} axes, got {block!r}")
+    for size in () if block is None else block if several else (block,):
         if isinstance(size, bool) or not hasattr(size, "__index__") or not 1 <= size < _POINTS:
             raise ValueError(f"block: expected an integer from 1 to {_POINTS - 1}, got {size!r}")
-    if method == "direct" and block is not None:
-        raise ValueError(f"block: expected None for 'direct', which has no blocks, got {block!r}")
+    if method == "parts" and block is not None and max(block) % min(block):
+        raise ValueError(f"block: expected lengths of which one divides the other, got {tuple(block)}")
 
 
 def _direct(a: np.ndarray, b: np.ndarray, slices: list[tuple[int, int]], dtype: np.dtype) -> np.ndarray:
