@@ -95,6 +95,7 @@ def volumes():
 QUICK = (
     "frozen",  # first: it meets processes that have reduced nothing yet
     "dense",
+    "beside",
     "convolutional",
     "several_dtypes",
     "own_step_of_several_dtypes",
@@ -133,6 +134,25 @@ def trained_dense(x, y):
     model.compile(optimizers.SGD(0.1, momentum=0.9), loss, metrics=["accuracy"], weighted_metrics=["accuracy"])
     weights = np.random.default_rng(2).uniform(0, 2, len(x))
     return model, model.fit(x, y, BATCH, 3, 0, sample_weight=weights, validation_split=0.2)
+
+
+class TrainsAnother(keras.callbacks.Callback):
+    """Trains another model, with variables of the same shapes, after each epoch."""
+
+    def __init__(self, other, x, y):
+        super().__init__()
+        self.other, self.x, self.y = other, x, y
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.other.fit(self.x, self.y, BATCH, 1, 0, shuffle=False)
+        self.other.train_on_batch(self.x[:BATCH], self.y[:BATCH])
+
+
+def trained_beside(x, y):
+    model, other = convolutional(), convolutional()
+    for each in (model, other):
+        each.compile(optimizers.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy")
+    return model, model.fit(x, y, BATCH, 3, 0, callbacks=[TrainsAnother(other, x, y)])
 
 
 def trained_convolutional(x, y):
@@ -323,6 +343,7 @@ TRAINED = {
     "keras_step": trained_keras_step,
     "dense": trained_dense,
     "convolutional": trained_convolutional,
+    "beside": trained_beside,
     "residual": trained_residual,
     "concatenating": trained_concatenating,
     "separable": trained_separable,

@@ -68,6 +68,7 @@ def reduction_of(communicator):
     """Of gradients of COUNT variables, a bucket each; and what numbers of sums under way are seen."""
     store = ParameterStore([Variable(np.zeros(LENGTH, "float32"), name=f"variable {i}") for i in range(COUNT)])
     backend = Counting(communicator)
+    backend.store = store  # a reduction does not keep it
     return Reduction(store, communicator, backend, LENGTH * 4), backend
 
 

@@ -67,10 +67,11 @@ class Worker(Strategy):
         self.files = Files(world, watch, self.small)
         self._prepared: tuple[ReferenceType[Training], ParameterStore | None, Optimizer | None] | None = None
         self._backends = BackendChoice(world, options, self.small, self.large)
-        self._reduction: Reduction | None = None
+        #: of each model that is trained: a callback of one's fit may train another one
+        self._reductions: WeakKeyDictionary[ParameterStore, Reduction] = WeakKeyDictionary()
+        self._tunings: WeakKeyDictionary[ParameterStore, BucketTuning] = WeakKeyDictionary()
         self._averages: Averages | None = None
         self._averages_by_plan: WeakKeyDictionary[Executor, Averages] = WeakKeyDictionary()
-        self._tuning: BucketTuning | None = None
         self._total = 0
         self._told_of_loss = False
         self._noticed: int | None = None
@@ -144,8 +145,8 @@ class Worker(Strategy):
         if kind == "train" or fresh:
             self._replicate(training)
             self._prepared = token
-        if kind == "train" and store is not None and (self._reduction is None or self._reduction.store is not store):
-            self._reduction = self._new_reduction(memory, store)
+        if kind == "train" and store is not None and store not in self._reductions:
+            self._reductions[store] = self._new_reduction(memory, store)
 
     @property
     def _told_options(self) -> str:
@@ -166,7 +167,7 @@ class Worker(Strategy):
         reduction = Reduction(store, self.large, backend, options.bucket_bytes, options.overlap)
         reduction.check = options.check_gradients
         if options.bucket_size == "tune":
-            self._tuning = BucketTuning(reduction.set_buckets, self._slowest)
+            self._tunings[store] = BucketTuning(reduction.set_buckets, self._slowest)
         return reduction
 
     def _slowest(self, times: np.ndarray) -> np.ndarray:
@@ -209,11 +210,11 @@ class Worker(Strategy):
     def _learning(self, training: Training, batch: Batch, step: StepFunction) -> Iterator[None]:
         """Around a step whose gradients are reduced."""
         memory = training.memory
-        reduction = self._reduction
-        assert reduction is not None
+        assert memory.store is not None
+        reduction, tuning = self._reductions[memory.store], self._tunings.get(memory.store)
         self._total = batch.total
-        if self._tuning is not None:
-            self._tuning.begin(batch.total)
+        if tuning is not None:
+            tuning.begin(batch.total)
         assert training.optimizer is not None
         reduction.begin(batch.size > 0, in_blocks=training.optimizer.works_in_rows and not memory.keeps_gradients)
         self._averages = self._averages_of(step)
@@ -282,8 +283,7 @@ class Worker(Strategy):
         return found
 
     def apply(self, optimizer: Optimizer, store: ParameterStore) -> None:
-        reduction = self._reduction
-        assert reduction is not None
+        reduction, tuning = self._reductions[store], self._tunings.get(store)
         if reduction.check:
             self._check_gradients(reduction)
         if optimizer.works_in_parts:
@@ -297,8 +297,8 @@ class Worker(Strategy):
             optimizer.apply_store(store)
         if self._averages is not None:
             self._averages.finish()
-        if self._tuning is not None and self._tuning.end(self._total) and self.is_main:
-            print(f"buckets of {self._tuning.chosen} MiB are the fastest", flush=True)
+        if tuning is not None and tuning.end(self._total) and self.is_main:
+            print(f"buckets of {tuning.chosen} MiB are the fastest", flush=True)
 
     def _check_gradients(self, reduction: Reduction) -> None:
         """Raises FloatingPointError, in all processes, naming variables and ranks where gradients are not finite."""

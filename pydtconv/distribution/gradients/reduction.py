@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class Reduction:
         bucket_bytes: int,
         overlap: bool = True,
     ) -> None:
-        self.store = store
+        self._store = ref(store)  # which goes with its model; reductions are kept by their stores
         self.communicator = communicator
         self.backend = backend
         self.overlap = overlap
@@ -85,6 +86,12 @@ class Reduction:
         self.broken: int | None = None
         self._counts = True
         self._number_at = {store.slice_of(variable).start: i for i, variable in enumerate(store.variables)}
+
+    @property
+    def store(self) -> ParameterStore:
+        store = self._store()
+        assert store is not None
+        return store
 
     def set_buckets(self, nbytes: int) -> int:
         """Cuts the flat array into buckets of this size; returns how many."""
