@@ -129,19 +129,19 @@ class BatchTrainer(Compilable):
             data.late = not self.overrides("compute_metrics")  # type: ignore[attr-defined]  # which reads the inputs
         batch = data.first()
         alike = self._steps.has_prepared(kind, batch)
-        if not alike:
-            check_inputs(self, batch.x)
         with self._turn.taken():
             self._steps.check_values()
             trainable = self.trainable_variables if kind == "train" else []  # type: ignore[attr-defined]
             if kind == "train":
                 self._steps.check_trainable(trainable)
             targets = None if kind == "predict" else self._targets
-            with self._planning(single):
+            with self._planning(single):  # with all checks: one process may have got what the others have not
+                if not alike:
+                    check_inputs(self, batch.x)
                 step = self._first_step(kind, batch, targets, single)
-            if targets is not None:
-                y = data.y if isinstance(data, ArrayData) else batch.y
-                check_targets(targets, y, step.shapes)
+                if targets is not None:
+                    y = data.y if isinstance(data, ArrayData) else batch.y
+                    check_targets(targets, y, step.shapes)
             made_with = (targets, self._compiled_metrics, getattr(self, "optimizer", None))
             known = alike and self._steps.was_made_with(kind, step, made_with)
             if targets is not None and not known:

@@ -86,6 +86,13 @@ DIFFER = {
 }
 
 
+#: what one rank alone is refused
+REFUSED = {
+    "input": lambda other: fit(data=(np.zeros((32, 5 if other else 4), "float32"), arrays()[1])),
+    "class": lambda other: fit(data=(arrays()[0], arrays()[1] + (7 if other else 0))),
+}
+
+
 class Stops(callbacks.Callback):
     """Counts, and asks for the end on rank 1 by itself."""
 
@@ -171,6 +178,11 @@ def main(folder):
             found[case] = ""
         except DisagreementError as error:
             found[case] = str(error)
+    for case, act in REFUSED.items():
+        try:
+            act(here.rank == 1)
+        except (ValueError, RuntimeError) as error:
+            found[f"refused {case}"] = str(error)
     config.set_epsilon(1e-6 if here.rank == 1 else 1e-7)
     try:
         fit()

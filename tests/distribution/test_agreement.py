@@ -54,6 +54,13 @@ def test_what_differs_on_one_rank_is_an_error_on_all(found, case):
     assert [other[case] for other in found] == [text] * RANKS
 
 
+@pytest.mark.parametrize(("case", "words"), [("input", "expected shape (n, 4)"), ("class", "expected class numbers")])
+def test_what_one_rank_alone_is_refused_all_are(found, case, words):
+    first, second = (other[f"refused {case}"] for other in found)
+    assert words in second
+    assert first == f"rank 1 cannot take the first step: ValueError: {second}"
+
+
 @pytest.mark.parametrize(
     ("case", "counts"), [("train", [2, 2]), ("epoch", [2, 2]), ("test", [2]), ("predict", [3, 24])]
 )
