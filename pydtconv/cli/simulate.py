@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -213,8 +214,8 @@ def check(args: Any) -> None:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise ValueError(f"--{name.replace('_', '-')}: expected 1 or more, got {value}")
-    if not args.bucket_size > 0:
-        raise ValueError(f"--bucket-size: expected MiB above 0, got {args.bucket_size}")
+    if not 0 < args.bucket_size < math.inf:
+        raise ValueError(f"--bucket-size: expected MiB above 0, a finite number, got {args.bucket_size}")
     if args.algorithm not in ALGORITHMS:
         hint = did_you_mean(args.algorithm, ALGORITHMS) or f"; expected one of {', '.join(ALGORITHMS)}"
         raise ValueError(f"--algorithm: unknown algorithm {args.algorithm!r}{hint}")

@@ -35,10 +35,10 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--base-batch-size",
-        type=int,
+        type=whole(1),
         help="size that the learning rate is meant for: it is scaled by --batch-size over it",
     )
-    parser.add_argument("--warmup-epochs", type=float, help="epochs in which the rate grows to the scaled one")
+    parser.add_argument("--warmup-epochs", type=number(0), help="epochs in which the rate grows to the scaled one")
     parser.add_argument("--weight-decay", type=number(0), default=5e-4, help="default: 5e-4")
     parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
     parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
@@ -186,12 +186,12 @@ def optimizer(args: Any, steps: int) -> Any:
         raise CommandError("--warmup-epochs: expected --base-batch-size too, from whose learning rate it grows")
     if args.base_batch_size is not None:
         try:
-            factor, warmup = args.batch_size / max(args.base_batch_size, 0), (args.warmup_epochs or 0) * steps
+            factor, warmup = args.batch_size / args.base_batch_size, (args.warmup_epochs or 0) * steps
             rate = optimizers.schedules.LinearScaling(rate, factor, warmup)
-        except (ValueError, ZeroDivisionError):
+        except (ValueError, OverflowError):
             raise CommandError(
-                "--base-batch-size, --warmup-epochs: expected a size of 1 or more and epochs of 0 or more, got "
-                f"{args.base_batch_size} and {args.warmup_epochs}"
+                "--batch-size, --base-batch-size: expected sizes whose ratio is a number above 0, got "
+                f"{args.batch_size} and {args.base_batch_size}"
             ) from None
     if args.optimizer == "momentum":
         return optimizers.SGD(rate, momentum=0.9, nesterov=True, weight_decay=args.weight_decay)

@@ -91,11 +91,12 @@ def test_a_profile_is_read_and_mpi_is_not(tmp_path, monkeypatch, capsys):
         (["--model", "mlp", "--ranks", "4,2"], "--ranks: expected growing numbers such as 1,2,4,...,64"),
         (["--model", "mlp", "--algorithm", "rign"], "unknown algorithm 'rign'; did you mean ring"),
         (["--model", "mlp", "--bucket-size", "0"], "--bucket-size: expected MiB above 0"),
+        (["--model", "mlp", "--bucket-size", "inf"], "--bucket-size: expected MiB above 0"),
         (["--model", "mlp", "--batch-per-rank", "0"], "--batch-per-rank: expected 1 or more, got 0"),
         (["--profile", "nowhere.json"], "nowhere.json"),
         (["--model", "resnet33"], "no model is called 'resnet33'"),
     ],
-    ids=["neither", "network", "ranks", "algorithm", "bucket", "batch", "file", "model"],
+    ids=["neither", "network", "ranks", "algorithm", "bucket", "infinite bucket", "batch", "file", "model"],
 )
 def test_what_is_wrong_is_one_line(words, message, capsys):
     assert main(["simulate", *words]) == 2

@@ -13,6 +13,8 @@ CASES = [
     ([*TRAIN, "--learning-rate", "nan"], "--learning-rate: expected a finite number above 0, got 'nan'"),
     ([*TRAIN, "--learning-rate", "0"], "--learning-rate: expected a finite number above 0, got '0'"),
     ([*TRAIN, "--weight-decay", "inf"], "--weight-decay: expected a finite number of 0 or more, got 'inf'"),
+    ([*TRAIN, "--warmup-epochs", "inf"], "--warmup-epochs: expected a finite number of 0 or more, got 'inf'"),
+    ([*TRAIN, "--base-batch-size", "0"], "--base-batch-size: expected an integer of 1 or more, got '0'"),
     ([*TRAIN, "--bucket-size", "x"], "--bucket-size: expected MiB above 0 or 'tune', got 'x'"),
     ([*TRAIN, "--bucket-size", "nan"], "--bucket-size: expected MiB above 0 or 'tune', got 'nan'"),
     ([*TRAIN, "--samples", "0"], "--samples: expected an integer of 1 or more, got '0'"),
