@@ -98,7 +98,7 @@ def run(args: Any) -> int:
         print(f"\npicture: {plot_scaling(found, args.picture or f'{workload.model}_scaling.png', title)}")
     except ImportError as error:
         print(f"\nno picture: {error}")
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise CommandError(f"--picture: {error}") from None
     return 0
 

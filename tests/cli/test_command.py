@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from pydtconv import __version__, config, microkernels
+import pydtconv as keras
+from pydtconv import __version__, applications, config, layers, microkernels
 from pydtconv.cli import COMMANDS, build_parser, doctor, main
 
 
@@ -155,3 +156,15 @@ def test_output_that_nobody_reads_ends_a_command_quietly(arguments):
         command.stdout.close()
         assert command.stderr.read() == b""
         assert command.wait(100) == 128 + signal.SIGPIPE
+
+
+def test_the_demo_ends_well_where_its_picture_cannot_be_drawn(monkeypatch, capsys, tmp_path):
+    def network(input_shape, classes):
+        return keras.Sequential([keras.Input(input_shape), layers.Flatten(), layers.Dense(classes, "softmax")])
+
+    monkeypatch.setattr(applications, "MNISTConvNet", network)
+    (tmp_path / "file").touch()
+    assert main(["demo", "--epochs", "1", "--output", str(tmp_path / "file" / "digits.png")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith("test accuracy")
+    assert lines[-1].startswith("no learning curve: ")

@@ -49,6 +49,14 @@ def test_a_network_is_profiled_here(tmp_path, capsys):
     assert picture.read_bytes()[1:4] == b"PNG"
 
 
+def test_a_picture_of_an_unknown_format_is_one_line(tmp_path, capsys):
+    words = ["--model", "mlp", "--image-size", "4", "--batch-per-rank", "1", "--batch", "2", "--steps", "1"]
+    assert main(["simulate", *words, "--ranks", "1,2", "--picture", str(tmp_path / "scaling.foo")]) == 2
+    text = capsys.readouterr().err
+    assert "--picture: Format 'foo' is not supported" in text
+    assert text.count("\n") == 1
+
+
 @pytest.mark.parametrize("mesh", [[], ["--mesh", "batch=2", "height=2"]], ids=["ranks", "meshes"])
 def test_networks_in_bfloat16(mesh, tmp_path, capsys):
     """Gradients are float32, so each bucket has the bytes of a float32 model's."""
