@@ -5,7 +5,8 @@
 
 The meaning is NumPy's.  Lengths are 2^a 3^b 5^c 7^d, 2 to 256; arrays are float32, float64, complex64 or complex128,
 the result has their precision.  Axes of a two-dimensional transform are neighbours.  `numpy.fft` does what else there
-is.
+is.  Real arrays are transformed two at a time: errors of both are relative to the larger one, and a value that is not
+finite spoils both.
 """
 
 from __future__ import annotations

@@ -274,8 +274,8 @@ def forward(
     x and out may be channel slices.  Where p.dtype is "bfloat16", x and y are arrays of ml_dtypes' bfloat16 or uint16,
     its bits, w and bias float32.  algorithm: a name of the table; "auto": the variant's, else the ranking's.
     "winograd", "fft" and "fft_overlap_add" make whole tiles of y infinite or NaN where x has one such value, or one
-    that nearly overflows;
-    `config.set_conv_precision("strict")` has "auto" leave it out.
+    that nearly overflows; those in the Fourier domain go in pairs, perhaps of two images, whose errors are relative to
+    the larger one.  `config.set_conv_precision("strict")` has "auto" leave them out.
     Raises ValueError or TypeError naming the argument, before anything is written.
     """
     if hasattr(x, "__cuda_array_interface__"):
