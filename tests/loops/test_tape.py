@@ -72,6 +72,26 @@ def test_gradients_of_variables_inputs_and_inner_tensors_are_those_of_difference
     np.testing.assert_array_equal(of_all[0], of_kernel)
 
 
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_batch_normalization_by_statistics_of_the_batch(doubles, axis):
+    x, scale, offset = numbers(3, 4, 2), numbers(2 if axis == -1 else 4), numbers(2 if axis == -1 else 4)
+    weights = numbers(3, 4, 2, seed=1)
+    axes = [0, 1] if axis == -1 else [0, 2]
+
+    def loss():
+        value = ops.batch_normalization(x, *ops.moments(x, axes), axis, offset, scale)
+        return ops.sum(value * weights)
+
+    with GradientTape() as tape:
+        tape.watch([x, scale, offset])
+        value = loss()
+    gradients = tape.gradient(value, [x, scale, offset])
+    for array, gradient in zip((x, scale, offset), gradients, strict=True):
+        places = [tuple(0 for _ in array.shape), tuple(extent - 1 for extent in array.shape)]
+        expected = differences(lambda: float(loss()), array, places)
+        np.testing.assert_allclose([gradient.numpy()[p] for p in places], expected, 1e-5, 1e-8)
+
+
 def test_only_what_runs_inside_is_differentiated():
     model = small_model()
     x = numbers(2, 6, 6, 2)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pydtconv import config
 from pydtconv.ops.checks import normalize_axes
-from pydtconv.ops.functions.operands import as_float, as_operand
+from pydtconv.ops.functions.arithmetic import add, multiply, rsqrt, subtract
+from pydtconv.ops.functions.operands import as_float, as_operand, is_symbolic, is_watched
 from pydtconv.ops.functions.shape import reshape, transpose, with_axis_last
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.normalization import BatchNorm
@@ -18,9 +21,30 @@ def batch_normalization(
     x: Any, mean: Any, variance: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 0.001
 ) -> Any:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset along an axis, with statistics that are given."""
+    x = as_float(x)
+    if not (_is_state(mean) and _is_state(variance)):
+        return _by_arithmetic(x, mean, variance, axis, offset, scale, epsilon)
     op = BatchNorm(epsilon, scale=scale is not None, center=offset is not None, frozen=True)
     vectors = [as_operand(v) for v in (scale, offset, mean, variance) if v is not None]
-    return with_axis_last(lambda moved: op(moved, *vectors), as_float(x), axis)
+    return with_axis_last(lambda moved: op(moved, *vectors), x, axis)
+
+
+def _is_state(statistic: Any) -> bool:
+    """Whether nothing is differentiated by it: an array that no tape watches, a variable that is not trained."""
+    if is_symbolic(statistic):
+        return getattr(statistic, "trainable", True) is False
+    return not is_watched(np.asarray(statistic))
+
+
+def _by_arithmetic(x: Any, mean: Any, variance: Any, axis: int, offset: Any, scale: Any, epsilon: float) -> Any:
+    """The same, with gradients by mean and variance, for which the operator has none."""
+    along = [1] * len(x.shape)
+    (axis,) = normalize_axes("batch_normalization", axis, len(along))
+    along[axis] = -1
+    factor = rsqrt(add(as_operand(variance), float(epsilon)))
+    factor = factor if scale is None else multiply(factor, scale)
+    y = multiply(subtract(x, reshape(mean, along)), reshape(factor, along))
+    return y if offset is None else add(y, reshape(offset, along))
 
 
 def layer_normalization(
