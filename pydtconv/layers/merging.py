@@ -132,6 +132,7 @@ class Concatenate(Merge):
         if all(each is None for each in masks):
             return None
         ones = [ops.ones_like(x, dtype="float32") for x in inputs]
+        masks = [None if each is None else ops.cast(each, "float32") for each in masks]
         wide = [
             one if each is None else ops.multiply(one, ops.expand_dims(each, -1) if each.ndim < x.ndim else each)
             for x, one, each in zip(inputs, ones, masks, strict=True)

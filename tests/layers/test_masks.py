@@ -166,6 +166,17 @@ def test_layers_of_several_masked_inputs(layer):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "mixed_bfloat16"])
+def test_concatenated_masks_in_any_dtype(dtype):
+    inputs = pydtconv.Input((4, 3), dtype="float64" if dtype == "float64" else "float32")
+    x = layers.Masking(dtype=dtype)(inputs)
+    y = layers.Concatenate(dtype=dtype)([x, layers.Dense(2, dtype=dtype)(x)])
+    model = pydtconv.Model(inputs, layers.GlobalAveragePooling1D(dtype=dtype)(y))
+    array = np.ones((1, 4, 3), "float32")
+    array[:, 1:] = 0
+    np.testing.assert_allclose(model.predict(array, verbose=0)[0, :3], 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "mixed_bfloat16"])
 @pytest.mark.parametrize("kind", ["Attention", "GlobalAveragePooling1D"])
 def test_masks_go_with_arrays_as_with_tensors_of_a_model(kind, dtype):
     embedding, inputs = layers.Embedding(6, 4, mask_zero=True, dtype=dtype), pydtconv.Input((4,), dtype="int32")
