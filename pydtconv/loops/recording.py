@@ -101,6 +101,7 @@ class Recording(Graph):
         if not any(isinstance(x, (Tensor, Variable)) for x in inner):
             inner = self._with_watched(inner)
         reads = any(isinstance(x, Tensor) and x in self._given and self._given[x].stage == self.stage for x in inner)
+        reads = reads or any(id(inner[i]) in self._assigned for i in op.updates if i < len(inner))
         if reads or self._closed:
             self.cut()
         before = len(self.nodes)
@@ -147,6 +148,7 @@ class Recording(Graph):
 
     def _next_stage(self) -> None:
         self._closed = False
+        self._assigned.clear()
         self.starts.append(len(self.nodes))
         self.derivatives.append([])
         self.actions.append([])
@@ -285,11 +287,25 @@ class Recording(Graph):
         self.act(Apply(optimizer, [self.inner(gradient) for gradient in gradients], variables))
 
     def assign(self, variable: Variable, value: Any, sign: int | None) -> None:
-        """variable = value, or += and -= by the sign."""
+        """variable = value, or += and -= by the sign.
+
+        What a layer's call assigns ends no stage, so that gradients go through what the call has read before and reads
+        afterwards; where processes make one value of all of theirs, that comes first.
+        """
+        if self.in_layer and not variable.trainable and self.workspace.sharing is None:
+            self.actions[self.stage].append(Assign(variable, self.assigned(variable, value, sign), None))
+            return
         inner = self.inner(value)
         if isinstance(inner, Variable):
             inner = self.inner(self.add(Cast(inner.dtype), [inner]))
         self.act(Assign(variable, inner, sign))
+
+    def assigned(self, variable: Variable, value: Any, sign: int | None) -> Tensor:
+        if self._closed:  # what was assigned outside of layers is read from here on
+            self.cut()
+        found: Tensor = self.inner(super().assigned(variable, value, sign))
+        self._assigned[id(variable)] = found
+        return found
 
     def update(self, metric: Any, method: str, args: Any, kwargs: Any) -> None:
         """A call of a metric that changes its state."""
@@ -329,10 +345,11 @@ class Recording(Graph):
         """Python code is about to read a variable.  Raises ValueNeededError where code is traced."""
         if self.traced:
             raise ValueNeededError(f"the value of variable {variable.path!r} is not known while it is traced")
-        for node in self.nodes[self.starts[self.stage] :]:
-            if any(node.inputs[i].variable is variable for i in node.op.updates):
-                self.flush()
-                return
+        nodes = self.nodes[self.starts[self.stage] :]
+        if id(variable) in self._assigned or any(
+            node.inputs[i].variable is variable for node in nodes for i in node.op.updates
+        ):
+            self.flush()
 
     def known(self, handle: Handle) -> np.ndarray | None:
         """The value of a handle for people to read; None where code is traced."""

@@ -32,7 +32,7 @@ def moving(keras):
     return Moving()
 
 
-def results(keras, functional):
+def results(keras, functional, **compiled):
     layer, ones = moving(keras), {"kernel_initializer": "ones"}
     parts = [keras.layers.Dense(4, **ones), layer, keras.layers.Dense(1, **ones)]
     if functional:
@@ -42,7 +42,7 @@ def results(keras, functional):
         model = keras.Model(inputs, x)
     else:
         model = keras.Sequential([keras.layers.Input((3,)), *parts])
-    model.compile(keras.optimizers.SGD(1e-4), "mse")
+    model.compile(keras.optimizers.SGD(1e-4), "mse", **compiled)
     history = model.fit(X, X[:, :1], batch_size=8, epochs=3, shuffle=False, verbose=0).history["loss"]
     model(X[:2], training=True)
     called = model(X[:2])
@@ -56,6 +56,35 @@ def results(keras, functional):
 def test_what_is_assigned_is_that_of_keras(functional):
     for ours, theirs in zip(results(pydtconv, functional), results(import_keras(), functional), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_steps_that_run_as_python_assign_the_same():
+    for eager, planned in zip(results(pydtconv, True, run_eagerly=True), results(pydtconv, True), strict=True):
+        np.testing.assert_allclose(eager, planned, rtol=1e-6)
+
+
+def test_gradients_go_past_what_was_assigned_before_and_after_it_was_read():
+    class Both(layers.Layer):
+        def build(self, shape):
+            self.mean = self.add_weight(shape=(), initializer="ones", trainable=False, name="mean")
+
+        def call(self, x):
+            before = x * self.mean
+            self.mean.assign_add(ops.mean(x))
+            return before + x * x * self.mean
+
+    layer, x = Both(), np.array([2.0, 4.0], "float32")
+    with pydtconv.GradientTape() as tape:
+        tape.watch(x)
+        y = layer(layer(x))
+        kept = layer.mean.numpy()
+    first = 1 * x + x * x * 4  # the mean is 1, then 4
+    np.testing.assert_allclose(y, 4 * first + first**2 * (4 + first.mean()), rtol=1e-6)
+    assert kept == 4 + first.mean()
+    with pydtconv.GradientTape() as tape:
+        tape.watch(x)
+        y = Both()(x)
+    np.testing.assert_allclose(tape.gradient(y, x), 1 + 2 * x * 4, rtol=1e-6)
 
 
 class Counting(layers.Layer):

@@ -256,19 +256,24 @@ class Graph:
             raise NotImplementedError(
                 f"variable {variable.path!r}: assign in a layer's call expects trainable=False: steps train this one"
             )
+        new = self.assigned(variable, value, sign)
+        self.metric_updates = [each for each in self.metric_updates if each.metric is not variable]
+        self.update(variable, "assign", (new,), {})
+
+    def assigned(self, variable: Variable, value: Any, sign: int | None) -> Tensor:
+        """A tensor of what is assigned, which is read in the variable's place from here on."""
         spec = variable.spec
         if sign is not None:
             old = self._as_tensor(variable, spec.dtype, _STOP)
             value = old + value if sign > 0 else old - value
-        new = value if isinstance(value, Tensor) else self._as_tensor(value, spec.dtype, _STOP)
-        new = self.cast(new, spec.dtype)
+        new = self.cast(self._as_tensor(value, spec.dtype, _STOP), spec.dtype)
         if new.shape != spec.shape and (new.constant is None or new.constant.size != 1 or spec.shape):
             raise ValueError(f"variable {variable.path!r}: expected shape {spec.shape}, got {new.shape}")
         if new.shape != spec.shape:
             new = self.constant(new.constant, spec.dtype, ())
-        new = self._assigned[id(variable)] = self.add(_STOP, [new])  # type: ignore[assignment]
-        self.metric_updates = [each for each in self.metric_updates if each.metric is not variable]
-        self.update(variable, "assign", (new,), {})
+        found: Any = self.add(_STOP, [new])
+        self._assigned[id(variable)] = found
+        return found
 
     def result(self, call: Any, name: str) -> Any:
         """What a metric gives, which is not known yet."""
