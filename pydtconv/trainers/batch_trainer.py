@@ -18,7 +18,6 @@ import numpy as np
 from pydtconv import replica, tree
 from pydtconv._ext.runtime import rouse_threads
 from pydtconv.graph import Plan
-from pydtconv.metrics import Mean
 from pydtconv.trainers import limits, strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable
@@ -98,11 +97,7 @@ class BatchTrainer(Compilable):
     def track_losses(self, loss: float | None, losses: Mapping[str, float], samples: int) -> None:
         """Updates the means of the loss and of the outputs' losses with those of a batch."""
         self._loss_tracker.update_state(loss, sample_weight=samples)
-        if len(losses) > 1:
-            for name in [*filter(losses.__contains__, self.loss), *losses] if isinstance(self.loss, dict) else losses:
-                self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
-            for name, value in losses.items():
-                self._loss_trackers[name].update_state(value, sample_weight=samples)
+        self.track_output_losses(losses, samples)
 
     def _prepare(
         self, kind: str, data: ArrayData | StreamData, single: bool = False

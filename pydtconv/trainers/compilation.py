@@ -196,10 +196,19 @@ class Compilable:
         assert targets is not None
         if not targets.outputs:
             targets.build(y_pred, output_names(self), y)
-        flat_y = targets.arrange(y, "y")
-        return self.total_loss(
-            targets, losses_of(targets, flat_y, tree.flatten(y_pred), targets.weights(sample_weight))
-        )
+        flat_y, outputs = targets.arrange(y, "y"), tree.flatten(y_pred)
+        found = losses_of(targets, flat_y, outputs, targets.weights(sample_weight))
+        if getattr(current_graph(), "records", False):  # `fit`'s own steps do that with the values
+            self.track_output_losses(found, outputs[0].shape[0])
+        return self.total_loss(targets, found)
+
+    def track_output_losses(self, losses: Mapping[str, Any], samples: int) -> None:
+        """Updates the means of the outputs' losses, where there are several, with those of a batch."""
+        if len(losses) > 1:
+            for name in [*filter(losses.__contains__, self.loss), *losses] if isinstance(self.loss, dict) else losses:
+                self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
+            for name, value in losses.items():
+                self._loss_trackers[name].update_state(value, sample_weight=samples)
 
     def total_loss(self, targets: Targets, found: Mapping[str, Any]) -> Any:
         """The weighted sum of the outputs' losses, the penalties of trained variables and the losses added in calls."""

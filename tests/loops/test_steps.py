@@ -88,6 +88,28 @@ def test_a_step_that_runs_as_python_trains_alike(how):
         np.testing.assert_allclose(a.value, b.value, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("how", ["run_eagerly", "train_step"])
+def test_losses_of_single_outputs_are_those_of_the_planned_step(how):
+    class Same(keras.Model):
+        def train_step(self, data):
+            return super().train_step(data)
+
+    x, found = np.random.default_rng(0).random((10, 4), np.float32), []
+    for kind, eager in ((keras.Model, False), (Same if how == "train_step" else keras.Model, how == "run_eagerly")):
+        inputs = keras.Input((4,))
+        outputs = [layers.Dense(n, name=f"out{n}", kernel_initializer="ones")(inputs) for n in (1, 2)]
+        model = kind(inputs, outputs)
+        model.compile(keras.optimizers.SGD(0.1), ["mse", "mae"], loss_weights=[1, 0.5], run_eagerly=eager)
+        y = [x[:, :1], x[:, :2]]
+        history = model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0).history
+        found.append((history, model.evaluate(x, y, batch_size=4, verbose=0)))
+    (planned, evaluated), (history, others) = found
+    assert list(history) == list(planned) == ["loss", "out1_loss", "out2_loss"]
+    for name, values in planned.items():
+        np.testing.assert_allclose(history[name], values, rtol=1e-5)
+    np.testing.assert_allclose(others, evaluated, rtol=1e-5)
+
+
 def test_keras_own_step_can_be_extended_and_run_eagerly():
     class Extended(keras.Model):
         def train_step(self, data):
