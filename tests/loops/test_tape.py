@@ -92,6 +92,16 @@ def test_batch_normalization_by_statistics_of_the_batch(doubles, axis):
         np.testing.assert_allclose([gradient.numpy()[p] for p in places], expected, 1e-5, 1e-8)
 
 
+@pytest.mark.parametrize("reduce", [ops.segment_sum, ops.segment_max, ops.segment_min], ids=lambda f: f.__name__)
+def test_rows_of_no_segment_have_no_gradient(reduce):
+    x, ids = np.array([[1.0], [2.0], [3.0], [4.0]], "float32"), np.array([-1, 0, 5, 1], "int32")
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = reduce(x, ids, num_segments=2)
+    np.testing.assert_array_equal(y, [[2], [4]])
+    np.testing.assert_array_equal(tape.gradient(y, x), [[0], [1], [0], [1]])
+
+
 def test_only_what_runs_inside_is_differentiated():
     model = small_model()
     x = numbers(2, 6, 6, 2)
