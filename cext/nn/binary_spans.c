@@ -82,7 +82,7 @@ void DT(binary_backward_span)(const void *context, int64_t n, const real *const 
             GRADIENT(SHARE(b, -, a));
             break;
         case DTCONV_BINARY_POWER * 2:
-            GRADIENT(dy[i] * b[i] * DT(pow_)(a[i], b[i] - 1));
+            GRADIENT(b[i] == 0 ? 0 : dy[i] * b[i] * DT(pow_)(a[i], b[i] - 1));
             break;
         case DTCONV_BINARY_POWER * 2 + 1:
             GRADIENT(a[i] == 0 ? 0 : dy[i] * DT(pow_)(a[i], b[i]) * DT(log_)(a[i]));

@@ -173,8 +173,11 @@ static void forward_span(int kind, const real *p, int64_t n, const real *xs, rea
 static void backward_span(int kind, const real *p, int accumulate, int64_t n, const real *vs, const real *dy,
                           real *dx) {
     switch (kind) {
-        case DTCONV_UNARY_POWER:
-            for (int64_t i = 0; i < n; i++) dx[i] = (accumulate ? dx[i] : 0) + dy[i] * p[0] * DT(pow_)(vs[i], p[0] - 1);
+        case DTCONV_UNARY_POWER: /* x^0 is 1, at 0, too, where x^-1 is no number */
+            for (int64_t i = 0; i < n; i++) {
+                const real slope = p[0] == 0 ? 0 : p[0] * DT(pow_)(vs[i], p[0] - 1);
+                dx[i] = (accumulate ? dx[i] : 0) + dy[i] * slope;
+            }
             break;
         case DTCONV_UNARY_GELU:
             gelu_backward(accumulate, n, vs, dy, dx);

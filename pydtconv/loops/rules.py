@@ -58,7 +58,7 @@ def _slope(node: Node, x: Any, y: Any) -> Any:
         "reciprocal": lambda: -ops.square(y),
         "exponential": lambda: y,
         "log": lambda: 1.0 / x,
-        "power": lambda: a * ops.power(x, a - 1.0),
+        "power": lambda: 0.0 if a == 0 else a * ops.power(x, a - 1.0),
         "tanh": lambda: 1.0 - ops.square(y),
         "sigmoid": lambda: y * (1.0 - y),
         "softplus": lambda: ops.sigmoid(x),
@@ -105,7 +105,8 @@ def _larger(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
 
 def _power(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
     base, exponent = x
-    first = dy * exponent * ops.power(base, exponent - 1.0)
+    less = ops.where(ops.equal(exponent, 0.0), 0.0, exponent - 1.0)  # 0^-1 is no number
+    first = dy * exponent * ops.power(base, less)
     return [_unbroadcast(first, base.shape), _unbroadcast(dy * y * ops.log(base), exponent.shape)]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import ops
+from pydtconv import GradientTape, ops
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from tests.ops.harness import away_from, check_op, normal
 from tests.reference.elementwise import ACTIVATIONS
@@ -104,6 +104,23 @@ def test_functions_with_numbers():
     ]
     for got, want in cases:
         np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+@pytest.mark.parametrize("exponent", [0, np.zeros(3), np.array([0.0, 1.0, 2.0])], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_of_zero_have_gradients(exponent, dtype):
+    x = np.array([0.0, 0.0, 3.0], dtype)
+    exponent = exponent if isinstance(exponent, int) else exponent.astype(dtype)
+    with GradientTape() as outer:
+        outer.watch(x)
+        with GradientTape() as inner:
+            inner.watch(x)
+            y = ops.power(x, exponent)
+        first = inner.gradient(y, x)
+        total = ops.sum(first * first)
+    np.testing.assert_allclose(first, [0, 1, 6] if np.any(exponent) else [0, 0, 0])
+    second = outer.gradient(total, x, unconnected_gradients="zero")
+    np.testing.assert_allclose(second, [0, 0, 24] if np.any(exponent) else [0, 0, 0])
 
 
 def test_errors():
