@@ -102,6 +102,30 @@ def test_rows_of_no_segment_have_no_gradient(reduce):
     np.testing.assert_array_equal(tape.gradient(y, x), [[0], [1], [0], [1]])
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda x: ops.matmul(x, x),
+        lambda x: ops.einsum("bij,bkj->bik", x, x) * 0.5,
+        lambda x: ops.softmax(x, axis=1),
+        lambda x: ops.sort(x, axis=1),
+    ],
+    ids=["matmul", "einsum", "softmax", "sort"],
+)
+def test_of_parts_of_a_concatenation(part):
+    x, weights = numbers(2, 3, 3), numbers(2, 3, 6, seed=1)
+    gradients = []
+    for joined in (True, False):
+        with GradientTape() as tape:
+            tape.watch(x)
+            if joined:
+                loss = ops.sum(ops.concatenate([part(x), ops.tanh(x)], -1) * weights)
+            else:
+                loss = ops.sum(part(x) * weights[..., :3]) + ops.sum(ops.tanh(x) * weights[..., 3:])
+        gradients.append(tape.gradient(loss, x))
+    np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-6)
+
+
 def test_only_what_runs_inside_is_differentiated():
     model = small_model()
     x = numbers(2, 6, 6, 2)

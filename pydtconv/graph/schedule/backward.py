@@ -93,6 +93,10 @@ class Backward:
         for view in dy:
             if view is not None:
                 gradients.terms.subtract(view)
+        if node.op.dense:  # a slice of the gradient of a concatenation is not
+            for index, view in enumerate(dy):
+                if view is not None and view.is_slice:
+                    dy[index] = gradients.copied(node, view, node.outputs[index])
         if node.op.overwrites_dy:
             for index, view in enumerate(dy):
                 if view is not None and (gradients.read_later(view, node) or not isinstance(view.buffer, Storage)):
