@@ -76,7 +76,7 @@ class Attention(Layer):
             weights = ops.Dropout(rate=rate, seed=seed_of_call(self), always=True)(scores) if rate else scores
             y = ops.matmul(weights, value)
         if query_mask is not None:
-            y = ops.multiply(y, ops.expand_dims(query_mask, -1))
+            y = ops.multiply(y, ops.expand_dims(_floats(query_mask, y.dtype), -1))
         return (y, scores) if return_attention_scores else y
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -120,6 +120,7 @@ class Attention(Layer):
             scores = ops.add(scores, np.triu(np.full((tq, tv), -_NEVER, real(scores.dtype)), 1))
         if mask is None:
             return scores
+        mask = _floats(mask, scores.dtype)
         return ops.add(scores, ops.affine(ops.expand_dims(mask, -2), _NEVER, -_NEVER))
 
 

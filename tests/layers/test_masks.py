@@ -170,6 +170,7 @@ def test_concatenated_masks_in_any_dtype(dtype):
     inputs = pydtconv.Input((4, 3), dtype="float64" if dtype == "float64" else "float32")
     x = layers.Masking(dtype=dtype)(inputs)
     y = layers.Concatenate(dtype=dtype)([x, layers.Dense(2, dtype=dtype)(x)])
+    y = layers.AdditiveAttention(dtype=dtype)([y, y])
     model = pydtconv.Model(inputs, layers.GlobalAveragePooling1D(dtype=dtype)(y))
     array = np.ones((1, 4, 3), "float32")
     array[:, 1:] = 0
