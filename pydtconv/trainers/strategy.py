@@ -39,8 +39,8 @@ class Strategy(Replica):
     def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
         """Before the epochs of fit, with its settings and callbacks, which processes that train together compare."""
 
-    def left(self, error: BaseException) -> None:
-        """Says that this process has left fit by an exception."""
+    def left(self, method: str, error: BaseException) -> None:
+        """Says that this process has left fit, evaluate or predict by an exception."""
 
     def running(self, training: Training, kind: str, batch: Batch, step: StepFunction) -> AbstractContextManager[None]:
         """Put around the run of a step on a batch."""

@@ -146,7 +146,7 @@ class Trainer(BatchTrainer):
             if isinstance(error, TransferError) and error.undone and replica.current().size == 1:
                 self.position.batches.take_back()
                 listeners.step_undone()
-            strategy.current().left(error)
+            strategy.current().left("fit", error)
             raise
         finally:
             listeners.release()
@@ -225,6 +225,9 @@ class Trainer(BatchTrainer):
             listeners = self._listeners(callbacks, batches, verbose)
             try:
                 logs = self._evaluate(batches, listeners)
+            except BaseException as error:
+                strategy.current().left("evaluate", error)
+                raise
             finally:
                 listeners.release()
         return logs if return_dict else values_of(logs, self.order_of(logs))
@@ -273,6 +276,9 @@ class Trainer(BatchTrainer):
             listeners = self._listeners(callbacks, batches, verbose)
             try:
                 return self._predict(data, batches, listeners, steps)
+            except BaseException as error:
+                strategy.current().left("predict", error)
+                raise
             finally:
                 listeners.release()
 

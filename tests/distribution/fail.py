@@ -10,7 +10,7 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
-from pydtconv.callbacks import LambdaCallback
+from pydtconv.callbacks import Callback, LambdaCallback
 from pydtconv.distribution.mpi.launch import launched
 
 
@@ -20,6 +20,20 @@ def model_of(filters):
     model = keras.Model(inputs, layers.Dense(2, name="last")(layers.Flatten()(x)))
     model.compile("sgd", "mse")
     return model
+
+
+class Refusing(Callback):
+    """An exception in the fifth batch of one rank."""
+
+    def __init__(self, here):
+        super().__init__()
+        self.here = here
+
+    def on_test_batch_begin(self, batch, logs=None):
+        if self.here and batch == 4:
+            raise KeyError("on purpose")
+
+    on_predict_batch_begin = on_test_batch_begin
 
 
 def main(what, rank):
@@ -63,6 +77,13 @@ def main(what, rank):
         model.evaluate(x, y, batch_size=8, verbose=0)
     if what == "return" and here:
         return
+    if what in ("evaluate", "predict"):
+        try:
+            getattr(model, what)(
+                x, batch_size=8, callbacks=[Refusing(here)], **({"y": y} if what == "evaluate" else {})
+            )
+        except KeyError:
+            time.sleep(1000)
     try:
         callbacks = [LambdaCallback(on_train_batch_begin=on_train_batch_begin)]
         model.fit(x[:samples], y[:samples], 8, 2, 0, callbacks, shuffle=False)

@@ -53,6 +53,15 @@ def test_a_rank_that_leaves(what, told):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["evaluate", "predict"])
+def test_a_rank_that_leaves_another_method(method):
+    done = failed(method)
+    assert re.search(
+        rf"rank 0 waits in .* for rank 1 on \S+, which has left {method}: KeyError: 'on purpose'", done.stderr
+    )
+
+
+@pytest.mark.slow
 def test_a_rank_that_leaves_with_a_status():
     done = failed("os._exit 3")
     assert re.search(r"rank 1 on \S+ ends by os\._exit\(3\)", done.stderr)

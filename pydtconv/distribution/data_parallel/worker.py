@@ -155,8 +155,8 @@ class Worker(Strategy):
     def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
         agreement.check(agreement.described_fit(settings, callbacks), self.small)
 
-    def left(self, error: BaseException) -> None:
-        self.departures.leave_fit(error)
+    def left(self, method: str, error: BaseException) -> None:
+        self.departures.leave(method, error)
 
     def any(self, value: bool, what: str) -> bool:
         return bool(self.small.allreduce(np.array([float(value)]), what)[0])

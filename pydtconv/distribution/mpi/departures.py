@@ -27,16 +27,19 @@ class Departures:
         self.world = world
         self.comm = world.comm.Dup()
         self._pid = os.getpid()
-        #: how often this process has left fit by an exception; where all have by the same one, they may go on
+        #: how often this process has left fit, evaluate or predict by an exception; where all have, they may go on
         self._left = 0
         self._others: dict[int, tuple[int, str]] = {}
         self._ended: dict[int, str] = {}
         self._sent: list[Any] = []
 
-    def leave_fit(self, error: BaseException) -> None:
-        """An exception ends fit in this process."""
+    def leave(self, method: str, error: BaseException) -> None:
+        """An exception ends fit, evaluate or predict in this process; nothing where it has ended another one inside."""
+        if getattr(error, "_told_to_ranks", False):
+            return
+        error._told_to_ranks = True  # type: ignore[attr-defined]
         self._left += 1
-        self._tell(self._left, f"has left fit: {type(error).__name__}: {error}")
+        self._tell(self._left, f"has left {method}: {type(error).__name__}: {error}")
 
     def end(self, why: str) -> None:
         """This program ends: returns when all have."""
