@@ -1,8 +1,8 @@
 """A process that leaves the others says so: they need not wait for it until the time-out.
 
-It leaves where its program ends, in whatever way Python knows of, and where an exception ends fit.  A process that
-waits for one that has left ends them all, and tells why (see watch.py).  A program that has ended waits, as MPI does,
-until those of the others have, too.
+It leaves where its program ends, in whatever way Python knows of, and where an exception ends fit, evaluate or predict.
+A process that waits for one that has left ends them all, and tells why (see watch.py).  A program that has ended waits,
+as MPI does, until those of the others have, too.
 """
 
 from __future__ import annotations
