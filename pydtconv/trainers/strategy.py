@@ -39,6 +39,9 @@ class Strategy(Replica):
     def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
         """Before the epochs of fit, with its settings and callbacks, which processes that train together compare."""
 
+    def epoch_ended(self, training: Training) -> None:
+        """After an epoch and its callbacks: processes that train together compare what these may have changed."""
+
     def left(self, method: str, error: BaseException) -> None:
         """Says that this process has left fit, evaluate or predict by an exception."""
 

@@ -176,6 +176,7 @@ class Trainer(BatchTrainer):
                 logs = dict(sorted(logs.items()))
             position.next_epoch()
             listeners.on_epoch_end(epoch, dict(logs))  # to which callbacks may add
+            strategy.current().epoch_ended(self._training)
             position.finished = self._stops("stop_training", True) or position.batches.ran_dry
         return logs
 

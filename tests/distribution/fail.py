@@ -77,6 +77,13 @@ def main(what, rank):
         model.evaluate(x, y, batch_size=8, verbose=0)
     if what == "return" and here:
         return
+
+    def on_epoch_end(epoch, logs):
+        if here and what == "rate":
+            model.optimizer.learning_rate = 0.5
+        if here and what == "weights":
+            model.layers[1].kernel.assign(model.layers[1].kernel * 1.5)
+
     if what in ("evaluate", "predict"):
         try:
             getattr(model, what)(
@@ -85,7 +92,7 @@ def main(what, rank):
         except KeyError:
             time.sleep(1000)
     try:
-        callbacks = [LambdaCallback(on_train_batch_begin=on_train_batch_begin)]
+        callbacks = [LambdaCallback(on_train_batch_begin=on_train_batch_begin, on_epoch_end=on_epoch_end)]
         model.fit(x[:samples], y[:samples], 8, 2, 0, callbacks, shuffle=False)
     except KeyError:
         if what != "caught":

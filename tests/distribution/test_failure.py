@@ -53,6 +53,21 @@ def test_a_rank_that_leaves(what, told):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        (
+            "rate",
+            r"expected on all ranks 'optimizer: SGD of learning_rate=\S+', got on rank 1 '.* of learning_rate=0.5'",
+        ),
+        ("weights", "expected equal weights on all ranks, got variables 'first/kernel' of the norms"),
+    ],
+)
+def test_what_a_callback_changes_on_one_rank(what, told):
+    assert re.search(f"rank 1 differs from rank 0: {told}", failed(what).stderr)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["evaluate", "predict"])
 def test_a_rank_that_leaves_another_method(method):
     done = failed(method)

@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv import config, tree
 from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.graph import MemoryLimitError
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.trainers.training import Training
 from pydtconv.utils.digest import sampled
 
@@ -64,6 +65,12 @@ def described_fit(settings: Mapping[str, Any], callbacks: Sequence[Any]) -> list
             name = type(callback).__name__
             lines += [f"callback: {name}", *(f"callback: {name} of {s}" for s in _plain_settings(kept))]
     return lines
+
+
+def described_changes(training: Training) -> list[str]:
+    """What callbacks may change in the middle of fit, which must stay equal."""
+    lines = [] if training.optimizer is None else _part("optimizer", training.optimizer)
+    return lines + [f"variable {i}: trainable {each.trainable}" for i, each in enumerate(training.variables)]
 
 
 def _part(what: str, part: Any) -> list[str]:
@@ -143,6 +150,22 @@ def check(lines: list[str], communicator: Communicator) -> None:
     different = sorted(rank for ranks, _ in others for rank in ranks)
     verb = "differs" if len(different) == 1 else "differ"
     raise DisagreementError(f"{_named(different)} {verb} from rank 0: {'; '.join(found)}")
+
+
+def check_weights(variables: Sequence[Variable], communicator: Communicator) -> None:
+    """Raises DisagreementError, in all processes, where these have trained to other values.
+
+    Roundings may differ where processors do: norms are compared, to a thousandth.
+    """
+    norms = np.array([np.linalg.norm(variable.value) for variable in variables], "float64")
+    told = communicator.allgather(norms, _WHAT)
+    same = np.isclose(told, told[0], rtol=1e-3, atol=1e-6, equal_nan=True)
+    if not same.all():
+        rank, i = (int(places[0]) for places in np.nonzero(~same))
+        raise DisagreementError(
+            f"rank {rank} differs from rank 0: expected equal weights on all ranks, got variables "
+            f"{variables[i].path!r} of the norms {told[0, i]:.6g} and {told[rank, i]:.6g}: has a callback set them?"
+        )
 
 
 def raise_for_all(error: Exception | None, communicator: Communicator) -> None:

@@ -155,6 +155,12 @@ class Worker(Strategy):
     def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
         agreement.check(agreement.described_fit(settings, callbacks), self.small)
 
+    def epoch_ended(self, training: Training) -> None:
+        agreement.check(agreement.described_changes(training), self.small)
+        store = training.memory.store
+        if store is not None:
+            agreement.check_weights(store.variables, self.small)
+
     def left(self, method: str, error: BaseException) -> None:
         self.departures.leave(method, error)
 
