@@ -50,7 +50,7 @@ class Results:
 
 def _kind(dtype: np.dtype) -> str:
     """What a step is traced for: floats of any width are read alike."""
-    return "f" if dtype.kind == "f" else dtype.name
+    return "f" if dtype.kind == "f" else dtype.str
 
 
 def _shapes_of(batch: Batch) -> tuple[Any, ...] | None:
