@@ -93,6 +93,8 @@ BFLOAT16 = (
     "nn/strided",
     "nn/unary",
 )
+# headers that no C file of the library reads
+OF_BINDINGS = ("dtconv_any.h", "dtconv_arguments.h", "dtconv_both.h")
 # they take the longest, so they are compiled first and none of them is left over at the end
 LONG = ("transform", "batchnorm", "elementwise_loss", "cross_entropy", "direct_tile", "unary_spans")
 # the compiler's own header of vector instructions, which takes longer to read than most of our files to compile
@@ -294,7 +296,8 @@ def precompiled(level: str, objects: Path, openmp: list[str]) -> list[str]:
 
 def compile_commands(wanted: list[str], objects: Path, openmp: list[str], force: bool) -> Iterator[list[str]]:
     """The command of each object that is missing or older than its source, a header or this file."""
-    headers = max(path.stat().st_mtime for path in [*ROOT.glob("cext/**/*.h"), Path(__file__)])
+    read = [path for path in ROOT.glob("cext/**/*.h") if path.name not in OF_BINDINGS]
+    headers = max(path.stat().st_mtime for path in [*read, Path(__file__)])
     seen = set()
     for level, source, suffix, defines in [each for asked in wanted for each in objects_of(asked)]:
         target = object_path(objects, level, source, suffix)
