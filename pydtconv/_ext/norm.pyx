@@ -43,6 +43,21 @@ cdef extern from "dtconv_any.h" nogil:
 
 # ---- batch normalization ----
 
+cdef struct coefficients:
+    void *mean
+    void *inverse
+    void *scale
+    void *beta
+
+
+cdef coefficients coefficients_in(mean, inverse, scale, beta, dtconv_dtype dtype) except *:
+    """The vectors that normalize images of a dtype; None is NULL."""
+    cdef coefficients found
+    found.mean, found.inverse = reals_in(mean, dtype), reals_in(inverse, dtype)
+    found.scale, found.beta = reals_in(scale, dtype), reals_in(beta, dtype)
+    return found
+
+
 def batchnorm_workspace(int64_t rows, int64_t c, str dtype) -> int:
     return dtconv_batchnorm_workspace(dtype_of(dtype), rows, c)
 
@@ -108,14 +123,12 @@ def bind_moving(mean, variance, double momentum, moving_mean, moving_variance) -
 def bind_apply(x, mean, scale, beta, int activation, double alpha, y) -> object:
     cdef dtconv_dtype dtype = dtype_in(x)
     cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype)
-    cdef void *mean_ = reals_in(mean, dtype)
-    cdef void *scale_ = reals_in(scale, dtype)
-    cdef void *beta_ = reals_in(beta, dtype)
+    cdef coefficients of = coefficients_in(mean, None, scale, beta, dtype)
 
     def run():
         with nogil:
-            check(dtconv_batchnorm_apply(dtype, image.count, image.width, image.data, image.apart, mean_, scale_,
-                                         beta_, activation, alpha, out.data, out.apart))
+            check(dtconv_batchnorm_apply(dtype, image.count, image.width, image.data, image.apart, of.mean, of.scale,
+                                         of.beta, activation, alpha, out.data, out.apart))
 
     return holding(run, (x, mean, scale, beta, y))
 
@@ -124,10 +137,7 @@ def bind_backward_sums(x, y, dy, mean, inverse, scale, beta, int activation, dou
                        workspace) -> object:
     cdef dtconv_dtype dtype = dtype_in(x)
     cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype), gradient = rows_in(dy, dtype)
-    cdef void *mean_ = reals_in(mean, dtype)
-    cdef void *inverse_ = reals_in(inverse, dtype)
-    cdef void *scale_ = reals_in(scale, dtype)
-    cdef void *beta_ = reals_in(beta, dtype)
+    cdef coefficients of = coefficients_in(mean, inverse, scale, beta, dtype)
     cdef void *sum_dy_ = reals_in(sum_dy, dtype)
     cdef void *sum_dy_xhat_ = reals_in(sum_dy_xhat, dtype)
     cdef scratch space = scratch_in(workspace)
@@ -136,8 +146,8 @@ def bind_backward_sums(x, y, dy, mean, inverse, scale, beta, int activation, dou
         with nogil:
             check(dtconv_batchnorm_backward_sums(
                 dtype, image.count, image.width, image.data, image.apart, out.data, out.apart, gradient.data,
-                gradient.apart, mean_, inverse_, scale_, beta_, activation, alpha, sum_dy_, sum_dy_xhat_, space.data,
-                space.size))
+                gradient.apart, of.mean, of.inverse, of.scale, of.beta, activation, alpha, sum_dy_, sum_dy_xhat_,
+                space.data, space.size))
 
     return holding(run, (x, y, dy, mean, inverse, scale, beta, sum_dy, sum_dy_xhat, workspace))
 
@@ -164,10 +174,7 @@ def bind_backward_apply(x, y, dy, mean, inverse, scale, beta, int activation, do
     cdef dtconv_dtype dtype = dtype_in(x)
     cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype), gradient = rows_in(dy, dtype)
     cdef rows_of target = rows_in(dx, dtype)
-    cdef void *mean_ = reals_in(mean, dtype)
-    cdef void *inverse_ = reals_in(inverse, dtype)
-    cdef void *scale_ = reals_in(scale, dtype)
-    cdef void *beta_ = reals_in(beta, dtype)
+    cdef coefficients of = coefficients_in(mean, inverse, scale, beta, dtype)
     cdef void *sum_dy_ = reals_in(sum_dy, dtype)
     cdef void *sum_dy_xhat_ = reals_in(sum_dy_xhat, dtype)
 
@@ -175,7 +182,7 @@ def bind_backward_apply(x, y, dy, mean, inverse, scale, beta, int activation, do
         with nogil:
             check(dtconv_batchnorm_backward_apply(
                 dtype, image.count, image.width, image.data, image.apart, out.data, out.apart, gradient.data,
-                gradient.apart, mean_, inverse_, scale_, beta_, activation, alpha, sum_dy_, sum_dy_xhat_, count,
+                gradient.apart, of.mean, of.inverse, of.scale, of.beta, activation, alpha, sum_dy_, sum_dy_xhat_, count,
                 accumulate, target.data, target.apart))
 
     return holding(run, (x, y, dy, mean, inverse, scale, beta, sum_dy, sum_dy_xhat, dx))
@@ -223,15 +230,13 @@ def bind_normalized_sums(int64_t n, x, mean, scale, beta, int activation, dy, do
     """
     cdef dtconv_dtype dtype = dtype_in(x)
     cdef rows_of image = rows_in(x, dtype), gradient = rows_in(dy, dtype), out = rows_in(y, dtype)
-    cdef void *mean_ = reals_in(mean, dtype)
-    cdef void *scale_ = reals_in(scale, dtype)
-    cdef void *beta_ = reals_in(beta, dtype)
+    cdef coefficients of = coefficients_in(mean, None, scale, beta, dtype)
 
     def run():
         with nogil:
-            check(dtconv_normalized_sums(dtype, n, image.count // n, image.width, image.data, image.apart, mean_,
-                                         scale_, beta_, activation, gradient.data, gradient.apart, factor, accumulate,
-                                         out.data, out.apart))
+            check(dtconv_normalized_sums(dtype, n, image.count // n, image.width, image.data, image.apart, of.mean,
+                                         of.scale, of.beta, activation, gradient.data, gradient.apart, factor,
+                                         accumulate, out.data, out.apart))
 
     return holding(run, (x, mean, scale, beta, dy, y))
 
@@ -240,14 +245,12 @@ def bind_normalized_product(int64_t n, x, mean, scale, beta, int activation, fac
     """y = x as it is normalized, times factors (n, c) of each image."""
     cdef dtconv_dtype dtype = dtype_in(x)
     cdef rows_of image = rows_in(x, dtype), by = rows_in(factors, dtype), out = rows_in(y, dtype)
-    cdef void *mean_ = reals_in(mean, dtype)
-    cdef void *scale_ = reals_in(scale, dtype)
-    cdef void *beta_ = reals_in(beta, dtype)
+    cdef coefficients of = coefficients_in(mean, None, scale, beta, dtype)
 
     def run():
         with nogil:
-            check(dtconv_normalized_product(dtype, n, image.count // n, image.width, image.data, image.apart, mean_,
-                                            scale_, beta_, activation, by.data, by.apart, out.data, out.apart))
+            check(dtconv_normalized_product(dtype, n, image.count // n, image.width, image.data, image.apart, of.mean,
+                                            of.scale, of.beta, activation, by.data, by.apart, out.data, out.apart))
 
     return holding(run, (x, mean, scale, beta, factors, y))
 
@@ -257,9 +260,7 @@ def bind_normalized_gradient(int64_t n, x, mean, scale, beta, int activation, dy
     """dz (+)= factor times dy (n, c) at each pixel of an image; sums of g = dz act', and of g times x - mean."""
     cdef dtconv_dtype dtype = dtype_in(x)
     cdef rows_of image = rows_in(x, dtype), gradient = rows_in(dy, dtype), target = rows_in(dz, dtype)
-    cdef void *mean_ = reals_in(mean, dtype)
-    cdef void *scale_ = reals_in(scale, dtype)
-    cdef void *beta_ = reals_in(beta, dtype)
+    cdef coefficients of = coefficients_in(mean, None, scale, beta, dtype)
     cdef void *total_ = reals_in(total, dtype)
     cdef void *total_x_ = reals_in(total_x, dtype)
     cdef scratch space = scratch_in(workspace)
@@ -267,9 +268,9 @@ def bind_normalized_gradient(int64_t n, x, mean, scale, beta, int activation, dy
     def run():
         with nogil:
             check(dtconv_normalized_gradient(
-                dtype, n, image.count // n, image.width, image.data, image.apart, mean_, scale_, beta_, activation,
-                gradient.data, gradient.apart, factor, accumulate, target.data, target.apart, total_, total_x_,
-                space.data, space.size))
+                dtype, n, image.count // n, image.width, image.data, image.apart, of.mean, of.scale, of.beta,
+                activation, gradient.data, gradient.apart, factor, accumulate, target.data, target.apart, total_,
+                total_x_, space.data, space.size))
 
     return holding(run, (x, mean, scale, beta, dy, dz, total, total_x, workspace))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -69,13 +69,15 @@ def _like(model: Model, clone: Model) -> Model:
     object.__setattr__(clone, "_trainable", model.trainable)
     if model.compiled and type(clone).compile is Model.compile:
         arguments = dict(model.__dict__["_compile_config"])
-        with contextlib.suppress(NotImplementedError, TypeError, ValueError):
-            # where the optimizer's config makes no other one, the clone is not compiled
+        try:
             arguments["optimizer"] = type(model.optimizer).from_config(model.optimizer.get_config())
-            for name in ("metrics", "weighted_metrics"):
-                arguments[name] = copy.deepcopy(arguments[name])
-            clone.compile(**arguments)
-            clone.reset_metrics()
+        except (NotImplementedError, TypeError, ValueError) as error:
+            warnings.warn(f"clone_model: the clone is not compiled: its optimizer: {error}", UserWarning, stacklevel=3)
+            return clone
+        for name in ("metrics", "weighted_metrics"):
+            arguments[name] = copy.deepcopy(arguments[name])
+        clone.compile(**arguments)
+        clone.reset_metrics()
     return clone
 
 

@@ -339,9 +339,9 @@ class StepCache:
     def check_values(self) -> None:
         """Binds the steps anew where another model, with a flat array of its own, has taken variables of this one."""
         tracing.settle_outside()
-        if self._moved == Variable.moved:
-            return
         moved = Variable.moved
+        if self._moved == moved:
+            return
         variables, values = self._values
         if self.memory.device.is_host and any(map(_MIRROR, variables)):
             for variable in variables:
