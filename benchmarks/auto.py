@@ -1,10 +1,11 @@
 """What AUTO's choices of convolution algorithms cost beyond the best ones: `python -m benchmarks.auto`.
 
 Each network is trained with every algorithm in turn in every pass of its convolutions, and each pass is timed where it
-stands, within the step, with caches as the step leaves them.  The best of a pass is the algorithm with its shortest
-time; what AUTO's pick takes beyond that, summed over all passes, is AUTO's loss, in percent of a step: by the cost
-model, and after tuning at first use.  The named variants are put together from the same times.  Taking minima makes
-the best ones look a little better than they are.
+stands, within the step, with caches as the step leaves them, together with the batch normalization that algorithms do
+in passing or leave to do.  The best of a pass is the algorithm with its shortest time; what AUTO's pick takes beyond
+that, summed over all passes, is AUTO's loss, in percent of a step: by the cost model, and after tuning at first use.
+The named variants are put together from the same times.  Taking minima makes the best ones look a little better than
+they are.
 
 Each network has a process and a cache of tuning of its own.  CSV files and a picture go to benchmarks/results/.
 """
@@ -18,7 +19,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,12 @@ from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.selection import ranking
 from pydtconv.conv.tuning import Task
 from pydtconv.profiling import Profiler
+from pydtconv.profiling.profile import Timing
 
 #: algorithms that took this many times as long as the best one in the first round are not timed again
 HOPELESS = 1.5
+#: parts of batch normalization's backward that backward_data before it may do
+BEGUN = ("backward", "mean terms")
 Place = tuple[str, str]  # a node and the part of its pass
 Row = dict[str, Any]
 
@@ -69,7 +73,8 @@ class Network:
         taken = {}
         plan = self.model.plan(self.case.batch)
         nodes = {node.name: node for node in plan.algorithms}
-        for timing in profiler.profile.timings:
+        timings = profiler.profile.timings
+        for i, timing in enumerate(timings):
             if not timing.algorithm or timing.node not in nodes:
                 continue
             node, place = nodes[timing.node], (timing.node, timing.direction)
@@ -77,7 +82,8 @@ class Network:
             direction = op.passes[DIRECTIONS.index(timing.direction)]
             self.tasks[place] = op.problem(*(tensor.spec for tensor in node.inputs[:2])), direction
             times = self.times.setdefault(place, {})
-            times[timing.algorithm] = min(times.get(timing.algorithm, math.inf), timing.seconds)
+            seconds = with_normalization(timings, i)
+            times[timing.algorithm] = min(times.get(timing.algorithm, math.inf), seconds)
             taken[place] = timing.algorithm
         return taken
 
@@ -103,6 +109,27 @@ class Network:
 
     def sum_of(self, choice: Mapping[Task, str]) -> float:
         return sum(times[choice[task]] for task, times in self.by_task().items())
+
+
+def with_normalization(timings: Sequence[Timing], i: int) -> float:
+    """Seconds of a pass, with what some algorithms do in passing and others leave to do.
+
+    That are moments of what it writes, the batch normalization that it reads through, right before it, and sums over
+    gradients that it writes, with which backward of a batch normalization begins, the next one.
+    """
+    own = timings[i]
+    seconds = own.seconds
+    for part in timings[i + 1 :]:
+        parts_of_own = part.node == own.node and part.direction.startswith(f"{own.direction}_")
+        begins = own.direction == "backward_data" and part.kind == "batchnorm" and part.direction in BEGUN
+        if parts_of_own or begins:
+            seconds += part.seconds
+        elif part.direction != "update":
+            break
+    before = timings[i - 1] if i else own
+    if before.kind == "batchnorm" and before.direction in ("forward", "recompute"):
+        seconds += before.seconds
+    return seconds
 
 
 def measure(case: Case, rounds: int, steps: int, seconds: float) -> dict[str, Any]:
