@@ -132,3 +132,9 @@ def test_errors():
         Add("mish")
     with pytest.raises(ValueError, match="got float64, float32"):
         Subtract()(normal(2), normal(2).astype("float32"))
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 1), (1, 2, 4), (3, 2, 1)], ids=str)
+def test_both_factors_are_broadcast(shape):
+    """The second one along the pixels of an image that the first one is not."""
+    check_op(Multiply(), normal(*shape), normal(3, 1, 4, seed=2), reference=np.multiply)

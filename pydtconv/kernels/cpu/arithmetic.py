@@ -175,7 +175,7 @@ class BinaryKernel(Kernel[Binary]):
         dy, dx = p.dy[0], p.dx[i]
         if dy.size == 0:
             return nothing if p.adds(i) else partial(dx.fill, 0)
-        if i == 1 and self._is_per_channel(dy.shape, dx.shape):
+        if i == 1 and self._is_per_channel(dy.shape, dx.shape) and p.x[0].shape == dy.shape:
             x, adds = rows_of(p.x[0]), p.adds(i)
             return bind_normalized_sums(p.prologue, len(dy), x, rows_of(dy), rows_of(dx), accumulate=adds)
         operands: list[Any] = [
