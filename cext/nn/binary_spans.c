@@ -20,10 +20,10 @@ void DT(binary_forward_span)(const void *context, int64_t n, const real *const *
             LOOP(a[i] / b[i]);
             break;
         case DTCONV_BINARY_MAXIMUM:
-            LOOP(a[i] < b[i] ? b[i] : a[i]);
+            LOOP(a[i] >= b[i] || a[i] != a[i] ? a[i] : b[i]); /* NaN where one of them is */
             break;
         case DTCONV_BINARY_MINIMUM:
-            LOOP(a[i] > b[i] ? b[i] : a[i]);
+            LOOP(a[i] <= b[i] || a[i] != a[i] ? a[i] : b[i]);
             break;
         case DTCONV_BINARY_POWER:
             LOOP(DT(pow_)(a[i], b[i]));

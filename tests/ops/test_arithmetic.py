@@ -134,6 +134,14 @@ def test_errors():
         Subtract()(normal(2), normal(2).astype("float32"))
 
 
+@pytest.mark.parametrize("function", [ops.maximum, ops.minimum], ids=lambda f: f.__name__)
+def test_extrema_beside_a_number_that_is_none(function):
+    x = np.array([-1, 2], "float32")
+    for number in (np.nan, np.array(np.nan, "float32"), np.float32("nan")):
+        assert np.isnan(function(x, number)).all()
+        assert np.isnan(function(number, x)).all()
+
+
 @pytest.mark.parametrize("shape", [(1, 2, 1), (1, 2, 4), (3, 2, 1)], ids=str)
 def test_both_factors_are_broadcast(shape):
     """The second one along the pixels of an image that the first one is not."""

@@ -83,20 +83,20 @@ def power(x1: Any, x2: Any) -> Any:
 
 @exact(np.maximum, of_booleans=True)
 def maximum(x1: Any, x2: Any) -> Any:
-    """The larger of x1 and x2, element by element."""
-    if is_scalar(x2) and not is_scalar(x1):
+    """The larger of x1 and x2, element by element; NaN where one of them is."""
+    if is_scalar(x2) and not is_scalar(x1) and not math.isnan(x2):
         return clip(x1, x2, math.inf)
-    if is_scalar(x1) and not is_scalar(x2):
+    if is_scalar(x1) and not is_scalar(x2) and not math.isnan(x1):
         return clip(x2, x1, math.inf)
     return _binary(Maximum(), x1, x2)
 
 
 @exact(np.minimum, of_booleans=True)
 def minimum(x1: Any, x2: Any) -> Any:
-    """The smaller of x1 and x2, element by element."""
-    if is_scalar(x2) and not is_scalar(x1):
+    """The smaller of x1 and x2, element by element; NaN where one of them is."""
+    if is_scalar(x2) and not is_scalar(x1) and not math.isnan(x2):
         return clip(x1, -math.inf, x2)
-    if is_scalar(x1) and not is_scalar(x2):
+    if is_scalar(x1) and not is_scalar(x2) and not math.isnan(x1):
         return clip(x2, -math.inf, x1)
     return _binary(Minimum(), x1, x2)
 
