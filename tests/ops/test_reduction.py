@@ -74,6 +74,23 @@ def test_argmax_and_statistics():
     np.testing.assert_allclose(ops.std(x), x.std())
 
 
+def test_of_nothing():
+    """A mean is NaN, as in NumPy, and there is no largest element but one that is given."""
+    x = np.zeros((2, 0, 3), "float32")
+    for function in (ops.mean, ops.var, ops.std):
+        y = function(x, (1,), keepdims=True)
+        np.testing.assert_array_equal(y, np.full((2, 1, 3), np.nan, "float32"))
+    assert ops.mean(x, 0).shape == ops.max(x, 0).shape == (0, 3)
+    assert np.isnan(ops.mean(np.zeros(0, "int32")))
+    for function in (ops.max, ops.min, ops.amax, ops.amin, ops.ptp):
+        for nothing in (x, x.astype("int32")):
+            with pytest.raises(ValueError, match=r"expected one element or more, got none: shape \(2, 0, 3\)"):
+                function(nothing, 1)
+    np.testing.assert_array_equal(ops.max(x, 1, initial=2.0), np.full((2, 3), 2))
+    np.testing.assert_array_equal(ops.min(x, initial=2.0), 2)
+    np.testing.assert_array_equal(ops.logsumexp(x, 1), np.full((2, 3), -np.inf))
+
+
 def test_errors():
     with pytest.raises(ValueError, match="sum: expected axes between -2 and 1, got 2"):
         ops.sum(normal(2, 3), 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -41,10 +42,20 @@ for _name, _function in _EXACT.items():
     )
 
 
+def _is_of_nothing(x: Any, axis: Axes) -> bool:
+    """Whether x is an array, and elements of the result are made of none of its elements."""
+    if is_symbolic(x) or x.size:
+        return False
+    axes = normalize_axes("reduction", axis, x.ndim)
+    return math.prod(x.shape[d] for d in axes) == 0 and 0 not in _extents(x.shape, axis, False)
+
+
 def _reduced(name: str, op: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
     """By an operator on floats; integers exactly."""
     x, axes = as_tensor(x), _axes(axis)
     dtype = str(x.dtype)
+    if name != _SUM and _is_of_nothing(x, axis):
+        raise ValueError(f"{name.split()[0]}: expected one element or more, got none: shape {x.shape}, axis={axis}")
     if dtype in FLOATING:
         return op(axes, keepdims)(x)
     if is_symbolic(x):
@@ -59,8 +70,11 @@ def sum(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 
 
 def mean(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """The mean over axes."""
-    return Mean(_axes(axis), keepdims)(as_float(x))
+    """The mean over axes; NaN where there is nothing."""
+    x = as_float(x)
+    if _is_of_nothing(x, axis):
+        return as_result(np.full(_extents(x.shape, axis, keepdims), math.nan, x.dtype))
+    return Mean(_axes(axis), keepdims)(x)
 
 
 def amax(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
@@ -75,12 +89,18 @@ def amin(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 
 def max(x: Any, axis: Axes = None, keepdims: bool = False, initial: float | None = None) -> Any:
     """The largest element over axes, and of `initial`; equal ones share the gradient."""
+    x = as_tensor(x)
+    if initial is not None and _is_of_nothing(x, axis):
+        return as_result(np.full(_extents(x.shape, axis, keepdims), initial, x.dtype))
     y = amax(x, axis, keepdims)
     return y if initial is None else maximum(y, initial)
 
 
 def min(x: Any, axis: Axes = None, keepdims: bool = False, initial: float | None = None) -> Any:
     """The smallest element over axes, and of `initial`; equal ones share the gradient."""
+    x = as_tensor(x)
+    if initial is not None and _is_of_nothing(x, axis):
+        return as_result(np.full(_extents(x.shape, axis, keepdims), initial, x.dtype))
     y = amin(x, axis, keepdims)
     return y if initial is None else minimum(y, initial)
 

@@ -16,7 +16,7 @@ from pydtconv.ops.functions.arithmetic import (
     square,
     subtract,
 )
-from pydtconv.ops.functions.operands import as_operand, as_tensor
+from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor
 from pydtconv.ops.functions.reduction import amax, amin, mean
 from pydtconv.ops.functions.reduction import sum as sum_over
 from pydtconv.ops.functions.shape import (
@@ -29,7 +29,7 @@ from pydtconv.ops.functions.tables import elementwise, moves, reducing
 from pydtconv.ops.functions.tables.creating import ones_like
 from pydtconv.ops.functions.tables.making import operands_of
 from pydtconv.ops.functions.tables.pieces import _isnan, ndim, where
-from pydtconv.ops.reduction import Axes
+from pydtconv.ops.reduction import Axes, Max
 
 # fmt: off
 __all__ = [
@@ -47,8 +47,8 @@ def ptp(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 def logsumexp(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) over axes, without overflow."""
     stop: Any = elementwise._FUNCTIONS["stop_gradient"]
-    x = as_operand(x)
-    top = stop(amax(x, axis, True))
+    x = as_float(x)
+    top = stop(Max(axis if axis is None or isinstance(axis, int) else tuple(axis), True)(x))  # 0 of nothing
     top = where(elementwise._FUNCTIONS["isfinite"](top), top, 0.0)
     y = add(log(sum_over(exp(subtract(x, top)), axis, True)), top)
     if keepdims:
