@@ -275,3 +275,18 @@ def test_integers_are_floats_where_code_is_traced_as_elsewhere():
     x = np.array([[1, 2, 4], [3, 0, 5]], "int32")
     for call in (ops.softmax, ops.log_softmax, ops.sparsemax, ops.layer_normalization):
         np.testing.assert_allclose(np.asarray(pydtconv.function(call)(x)), call(x), rtol=1e-6)
+
+
+def test_distances_and_deviations_of_zero_have_gradients_of_zero():
+    """As in PyTorch; the slope of the root there is infinite."""
+    calls = (ops.norm, ops.std, ops.nanstd, lambda x: ops.norm(x, axis=-1), lambda x: ops.cdist(x, x))
+    for call in calls:
+        x = Variable(np.ones((3, 2), "float32") * (call not in (ops.norm, calls[3])))
+        with pydtconv.GradientTape() as tape:
+            total = ops.sum(call(x))
+        assert float(total) == 0
+        np.testing.assert_array_equal(np.asarray(tape.gradient(total, x)), np.zeros((3, 2)))
+    x = Variable(np.array([3, 4], "float32"))
+    with pydtconv.GradientTape() as tape:
+        length = ops.norm(x)
+    np.testing.assert_allclose(np.asarray(tape.gradient(length, x)), [0.6, 0.8], rtol=1e-6)

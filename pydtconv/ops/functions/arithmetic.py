@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.dtypes import name_of
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Op
 from pydtconv.ops.functions.integers import exact
-from pydtconv.ops.functions.operands import as_operand, is_scalar, of_one_dtype, unary
+from pydtconv.ops.functions.operands import as_operand, is_scalar, is_symbolic, is_watched, of_one_dtype, unary
 
 # fmt: off
 __all__ = [
@@ -136,6 +137,14 @@ def square(x: Any) -> Any:
 def sqrt(x: Any) -> Any:
     """The square root."""
     return unary("sqrt", x)
+
+
+def root(x: Any) -> Any:
+    """The square root of 0 or more, with a gradient of 0 at 0: for distances and deviations, which have none there."""
+    if not is_symbolic(x) and not is_watched(np.asarray(x)):
+        return sqrt(x)
+    least = np.finfo("float64" if name_of(x.dtype) == "float64" else "float32").tiny
+    return multiply(sqrt(clip(x, least, math.inf)), sign(x))
 
 
 def rsqrt(x: Any) -> Any:

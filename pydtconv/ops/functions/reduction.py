@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.checks import FLOATING, normalize_axes
-from pydtconv.ops.functions.arithmetic import maximum, minimum, sqrt, square, subtract
+from pydtconv.ops.functions.arithmetic import maximum, minimum, root, square, subtract
 from pydtconv.ops.functions.operands import as_float, as_tensor, is_symbolic
 from pydtconv.ops.functions.shape import reshape
 from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
@@ -112,7 +112,7 @@ def var(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 
 def std(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The standard deviation over axes."""
-    return sqrt(var(x, axis, keepdims))
+    return root(var(x, axis, keepdims))
 
 
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:

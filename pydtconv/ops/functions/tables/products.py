@@ -21,6 +21,7 @@ from pydtconv.ops.functions.arithmetic import (
     multiply,
     negative,
     power,
+    root,
     sqrt,
     square,
     subtract,
@@ -118,7 +119,7 @@ def cross(x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, a
 def cdist(x: Any, y: Any) -> Any:
     """Euclidean distances of the rows of x (..., m, d) and y (..., n, d)."""
     a, b = as_operand(x), as_operand(y)
-    return sqrt(sum_over(square(subtract(expand_dims(a, -2), expand_dims(b, -3))), -1))
+    return root(sum_over(square(subtract(expand_dims(a, -2), expand_dims(b, -3))), -1))
 
 
 def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Any:
@@ -126,7 +127,7 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
     x = as_operand(x)
     axes = normalize_axes("norm", axis, len(x.shape))
     if ord is None or (ord in ("fro", 2) and (len(axes) == 1 or ord == "fro")):
-        return sqrt(sum_over(square(x), axes, keepdims))
+        return root(sum_over(square(x), axes, keepdims))
     if len(axes) == 1:
         if ord == math.inf:
             return amax(abs(x), axes, keepdims)

@@ -12,7 +12,7 @@ from pydtconv.ops.functions.arithmetic import (
     exp,
     log,
     multiply,
-    sqrt,
+    root,
     square,
     subtract,
 )
@@ -173,4 +173,4 @@ def nanvar(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 
 def nanstd(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The standard deviation over axes of what is no NaN."""
-    return sqrt(nanvar(x, axis, keepdims))
+    return root(nanvar(x, axis, keepdims))
