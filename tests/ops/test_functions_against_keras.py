@@ -290,3 +290,13 @@ def test_distances_and_deviations_of_zero_have_gradients_of_zero():
     with pydtconv.GradientTape() as tape:
         length = ops.norm(x)
     np.testing.assert_allclose(np.asarray(tape.gradient(length, x)), [0.6, 0.8], rtol=1e-6)
+
+
+def test_products_along_axes_of_other_extents_are_refused():
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    with pytest.raises(ValueError, match="tensordot: expected equal extents"):
+        ops.tensordot(x, x.T, 2)
+    with pytest.raises(ValueError, match="vdot: expected as many elements"):
+        ops.vdot(x, x[:1, :1])
+    with pytest.raises(ValueError, match="norm: axis: expected one or two axes"):
+        ops.norm(x[None], 2)

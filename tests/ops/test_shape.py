@@ -173,3 +173,19 @@ def test_models_cast_integers_to_bfloat16(dtype):
     got = model.predict(x, verbose=0)
     np.testing.assert_array_equal(got[0], want)
     np.testing.assert_array_equal(got[1], np.concatenate([want, want], -1))
+
+
+def test_axes_that_do_not_exist_are_refused():
+    x = normal(2, 3, 4)
+    calls = [
+        lambda: ops.moveaxis(x, 5, 0),
+        lambda: ops.moveaxis(x, 0, -4),
+        lambda: ops.moveaxis(x, (0, 0), (1, 2)),
+        lambda: ops.moveaxis(x, (0, 1), 2),
+        lambda: ops.swapaxes(x, 0, 3),
+        lambda: ops.tensordot(x, x, 4),
+        lambda: ops.tensordot(x, x, ([3], [0])),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="expected"):
+            call()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, dtypes
-from pydtconv.ops.checks import normalize_axes
+from pydtconv.ops.checks import check_axis, normalize_axes
 from pydtconv.ops.functions.moving import moved
 from pydtconv.ops.functions.operands import as_tensor, is_symbolic, is_watched, of_one_kind
 from pydtconv.ops.reduction import Axes
@@ -64,7 +64,8 @@ def moveaxis(x: Any, source: Axes, destination: Axes) -> Any:
     x = as_tensor(x)
     rank = len(x.shape)
     from_, to = (
-        [a % rank for a in ([axes] if isinstance(axes, int) else axes or ())] for axes in (source, destination)
+        [check_axis("moveaxis", a, rank) for a in ([axes] if isinstance(axes, int) else axes or ())]
+        for axes in (source, destination)
     )
     order = [a for a in range(rank) if a not in from_]
     for place, axis in sorted(zip(to, from_, strict=True)):
@@ -78,6 +79,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
     order = list(range(len(x.shape)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return transpose(x, order)
+    axis1, axis2 = (check_axis("swapaxes", axis, len(order)) for axis in (axis1, axis2))
 
 
 def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.ops.checks import normalize_axes
+from pydtconv.ops.checks import check_axis, normalize_axes
 from pydtconv.ops.functions.arithmetic import (
     abs,
     add,
@@ -67,6 +67,9 @@ def inner(x1: Any, x2: Any) -> Any:
 
 def vdot(x1: Any, x2: Any) -> Any:
     """The sum of the products of all elements."""
+    shapes = shape(x1), shape(x2)
+    if not any(None in extents for extents in shapes) and math.prod(shapes[0]) != math.prod(shapes[1]):
+        raise ValueError(f"vdot: expected as many elements of each, got shapes {shapes[0]} and {shapes[1]}")
     return sum_over(multiply(ravel(x1), ravel(x2)))
 
 
@@ -74,15 +77,17 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
     """Sums of products along pairs of axes: the last n of x1 and the first n of x2, or as named."""
     a, b = of_one_kind(x1, x2)
     if isinstance(axes, int):
+        if not 0 <= axes <= min(len(a.shape), len(b.shape)):
+            raise ValueError(f"tensordot: axes: expected 0 to {min(len(a.shape), len(b.shape))}, got {axes}")
         left, right = list(range(len(a.shape) - axes, len(a.shape))), list(range(axes))
     else:
         left, right = ([p] if isinstance(p, int) else list(p) for p in axes)
-    left, right = [p % len(a.shape) for p in left], [p % len(b.shape) for p in right]
+    left, right = ([check_axis("tensordot", p, len(x.shape)) for p in places] for x, places in ((a, left), (b, right)))
     kept_a = [d for d in range(len(a.shape)) if d not in left]
     kept_b = [d for d in range(len(b.shape)) if d not in right]
     extents_a, extents_b = [a.shape[d] for d in kept_a], [b.shape[d] for d in kept_b]
     common = math.prod(a.shape[d] for d in left)
-    if common != math.prod(b.shape[d] for d in right):
+    if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
         raise ValueError(f"tensordot: expected equal extents along axes={axes}, got {shape(a)} and {shape(b)}")
     rows = -1 if None in extents_a else math.prod(extents_a)
     y = matmul(
@@ -145,9 +150,11 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
         sums = sum_over(abs(x), inside, True)
         y = (amax if ord > 0 else amin)(sums, axes, True)
         return y if keepdims else squeeze(y, axes)
+    if len(axes) != 2:
+        raise ValueError(f"norm: axis: expected one or two axes for ord={ord!r}, got {len(axes)} of shape {shape(x)}")
     if is_symbolic(x):
         raise NotImplementedError(f"ops.norm with ord={ord!r} of matrices: is here for arrays only")
-    return np.linalg.norm(x, ord, axes if len(axes) == 2 else axes[0], keepdims).astype(x.dtype)
+    return np.linalg.norm(x, ord, axes, keepdims).astype(x.dtype)
 
 
 def normalize(x: Any, axis: int = -1, order: float = 2, epsilon: float | None = None) -> Any:
