@@ -121,13 +121,41 @@ def test_index(key):
         (np.s_[..., ...], IndexError, "one ..."),
         ("a", TypeError, "expected integers"),
         (True, TypeError, "expected integers"),
-        (np.s_[2:], ValueError, "nothing is left"),
     ],
     ids=str,
 )
 def test_wrong_index(key, error, message):
     with pytest.raises(error, match=message):
         ops.get_item(normal(2, 3, 4), key)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_nothing_may_be_left_of_an_array(dtype):
+    """Of a symbolic tensor it may not."""
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    for key in (np.s_[2:], np.s_[:, 3:1], np.s_[0, 5:9], np.s_[..., :0]):
+        y = ops.get_item(x, key)
+        assert (y.shape, y.dtype) == (x[key].shape, x.dtype), key
+    assert [part.shape for part in ops.split(x, [0, 3], axis=1)] == [(2, 0, 4), (2, 3, 4), (2, 0, 4)]
+    np.testing.assert_array_equal(ops.get_item(x, np.array(1)), x[1])
+    with pytest.raises(ValueError, match="nothing is left"):
+        ops.get_item(keras.Input((3,)), np.s_[:, 3:])
+
+
+def test_axes_that_do_not_exist_are_refused():
+    x = normal(2, 3, 4)
+    calls = [
+        lambda: ops.moveaxis(x, 5, 0),
+        lambda: ops.moveaxis(x, 0, -4),
+        lambda: ops.moveaxis(x, (0, 0), (1, 2)),
+        lambda: ops.moveaxis(x, (0, 1), 2),
+        lambda: ops.swapaxes(x, 0, 3),
+        lambda: ops.tensordot(x, x, 4),
+        lambda: ops.tensordot(x, x, ([3], [0])),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="expected"):
+            call()
 
 
 def test_errors():
@@ -173,19 +201,3 @@ def test_models_cast_integers_to_bfloat16(dtype):
     got = model.predict(x, verbose=0)
     np.testing.assert_array_equal(got[0], want)
     np.testing.assert_array_equal(got[1], np.concatenate([want, want], -1))
-
-
-def test_axes_that_do_not_exist_are_refused():
-    x = normal(2, 3, 4)
-    calls = [
-        lambda: ops.moveaxis(x, 5, 0),
-        lambda: ops.moveaxis(x, 0, -4),
-        lambda: ops.moveaxis(x, (0, 0), (1, 2)),
-        lambda: ops.moveaxis(x, (0, 1), 2),
-        lambda: ops.swapaxes(x, 0, 3),
-        lambda: ops.tensordot(x, x, 4),
-        lambda: ops.tensordot(x, x, ([3], [0])),
-    ]
-    for call in calls:
-        with pytest.raises(ValueError, match="expected"):
-            call()

@@ -67,6 +67,8 @@ def moveaxis(x: Any, source: Axes, destination: Axes) -> Any:
         [check_axis("moveaxis", a, rank) for a in ([axes] if isinstance(axes, int) else axes or ())]
         for axes in (source, destination)
     )
+    if len(set(from_)) < len(from_) or len(set(to)) < len(to) or len(from_) != len(to):
+        raise ValueError(f"moveaxis: expected as many places as axes, each once, got {source} and {destination}")
     order = [a for a in range(rank) if a not in from_]
     for place, axis in sorted(zip(to, from_, strict=True)):
         order.insert(place, axis)
@@ -77,9 +79,9 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged."""
     x = as_tensor(x)
     order = list(range(len(x.shape)))
+    axis1, axis2 = (check_axis("swapaxes", axis, len(order)) for axis in (axis1, axis2))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return transpose(x, order)
-    axis1, axis2 = (check_axis("swapaxes", axis, len(order)) for axis in (axis1, axis2))
 
 
 def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
@@ -122,7 +124,7 @@ def get_item(x: Any, key: Any) -> Any:
         starts.append(start)
         stops.append(stop)
         if isinstance(part, slice):
-            shape.append(-1 if extent is None else (extent if stop is None else stop) - start)
+            shape.append(-1 if extent is None else max((extent if stop is None else stop) - start, 0))
     if any(starts) or any(stop is not None for stop in stops):
         x = moved(Slice(tuple(starts), tuple(stops)), x)
     return x if len(shape) == len(x.shape) and None not in _parts(key) else reshape(x, shape)
@@ -148,7 +150,7 @@ def _parts(key: Any) -> tuple[Any, ...]:
 
 def _as_index(part: Any) -> Any:
     """An integer of what knows its value as one; anything else as it is."""
-    known = isinstance(part, (int, np.integer, np.ndarray, slice, list))
+    known = isinstance(part, (int, np.integer, slice, list)) or (isinstance(part, np.ndarray) and part.ndim > 0)
     return part if known or not hasattr(part, "__index__") else operator.index(part)
 
 
