@@ -49,6 +49,11 @@ EQUATIONS = [
     ("abi,ab->iba", (2, 3, 4), (2, 3)),
     ("...a,...b->...ab", (2, 1, 3), (1, 4, 5)),
     ("ij,i->ij", (3, 4), (3,)),
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("bii->bi", (2, 3, 3)),
+    ("iijj->ji", (2, 2, 3, 3)),
+    ("iji,jk->ik", (3, 2, 3), (2, 4)),
 ]
 
 
@@ -92,7 +97,8 @@ def test_dot(shapes):
 @pytest.mark.parametrize(
     ("equation", "shapes", "message"),
     [
-        ("ii->i", ((3, 3),), "each letter once"),
+        ("i->ii", ((3,),), "each letter once"),
+        ("ii->i", ((3, 4),), "one extent of 'i'"),
         ("ij,jk->ik", ((3, 3),), "an operand for each"),
         ("ij,jk->ik", ((3, 3), (3,)), "an operand of 2 axes for 'jk', got 1 axes"),
         ("ij->ik", ((3, 3),), "letters of the operands in the result"),

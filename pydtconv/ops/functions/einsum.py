@@ -24,13 +24,16 @@ def einsum(subscripts: str, *operands: Any) -> Any:
 
     A letter stands for an axis, `...` for the axes that are left; letters that the result has not are summed.  Without
     `->` the result has the letters that come once, in alphabetical order.  More than two operands are multiplied from
-    left to right.  Raises ValueError for equations that do not fit, and for a letter twice in one operand.
+    left to right.  A letter twice in one operand stands for a diagonal.  Raises ValueError for equations that do not
+    fit.
     """
     inputs, output = _parsed(subscripts, [len(as_operand(x).shape) for x in operands])
     whole = as_integers(*operands)
     if whole is not None:
         return np.asarray(np.einsum(subscripts.replace(" ", ""), *whole))
     values = list(of_one_dtype(*operands))
+    for i, letters in enumerate(inputs):
+        inputs[i], values[i] = _diagonals(letters, values[i])
     while len(values) > 1:
         left, right, rest = inputs[0], inputs[1], inputs[2:]
         wanted = "".join(dict.fromkeys(letter for letter in left + right if letter in "".join([output, *rest])))
@@ -38,6 +41,20 @@ def einsum(subscripts: str, *operands: Any) -> Any:
         values[:2] = [_product(left, right, result, *values[:2])]
         inputs[:2] = [result]
     return _single(inputs[0], output, values[0])
+
+
+def _diagonals(letters: str, x: Any) -> tuple[str, Any]:
+    """An operand of which a letter comes twice: the diagonal of these axes, as the last one."""
+    from pydtconv.ops.functions.tables.moves import _FUNCTIONS  # which is made of functions of many files
+
+    while repeated := [letter for letter in letters if letters.count(letter) > 1]:
+        first = letters.index(repeated[0])
+        second = letters.index(repeated[0], first + 1)
+        if x.shape[first] != x.shape[second]:
+            raise ValueError(f"einsum: expected one extent of {repeated[0]!r}, got shape {tuple(x.shape)}")
+        x = _FUNCTIONS["diagonal"](x, 0, first, second)
+        letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letters[first]
+    return letters, x
 
 
 def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -62,8 +79,8 @@ def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     for letters in [*full, result]:
         if not letters.isalpha() and letters:
             raise ValueError(f"einsum: expected letters, commas, ... and ->, got {subscripts!r}")
-        if len(set(letters)) < len(letters):
-            raise ValueError(f"einsum: expected each letter once in an operand and in the result, got {subscripts!r}")
+    if len(set(result)) < len(result):
+        raise ValueError(f"einsum: expected each letter once in the result, got {subscripts!r}")
     unknown = set(result) - set("".join(full))
     if unknown:
         raise ValueError(f"einsum: expected letters of the operands in the result, got {subscripts!r}")
