@@ -300,3 +300,16 @@ def test_products_along_axes_of_other_extents_are_refused():
         ops.vdot(x, x[:1, :1])
     with pytest.raises(ValueError, match="norm: axis: expected one or two axes"):
         ops.norm(x[None], 2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "bool", "float32"])
+def test_the_largest_come_first(dtype):
+    """NaN before all, the smallest integer behind all others; of equal ones the first comes first."""
+    x = np.array([[1, 0, 1, 1], [0, 1, 0, 0]]).astype(dtype)
+    if dtype.startswith("int"):
+        x[1, 3] = np.iinfo(dtype).min
+    if dtype == "float32":
+        x[1, 2] = np.nan
+    values, places = ops.top_k(x, 3)
+    np.testing.assert_array_equal(places, [[0, 2, 3], [2, 1, 0] if dtype == "float32" else [1, 0, 2]])
+    np.testing.assert_array_equal(values, np.take_along_axis(x, places, -1))

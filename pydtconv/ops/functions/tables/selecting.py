@@ -37,7 +37,7 @@ def _sort_gradient(b: Backward, axis: int | None = -1) -> Any:
 
 def _top_k(x: np.ndarray, k: int, sorted: bool) -> tuple[np.ndarray, np.ndarray]:
     _top_k_shape(x.shape, k, sorted)
-    order = np.argsort(-x if x.dtype.kind != "u" else ~x, axis=-1, kind="stable")[..., :k]
+    order = x.shape[-1] - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]  # NaN is the largest
     return np.take_along_axis(x, order, -1), order
 
 
