@@ -313,3 +313,10 @@ def test_the_largest_come_first(dtype):
     values, places = ops.top_k(x, 3)
     np.testing.assert_array_equal(places, [[0, 2, 3], [2, 1, 0] if dtype == "float32" else [1, 0, 2]])
     np.testing.assert_array_equal(values, np.take_along_axis(x, places, -1))
+
+
+def test_casts_stay_within_what_a_dtype_holds():
+    assert ops.saturate_cast(np.array([1e20, -1e20]), "int64").tolist() == [2**63 - 1, -(2**63)]
+    assert ops.saturate_cast(np.array([1e20, -1.0]), "uint64").tolist() == [2**64 - 1, 0]
+    assert ops.saturate_cast(np.array([2**53 + 1, -5]), "uint64").tolist() == [2**53 + 1, 0]
+    assert ops.saturate_cast(np.array([300, -5], "int16"), "uint8").tolist() == [255, 0]

@@ -128,7 +128,15 @@ def saturate_cast(x: Any, dtype: str) -> Any:
     if is_symbolic(x):
         x = x if dtypes.name_of(x.dtype) in dtypes.FLOATING else cast(x, "float64")
         return cast(minimum(maximum(x, low), high), dtype)
-    return np.clip(np.asarray(x).astype("float64"), low, high).astype(kind)
+    array = np.asarray(x)
+    if array.dtype.kind in "iu" and kind.kind in "iu":  # exactly, as float64 has not all integers
+        have = np.iinfo(array.dtype)
+        return np.clip(array, max(info.min, have.min), min(info.max, have.max)).astype(kind)
+    array = array.astype("float64")
+    with np.errstate(invalid="ignore"):
+        found = np.clip(array, low, high).astype(kind)
+    # the largest integer may be no float, and the float beside it wraps
+    return found if kind.kind == "f" else np.where(array >= high, kind.type(info.max), found)
 
 
 # -- pieces ----------------------------------------------------------------------------------------------------------
