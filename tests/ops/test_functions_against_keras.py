@@ -320,3 +320,9 @@ def test_casts_stay_within_what_a_dtype_holds():
     assert ops.saturate_cast(np.array([1e20, -1.0]), "uint64").tolist() == [2**64 - 1, 0]
     assert ops.saturate_cast(np.array([2**53 + 1, -5]), "uint64").tolist() == [2**53 + 1, 0]
     assert ops.saturate_cast(np.array([300, -5], "int16"), "uint8").tolist() == [255, 0]
+
+
+def test_counts_of_nothing():
+    assert ops.bincount(np.zeros(0, "int32"), minlength=3).tolist() == [0, 0, 0]
+    assert ops.bincount(np.zeros((2, 0), "int32"), minlength=1).tolist() == [[0], [0]]
+    assert ops.bincount(np.zeros((0, 2), "int32"), minlength=1).shape == (0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,14 +41,12 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
         raise ValueError("bincount: sparse: expected False, got True")
     x = _array("bincount", x)
     length = max(int(x.max()) + 1 if x.size else 0, minlength or 0)
-    rows, heavy = x.reshape(-1, x.shape[-1]), None
+    rows, heavy = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), None
     if weights is not None:
         heavy = np.broadcast_to(np.asarray(weights), x.shape).reshape(rows.shape)
-    counts = np.stack(
-        [np.bincount(row, None if heavy is None else heavy[i], length)[:length] for i, row in enumerate(rows)]
-    )
+    counts = [np.bincount(row, None if heavy is None else heavy[i], length)[:length] for i, row in enumerate(rows)]
     kind = "int32" if weights is None else np.asarray(weights).dtype
-    return counts.reshape(*x.shape[:-1], length).astype(kind)
+    return np.asarray(counts).reshape(*x.shape[:-1], length).astype(kind)
 
 
 def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[np.ndarray, np.ndarray]:
