@@ -89,3 +89,13 @@ def test_what_is_like_integers_is_integers_where_code_is_traced():
 def test_variables_of_integers_count():
     count = pydtconv.Variable(3, dtype="int32", trainable=False)
     assert (int(count + 1), int(2 * count), int(1 - count), float(count / 2)) == (4, 6, -2, 1.5)
+
+
+def test_integers_that_a_dtype_does_not_hold_are_not_cut_to_it():
+    pixels = np.array([0, 44, 200], "uint8")
+    np.testing.assert_array_equal(ops.less(pixels, 300), [True] * 3)
+    np.testing.assert_array_equal(ops.greater(pixels, -1), [True] * 3)
+    np.testing.assert_array_equal(ops.equal(300, pixels), [False] * 3)
+    np.testing.assert_array_equal(ops.mod(pixels, 300), pixels)
+    np.testing.assert_allclose(ops.hypot(pixels, -1), np.hypot(pixels.astype(float), 1), rtol=1e-6)
+    assert ops.mod(pixels, 7).dtype == "uint8"

@@ -115,12 +115,18 @@ def operands_of(*values: Any) -> list[Any]:
         if array.dtype.kind == "f":
             return array.astype(floats[0] if floats else config.floatx())
         if array.dtype.kind == "i" and array.ndim == 0 and known:
-            return array.astype(floats[0] if floats else known[0] if known[0] != "bool" else "int32")
+            return array.astype(floats[0] if floats else _kind_beside(value, known[0]))
         if array.dtype.kind == "i" and array.dtype == np.int64:
             return array.astype("int32")
         return array
 
     return [array_of(value) for value in values]
+
+
+def _kind_beside(number: int, dtype: str) -> str:
+    """The dtype of an integer beside a tensor of integers or booleans: the tensor's where it holds the number."""
+    kinds = ("int32" if dtype == "bool" else dtype, "int32", "int64")
+    return next(kind for kind in kinds if np.iinfo(kind).min <= number <= np.iinfo(kind).max)
 
 
 def frozen(value: Any) -> Any:
