@@ -91,6 +91,14 @@ def test_variables_of_integers_count():
     assert (int(count + 1), int(2 * count), int(1 - count), float(count / 2)) == (4, 6, -2, 1.5)
 
 
+def test_truth_values_beside_integers_are_integers():
+    for call in (lambda x: ops.add(x, True), lambda x: ops.multiply(True, x), lambda x: ops.maximum(x, False)):
+        for found in (call(INT), np.asarray(pydtconv.function(call)(INT))):
+            assert found.dtype == "int32"
+    np.testing.assert_array_equal(ops.subtract(INT, True), INT - 1)
+    np.testing.assert_array_equal(ops.add(B, True), np.ones((2, 3), bool))
+
+
 def test_integers_that_a_dtype_does_not_hold_are_not_cut_to_it():
     pixels = np.array([0, 44, 200], "uint8")
     np.testing.assert_array_equal(ops.less(pixels, 300), [True] * 3)

@@ -28,9 +28,11 @@ def exact(on_integers: Callable[..., Any], of_booleans: bool = False) -> Callabl
         def function(*args: Any, **kwargs: Any) -> Any:
             values = [as_tensor(value) if lists_numbers(value) else value for value in (*args, *kwargs.values())]
             kinds = [_dtype(value) for value in values if not _is_number(value)]
+            as_one = np.asarray if set(kinds) == {"bool"} else int  # a truth value beside integers is 0 or 1
+            values = [as_one(value) if isinstance(value, (bool, np.bool_)) else value for value in values]
             if not kinds or not all(kinds) or not all(map(_is_integer, filter(_is_number, values))):
                 return on_floats(*args, **kwargs)
-            if not (of_booleans and len(kinds) == len(values) and set(kinds) == {"bool"}):
+            if not (of_booleans and set(kinds) == {"bool"} and not any(map(_is_number, values))):
                 values = [_counting(value) for value in values]
             kind = next(str(value.dtype) for value in values if not _is_number(value))
             operands = [np.asarray(value, kind) if _is_number(value) else value for value in values]
