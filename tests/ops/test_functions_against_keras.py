@@ -326,3 +326,12 @@ def test_counts_of_nothing():
     assert ops.bincount(np.zeros(0, "int32"), minlength=3).tolist() == [0, 0, 0]
     assert ops.bincount(np.zeros((2, 0), "int32"), minlength=1).tolist() == [[0], [0]]
     assert ops.bincount(np.zeros((0, 2), "int32"), minlength=1).shape == (0, 1)
+
+
+def test_floats_of_two_sizes_are_the_wider_one():
+    x, y = np.ones(2, "float32"), np.full(2, 1 + 1e-12)
+    for function in (ops.add, ops.multiply, ops.maximum, ops.matmul, ops.dot, ops.power):
+        for found in (function(x, y), function(y, x)):
+            assert found.dtype == "float64", function
+    assert float(ops.subtract(y, x)[0]) > 0
+    assert (np.ones(2, "float32") * Variable(y, dtype="float32")).dtype == "float32"

@@ -76,7 +76,7 @@ def as_tensor(x: Any) -> Any:
 def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
     """Floats of one dtype: that of the first symbolic or array of floats."""
     dtypes = [name_of(x.dtype) for x in xs if is_symbolic(x) and name_of(x.dtype) in FLOATING]
-    dtypes += [x.dtype.name for x in xs if isinstance(x, np.ndarray) and x.dtype.name in FLOATS]
+    dtypes += sorted((x.dtype.name for x in xs if isinstance(x, np.ndarray) and x.dtype.name in FLOATS), reverse=True)
     return tuple(as_float(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
 
 
