@@ -335,3 +335,7 @@ def test_floats_of_two_sizes_are_the_wider_one():
             assert found.dtype == "float64", function
     assert float(ops.subtract(y, x)[0]) > 0
     assert (np.ones(2, "float32") * Variable(y, dtype="float32")).dtype == "float32"
+
+
+def test_numbers_are_floatx():
+    assert ops.sqrt(2.0).dtype == ops.exp(0.5).dtype == ops.sum(1.5).dtype == "float32"

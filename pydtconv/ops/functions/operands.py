@@ -43,7 +43,7 @@ def as_operand(x: Any, dtype: str | None = None) -> Any:
         return x
     array = np.asarray(x)
     wanted = dtype and real(dtype)  # the graph makes bfloat16 of it
-    if wanted is None and lists_numbers(x):
+    if wanted is None and (lists_numbers(x) or (isinstance(x, (int, float)) and not isinstance(x, np.generic))):
         wanted = config.floatx()
     if wanted and wanted != array.dtype.name and is_watched(array):
         return Cast(wanted)(array)  # a copy would be another array, which nobody watches
@@ -74,7 +74,7 @@ def as_tensor(x: Any) -> Any:
 
 
 def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
-    """Floats of one dtype: that of the first symbolic or array of floats."""
+    """Floats of one dtype: that of the first symbolic one; of arrays alone the widest."""
     dtypes = [name_of(x.dtype) for x in xs if is_symbolic(x) and name_of(x.dtype) in FLOATING]
     dtypes += sorted((x.dtype.name for x in xs if isinstance(x, np.ndarray) and x.dtype.name in FLOATS), reverse=True)
     return tuple(as_float(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
