@@ -277,31 +277,6 @@ def test_integers_are_floats_where_code_is_traced_as_elsewhere():
         np.testing.assert_allclose(np.asarray(pydtconv.function(call)(x)), call(x), rtol=1e-6)
 
 
-def test_distances_and_deviations_of_zero_have_gradients_of_zero():
-    """As in PyTorch; the slope of the root there is infinite."""
-    calls = (ops.norm, ops.std, ops.nanstd, lambda x: ops.norm(x, axis=-1), lambda x: ops.cdist(x, x))
-    for call in calls:
-        x = Variable(np.ones((3, 2), "float32") * (call not in (ops.norm, calls[3])))
-        with pydtconv.GradientTape() as tape:
-            total = ops.sum(call(x))
-        assert float(total) == 0
-        np.testing.assert_array_equal(np.asarray(tape.gradient(total, x)), np.zeros((3, 2)))
-    x = Variable(np.array([3, 4], "float32"))
-    with pydtconv.GradientTape() as tape:
-        length = ops.norm(x)
-    np.testing.assert_allclose(np.asarray(tape.gradient(length, x)), [0.6, 0.8], rtol=1e-6)
-
-
-def test_products_along_axes_of_other_extents_are_refused():
-    x = np.arange(6, dtype="float32").reshape(2, 3)
-    with pytest.raises(ValueError, match="tensordot: expected equal extents"):
-        ops.tensordot(x, x.T, 2)
-    with pytest.raises(ValueError, match="vdot: expected as many elements"):
-        ops.vdot(x, x[:1, :1])
-    with pytest.raises(ValueError, match="norm: axis: expected one or two axes"):
-        ops.norm(x[None], 2)
-
-
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "bool", "float32"])
 def test_the_largest_come_first(dtype):
     """NaN before all, the smallest integer behind all others; of equal ones the first comes first."""
@@ -322,6 +297,16 @@ def test_casts_stay_within_what_a_dtype_holds():
     assert ops.saturate_cast(np.array([300, -5], "int16"), "uint8").tolist() == [255, 0]
 
 
+def test_products_along_axes_of_other_extents_are_refused():
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    with pytest.raises(ValueError, match="tensordot: expected equal extents"):
+        ops.tensordot(x, x.T, 2)
+    with pytest.raises(ValueError, match="vdot: expected as many elements"):
+        ops.vdot(x, x[:1, :1])
+    with pytest.raises(ValueError, match="norm: axis: expected one or two axes"):
+        ops.norm(x[None], 2)
+
+
 def test_counts_of_nothing():
     assert ops.bincount(np.zeros(0, "int32"), minlength=3).tolist() == [0, 0, 0]
     assert ops.bincount(np.zeros((2, 0), "int32"), minlength=1).tolist() == [[0], [0]]
@@ -337,5 +322,28 @@ def test_floats_of_two_sizes_are_the_wider_one():
     assert (np.ones(2, "float32") * Variable(y, dtype="float32")).dtype == "float32"
 
 
+def test_distances_and_deviations_of_zero_have_gradients_of_zero():
+    """As in PyTorch; the slope of the root there is infinite."""
+    calls = (ops.norm, ops.std, ops.nanstd, lambda x: ops.norm(x, axis=-1), lambda x: ops.cdist(x, x))
+    for call in calls:
+        x = Variable(np.ones((3, 2), "float32") * (call not in (ops.norm, calls[3])))
+        with pydtconv.GradientTape() as tape:
+            total = ops.sum(call(x))
+        assert float(total) == 0
+        np.testing.assert_array_equal(np.asarray(tape.gradient(total, x)), np.zeros((3, 2)))
+    x = Variable(np.array([3, 4], "float32"))
+    with pydtconv.GradientTape() as tape:
+        length = ops.norm(x)
+    np.testing.assert_allclose(np.asarray(tape.gradient(length, x)), [0.6, 0.8], rtol=1e-6)
+
+
 def test_numbers_are_floatx():
     assert ops.sqrt(2.0).dtype == ops.exp(0.5).dtype == ops.sum(1.5).dtype == "float32"
+
+
+def test_matrices_of_resizing_are_not_kept_for_ever():
+    from pydtconv.ops.functions.tables import sampling
+
+    for extent in range(2, 60):
+        ops.image.resize(np.zeros((extent, 3, 1), "float32"), (2, 2))
+    assert sampling._matrix.cache_info().currsize <= 32

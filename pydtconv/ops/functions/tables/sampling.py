@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,7 @@ def _filtered(extent: int, weights: Sequence[float]) -> np.ndarray:
 _MATRICES: dict[str, Callable[..., np.ndarray]] = {"resize": _resized, "move": _moved, "filter": _filtered}
 
 
-@cache
+@lru_cache(maxsize=32)
 def _matrix(extent: int, kind: str, *settings: Any) -> np.ndarray:
     return _MATRICES[kind](extent, *settings)
 
