@@ -13,14 +13,18 @@ from pydtconv.utils.random import next_seed
 
 
 class RandomInitializer(Initializer):
-    """Base of those that draw random numbers."""
+    """Base of those that draw random numbers.
 
-    def __init__(self, seed: int | None = None) -> None:
+    seed: an integer, with which each call gives the same numbers, or a `random.SeedGenerator`, with which it gives new
+    ones.
+    """
+
+    def __init__(self, seed: Any = None) -> None:
         self._given_seed = seed
-        self.seed = next_seed() if seed is None else _plain_seed(seed)
+        self.seed = next_seed() if seed is None else seed if hasattr(seed, "next") else _plain_seed(seed)
 
     def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(self.seed)
+        return np.random.default_rng(self.seed.next() if hasattr(self.seed, "next") else self.seed)
 
     def get_config(self) -> dict[str, Any]:
         return {"seed": self._given_seed}
@@ -114,4 +118,4 @@ def standard_truncated_normal(generator: np.random.Generator, shape: tuple[int, 
 def _plain_seed(seed: Any) -> int:
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0:
         return int(seed)
-    raise ValueError(f"initializer: seed: expected an integer of 0 or more, got {seed!r}")
+    raise ValueError(f"initializer: seed: expected an integer of 0 or more, or a SeedGenerator, got {seed!r}")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pydtconv import initializers, layers
+from pydtconv import initializers, layers, random
 from pydtconv.utils import set_random_seed
 
 SHAPE = (3, 3, 64, 96)  # fan_in 576, fan_out 864
@@ -132,3 +132,11 @@ def test_one_that_makes_no_values_says_what_is_missing():
 
     with pytest.raises(NotImplementedError, match=r"Nothing must define __call__\(shape, dtype=None\)"):
         Nothing()((2, 3))
+
+
+@pytest.mark.parametrize("kind", [initializers.RandomNormal, initializers.HeUniform, initializers.Orthogonal])
+def test_a_seed_generator_gives_other_weights_with_each_call(kind):
+    first, second = (kind(seed=random.SeedGenerator(3)) for _ in range(2))
+    weights = [make((4, 4)) for make in (first, first, second, second)]
+    assert not np.array_equal(weights[0], weights[1])
+    np.testing.assert_array_equal(weights[:2], weights[2:])

@@ -170,3 +170,17 @@ class Draws(layers.Layer):
 def test_what_cannot_be_drawn_in_a_graph_is_refused():
     with pytest.raises(NotImplementedError, match=r"random\.gamma: alpha: expected a number, where code is traced"):
         Draws()(np.zeros((2, 3), "float32"))
+
+
+def test_the_state_of_a_row_of_seeds_can_be_put_back():
+    seeds = random.SeedGenerator(7)
+    random.normal((2,), seed=seeds)
+    state = seeds.state.numpy()
+    assert state.tolist() == [7, 1]
+    assert state.dtype == "uint32"
+    drawn = [random.normal((3,), seed=seeds) for _ in range(2)]
+    other = random.SeedGenerator.from_config(seeds.get_config())
+    other.state.assign(state)
+    np.testing.assert_array_equal([random.normal((3,), seed=other) for _ in range(2)], drawn)
+    with pytest.raises(ValueError, match="seed: expected an integer from 0"):
+        random.SeedGenerator(-1)

@@ -6,12 +6,13 @@ time, or a `SeedGenerator`, which gives others each time.  The bits are NumPy's,
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import _public, config
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.utils.random import next_seed
 
@@ -25,24 +26,38 @@ __all__ = [
 Shape = Sequence[int]
 
 
+#: held while a seed is taken, so that no two threads get the same
+_counting = threading.Lock()
+
+
 class SeedGenerator:
-    """A row of seeds: each draw with it gives other numbers."""
+    """A row of seeds: each draw with it gives other numbers.
+
+    state: the seed and the number of seeds given so far, a variable that can be kept and put back.
+    """
 
     def __init__(self, seed: int | None = None, name: str | None = None, **kwargs: Any) -> None:
         if kwargs:
             raise ValueError(f"SeedGenerator: unknown arguments: {', '.join(kwargs)}")
         if seed is not None and not isinstance(seed, (int, np.integer)):
             raise ValueError(f"SeedGenerator: seed: expected an integer, got {seed!r}")
+        first = next_seed() if seed is None else int(seed)
+        if not 0 <= first < 2**64:
+            raise ValueError(f"SeedGenerator: seed: expected an integer from 0 to 2**64 - 1, got {seed!r}")
         self._initial_seed = seed
         self.name = name or "seed_generator"
-        self._state = np.random.SeedSequence(next_seed() if seed is None else int(seed))
+        state = np.array([first, 0], "uint32" if first < 2**32 else "uint64")
+        self.state = _public.module("Variable")(state, trainable=False, name="seed_generator_state")
 
     def next(self, ordered: bool = True) -> int:
         """The next seed."""
-        return int(self._state.spawn(1)[0].generate_state(1)[0])
+        with _counting:
+            first, given = map(int, self.state.array)
+            self.state.array[1] += 1
+        return int(np.random.SeedSequence(first, spawn_key=(given,)).generate_state(1)[0])
 
     def get_config(self) -> dict[str, Any]:
-        return {"seed": self._initial_seed}
+        return {"seed": self._initial_seed, "name": self.name}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SeedGenerator:
