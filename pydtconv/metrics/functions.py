@@ -57,7 +57,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> np.ndarray:
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> np.ndarray:
     """1 where y_pred (n, ..., k) is largest at the class y_true (n, ...) or (n, ..., 1)."""
     y_pred = np.asarray(y_pred)
-    return (_labels(y_true, y_pred) == y_pred.argmax(-1)).astype(config.floatx())
+    return (labels_of(y_true, y_pred) == y_pred.argmax(-1)).astype(config.floatx())
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> np.ndarray:
@@ -73,7 +73,7 @@ def sparse_top_k_categorical_accuracy(
     from_sorted_ids: y_pred holds class numbers, the most likely first.  Ties count in favour of the class.
     """
     y_pred = np.asarray(y_pred)
-    labels = _labels(y_true, y_pred)
+    labels = labels_of(y_true, y_pred)
     if from_sorted_ids:
         return (y_pred[..., :k] == labels[..., None]).any(-1).astype(config.floatx())
     inside = (labels >= 0) & (labels < y_pred.shape[-1])
@@ -82,7 +82,7 @@ def sparse_top_k_categorical_accuracy(
     return hits.astype(config.floatx())
 
 
-def _labels(y_true: Any, y_pred: np.ndarray) -> np.ndarray:
+def labels_of(y_true: Any, y_pred: np.ndarray) -> np.ndarray:
     labels = np.asarray(y_true)
     if labels.ndim == y_pred.ndim and labels.shape[-1] == 1:
         labels = labels[..., 0]
@@ -243,7 +243,7 @@ def sparse_categorical_crossentropy(
     """-log(y_pred at the class y_true), 0 where y_true is ignore_class."""
     _, y_pred = as_floats(0, y_pred)
     y_pred = np.moveaxis(y_pred, axis, -1)
-    labels = _labels(y_true, y_pred)
+    labels = labels_of(y_true, y_pred)
     ignored = labels == ignore_class if ignore_class is not None else np.zeros(labels.shape, bool)
     logs = _log_probabilities(y_pred, from_logits, -1)
     picked = np.take_along_axis(logs, np.where(ignored, 0, labels)[..., None], axis=-1)[..., 0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydtconv.metrics import functions
 from pydtconv.metrics.metric import as_array
-from pydtconv.metrics.reduction import Mean, MeanMetricWrapper
+from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, masked
 
 
 class Accuracy(MeanMetricWrapper):
@@ -173,6 +173,13 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
             ignore_class=ignore_class,
             axis=axis,
         )
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
+        ignored = self._fn_kwargs["ignore_class"]
+        if sample_weight is not None and ignored is not None:  # without weights all samples count, as in Keras
+            labels = functions.labels_of(as_array(self, "y_true", y_true), as_array(self, "y_pred", y_pred))
+            sample_weight = masked(labels != ignored, sample_weight)
+        super().update_state(y_true, y_pred, sample_weight)
 
 
 class KLDivergence(MeanMetricWrapper):

@@ -186,3 +186,15 @@ def test_thresholds_are_those_of_the_predictions_dtype(dtype):
     for kind in metrics.Precision, metrics.Recall:
         assert kind(thresholds=0.6)([0, 1], np.array([0.6, 0.6], dtype)) == 0
         assert kind(thresholds=0.6)([0, 1], np.array([0.5, 0.61], dtype)) == 1
+
+
+def test_weights_of_an_ignored_class_do_not_count():
+    """As in Keras, where they are masked; without weights all samples are counted."""
+    y_pred = np.array([[0.7, 0.3], [0.5, 0.5], [0.1, 0.9]], "float32")
+    labels = np.array([0, -1, 1])
+    metric = metrics.SparseCategoricalCrossentropy(ignore_class=-1)
+    metric.update_state(labels, y_pred, sample_weight=np.array([1.0, 5.0, 3.0], "float32"))
+    np.testing.assert_allclose(metric.result(), -(np.log(0.7) + 3 * np.log(0.9)) / 4, rtol=1e-6)
+    metric.reset_state()
+    metric.update_state(labels[:, None], y_pred)
+    np.testing.assert_allclose(metric.result(), -(np.log(0.7) + np.log(0.9)) / 3, rtol=1e-6)
