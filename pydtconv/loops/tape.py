@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops, tree
+from pydtconv.dtypes import FLOATING, name_of, real
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.graph.ir.variable import Variable
@@ -141,7 +142,7 @@ class GradientTape:
         gradients = self._find(targets, tree.flatten(sources), spans)
         if str(unconnected_gradients) == "zero":
             kept = zip(gradients, tree.flatten(sources), strict=True)
-            gradients = [np.zeros(source.shape, "float32") if each is None else each for each, source in kept]
+            gradients = [_zeros(source.shape, source) if each is None else each for each, source in kept]
         return tree.pack_sequence_as(sources, gradients)
 
     def _begin(self, name: str, unconnected_gradients: Any) -> Recording:
@@ -208,7 +209,7 @@ class GradientTape:
         found = self._rows(target, tree.flatten(sources), rows)
         with _going_on(recording):
             stacked = [
-                _zero(unconnected_gradients, (*shape, *source.shape))
+                _zero(unconnected_gradients, (*shape, *source.shape), source)
                 if parts[0] is None
                 else ops.reshape(ops.stack(parts, axis=0), (*shape, *parts[0].shape))
                 for parts, source in zip(found, tree.flatten(sources), strict=True)
@@ -240,7 +241,7 @@ class GradientTape:
         (parts,) = self._rows(target, [source], rows)
         whole = (*shape, *given[1:])
         if parts[0] is None:
-            return _zero(unconnected_gradients, whole)
+            return _zero(unconnected_gradients, whole, source)
         with _going_on(recording):
             return ops.reshape(ops.stack(parts, axis=1), whole)
 
@@ -264,8 +265,14 @@ def _known_shape(name: str, tensor: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _zero(unconnected_gradients: Any, shape: tuple[int, ...]) -> Any:
-    return np.zeros(shape, "float32") if str(unconnected_gradients) == "zero" else None
+def _zero(unconnected_gradients: Any, shape: tuple[int, ...], source: Any) -> Any:
+    return _zeros(shape, source) if str(unconnected_gradients) == "zero" else None
+
+
+def _zeros(shape: tuple[int, ...], source: Any) -> np.ndarray:
+    """What stands for no gradient by a source: of its dtype, where that is a float."""
+    kind = name_of(source.dtype)
+    return np.zeros(shape, real(kind) if kind in FLOATING else "float32")
 
 
 @contextmanager

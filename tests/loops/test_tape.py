@@ -375,3 +375,12 @@ def test_views_of_watched_arrays_are_refused():
                 use(a[:, 1:])
         value = ops.sum(ops.square(a)) + ops.sum(model(other)) + ops.sum(model(a[:, 1:].copy()))
     np.testing.assert_allclose(tape.gradient(value, a), np.full((4, 3), 2))
+
+
+def test_zeros_for_no_gradient_have_the_dtype_of_the_source():
+    x = np.ones(2)
+    with GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = ops.convert_to_tensor(np.ones(3)) * 2.0
+    assert tape.gradient(y, x, unconnected_gradients="zero").dtype == "float64"
+    assert tape.jacobian(y, x, unconnected_gradients="zero").dtype == "float64"
