@@ -146,3 +146,19 @@ def test_extrema_beside_a_number_that_is_none(function):
 def test_both_factors_are_broadcast(shape):
     """The second one along the pixels of an image that the first one is not."""
     check_op(Multiply(), normal(*shape), normal(3, 1, 4, seed=2), reference=np.multiply)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_of_an_array_and_a_number_are_exact(dtype):
+    x = np.arange(1, 200).astype(dtype)
+    for number in (41, 49.0, 3, 1e-40, np.inf):
+        with np.errstate(all="ignore"):
+            expected = x / np.asarray(number, dtype), np.asarray(number, dtype) / x
+        np.testing.assert_array_equal(ops.divide(x, number), expected[0])
+        np.testing.assert_array_equal(ops.divide(number, x), expected[1])
+    assert ops.divide(x.astype("int32"), 2).dtype == "float32"
+
+
+def test_powers_of_a_number_are_as_exact_as_those_of_arrays():
+    np.testing.assert_array_equal(ops.power(10.0, np.arange(9, dtype="float32")), 10.0 ** np.arange(9))
+    assert ops.power(np.array(2.0), np.ones(2, "float32")).dtype == "float32"

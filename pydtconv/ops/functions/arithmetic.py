@@ -25,6 +25,10 @@ def _binary(op: Op, x1: Any, x2: Any) -> Any:
     return op(*of_one_dtype(x1, x2))
 
 
+def _is_traced(x: Any) -> bool:
+    return is_symbolic(x) or (isinstance(x, np.ndarray) and is_watched(x))
+
+
 def affine(x: Any, scale: float, offset: float) -> Any:
     """scale * x + offset for numbers scale and offset."""
     return unary("affine", x, float(scale), float(offset))
@@ -62,6 +66,8 @@ def multiply(x1: Any, x2: Any) -> Any:
 
 def divide(x1: Any, x2: Any) -> Any:
     """x1 / x2."""
+    if is_scalar(x1) != is_scalar(x2) and not (_is_traced(x1) or _is_traced(x2)):  # x1 * (1 / x2) may be another number
+        return _binary(Divide(), *(float(x) if is_scalar(x) else x for x in (x1, x2)))
     if is_scalar(x2) and not is_scalar(x1) and float(x2) != 0:
         return affine(x1, 1 / float(x2), 0)
     if is_scalar(x1) and not is_scalar(x2):
@@ -77,9 +83,9 @@ def power(x1: Any, x2: Any) -> Any:
         exponent = float(x2)
         kind = {1.0: "linear", 2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}.get(exponent)
         return unary(kind, x1) if kind else unary("power", x1, exponent)
-    if is_scalar(x1) and not is_scalar(x2) and float(x1) > 0:
+    if is_scalar(x1) and not is_scalar(x2) and float(x1) > 0 and _is_traced(x2):
         return exp(affine(x2, math.log(x1), 0))
-    return _binary(Power(), x1, x2)
+    return _binary(Power(), float(x1) if is_scalar(x1) else x1, x2)
 
 
 @exact(np.maximum, of_booleans=True)
@@ -141,7 +147,7 @@ def sqrt(x: Any) -> Any:
 
 def root(x: Any) -> Any:
     """The square root of 0 or more, with a gradient of 0 at 0: for distances and deviations, which have none there."""
-    if not is_symbolic(x) and not is_watched(np.asarray(x)):
+    if not _is_traced(x):
         return sqrt(x)
     least = np.finfo("float64" if name_of(x.dtype) == "float64" else "float32").tiny
     return multiply(sqrt(clip(x, least, math.inf)), sign(x))
