@@ -220,3 +220,11 @@ def test_weights_of_samples_with_a_last_axis_count_for_all_steps():
         loss = losses.MeanSquaredError(reduction=reduction)
         assert loss(y_true, y_pred, weights[:, None]) == loss(y_true, y_pred, weights)
     assert losses.MeanSquaredError()([[0.0]], [[0.5]]).dtype == "float32"
+
+
+@pytest.mark.parametrize("loss", [losses.MeanSquaredError, losses.CategoricalCrossentropy, losses.Hinge])
+@pytest.mark.parametrize("reduction", ["sum", "sum_over_batch_size", "mean_with_sample_weight"])
+def test_of_nothing(loss, reduction):
+    nothing = np.zeros((0, 3), "float32")
+    assert loss(reduction=reduction)(nothing, nothing) == 0
+    assert loss(reduction=reduction)(nothing, nothing, np.zeros(0)) == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydtconv._ext import losses as ext
-from pydtconv.kernels.base import Call, Kernel, Pass
+from pydtconv.kernels.base import Call, Kernel, Pass, nothing
 from pydtconv.kernels.cpu.rows import flat_of
 from pydtconv.kernels.registry import register
 from pydtconv.ops.loss_sums import L1L2Penalty, Portion, WeightedMean, WeightedSum
@@ -13,9 +15,11 @@ _REDUCTIONS = {"sum": 0, "sum_over_batch_size": 1, "mean": 1, "mean_with_sample_
 
 @register(WeightedMean)
 class WeightedMeanKernel(Kernel[WeightedMean]):
-    """One pass over values and weights."""
+    """One pass over values and weights; of nothing the mean is 0."""
 
     def forward(self, p: Pass) -> Call:
+        if p.x[0].size == 0:
+            return partial(p.y[0].fill, 0)
         values, result = flat_of(p.x[0]), flat_of(p.y[0])
         weights = flat_of(p.x[1]) if len(p.x) > 1 else None
         inner = 1 if weights is None else values.size // weights.size
@@ -27,6 +31,8 @@ class WeightedMeanKernel(Kernel[WeightedMean]):
         return run
 
     def backward(self, p: Pass) -> Call:
+        if p.dx[0] is None or p.dx[0].size == 0:
+            return nothing
         dresult, dvalues, accumulate = flat_of(p.dy[0]), flat_of(p.dx[0]), p.adds(0)
         weights = flat_of(p.x[1]) if len(p.x) > 1 else None
         inner = 1 if weights is None else dvalues.size // weights.size
