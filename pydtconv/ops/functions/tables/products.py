@@ -41,7 +41,7 @@ from pydtconv.ops.functions.shape import (
 )
 from pydtconv.ops.functions.tables import elementwise, selecting
 from pydtconv.ops.functions.tables.making import operands_of
-from pydtconv.ops.functions.tables.pieces import ndim, shape, unstack, where
+from pydtconv.ops.functions.tables.pieces import ndim, shape, size, unstack, where
 from pydtconv.ops.reduction import Axes
 
 # fmt: off
@@ -68,7 +68,7 @@ def inner(x1: Any, x2: Any) -> Any:
 def vdot(x1: Any, x2: Any) -> Any:
     """The sum of the products of all elements."""
     shapes = shape(x1), shape(x2)
-    if not any(None in extents for extents in shapes) and math.prod(shapes[0]) != math.prod(shapes[1]):
+    if not any(None in extents for extents in shapes) and size(x1) != size(x2):
         raise ValueError(f"vdot: expected as many elements of each, got shapes {shapes[0]} and {shapes[1]}")
     return sum_over(multiply(ravel(x1), ravel(x2)))
 
