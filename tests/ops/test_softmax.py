@@ -66,3 +66,10 @@ def test_several_axes_together(axis):
     shares = np.exp(x) / np.exp(x).sum(axes, keepdims=True)
     np.testing.assert_allclose(ops.softmax(x, axis), shares, rtol=1e-12)
     np.testing.assert_allclose(ops.log_softmax(x, axis=axis), np.log(shares), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)], ids=str)
+@pytest.mark.parametrize("function", [ops.softmax, ops.log_softmax])
+def test_of_nothing(shape, function):
+    for axis in range(len(shape)):
+        assert function(np.zeros(shape, "float32"), axis=axis).shape == shape

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv._ext import losses as ext
-from pydtconv.kernels.base import Call, Kernel, Pass
+from pydtconv.kernels.base import Call, Kernel, Pass, nothing
 from pydtconv.kernels.cpu.rows import around, flat_of, rows_of
 from pydtconv.kernels.registry import register
 from pydtconv.ops.softmax import LogSoftmax, Softmax
@@ -25,6 +25,8 @@ class SoftmaxKernel(Kernel[Softmax]):
         return flat_of(array).reshape((outer, k) if inner == 1 else (1, array.size))
 
     def forward(self, p: Pass) -> Call:
+        if p.y[0].size == 0:
+            return nothing
         sizes = around(p.x[0].shape, self.op.axis)
         x, y = self._matrix(p.x[0]), self._matrix(p.y[0])
         logarithm = isinstance(self.op, LogSoftmax)
@@ -35,6 +37,8 @@ class SoftmaxKernel(Kernel[Softmax]):
         return run
 
     def backward(self, p: Pass) -> Call:
+        if p.y[0].size == 0:
+            return nothing
         sizes = around(p.y[0].shape, self.op.axis)
         y, dy, dx = self._matrix(p.y[0]), self._matrix(p.dy[0]), self._matrix(p.dx[0])
         accumulate, logarithm = p.adds(0), isinstance(self.op, LogSoftmax)
