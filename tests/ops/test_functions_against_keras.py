@@ -347,3 +347,11 @@ def test_matrices_of_resizing_are_not_kept_for_ever():
     for extent in range(2, 60):
         ops.image.resize(np.zeros((extent, 3, 1), "float32"), (2, 2))
     assert sampling._matrix.cache_info().currsize <= 32
+
+
+def test_the_largest_of_gaps_alone_has_no_place():
+    x = np.array([[np.nan, np.nan], [-np.inf, np.nan], [1, 2]], "float32")
+    np.testing.assert_array_equal(ops.nanargmax(x, axis=1), [-1, 0, 1])
+    np.testing.assert_array_equal(ops.nanargmin(x, axis=1, keepdims=True), [[-1], [0], [0]])
+    assert ops.nanargmax(x[:1]) == -1
+    assert ops.nanargmin(np.arange(3)) == 0

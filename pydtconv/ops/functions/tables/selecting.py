@@ -201,6 +201,13 @@ def _argmin(x: np.ndarray, axis: int | None, keepdims: bool) -> Any:
     return np.argmin(x, axis=axis, keepdims=keepdims)
 
 
+def _nan_place(find: Any, worst: float, x: np.ndarray, axis: int | None, keepdims: bool) -> Any:
+    """The index of an extremum; -1 where all are NaN."""
+    gaps = np.isnan(x)
+    place = find(np.where(gaps, worst, x), axis=axis, keepdims=keepdims)
+    return np.where(gaps.all(axis=axis, keepdims=keepdims), -1, place)
+
+
 def _one_hot(x: np.ndarray, num_classes: int, axis: int, dtype: str | None, sparse: bool) -> np.ndarray:
     hot = (x[..., None] == np.arange(num_classes)).astype(dtype or "float32")
     return hot if axis == -1 else np.moveaxis(hot, -1, axis)
@@ -298,7 +305,7 @@ ROWS: list[Row] = [
         "nanargmax(x, axis=None, keepdims=False)",
         "The index of the largest element that is no NaN.",
         Rule(
-            lambda x, axis, keepdims: np.argmax(np.where(np.isnan(x), -np.inf, x), axis=axis, keepdims=keepdims),
+            lambda x, axis, keepdims: _nan_place(np.argmax, -np.inf, x, axis, keepdims),
             no_gradient,
             _without,
             "int32",
@@ -308,7 +315,7 @@ ROWS: list[Row] = [
         "nanargmin(x, axis=None, keepdims=False)",
         "The index of the smallest element that is no NaN.",
         Rule(
-            lambda x, axis, keepdims: np.argmin(np.where(np.isnan(x), np.inf, x), axis=axis, keepdims=keepdims),
+            lambda x, axis, keepdims: _nan_place(np.argmin, np.inf, x, axis, keepdims),
             no_gradient,
             _without,
             "int32",
