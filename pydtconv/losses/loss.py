@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv import config, ops, replica
 from pydtconv.dtypes import real
 from pydtconv.naming import to_snake_case
+from pydtconv.ops.functions.operands import is_watched
 from pydtconv.serialization.objects import arguments_of, serialize_keras_object
 
 #: reductions that divide by how many values there are, and all
@@ -100,14 +101,19 @@ def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, An
         given = getattr(y_pred, "dtype", None)
         y_pred = np.asarray(y_pred)
         floats = given is not None and y_pred.dtype.kind == "f"  # of lists: floatx, as in Keras
-        y_pred = np.ascontiguousarray(y_pred, y_pred.dtype if floats else config.floatx())
+        y_pred = _dense(y_pred, y_pred.dtype if floats else config.floatx())
     if not hasattr(y_true, "apply_op"):
         y_true = np.asarray(y_true)
         dtype = "int64" if labels and y_true.dtype.kind in "iub" else y_pred.dtype
-        y_true = np.ascontiguousarray(y_true, dtype)
+        y_true = _dense(y_true, dtype)
     elif not labels and np.dtype(real(y_true.dtype)).kind in "iub":
         y_true = ops.cast(y_true, y_pred.dtype)
     return y_true, y_pred
+
+
+def _dense(array: np.ndarray, dtype: Any) -> Any:
+    """The array, dense and of this dtype; one that a tape watches itself, since nobody watches a copy."""
+    return ops.cast(array, str(dtype)) if is_watched(array) else np.ascontiguousarray(array, dtype)
 
 
 def match_ranks(x1: Any, x2: Any) -> tuple[Any, Any]:

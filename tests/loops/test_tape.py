@@ -384,3 +384,12 @@ def test_zeros_for_no_gradient_have_the_dtype_of_the_source():
         y = ops.convert_to_tensor(np.ones(3)) * 2.0
     assert tape.gradient(y, x, unconnected_gradients="zero").dtype == "float64"
     assert tape.jacobian(y, x, unconnected_gradients="zero").dtype == "float64"
+
+
+def test_losses_of_watched_arrays_that_are_transposed_or_of_another_dtype():
+    y_pred, y_true = np.ones((3, 2), "float32").T, np.zeros((2, 3))
+    with GradientTape(persistent=True) as tape:
+        tape.watch([y_pred, y_true])
+        loss = keras.losses.MeanSquaredError()(y_true, y_pred)
+    np.testing.assert_allclose(np.asarray(tape.gradient(loss, y_pred)), np.full((2, 3), 1 / 3), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(tape.gradient(loss, y_true)), np.full((2, 3), -1 / 3), rtol=1e-6)
