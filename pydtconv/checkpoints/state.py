@@ -12,7 +12,9 @@ import numpy as np
 from pydtconv import replica
 from pydtconv.checkpoints.files import CheckpointError
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.layers.object_paths import walk
+from pydtconv.layers.asset_files import read_assets, written_assets
+from pydtconv.layers.layer import Layer
+from pydtconv.layers.object_paths import walk, walk_held
 from pydtconv.metrics import Mean
 from pydtconv.optimizers import Optimizer
 from pydtconv.utils import random
@@ -25,8 +27,8 @@ class MismatchError(CheckpointError):
 def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False) -> dict[str, Any]:
     """The state of a model that is being trained, as plain data and arrays (views, valid until the next step).
 
-    weights and other variables, the optimizer's slots, learning rate and iterations, the position in epoch and data
-    with the data's order, states of random numbers, of metrics and of callbacks.
+    weights and other variables, what layers write for themselves, the optimizer's slots, learning rate and iterations,
+    the position in epoch and data with the data's order, states of random numbers, of metrics and of callbacks.
     """
     if model.position.steps:
         model.position.gathering.resume()
@@ -34,6 +36,8 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
     return {
         "position": model.position.get_state(finished),
         "weights": {f"{path}/{i}": variable.value for path, i, variable in _variables(model)},
+        "own": {path: _written(layer) for path, layer in _writing(model)},
+        "assets": {name: np.frombuffer(data, np.uint8) for name, data in written_assets(model).items()},
         "optimizer": _optimizer_state(model, model.optimizer),
         "optimizers": {name: _optimizer_state(model, optimizer) for name, optimizer in _others(model)},
         "random": random.get_state(),
@@ -81,6 +85,11 @@ def restore_training(model: Any, callbacks: Sequence[Any], state: Mapping[str, A
     # these fit, as check_state has found: they come last, for nothing to be changed when something else does not
     for path, i, variable in _variables(model):
         variable.assign(state["weights"][f"{path}/{i}"])
+    for path, layer in _writing(model):
+        if path in state.get("own", {}):
+            layer.load_own_variables(state["own"][path])
+    assets = state.get("assets", {})
+    read_assets(model, "the checkpoint", assets, lambda name: assets[name].tobytes())
     for optimizer, found in _with_states(model, state):
         for i, variable in enumerate(optimizer.variables):
             variable.assign(found["variables"][str(i)])
@@ -135,6 +144,19 @@ def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
             yield path or "model", i, variable
 
 
+def _writing(model: Any) -> Iterator[tuple[str, Any]]:
+    """(path, layer) of the layers that write for themselves what a file has of them, beside their variables."""
+    for path, layer in walk(model):
+        if type(layer).save_own_variables is not Layer.save_own_variables:
+            yield path or "model", layer
+
+
+def _written(layer: Any) -> dict[str, np.ndarray]:
+    state: dict[str, Any] = {}
+    layer.save_own_variables(state)
+    return {key: np.array(value) for key, value in state.items()}
+
+
 def _seeded(model: Any) -> Iterator[tuple[str, Any]]:
     """(path, layer) of the layers that have drawn a seed for themselves."""
     for path, layer in walk(model):
@@ -181,9 +203,8 @@ def _optimizer_state(model: Any, optimizer: Any) -> dict[str, Any]:
 
 
 def _others(model: Any) -> list[tuple[str, Any]]:
-    """Optimizers that the model has beside that of compile, for a step of its own, by their attributes."""
-    held = [(name, value) for name, value in vars(model).items() if isinstance(value, Optimizer)]
-    return sorted((name, value) for name, value in held if value is not model.optimizer)
+    """Optimizers that the model holds beside that of compile, for a step of its own, by their places."""
+    return [(path, optimizer) for path, optimizer in walk_held(model, Optimizer) if optimizer is not model.optimizer]
 
 
 def _with_states(model: Any, state: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:

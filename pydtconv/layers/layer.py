@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pydtconv import dtype_policies, regularizers, tree
@@ -302,7 +302,7 @@ class Layer(Weights, Configurable, Operation):
         more: attributes beside the object's own.
         """
         names = {*vars(self), *more} - _NO_CHILDREN
-        for name in sorted(names, key=lambda name: f"~{name}" if name.startswith("_") else name):
+        for name in in_order(names):
             value = getattr(self, name)
             if isinstance(value, (Layer, list, tuple, dict)):
                 yield name, value
@@ -327,6 +327,11 @@ _NO_CHILDREN = frozenset(
         "input_spec",
     }
 )
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names of attributes by the alphabet, private ones last."""
+    return sorted(names, key=lambda name: f"~{name}" if name.startswith("_") else name)
 
 
 def _building(build: Callable[..., None]) -> Callable[..., None]:

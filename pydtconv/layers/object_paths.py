@@ -10,13 +10,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.layer import Layer, in_order
 from pydtconv.naming import to_snake_case
+
+#: attributes that hold arguments again
+_ARGUMENTS = ("_compile_config", "_recorded")
 
 
 def walk(model: Layer) -> Iterator[tuple[str, Layer]]:
     """(path, layer) of the model itself, whose path is "", and of all layers inside."""
     yield from _walk(model, "", set())
+
+
+def walk_held(model: Layer, kind: type) -> Iterator[tuple[str, Any]]:
+    """(path, object) of all objects of a class, such as optimizers, that the model and the layers inside hold."""
+    seen: set[int] = set()
+    for path, layer in walk(model):
+        for name in in_order(vars(layer)):
+            if name not in _ARGUMENTS:
+                for place, held in _held(vars(layer)[name], f"{path}/{name}" if path else name, kind):
+                    if id(held) not in seen:
+                        seen.add(id(held))
+                        yield place, held
+
+
+def _held(value: Any, path: str, kind: type) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, kind):
+        yield path, value
+    elif isinstance(value, (list, tuple, dict)):
+        counts: dict[str, int] = {}
+        for held in value.values() if isinstance(value, dict) else value:
+            if isinstance(held, kind):
+                yield f"{path}/{_counted(to_snake_case(type(held).__name__), counts)}", held
 
 
 def _walk(layer: Layer, path: str, seen: set[int]) -> Iterator[tuple[str, Layer]]:
@@ -38,11 +63,14 @@ def _walk_container(container: Any, path: str, seen: set[int]) -> Iterator[tuple
         is_layer = isinstance(child, Layer)
         if not is_layer and not isinstance(child, (list, tuple, dict)):
             continue
-        name = to_snake_case(type(child).__name__) if is_layer else "container"
-        count = counts.get(name, -1) + 1
-        counts[name] = count
-        inner = f"{path}/{name}_{count}" if count else f"{path}/{name}"
+        inner = f"{path}/{_counted(to_snake_case(type(child).__name__) if is_layer else 'container', counts)}"
         if is_layer:
             yield from _walk(child, inner, seen)
         else:
             yield from _walk_container(child, inner, seen)
+
+
+def _counted(name: str, counts: dict[str, int]) -> str:
+    """The name, with a number from the second time on."""
+    counts[name] = count = counts.get(name, -1) + 1
+    return f"{name}_{count}" if count else name

@@ -14,8 +14,8 @@ from typing import IO, Any
 from pydtconv import replica
 from pydtconv._version import __version__
 from pydtconv.graph.ir.variable import limited_variables
+from pydtconv.layers.asset_files import read_assets, written_assets
 from pydtconv.layers.layer import Layer
-from pydtconv.models.asset_files import read_assets, written_assets
 from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
 from pydtconv.serialization.lambdas import safe_mode_scope
@@ -114,5 +114,5 @@ def load_model(
     read_weights(model, io.BytesIO(weights), str(path))
     if any(hasattr(layer, "load_assets") for layer in model._flatten_layers()):
         with Archive(path, "a '.keras' file") as archive:
-            read_assets(model, archive)
+            read_assets(model, archive.path, archive.names, lambda name: archive.read(name, archive.size(name)))
     return model

@@ -18,7 +18,7 @@ import numpy as np
 from pydtconv import optimizers, replica
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.layer import Layer
-from pydtconv.layers.object_paths import walk
+from pydtconv.layers.object_paths import walk, walk_held
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.legacy_files import is_legacy, read_legacy_weights
 from pydtconv.utils.archives import Archive
@@ -33,7 +33,7 @@ WEIGHTS_IN_ARCHIVE = "model.weights.h5"
 
 
 def save_weights(model: Any, filepath: str | Path, overwrite: bool = True) -> None:
-    """Writes the weights (and the optimizer's state) of a built model to a `.weights.h5` file."""
+    """Writes the weights (and the state of its optimizers) of a built model to a `.weights.h5` file."""
     path = Path(filepath)
     if not path.name.endswith(".weights.h5"):
         raise ValueError(f"save_weights: filepath: expected a name that ends in '.weights.h5', got {str(filepath)!r}")
@@ -74,9 +74,15 @@ def write_weights(model: Layer, file: Any) -> None:
             group.attrs["name"] = layer.name
             for key, value in _written(layer).items():
                 group[key] = value
-        optimizer = getattr(model, "optimizer", None)
-        if optimizer is not None:
-            _write_optimizer(h5, "optimizer", optimizer)
+        for path, optimizer in _optimizers(model):
+            _write_optimizer(h5, path, optimizer)
+
+
+def _optimizers(model: Any) -> list[tuple[str, Any]]:
+    """(path, optimizer) of that of compile, and of all others that the model and the layers inside hold."""
+    main = getattr(model, "optimizer", None)
+    others = [(path, each) for path, each in walk_held(model, optimizers.Optimizer) if each is not main]
+    return others if main is None else [("optimizer", main), *others]
 
 
 def _written(layer: Layer) -> Mapping[str, Any]:
@@ -102,9 +108,8 @@ def _write_optimizer(h5: h5py.File, path: str, optimizer: Any) -> None:
 
 def weights_bytes(model: Any) -> int:
     """Bytes of all arrays that `write_weights` writes."""
-    optimizer = getattr(model, "optimizer", None)
-    variables = [*model.variables, *([] if optimizer is None else optimizer.variables)]
-    return sum(variable.value.nbytes for variable in variables)
+    kept = [variable for _, optimizer in _optimizers(model) for variable in optimizer.variables]
+    return sum(variable.value.nbytes for variable in (*model.variables, *kept))
 
 
 def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False, by_name: bool = False) -> None:
@@ -121,7 +126,8 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
     with parsing(name, "a whole file of weights"), opened(file, "a whole file of weights") as h5:
         if is_legacy(h5):
             read_legacy_weights(model, h5, name, skip_mismatch, by_name)
-            _optimizer_without_state(model)
+            for _, optimizer in _optimizers(model):
+                optimizer.variables_replaced()
             return
         fitting: list[tuple[Variable, h5py.Dataset]] = []
         problems: list[str] = []
@@ -146,7 +152,10 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
                 fitting.extend(zip(variables, datasets, strict=True))
         wanted = skip_mismatch or not problems
         found = [(variable, array_of(dataset)) for variable, dataset in fitting] if wanted else []
-        optimizer = _optimizer_state(model, h5) if wanted and not by_name else {}
+        states = [
+            (optimizer, _optimizer_state(model, optimizer, path, h5) if wanted and not by_name else {})
+            for path, optimizer in _optimizers(model)
+        ]
     if not wanted:
         more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
@@ -159,12 +168,13 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
         warnings.warn(told, stacklevel=4)
     for variable, value in found:
         variable.assign(value)
-    if isinstance(optimizer, dict) and optimizer:
-        model.optimizer.load_own_variables(optimizer)  # type: ignore[attr-defined]
-        return
-    _optimizer_without_state(model)
-    if optimizer:
-        warnings.warn(f"{name}: the optimizer's state was skipped: {optimizer}", stacklevel=4)
+    for optimizer, state in states:
+        if isinstance(state, dict) and state:
+            optimizer.load_own_variables(state)
+            continue
+        optimizer.variables_replaced()
+        if state:
+            warnings.warn(f"{name}: the optimizer's state was skipped: {state}", stacklevel=4)
 
 
 def _arrays_in(group: h5py.Group, file: Any) -> dict[str, np.ndarray]:
@@ -185,12 +195,6 @@ def _load_by_layers(read: list[tuple[Layer, dict[str, np.ndarray]]], file: str, 
             if not skip_mismatch:
                 raise ValueError(f"{file}: {told}") from error
             yield told
-
-
-def _optimizer_without_state(model: Any) -> None:
-    optimizer = getattr(model, "optimizer", None)
-    if optimizer is not None:
-        optimizer.variables_replaced()
 
 
 def _place_among(places: list[str], own: str, layer: Layer, file: str) -> str:
@@ -216,12 +220,12 @@ def _places_by_name(h5: h5py.File) -> dict[str, list[str]]:
     return found
 
 
-def _optimizer_state(model: Any, h5: h5py.File) -> dict[str, np.ndarray] | str:
-    """What the optimizer is to load, nothing where there is none; a text says why it is the state of another one."""
-    optimizer, group = getattr(model, "optimizer", None), group_at(h5, "optimizer/vars")
-    if optimizer is None or group is None:
+def _optimizer_state(model: Any, optimizer: Any, path: str, h5: h5py.File) -> dict[str, np.ndarray] | str:
+    """What an optimizer is to load, nothing where there is none; a text says why it is the state of another one."""
+    group = group_at(h5, f"{path}/vars")
+    if group is None:
         return {}
-    if not optimizer.built:
+    if not optimizer.built and path == "optimizer":
         optimizer.ready(model.trainable_variables)
     other = _other_class(optimizer, attribute_of(group, "name"))
     if other:
@@ -229,7 +233,8 @@ def _optimizer_state(model: Any, h5: h5py.File) -> dict[str, np.ndarray] | str:
     variables = optimizer.variables
     datasets = datasets_in(group, len(variables))
     if datasets is None:
-        return f"expected {len(variables)} variables, found {len(group)}"
+        unbuilt = "" if optimizer.built else f"; {path!r} is not built yet: call its build(variables) before"
+        return f"expected {len(variables)} variables, found {len(group)}{unbuilt}"
     for variable, dataset in zip(variables, datasets, strict=True):
         problem = _difference(variable, dataset)
         if problem:

@@ -1,5 +1,7 @@
 """BackupAndRestore: a run that is interrupted and goes on has the bits of one that is not."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -126,6 +128,46 @@ def test_optimizers_of_ones_own(tmp_path):
         return model
 
     check_resumed(tmp_path, make)
+
+
+class _Counting(layers.Layer):
+    """Keeps a number and a text that are no variables by Keras's methods for that."""
+
+    count, text = 0, ""
+
+    def call(self, x):
+        return x
+
+    def save_own_variables(self, store):
+        store["count"] = np.array(self.count)
+
+    def load_own_variables(self, store):
+        self.count = int(store["count"])
+
+    def save_assets(self, folder):
+        Path(folder, "text").write_text(self.text)
+
+    def load_assets(self, folder):
+        self.text = Path(folder, "text").read_text()
+
+
+def test_what_layers_write_for_themselves(tmp_path):
+    class Count(callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            layer = self.model.layers[0]
+            layer.count, layer.text = layer.count + 1, f"{layer.text}{epoch}"
+
+    def make():
+        model = pydtconv.Sequential([layers.Input((8, 8, 3)), _Counting(), layers.Flatten(), layers.Dense(4)])
+        model.compile("sgd", "mse")
+        return model
+
+    data = X, np.zeros((len(X), 4), "float32")
+    with pytest.raises(Broken):
+        fit(make(), tmp_path, Count(), Break(1, 4), data=data)
+    resumed = make()
+    fit(resumed, tmp_path, Count(), data=data)
+    assert (resumed.layers[0].count, resumed.layers[0].text) == (EPOCHS, "012")
 
 
 def test_metrics_within_an_epoch(tmp_path):

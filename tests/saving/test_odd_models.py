@@ -257,3 +257,49 @@ def test_layers_may_keep_files_of_their_own(tmp_path):
         archive.writestr("assets/layers/sequential/layers/words/../../x", "outside")
     with pytest.raises(pydtconv.utils.reading.BadFileError, match="inside"):
         pydtconv.saving.load_model(path)
+
+
+class Pair(pydtconv.Model):
+    """Two layers with an optimizer each."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = [pydtconv.layers.Dense(4), pydtconv.layers.Dense(2)]
+        self.second_optimizer = pydtconv.optimizers.Adam(0.1)
+        self.others = {"first": pydtconv.optimizers.SGD(0.1, momentum=0.9)}
+
+    def call(self, x):
+        return self.parts[1](self.parts[0](x))
+
+    def train_step(self, data):
+        with pydtconv.GradientTape() as tape:
+            loss = pydtconv.ops.mean((self(data[0]) - data[1]) ** 2)
+        weights = [part.trainable_variables for part in self.parts]
+        first, second = tape.gradient(loss, weights)
+        self.others["first"].apply(first, weights[0])
+        self.second_optimizer.apply(second, weights[1])
+        return {"loss": loss}
+
+
+def pair():
+    model = Pair()
+    model.build((None, 6))
+    model.compile("sgd")
+    return model
+
+
+def test_the_state_of_all_optimizers_is_kept(tmp_path):
+    model, loaded, unbuilt = pair(), pair(), pair()
+    for _ in range(3):
+        model.train_on_batch(X, Y)
+    model.save_weights(tmp_path / "a.weights.h5")
+    loaded.others["first"].build(loaded.parts[0].trainable_variables)
+    loaded.second_optimizer.build(loaded.parts[1].trainable_variables)
+    loaded.load_weights(tmp_path / "a.weights.h5")
+    for each in model, loaded:
+        each.train_on_batch(X, Y)
+    for a, b in zip(model.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    unbuilt.others["first"].build(unbuilt.parts[0].trainable_variables)
+    with pytest.warns(UserWarning, match="found 6; 'second_optimizer' is not built yet"):
+        unbuilt.load_weights(tmp_path / "a.weights.h5")
