@@ -15,7 +15,8 @@ class ModelCheckpoint(Monitor):
 
     filepath: ends in ".keras" or ".h5", or in ".weights.h5" with save_weights_only; `{epoch}` (counted from 1),
     `{batch}` and the results' names are filled in, as in "model-{epoch:02d}-{val_loss:.2f}.keras".
-    save_best_only: only when `monitor` got better (than initial_value_threshold, at first).
+    save_best_only: only when `monitor` got better (than initial_value_threshold, at first); where there is no such
+    result, and there was none before, the model is saved with a warning.
     A file is written whole or not at all.  When the disk is full, a warning says so and training goes on.
     """
 
@@ -73,6 +74,8 @@ class ModelCheckpoint(Monitor):
         if self.save_best_only:
             value = self.value(logs)
             if value is None:
+                if self.best is None:  # nothing better is there that would be written over
+                    self._write(path, epoch)
                 return
             best = self.worst if self.best is None else self.best
             if not self.better(value, best):
@@ -83,6 +86,9 @@ class ModelCheckpoint(Monitor):
             self.best = value
         else:
             say(self.verbose, f"\nEpoch {epoch + 1}: saving model to {path}")
+        self._write(path, epoch)
+
+    def _write(self, path: str, epoch: int) -> None:
         save = self.model.save_weights if self.save_weights_only else self.model.save
         with training_goes_on(f"ModelCheckpoint, epoch {epoch + 1}"):
             save(path, overwrite=True)

@@ -155,6 +155,14 @@ def test_checkpoints(tmp_path):
         run(model, [1.0], callbacks.ModelCheckpoint(str(tmp_path / "{val_acc}.weights.h5"), save_weights_only=True))
 
 
+def test_the_best_of_a_result_that_is_not_there_is_saved_until_there_is_one(tmp_path):
+    model = line()
+    best = callbacks.ModelCheckpoint(tmp_path / "{epoch}.weights.h5", save_best_only=True, save_weights_only=True)
+    with pytest.warns(UserWarning, match="'val_loss' is not there"):
+        model.fit(X, Y, epochs=5, verbose=0, callbacks=[best], validation_data=(X, Y), validation_freq=[3])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.weights.h5", "2.weights.h5", "3.weights.h5"]
+
+
 def test_checkpoints_of_whole_models_may_be_h5_files(tmp_path):
     model = line()
     run(model, [1.0], callbacks.ModelCheckpoint(tmp_path / "model.h5"))
