@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import initializers, ops
+from pydtconv import config, initializers, ops
+from pydtconv.dtypes import real
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
 from pydtconv.serialization.configurable import builtin
@@ -18,11 +19,14 @@ class BatchNormalization(Layer):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta per channel; Ioffe, Szegedy (ICML 2015).
 
     In training mean and variance are the batch's, and the moving ones become moving * momentum + batch *
-    (1 - momentum); otherwise, and when `trainable` is False, they are the moving ones.
+    (1 - momentum); otherwise, and when `trainable` is False, they are the moving ones.  Where a mask comes with the
+    input, the batch's are those of the steps that count.
     synchronized: where several processes train the model, the batch is that of all of them, not this process's part.
     """
 
     reads_integers = False
+
+    carries_masks = True
 
     def __init__(
         self,
@@ -80,9 +84,10 @@ class BatchNormalization(Layer):
         self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: c})
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        if mask is not None:
-            raise ValueError(f"BatchNormalization {self.name!r}: masks are not supported")
         x, order = _axes_last(inputs, [self.axis])
+        if mask is not None and training and self.trainable:
+            y = self._of_steps_that_count(x, self._counted(inputs, mask))
+            return y if order is None else ops.transpose(y, order)
         op = ops.BatchNorm(
             epsilon=self.epsilon,
             momentum=self.momentum,
@@ -95,6 +100,30 @@ class BatchNormalization(Layer):
         weights = [w for w in (self.gamma, self.beta, self.moving_mean, self.moving_variance) if w is not None]
         y = op(x, *weights)
         return y if order is None else ops.transpose(y, order)
+
+    def _counted(self, inputs: Any, mask: Any) -> Any:
+        """For each element of the inputs, their channels last, whether the mask of one axis less lets it count."""
+        if len(mask.shape) != len(inputs.shape) - 1:
+            raise ValueError(
+                f"BatchNormalization {self.name!r}: mask: expected an axis less than {tuple(inputs.shape)}, "
+                f"got {tuple(mask.shape)}"
+            )
+        counts = ops.broadcast_to(ops.expand_dims(ops.not_equal(mask, 0), -1), inputs.shape)
+        return _axes_last(counts, [self.axis])[0]
+
+    def _of_steps_that_count(self, x: Any, counts: Any) -> Any:
+        """x (n, ..., c) normalized by the moments of the elements that count, which move the moving ones."""
+        dtype, x = x.dtype, ops.cast(x, real(x.dtype))
+        axes = tuple(range(len(x.shape) - 1))
+        total = ops.sum(ops.cast(counts, x.dtype), axes) + config.epsilon()
+        mean = ops.sum(ops.where(counts, x, 0.0), axes) / total
+        variance = ops.sum(ops.where(counts, ops.square(x - mean), 0.0), axes) / total
+        for moving, found in (self.moving_mean, mean), (self.moving_variance, variance):
+            moving.assign(moving * self.momentum + found * (1 - self.momentum))
+        y = (x - mean) * ops.rsqrt(variance + self.epsilon)
+        if self.gamma is not None:
+            y = y * self.gamma
+        return ops.cast(y if self.beta is None else y + self.beta, dtype)
 
 
 @builtin

@@ -80,10 +80,31 @@ def test_a_layer_that_takes_mask_is_given_it():
     np.testing.assert_array_equal(model.predict(x, verbose=0), [[4.0, 6.0]])
 
 
-def test_batch_normalization_refuses_a_mask():
-    inputs = pydtconv.Input((3, 2))
-    with pytest.raises(ValueError, match="masks are not supported"):
-        pydtconv.Model(inputs, layers.BatchNormalization()(layers.Masking()(inputs))).predict(np.ones((1, 3, 2)))
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_batch_normalization_counts_the_steps_of_the_mask(axis):
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(4, 3, 2)) + 2
+    x[0, 1:] = x[2, 2] = 0.0
+    counts = (x != 0).any(-1)
+
+    inputs = pydtconv.Input((3, 2), dtype="float64")
+    layer = layers.BatchNormalization(axis=axis, momentum=0.75, dtype="float64")
+    outputs = layer(layers.Masking(dtype="float64")(inputs))
+    model = pydtconv.Model(inputs, layers.Flatten(dtype="float64")(outputs))
+    layer.set_weights([np.array([1.5, 0.5, 2.0])[: len(w)] for w in layer.get_weights()])
+    gamma, beta, moving_mean, moving_variance = (w[:, None] if axis == 1 else w for w in layer.get_weights())
+
+    where = np.broadcast_to(counts[..., None], x.shape)
+    axes = (0, 2) if axis == 1 else (0, 1)
+    mean, variance = (f(x, axes, where=where, keepdims=True)[0] for f in (np.mean, np.var))
+    expected = (x - mean) / np.sqrt(variance + 1e-3) * gamma + beta
+    model.compile("sgd", "mse")
+    loss = model.train_on_batch(x, np.zeros((4, 6)))
+    assert loss == pytest.approx(np.mean(expected**2), rel=1e-5)
+    for moved, before, found in zip(
+        layer.get_weights()[2:], (moving_mean, moving_variance), (mean, variance), strict=True
+    ):
+        np.testing.assert_allclose(moved, (0.75 * before + 0.25 * found).ravel(), rtol=1e-5)
 
 
 def test_masks_given_to_the_layer_and_scores_that_are_asked_for():
