@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -108,23 +109,24 @@ _FUNCTIONS: tuple[Any, ...] = (
     tversky,
 )
 _ALIASES = {
-    "bce": BinaryCrossentropy,
-    "kld": KLDivergence,
-    "mae": MeanAbsoluteError,
-    "mape": MeanAbsolutePercentageError,
-    "mse": MeanSquaredError,
-    "msle": MeanSquaredLogarithmicError,
-    "logcosh": LogCosh,
+    "bce": binary_crossentropy,
+    "kld": kl_divergence,
+    "mae": mean_absolute_error,
+    "mape": mean_absolute_percentage_error,
+    "mse": mean_squared_error,
+    "msle": mean_squared_logarithmic_error,
+    "logcosh": log_cosh,
 }
 _registry = BuiltIns(
     "loss",
     {
-        **{to_snake_case(loss.__name__): loss for loss in _CLASSES},
+        **{function.__name__: function for function in _FUNCTIONS},
         **{loss.__name__: loss for loss in _CLASSES},
         **_ALIASES,
         **{name.upper(): loss for name, loss in _ALIASES.items()},
     },
 )
+_loss_of = {globals()[to_snake_case(loss.__name__)]: loss for loss in _CLASSES}
 
 __all__ = [
     *sorted(loss.__name__ for loss in _CLASSES),
@@ -140,9 +142,20 @@ __all__ = [
 def get(identifier: Any) -> Any:
     """The loss of a name, a config, a class or a function (y_true, y_pred); None stays None.
 
+    Names as "mse" and "mean_squared_error" are functions, which give a value for each sample; those of classes, as
+    "MeanSquaredError", are Losses.
     Raises ValueError for an unknown name, with the near ones, and for anything else.
     """
     return _registry.get(identifier)
+
+
+def as_loss(identifier: Any) -> Loss:
+    """The Loss of what `get` takes, which reduces what a function gives to one number."""
+    found = get(identifier)
+    if isinstance(found, Loss):
+        return found
+    loss = _loss_of.get(found) if inspect.isfunction(found) else None
+    return LossFunctionWrapper(found) if loss is None else loss()
 
 
 def serialize(loss: Any) -> Any:

@@ -178,8 +178,7 @@ def resolve_loss(identifier: Any, target: Shape | None, prediction: Shape) -> lo
             "categorical": losses_module.CategoricalCrossentropy,
         }
         return chosen[_kind(target, prediction)]()
-    loss = losses_module.get(identifier)
-    return loss if isinstance(loss, losses_module.Loss) else losses_module.LossFunctionWrapper(loss)
+    return losses_module.as_loss(identifier)
 
 
 def resolve_metric(identifier: Any, target: Shape, prediction: Shape) -> metrics_module.Metric:

@@ -166,7 +166,9 @@ def test_weights_of_samples_apply_to_all_their_pixels():
 
 
 def test_names():
-    assert isinstance(losses.get("mse"), losses.MeanSquaredError)
+    assert losses.get("mse") is losses.get("mean_squared_error") is losses.mean_squared_error
+    assert isinstance(losses.get("MeanSquaredError"), losses.MeanSquaredError)
+    np.testing.assert_array_equal(losses.get("mse")([[1.0, 3.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]), [2.0, 1.0])
     assert isinstance(losses.get("BinaryCrossentropy"), losses.BinaryCrossentropy)
     assert losses.get(None) is None
     with pytest.raises(ValueError, match="sparse_categorical_crossentropy"):
