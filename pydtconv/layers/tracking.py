@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+
+if TYPE_CHECKING:
+    _Base = dict[Any, Any]
+else:
+    _Base = object
 
 
 class Owner(Protocol):
@@ -17,14 +23,23 @@ class Owner(Protocol):
 
 
 def tracked(value: Any, owner: Owner) -> Any:
-    """Tells the owner about value and everything in it; plain lists and dicts come back as ones that go on telling."""
-    if type(value) is list:
-        return TrackedList(value, owner)
-    if type(value) is dict:
-        return TrackedDict(value, owner)
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(tracked(item, owner) for item in value)
-    owner._track(value)
+    """Tells the owner about value and everything in it; plain lists and dicts come back as ones that go on telling.
+
+    So do ordered dicts and those with defaults.  Lists and dicts of other classes stay what they are.
+    """
+    kind = type(value)
+    if kind in _TELLING:
+        return _TELLING[kind](value, owner)
+    if isinstance(value, tuple):
+        items = [tracked(item, owner) for item in value]
+        return kind(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, (list, dict)):
+        if isinstance(value, (TrackedList, _Telling)) and value._owner is not owner:
+            return tracked(value.copy(), owner)
+        for item in inside(value):
+            owner._track(item)
+    else:
+        owner._track(value)
     return value
 
 
@@ -85,12 +100,15 @@ class TrackedList(list[Any]):
         return list, (list(self),)
 
 
-class TrackedDict(dict[Any, Any]):
-    """A dict that tracks its values."""
+class _Telling(_Base):
+    """A dict that tracks its values: what its kinds have in common."""
 
-    def __init__(self, items: dict[Any, Any], owner: Owner) -> None:
+    _owner: Owner
+
+    def _fill(self, items: dict[Any, Any], owner: Owner) -> None:
         self._owner = owner
-        super().__init__({key: tracked(item, owner) for key, item in items.items()})
+        for key, item in items.items():
+            super().__setitem__(key, tracked(item, owner))
 
     def __setitem__(self, key: Any, item: Any) -> None:
         gone = self.get(key)
@@ -121,7 +139,7 @@ class TrackedDict(dict[Any, Any]):
         for key, item in dict(*args, **kwargs).items():
             self[key] = item
 
-    def __ior__(self, items: Any) -> TrackedDict:  # type: ignore[misc]
+    def __ior__(self, items: Any) -> Any:
         self.update(items)
         return self
 
@@ -130,5 +148,68 @@ class TrackedDict(dict[Any, Any]):
             self[key] = default
         return self[key]
 
+    def copy(self) -> Any:
+        """One that tells nobody."""
+        return dict(self)
+
+    def __or__(self, items: Any) -> Any:
+        return self.copy() | items
+
+    def __ror__(self, items: Any) -> Any:
+        return items | self.copy()
+
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
+
+
+class TrackedDict(_Telling, dict[Any, Any]):
+    """A dict that tracks its values."""
+
+    def __init__(self, items: dict[Any, Any], owner: Owner) -> None:
+        super().__init__()
+        self._fill(items, owner)
+
+
+class TrackedOrderedDict(_Telling, OrderedDict[Any, Any]):  # type: ignore[misc]
+    """An ordered dict that tracks its values."""
+
+    def __init__(self, items: OrderedDict[Any, Any], owner: Owner) -> None:
+        super().__init__()
+        self._fill(items, owner)
+
+    def copy(self) -> Any:
+        return OrderedDict(self)
+
+    def __reduce__(self) -> Any:
+        return OrderedDict, (list(self.items()),)
+
+
+class TrackedDefaultDict(_Telling, defaultdict[Any, Any]):
+    """A dict with defaults that tracks its values."""
+
+    def __init__(self, items: defaultdict[Any, Any], owner: Owner) -> None:
+        super().__init__(items.default_factory)
+        self._fill(items, owner)
+
+    def copy(self) -> Any:
+        return defaultdict(self.default_factory, self)
+
+    __copy__ = copy
+
+    def __missing__(self, key: Any) -> Any:
+        if self.default_factory is None:
+            raise KeyError(key)
+        self[key] = self.default_factory()
+        return self[key]
+
+    def __reduce__(self) -> Any:
+        return defaultdict, (self.default_factory, dict(self))
+
+
+#: kinds of lists and dicts, and those that track what is in them
+_TELLING: dict[type, Any] = {
+    list: TrackedList,
+    dict: TrackedDict,
+    OrderedDict: TrackedOrderedDict,
+    defaultdict: TrackedDefaultDict,
+}

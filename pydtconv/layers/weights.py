@@ -55,6 +55,11 @@ class Weights:
         elif hasattr(value, "update_state") and not any(metric is value for metric in self._own_metrics):
             self._own_metrics.append(value)
             structure.changed()
+        elif isinstance(value, (set, frozenset)) and any(isinstance(each, (Weights, Variable)) for each in value):
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: expected layers in a list, a tuple or a dict, which have an "
+                f"order, got them in a {type(value).__name__}"
+            )
 
     def _release(self, gone: Any) -> None:
         left = [layer for layer in inside(gone) if isinstance(layer, Weights)]

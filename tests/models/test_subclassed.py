@@ -1,5 +1,9 @@
 """Models whose `call` is Python code."""
 
+import copy
+import pickle
+from collections import OrderedDict, defaultdict, namedtuple
+
 import numpy as np
 import pytest
 
@@ -135,3 +139,69 @@ def test_layers_that_are_held_elsewhere_stay():
     assert net.parts.pop("b") not in net.layers
     net.again = None
     assert net.layers == []
+
+
+def _ordered(model):
+    model.held = OrderedDict(a=layers.Dense(2))
+    model.held["b"] = layers.Dense(2)
+    model.held.move_to_end("a")
+    return list(model.held.values())
+
+
+def _with_defaults(model):
+    model.held = defaultdict(list)
+    model.held["a"].append(layers.Dense(2))
+    model.held["b"] += [layers.Dense(2)]
+    return [model.held["a"][0], model.held["b"][0]]
+
+
+def _named(model):
+    model.held = namedtuple("Held", "a b")(layers.Dense(2), [layers.Dense(2)])
+    return [model.held.a, model.held.b[0]]
+
+
+def _of_another_model(model):
+    other = Model()
+    other.first, other.second = [layers.Dense(2)], {"a": layers.Dense(2)}
+    model.first, model.second = other.first, other.second
+    return [model.first[0], model.second["a"]]
+
+
+def _of_a_class_of_ones_own(model):
+    class Own(list):
+        pass
+
+    model.held = Own([layers.Dense(2), layers.Dense(2)])
+    assert type(model.held) is Own
+    return model.held
+
+
+@pytest.mark.parametrize("hold", [_ordered, _with_defaults, _named, _of_another_model, _of_a_class_of_ones_own])
+def test_layers_are_found_in_lists_and_dicts_of_all_kinds(hold):
+    model = Model()
+    found = hold(model)
+    assert set(model.layers) == set(found)
+    for layer in found:
+        layer.build((None, 3))
+    assert len(model.trainable_variables) == 4
+
+
+def test_copies_of_dicts_that_hold_layers_are_plain_ones():
+    model = Model()
+    model.ordered, model.defaults = OrderedDict(a=1, b=2), defaultdict(int, a=3)
+    for held, kind in (model.ordered, OrderedDict), (model.defaults, defaultdict):
+        again = (
+            pickle.loads(pickle.dumps(held)),
+            copy.deepcopy(held),
+            copy.copy(held),
+            held.copy(),
+            held | {},
+            {} | held,
+        )
+        assert all(type(each) is kind and each == held for each in again)
+    assert model.defaults["new"] == copy.deepcopy(model.defaults)["other"] == 0
+
+
+def test_layers_in_a_set_are_refused():
+    with pytest.raises(ValueError, match=r"expected layers in a list, a tuple or a dict.*got them in a set"):
+        Model().held = {layers.Dense(2)}
