@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
+
+_count = itertools.count()
 
 
 class Slots:
@@ -19,6 +23,7 @@ class Slots:
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
+        self._key = f"{owner}/{next(_count)}"  # optimizers of one name have slots of their own
         self.variables: list[Variable] = []
         self.store: Any = None
         self.flat: dict[str, np.ndarray] = {}
@@ -65,7 +70,7 @@ class Slots:
         slots = {}
         for name, value in initial.items():
             if store is not None and variable in store:
-                start = store.of(variable, store.slot(f"{self.owner}/{name}"))
+                start = store.of(variable, self._flat_in(store, name))
             else:
                 start = np.zeros(variable.shape, variable.dtype)
             if value:
@@ -80,7 +85,7 @@ class Slots:
         """Moves the slots into flat arrays of the store, whose variables all have some."""
         self.flat = {}
         for name in names:
-            flat = self.flat[name] = store.slot(f"{self.owner}/{name}")
+            flat = self.flat[name] = self._flat_in(store, name)
             for variable in store.variables:
                 own, slot = store.of(variable, flat), self.of(variable)[name]
                 if slot.value.base is not flat:
@@ -89,6 +94,13 @@ class Slots:
         self.store = store
         store.watch_slots([slot for slots in self._of.values() for slot in slots.values()])
 
+    def _flat_in(self, store: Any, name: str) -> Any:
+        """The store's array of a slot, which goes when the optimizer does."""
+        key = f"{self._key}/{name}"
+        if key not in store.slots:
+            weakref.finalize(self, _drop, weakref.ref(store), key)
+        return store.slot(key)
+
     def release(self) -> None:
         """Takes the slots out of the flat arrays; they keep their values."""
         if self.store is not None:
@@ -96,5 +108,10 @@ class Slots:
                 for slot in slots.values():
                     slot.value = slot.value.copy()
             for name in self.flat:
-                self.store.slots.pop(f"{self.owner}/{name}", None)
+                self.store.slots.pop(f"{self._key}/{name}", None)
         self.store, self.flat = None, {}
+
+
+def _drop(store: Any, key: str) -> None:
+    if store() is not None:
+        store().slots.pop(key, None)

@@ -453,3 +453,20 @@ def test_schedule_free_steps():
         x = (1 - 1 / t) * x + z / t
         y = 0.1 * z + 0.9 * x
         np.testing.assert_allclose(ours.value, y, rtol=1e-9)
+
+
+def test_optimizers_of_one_name_have_slots_of_their_own():
+    weight = Variable(np.ones(3), dtype="float32", name="w")
+
+    def step(optimizer, slope):
+        with pydtconv.GradientTape() as tape:
+            loss = pydtconv.ops.sum(weight * slope)
+        optimizer.apply(tape.gradient(loss, [weight]), [weight])
+        return weight.numpy()[0]
+
+    first = optimizers.SGD(1.0, momentum=0.5)
+    assert step(first, 2.0) == -1
+    second = optimizers.SGD.from_config(first.get_config())
+    assert second.name == first.name
+    assert step(second, 4.0) == -5
+    assert step(first, 2.0) == -8
