@@ -88,7 +88,8 @@ def run(args: Any) -> int:
     model.compile(optimizer(args, steps), "sparse_categorical_crossentropy", metrics=["accuracy"], split=split)
     name = args.output or network.name
     _check_outputs(args, network, name)
-    profiler = profiling.Profiler() if args.profile else None
+    whole = max(steps - 1, 1) * args.epochs  # batches of one size, where the last one of an epoch is smaller
+    profiler = profiling.Profiler(skip=max(min(2, whole - 1), 0)) if args.profile else None
     callbacks = [*backup, *([profiler] if profiler else [])]
     if split is not None and not split.exact:  # evaluation is of the whole network
         callbacks.append(PreciseBatchNorm(train if args.data else train[0]))

@@ -63,7 +63,7 @@ class Profiler(Callback):
     def on_train_begin(self, logs: Logs | None = None) -> None:
         self._attach(self.model)
 
-    def on_train_end(self, logs: Logs | None = None) -> None:
+    def release(self) -> None:
         self._detach()
 
     def _attach(self, model: Any) -> None:
