@@ -114,6 +114,8 @@ class BatchTrainer(Compilable):
             self._custom.check(kind)
             if isinstance(data, StreamData):
                 data.whole = kind != "predict"
+                if not data.indexed:
+                    data.first()  # which a generator may not have
             if replica.current().size > 1:
                 data.first()  # which processes compare
                 with self._planning(single):

@@ -164,10 +164,15 @@ class Trainer(BatchTrainer):
                 gathering.begin()
             listeners.on_epoch_begin(epoch)
             self._stops("stop_training", True)
-            if position.results is None:
-                position.trained(self._fit_epoch(position.batches, listeners, gathering))
+            results = position.results
+            if results is None:
+                results = self._fit_epoch(position.batches, listeners, gathering)
             with turn.taken():
                 gathering.end()
+            if position.results is None:
+                if position.batches.ran_dry and not position.batches.done:  # nothing is known of no batches
+                    break
+                position.trained(results)
             logs = dict(position.results)
             if position.validation is not None and should_validate(epoch, validation_freq):
                 results = self._evaluate(position.validation, listeners)

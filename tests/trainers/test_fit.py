@@ -183,6 +183,24 @@ def test_generators_data_sets_and_iterables_give_the_same_run():
     assert history.history["loss"][0] == pytest.approx(expected.history.history["loss"][0])
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_an_epoch_without_batches_is_none(own, tmp_path):
+    class Own(pydtconv.Sequential):
+        def train_step(self, data):
+            return super().train_step(data)
+
+    model = (Own if own else pydtconv.Sequential)([layers.Input((2,)), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    best = pydtconv.callbacks.ModelCheckpoint(tmp_path / "a.weights.h5", "loss", 0, True, True)
+    batch = np.ones((2, 2)), np.ones((2, 1))
+    with pytest.warns(UserWarning, match="ran out of data"):
+        history = model.fit((batch for _ in range(2)), epochs=3, verbose=0, callbacks=[best])
+    assert history.epoch == [0]
+    assert best.best == history.history["loss"][0] > 0
+    with pytest.raises(ValueError, match="expected at least one batch, got an empty generator"):
+        model.fit((batch for _ in ()), verbose=0)
+
+
 def test_a_generator_that_ran_dry_warns_and_stops():
     model = line()
     with pytest.warns(UserWarning, match="ran out of data"):
