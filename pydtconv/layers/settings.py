@@ -1,9 +1,10 @@
-"""Plain attributes of layers that their code reads: numbers, truth values, strings, and tuples of them.
+"""Plain attributes of layers that their code reads: numbers, truth values, strings, small arrays, and lists of them.
 
 A plan holds the values that it was traced with.  Where one changes between steps (`layer.beta = 0.5` in a callback),
 the next step is traced with the new one; plans of values that come again are kept.  Which names count is seen in the
 code: those that a method of a user's class mentions, or the `call` of a class of pydtconv.  What is added to a
-Sequential and taken off counts, too (its `_edits`), and what is frozen and thawed.
+Sequential and taken off counts, too (its `_edits`), and what is frozen and thawed.  Of lists, tuples, dicts and arrays
+it is seen when others take their place, and when one of their items is set; what NumPy writes into an array is not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _PLAIN = (bool, int, float, complex, str, types.NoneType, np.generic)
 _OTHER = ("__init__", "build", "get_config", "from_config", "compile", "fit", "on_epoch_end", "on_epoch_begin")
 _OWN = frozenset({"built", "name", "stop_training", "supports_masking"})
 _missing = object()
+#: items of a list or a dict, and elements of an array, that are looked at
+_LARGEST = 256
 
 #: one for each set of values that was met
 _numbers: dict[tuple[Any, ...], int] = {}
@@ -32,7 +35,24 @@ _names: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDiction
 
 
 def is_plain(value: Any) -> bool:
-    return isinstance(value, _PLAIN) or (type(value) is tuple and all(map(is_plain, value)))
+    if isinstance(value, np.ndarray):
+        return value.size <= _LARGEST and value.dtype.kind in "biufc"
+    if isinstance(value, dict):
+        return len(value) <= _LARGEST and all(map(is_plain, value.values()))
+    return isinstance(value, _PLAIN) or (
+        isinstance(value, (tuple, list)) and len(value) <= _LARGEST and all(map(is_plain, value))
+    )
+
+
+def _told(value: Any) -> str:
+    """The value in words, equal where the values are."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.tolist()}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_told(item)}' for key, item in value.items())}}}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_told, value))})"
+    return f"{type(value).__name__} {value!r}"
 
 
 def names_read(kind: type) -> frozenset[str]:
@@ -66,7 +86,13 @@ def note(layer: Any, name: str, value: Any) -> None:
         if name not in own:
             object.__setattr__(layer, "_set_by_itself", own | {name})
             structure.changed()
-    elif type(old) is not type(value) or old != value:
+    elif not is_plain(old) or _told(old) != _told(value):
+        structure.changed()
+
+
+def note_item(old: Any, value: Any) -> None:
+    """An item of a list or a dict that is an attribute has been set."""
+    if is_plain(value) and not (is_plain(old) and _told(old) == _told(value)):
         structure.changed()
 
 
@@ -85,5 +111,5 @@ def _number_of(model: Any) -> int:
         names = names_read(type(layer)).difference(values.get("_set_by_itself", ()))
         for name in sorted(names.intersection(values)):
             if is_plain(values[name]):
-                found.append((place, name, type(values[name]), repr(values[name])))
+                found.append((place, name, _told(values[name])))
     return _numbers.setdefault(tuple(found), next(_count))

@@ -21,6 +21,9 @@ class Owner(Protocol):
     def _release(self, gone: Any) -> None:
         """Something, or what is in it, has left one of the places where it was."""
 
+    def _replaced(self, gone: Any, item: Any) -> None:
+        """An item has left, and another one has joined, in its place."""
+
 
 def tracked(value: Any, owner: Owner) -> Any:
     """Tells the owner about value and everything in it; plain lists and dicts come back as ones that go on telling.
@@ -78,7 +81,7 @@ class TrackedList(list[Any]):
     def __setitem__(self, index: Any, item: Any) -> None:
         gone = self[index]
         super().__setitem__(index, tracked(item, self._owner))
-        self._owner._release(gone)
+        self._owner._replaced(gone, item)
 
     def __delitem__(self, index: Any) -> None:
         gone = self[index]
@@ -113,7 +116,7 @@ class _Telling(_Base):
     def __setitem__(self, key: Any, item: Any) -> None:
         gone = self.get(key)
         super().__setitem__(key, tracked(item, self._owner))
-        self._owner._release(gone)
+        self._owner._replaced(gone, item)
 
     def __delitem__(self, key: Any) -> None:
         gone = self[key]

@@ -71,6 +71,10 @@ class Weights:
         object.__setattr__(self, "_layers", [layer for layer in self._layers if id(layer) not in gone_ones])
         structure.changed()
 
+    def _replaced(self, gone: Any, item: Any) -> None:
+        self._release(gone)
+        settings.note_item(gone, item)
+
     def _own_variables(self) -> list[Variable]:
         return self._trainable_variables + self._non_trainable_variables
 

@@ -93,6 +93,36 @@ def test_values_that_come_again_are_not_traced_again():
     assert len(traces) <= 2
 
 
+def test_lists_dicts_and_arrays_that_change_are_seen():
+    class Own(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.factors, self.more, self.array = [1.0, 1.0], {"more": 1.0}, np.array([1.0, 1.0, 1.0])
+
+        def call(self, x):
+            return x * self.factors[0] * self.factors[1] * self.more["more"] * self.array
+
+    model = pydtconv.Sequential([pydtconv.Input((3,)), Own()])
+    layer = model.layers[0]
+
+    def factor():
+        (found,) = set((model.predict(np.ones((1, 3)), verbose=0)).ravel().tolist())
+        return found
+
+    assert factor() == 1
+    layer.factors = [2.0, 1.0]
+    assert factor() == 2
+    layer.factors[1] = 3.0
+    assert factor() == 6
+    layer.more["more"] = 5.0
+    assert factor() == 30
+    layer.array = np.full(3, 7.0)
+    assert factor() == 210
+    layer.factors, layer.more, layer.array = [1.0, 1.0], {"more": 1.0}, np.ones(3)
+    assert factor() == 1
+    assert len(model._steps.plans) == 5
+
+
 def test_what_a_call_sets_itself_is_no_change():
     traces = []
 
