@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import warnings
 import zipfile
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -17,7 +18,14 @@ from pydtconv.graph.ir.variable import limited_variables
 from pydtconv.layers.asset_files import read_assets, written_assets
 from pydtconv.layers.layer import Layer
 from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
-from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, _check_built, read_weights, write_weights
+from pydtconv.models.weight_files import (
+    WEIGHTS_IN_ARCHIVE,
+    _check_built,
+    is_without_weights,
+    read_weights,
+    unbuilt_layers,
+    write_weights,
+)
 from pydtconv.serialization.lambdas import safe_mode_scope
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, with_shared
 from pydtconv.serialization.registry import custom_object_scope
@@ -35,6 +43,7 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
     """Writes a model's config, weights and compile arguments to a `.keras` file, whole or not at all.
 
     A name that ends in ".h5" or ".hdf5" gives the file that Keras 2 wrote and Keras 3 still does.
+    Of a model that is not built yet a `.keras` file has no weights, with a warning.
     """
     path = Path(filepath)
     if path.suffix in (".h5", ".hdf5") and not zipped:
@@ -47,7 +56,11 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
         raise ValueError(f"save: filepath: expected a name that ends in '.keras' or '.h5', got {str(filepath)!r}")
     if path.exists() and not overwrite:
         raise FileExistsError(f"save: {path} exists, and overwrite=False")
-    _check_built(model, "save")
+    if model.built or model.variables:
+        _check_built(model, "save")
+    else:
+        told = f"save: {unbuilt_layers(model)}: the file has no weights of it"
+        warnings.warn(told, UserWarning, stacklevel=3)
     config = with_shared(lambda: model)
     compile_config = model.get_compile_config() if hasattr(model, "get_compile_config") else None
     if compile_config:
@@ -110,8 +123,11 @@ def load_model(
                 raise BadFileError(f"expected config.json to describe a model, got a {type(model).__name__}")
             if compile and compile_config and hasattr(model, "compile_from_config"):
                 model.compile_from_config(compile_config)
-        _check_built(model, "load_model")
-    read_weights(model, io.BytesIO(weights), str(path))
+        built = not unbuilt_layers(model)
+        if not built and not is_without_weights(weights, str(path)):
+            _check_built(model, "load_model")
+    if built:
+        read_weights(model, io.BytesIO(weights), str(path))
     if any(hasattr(layer, "load_assets") for layer in model._flatten_layers()):
         with Archive(path, "a '.keras' file") as archive:
             read_assets(model, archive.path, archive.names, lambda name: archive.read(name, archive.size(name)))

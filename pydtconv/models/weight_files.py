@@ -281,10 +281,29 @@ def _difference(variable: Variable, dataset: h5py.Dataset) -> str | None:
     return None
 
 
-def _check_built(model: Any, what: str) -> None:
+def is_without_weights(weights: bytes, name: str) -> bool:
+    """Whether a file of weights has none but those of optimizers, as that of a model that was not built.
+
+    name: of the file, for errors.
+    """
+    with parsing(name, "a whole file of weights"), opened(io.BytesIO(weights), "a whole file of weights") as h5:
+        return not _has_arrays(h5, "optimizer")
+
+
+def _has_arrays(group: h5py.Group, *passed_over: str) -> bool:
+    members = ((name, member) for name, member in members_of(group) if name not in passed_over)
+    return any(_has_arrays(member) if is_group(member) else True for _, member in members)
+
+
+def unbuilt_layers(model: Any) -> str:
+    """The first layers that are not built, in words; nothing where all are."""
     unbuilt = [layer.name for layer in model._flatten_layers() if not layer.built]
+    if not unbuilt:
+        return ""
+    return f"the model {model.name!r} is not built yet (layers {', '.join(unbuilt[:5])})"
+
+
+def _check_built(model: Any, what: str) -> None:
+    unbuilt = unbuilt_layers(model)
     if unbuilt:
-        raise ValueError(
-            f"{what}: the model {model.name!r} is not built yet (layers {', '.join(unbuilt[:5])}): call it on data or "
-            "use build(input_shape) first"
-        )
+        raise ValueError(f"{what}: {unbuilt}: call it on data or use build(input_shape) first")

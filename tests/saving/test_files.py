@@ -1,5 +1,7 @@
 """Weights and model files: round trips, Keras's own files, errors before changes, whole files only."""
 
+import zipfile
+
 import h5py
 import numpy as np
 import pytest
@@ -181,6 +183,27 @@ def test_names_and_existing_files(tmp_path):
         model.save_weights(tmp_path / "a.weights.h5", overwrite=False)
     with pytest.raises(ValueError, match="not built"):
         Sequential([layers.Conv2D(4, 1)]).save_weights(tmp_path / "b.weights.h5")
+
+
+def test_a_model_that_is_not_built_is_saved_without_weights(tmp_path):
+    model = Sequential([layers.Dense(4), layers.BatchNormalization()])
+    model.compile("adam", "mse")
+    with pytest.warns(UserWarning, match="is not built yet .*: the file has no weights of it"):
+        model.save(tmp_path / "a.keras")
+    loaded = saving.load_model(tmp_path / "a.keras")
+    assert not loaded.built
+    x = np.ones((2, 3), "float32")
+    loaded.fit(x, np.ones((2, 4)), verbose=0)
+    loaded.save(tmp_path / "b.keras")
+    again = saving.load_model(tmp_path / "b.keras")
+    np.testing.assert_array_equal(again.predict(x, verbose=0), loaded.predict(x, verbose=0))
+    with zipfile.ZipFile(tmp_path / "a.keras") as unbuilt, zipfile.ZipFile(tmp_path / "b.keras") as built:
+        parts = {"metadata.json": built, "config.json": unbuilt, "model.weights.h5": built}
+        with zipfile.ZipFile(tmp_path / "c.keras", "w") as file:
+            for name, archive in parts.items():
+                file.writestr(name, archive.read(name))
+    with pytest.raises(ValueError, match=r"load_model: the model .* is not built yet"):
+        saving.load_model(tmp_path / "c.keras")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
