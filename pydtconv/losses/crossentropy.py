@@ -6,6 +6,7 @@ computed together with it, so that models with and without `from_logits` are equ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,16 @@ def binary_focal_crossentropy(
 def categorical_focal_crossentropy(
     y_true: Any,
     y_pred: Any,
-    alpha: float = 0.25,
+    alpha: float | Sequence[float] = 0.25,
     gamma: float = 2.0,
     from_logits: bool = False,
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Any:
-    """The sum over the classes of alpha (1 - p)^gamma times the cross-entropy (Lin et al., ICCV 2017)."""
+    """The sum over the classes of alpha (1 - p)^gamma times the cross-entropy (Lin et al., ICCV 2017).
+
+    alpha: a number, or one for each class.
+    """
     t, p = as_operands(y_true, y_pred)
     if label_smoothing:
         t = ops.add(ops.multiply(t, 1 - label_smoothing), label_smoothing / t.shape[axis])
@@ -88,8 +92,20 @@ def categorical_focal_crossentropy(
         p = ops.softmax(p, axis=axis)
     p = ops.divide(p, ops.sum(p, axis=axis, keepdims=True))
     p = ops.clip(p, config.epsilon(), 1 - config.epsilon())
-    factor = ops.multiply(ops.power(ops.subtract(1.0, p), float(gamma)), -float(alpha))
-    return ops.sum(ops.multiply(factor, ops.multiply(t, ops.log(p))), axis=axis)
+    factor = ops.multiply(ops.power(ops.subtract(1.0, p), float(gamma)), _weights_along(axis, alpha, p))
+    return ops.sum(ops.multiply(factor, ops.multiply(t, ops.negative(ops.log(p)))), axis=axis)
+
+
+def _weights_along(axis: int, alpha: Any, p: Any) -> Any:
+    """alpha, which is a number or one for each class on an axis of p, to multiply p with."""
+    weights = np.asarray(alpha, str(p.dtype))
+    if not weights.ndim:
+        return float(alpha)
+    classes, shape = p.shape[axis], [1] * len(p.shape)
+    if weights.shape != (classes,):
+        raise ValueError(f"alpha: expected a number, or one for each of {classes} classes, got {alpha!r}")
+    shape[axis] = classes
+    return weights.reshape(shape)
 
 
 class CategoricalCrossentropy(LossFunctionWrapper):
@@ -233,7 +249,7 @@ class CategoricalFocalCrossentropy(LossFunctionWrapper):
 
     def __init__(
         self,
-        alpha: float = 0.25,
+        alpha: float | Sequence[float] = 0.25,
         gamma: float = 2.0,
         from_logits: bool = False,
         label_smoothing: float = 0.0,

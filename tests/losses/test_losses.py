@@ -165,6 +165,19 @@ def test_weights_of_samples_apply_to_all_their_pixels():
         losses.MeanAbsoluteError()(y_true, y_pred, np.ones(3))
 
 
+def test_focal_weights_of_classes():
+    y_true, y_pred, alpha = np.eye(3)[[0, 2, 1]], RNG.dirichlet(np.ones(3), 3), [0.1, 0.2, 0.7]
+    of_truth = (y_true * y_pred).sum(-1)
+    expected = (y_true * alpha).sum(-1) * (1 - of_truth) ** 2 * -np.log(of_truth)
+    loss = losses.CategoricalFocalCrossentropy(alpha=alpha, reduction="none")
+    np.testing.assert_allclose(loss(y_true, y_pred), expected, rtol=1e-6)
+    channels_first = losses.CategoricalFocalCrossentropy(alpha=alpha, reduction="none", axis=1)
+    np.testing.assert_allclose(channels_first(y_true[..., None], y_pred[..., None])[:, 0], expected, rtol=1e-6)
+    assert losses.CategoricalFocalCrossentropy.from_config(loss.get_config()).get_config() == loss.get_config()
+    with pytest.raises(ValueError, match=r"alpha: expected a number, or one for each of 3 classes, got \[0.5, 0.5\]"):
+        losses.categorical_focal_crossentropy(y_true, y_pred, alpha=[0.5, 0.5])
+
+
 def test_names():
     assert losses.get("mse") is losses.get("mean_squared_error") is losses.mean_squared_error
     assert isinstance(losses.get("MeanSquaredError"), losses.MeanSquaredError)
