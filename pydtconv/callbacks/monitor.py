@@ -6,6 +6,8 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+
 from pydtconv import metrics, replica
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.utils.suggest import did_you_mean
@@ -85,11 +87,16 @@ class Monitor(Callback):
     def value(self, logs: Logs | None) -> float | None:
         """The watched result, or None, with a warning, where there is none of validation.
 
-        Raises ValueError for a name that no result has.
+        Raises ValueError for a name that no result has, and for a result of several numbers.
         """
         logs = logs or {}
         if self.monitor in logs:
-            return float(logs[self.monitor])
+            found = np.asarray(logs[self.monitor])
+            if found.size != 1:
+                raise ValueError(
+                    f"{type(self).__name__}: monitor: expected one number, got {found.tolist()} of {self.monitor!r}"
+                )
+            return float(found.item())
         if logs and self.monitor.removeprefix("val_") not in logs:
             raise ValueError(
                 f"{type(self).__name__}: monitor: expected one of {', '.join(logs)}, got {self.monitor!r}"

@@ -80,3 +80,11 @@ def test_a_metric_of_ones_own_may_tell():
     callback = keras.callbacks.EarlyStopping(monitor="err")
     compiled(Overlap()).fit(X, Y, epochs=1, verbose=0, callbacks=[callback])
     assert callback.mode == "max"
+
+
+def test_a_result_of_several_numbers_is_refused():
+    inputs = keras.Input((6,))
+    model = keras.Model(inputs, layers.Dense(2, activation="softmax")(inputs))
+    model.compile("sgd", "categorical_crossentropy", metrics=[metrics.F1Score(name="f1")])
+    with pytest.raises(ValueError, match=r"EarlyStopping: monitor: expected one number, got .* of 'f1'"):
+        model.fit(X, np.hstack([Y, 1 - Y]), verbose=0, callbacks=[keras.callbacks.EarlyStopping("f1")])

@@ -148,6 +148,8 @@ def test_what_does_not_depend_on_a_source_has_no_gradient():
     assert tape.gradient(loss, other.trainable_variables) == [None] * 4
     zeros = tape.gradient(loss, other.trainable_variables, unconnected_gradients="zero")
     assert all(not np.any(zero) for zero in zeros)
+    wide = keras.Variable(np.ones(3), dtype="float64")
+    assert tape.gradient(loss, wide, unconnected_gradients="zero").dtype == "float64"
     optimizer = keras.optimizers.SGD()
     with pytest.raises(ValueError, match="No gradients provided for any variable"):
         optimizer.apply(tape.gradient(loss, other.trainable_variables), other.trainable_variables)

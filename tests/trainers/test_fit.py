@@ -421,6 +421,7 @@ def test_plan():
         (lambda m: m.fit(X, Y, steps_per_epoch=0), "steps"),
         (lambda m: m.fit(X, Y, validation_freq=0), "validation_freq"),
         (lambda m: m.fit(X, Y, class_weight={0: 1.0}, sample_weight=np.ones(22)), "class_weight"),
+        (lambda m: m.fit(X, Y, class_weight=[1.0, 2.0, 1.0]), "class_weight: expected a dict"),
         (lambda m: m.fit(X, Y, sample_weight=np.ones(3)), "one length"),
         (lambda m: m.fit(np.array(["a"] * 22), Y), "array of numbers"),
         (lambda m: m.fit(None, Y), "x: expected"),

@@ -113,6 +113,8 @@ def class_weights(y: Any, weights: Mapping[int, float]) -> np.ndarray:
 
     Of each pixel's where y holds class numbers (n, h, w) or (n, h, w, 1), or scores (n, h, w, classes).
     """
+    if not isinstance(weights, Mapping):
+        raise ValueError(f"class_weight: expected a dict of weights by the classes' numbers, got {weights!r}")
     leaves = tree.flatten(y)
     if len(leaves) != 1 or leaves[0] is None:
         raise ValueError(f"class_weight: expected targets of one output, got {len(leaves)}")
