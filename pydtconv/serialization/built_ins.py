@@ -50,7 +50,7 @@ class BuiltIns:
 
     def deserialize(self, config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
         """The reverse of serialize."""
-        if isinstance(config, dict) and config.get("class_name") == "__lambda__":
+        if isinstance(config, dict) and config.get("class_name") in ("__lambda__", "function"):
             return deserialize_keras_object(config, custom_objects)
         if isinstance(config, dict) and "class_name" in config:
             found = self.lookup(config.get("registered_name") or config["class_name"], custom_objects)

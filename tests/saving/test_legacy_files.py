@@ -264,3 +264,14 @@ def test_metrics_of_functions_of_keras_2(tmp_path):
         h5.attrs["training_config"] = json.dumps(training)
     loaded = saving.load_model(tmp_path / "net.h5")
     assert "far" in loaded.evaluate(np.ones((4, 4)), np.ones((4, 2)), verbose=0, return_dict=True)
+
+
+def test_built_in_functions_as_losses_and_metrics(tmp_path):
+    losses = pydtconv.losses
+    model = pydtconv.Sequential([pydtconv.Input((3,)), pydtconv.layers.Dense(1)])
+    model.compile("sgd", losses.mean_squared_error, metrics=[losses.mean_absolute_error])
+    x, y = np.ones((4, 3)), np.ones((4, 1))
+    model.fit(x, y, verbose=0)
+    model.save(tmp_path / "a.h5")
+    loaded = pydtconv.saving.load_model(tmp_path / "a.h5")
+    assert loaded.evaluate(x, y, verbose=0, return_dict=True) == model.evaluate(x, y, verbose=0, return_dict=True)
