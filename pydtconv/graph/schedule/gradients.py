@@ -12,7 +12,7 @@ from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.ir.required_gradients import RequiredGradients
 from pydtconv.graph.memory.storage import Storage, View, fresh
 from pydtconv.graph.schedule.mean_terms import NotedTerms
-from pydtconv.graph.schedule.steps import ParameterGradient, Steps
+from pydtconv.graph.schedule.steps import LossGradient, ParameterGradient, Steps
 
 
 class Gradients(dict[Tensor, View]):
@@ -91,7 +91,12 @@ class Gradients(dict[Tensor, View]):
     def own(self, node: Node, tensor: Tensor, in_use: Sequence[View | None]) -> None:
         """Copies the gradient of a tensor if adding to it would change memory that somebody else reads."""
         view = self[tensor]
-        if self.shared(view, (tensor,)) or any(other is not None and other.overlaps(view) for other in in_use):
+        constant = isinstance(view.buffer, LossGradient)  # which no step may change
+        if (
+            constant
+            or self.shared(view, (tensor,))
+            or any(other is not None and other.overlaps(view) for other in in_use)
+        ):
             self[tensor] = self.copied(node, view, tensor)
 
     def shared(self, view: View, excluding: tuple[Tensor, ...]) -> bool:

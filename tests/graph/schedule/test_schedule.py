@@ -96,6 +96,19 @@ def test_storages_that_live_at_the_same_time_do_not_overlap(seed: int) -> None:
             assert not (together and a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes)
 
 
+def test_a_loss_that_is_a_sum_of_a_number_and_a_function_of_it() -> None:
+    x = Variable(np.ones((2, 3, 2, 4)), dtype="float64")
+    graph = Graph(training=True)
+    with graph:
+        part = Total()(Scale(1.0)(x))
+        graph.loss = graph.outputs["loss"] = Sum2()(part, Scale(3.0)(Scale(2.0)(part)))
+    memory = Memory()
+    executor = Executor(build_plan(graph), memory)
+    for _ in range(2):
+        executor.run({})
+        np.testing.assert_allclose(memory.store.gradient_of(x), 7.0)
+
+
 def dense_block(graph: Graph, layers: int) -> None:
     """x0; then x_k = concatenation of x_(k-1) and a mix of it, as in DenseNet."""
     x = Mix()(graph.input("x", Spec((2, 3, 2, 4), "float64")), Variable(np.ones(4), dtype="float64"))
