@@ -23,6 +23,7 @@ SHAPES = [
     ((2, 3, 4, 5), (5,)),
     ((2, 3, 4, 5), (2, 3, 4, 1)),
     ((2, 3, 4, 1), (1, 3, 1, 5)),  # both repeat
+    ((2, 3, 4, 1), (2, 1, 1, 5)),  # a mask times a number for each channel
     ((4, 1), (1, 3)),
     ((6,), ()),
     ((1, 6), (6,)),  # the axes that are missing have extent 1, as those of a batch of one sample
