@@ -106,7 +106,7 @@ def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, An
         y_true = np.asarray(y_true)
         dtype = "int64" if labels and y_true.dtype.kind in "iub" else y_pred.dtype
         y_true = _dense(y_true, dtype)
-    elif not labels and np.dtype(real(y_true.dtype)).kind in "iub":
+    elif not labels and real(y_true.dtype) != real(y_pred.dtype):
         y_true = ops.cast(y_true, y_pred.dtype)
     return y_true, y_pred
 
@@ -155,6 +155,8 @@ def _weight_operand(values: Any, weights: Any) -> Any:
     """
     if not hasattr(weights, "apply_op"):
         weights = np.asarray(weights, values.dtype, order="C")
+    elif real(weights.dtype) != real(values.dtype):
+        weights = ops.cast(weights, values.dtype)
     shape, rank = tuple(weights.shape), len(values.shape)
     if len(shape) == rank + 1 and shape[-1] == 1:
         shape = shape[:-1]

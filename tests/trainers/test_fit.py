@@ -495,6 +495,17 @@ def test_class_weights_of_streams_reach_steps_that_are_python_or_ones_own(kind, 
         model.fit(iter([(X, Y, np.ones(22))]), class_weight=table, verbose=0)
 
 
+def test_float32_data_of_a_float64_model_in_steps_that_are_python():
+    x, y, weights = (np.ones(shape, "float32") for shape in ((4, 3), (4, 2), (4,)))
+    found = []
+    for eager in (False, True):
+        set_random_seed(5)
+        model = models.Sequential([layers.Input((3,)), layers.Dense(2, dtype="float64")])
+        model.compile("sgd", "mse", run_eagerly=eager)
+        found.append(model.fit(x, y, sample_weight=weights, verbose=0).history)
+    assert found[0]["loss"] == pytest.approx(found[1]["loss"])
+
+
 @pytest.mark.parametrize(("classes", "dtype"), [(4, "float32"), (2, "int64")])
 def test_class_weights_of_pixels(classes, dtype):
     rng = np.random.default_rng(0)
