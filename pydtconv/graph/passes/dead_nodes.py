@@ -7,11 +7,11 @@ from pydtconv.graph.ir.rewriting import results
 
 
 def remove_dead_nodes(graph: Graph) -> None:
-    """Drops nodes that no result depends on."""
+    """Drops nodes that no result depends on, and that change no state either, such as moving averages."""
     alive = results(graph)
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if any(tensor in alive for tensor in node.outputs):
+        if (graph.training and node.op.updates) or any(tensor in alive for tensor in node.outputs):
             alive.update(node.inputs)
             kept.append(node)
     graph.nodes = kept[::-1]

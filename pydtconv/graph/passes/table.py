@@ -47,7 +47,7 @@ PASSES: tuple[GraphPass, ...] = (
         "dead-nodes",
         remove_dead_nodes,
         takes="a graph as it was traced",
-        leaves="every node is one on which a result depends",
+        leaves="every node is one on which a result depends, or changes state",
     ),
     GraphPass(
         "casts",
