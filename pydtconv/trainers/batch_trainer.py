@@ -148,11 +148,16 @@ class BatchTrainer(Compilable):
                 if not self._steps.trains(trainable):  # the first trace has built layers
                     trainable = self.trainable_variables  # type: ignore[attr-defined]
                 self._check_trainable(trainable)
-                self.optimizer.ready(trainable, self._steps.memory.store)
+                self.optimizer.ready([*trainable, *self._frozen_with_slots()], self._steps.memory.store)
             strategy.current().prepare(self._training, kind, data, single)
             if not known and (trainable or kind != "train"):
                 self._steps.note_prepared(kind, batch, step, made_with)
             return batch, step if known and single else None
+
+    def _frozen_with_slots(self) -> list[Any]:
+        """Frozen variables that the optimizer has trained: it goes on from its slots where they are trained again."""
+        own = {id(variable) for variable in self.non_trainable_variables}  # type: ignore[attr-defined]
+        return [variable for variable in self.optimizer._slots.variables if id(variable) in own]
 
     def _planning(self, single: bool) -> AbstractContextManager[None]:
         """Processes agree that all can plan before a run, not before each batch of a user's loop."""

@@ -265,3 +265,19 @@ def test_losses_of_outputs_come_in_the_order_of_the_losses():
     by_name = model.evaluate(*given, verbose=0, return_dict=True)
     in_order = [by_name[name] for name in ("loss", "priority_loss", "department_loss")]
     assert model.evaluate(*given, verbose=0) == pytest.approx(in_order)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_variable_that_is_trained_again_goes_on_from_its_momentum(eager):
+    ones = {"use_bias": False, "kernel_initializer": "ones"}
+    model = keras.Sequential([keras.Input((2,)), layers.Dense(1, **ones), layers.Dense(1, **ones)])
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), "mse", run_eagerly=eager)
+    kernels, before = [], 0.0
+    for step in range(4):
+        model.layers[1].trainable = step in (0, 3)
+        before = float(model.layers[0].kernel.numpy().sum())
+        model.train_on_batch(np.ones((2, 2), "float32"), np.zeros((2, 1), "float32"))
+        kernels.append(float(model.layers[1].kernel.numpy()[0, 0]))
+    assert kernels[0] == kernels[1] == kernels[2]
+    moved = 0.9 * (kernels[0] - 1) - 0.01 * 2 * before**2 * kernels[2]
+    assert kernels[3] - kernels[2] == pytest.approx(moved, rel=1e-4)
