@@ -32,7 +32,7 @@ def image_dataset_from_directory(
     class_names: Sequence[str] | None = None,
     color_mode: str = "rgb",
     batch_size: int | None = 32,
-    image_size: tuple[int, int] = (256, 256),
+    image_size: int | tuple[int, int] = (256, 256),
     shuffle: bool = True,
     seed: int | None = None,
     validation_split: float | None = None,
@@ -106,8 +106,8 @@ def image_dataset_from_directory(
             label_mode,
             color_mode,
             batch_size,
-            image_size,
-            shuffle,
+            (image_size, image_size) if isinstance(image_size, int) else image_size,
+            shuffle and not (subset == "both" and part == "validation"),
             seed,
             interpolation,
             "crop" if crop_to_aspect_ratio else "pad" if pad_to_aspect_ratio else "stretch",
@@ -115,7 +115,7 @@ def image_dataset_from_directory(
             workers,
             data_format,
         )
-        for chosen in parts.values()
+        for part, chosen in parts.items()
     ]
     return folders[0] if len(folders) == 1 else tuple(folders)
 
@@ -285,6 +285,8 @@ def _listed(
     if inferred and labels != "inferred":
         raise ValueError(f"labels: expected 'inferred', a list of integers or None, got {labels!r}")
     if not inferred:
+        if class_names is not None:
+            raise ValueError(f"class_names: expected None where labels are not inferred, got {list(class_names)}")
         files = _images(root, follow_links)
         if labels is None:
             return files, None, []
@@ -293,8 +295,8 @@ def _listed(
             raise ValueError(f"labels: expected {len(files)} numbers, one for each image, got {len(numbers)}")
         return files, numbers, [str(number) for number in range(int(numbers.max()) + 1)]
     found = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    if class_names is not None and set(class_names) != set(found):
-        raise ValueError(f"class_names: expected the folders of {root} ({', '.join(found)}), got {list(class_names)}")
+    if class_names is not None and not set(class_names) <= set(found):
+        raise ValueError(f"class_names: expected folders of {root} ({', '.join(found)}), got {list(class_names)}")
     names = list(class_names or found)
     by_class = [_images(root / name, follow_links) for name in names]
     files = [path for part in by_class for path in part]
@@ -304,8 +306,9 @@ def _listed(
 
 
 def _images(folder: Path, follow_links: bool) -> list[Path]:
-    walk = os.walk(folder, followlinks=follow_links)
-    return sorted(Path(at, name) for at, _, files in walk for name in files if name.lower().endswith(SUFFIXES))
+    """Folder by folder, in the order in which Keras takes labels."""
+    walk = sorted(os.walk(folder, followlinks=follow_links), key=lambda entry: entry[0])
+    return [Path(at, name) for at, _, files in walk for name in sorted(files) if name.lower().endswith(SUFFIXES)]
 
 
 def _opened(path: str) -> BinaryIO:

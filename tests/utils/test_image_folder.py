@@ -3,6 +3,7 @@
 import contextlib
 import os
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,6 +80,30 @@ def test_subsets_share_nothing_and_leave_nothing_out(folder):
         read(folder, validation_split=0.3, subset="training")
 
 
+def test_of_both_subsets_the_images_for_validation_stay_in_their_order(folder):
+    train, validation = read(folder, seed=1, validation_split=0.5, subset="both")
+    for data, stays in ((train, False), (validation, True)):
+        expected = [Path(path).parent.name == "b" for path in data.file_paths]
+        found = [np.concatenate([y for _, y in data]).tolist() == expected for _ in range(4)]
+        assert all(found) == stays
+
+
+def test_labels_are_taken_folder_by_folder(folder):
+    (folder / "a" / "0").mkdir()
+    os.rename(folder / "a" / "1.jpg", folder / "a" / "0" / "1.jpg")
+    (folder / "b" / "9.jpg").write_bytes((folder / "b" / "0.jpg").read_bytes())
+    os.rename(folder / "b" / "9.jpg", folder / "c.jpg")
+    paths = read(folder, labels=list(range(12)), shuffle=False).file_paths
+    inner = ["a/0.jpg", "a/2.jpg", "a/3.jpg", "a/4.jpg", "a/0/1.jpg", *(f"b/{i}.jpg" for i in range(6))]
+    assert [str(Path(path).relative_to(folder)) for path in paths] == ["c.jpg", *inner]
+
+
+def test_some_of_the_folders_and_one_number_for_both_sides(folder):
+    data = read(folder, class_names=["b"], image_size=9)
+    assert len(data.file_paths) == 6
+    assert data[0][0].shape == (4, 9, 9, 3)
+
+
 def test_a_bad_file_is_named_with_the_offset_or_skipped(folder):
     bad = folder / "b" / "2.jpg"
     bad.write_bytes(bad.read_bytes()[:200])
@@ -138,8 +163,10 @@ def test_wrong_arguments_are_named(folder, tmp_path):
         read(tmp_path / "none")
     with pytest.raises(ValueError, match=r"color_mode: expected one of 'rgb', .* got 'bgr'"):
         read(folder, color_mode="bgr")
-    with pytest.raises(ValueError, match="class_names: expected the folders"):
+    with pytest.raises(ValueError, match="class_names: expected folders"):
         read(folder, class_names=["a", "c"])
+    with pytest.raises(ValueError, match="class_names: expected None where labels are not inferred"):
+        read(folder, class_names=["a", "b"], labels=[0] * 11)
     with pytest.raises(ValueError, match="labels: expected 11 numbers"):
         read(folder, labels=[1, 2])
 
