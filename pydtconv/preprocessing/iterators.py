@@ -322,7 +322,8 @@ class DataFrameIterator(FileIterator):
         labels = _column(dataframe, y_col) if labelled else []
         if labelled:
             known = list(classes) if classes else sorted({one for label in labels for one in _names(label)})
-            kept = [i for i in kept if all(one in known for one in _names(labels[i]))]
+            labels = [[one for one in _names(label) if one in known] for label in labels]
+            kept = [i for i in kept if labels[i]]
             if class_mode == "binary" and len(known) != 2:
                 raise ValueError(f"class_mode='binary': expected two classes, got {len(known)}: {known}")
             self.class_indices = {name: number for number, name in enumerate(known)}
@@ -331,7 +332,7 @@ class DataFrameIterator(FileIterator):
             kept = kept[:at] if subset == "validation" else kept[at:]
         self.filenames, self.filepaths = [names[i] for i in kept], [paths[i] for i in kept]
         if labelled:
-            numbers = [[self.class_indices[one] for one in _names(labels[i])] for i in kept]
+            numbers = [[self.class_indices[one] for one in labels[i]] for i in kept]
             self.classes = [each[0] if len(each) == 1 else each for each in numbers]
         elif class_mode == "multi_output":
             self.classes = [np.asarray(_column(dataframe, name))[kept] for name in y_col]

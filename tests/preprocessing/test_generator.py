@@ -181,6 +181,9 @@ def test_flow_from_dataframe_reads_a_table(folder, tmp_path):
     )[0]
     np.testing.assert_array_equal(sizes, [1, 2, 4])
     np.testing.assert_array_equal(weights, sizes)
+    several = {**table, "class": [["c", "x"], ["d"], "c", ["x"]]}
+    chosen = generator.flow_from_dataframe(several, classes=["d", "c"], **settings)
+    np.testing.assert_array_equal(chosen[0][1], [[0, 1], [1, 0]])  # without the label x, and what has no other
     with pytest.raises(ValueError, match="expected a column 'label', got"):
         generator.flow_from_dataframe(table, y_col="label", **settings)
 
