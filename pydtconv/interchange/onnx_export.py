@@ -61,9 +61,11 @@ def _model_of(onnx: Any, model: Any, input_signature: Any, opset: int) -> Any:
         graph = first.graph
         writer = Writer(_extents(graph, second.graph), _readers(graph))
         inputs = _inputs(onnx, model, first, writer)
+        tensors = list(graph.outputs.values())
+        names = [writer.new_name(name) for name in _names(model, "output_names", len(tensors), "output")]
         for node in _needed(graph):
             _write(writer, node)
-        outputs = _outputs(onnx, model, graph, writer)
+        outputs = _outputs(onnx, names, tensors, writer)
         size = sum(array.nbytes for array in writer.constants.values())
         if size > _LIMIT - (1 << 24):
             raise ValueError(f"export: {model.name}: expected less than {_LIMIT} bytes of weights, got {size}")
@@ -179,12 +181,10 @@ def _inputs(onnx: Any, model: Any, traced: Traced, writer: Writer) -> list[Any]:
     return made
 
 
-def _outputs(onnx: Any, model: Any, graph: Graph, writer: Writer) -> list[Any]:
-    tensors = list(graph.outputs.values())
+def _outputs(onnx: Any, names: Sequence[str], tensors: Sequence[Tensor], writer: Writer) -> list[Any]:
     made = []
-    for tensor, name in zip(tensors, _names(model, "output_names", len(tensors), "output"), strict=True):
+    for tensor, name in zip(tensors, names, strict=True):
         value = writer.value(tensor)
-        name = writer.new_name(name)
         writer.nodes.append(onnx.helper.make_node("Identity", [value], [name], name=name))
         made.append(_value_info(onnx, name, tensor, writer.extents[tensor]))
     return made
