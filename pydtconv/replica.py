@@ -35,6 +35,8 @@ class Replica:
     #: the signal that asks to end training, the same in all processes after each step; None without one
     asked: int | None = None
     observer: Observer | None = None
+    #: while metrics are updated: what part of the batch is this process's, by which one number for all of it counts
+    portion = 1.0
 
     @property
     def is_main(self) -> bool:

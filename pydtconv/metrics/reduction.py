@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import replica
 from pydtconv.metrics.functions import match_ranks
 from pydtconv.metrics.metric import Metric, as_array
 from pydtconv.serialization.objects import serialize_keras_object
@@ -76,6 +77,8 @@ class Mean(_Reduction):
             self.total += values * sample_weight
             self.count += sample_weight
             return
+        if sample_weight is None and np.ndim(values) == 0:  # one number for all samples, of which these may be a share
+            sample_weight = replica.current().portion
         self._add(values, sample_weight, np.mean)
 
     def result(self) -> float:

@@ -240,7 +240,7 @@ class Worker(Strategy):
         state.sample_offset, state.samples = batch.offset, max(batch.size, 1)
         state.synchronizer = self.synchronizer
         self.synchronizer.counts = batch.size > 0
-        portion = batch.size / batch.total
+        portion = self.portion = batch.size / batch.total
         state.portions = {"samples": portion}
         shared = SharedStep(
             f"{kind}_step", portion, self.small, self.large, self._averages_of_plan, int(self._noticed or 0)
@@ -248,6 +248,7 @@ class Worker(Strategy):
         try:
             yield shared
         finally:
+            self.portion = 1.0
             state.sample_offset = state.samples = 0
             self.asked = shared.asked
 
@@ -321,7 +322,11 @@ class Worker(Strategy):
     # --- results ---------------------------------------------------------------------------------------------------
     def note(self, training: Training, batch: Batch, results: Results) -> dict[str, Any]:
         totals = MetricTotals(training.metrics)
-        logs = self._update_metrics(training, batch, results)
+        self.portion = batch.size / batch.total
+        try:
+            logs = self._update_metrics(training, batch, results)
+        finally:
+            self.portion = 1.0
         losses = np.array([results.loss, *results.losses.values()], np.float64)
         own = np.concatenate([losses, totals.gained(self._counting(training)), np.zeros(len(SIGNALS))])
         if not batch.size:
