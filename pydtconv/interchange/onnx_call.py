@@ -143,8 +143,8 @@ class Call:
         return None if value is None else [int(item) for item in np.ravel(value)]
 
     def shape(self, value: Any) -> list[int]:
-        """A value's shape, `BATCH` for an extent that is not known."""
-        return [BATCH if extent is None else int(extent) for extent in value.shape]
+        """A value's shape, `BATCH` or a multiple of it for an extent that is not known."""
+        return [BATCH * value.times if extent is None else int(extent) for extent in value.shape]
 
     def make(self, layer: partial[Any], key: tuple[str, ...], inputs: Any, weights: Any) -> Any:
         """layer(name=...) on inputs, with weights; a layer of the same weights and settings is used again.

@@ -26,7 +26,7 @@ def _size(call: Call) -> np.ndarray:
 def _reshaped(call: Call, x: Any, wanted: Sequence[int]) -> Any:
     """x in a shape where -1 is what is left, and multiples of `BATCH` follow the batch."""
     total, extents = math.prod(call.shape(x)), list(wanted)
-    if BATCH in call.shape(x) and call.builder.freed and extents and extents[0] == call.builder.freed:
+    if None in x.shape and call.builder.freed and extents and extents[0] == call.builder.freed:
         extents[0] = BATCH
     if -1 in extents:
         rest = math.prod(extent for extent in extents if extent != -1)
@@ -122,7 +122,7 @@ def _slice(call: Call) -> Any:
         first, last, _ = slice(start, end, step).indices(extent)
         if (first, last, step) == (0, extent, 1):
             continue
-        if extent == BATCH:
+        if extent % BATCH == 0 < extent:
             raise call.error(f"axis {axis}: expected all of the batch, got {start} to {stop}")
         if step == 1:
             x = ops.slice_along(x, axis, first, last)
@@ -140,9 +140,10 @@ def _expand(call: Call) -> Any:
     whole = np.broadcast_shapes(tuple(own), tuple(shape))
     if list(whole) == own:
         return x
-    if BATCH in whole:
-        check_size(call, [1 if extent == BATCH else extent for extent in whole], 4)
-        return ops.multiply(x, np.ones([1 if extent == BATCH else extent for extent in whole], "float32"))
+    if any(extent % BATCH == 0 < extent for extent in whole):
+        ones = [1 if extent % BATCH == 0 < extent else extent for extent in whole]
+        check_size(call, ones, 4)
+        return ops.multiply(x, np.ones(ones, "float32"))
     return ops.broadcast_to(x, whole)
 
 
@@ -241,7 +242,7 @@ def _resize(call: Call) -> Any:
     changes = [(axis, factor, size) for axis, factor, size in zip(axes, factors, wanted, strict=True) if factor != 1]
     if mode not in ("nearest", "linear", "cubic"):
         raise call.error(f"mode: expected 'nearest', 'linear' or 'cubic', got {mode!r}")
-    if any(shape[axis] == BATCH for axis, _, _ in changes):
+    if any(x.shape[axis] is None for axis, _, _ in changes):
         raise call.error("expected the batch to stay as it is")
     repeats = mode == "nearest" and all(factor == size // shape[axis] for axis, factor, size in changes)
     repeats = repeats and (place, rounding) in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))

@@ -7,9 +7,9 @@ replays them on the tensors of a graph.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,10 +39,12 @@ class KerasHistory(NamedTuple):
 class KerasTensor(Operators):
     """A tensor of known rank and dtype whose batch extent is usually None.
 
-    mask_spec: of the mask that will go with it, where one will.
+    mask_spec: of the mask that will go with it, where one will.  times: how often the batch is in its only extent that
+    is not known, as after `ops.reshape(x, (-1, 3))`; 1 where that is not known, either.
     """
 
     mask_spec: Spec | None = None
+    times = 1
 
     def __init__(
         self,
@@ -183,8 +185,13 @@ class OpCall(Operation):
         dtype = next(x.dtype for x in inputs if isinstance(x, KerasTensor))
         specs = [_spec_of(x, str(getattr(x, "dtype", dtype)) if self.op.mixes_dtypes else dtype) for x in inputs]
         specs = _as_read(self.op, inputs, specs)
+
+        def infer(fill: int, times: Callable[[Any], int]) -> Sequence[Spec]:
+            filled = (_filled(spec, fill * times(x)) for spec, x in zip(specs, inputs, strict=True))
+            return outputs_of(self.op, *filled)
+
         with _probes_untold(specs):
-            inferred = [outputs_of(self.op, *(_filled(spec, fill) for spec in specs)) for fill in _PROBES]
+            inferred = _probed(infer, symbolic_leaves(inputs))
         tensors = tuple(_merged(a, b) for a, b in zip(*inferred, strict=True))
         outputs = tensors[0] if len(tensors) == 1 else tensors
         Node(self, inputs, {}, outputs)
@@ -206,12 +213,25 @@ def is_keras_tensor(x: Any) -> bool:
 
 def infer_outputs(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The symbolic outputs of fn on symbolic arguments, found by tracing fn on graphs that are thrown away."""
-    with _probes_untold([tensor.spec for tensor in symbolic_leaves((args, kwargs))]):
-        first, second = (_trace(fn, args, kwargs, fill) for fill in _PROBES)
+    leaves = symbolic_leaves((args, kwargs))
+    with _probes_untold([tensor.spec for tensor in leaves]):
+        first, second = _probed(lambda fill, times: _trace(fn, args, kwargs, fill, times), leaves)
     return tree.map_structure(_merged_with_masks, first, second)
 
 
-@contextmanager
+def _probed(infer: Callable[[int, Callable[[Any], int]], Any], leaves: Sequence[KerasTensor]) -> list[Any]:
+    """What `infer` finds for each of the probes.
+
+    It is given how often a tensor has them.  Where extents that are not known do not belong together then, each has
+    them once: the batch may not be what they have in common.
+    """
+    if any(leaf.times != 1 for leaf in leaves):
+        with contextlib.suppress(ValueError):
+            return [infer(fill, lambda x: getattr(x, "times", 1)) for fill in _PROBES]
+    return [infer(fill, lambda x: 1) for fill in _PROBES]
+
+
+@contextlib.contextmanager
 def _probes_untold(specs: Sequence[Spec]) -> Iterator[None]:
     """Errors that come from inside show None where an extent is not known, not what stood for it."""
     known = {extent for spec in specs for extent in spec.shape}
@@ -241,15 +261,18 @@ def _merged_with_masks(a: _Output, b: _Output) -> KerasTensor:
     return tensor
 
 
-def _trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fill: int) -> Any:
+def _trace(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fill: int, times: Callable[[Any], int]
+) -> Any:
     graph = Graph(training=False)
 
     def stand_in(leaf: Any) -> Any:
         if not isinstance(leaf, KerasTensor):
             return leaf
-        tensor: Any = graph.input(f"x{len(graph.inputs)}", _filled(leaf.spec, fill))
+        whole = fill * times(leaf)
+        tensor: Any = graph.input(f"x{len(graph.inputs)}", _filled(leaf.spec, whole))
         if leaf.mask_spec is not None:
-            tensor._keras_mask = graph.input(f"x{len(graph.inputs)}", _filled(leaf.mask_spec, fill))
+            tensor._keras_mask = graph.input(f"x{len(graph.inputs)}", _filled(leaf.mask_spec, whole))
         return tensor
 
     args, kwargs = tree.map_structure(stand_in, (args, kwargs))
@@ -278,7 +301,12 @@ def _filled(spec: Spec, fill: int) -> Spec:
 
 def _merged(a: Spec, b: Spec) -> KerasTensor:
     shape = tuple(i if i == j else None for i, j in zip(a.shape, b.shape, strict=True))
-    return KerasTensor(shape, a.dtype)
+    tensor = KerasTensor(shape, a.dtype)
+    if shape.count(None) == 1:
+        first, second = (spec.shape[shape.index(None)] or 0 for spec in (a, b))
+        if first * _PROBES[1] == second * _PROBES[0] and first % _PROBES[0] == 0:
+            tensor.times = first // _PROBES[0]
+    return tensor
 
 
 def _one(values: list[Any]) -> Any:

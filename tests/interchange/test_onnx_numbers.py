@@ -150,3 +150,20 @@ def test_refusals(build, message, tmp_path):
     path.write_bytes(build().SerializeToString())
     with pytest.raises(ValueError, match=message):
         saving.load_onnx(path)
+
+
+@pytest.mark.parametrize("rows", ["n", 2])
+def test_rows_of_samples_are_put_back_into_samples(rows, tmp_path):
+    """36 means for each sample: those of one sample, and not all, are a row of the result."""
+    nodes = [
+        inner("Reshape", ["x", "flat"], ["a"]),
+        inner("ReduceMean", ["a", "last"], ["b"], keepdims=0),
+        inner("Shape", ["x"], ["c"], end=1),
+        inner("Concat", ["c", "rest"], ["d"], axis=0),
+        node("Reshape", ["b", "d"]),
+    ]
+    constants = [vector("flat", [-1, 8]), vector("last", [1]), vector("rest", [-1])]
+    path, x = tmp_path / "net.onnx", normal(3, 4, 9, 8)
+    path.write_bytes(made(nodes, constants, shape=(rows, 4, 9, 8)).SerializeToString())
+    model = saving.load_onnx(path, free_batch=True)
+    np.testing.assert_allclose(model.predict(x, verbose=0), x.mean(-1).reshape(3, 36), atol=1e-6)

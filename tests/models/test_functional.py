@@ -298,3 +298,24 @@ def test_a_list_of_one_output_is_that_output():
     model = Model([inputs], [layers.Dense(2)(inputs)])
     assert model.predict(np.ones((1, 3)), verbose=0).shape == (1, 2)
     assert model(np.ones((1, 3), "float32")).shape == (1, 2)
+
+
+def test_rows_of_samples_are_put_back_into_samples():
+    """How many rows a sample has is known where the batch is not."""
+    inputs = Input((4, 5, 3))
+    dense = layers.Dense(2)
+    rows = dense(ops.reshape(inputs, (-1, 3)))
+    model = Model(inputs, [ops.reshape(rows, (-1, 4, 5, 2)), ops.inner(inputs, np.ones(3, "float32"))])
+    assert model.output_shape == [(None, 4, 5, 2), (None, 4, 5)]
+    x = np.random.default_rng(0).random((7, 4, 5, 3), np.float32)
+    found, sums = model.predict(x, verbose=0)
+    np.testing.assert_allclose(found, dense(x), rtol=1e-5)
+    np.testing.assert_allclose(sums, x.sum(-1), rtol=1e-5)
+
+
+def test_free_extents_may_be_the_same_where_they_need_not_be():
+    """Steps that are halved and doubled again; those of two inputs."""
+    x, other = Input(batch_shape=(2, None, 3)), Input(batch_shape=(2, None, 3))
+    doubled = layers.UpSampling1D(2)(x)
+    back = layers.UpSampling1D(2)(layers.MaxPooling1D(2)(x))
+    assert layers.Concatenate()([x, back]).shape == layers.Concatenate()([doubled, other]).shape == (2, None, 6)
