@@ -44,10 +44,10 @@ def read(w: Writer, tensor: Tensor, dtype: str) -> str:
 
 
 def simple(kind: str, dtype: str = "output", **attributes: Any) -> Row:
-    """One ONNX operator on inputs that are cast; dtype: to which, "output" for the result's, "first" for input 0's."""
+    """One ONNX operator on inputs that are cast; dtype: to which, "output" for the result's."""
 
     def row(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
-        wanted = node.outputs[0].dtype if dtype == "output" else node.inputs[0].dtype if dtype == "first" else dtype
+        wanted = node.outputs[0].dtype if dtype == "output" else dtype
         return w.emit(kind, *(read(w, tensor, wanted) for tensor in node.inputs), **attributes)
 
     return row
@@ -253,7 +253,18 @@ def _hypot(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
 def _round(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
     if static.get("decimals"):
         raise ValueError(f"export: round: expected decimals=0, got {static['decimals']}")
-    return w.emit("Round", w.value(node.inputs[0]))
+    x = w.value(node.inputs[0])
+    return w.emit("Round", x) if node.inputs[0].dtype in FLOATING else x
+
+
+def _is(kind: str, **attributes: Any) -> Row:
+    """What is asked of floats."""
+
+    def row(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
+        x = node.inputs[0]
+        return w.emit(kind, read(w, x, x.dtype if x.dtype in FLOATING else "float32"), **attributes)
+
+    return row
 
 
 #: by the name of the function
@@ -299,10 +310,10 @@ ROWS: dict[str, Row] = {
         }.items()
     },
     "not_equal": _not_equal,
-    "isnan": simple("IsNaN", "first"),
-    "isinf": simple("IsInf", "first"),
-    "isposinf": simple("IsInf", "first", detect_negative=0),
-    "isneginf": simple("IsInf", "first", detect_positive=0),
+    "isnan": _is("IsNaN"),
+    "isinf": _is("IsInf"),
+    "isposinf": _is("IsInf", detect_negative=0),
+    "isneginf": _is("IsInf", detect_positive=0),
     "exp2": _scaled("Exp", math.log(2)),
     "expm1": _expm1,
     "log1p": _log1p,

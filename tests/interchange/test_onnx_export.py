@@ -207,6 +207,14 @@ def test_negative_numbers_are_no_class(tmp_path):
         np.testing.assert_array_equal(got, expected)
 
 
+def test_whole_numbers_are_rounded_and_asked_whether_they_are_finite(tmp_path):
+    inputs = keras.Input((3,), dtype="int32")
+    model, x = keras.Model(inputs, [ops.round(inputs), ops.isnan(inputs), ops.isinf(inputs)]), np.eye(3, dtype="int32")
+    model.export(tmp_path / "net.onnx", format="onnx")
+    for got, expected in zip(run(tmp_path / "net.onnx", x), (x, x > 9, x > 9), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
 def test_penalties_are_left_out(tmp_path):
     x = keras.Input((6,))
     y = layers.ActivityRegularization(l2=0.1)(layers.Dense(3, activity_regularizer="l2")(x))
