@@ -63,7 +63,11 @@ class Dropout(RandomLayer):
         if not training or self.rate == 0:
             return inputs
         return ops.Dropout(
-            rate=self.rate, noise_shape=self._noise_shape(inputs.shape), seed=self._seed_of_call(), always=True
+            rate=self.rate,
+            noise_shape=self._noise_shape(inputs.shape),
+            seed=self._seed_of_call(),
+            always=True,
+            shared=(self.noise_shape or (None,))[0] == 1,
         )(inputs)
 
 

@@ -24,6 +24,7 @@ class Dropout(Op):
     noise_shape: shape of the mask, with 1 where it is shared along an axis ((n, 1, 1, c) drops whole channels).
     seed: of this operator alone; None takes the run's.  always: outside of training, too.
     within: where x lies in a larger tensor, the numbers of whose elements it draws; not along axes with a shared mask.
+    shared: whether all samples have one mask, which its shape does not tell of a process that has one sample.
     """
 
     rate: float
@@ -31,6 +32,7 @@ class Dropout(Op):
     seed: int | None = None
     always: bool = False
     within: Within = ()
+    shared: bool = False
 
     draws: ClassVar[bool] = True
     inplace: ClassVar[tuple[int, ...]] = (0,)

@@ -33,6 +33,7 @@ def dense():
     inputs = keras.Input((8, 8, 3))
     x = layers.Flatten()(inputs)
     x = layers.Dropout(0.3)(layers.Dense(16, activation="relu", kernel_regularizer="l2")(x))
+    x = layers.Dropout(0.2, noise_shape=(1, 16))(x)  # one mask for all samples
     return keras.Model(inputs, layers.Dense(4)(layers.GaussianNoise(0.1)(x)))
 
 

@@ -91,12 +91,12 @@ class DropoutKernel(Kernel[Dropout]):
             rows = (matrix(x), matrix(y))
             if rows[0].shape != rows[1].shape:
                 rows = (rows_of(x), rows_of(y))
-            per_sample = math.prod(x.shape[1:])
+            per_sample = 0 if self.op.shared else math.prod(x.shape[1:])
             return bind_random(draw, p, self.op.seed, per_sample, self.op.rate, accumulate, *rows)
         assert p.workspace is not None
         extents = tuple(n or 1 for n in shape)
         mask = p.workspace[: math.prod(extents) * x.itemsize].view(x.dtype).reshape(extents)
-        per_sample = math.prod(extents[1:]) if extents[0] == x.shape[0] else 0
+        per_sample = math.prod(extents[1:]) if extents[0] == x.shape[0] and not self.op.shared else 0
         multiply = bind_binary_backward("multiply", 0, x, (None, mask, None), y, accumulate)
         fill = bind_random(draw, p, self.op.seed, per_sample, self.op.rate, False, None, mask.reshape(1, -1))
         return sequence([fill, multiply])
