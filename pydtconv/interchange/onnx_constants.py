@@ -150,6 +150,11 @@ def _split(call: Call, x: np.ndarray, *rest: Any) -> list[np.ndarray]:
     return list(np.split(x, cuts, axis))
 
 
+def _triangle(call: Call, x: np.ndarray, k: np.ndarray | None = None) -> np.ndarray:
+    diagonal = 0 if k is None else int(np.ravel(k)[0])
+    return (np.triu if call.attribute("upper", 1) else np.tril)(x, diagonal)
+
+
 #: by the operator's name: from the call and its inputs to its output
 ROWS: dict[str, Callable[..., Any]] = {
     "Constant": _constant,
@@ -163,6 +168,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "Unsqueeze": _unsqueeze,
     "Gather": _gather,
     "Split": _split,
+    "Trilu": _triangle,
     "Identity": lambda call, x: x,
     "Shape": lambda call, x: np.array(x.shape, "int64")[call.attribute("start", 0) : call.attribute("end", x.ndim)],
     "Size": lambda call, x: np.array(x.size, "int64"),

@@ -167,3 +167,16 @@ def test_rows_of_samples_are_put_back_into_samples(rows, tmp_path):
     path.write_bytes(made(nodes, constants, shape=(rows, 4, 9, 8)).SerializeToString())
     model = saving.load_onnx(path, free_batch=True)
     np.testing.assert_allclose(model.predict(x, verbose=0), x.mean(-1).reshape(3, 36), atol=1e-6)
+
+
+@pytest.mark.parametrize("diagonal", [None, 1])
+def test_a_triangle_of_constants(diagonal, tmp_path):
+    """As PyTorch writes the mask of causal attention."""
+    nodes = [
+        inner("Trilu", ["ones"] if diagonal is None else ["ones", "k"], ["t"], upper=0),
+        node("MatMul", ["x", "t"]),
+    ]
+    constants = [vector("ones", np.ones((4, 4), "float32")), vector("k", np.array(1))]
+    x = normal(2, 4)
+    found = load(tmp_path, nodes, constants)(x)
+    np.testing.assert_allclose(found, x @ np.tril(np.ones((4, 4)), diagonal or 0), atol=1e-6)
