@@ -45,14 +45,14 @@ def einsum(subscripts: str, *operands: Any) -> Any:
 
 def _diagonals(letters: str, x: Any) -> tuple[str, Any]:
     """An operand of which a letter comes twice: the diagonal of these axes, as the last one."""
-    from pydtconv.ops.functions.tables.moves import _FUNCTIONS  # which is made of functions of many files
-
     while repeated := [letter for letter in letters if letters.count(letter) > 1]:
         first = letters.index(repeated[0])
         second = letters.index(repeated[0], first + 1)
         if x.shape[first] != x.shape[second]:
             raise ValueError(f"einsum: expected one extent of {repeated[0]!r}, got shape {tuple(x.shape)}")
-        x = _FUNCTIONS["diagonal"](x, 0, first, second)
+        others = [axis for axis in range(len(letters)) if axis not in (first, second)]
+        extent, rest = x.shape[first], [x.shape[axis] for axis in others]
+        x = reshape(transpose(x, (*others, first, second)), (*rest, extent * extent))[..., :: extent + 1]
         letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letters[first]
     return letters, x
 
