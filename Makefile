@@ -8,6 +8,7 @@
 # make docs-look   looks at every page of it in a headless Chromium: narrow and wide, light and dark
 # make sanitize    the C library under sanitizers: memory, undefined behaviour (make memory), races (make races)
 # make sanitize-c  the part of it that needs no Python, in two minutes
+# make emulated    tests with AVX-512, its BF16 and AMX emulated, on a CPU that has AVX2 alone; TESTS="tests/gemm" some of them
 # make soak HOURS=2    trainings that are disturbed at random moments, and what they leave behind
 # Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
 
@@ -20,7 +21,7 @@ C_FILES = $$(git ls-files '*.c' '*.h')
 CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 
 .PHONY: demo test test-all coverage wheel lint format build docs docs-serve docs-look clean
-.PHONY: sanitize sanitize-c memory races soak fuzz
+.PHONY: sanitize sanitize-c memory races soak fuzz emulated
 
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
@@ -79,6 +80,15 @@ races: .venv/test
 sanitize-c:
 	@tools/sanitize/races.sh
 	@SANITIZER=address,undefined LEVEL=native tools/sanitize/races.sh
+
+# what the library has for AVX-512, and for AMX, where no processor has them
+emulated: export OMP_WAIT_POLICY ?= passive
+emulated: export OMP_NUM_THREADS ?= 1
+emulated: .venv/test
+	@$(BIN)/python tools/emulate/build.py
+	@cd build/emulated && for amx in "" 1; do \
+		DTCONV_EMULATED_AMX=$$amx $(CURDIR)/$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile -p no:cacheprovider \
+			$${TESTS:-tests/ext tests/gemm tests/conv tests/kernels tests/ops} $(ARGS) || exit 1; done
 
 # an installation with one extra; made again when what is compiled or installed has changed
 .venv/demo .venv/test .venv/dev .venv/docs .venv/wheel .venv/browser: .venv/%: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)

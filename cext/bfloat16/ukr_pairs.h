@@ -45,11 +45,9 @@ TARGET INLINE void step(int rows, const elem *a, int64_t rs, const elem *b, vec 
 #else
 /* sum += a * b.  Compilers put the result into a's register now and then, and move it; one sum then lies in memory,
  * and its way through there is longer than all the rest of the loop. */
-#if defined(__x86_64__)
-#define KEEP_VECTOR(x) __asm__("" : "+v"(x))
+#if defined(__x86_64__) && !defined(DTCONV_EMULATED)
 #define MULTIPLY_ADD(sum, a, b) __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
 #else
-#define KEEP_VECTOR(x) (void)0
 #define MULTIPLY_ADD(sum, a, b) (sum) += (a) * (b)
 #endif
 

@@ -29,7 +29,7 @@ __attribute__((target("avx512f,avx512bf16"))) static double peak_dot(int64_t rep
     for (int i = 0; i < CHAINS; i++) x[i] = _mm512_set1_ps((float)i);
     for (int64_t r = 0; r < repeats * ROUNDS; r++) {
         UNROLL for (int i = 0; i < CHAINS; i++) x[i] = _mm512_dpbf16_ps(x[i], (__m512bh)half, (__m512bh)half);
-        __asm__ volatile("" : "+v"(half));
+        KEEP_VECTOR(half);
     }
     static volatile float sink;
     for (int i = 0; i < CHAINS; i++) sink = _mm512_cvtss_f32(x[i]);

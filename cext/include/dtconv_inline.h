@@ -22,6 +22,15 @@
 #define STEP_ENDS __asm__ volatile("" ::: "memory")
 /* What unrolled steps have in common, as a compiler is to compute it: once, not for each of them. */
 #define ONCE(index) __asm__("" : "+r"(index))
+/* A vector that is computed up to this place, and lies in a register; where AVX-512 is emulated there is none so wide.
+ */
+#if defined(DTCONV_EMULATED)
+#define KEEP_VECTOR(x) __asm__("" : "+m"(x))
+#elif defined(__x86_64__)
+#define KEEP_VECTOR(x) __asm__("" : "+v"(x))
+#else
+#define KEEP_VECTOR(x) (void)0
+#endif
 /* sum += a * b of vectors of 32 bytes, on the register where the sum is: gcc also has it change the place of the sum,
  * and copy it back at the end of a loop. */
 #ifdef DTCONV_DOUBLE

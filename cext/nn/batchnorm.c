@@ -188,7 +188,7 @@ INLINE vec gradient(int code, real alpha, vec dy, vec x, const elem *y, int64_t 
         return code == DTCONV_SIGMOID ? dy * (result * (1 - result)) : dy * (1 - result * result);
     }
 #if defined(__AVX512F__)
-    __asm__("" : "+v"(dy)); /* loaded by itself: a load under the mask that follows from x waits for x */
+    KEEP_VECTOR(dy); /* loaded by itself: a load under the mask that follows from x waits for x */
 #endif
     const vec z = normalized(x, mean, scale, beta);
     if (code == DTCONV_LEAKY_RELU) return where(z > 0, dy, alpha * dy);

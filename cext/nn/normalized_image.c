@@ -43,7 +43,7 @@ INLINE vec as_element(vec z) {
 #ifdef DTCONV_BFLOAT16
     return widen_vector(narrow_vector(z));
 #elif defined(__AVX512F__)
-    __asm__("" : "+v"(z));
+    KEEP_VECTOR(z);
     return z;
 #elif defined(__x86_64__)
     __asm__("" : "+x"(z));

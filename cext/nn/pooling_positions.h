@@ -141,7 +141,7 @@ INLINE vec add_chosen(vec sum, vec g, const void *argmax, int64_t at, int bytes,
         __m128i places = _mm_setzero_si128();
         memcpy(&places, (const uint8_t *)argmax + at, (size_t)count);
         const __mmask16 here = _mm_cmpeq_epi8_mask(places, _mm_set1_epi8((char)tap));
-        __asm__("" : "+v"(g)); /* a load of its own: one that is part of the addition waits for the mask */
+        KEEP_VECTOR(g); /* a load of its own: one that is part of the addition waits for the mask */
 #ifdef DTCONV_DOUBLE
         return (vec)_mm512_mask_add_pd((__m512d)sum, (__mmask8)here, (__m512d)sum, (__m512d)g);
 #else

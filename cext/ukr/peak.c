@@ -27,7 +27,11 @@ enum { CHAINS = 12, STEPS = 64 };
     }
 
 #if defined(__x86_64__)
+#ifdef DTCONV_EMULATED /* there is no register of 64 bytes */
+#define KEEP "m"
+#else
 #define KEEP "v"
+#endif
 PEAK(peak_avx512, 64, __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma"))))
 #undef KEEP
 #define KEEP "x"

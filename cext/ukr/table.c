@@ -25,6 +25,9 @@ int DT(ukr_register)(const char *name, void *foreign, int abi, int mr, int nr, i
                      int rank) {
     const int rows = row_preferred ? mr : nr, columns = row_preferred ? nr : mr;
     if (registered_count == DTCONV_UKR_CAPACITY || rows > DTCONV_UKR_MAX_MR || columns > DTCONV_UKR_MAX_NR) return -1;
+#ifdef DTCONV_EMULATED /* our code alone: this CPU runs no kernel of others that has the instructions */
+    if (features & DTCONV_CPU_AVX512) features |= DTCONV_CPU_NEON;
+#endif
     int index = 0;
     while (DT(ukr_get)(index)) index++;
     DT(ukr_row) *row = &registered[registered_count];
