@@ -54,7 +54,7 @@ static product cut(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int
     s.kc = min(s.depth, fits < KC_LEAST ? KC_LEAST : fits > KC_MOST ? KC_MOST : fits);
     s.kc = round_up(ceil_div(s.depth, ceil_div(s.depth, s.kc)), SQUARE);
     s.a_size = round_up(s.height * s.kc, 64), s.b_size = round_up(s.ld * s.kc, 64);
-    s.sums = round_up(m * s.ld, 64);
+    s.sums = round_up(round_up(m, ukr->rows) * s.ld, 64); /* rows that a kernel writes as well */
     return s;
 }
 
