@@ -260,9 +260,10 @@ def _pass_of(p: ConvProblem) -> Callable[[], object]:
 
 
 def _best(work: Callable[[], object], seconds: float) -> float:
-    best, end = math.inf, time.perf_counter() + seconds
+    """The shortest time of calls for so many seconds, of one at least; one more comes before."""
     work()
-    while time.perf_counter() < end:
+    best, end = math.inf, time.perf_counter() + seconds
+    while best == math.inf or time.perf_counter() < end:
         start = time.perf_counter()
         work()
         best = min(best, time.perf_counter() - start)

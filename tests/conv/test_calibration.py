@@ -124,6 +124,12 @@ def test_a_machine_that_others_use_is_refused(monkeypatch, cache):
     assert calibrated.in_force().machine.flops > 1e8
 
 
+def test_one_call_is_timed_where_it_takes_longer_than_the_time_for_all():
+    calls = []
+    assert 0 < calibration._best(lambda: calls.append(len(calls)), 0.0) < math.inf
+    assert len(calls) == 2
+
+
 def test_unsteady_times_are_refused():
     given = calibration.problems("float32")
     times = {key: [each[0], *[9 * each[0]] * 4] for key, each in times_of(given).items()}
