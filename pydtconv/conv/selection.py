@@ -6,11 +6,12 @@ BASE, RDX, CGT, CGT+PM and CGT+DG; AUTO leaves each pass to what `pydtconv tune`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pydtconv import config
+from pydtconv import config, dtypes
 from pydtconv.conv import calibrated, products, timings
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.table import TABLE, Algorithm
@@ -145,14 +146,25 @@ def algorithms(p: ConvProblem, direction: str) -> list[str]:
     return sorted(ranked, key=lambda name: seconds.get(name, float("inf")))  # stable: the others keep their order
 
 
-def nearly_as_fast(p: ConvProblem, direction: str, name: str, fits: Callable[[Algorithm], bool]) -> str | None:
-    """The fastest algorithm that fits and takes hardly longer than this one, as measured or by the model; else None."""
+def nearly_as_fast(
+    p: ConvProblem, direction: str, name: str, fits: Callable[[Algorithm], bool], saves: float = 0.0
+) -> str | None:
+    """The fastest algorithm that fits and takes hardly longer than this one, as measured or by the model; else None.
+
+    saves: seconds that it saves elsewhere, for which it may take longer.
+    """
     known = timings.measured(p, direction)
     seconds = known if name in known else {each: TABLE[each].seconds(p, direction) for each in algorithms(p, direction)}
     for each in algorithms(p, direction):
-        if fits(TABLE[each]) and seconds.get(each, float("inf")) <= HARDLY_LONGER * seconds[name]:
+        if fits(TABLE[each]) and seconds.get(each, float("inf")) <= HARDLY_LONGER * seconds[name] + saves:
             return each
     return None
+
+
+def seconds_to_read(p: ConvProblem, images: int) -> float:
+    """Seconds in which memory gives so many images of p's input."""
+    size = math.prod(p.x_shape) * dtypes.itemsize(p.dtype)
+    return images * size / calibrated.machine(p.dtype).bytes
 
 
 def supported(p: ConvProblem, direction: str, algorithm: str) -> str:

@@ -272,6 +272,10 @@ class Kernel(Generic[OpType]):
         """Algorithms with which `takes_prologue` is true, where some are nearly as fast as these; else these."""
         return names
 
+    def that_gather(self, names: dict[str, str], *inputs: Spec) -> dict[str, str]:
+        """Algorithms with which `gathers_reductions` is true, where that costs no more than it saves; else these."""
+        return names
+
     def gathers_reductions(self, *inputs: Spec) -> bool:
         """Whether backward can gather `BackwardReductions` from the gradient of input 0, with any activation."""
         return False

@@ -14,7 +14,9 @@ def choose_algorithms(graph: Graph) -> None:
 
     `workspace_bytes` bounds them where neither the layer nor the variant says which to take.  In training one that
     reads through the normalization before it is taken for one that does not and is hardly faster: that saves several
-    passes over the image.  It may run again, with other options or after tuning, and then chooses anew.
+    passes over the image; and of backward_data one that sums for the normalization's backward what it writes, where
+    that takes less than reading the image anew.  It may run again, with other options or after tuning, and then chooses
+    anew.
     """
     options, chosen = graph.options, graph.algorithms
     chosen.clear()
@@ -27,7 +29,8 @@ def choose_algorithms(graph: Graph) -> None:
         chosen[node] = node.kernel.algorithms_for(*specs, within=options.workspace_bytes)
         source = node.inputs[0].node
         if graph.training and options.workspace_bytes is None and source is not None and is_read_through(source.op):
-            chosen[node] = node.kernel.that_normalize(chosen[node], source.op.activation, *specs)
+            names = node.kernel.that_normalize(chosen[node], source.op.activation, *specs)
+            chosen[node] = node.kernel.that_gather(names, *specs)
         node.op = dataclasses.replace(op, variant=options.variant, algorithm=chosen[node])
 
 

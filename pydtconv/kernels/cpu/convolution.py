@@ -15,7 +15,15 @@ from pydtconv.conv.arrays import as_planes, pixel_stride
 from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind
 from pydtconv.conv.kept import kept, kept_besides
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.selection import Choice, algorithms, choose, nearly_as_fast, variant_of, workspace_bytes
+from pydtconv.conv.selection import (
+    Choice,
+    algorithms,
+    choose,
+    nearly_as_fast,
+    seconds_to_read,
+    variant_of,
+    workspace_bytes,
+)
 from pydtconv.conv.table import TABLE
 from pydtconv.kernels.base import Call, Keepable, Kernel, Pass, Prologue, RowBlock, RunState, sequence
 from pydtconv.kernels.cpu.convolution_rims import ConvRims
@@ -273,6 +281,15 @@ class MeasuredConvKernel(ConvBaseKernel[MeasuredType]):
                     return names
                 found[role] = other
         return found
+
+    def that_gather(self, names: dict[str, str], *inputs: Spec) -> dict[str, str]:
+        is_open = self._is_auto and self.op.algorithm in (None, "auto") and config.conv_precision() != "strict"
+        p, role = self.op.problem(*inputs[:2]), "backward_data"
+        if self.op.halo is not None or not is_open or TABLE[names[role]].gathers_reductions(p):
+            return names
+        saves = seconds_to_read(p, 2)  # the gradient, and what was normalized
+        other = nearly_as_fast(p, role, names[role], lambda row: row.gathers_reductions(p), saves)
+        return names if other is None else {**names, role: other}
 
     def gathers_reductions(self, *inputs: Spec) -> bool:
         if self.op.halo is not None:

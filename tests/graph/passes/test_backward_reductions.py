@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import layers
+from pydtconv import layers, ops
+from pydtconv.conv import ConvProblem, timings
+from pydtconv.conv.selection import seconds_to_read
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.graph.schedule.steps import BackwardStep
+from pydtconv.ops.base import Spec
 from pydtconv.ops.normalization import BatchNorm
 from tests.graph.networks import NETWORKS, trace
 from tests.graph.passes.test_normalized_prologue import bottlenecks, pointwise, traced
@@ -93,3 +96,26 @@ def test_none_with_algorithms_that_cannot_gather():
 
     assert given(build_plan(traced(plain))) == 1
     assert given(build_plan(traced(plain), variant="BASE")) == 0
+
+
+@pytest.mark.parametrize(("share", "taken"), [(0.9, "direct"), (1.5, "deconvgemm")])
+def test_one_that_gathers_is_taken_where_it_takes_less_than_reading_the_image_twice(monkeypatch, share, taken):
+    """As measured alone, where nothing is gathered."""
+    images = seconds_to_read(ConvProblem(3, 40, 40, 16, 24, 1), 2)
+
+    def measured(p, direction, device="cpu"):
+        found = {"deconvgemm": 1.0, "direct": 1.03 + share * images} if direction == "backward_data" else {}
+        return found if p.is_pointwise else {}
+
+    monkeypatch.setattr(timings, "measured", measured)
+    graph = Graph(training=True)
+    with graph:
+        x = graph.input("x", Spec((3, 40, 40, 16), "float32"))
+        y = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(16, 3, padding="same")(x), training=True))
+        y = layers.Conv2D(24, 1)(y)
+        graph.outputs = {"y": y}
+        graph.loss = ops.Mean()(ops.Multiply()(y, y))
+    plan = build_plan(graph)
+    (names,) = (each for node, each in plan.algorithms.items() if node.inputs[1].shape[:2] == (1, 1))
+    assert names["backward_data"] == taken
+    assert given(plan) == (taken == "direct")
