@@ -65,8 +65,8 @@ def test_text_says_what_passes_have_noted(dumped) -> None:
 def test_schedule_and_memory_list_all_steps_and_storages(dumped) -> None:
     folder, plan = dumped
     schedule = (folder / f"{len(PASSES) + 1}-schedule.txt").read_text().splitlines()
-    rows = [line.split() for line in schedule if line.strip()[:1].isdigit()]
-    assert [(row[1], row[2]) for row in rows] == [(step.kind, step.node.name) for step in plan.steps]
+    rows = [re.match(r" *\d+ (.*?) +(\S+#\d+) ", line) for line in schedule]
+    assert [row.groups() for row in rows if row] == [(step.kind, step.node.name) for step in plan.steps]
     memory = (folder / f"{len(PASSES) + 2}-memory.txt").read_text().splitlines()
     assert memory[0].startswith(f"arena: {plan.arena_bytes} bytes; most in use at step {plan.peak_step()}")
     assert len(memory) == 2 + len(plan.storages)
