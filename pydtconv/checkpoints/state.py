@@ -13,7 +13,6 @@ from pydtconv import replica
 from pydtconv.checkpoints.files import CheckpointError
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.asset_files import read_assets, written_assets
-from pydtconv.layers.layer import Layer
 from pydtconv.layers.object_paths import walk, walk_held
 from pydtconv.metrics import Mean
 from pydtconv.optimizers import Optimizer
@@ -147,7 +146,7 @@ def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
 def _writing(model: Any) -> Iterator[tuple[str, Any]]:
     """(path, layer) of the layers that write for themselves what a file has of them, beside their variables."""
     for path, layer in walk(model):
-        if type(layer).save_own_variables is not Layer.save_own_variables:
+        if layer._writes_itself:
             yield path or "model", layer
 
 

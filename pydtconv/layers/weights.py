@@ -235,6 +235,11 @@ class Weights:
             for variable, value in zip(variables, weights, strict=True):
                 variable.assign(value)
 
+    @property
+    def _writes_itself(self) -> bool:
+        """Whether a subclass says what a file has of it."""
+        return type(self).save_own_variables is not Weights.save_own_variables
+
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Writes the variables that are not those of layers inside into a mapping, under "0", "1", ...
 

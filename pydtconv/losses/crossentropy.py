@@ -92,8 +92,8 @@ def categorical_focal_crossentropy(
         p = ops.softmax(p, axis=axis)
     p = ops.divide(p, ops.sum(p, axis=axis, keepdims=True))
     p = ops.clip(p, config.epsilon(), 1 - config.epsilon())
-    factor = ops.multiply(ops.power(ops.subtract(1.0, p), float(gamma)), _weights_along(axis, alpha, p))
-    return ops.sum(ops.multiply(factor, ops.multiply(t, ops.negative(ops.log(p)))), axis=axis)
+    factor = ops.multiply(ops.power(ops.subtract(1.0, p), float(gamma)), -_weights_along(axis, alpha, p))
+    return ops.sum(ops.multiply(factor, ops.multiply(t, ops.log(p))), axis=axis)
 
 
 def _weights_along(axis: int, alpha: Any, p: Any) -> Any:

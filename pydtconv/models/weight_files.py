@@ -87,7 +87,7 @@ def _optimizers(model: Any) -> list[tuple[str, Any]]:
 
 def _written(layer: Layer) -> Mapping[str, Any]:
     """What a layer has in a file: its variables, or what a subclass writes for itself."""
-    if type(layer).save_own_variables is Layer.save_own_variables:
+    if not layer._writes_itself:
         return {str(index): variable.value for index, variable in enumerate(own_variables(layer))}
     state: dict[str, Any] = {}
     layer.save_own_variables(state)

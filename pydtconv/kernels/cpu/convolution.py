@@ -269,9 +269,14 @@ class MeasuredConvKernel(ConvBaseKernel[MeasuredType]):
         p, names = self.op.problem(*inputs[:2]), self.algorithms_for(*inputs)
         return all(TABLE[names[role]].normalizes_in(p, activation) for role in ("forward", "backward_weights"))
 
-    def that_normalize(self, names: dict[str, str], activation: str | None, *inputs: Spec) -> dict[str, str]:
+    @property
+    def _may_change(self) -> bool:
+        """Whether other algorithms may be taken for the sake of a normalization; what is sent lies in memory."""
         is_open = self._is_auto and self.op.algorithm in (None, "auto") and config.conv_precision() != "strict"
-        if self.op.halo is not None or not is_open:
+        return is_open and self.op.halo is None
+
+    def that_normalize(self, names: dict[str, str], activation: str | None, *inputs: Spec) -> dict[str, str]:
+        if not self._may_change:
             return names
         p, found = self.op.problem(*inputs[:2]), dict(names)
         for role in ("forward", "backward_weights"):
@@ -283,9 +288,8 @@ class MeasuredConvKernel(ConvBaseKernel[MeasuredType]):
         return found
 
     def that_gather(self, names: dict[str, str], *inputs: Spec) -> dict[str, str]:
-        is_open = self._is_auto and self.op.algorithm in (None, "auto") and config.conv_precision() != "strict"
         p, role = self.op.problem(*inputs[:2]), "backward_data"
-        if self.op.halo is not None or not is_open or TABLE[names[role]].gathers_reductions(p):
+        if not self._may_change or TABLE[names[role]].gathers_reductions(p):
             return names
         saves = seconds_to_read(p, 2)  # the gradient, and what was normalized
         other = nearly_as_fast(p, role, names[role], lambda row: row.gathers_reductions(p), saves)
