@@ -319,3 +319,15 @@ def test_free_extents_may_be_the_same_where_they_need_not_be():
     doubled = layers.UpSampling1D(2)(x)
     back = layers.UpSampling1D(2)(layers.MaxPooling1D(2)(x))
     assert layers.Concatenate()([x, back]).shape == layers.Concatenate()([doubled, other]).shape == (2, None, 6)
+
+
+def test_a_clone_says_why_it_is_not_compiled():
+    class Nameless(optimizers.SGD):
+        def get_config(self):
+            raise NotImplementedError("get_config: no names")
+
+    model = Sequential([Input((2,)), layers.Dense(1)])
+    model.compile(Nameless(), "mse")
+    with pytest.warns(UserWarning, match="clone_model: the clone is not compiled: its optimizer: get_config: no names"):
+        clone = models.clone_model(model)
+    assert not clone.compiled
