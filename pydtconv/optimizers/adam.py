@@ -18,8 +18,8 @@ from typing import Any, Unpack
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import Shared
+from pydtconv.optimizers.flat_step import Arrays, Flat
 from pydtconv.optimizers.moments import AdaptiveMoments
-from pydtconv.optimizers.optimizer import Arrays, Flat
 from pydtconv.optimizers.scalar import Scalar
 
 

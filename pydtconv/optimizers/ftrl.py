@@ -10,7 +10,8 @@ from typing import Any, Unpack
 
 from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import Shared, check_numbers
-from pydtconv.optimizers.optimizer import Arrays, Flat, Optimizer
+from pydtconv.optimizers.flat_step import Arrays, Flat
+from pydtconv.optimizers.optimizer import Optimizer
 
 
 class Ftrl(Optimizer):

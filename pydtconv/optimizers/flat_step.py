@@ -1,0 +1,280 @@
+"""A step of an optimizer on the flat arrays of a `ParameterStore`, whole or in parts.
+
+The parameters of a model, their gradients and every slot of an optimizer lie in flat arrays of one order, so that a
+step is one call of a kernel over the whole of them.  Only where variables differ (clipping by each one's norm,
+exclusion from weight decay) is it one call per run of neighbours that agree.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.optimizers import kernels
+from pydtconv.optimizers.bound_part import BoundPart
+from pydtconv.optimizers.by_gradients import apply_gradients
+from pydtconv.optimizers.by_variable import ByVariable
+from pydtconv.optimizers.clipping import clip, within
+from pydtconv.optimizers.slots import Slots
+
+Flat = np.ndarray
+Arrays = Mapping[str, np.ndarray]
+
+
+class FlatStep(ByVariable):
+    """What takes the steps of an `Optimizer`, which says at which rate and with what other arguments.
+
+    `apply(store)` is a step: it reads `store.gradients` and changes `store.parameters`; the gradients may be changed,
+    too (by clipping).  Where gradients arrive one after the other, a step is `begin`, `apply_part` for each slice of
+    the flat arrays, and `end`.
+    """
+
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+    iterations: Any
+    _steps: Any
+
+    #: whether `update` runs on arrays of devices, too; a subclass with an `update` of its own says so itself
+    runs_on_devices = False
+    #: names of the flat arrays that the method keeps besides the parameters
+    slot_names: tuple[str, ...] = ()
+
+    def __init__(self, name: str) -> None:
+        ByVariable.__init__(self)
+        self._slots = Slots(name)
+        self._excluded: list[Variable] = []
+        self._excluded_pattern: re.Pattern[str] | None = None
+        self._runs: list[tuple[slice, bool]] = []
+        self._constrained: list[Variable] = []
+        self._updates = True
+        self._rate = 0.0
+        #: whether a part's step is that of `update` alone, and what arrays it is bound to
+        self.only_updates, self.binding = False, object()
+
+    # --- what subclasses write -------------------------------------------------------------------------------------
+    def slot_initial(self, name: str) -> float:
+        """The value that a slot starts with."""
+        return 0.0
+
+    def begin_step(self) -> None:
+        """Called once before the updates of a step: for numbers that belong to the step and not to a variable."""
+
+    def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
+        """One step on flat arrays of one length, in place.
+
+        Takes learning_rate * weight_decay * w away from the parameters w, then changes them by the gradients dw and
+        the arrays of `slot_names`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define update")
+
+    # --- the step --------------------------------------------------------------------------------------------------
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        """One step, with a gradient for each variable, by default for those that the optimizer was built with.
+
+        grads: arrays, or what a `GradientTape` gave; None leaves a variable as it is.  A ParameterStore in their place
+        holds gradients and variables both.
+        """
+        if isinstance(grads, ParameterStore):
+            self.step_of(grads)
+        else:
+            apply_gradients(self, grads, trainable_variables)
+
+    def step_of(self, store: ParameterStore) -> None:
+        """One step with the gradients in a store, past what a subclass has for `apply`."""
+        self.begin(store)
+        self.apply_part(slice(0, store.parameters.size))
+        self.end()
+
+    def apply_store(self, store: ParameterStore) -> None:
+        """The step of a training: that of `apply`, which a subclass may have written for lists, as in Keras."""
+        if not _takes_lists(type(self).apply):
+            self.apply(store)
+            return
+        self._bind(store)
+        self.apply([store.gradient_of(variable) for variable in store.variables], store.variables)
+
+    # --- its parts -------------------------------------------------------------------------------------------------
+    @property
+    def works_in_parts(self) -> bool:
+        """Whether `apply_part` may be called for some variables while the gradients of others are not there yet.
+
+        Never where a subclass has an `apply` of its own, which would be gone past.
+        """
+        return type(self).apply is FlatStep.apply and not self.global_clipnorm and not self.goes_by_variable
+
+    @property
+    def works_in_rows(self) -> bool:
+        """Whether a part may also be a part of a variable."""
+        return self.works_in_parts and not self.clipnorm
+
+    def begin(self, store: Any) -> None:
+        """Starts a step: `apply_part` follows for slices that together are all of the store, then `end`."""
+        self._bind(store)
+        store.begin_update()
+        accumulated = self.gradient_accumulation_steps
+        self._updates = not accumulated or (int(self._steps) + 1) % accumulated == 0
+        if self._updates:
+            self.begin_step()
+        self._rate = float(self.learning_rate)
+        changes = self.loss_scale_factor or self.clipnorm or self.clipvalue or self.global_clipnorm
+        self.only_updates = not (accumulated or changes or self.use_ema or self.goes_by_variable)
+
+    def apply_part(self, part: slice, gradients: np.ndarray | None = None) -> None:
+        """The step for one slice of the flat arrays, which holds whole variables unless `works_in_rows`.
+
+        gradients: of the slice, 1-D, of one dtype, which may be changed; None for those in the store.
+        """
+        store = self._slots.store
+        if gradients is None:
+            flat = store.working_gradients
+            pieces = [(own, store.numbers(flat, own, dtype)) for own, dtype in store.runs(part)]
+        else:
+            pieces = [(part, gradients)]
+        for own, dw in pieces:
+            if self.loss_scale_factor:
+                kernels.scale(dw, 1.0 / self.loss_scale_factor)
+            if self.gradient_accumulation_steps:
+                self._accumulate(own, dw, self.gradient_accumulation_steps)
+        if self._updates:
+            clip(self, store, pieces)
+            if self.goes_by_variable:
+                self._update_variables()
+            else:
+                for own, dw in pieces:
+                    self._update(own, dw)
+        if self.use_ema:
+            for own, dw in pieces:
+                self._average(own, dw.dtype)
+
+    def end(self) -> None:
+        """Ends a step."""
+        self._steps.value[...] += 1
+        for variable in self._constrained:
+            variable.assign(variable.constraint(variable.value))
+
+    def bind_part(self, part: slice, gradients: Any) -> BoundPart:
+        """`apply_part` for a slice and gradients that stay where they are, as a call."""
+        return BoundPart(self, part, gradients)
+
+    @property
+    def rate_and_decay(self) -> tuple[float, float]:
+        """The learning rate of the step that has begun, and the weight decay."""
+        return self._rate, float(self.weight_decay or 0.0)
+
+    def _update(self, part: slice, gradients: np.ndarray) -> None:
+        rate, decay = self.rate_and_decay
+        for w, dw, slots, decays in self.runs_of_part(part, gradients):
+            self.update(w, dw, slots, rate, decay if decays else 0.0)
+
+    def runs_of_part(self, part: slice, gradients: Any) -> Iterator[tuple[Any, Any, dict[str, Any], bool]]:
+        """Parameters, gradients and slots of the neighbours in a slice that agree on weight decay, and whether they
+        have it.
+        """
+        store, flat, dtype = self._slots.store, self._slots.flat, gradients.dtype
+        for run, decays in self._runs:
+            both = slice(max(run.start, part.start), min(run.stop, part.stop))
+            if both.start < both.stop:
+                slots = {name: store.numbers(store.working_slot(flat[name]), both, dtype) for name in self.slot_names}
+                own = gradients[within(part, both, dtype.itemsize // store.itemsize)]
+                yield store.numbers(store.working_parameters, both, dtype), own, slots, decays
+
+    def _average(self, part: slice, dtype: Any) -> None:
+        store, steps = self._slots.store, int(self.iterations)
+        parameters = store.numbers(store.working_parameters, part, dtype)
+        average = store.numbers(self._slots.flat["average"], part, dtype)
+        kernels.moving_average(parameters, self.ema_momentum if steps else 0.0, average)
+        if self.ema_overwrite_frequency and (steps + 1) % self.ema_overwrite_frequency == 0:
+            parameters[...] = average
+
+    def _accumulate(self, part: slice, gradients: np.ndarray, steps: int) -> None:
+        store = self._slots.store
+        flat = store.working_slot(self._slots.flat["gradient_accumulator"])
+        total = store.numbers(flat, part, gradients.dtype)
+        kernels.add_scaled(gradients, 1.0, total)
+        if self._updates:
+            np.divide(total, steps, out=gradients)
+            total.fill(0)
+
+    # --- the arrays that it goes over ------------------------------------------------------------------------------
+    def all_slots(self) -> tuple[str, ...]:
+        """Names of all flat arrays that the optimizer keeps."""
+        average = ("average",) if self.use_ema else ()
+        accumulator = ("gradient_accumulator",) if self.gradient_accumulation_steps else ()
+        return average + accumulator + self.slot_names
+
+    def _bind(self, store: Any) -> None:
+        """Moves the slots into flat arrays of the store's order, where they are not there yet."""
+        if self._slots.store is store:
+            return
+        extra = [variable for variable in store.variables if variable not in self._slots]
+        if extra:
+            self.ready([*self._slots.variables, *extra])
+        self._slots.bind(store, self.all_slots())
+        self._runs = list(self._runs_of(store))
+        self.binding = object()
+        self._constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
+
+    def release(self) -> None:
+        """Takes the slots out of the flat arrays, for another optimizer to use the store; they keep their values."""
+        self._slots.release()
+
+    def exclude_from_weight_decay(
+        self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
+    ) -> None:
+        """Variables that do not decay: by themselves, or by regular expressions that occur in their names."""
+        self._excluded = list(var_list or ())
+        self._excluded_pattern = re.compile("|".join(sorted(set(var_names)))) if var_names else None
+        self._slots.store = None
+
+    def _decays(self, variable: Variable) -> bool:
+        if any(other is variable for other in self._excluded):
+            return False
+        return not (self._excluded_pattern and self._excluded_pattern.search(variable.name))
+
+    def _runs_of(self, store: Any) -> Iterator[tuple[slice, bool]]:
+        """Slices of neighbours that agree on weight decay, together all of the flat array."""
+        if not (self._excluded or self._excluded_pattern):
+            yield slice(0, store.parameters.size), True
+            return
+        start, decays = 0, True
+        for variable in store.variables:
+            part, wants = store.slice_of(variable), self._decays(variable)
+            if wants != decays and part.start > start:
+                yield slice(start, part.start), decays
+                start = part.start
+            decays = wants
+        yield slice(start, store.parameters.size), decays
+
+    def check_device(self, device: str) -> None:
+        """Raises NotImplementedError, by name, for what is asked of the optimizer and has no kernel on a device."""
+        if _takes_lists(type(self).apply):
+            raise NotImplementedError(f"{type(self).__name__}: apply of its own: expected device cpu, got {device}")
+        for name in ("use_ema", "gradient_accumulation_steps"):
+            if getattr(self, name):
+                raise NotImplementedError(
+                    f"{type(self).__name__}: {name}: expected it unset on device {device}, got {getattr(self, name)!r}"
+                )
+        if not self.runs_on_devices or ("update" in vars(type(self)) and not vars(type(self)).get("runs_on_devices")):
+            raise NotImplementedError(
+                f"{type(self).__name__}: expected an optimizer with kernels for device {device}, got one without"
+            )
+
+
+def _takes_lists(apply: Callable[..., None]) -> bool:
+    """Whether it is a subclass's that takes gradients and variables as lists."""
+    if apply is FlatStep.apply:
+        return False
+    named = [p for p in inspect.signature(apply).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return len(named) > 2  # the optimizer, gradients, variables
