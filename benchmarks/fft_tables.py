@@ -24,7 +24,7 @@ from benchmarks.timing import Side, medians
 from pydtconv import config
 from pydtconv._ext import fft as ext
 from pydtconv.conv import ConvProblem, algorithms, workspace_bytes
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.table import TABLE
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from pydtconv import config, dtypes, microkernels
 from pydtconv.conv import calibrated, estimates
+from pydtconv.conv.bound import bind, run, scratch
 from pydtconv.conv.calibrated import Calibration, Machine
 from pydtconv.conv.estimates import Work
-from pydtconv.conv.functional import bind, run, scratch
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.products import FAST, kernel_in_force
 from pydtconv.conv.selection import workspace_bytes

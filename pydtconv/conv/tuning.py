@@ -14,7 +14,7 @@ import numpy as np
 
 from pydtconv import dtypes
 from pydtconv.conv import products, timings
-from pydtconv.conv.functional import bind, run, scratch
+from pydtconv.conv.bound import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import ranking, workspace_bytes
 from pydtconv.conv.table import TABLE

@@ -6,8 +6,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv._ext import winograd as ext
-from pydtconv.conv.functional import (
-    ACTIVATIONS,
+from pydtconv.conv.arrays import (
     as_planes,
     check_array,
     check_dense,
@@ -15,8 +14,8 @@ from pydtconv.conv.functional import (
     image_dtype,
     in_memory,
     pixel_stride,
-    run,
 )
+from pydtconv.conv.bound import ACTIVATIONS, run
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import supported
 

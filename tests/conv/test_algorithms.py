@@ -9,7 +9,7 @@ from pydtconv import config, microkernels
 from pydtconv._ext import conv as ext
 from pydtconv._ext import runtime
 from pydtconv.conv import ConvProblem, algorithms, workspace_bytes
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.table import TABLE
 from tests.conv.cases import IDS, ROWS, case_of, channel_slice, random_cases, tolerance
 from tests.marks import slow

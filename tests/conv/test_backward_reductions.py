@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.table import TABLE
 from tests.conv.test_moments import LARGE, PROBLEMS
 from tests.marks import slow
@@ -126,5 +126,5 @@ def test_refused_where_they_cannot_be_gathered():
     with pytest.raises(ValueError, match="scale: expected shape"):
         bind(p, "backward_data", "direct", x, w, y, reductions=(x.copy(), (vector, vector[:1], None, "relu"), *sums))
     image = x.copy()
-    with pytest.raises(ValueError, match="sums: expected an array of its own"):
+    with pytest.raises(ValueError, match="sum: expected an array of its own"):
         bind(p, "backward_data", "direct", x, w, y, reductions=(image, normalization, image[0, 0, 0], sums[1]))

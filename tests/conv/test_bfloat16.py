@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, dtypes, microkernels
 from pydtconv.conv import ConvProblem, backward_data, backward_weights, forward
-from pydtconv.conv.functional import bind, run, scratch
+from pydtconv.conv.bound import bind, run, scratch
 from pydtconv.conv.selection import choose, explain, workspace_bytes
 from pydtconv.conv.table import TABLE
 from pydtconv.conv.winograd import TransformedFilters

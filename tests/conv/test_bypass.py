@@ -6,7 +6,7 @@ import pytest
 from pydtconv import config, dtypes
 from pydtconv._ext import norm
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.table import TABLE
 from tests.conv.test_backward_reductions import KINDS, sliced
 from tests.conv.test_bfloat16 import CASES as CASES_OF_BFLOAT16

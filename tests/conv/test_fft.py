@@ -11,7 +11,7 @@ import pytest
 from pydtconv import config, conv, microkernels
 from pydtconv._ext import fft as fft_ext
 from pydtconv.conv import ConvProblem, bases
-from pydtconv.conv.functional import bind, run, scratch
+from pydtconv.conv.bound import bind, run, scratch
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.table import TABLE
 from tests.conv.cases import case_of

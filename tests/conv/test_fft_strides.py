@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import ConvProblem, bases
-from pydtconv.conv.functional import bind, run, scratch
+from pydtconv.conv.bound import bind, run, scratch
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.table import TABLE, phase_taps
 from tests.conv.cases import case_of, channel_slice

@@ -7,7 +7,7 @@ import pytest
 
 from pydtconv import config
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.table import TABLE
 from tests.marks import slow
 

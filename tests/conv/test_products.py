@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, conv, dtypes, microkernels
 from pydtconv.conv import ConvProblem, products, timings
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.selection import choose, explain, ranking, workspace_bytes
 from pydtconv.conv.table import TABLE

@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import ConvProblem, algorithms, explain
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.table import TABLE
 from pydtconv.conv.winograd import TransformedFilters

@@ -7,7 +7,7 @@ import pytest
 
 from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.table import TABLE
 from tests.conv.cases import Case, case_of, channel_slice, random_cases, tolerance
 

@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 from pydtconv import conv, gemm
 from pydtconv.conv import ConvProblem
 from pydtconv.conv.arrays import pixel_stride
-from pydtconv.conv.functional import bind
+from pydtconv.conv.bound import bind
 from pydtconv.conv.winograd import TransformedFilters
 
 P = ConvProblem(2, 6, 5, 4, 8, (3, 3), padding="same")
@@ -113,13 +113,13 @@ def test_vectors_of_forward(changes, kind, message):
             TypeError,
             "reductions: scale: expected a numpy.ndarray",
         ),
-        ((X, NORMALIZATION, CI[3], None), TypeError, "sums: expected a numpy.ndarray, got NoneType"),
+        ((X, NORMALIZATION, CI[3], None), TypeError, "sum_x: expected a numpy.ndarray, got NoneType"),
         (
             (X, NORMALIZATION, CI[3], CI[3]),
             ValueError,
             "sum_x: expected an array of its own, got one that overlaps",
         ),
-        ((X, NORMALIZATION, CI[0], CI[3]), ValueError, "sums: .* overlaps an input"),
+        ((X, NORMALIZATION, CI[0], CI[3]), ValueError, "sum: .* overlaps an input"),
         ((VIEWS["one pixel"](P.x_shape), NORMALIZATION, *CI[3:5]), ValueError, "reductions: expected an NHWC array"),
     ],
 )

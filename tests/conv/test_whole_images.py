@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import ConvProblem
-from pydtconv.conv.functional import bind, run
+from pydtconv.conv.bound import bind, run
 from pydtconv.conv.table import TABLE
 from tests.conv.cases import IDS, ROWS, case_of, channel_slice
 

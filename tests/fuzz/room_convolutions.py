@@ -12,8 +12,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pydtconv import config, conv, dtypes
-from pydtconv.conv.functional import bind
-from pydtconv.conv.functional import run as run_bound
+from pydtconv.conv.bound import bind
+from pydtconv.conv.bound import run as run_bound
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.table import TABLE
 from tests.fuzz import trials

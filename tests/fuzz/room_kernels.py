@@ -9,8 +9,8 @@ import numpy as np
 
 from pydtconv import config, conv, dtypes, fft, gemm, microkernels
 from pydtconv.conv import overlap
-from pydtconv.conv.functional import bind, scratch
-from pydtconv.conv.functional import run as run_bound
+from pydtconv.conv.bound import bind, scratch
+from pydtconv.conv.bound import run as run_bound
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.table import TABLE
 from tests.fuzz import trials

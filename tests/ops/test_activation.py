@@ -5,7 +5,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import ops
-from pydtconv.conv.functional import AFTER_NORMALIZATION
+from pydtconv.conv.bound import AFTER_NORMALIZATION
 from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.ops.activation import FUSABLE, KINDS, Activation, Bias
 from tests.ops.harness import away_from, check_op, normal

@@ -12,7 +12,7 @@ import numpy as np
 from pydtconv import config
 from pydtconv._ext import conv as ext
 from pydtconv.conv.arrays import as_planes, pixel_stride
-from pydtconv.conv.functional import ACTIVATIONS, Normalization, bind
+from pydtconv.conv.bound import ACTIVATIONS, Normalization, bind
 from pydtconv.conv.kept import kept, kept_besides
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pydtconv._ext import conv as ext
 from pydtconv.conv.arrays import as_planes, pixel_stride
-from pydtconv.conv.functional import ACTIVATIONS, bind
+from pydtconv.conv.bound import ACTIVATIONS, bind
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Pass
 from pydtconv.kernels.cpu.convolution import ConvBaseKernel

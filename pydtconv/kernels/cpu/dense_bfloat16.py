@@ -13,7 +13,7 @@ import numpy as np
 
 from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv._ext import conv, gemm_mixed, ukr
-from pydtconv.conv.functional import ACTIVATIONS
+from pydtconv.conv.bound import ACTIVATIONS
 from pydtconv.conv.products import in_force
 from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing, sequence

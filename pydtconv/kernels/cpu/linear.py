@@ -14,7 +14,7 @@ import numpy as np
 from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv._ext import gemm as ext
 from pydtconv._ext import ukr
-from pydtconv.conv.functional import bind, run, scratch
+from pydtconv.conv.bound import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing
