@@ -200,6 +200,33 @@ class StepCache:
         """
         tracing.settle_outside()
         self._use_device()
+        self._check_idle()
+        self.check_values()
+        folder = offload if kind == "train" and memory_limit is not None else None
+        draw = self._draw(kind, draw)
+        threads = config.num_threads()
+        updates = self._updates() if kind == "train" else None
+        asked = (*self._asked(kind, batch), threads, memory_limit, folder, draw, updates)
+        key = (*asked, settings.of_model(self.model))
+        self._check_device(kind, folder)
+        step = before = self._steps.get(key)
+        if folder is not None and step is not None:
+            step.executor.reserve()
+            step = offloading.kept(step, self._planned_anew, key)
+        if step is not None:
+            self._steps.move_to_end(key)
+            return step
+        traced = self._traced(kind, batch, targets, draw)
+        key = (*asked, settings.of_model(self.model))  # which a call may have set itself
+        earlier = None if before is None else before.executor.plan
+        with config.hold_num_threads(threads):
+            plan = self._planned(traced.graph, folder, earlier, memory_limit, updates)
+        if before is not None and plan is earlier:
+            return before
+        return self._keep(key, kind, plan, traced)
+
+    def _check_idle(self) -> None:
+        """Raises RuntimeError while a step of the model runs, and in a process that was forked during one."""
         if self._running and self._running != os.getpid():
             raise RuntimeError(
                 f"model {self.model.name!r}: this process was forked while another thread ran a step of the model, "
@@ -210,10 +237,17 @@ class StepCache:
                 f"model {self.model.name!r}: a step is running: a layer, a loss or a hook inside it cannot run "
                 "another step of the same model"
             )
-        self.check_values()
+
+    def _draw(self, kind: str, draw: int | None) -> int | None:
+        """The number of the scheme by which patches are drawn, None where none are."""
+        if kind != "train" or self.model.split is None:
+            return None
+        return self.model.split.draw(self.memory.state.seed, self.memory.state.step) if draw is None else draw
+
+    def _asked(self, kind: str, batch: Batch) -> tuple[Any, ...]:
+        """What a step depends on besides threads, memory and settings of the model: equal ones share a step."""
         given = (batch.x, batch.y, batch.sample_weight)
         shapes = tuple(None if leaf is None else (leaf.shape, _kind(leaf.dtype)) for leaf in tree.flatten(given))
-        updates = self._updates() if kind == "train" else None
         scale = loss_scale(self.model) if kind == "train" else None
         choice = (
             config.conv_variant(),
@@ -222,61 +256,50 @@ class StepCache:
             config.conv_workspace_limit(),
             config.conv_tuning() > 0,
         )
-        threads = config.num_threads()
-        folder = offload if kind == "train" and memory_limit is not None else None
-        if kind != "train" or self.model.split is None:
-            draw = None
-        elif draw is None:
-            draw = self.model.split.draw(self.memory.state.seed, self.memory.state.step)
         here = replica.current()
-        meant = kind, tree.layout(given), shapes, memory_limit, threads, choice
-        rest = (*meant, here.size, here.partition, updates, scale, folder, draw)
-        key = (*rest, settings.of_model(self.model))
-        self._check_device(kind, folder)
-        step = before = self._steps.get(key)
-        if folder is not None and step is not None:
-            step.executor.reserve()
-            step = offloading.kept(step, self._planned_anew, key)
-        if step is None:
-            traced = trace(self.model, kind, batch, targets)
-            key = (*rest, settings.of_model(self.model))  # which a call may have set itself
-            traced.graph.partition = here.partition
-            assigned = next((each.metric for each in traced.updates if isinstance(each.metric, Variable)), None)
-            if here.size > 1 and assigned is not None:
-                raise NotImplementedError(
-                    f"variable {assigned.path!r}: assign in a layer's call expects one process, got {here.size}: "
-                    "assign in a train_step"
-                )
-            if here.partition is not None and traced.updates:
-                raise NotImplementedError(
-                    f"metric {traced.updates[0].metric.name!r}: update_state in compute_loss or in a layer's call "
-                    "expects whole images in each process, got images that are cut"
-                )
-            if kind == "train":
-                traced.graph.split, traced.graph.split_draw = self.model.split, draw
-            earlier = None if before is None else before.executor.plan
-            options: dict[str, Any] = {"slots": self._slots(), "updates": updates}
-            options["state_bytes"] = self._state_bytes()
-            options["tune"] = first_use.hook(self.memory.device)
-            with config.hold_num_threads(threads):
-                plan = self._planned(traced.graph, folder, earlier, memory_limit, options)
-            if before is not None and plan is earlier:
-                return before
-            updater = self.model.optimizer if plan.applies_gradients else None
-            step = self._steps[key] = StepFunction(Executor(plan, self.memory, updater), traced)
-            self._note_values()
-            if kind == "train":
-                self._trainable = list(self.model.trainable_variables)
-            if len(self._steps) > _KEPT:
-                self._steps.popitem(last=False)
-        else:
-            self._steps.move_to_end(key)
+        return kind, tree.layout(given), shapes, scale, choice, here.size, here.partition
+
+    def _traced(self, kind: str, batch: Batch, targets: Targets | None, draw: int | None) -> Traced:
+        """The model's graph for a batch.  Raises NotImplementedError for what several processes cannot do with it."""
+        traced, here = trace(self.model, kind, batch, targets), replica.current()
+        traced.graph.partition = here.partition
+        assigned = next((each.metric for each in traced.updates if isinstance(each.metric, Variable)), None)
+        if here.size > 1 and assigned is not None:
+            raise NotImplementedError(
+                f"variable {assigned.path!r}: assign in a layer's call expects one process, got {here.size}: "
+                "assign in a train_step"
+            )
+        if here.partition is not None and traced.updates:
+            raise NotImplementedError(
+                f"metric {traced.updates[0].metric.name!r}: update_state in compute_loss or in a layer's call "
+                "expects whole images in each process, got images that are cut"
+            )
+        if kind == "train":
+            traced.graph.split, traced.graph.split_draw = self.model.split, draw
+        return traced
+
+    def _keep(self, key: Any, kind: str, plan: Plan, traced: Traced) -> StepFunction:
+        """A new step, kept in the place of that which was not used for longest."""
+        updater = self.model.optimizer if plan.applies_gradients else None
+        step = self._steps[key] = StepFunction(Executor(plan, self.memory, updater), traced)
+        self._note_values()
+        if kind == "train":
+            self._trainable = list(self.model.trainable_variables)
+        if len(self._steps) > _KEPT:
+            self._steps.popitem(last=False)
         return step
 
     def _planned(
-        self, graph: Graph, folder: str | None, earlier: Plan | None, memory_limit: int | None, options: dict[str, Any]
+        self,
+        graph: Graph,
+        folder: str | None,
+        earlier: Plan | None,
+        memory_limit: int | None,
+        updates: Updates | None,
     ) -> Plan:
         """The plan within the limit, and within what a device has.  Raises MemoryError where that is too little."""
+        options: dict[str, Any] = {"slots": self._slots(), "state_bytes": self._state_bytes(), "updates": updates}
+        options["tune"] = first_use.hook(self.memory.device)
         room = self.memory.room()
         if room is None or (memory_limit is not None and memory_limit <= room):
             return offloading.planned(graph, folder, earlier, memory_limit=memory_limit, **options)
