@@ -18,10 +18,14 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 # processes that tests start can be interrupted, also where the tests themselves run in the background
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# what was tuned on this machine is none of the tests' business
+# what was tuned on this machine is none of the tests' business; kernels that are compiled when they are first used, under
+# names that say of what, are shared by all processes of tests and kept for the next time
 _cache = tempfile.TemporaryDirectory(prefix="pydtconv-tests-")
 os.environ["PYDTCONV_CACHE"] = _cache.name
 atexit.register(_cache.cleanup)
+_compiled = Path(__file__).parent.parent / "build" / "host_kernels"
+_compiled.mkdir(parents=True, exist_ok=True)
+(Path(_cache.name) / _compiled.name).symlink_to(_compiled)
 
 # files that take the longest begin first, so that no process of a parallel run is left with one of them at the end
 LONGEST = (
