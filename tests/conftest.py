@@ -18,8 +18,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 # processes that tests start can be interrupted, also where the tests themselves run in the background
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# what was tuned on this machine is none of the tests' business; kernels that are compiled when they are first used, under
-# names that say of what, are shared by all processes of tests and kept for the next time
+# what was tuned on this machine is none of the tests' business; kernels that are compiled when they are first used,
+# under names that say of what, are shared by all processes of tests and kept for the next time
 _cache = tempfile.TemporaryDirectory(prefix="pydtconv-tests-")
 os.environ["PYDTCONV_CACHE"] = _cache.name
 atexit.register(_cache.cleanup)

@@ -106,7 +106,8 @@ def _listing() -> set[str]:
 
 def _is_trial(event: str) -> bool:
     """Whether a copy of this process, or a program, reads an HDF5 file on trial: by no name that comes from a file."""
-    trial = {"os.fork": hdf5_trial._forked, "subprocess.Popen": hdf5_trial._in_another}.get(event)
+    a_program = dict.fromkeys(("subprocess.Popen", "os.posix_spawn"), hdf5_trial._in_another)  # of Python 3.13
+    trial = ({"os.fork": hdf5_trial._forked} | a_program).get(event)
     frame: FrameType | None = sys._getframe()
     while trial and frame is not None:
         if frame.f_code is trial.__code__:

@@ -249,7 +249,8 @@ def test_a_plan_that_is_made_anew_predicts_by_what_was_measured(folder) -> None:
     steps = [step for step in second.steps if not isinstance(step, (StartStep, WaitStep))]
     by_name = [known.get(signature(step)) for step in steps]
     assert sum(value is not None for value in by_name) > len(steps) // 2
-    assert second.offloaded.seconds >= sum(value for value in by_name if value is not None)
+    at_least = sum(value for value in by_name if value is not None)  # which Python 3.12 sums by rounding less
+    assert second.offloaded.seconds >= at_least * (1 - 1e-12)
 
 
 def test_training_without_offload_knows_nothing_of_disks(monkeypatch) -> None:
