@@ -6,7 +6,6 @@ goes back to the element whose number is there.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import re
@@ -17,22 +16,26 @@ import numpy as np
 
 from pydtconv.ops.functions.tables.making import Row, functions_of
 from pydtconv.ops.table import Backward, Rule
+from pydtconv.utils.kept_arrays import KeptArrays
 
 Shape = tuple[int, ...]
+
+
+def _numbers(forward: Callable[..., np.ndarray], extents: Shape, static: tuple[tuple[str, Any], ...]) -> np.ndarray:
+    """The numbers, from 1, of the elements in their new places, as a vector; 0 for no element."""
+    numbered = np.arange(1, math.prod(extents) + 1).reshape(extents)
+    return np.ascontiguousarray(forward(numbered, **dict(static))).reshape(-1)
+
+
+_kept_numbers = KeptArrays(_numbers, 256 << 20)
 
 
 def moving(forward: Callable[..., np.ndarray], shape: Callable[..., Any] | None = None) -> Rule:
     """forward(x, **static) moves elements of x; 0 stands where there is none."""
 
-    @functools.lru_cache(maxsize=64)
-    def numbers(extents: Shape, static: tuple[tuple[str, Any], ...]) -> np.ndarray:
-        """The numbers, from 1, of the elements in their new places, as a vector; 0 for no element."""
-        numbered = np.arange(1, math.prod(extents) + 1).reshape(extents)
-        return np.ascontiguousarray(forward(numbered, **dict(static))).reshape(-1)
-
     def gradient(b: Backward, **static: Any) -> Any:
         extents = b.shapes[0]
-        places = numbers(tuple(extents), tuple(static.items()))
+        places = _kept_numbers(forward, tuple(extents), tuple(static.items()))
         sums = np.bincount(places, b.dy[0].reshape(-1), math.prod(extents) + 1)
         return (sums[1:].reshape(extents),)
 
