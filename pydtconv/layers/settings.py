@@ -9,7 +9,7 @@ it is seen when others take their place, and when one of their items is set; wha
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import types
 import weakref
 from typing import Any
@@ -26,10 +26,6 @@ _OWN = frozenset({"built", "name", "stop_training", "supports_masking"})
 _missing = object()
 #: items of a list or a dict, and elements of an array, that are looked at
 _LARGEST = 256
-
-#: one for each set of values that was met
-_numbers: dict[tuple[Any, ...], int] = {}
-_count = itertools.count()
 
 _names: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
 
@@ -97,7 +93,10 @@ def note_item(old: Any, value: Any) -> None:
 
 
 def of_model(model: Any) -> int:
-    """A number for the values that steps of this model depend on, as a part of their key."""
+    """A number for the values that steps of this model depend on, as a part of their key.
+
+    It is a digest: values that change with each step, which are noted nowhere, do not fill the memory.
+    """
     number: int = structure.known(model, "settings", _number_of)
     return number
 
@@ -112,4 +111,4 @@ def _number_of(model: Any) -> int:
         for name in sorted(names.intersection(values)):
             if is_plain(values[name]):
                 found.append((place, name, _told(values[name])))
-    return _numbers.setdefault(tuple(found), next(_count))
+    return int.from_bytes(hashlib.blake2b(repr(found).encode(), digest_size=16).digest())
