@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import metrics, replica
 from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.utils.messages import tell
 from pydtconv.utils.suggest import did_you_mean
 
 #: metrics that are better the larger they are, and the smaller
@@ -112,4 +113,4 @@ class Monitor(Callback):
 
 def say(verbose: Any, text: str) -> None:
     if verbose and replica.current().is_main:
-        print(text, flush=True)
+        tell(text)

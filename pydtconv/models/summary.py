@@ -12,6 +12,7 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.layers.input_layer import InputLayer
 from pydtconv.layers.layer import Layer
+from pydtconv.utils.messages import tell
 
 
 def print_summary(
@@ -29,7 +30,7 @@ def print_summary(
     regular expressions) of the first and the last layer to show.
     """
     text = "\n".join(_lines(model, line_length, positions, expand_nested, show_trainable, layer_range))
-    (print_fn or print)(text)
+    (print_fn or tell)(text)
 
 
 def _lines(

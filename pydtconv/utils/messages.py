@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from pydtconv.utils.whole_file import DISK_ERRORS
+
 _interactive = [True]
 
 
@@ -23,8 +25,17 @@ def is_interactive_logging_enabled() -> bool:
 
 
 def tell(text: str) -> None:
-    """A line of progress."""
-    if _interactive[0]:
-        print(text, flush=True)
-    else:
+    """A line of progress.
+
+    What standard output cannot encode is replaced.  Where it goes to a disk that is full, training is not to end.
+    """
+    if not _interactive[0]:
         logging.getLogger("pydtconv").info(text)
+        return
+    try:
+        print(text, flush=True)
+    except UnicodeEncodeError as error:
+        print(text.encode(error.encoding, "replace").decode(error.encoding), flush=True)
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise

@@ -18,6 +18,11 @@ _FORMAT_WITHOUT_TARGET = "{n_fmt}/Unknown {desc}"
 FIRST_LINE, OTHER_LINES = 10.0, 30.0
 
 
+def _is_terminal() -> bool:
+    """Whether there is a standard output, which programs in the background may lack, and it is a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def _is_notebook() -> bool:
     """Whether standard output is a cell of a notebook, which understands how a bar is drawn anew."""
     return type(sys.stdout).__module__.startswith("ipykernel")
@@ -52,7 +57,7 @@ class Progbar:
         self._start = time.perf_counter()
         self._bar: tqdm | None = None
         self._next_line = self._start + FIRST_LINE
-        if verbose == 1 and (sys.stdout.isatty() or _is_notebook()) and is_interactive_logging_enabled():
+        if verbose == 1 and (_is_terminal() or _is_notebook()) and is_interactive_logging_enabled():
             from tqdm import tqdm  # not before there is something to draw
 
             self._bar = tqdm(

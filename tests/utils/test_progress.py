@@ -1,8 +1,13 @@
 """Progress within an epoch where there is no terminal, and progress that goes to a log."""
 
+import errno
+import io
 import logging
+import os
+import sys
 
 import numpy as np
+import pytest
 
 import pydtconv as keras
 from pydtconv.utils import progress
@@ -43,3 +48,34 @@ def test_a_log_instead_of_standard_output(capsys):
         logger.setLevel(level)
     assert not capsys.readouterr().out
     assert lines == ["Epoch 1/2", "4/4", "Epoch 2/2", "4/4"]
+
+
+def test_training_goes_on_where_there_is_no_standard_output(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    fitted(epochs=2)
+
+
+def test_training_goes_on_where_the_disk_of_the_output_is_full(monkeypatch):
+    class Full(io.StringIO):
+        number = errno.ENOSPC
+
+        def flush(self):
+            raise OSError(self.number, os.strerror(self.number))
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    fitted(epochs=2)
+    monkeypatch.setattr(Full, "number", errno.EPIPE)
+    with pytest.raises(BrokenPipeError):
+        fitted(epochs=2)
+
+
+def test_what_the_output_cannot_encode_is_replaced(monkeypatch):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, name="größe")])
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
+    model.summary()
+    model.compile("sgd", "mse", metrics=[keras.metrics.MeanAbsoluteError("Maß")])
+    model.fit(np.ones((8, 2)), np.ones((8, 1)))
+    told = raw.getvalue().decode("ascii")
+    assert "gr??e" in told
+    assert "Ma?: " in told
