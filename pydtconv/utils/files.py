@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from pydtconv.utils.machine import home
+
 _BLOCK = 1 << 20
 
 
 def cache_folder() -> Path:
     """`$KERAS_HOME`, else `~/.keras`: the folder that Keras uses too, so what it has downloaded is found."""
-    return Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras")
+    return Path(os.environ.get("KERAS_HOME") or home() / ".keras")
 
 
 def digest_of(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:

@@ -25,7 +25,15 @@ def cpu_kind() -> str:
 def own_cache() -> Path:
     """The folder of what pydtconv keeps: `$PYDTCONV_CACHE`, else pydtconv/ in `$XDG_CACHE_HOME` or ~/.cache."""
     named = os.environ.get("PYDTCONV_CACHE")
-    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pydtconv"
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "pydtconv"
+
+
+def home() -> Path:
+    """The user's folder; of a user whom the system does not know, as in some containers, the root."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 def memory_left(root: Path = Path("/")) -> int | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from pydtconv import replica
+from pydtconv.utils.machine import home
 
 #: reasons that lie with the disk and may pass, not with the name of the file
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE})
@@ -84,9 +85,9 @@ def write_elsewhere(path: Path, suffix: str, write: Callable[[IO[bytes]], object
     """
     stem = path.name.removesuffix(suffix)[:50]
     errors: list[OSError] = []
-    for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
-        other = folder / f"{stem}-{os.getpid()}{suffix}"
+    for folder in (Path.cwd, home, tempfile.gettempdir):
         try:
+            other = Path(folder()) / f"{stem}-{os.getpid()}{suffix}"
             write_alone(other, write, size)
         except OSError as error:
             errors.append(error)

@@ -1,13 +1,17 @@
 """Files that are whole or not there: full disks, exceptions, killed processes."""
 
 import errno
+import pwd
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
-from pydtconv.utils.whole_file import temporary_prefix, write_whole
+from pydtconv.utils.files import cache_folder
+from pydtconv.utils.machine import own_cache
+from pydtconv.utils.whole_file import temporary_prefix, write_elsewhere, write_whole
 from tests.disks import file_size_limit, run_on_small_disk
 
 
@@ -85,3 +89,24 @@ for write, name in (large.save_weights, "a.weights.h5"), (large.save, "a.keras")
     assert "No space left on device: 1.0 MiB to be written" in first
     assert first.endswith("a.weights.h5'")
     assert second.endswith("a.keras'")
+
+
+def test_a_user_whom_the_system_does_not_know(tmp_path, monkeypatch):
+    """As in some containers.  Where there is no current folder either, files go to that of temporary ones."""
+
+    def unknown(number):
+        raise KeyError(number)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "XDG_CACHE_HOME", "PYDTCONV_CACHE", "KERAS_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert str(own_cache()) == "/.cache/pydtconv"
+    assert str(cache_folder()) == "/.keras"
+    monkeypatch.setenv("HOME", str(tmp_path / "file" / "home"))
+    (tmp_path / "file").touch()
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = write_elsewhere(tmp_path / "a.npz", ".npz", lambda file: file.write(b"kept"))
+    assert (path.parent, path.read_bytes()) == (tmp_path, b"kept")
