@@ -26,6 +26,8 @@ _TEXT, _UNPACKED = 1 << 26, 1 << 27
 BUILT_IN = (1, 2, 3, 4, 32000)
 #: exit statuses of a trial: whatever went wrong is told; memory was not enough
 _WRONG, _MEMORY = 1, 3
+#: in the place of a status that nobody can tell
+_UNKNOWN = -signal.SIGCHLD
 
 
 def look(file: Any) -> None:
@@ -109,6 +111,7 @@ def _told(status: int, text: str) -> str:
     if status < 0:
         name = signal.Signals(-status).name
         return {
+            "SIGCHLD": "reading it ended early",
             "SIGXCPU": "reading it does not come to an end",
             "SIGKILL": "reading it does not come to an end",
         }.get(name, f"reading it ends with {name}")
@@ -131,11 +134,16 @@ def _forked(file: Any, size: int) -> str | None:
     with open("/proc/self/statm") as statm:
         taken = int(statm.read().split()[0]) * resource.getpagesize()
     inward, outward = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which are libraries' own and idle
-        child = os.fork()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which are libraries' own and idle
+            child = os.fork()
+    except OSError:  # no memory for a copy of all that this process has
+        os.close(inward)
+        os.close(outward)
+        return None
     if child == 0:
-        status = _WRONG
+        status, text = _WRONG, ""
         try:
             faulthandler.disable()  # a crash here is an answer
             _limit(size, 0.0, taken)
@@ -144,22 +152,46 @@ def _forked(file: Any, size: int) -> str | None:
         except MemoryError:
             status = _MEMORY
         except BaseException as error:
-            os.write(outward, f"{type(error).__name__}: {error}"[:500].encode())
+            text = f"{type(error).__name__}: {error}"[:500]
         finally:
-            os._exit(status)
+            try:
+                os.write(outward, bytes([status]) + text.encode(errors="replace"))
+            finally:
+                os._exit(status)
     os.close(outward)
-    start, pause = time.monotonic(), 1e-4
     with open(inward, "rb") as told:
+        try:
+            ended = _ended(child, 60 + 3 * (_SECONDS + size * _SECONDS_A_BYTE))
+        except BaseException:
+            _ended(child, 0)
+            raise
+        if ended is None:
+            return None
+        said = told.read()
+    if ended == _UNKNOWN and said:
+        ended = said[0]
+    return _told(ended, said[1:].decode(errors="replace"))
+
+
+def _ended(child: int, seconds: float) -> int | None:
+    """The status of a process when it has ended; None where it has to be ended after so many seconds.
+
+    _UNKNOWN where the program does not want to know how its children end (SIGCHLD), or has asked before.
+    """
+    start, pause = time.monotonic(), 1e-4
+    try:
         while True:
             found, status = os.waitpid(child, os.WNOHANG)
             if found:
-                return _told(os.waitstatus_to_exitcode(status), told.read().decode(errors="replace"))
-            if time.monotonic() - start > 60 + 3 * (_SECONDS + size * _SECONDS_A_BYTE):
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() - start > seconds:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 return None
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
+    except (ChildProcessError, ProcessLookupError):
+        return _UNKNOWN
 
 
 # --- another program --------------------------------------------------------------------------------------------------
@@ -173,7 +205,8 @@ def _in_another(file: Any, size: int) -> str:
         done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=600)
     except subprocess.TimeoutExpired:
         return "reading it does not come to an end"
-    return _told(done.returncode, done.stdout.decode(errors="replace"))
+    status = done.returncode or (_WRONG if done.stdout else 0)
+    return _told(status, done.stdout.decode(errors="replace"))
 
 
 def main(path: str, size: str, *places: str) -> int:

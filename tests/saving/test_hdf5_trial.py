@@ -1,5 +1,8 @@
 """HDF5 files on which libhdf5 itself would crash, take all memory, or not come back: errors, in bounded time."""
 
+import errno
+import os
+import signal
 import struct
 import subprocess
 import sys
@@ -89,3 +92,42 @@ def test_what_does_not_come_back_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5_trial, "_SECONDS", 0.0)
     told = hdf5_trial._forked(tmp_path / "a.weights.h5", 0)
     assert told == "reading it does not come to an end"
+
+
+@pytest.fixture
+def nobody_waits():
+    """A program that does not want to know how its children end, as one that runs in the background."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["copy", "program"])
+def test_programs_that_do_not_wait_for_children(tmp_path, monkeypatch, nobody_waits, elsewhere):
+    monkeypatch.setattr(hdf5_trial, "_may_fork", lambda: not elsewhere)
+    path = tmp_path / "a.weights.h5"
+    model = saved(path)
+    model.load_weights(path)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(BadFileError, match="truncated"):
+        model.load_weights(path)
+
+
+def test_a_crash_in_a_program_that_does_not_wait_for_children(tmp_path, monkeypatch, nobody_waits):
+    monkeypatch.setattr(hdf5_trial, "_may_fork", lambda: True)
+    monkeypatch.setattr(hdf5_trial, "look", lambda file: os.kill(os.getpid(), signal.SIGKILL))
+    model = saved(tmp_path / "a.weights.h5")
+    with pytest.raises(BadFileError, match="reading it ended early"):
+        model.load_weights(tmp_path / "a.weights.h5")
+
+
+def test_a_process_that_cannot_be_copied(tmp_path, monkeypatch):
+    def fork():
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(hdf5_trial, "_may_fork", lambda: True)
+    model = saved(tmp_path / "a.weights.h5")
+    monkeypatch.setattr(os, "fork", fork)
+    files = len(os.listdir("/proc/self/fd"))
+    model.load_weights(tmp_path / "a.weights.h5")
+    assert len(os.listdir("/proc/self/fd")) == files
