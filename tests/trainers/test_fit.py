@@ -534,3 +534,20 @@ def test_validation_of_some_batches_may_change_between_resumed_runs(tmp_path):
             verbose=0,
         )
     assert len(found.history["val_loss"]) == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_data_set_that_stops_before_its_end_is_an_error(workers):
+    class Short(PyDataset):
+        rest = iter([(np.ones((2, 3)), np.ones((2, 1)))] * 3)
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return next(self.rest)
+
+    model = pydtconv.Sequential([pydtconv.Input((3,)), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        model.fit(Short(workers=workers), verbose=0)

@@ -128,7 +128,8 @@ class StreamData:
         order = islice(indices, skip, None)
         get = self._item
         if workers <= 1:
-            yield from map(get, order)
+            for index in order:  # a StopIteration of the source's is an error here, and the end in `map`
+                yield get(index)
         else:
             yield from _ahead(get, order, workers, getattr(self.source, "max_queue_size", 10))
 
