@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -348,11 +349,18 @@ def _building(build: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-@functools.cache
+#: by the function, which may be that of a class that is gone
+_defaults: weakref.WeakKeyDictionary[Callable[..., Any], dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
 def _call_defaults(call: Callable[..., Any]) -> dict[str, Any]:
     """Default values of the parameters of a `call` by name; None where there is none."""
-    parameters = inspect.signature(call).parameters
-    return {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
+    found = _defaults.get(call)
+    if found is None:
+        parameters = inspect.signature(call).parameters
+        found = {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
+        _defaults[call] = found
+    return found
 
 
 def _has_shape(value: Any) -> bool:

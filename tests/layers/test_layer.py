@@ -1,5 +1,8 @@
 """The base class: names, weights and their order, freezing, tracking, configs, errors."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -258,3 +261,21 @@ def test_normalization_tells_its_statistics():
     given = layers.Normalization(mean=[1, 2], variance=[4, 9])
     given.build((None, 2))
     np.testing.assert_allclose([given.mean, given.variance], [[[1, 2]], [[4, 9]]])
+
+
+def test_a_class_that_was_dropped_is_kept_by_nothing():
+    def called():
+        class Doubled(layers.Layer):
+            factor = 2.0
+
+            def call(self, x):
+                return __class__.factor * x
+
+        model = pydtconv.Sequential([layers.Input((2,)), Doubled(), layers.Dense(1)])
+        model.compile("sgd", "mse")
+        model.fit(np.ones((2, 2)), np.ones((2, 1)), verbose=0)
+        return weakref.ref(Doubled)
+
+    found = [called() for _ in range(2)]
+    gc.collect()
+    assert [each() for each in found] == [None] * 2
