@@ -340,7 +340,7 @@ def _building(build: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(build)
     def wrapper(self: Layer, *args: Any, **kwargs: Any) -> None:
-        with context.building(self):
+        with context.building(self), self._new_weights_or_none():
             build(self, *args, **kwargs)
         if args or kwargs:
             object.__setattr__(self, "_build_shapes", args[0] if args else next(iter(kwargs.values())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,20 @@ class Weights:
         (self._trainable_variables if trainable else self._non_trainable_variables).append(variable)
         structure.changed()
         return variable
+
+    @contextmanager
+    def _new_weights_or_none(self) -> Iterator[None]:
+        """Takes back the weights that are made within, where an exception ends it: they will be made again."""
+        groups = self._trainable_variables, self._non_trainable_variables
+        counts, built = [len(group) for group in groups], self.built
+        try:
+            yield
+        except BaseException:
+            for group, count in zip(groups, counts, strict=True):
+                del group[count:]
+            self.built = built
+            structure.changed()
+            raise
 
     def _keep_arguments(self, weight: str, initializer: Any, regularizer: Any, constraint: Any) -> None:
         """Keeps a constructor's arguments of a weight as `<weight>_initializer`, `_regularizer` and `_constraint`."""

@@ -58,3 +58,20 @@ def test_a_layer_makes_its_weights_once():
     assert len(layer.weights) == 2
     assert layer.kernel is kernel
     assert layer(np.ones((1, 4), "float32")).shape == (1, 3)
+
+
+def test_a_build_that_fails_leaves_no_weights():
+    class Checked(Scaled):
+        def build(self, shape):
+            super().build(shape)
+            self.shift = self.add_weight((self.units,), "zeros", trainable=False, name="shift")
+            if shape[-1] != 3:
+                raise ValueError(f"expected 3 features, got {shape[-1]}")
+
+    layer = Checked(2)
+    with pytest.raises(ValueError, match="expected 3 features, got 4"):
+        layer(np.ones((1, 4), "float32"))
+    assert not layer.built
+    layer.inner = layers.Dense(2)
+    layer(np.ones((1, 3), "float32"))
+    assert [weight.name for weight in layer.weights] == ["scale", "shift", "kernel", "bias"]
