@@ -46,6 +46,13 @@ def tracked(value: Any, owner: Owner) -> Any:
     return value
 
 
+def is_tracked(value: Any) -> bool:
+    """Whether value is a list or dict that tells its layer, or a tuple with one."""
+    if isinstance(value, tuple):
+        return any(map(is_tracked, value))
+    return isinstance(value, (TrackedList, _Telling))
+
+
 def inside(value: Any) -> Iterator[Any]:
     """Value, or what is in it, where it is a list, a tuple or a dict."""
     if isinstance(value, (list, tuple)):

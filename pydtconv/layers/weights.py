@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import constraints, initializers, regularizers
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context, settings, structure
-from pydtconv.layers.tracking import inside, tracked
+from pydtconv.layers.tracking import inside, is_tracked, tracked
 from pydtconv.layers.turns import turn_of
 
 
@@ -39,6 +39,16 @@ class Weights:
         put(self, "_non_trainable_variables", [])
         put(self, "_trainable", trainable)
         put(self, "_own_metrics", [])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle gets, in which lists and dicts are plain ones, with the names of those."""
+        watched = [name for name, value in self.__dict__.items() if is_tracked(value)]
+        return {**self.__dict__, **({"_watched": watched} if watched else {})}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in self.__dict__.pop("_watched", ()):
+            object.__setattr__(self, name, tracked(self.__dict__[name], self))
 
     def _track(self, value: Any) -> None:
         """Notes what joins the layer; a frozen layer freezes it."""

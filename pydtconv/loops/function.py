@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections import OrderedDict
@@ -46,6 +47,7 @@ class Function:
         self._workspace = workspace
         self._state, self._attributes = state, attributes
         self.eager = eager
+        self._bound: tuple[Function, Any] | None = None
         self._programs: OrderedDict[Hashable, Program] = OrderedDict()
         functools.update_wrapper(self, call, updated=())
 
@@ -62,8 +64,13 @@ class Function:
             bound = Function(
                 functools.partial(self._call, owner), self._workspace, self.eager, self._state, self._attributes
             )
+            bound._bound = self, owner
             object.__setattr__(owner, name, bound)
         return bound
+
+    def __reduce__(self) -> Any:
+        """A copy or a pickle is the function of this name itself, or that of the copied owner; it traces anew."""
+        return self._call.__qualname__ if self._bound is None else (Function.__get__, self._bound)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         graph = current_graph()
@@ -97,7 +104,8 @@ class Function:
                 self._programs[key] = program
             if len(self._programs) > _KEPT:
                 self._programs.popitem(last=False)
-        self._programs.move_to_end(key)
+        with contextlib.suppress(KeyError):  # of another thread, which has dropped it meanwhile
+            self._programs.move_to_end(key)
         return program
 
     def _asked(self) -> tuple[Hashable, Hashable]:

@@ -90,11 +90,11 @@ class Compilable:
             "history",
         )
         with self._turn.taken():
-            kept = {name: value for name, value in self.__dict__.items() if name not in left_out}
-        return {name: value for name, value in kept.items() if not name.startswith("_function_")}  # what was traced
+            state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {name: value for name, value in state.items() if name not in left_out}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
+        super().__setstate__(state)  # type: ignore[misc]
         self._set("_fitting", Turn())
 
     # --- compile ---------------------------------------------------------------------------------------------------

@@ -57,3 +57,64 @@ def test_checkpoints_of_models_with_lambdas_are_written(tmp_path):
         tmp_path / "m.keras", custom_objects={"<lambda>": lambda value: 2 * value}, compile=False
     )
     np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+
+
+class Growing(keras.Model):
+    """Layers in a list, a dict and a tuple, and a function of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = [layers.Dense(3)]
+        self.others = {"a": layers.Dense(3)}
+        self.pair = ([layers.Dense(3)], 1)
+        self.scale = 2.0
+
+    def call(self, x):
+        for layer in (*self.blocks, *self.others.values(), *self.pair[0]):
+            x = layer(x)
+        return self.scale * x
+
+    @keras.function
+    def twice(self, x):
+        return self(self(x))
+
+
+class Owner:
+    """No layer, but with a function."""
+
+    def __init__(self, model):
+        self.model = model
+
+    @keras.function
+    def squared(self, x):
+        return self.model(x) ** 2
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_lists_of_copies_tell_what_joins_them(way):
+    model = Growing()
+    x = np.ones((2, 3), "float32")
+    model.predict(x, verbose=0)
+    other = way(model)
+    other.blocks.append(layers.Dense(3))
+    other.others["b"] = layers.Dense(3)
+    other.pair[0].append(layers.Dense(3))
+    other.predict(x, verbose=0)
+    assert (len(model.weights), len(other.weights)) == (6, 12)
+    other.blocks[0] = layers.Dense(3)
+    other.predict(x, verbose=0)
+    assert len(other.weights) == 12
+    assert other.blocks[0] in other.layers
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_functions_of_copies_are_theirs(way):
+    owner = Owner(Growing())
+    x = np.ones((2, 3), "float32")
+    before, twice = owner.squared(x), owner.model.twice(x)
+    other = way(owner)
+    other.model.set_weights([2 * weight for weight in other.model.get_weights()])
+    assert not np.allclose(other.squared(x), before)
+    assert not np.allclose(other.model.twice(x), twice)
+    np.testing.assert_array_equal(owner.squared(x), before)
+    np.testing.assert_array_equal(owner.model.twice(x), twice)
