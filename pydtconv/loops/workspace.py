@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -100,6 +102,8 @@ def _is_value(variable: Variable, value: np.ndarray) -> bool:
 class Workspace:
     """host: the memory whose arena and random state are used.  plan: makes plans; as `build_plan`, by default."""
 
+    _all: ClassVar[weakref.WeakSet[Workspace]] = weakref.WeakSet()
+
     def __init__(self, host: Memory | None = None, plan: Planner | None = None) -> None:
         given = host
         if host is None:
@@ -108,6 +112,7 @@ class Workspace:
         self.of_model = given is not None
         self.host = host
         self.lock = threading.RLock()
+        Workspace._all.add(self)
         #: those who run the same program on other shares of the batch; None where the batch is this process's alone
         self.sharing: Sharing | None = None
         self._plan = plan or build_plan
@@ -118,6 +123,13 @@ class Workspace:
         """Counts a run of a recording; its number, which random operators draw by."""
         self.host.state.step += 1
         return self.host.state.step
+
+    @classmethod
+    def renew(cls) -> None:
+        """Frees all locks, in a child process, but those of the thread that forked: the others do not exist there."""
+        for workspace in list(cls._all):
+            if not workspace.lock._is_owned():  # type: ignore[attr-defined]
+                workspace.lock = threading.RLock()
 
     # --- parts ------------------------------------------------------------------------------------------------------
     def memory_of(self, variables: Sequence[Variable]) -> Memory:
@@ -203,6 +215,9 @@ class Workspace:
             memory.store = store = ParameterStore(ordered)
             memory.generation += 1
         return store
+
+
+os.register_at_fork(after_in_child=Workspace.renew)
 
 
 def step(optimizer: Any, store: ParameterStore) -> None:

@@ -79,7 +79,8 @@ class CustomSteps:
         if kind == "train":
             before_step(self._model)
         workspace = self.function(kind).workspace
-        with strategy.current().sharing(self._model._training, kind, batch) as workspace.sharing, undivided():
+        sharing = strategy.current().sharing(self._model._training, kind, batch)
+        with self._model._steps.running_own(), sharing as workspace.sharing, undivided():
             try:
                 return self._run(kind, batch)
             finally:

@@ -117,6 +117,8 @@ class StepCache:
         self._moved = 0
         #: the process whose step runs, 0 while none does; not this one in a process that was forked meanwhile
         self._running = 0
+        #: the same of a step that the model's class writes, within which others may run
+        self._running_own = 0
         self._planned_anew: set[Any] = set()
         self._prepared: dict[str, tuple[Any, ...]] = {}
 
@@ -174,6 +176,24 @@ class StepCache:
         finally:
             self._running = 0
 
+    @contextmanager
+    def running_own(self) -> Iterator[None]:
+        """While a step runs that the model's class writes."""
+        self.check_forked()
+        before, self._running_own = self._running_own, os.getpid()
+        try:
+            yield
+        finally:
+            self._running_own = before
+
+    def check_forked(self) -> None:
+        """Raises RuntimeError in a process that was forked within a step."""
+        if not {self._running, self._running_own} <= {0, os.getpid()}:
+            raise RuntimeError(
+                f"model {self.model.name!r}: this process was forked while another thread ran a step of the model, "
+                "whose weights may be half updated: fork between two steps, or start processes by spawn"
+            )
+
     def trains(self, variables: Sequence[Variable]) -> bool:
         """Whether these are the variables that the training steps were traced with."""
         known = self._trainable
@@ -227,11 +247,7 @@ class StepCache:
 
     def _check_idle(self) -> None:
         """Raises RuntimeError while a step of the model runs, and in a process that was forked during one."""
-        if self._running and self._running != os.getpid():
-            raise RuntimeError(
-                f"model {self.model.name!r}: this process was forked while another thread ran a step of the model, "
-                "whose weights may be half updated: fork between two steps, or start processes by spawn"
-            )
+        self.check_forked()
         if self._running:
             raise RuntimeError(
                 f"model {self.model.name!r}: a step is running: a layer, a loss or a hook inside it cannot run "

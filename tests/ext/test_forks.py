@@ -102,12 +102,56 @@ if not child:
 assert os.waitpid(child, 0)[1] == 0
 """
 
+#: the same where the step is the user's, and where code is traced that belongs to no model
+WITHIN_A_STEP_OF_ONES_OWN = """
+inside, over = threading.Event(), threading.Event()
+class Own(pydtconv.Model):
+    def train_step(self, data):
+        inside.set()
+        over.wait(60)
+        return super().train_step(data)
+own = Own(model.inputs, model.outputs)
+own.compile("sgd", "mse")
+thread = threading.Thread(target=lambda: own.train_on_batch(x, np.zeros((8, 4))), daemon=True)
+thread.start()
+inside.wait(60)
+for use in (lambda: own.train_on_batch(x, np.zeros((8, 4))), lambda: own.predict_on_batch(x)):
+    child = os.fork()
+    if not child:
+        try:
+            use()
+        except RuntimeError as error:
+            os._exit(0 if "forked while another thread ran a step" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+over.set()
+thread.join()
+inside, over = threading.Event(), threading.Event()
+@pydtconv.function
+def traced(x):
+    inside.set()
+    over.wait(60)
+    return 2 * x
+thread = threading.Thread(target=traced, args=(x,), daemon=True)
+thread.start()
+inside.wait(60)
+child = os.fork()
+if not child:
+    with pydtconv.GradientTape() as tape:
+        loss = pydtconv.ops.sum(model(x))
+    tape.gradient(loss, model.trainable_variables)[0].numpy()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+over.set()
+thread.join()
+"""
+
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="system libraries of macOS do not work in forked children")
 @pytest.mark.parametrize(
     "what",
-    [FORK + POOL + GRANDCHILD, OTHER_THREAD, WITHIN_A_STEP],
-    ids=["main thread", "other thread", "within a step"],
+    [FORK + POOL + GRANDCHILD, OTHER_THREAD, WITHIN_A_STEP, WITHIN_A_STEP_OF_ONES_OWN],
+    ids=["main thread", "other thread", "within a step", "within a step of one's own"],
 )
 def test_children(what):
     done = subprocess.run(
