@@ -121,8 +121,9 @@ class Workspace:
 
     def next_step(self) -> int:
         """Counts a run of a recording; its number, which random operators draw by."""
-        self.host.state.step += 1
-        return self.host.state.step
+        with self.lock:  # while another thread's part runs, the state has that one's number
+            self.host.state.step += 1
+            return self.host.state.step
 
     @classmethod
     def renew(cls) -> None:

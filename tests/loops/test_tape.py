@@ -1,10 +1,13 @@
 """GradientTape: gradients against finite differences, tapes in and beside each other, what is refused."""
 
+import threading
+
 import numpy as np
 import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, layers, ops
+from pydtconv.loops.workspace import Workspace
 
 
 @pytest.fixture
@@ -395,3 +398,20 @@ def test_losses_of_watched_arrays_that_are_transposed_or_of_another_dtype():
         loss = keras.losses.MeanSquaredError()(y_true, y_pred)
     np.testing.assert_allclose(np.asarray(tape.gradient(loss, y_pred)), np.full((2, 3), 1 / 3), rtol=1e-6)
     np.testing.assert_allclose(np.asarray(tape.gradient(loss, y_true)), np.full((2, 3), -1 / 3), rtol=1e-6)
+
+
+def test_a_recording_of_another_thread_has_a_number_of_its_own():
+    workspace, numbers = Workspace(), []
+    workspace.host.state.step = 9
+    other = threading.Thread(target=lambda: numbers.append(workspace.next_step()))
+
+    class Running:
+        def run(self, arrays):
+            other.start()
+            other.join(0.05)
+
+    with workspace.lock:
+        workspace.run(Running(), [], 5)
+    other.join()
+    assert numbers == [10]
+    assert workspace.host.state.step == 10
