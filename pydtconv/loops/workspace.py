@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from pydtconv.loops.sharing import Sharing
 from pydtconv.loops.stages import Part, key_of, parts_of
 from pydtconv.utils.random import next_seed
 
-#: plans of recordings that run at once
+#: plans of recordings that run at once, and memories of sets of variables
 _KEPT = 64
 
 #: makes the plan of a graph
@@ -99,6 +99,44 @@ def _is_value(variable: Variable, value: np.ndarray) -> bool:
     return variable.value is value
 
 
+class _Kept:
+    """What was made for keys; what was not used for longest goes first.
+
+    What is of variables lies in one of them and goes with it: a model of which a tape took gradients is not kept here.
+    """
+
+    def __init__(self, in_variables: bool) -> None:
+        self._in_variables = in_variables
+        self._own: dict[Hashable, Any] = {}
+        self._holders: OrderedDict[Hashable, Callable[[], Any]] = OrderedDict()
+
+    def get(self, key: Hashable) -> Any:
+        """What was made for the key, or None."""
+        found = self._values(self._holders.get(key)).get(key)
+        if found is not None:
+            self._holders.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, value: Any, variables: Iterable[Variable]) -> Any:
+        """Keeps the value, which is of these variables, and gives it back."""
+        holder = next(iter(variables), None) if self._in_variables else None
+        self._holders.pop(key, None)
+        self._holders[key] = (lambda: self) if holder is None else weakref.ref(holder)
+        self._values(self._holders[key])[key] = value
+        if len(self._holders) > _KEPT:
+            oldest, place = self._holders.popitem(last=False)
+            self._values(place).pop(oldest, None)
+        return value
+
+    def _values(self, place: Callable[[], Any] | None) -> dict[Hashable, Any]:
+        holder = None if place is None else place()
+        if isinstance(holder, Variable):
+            if holder.kept is None:
+                holder.kept = {}
+            return holder.kept
+        return {} if holder is None else self._own
+
+
 class Workspace:
     """host: the memory whose arena and random state are used.  plan: makes plans; as `build_plan`, by default."""
 
@@ -116,8 +154,7 @@ class Workspace:
         #: those who run the same program on other shares of the batch; None where the batch is this process's alone
         self.sharing: Sharing | None = None
         self._plan = plan or build_plan
-        self._memories: dict[Hashable, _Shared] = {}
-        self._bound: OrderedDict[Hashable, tuple[Bound, Any]] = OrderedDict()
+        self._memories, self._bound = (_Kept(in_variables=given is None) for _ in range(2))
 
     def next_step(self) -> int:
         """Counts a run of a recording; its number, which random operators draw by."""
@@ -136,9 +173,7 @@ class Workspace:
     def memory_of(self, variables: Sequence[Variable]) -> Memory:
         """The memory of a set of variables that are trained together."""
         key = frozenset(map(id, variables))
-        if key not in self._memories:
-            self._memories[key] = _Shared(self)
-        return self._memories[key]
+        return self._memories.get(key) or self._memories.put(key, _Shared(self), variables)
 
     def bind(self, part: Part, optimizer: Any = None) -> Bound:
         """The part's executor.  optimizer: that which takes the gradients of all its sources, as they come."""
@@ -181,11 +216,9 @@ class Workspace:
     def _cached(self, part: Part) -> Bound:
         key = key_of(part, config.of_kernels())
         known = self._bound.get(key)
-        if known is None:
-            known = self._bound[key] = self.bind(part), part  # the part keeps its variables' ids alive
-            if len(self._bound) > _KEPT:
-                self._bound.popitem(last=False)
-        self._bound.move_to_end(key)
+        if known is None:  # the part keeps its variables' ids alive
+            variables = (tensor.variable for tensor in part.graph.parameters if tensor.variable is not None)
+            known = self._bound.put(key, (self.bind(part), part), variables)
         return known[0]
 
     def act(self, action: Action, values: Any) -> None:

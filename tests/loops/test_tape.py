@@ -1,6 +1,8 @@
 """GradientTape: gradients against finite differences, tapes in and beside each other, what is refused."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -398,6 +400,26 @@ def test_losses_of_watched_arrays_that_are_transposed_or_of_another_dtype():
         loss = keras.losses.MeanSquaredError()(y_true, y_pred)
     np.testing.assert_allclose(np.asarray(tape.gradient(loss, y_pred)), np.full((2, 3), 1 / 3), rtol=1e-6)
     np.testing.assert_allclose(np.asarray(tape.gradient(loss, y_true)), np.full((2, 3), -1 / 3), rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda step: step, keras.function], ids=["tape", "function"])
+def test_a_model_that_was_dropped_is_kept_by_nothing(wrap):
+    def trained():
+        model, optimizer = small_model(), keras.optimizers.Adam()
+
+        def step(x):
+            with GradientTape() as tape:
+                loss = ops.mean(ops.square(model(x)))
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights, strict=True))
+            return loss
+
+        for _ in range(2):
+            float(wrap(step)(numbers(4, 6, 6, 2)))
+        return weakref.ref(model.weights[0])
+
+    variables = [trained() for _ in range(3)]
+    gc.collect()
+    assert [variable() for variable in variables] == [None] * 3
 
 
 def test_a_recording_of_another_thread_has_a_number_of_its_own():

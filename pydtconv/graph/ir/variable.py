@@ -53,6 +53,8 @@ class Variable(Operators):
     """
 
     mirror: Any = None
+    #: plans and memory that are of this variable, and go with it
+    kept: dict[Any, Any] | None = None
     moved: ClassVar[int] = 0
     #: how often `assign` has changed the value
     version = 0
@@ -151,7 +153,7 @@ class Variable(Operators):
         """What a copy or a pickle gets: the value as the host has it."""
         if self.mirror is not None:
             self.mirror.to_host()
-        return self.__dict__
+        return {name: value for name, value in self.__dict__.items() if name != "kept"}
 
     @property
     def spec(self) -> Spec:
