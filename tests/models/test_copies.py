@@ -118,3 +118,14 @@ def test_functions_of_copies_are_theirs(way):
     assert not np.allclose(other.model.twice(x), twice)
     np.testing.assert_array_equal(owner.squared(x), before)
     np.testing.assert_array_equal(owner.model.twice(x), twice)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_copy_has_what_was_recorded_before(way):
+    layer = layers.BatchNormalization(momentum=0.5)
+    layer.build((None, 3))
+    with keras.GradientTape():
+        layer(np.full((2, 3), 4.0, "float32"), training=True)
+    other = way(layer)
+    np.testing.assert_array_equal(other.moving_mean, layer.moving_mean)
+    np.testing.assert_array_equal(layer.moving_mean, [2, 2, 2])

@@ -150,7 +150,8 @@ class Variable(Operators):
         return self._value.dtype.name
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy or a pickle gets: the value as the host has it."""
+        """What a copy or a pickle gets: the value as the host has it, after all that was recorded before."""
+        tracing.settle_outside()
         if self.mirror is not None:
             self.mirror.to_host()
         return {name: value for name, value in self.__dict__.items() if name != "kept"}
