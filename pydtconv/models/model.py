@@ -71,6 +71,20 @@ class Model(Trainer, Layer):
         structure.changed()
         self.built = True
 
+    # -- copies -------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle gets: first the operations in the order of their calls.
+
+        Each then finds what it was called on done, so that deep networks take no deep recursion.
+        """
+        state = super().__getstate__()
+        first = self._layers if self._network is None else self.operations
+        return {"_in_order": list(first), **state}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        super().__setstate__({name: value for name, value in state.items() if name != "_in_order"})
+
     # -- calling -------------------------------------------------------------------------------------------------------
 
     def _autocast(self, leaf: Any) -> Any:

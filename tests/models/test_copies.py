@@ -129,3 +129,18 @@ def test_a_copy_has_what_was_recorded_before(way):
     other = way(layer)
     np.testing.assert_array_equal(other.moving_mean, layer.moving_mean)
     np.testing.assert_array_equal(layer.moving_mean, [2, 2, 2])
+
+
+class Derived(keras.Model):
+    """A class of its own, which keeps its arguments, the outputs among them."""
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("step", [layers.ReLU(), lambda x: 0.5 * x], ids=["layers", "operators"])
+def test_deep_networks_take_no_deep_recursion(way, step):
+    x = inputs = keras.Input((3,))
+    for _ in range(200):
+        x = step(x)
+    model = Derived(inputs, layers.Dense(2)(x))
+    other = way(keras.Sequential([keras.Input((3,)), model]))
+    np.testing.assert_array_equal(other(np.ones((2, 3), "float32")), model(np.ones((2, 3), "float32")))
