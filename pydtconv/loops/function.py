@@ -135,7 +135,9 @@ class Function:
         with self.workspace.lock, recording:
             result = self._call(*args, **kwargs)
             recording.flush()
-        return tree.map_structure(_as_value, result)
+        result, args, kwargs = tree.map_structure(_as_value, result), None, None
+        recording.let_go()
+        return result
 
     def forget(self) -> None:
         """Drops all programs."""

@@ -22,6 +22,9 @@ class Handle(Tensor):
     Values are there where code runs as it is written.  Where it is traced, asking raises ValueNeededError.
     """
 
+    #: whether its value goes with it
+    takes_value_along = False
+
     def __init__(self, tensor: Tensor) -> None:
         super().__init__(tensor.graph, tensor.spec, tensor.name, tensor.node, tensor.index)
         self.tensor = tensor

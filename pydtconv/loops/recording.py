@@ -52,6 +52,7 @@ class Recording(Graph):
         self.derivatives: list[list[Derivative]] = [[]]
         self.actions: list[list[Action]] = [[]]
         self.open_tapes: list[Any] = []
+        self.tapes: weakref.WeakSet[Any] = weakref.WeakSet()
         self.watched: dict[int, np.ndarray] = {}
         self.values: dict[Tensor, np.ndarray] = {}
         self.carried: set[Tensor] = set()
@@ -363,15 +364,39 @@ class Recording(Graph):
             tracing.settle()  # what others have read before this changes it
         if len(self.nodes) == self.starts[stage] and not self.actions[stage] and not self.derivatives[stage]:
             self._closed = False
+            self.let_go()
             return
         wanted = {handle.tensor: None for handle in self._handles if self.stage_of(handle.tensor) == stage}
         fused = {tensor: None for action in self.actions[stage] for tensor in action.tensors()}
         with tracing.paused(), tracing.running():
             self.workspace.run_stage(self, stage, list(wanted), list(fused))
         self._next_stage()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Drops the values that nobody can ask for any more.
+
+        A recording is a cycle of tensors and nodes, for which the garbage collector may come late.  Where all is
+        recorded, and no tape will take another gradient, nothing is left but the values of handles, which go with them.
+        """
+        over = not tracing.is_traced(self) and all(tape.is_over for tape in self.tapes)
+        if over:
+            for kept_for_tapes in self._fed, self.watched, self.carried:
+                kept_for_tapes.clear()
         alive = {handle.tensor for handle in self._handles}
         kept = alive | self.carried | {tensor for _, tensor in self._fed.values()}
         self.values = {tensor: value for tensor, value in self.values.items() if tensor in kept}
+        for handle in [each for each in self._handles if not each.takes_value_along] if over else ():
+            handle.takes_value_along = True
+            weakref.finalize(handle, self._handle_gone, handle.tensor).atexit = False
+
+    def _handle_gone(self, tensor: Tensor) -> None:
+        """Drops the value of a tensor, unless another handle has it, or what has not run yet reads it."""
+        stage = self.stage
+        read = [x for node in self.nodes[self.starts[stage] :] for x in node.inputs]
+        read += [x for action in self.actions[stage] for x in action.tensors()]
+        if not any(x is tensor for x in (*read, *(handle.tensor for handle in self._handles))):
+            self.values.pop(tensor, None)
 
 
 def _shares(view: np.ndarray, array: np.ndarray) -> bool:

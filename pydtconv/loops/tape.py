@@ -63,6 +63,7 @@ class GradientTape:
         self._recording = graph
         self._start = len(graph.nodes)
         graph.open_tapes.append(self)
+        graph.tapes.add(self)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -115,6 +116,11 @@ class GradientTape:
             return ()
         used = [tensor.variable for tensor in self._recording.parameters if tensor.variable is not None]
         return tuple(variable for variable in used if self._watches(variable) and variable.trainable)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has given the gradients that it gives."""
+        return self._used and not self._persistent and self._start is None
 
     def _watches(self, source: Any) -> bool:
         return self._accessed or not isinstance(source, Variable) or id(source) in self._watched

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, layers, ops
+from pydtconv.loops.function import Function
 from pydtconv.loops.workspace import Workspace
 
 
@@ -437,3 +439,42 @@ def test_a_recording_of_another_thread_has_a_number_of_its_own():
     other.join()
     assert numbers == [10]
     assert workspace.host.state.step == 10
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["tape", "function"])
+def test_batches_of_steps_before_do_not_wait_for_the_garbage_collector(eager):
+    model, optimizer = keras.Sequential([keras.Input((250_000,)), layers.Dense(1)]), keras.optimizers.SGD()
+
+    def step(x):
+        with GradientTape() as tape:
+            loss = ops.mean(ops.square(model(x)))
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights, strict=True))
+        return loss
+
+    step = Function(step, eager=True) if eager else step
+    batch = np.ones((2, 250_000), "float32")
+    float(step(batch))
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            float(step(batch))
+        assert tracemalloc.get_traced_memory()[0] < batch.nbytes
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+def test_tensors_of_a_tape_that_is_over_are_gone_on_with():
+    x = np.array([1.0, 2.0], "float32")
+    with GradientTape() as tape:
+        tape.watch(x)
+        loss = ops.sum(ops.square(x))
+    gradient = tape.gradient(loss, x)
+    np.testing.assert_array_equal(np.asarray(gradient), [2, 4])
+    more = gradient * 3.0 + loss
+    del gradient, loss
+    np.testing.assert_array_equal(np.asarray(more), [11, 17])
+    other = more
+    del more
+    np.testing.assert_array_equal(np.asarray(other * x), [11, 34])

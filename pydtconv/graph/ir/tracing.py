@@ -97,6 +97,11 @@ def current() -> Any:
     return graphs[-1] if graphs else None
 
 
+def is_traced(graph: Any) -> bool:
+    """Whether this thread is tracing the graph, be it around others."""
+    return any(each is graph for each in _tracing.graphs)
+
+
 @contextmanager
 def building() -> Iterator[None]:
     """While a layer makes its weights, which happens once: what it assigns to them is assigned at once."""
