@@ -136,11 +136,10 @@ class Derived(keras.Model):
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("step", [layers.ReLU(), lambda x: 0.5 * x], ids=["layers", "operators"])
-def test_deep_networks_take_no_deep_recursion(way, step):
+def test_deep_networks_take_no_deep_recursion(way):
     x = inputs = keras.Input((3,))
     for _ in range(200):
-        x = step(x)
+        x = 0.5 * x
     model = Derived(inputs, layers.Dense(2)(x))
     other = way(keras.Sequential([keras.Input((3,)), model]))
     np.testing.assert_array_equal(other(np.ones((2, 3), "float32")), model(np.ones((2, 3), "float32")))

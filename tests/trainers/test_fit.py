@@ -1,5 +1,8 @@
 """fit, evaluate, predict and the single-batch methods: what they train on, in which order, and what they report."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -551,3 +554,28 @@ def test_a_data_set_that_stops_before_its_end_is_an_error(workers):
     model.compile("sgd", "mse")
     with pytest.raises(RuntimeError, match="StopIteration"):
         model.fit(Short(workers=workers), verbose=0)
+
+
+def test_an_error_of_data_does_not_wait_for_another_thread_that_reads():
+    begun, over = threading.Event(), threading.Event()
+
+    class Hanging(PyDataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            if index == 1:
+                begun.wait()
+                raise OSError("the line is dead")
+            if index == 2:
+                begun.set()
+                over.wait(10)
+            return np.ones((2, 3)), np.ones((2, 1))
+
+    model = pydtconv.Sequential([pydtconv.Input((3,)), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    start = time.monotonic()
+    with pytest.raises(OSError, match="the line is dead"):
+        model.fit(Hanging(workers=2, max_queue_size=2), verbose=0, shuffle=False)
+    assert time.monotonic() - start < 8
+    over.set()

@@ -249,19 +249,21 @@ def _counting(count: int | None) -> Iterator[int]:
 
 
 def _ahead(get: Any, order: Iterable[int], workers: int, queue: int) -> Iterator[Any]:
-    """get(index) in order, computed by threads ahead of time."""
+    """get(index) in order, computed by threads ahead of time.  After an error, or Ctrl-C, nobody waits for them."""
     waiting: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for index in order:
-                waiting.append(pool.submit(get, index))
-                if len(waiting) >= max(queue, 1):
-                    yield waiting.popleft().result()
-            while waiting:
+    pool, patient = ThreadPoolExecutor(workers), True
+    try:
+        for index in order:
+            waiting.append(pool.submit(get, index))
+            if len(waiting) >= max(queue, 1):
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    except BaseException as error:
+        patient = isinstance(error, GeneratorExit)
+        raise
+    finally:
+        pool.shutdown(wait=patient, cancel_futures=True)
 
 
 def make_data(
