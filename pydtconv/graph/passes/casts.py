@@ -7,9 +7,9 @@ read in bfloat16 alone is rounded when it is fed.
 
 from __future__ import annotations
 
-from pydtconv.dtypes import BFLOAT16, real
+from pydtconv.dtypes import BFLOAT16, FLOATING, real
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
-from pydtconv.graph.ir.rewriting import consumers, replace_reads, results
+from pydtconv.graph.ir.rewriting import consumers, replace_reads, results, updated_state
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
 from pydtconv.kernels.registry import supports
 from pydtconv.ops.base import Spec
@@ -69,21 +69,37 @@ def _cast(graph: Graph, tensor: Tensor, dtype: str, scope: str) -> Node | None:
 def _cancel(graph: Graph, made: set[Node]) -> None:
     """Joins casts of one tensor, and drops those of casts that lead back.
 
-    A cast to bfloat16 and back rounds: it is dropped where one of the two was put there by this pass.
+    A cast to bfloat16 and back rounds: it is dropped where one of the two was put there by this pass.  Other casts that
+    lose something stay, and so do those of state that changes between them, and what a gradient is asked by.  Of a
+    trained variable each reader has a cast of its own: what they add to its gradient is added in float32.
     """
     known: dict[tuple[Tensor, str], Tensor] = {}
+    asked = {tensor for tensor in (*graph.gradients.values(), *(graph.sources or ())) if tensor.variable is None}
+    apart = asked | updated_state(graph)
     for node in list(graph.nodes):
-        if not isinstance(node.op, Cast):
+        if not isinstance(node.op, Cast) or not apart.isdisjoint((*node.inputs, *node.outputs)):
             continue
         (source,), (out,) = node.inputs, node.outputs
         first = source.node
         back = first is not None and isinstance(first.op, Cast) and first.inputs[0].dtype == out.dtype
-        if back and first is not None and (source.dtype != BFLOAT16 or first in made or node in made):
+        ours = source.dtype == BFLOAT16 and (first in made or node in made)
+        if back and first is not None and (ours or _holds(source.dtype, out.dtype)):
             replace_reads(graph, out, first.inputs[0])
-        elif (source, out.dtype) in known:
+        elif (source, out.dtype) in known and not narrows_trained(node):
             replace_reads(graph, out, known[source, out.dtype])
         else:
             known[source, out.dtype] = out
+
+
+def narrows_trained(node: Node) -> bool:
+    """Whether the node is a cast of a trained variable to bfloat16."""
+    variable = node.inputs[0].variable if node.inputs else None
+    return node.op == Cast(BFLOAT16) and variable is not None and variable.trainable
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether each number of a dtype is one of another, wider one."""
+    return wide in FLOATING and narrow in FLOATING and FLOATING.index(wide) > FLOATING.index(narrow)
 
 
 def _narrow_inputs(graph: Graph) -> None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.graph.ir.rewriting import replace_results, updated_state
+from pydtconv.graph.passes.casts import narrows_trained
 
 
 def merge_equal_nodes(graph: Graph) -> None:
     """Drops nodes that compute what one before them computes.
 
-    Those stay that draw numbers, update state, read state that is updated, or may have effects of their own, and those
-    whose own gradient somebody asks for: each has a part of it.
+    Those stay that draw numbers, update state, read state that is updated, or may have effects of their own, those
+    whose own gradient somebody asks for: each has a part of it, and casts of trained variables to bfloat16, whose
+    gradients are to be added in float32.
     """
     apart = {*graph.gradients.values(), *(graph.sources or ())}
     state = updated_state(graph)
@@ -34,7 +36,7 @@ def merge_equal_nodes(graph: Graph) -> None:
 
 def _is_pure(node: Node) -> bool:
     """Whether equal inputs give equal outputs, and nothing else happens."""
-    if node.op.draws or node.op.updates or not node.op.replayable:
+    if node.op.draws or node.op.updates or not node.op.replayable or narrows_trained(node):
         return False
     try:
         hash(node.op)

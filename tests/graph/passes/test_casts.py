@@ -149,3 +149,43 @@ def test_functions_of_numpy_read_the_widest_dtype_that_they_are_given(given, rea
         graph.outputs = {"z": ops.arctan2(x, y)}
     node = next(node for node in graph.nodes if node.op.name == "arctan2")
     assert tuple(tensor.dtype for tensor in node.inputs) == read
+
+
+def test_casts_that_lose_something_stay():
+    graph = Graph()
+    with graph:
+        x = graph.input("x", Spec((2,)))
+        graph.outputs = {
+            "whole": ops.cast(ops.cast(x, "int32"), "float32"),
+            "wide": ops.cast(ops.cast(ops.cast(x, "float64"), "float32"), "float64"),
+            "mixed": ops.cast(BF16(x), "float32"),
+        }
+    found = run(graph, x=np.array([1.75, -2.5], "float32"))
+    np.testing.assert_array_equal(found["whole"], [1, -2])
+    np.testing.assert_array_equal(found["mixed"], [1.75, -2.5])
+
+
+def test_casts_of_state_are_those_of_its_values_then():
+    gamma, state = Variable(np.ones(1, "float32")), [Variable(np.ones(1, "float32"), trainable=False) for _ in range(2)]
+    graph = Graph(training=True)
+    with graph:
+        x = BF16(graph.input("x", Spec((2, 1))))
+        before = x * graph.parameter(state[0])
+        y = ops.BatchNorm(center=False, momentum=0.5)(x, gamma, *state)
+        after = x * graph.parameter(state[0])
+        graph.outputs = {name: ops.cast(z, "float32") for name, z in (("before", before), ("y", y), ("after", after))}
+    found = run(graph, x=np.array([[2], [4]], "float32"))
+    np.testing.assert_array_equal(found["before"], [[2], [4]])
+    np.testing.assert_array_equal(found["after"], [[4], [8]])  # times (1 + 3) / 2
+
+
+def test_gradients_of_a_variable_read_many_times_are_added_in_float32():
+    w = Variable(np.ones(2, "float32"))
+    graph = Graph(training=True)
+    with graph:
+        x = BF16(graph.input("x", Spec((5, 2))))
+        parts = [ops.cast(x[i] * graph.parameter(w), "float32") for i in range(5)]
+        graph.loss = graph.outputs["loss"] = ops.sum(ops.Add()(*parts))
+    memory = Memory()
+    Executor(build_plan(graph), memory).run({"x": np.array([[256.0, 512]] + [[1, 1]] * 4, "float32")})
+    np.testing.assert_array_equal(memory.store.gradient_of(w), [260, 516])  # 256 + 1 is no bfloat16
