@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
+from pydtconv.dtypes import real
 from pydtconv.graph.ir.graph import Node
 from pydtconv.ops.convolution import Conv
 from pydtconv.ops.convolution_transpose import ConvTranspose
@@ -34,7 +35,7 @@ def _mask(condition: Any, like: Any) -> Any:
 def _spread(g: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
     """g, of which axes were reduced, repeated along these."""
     kept = tuple(1 if i in axes else e for i, e in enumerate(shape))
-    return ops.multiply(ops.reshape(g, kept), np.ones(tuple(shape), g.dtype))
+    return ops.multiply(ops.reshape(g, kept), np.ones(tuple(shape), real(g.dtype)))
 
 
 # --- element by element -----------------------------------------------------------------------------------------------

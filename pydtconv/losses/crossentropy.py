@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops
+from pydtconv.dtypes import real
 from pydtconv.losses import trained_targets
 from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
 
@@ -98,7 +99,7 @@ def categorical_focal_crossentropy(
 
 def _weights_along(axis: int, alpha: Any, p: Any) -> Any:
     """alpha, which is a number or one for each class on an axis of p, to multiply p with."""
-    weights = np.asarray(alpha, str(p.dtype))
+    weights = np.asarray(alpha, real(str(p.dtype)))
     if not weights.ndim:
         return float(alpha)
     classes, shape = p.shape[axis], [1] * len(p.shape)

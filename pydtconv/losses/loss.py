@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops, replica
-from pydtconv.dtypes import real
+from pydtconv.dtypes import BFLOAT16, name_of, real
 from pydtconv.naming import to_snake_case
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.serialization.objects import arguments_of, serialize_keras_object
@@ -51,7 +51,7 @@ class Loss:
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         mask = getattr(y_pred, "_keras_mask", None)
-        y_true, y_pred = as_operands(y_true, y_pred, labels=self.takes_labels)
+        y_true, y_pred = as_operands(_widened(y_true), _widened(y_pred), labels=self.takes_labels)
         if not self.takes_labels:
             y_true, y_pred = match_ranks(y_true, y_pred)
         values = self.call(y_true, y_pred)
@@ -104,11 +104,16 @@ def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, An
         y_pred = _dense(y_pred, y_pred.dtype if floats else config.floatx())
     if not hasattr(y_true, "apply_op"):
         y_true = np.asarray(y_true)
-        dtype = "int64" if labels and y_true.dtype.kind in "iub" else y_pred.dtype
+        dtype = "int64" if labels and y_true.dtype.kind in "iub" else real(name_of(y_pred.dtype))
         y_true = _dense(y_true, dtype)
     elif not labels and real(y_true.dtype) != real(y_pred.dtype):
         y_true = ops.cast(y_true, y_pred.dtype)
     return y_true, y_pred
+
+
+def _widened(x: Any) -> Any:
+    """A tensor of bfloat16, as layers of mixed precision give it, in float32; anything else as it is."""
+    return ops.cast(x, real(BFLOAT16)) if hasattr(x, "apply_op") and x.dtype == BFLOAT16 else x
 
 
 def _dense(array: np.ndarray, dtype: Any) -> Any:

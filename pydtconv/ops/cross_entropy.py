@@ -41,6 +41,11 @@ class Targets(Op):
     def _op(self) -> str:
         return type(self).__name__
 
+    @property
+    def mixes_dtypes(self) -> bool:  # type: ignore[override]
+        """Labels stay what they are, whatever predictions are."""
+        return self.kind == "sparse"
+
     def __post_init__(self) -> None:
         if self.kind not in self._kinds:
             raise ValueError(f"{self._op}: expected kind {' or '.join(map(repr, self._kinds))}, got {self.kind!r}")
