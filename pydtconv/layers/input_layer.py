@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pydtconv import config
+from pydtconv.dtypes import BFLOAT16, name_of
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor, Node
 from pydtconv.naming import auto_name
@@ -41,7 +40,9 @@ class InputLayer(Layer):
         elif batch_size is not None:
             raise ValueError("InputLayer: batch_size cannot be given together with batch_shape")
         self.batch_shape = _checked("batch_shape", batch_shape)
-        self._input_dtype = config.floatx() if dtype is None else np.dtype(dtype).name
+        self._input_dtype = config.floatx() if dtype is None else name_of(dtype)
+        if self._input_dtype == BFLOAT16:
+            raise ValueError("Input: dtype: expected one such as float32, got 'bfloat16': layers round what they read")
         self.sparse, self.ragged, self.optional = False, False, False
         self.built = True
         Node(self, (), {}, KerasTensor(self.batch_shape, self.dtype, name=self.name))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import constraints, initializers, regularizers
+from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context, settings, structure
 from pydtconv.layers.tracking import inside, is_tracked, tracked
@@ -134,7 +135,7 @@ class Weights:
             )
         dtype = dtype or self.variable_dtype
         if initializer is None:
-            initializer = "glorot_uniform" if np.issubdtype(np.dtype(dtype), np.floating) else "zeros"
+            initializer = "glorot_uniform" if name_of(dtype) in FLOATING else "zeros"
         name = name or f"variable_{len(self._own_variables())}"
         make = initializers.get(initializer)
         extents = () if shape is None else tuple(shape)

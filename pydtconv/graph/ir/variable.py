@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pydtconv.dtypes import BFLOAT16, name_of
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.tracing import Tracer
 from pydtconv.kernels.eager import compute
@@ -82,6 +83,10 @@ class Variable(Operators):
         """
         given = initializer.dtype if isinstance(initializer, (np.ndarray, np.generic)) else np.dtype("float32")
         name, dtype = name or "variable", dtype or (given.name if given.kind in "iub" else "float32")
+        if name_of(dtype) == BFLOAT16:
+            raise ValueError(
+                f"variable {name!r}: dtype: expected one such as float32, got 'bfloat16', which layers compute in"
+            )
         if aggregation not in (None, *AGGREGATIONS):
             raise ValueError(f"variable {name!r}: aggregation: expected one of {AGGREGATIONS}, got {aggregation!r}")
         if layout is not None or synchronization != "auto":
