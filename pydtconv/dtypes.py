@@ -82,6 +82,21 @@ def from_bits(bits: np.ndarray) -> np.ndarray:
     return values.reshape(np.shape(bits))
 
 
+def converted(values: Any, dtype: Any) -> np.ndarray:
+    """The values as an array of a dtype.
+
+    Of bfloat16 as `as_bfloat16` gives it, where ml_dtypes is installed; else its numbers in float32, of which a graph
+    makes bfloat16 where they meet it.
+    """
+    name = name_of(dtype)
+    if name != BFLOAT16:
+        return np.asarray(values).astype(name, copy=False)
+    try:
+        return as_bfloat16(values)
+    except ImportError:
+        return from_bits(to_bits(values))
+
+
 def as_bfloat16(values: Any) -> np.ndarray:
     """The values as an array of ml_dtypes' bfloat16.  Raises ImportError where that package is not installed."""
     try:

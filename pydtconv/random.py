@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops
+from pydtconv.dtypes import BFLOAT16, name_of, real
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.ops.functions.tables import drawing
 from pydtconv.ops.functions.tables.drawing import SeedGenerator
@@ -31,7 +32,7 @@ def _noise(shape: Sequence[int], dtype: Any, seed: Any) -> Any:
     if graph is None:
         return None
     own = int(seed) if isinstance(seed, (int, np.integer)) else None
-    kind = config.floatx() if dtype is None else np.dtype(dtype).name
+    kind = config.floatx() if dtype is None else real(name_of(dtype))
     zeros = graph.constant(np.zeros(tuple(shape)), kind, tuple(shape))
     return ops.GaussianNoise(1.0, seed=own, always=True)(zeros)
 
@@ -45,7 +46,7 @@ def _drawn(kind: str, shape: Sequence[int], dtype: Any, seed: Any, **parameters:
         if not isinstance(value, (int, float, np.number)) or isinstance(value, bool):
             raise NotImplementedError(f"random.{kind}: {name}: expected a number, where code is traced, got {value!r}")
     own = int(seed) if isinstance(seed, (int, np.integer)) else None
-    dtype = config.floatx() if dtype is None else np.dtype(dtype).name
+    dtype = config.floatx() if dtype is None else name_of(dtype)
     zeros = graph.constant(np.zeros((math.prod(shape), 1, 1, 1)), config.floatx(), (math.prod(shape), 1, 1, 1))
     settings = tuple((name, float(value)) for name, value in parameters.items())
     return ops.cast(ops.reshape(ops.Augment(kind, settings, own)(zeros), tuple(shape)), dtype)
@@ -54,18 +55,28 @@ def _drawn(kind: str, shape: Sequence[int], dtype: Any, seed: Any, **parameters:
 def normal(shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Normally distributed numbers."""
     y = _noise(shape, dtype, seed)
-    return drawing.normal(shape, mean, stddev, dtype, seed) if y is None else y * stddev + mean
+    return drawing.normal(shape, mean, stddev, dtype, seed) if y is None else _in_dtype(y * stddev + mean, dtype)
 
 
 def _uniform(shape: Sequence[int], dtype: Any, seed: Any) -> Any:
     y = _noise(shape, dtype, seed)
-    return None if y is None else (ops.erf(y * math.sqrt(0.5)) + 1.0) * 0.5
+    if y is None:
+        return None
+    y = (ops.erf(y * math.sqrt(0.5)) + 1.0) * 0.5
+    rounds = dtype is not None and name_of(dtype) == BFLOAT16
+    return ops.floor(y * 256.0) * 2.0**-8 if rounds else y  # what is just below 1 would be 1
+
+
+def _in_dtype(y: Any, dtype: Any) -> Any:
+    return y if dtype is None else ops.cast(y, dtype)
 
 
 def uniform(shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Numbers from minval up to maxval."""
     y = _uniform(shape, dtype, seed)
-    return drawing.uniform(shape, minval, maxval, dtype, seed) if y is None else y * (maxval - minval) + minval
+    if y is None:
+        return drawing.uniform(shape, minval, maxval, dtype, seed)
+    return _in_dtype(y * (maxval - minval) + minval, dtype)
 
 
 def randint(shape: Sequence[int], minval: int, maxval: int, dtype: Any = "int32", seed: Any = None) -> Any:
@@ -80,11 +91,11 @@ def truncated_normal(
     shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None
 ) -> Any:
     """Normally distributed numbers within two deviations."""
-    y = _uniform(shape, dtype, seed)
+    y = _uniform(shape, None if dtype is None else real(name_of(dtype)), seed)
     if y is None:
         return drawing.truncated_normal(shape, mean, stddev, dtype, seed)
     edge = math.erf(math.sqrt(2.0))
-    return ops.erfinv((y * 2.0 - 1.0) * edge) * (math.sqrt(2.0) * stddev) + mean
+    return _in_dtype(ops.erfinv((y * 2.0 - 1.0) * edge) * (math.sqrt(2.0) * stddev) + mean, dtype)
 
 
 def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import layers
+from pydtconv import layers, ops
 
 CASES = {
     # no ReLU: a score near zero falls on either side, and takes its whole gradient with it
@@ -63,3 +63,79 @@ def test_a_layer_computes_in_bfloat16_what_it_computes_in_float32(case: str) -> 
         # a bias before a normalization has no gradient but what rounding makes
         scale = max(np.abs(b).max(), 0.05 * max(np.abs(e).max() for e in expected))
         assert np.abs(a - b).max() < 0.05 * scale
+
+
+def computed(call, x: np.ndarray, dtype: str = "mixed_bfloat16") -> tuple[str, np.ndarray]:
+    """What a layer with this call gives, and the dtype of that."""
+
+    class Own(layers.Layer):
+        def call(self, inputs):
+            return call(self, inputs)
+
+    inputs = keras.Input(x.shape[1:])
+    outputs = Own(dtype=dtype)(inputs)
+    return outputs.dtype, keras.Model(inputs, outputs).predict(x, verbose=0)
+
+
+ROW = np.array([[1.5, -2.25, 0.0, 3.0]], "float32")
+MADE = {
+    "zeros": (lambda layer, x: x + ops.zeros((4,), dtype=x.dtype), ROW),
+    "ones": (lambda layer, x: x * ops.ones(ops.shape(x), dtype=layer.compute_dtype), ROW),
+    "full": (lambda layer, x: x * ops.full((4,), 2.0, dtype=x.dtype), 2 * ROW),
+    "arange": (lambda layer, x: x * ops.arange(4, dtype=x.dtype), ROW * [0, 1, 2, 3]),
+    "convert_to_tensor": (
+        lambda layer, x: x * ops.convert_to_tensor([1.0, 2, 0, 1], dtype=x.dtype),
+        ROW * [1, 2, 0, 1],
+    ),
+    "cast": (lambda layer, x: x * ops.cast(np.arange(4.0), x.dtype), ROW * [0, 1, 2, 3]),
+    "one_hot": (lambda layer, x: ops.one_hot(ops.argmax(x, axis=-1), 4, dtype=x.dtype), [[0, 0, 0, 1]]),
+    "cumsum": (lambda layer, x: ops.cumsum(x, axis=-1, dtype=x.dtype), np.cumsum(ROW, -1)),
+    "saturate_cast": (lambda layer, x: ops.saturate_cast(x * np.inf, "bfloat16") * 0.0, np.where(ROW == 0, np.nan, 0)),
+    "normal": (lambda layer, x: x + keras.random.normal((4,), stddev=0.0, dtype=x.dtype), ROW),
+    "uniform": (lambda layer, x: x + keras.random.uniform((4,), 1.0, 1.0, dtype=x.dtype), ROW + 1),
+}
+
+
+@pytest.mark.parametrize("name", list(MADE))
+def test_tensors_are_made_in_the_dtype_of_the_layer(name: str) -> None:
+    call, expected = MADE[name]
+    dtype, found = computed(call, ROW)
+    assert dtype == "bfloat16"
+    np.testing.assert_array_equal(found, np.asarray(expected, "float32"))
+
+
+def test_numbers_of_bfloat16_become_integers_and_truth_values() -> None:
+    for kind, expected in (
+        ("int32", [[1, -2, 0, 3]]),
+        ("bool", [[True, True, False, True]]),
+        ("uint8", [[1, 254, 0, 3]]),
+    ):
+        dtype, found = computed(lambda layer, x, kind=kind: ops.cast(x, kind), ROW)
+        assert dtype == kind
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_random_numbers_of_bfloat16_stay_below_the_upper_end() -> None:
+    x = np.zeros((1, 20000), "float32")
+    _, found = computed(lambda layer, x: x + keras.random.uniform((20000,), dtype=x.dtype), x)
+    assert found.min() >= 0
+    assert 0.9 < found.max() < 1
+
+
+def test_means_of_masked_steps() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
+    x[0, 3:] = x[1, 1:] = 0
+    inputs = keras.Input((5, 3))
+    mean = layers.GlobalAveragePooling1D(dtype="mixed_bfloat16")(layers.Masking(dtype="mixed_bfloat16")(inputs))
+    found = keras.Model(inputs, mean).predict(x, verbose=0)
+    np.testing.assert_allclose(found, [x[0, :3].mean(0), x[1, 0]], atol=0.02)
+
+
+def test_variables_and_inputs_of_bfloat16_are_refused() -> None:
+    for call in (
+        lambda: keras.Variable(np.ones(2), dtype="bfloat16"),
+        lambda: layers.Layer().add_weight((2,), dtype="bfloat16"),
+        lambda: keras.Input((2,), dtype="bfloat16"),
+    ):
+        with pytest.raises(ValueError, match="dtype: expected one such as float32, got 'bfloat16'"):
+            call()

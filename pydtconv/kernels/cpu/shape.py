@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from pydtconv._ext import elem, wire
-from pydtconv.dtypes import BFLOAT16, FLOATING, name_of, to_bits
+from pydtconv.dtypes import BFLOAT16, FLOATING, from_bits, name_of, to_bits
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.rows import matrices, real_of
 from pydtconv.kernels.cpu.strided import bind_copy, flat, merge, strides_of
@@ -135,15 +135,24 @@ class CastKernel(Kernel[Cast]):
 
 @register(Cast, dtypes=(BFLOAT16,))
 class FromBfloat16Kernel(Kernel[Cast]):
-    """From bfloat16 to float32 or float64; other dtypes would need a second step."""
+    """From bfloat16 to float32 or float64; to other dtypes by way of float32."""
 
     def forward(self, p: Pass) -> Call:
-        if p.y[0].dtype.kind != "f":
-            raise ValueError(f"cast: from bfloat16: expected float32 or float64, got {self.op.dtype}")
-        return bind_widen(p.x[0], p.y[0])
+        x, y = p.x[0], p.y[0]
+        if y.dtype.name in ("float32", "float64"):
+            return bind_widen(x, y)
+
+        def run() -> None:
+            with np.errstate(all="ignore"):
+                np.copyto(y, from_bits(x), casting="unsafe")
+
+        return run
 
     def backward(self, p: Pass) -> Call:
-        return nothing if p.dx[0] is None else bind_narrow(p.dy[0], p.dx[0])
+        dx = p.dx[0]
+        if dx is None:
+            return nothing
+        return bind_narrow(p.dy[0], dx) if name_of(self.op.dtype) in FLOATING else partial(dx.fill, 0)
 
 
 def bind_narrow(x: np.ndarray, y: np.ndarray) -> Call:

@@ -216,7 +216,7 @@ def cast(x: Any, dtype: str) -> Any:
         return x
     if is_symbolic(x) or is_watched(x):
         return Cast(name)(x)
-    return dtypes.as_bfloat16(x) if name == dtypes.BFLOAT16 else x.astype(name)
+    return dtypes.converted(x, name) if name == dtypes.BFLOAT16 else x.astype(name)
 
 
 def with_axis_last(function: Callable[[Any], Any], x: Any, axis: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import converted
 from pydtconv.ops import base
 from pydtconv.ops.functions.operands import is_symbolic, is_watched
 from pydtconv.ops.functions.tables.making import signature_of
@@ -58,8 +59,8 @@ def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Cal
             dtype = config.floatx()
         result = function(**given) if "x" not in given else function(int(given.pop("x")), **given)
         if isinstance(result, tuple):
-            return result[0].astype(dtype), result[1]
-        return result.astype(dtype)
+            return converted(result[0], dtype), result[1]
+        return converted(result, dtype)
 
     made.__name__ = made.__qualname__ = name
     made.__module__ = __name__
@@ -77,7 +78,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if stop is None:
         start, stop = 0, start
     array = np.arange(start, stop, 1 if step is None else step)
-    return array.astype(dtype or ("int32" if array.dtype.kind in "iu" else config.floatx()))
+    return converted(array, dtype or ("int32" if array.dtype.kind in "iu" else config.floatx()))
 
 
 def _like(x: Any, value: float, dtype: Any) -> Any:
@@ -88,7 +89,7 @@ def _like(x: Any, value: float, dtype: Any) -> Any:
         y = affine(unary("sign", x), 0.0, value)  # the sign is finite where x is infinite or NaN
         return cast(y, x.dtype if dtype is None else dtype)
     array = np.asarray(x)
-    return np.full(array.shape, value, dtype or array.dtype)
+    return converted(np.full(array.shape, value), dtype or array.dtype)
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Any:
@@ -127,7 +128,7 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
     (value,) = operands_of(x)
     if is_symbolic(value) or (dtype is not None and is_watched(value)):
         return value if dtype is None else cast(value, dtype)
-    array = value if dtype is None else np.asarray(value, np.dtype(dtype))
+    array = value if dtype is None else converted(value, dtype)
     return base.recorded(array) if base.recorded is not None and array.dtype.kind == "f" else array
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import _public, config
+from pydtconv.dtypes import FLOATING, converted, name_of
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.utils.random import next_seed
 
@@ -74,19 +75,19 @@ def generator(seed: Any) -> np.random.Generator:
 
 
 def _float(dtype: Any) -> str:
-    return config.floatx() if dtype is None else np.dtype(dtype).name
+    return config.floatx() if dtype is None else name_of(dtype)
 
 
 def normal(shape: Shape, mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """Normally distributed numbers."""
-    return generator(seed).normal(mean, stddev, tuple(shape)).astype(_float(dtype))
+    return converted(generator(seed).normal(mean, stddev, tuple(shape)), _float(dtype))
 
 
 def uniform(shape: Shape, minval: float = 0.0, maxval: float = 1.0, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """Numbers from minval up to maxval."""
-    if np.dtype(_float(dtype)).kind != "f":
+    if _float(dtype) not in FLOATING:
         raise ValueError(f"uniform: dtype: expected a float, got {dtype!r}: use randint for integers")
-    return generator(seed).uniform(minval, maxval, tuple(shape)).astype(_float(dtype))
+    return converted(generator(seed).uniform(minval, maxval, tuple(shape)), _float(dtype))
 
 
 def randint(shape: Shape, minval: int, maxval: int, dtype: Any = "int32", seed: Any = None) -> np.ndarray:
@@ -104,23 +105,23 @@ def truncated_normal(
     values = rng.standard_normal(tuple(shape))
     while (far := np.abs(values) > 2).any():
         values[far] = rng.standard_normal(int(far.sum()))
-    return (mean + stddev * values).astype(_float(dtype))
+    return converted(mean + stddev * values, _float(dtype))
 
 
 def beta(shape: Shape, alpha: Any, beta: Any, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """Numbers of the beta distribution."""
-    return generator(seed).beta(alpha, beta, tuple(shape)).astype(_float(dtype))
+    return converted(generator(seed).beta(alpha, beta, tuple(shape)), _float(dtype))
 
 
 def gamma(shape: Shape, alpha: Any, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """Numbers of the gamma distribution of scale 1."""
-    return generator(seed).gamma(alpha, size=tuple(shape)).astype(_float(dtype))
+    return converted(generator(seed).gamma(alpha, size=tuple(shape)), _float(dtype))
 
 
 def binomial(shape: Shape, counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """How many of `counts` trials succeed."""
     values = generator(seed).binomial(np.asarray(counts).astype("int64"), np.asarray(probabilities), tuple(shape))
-    return values.astype(_float(dtype))
+    return converted(values, _float(dtype))
 
 
 def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any = None) -> np.ndarray:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.dtypes import real
+from pydtconv.dtypes import BFLOAT16, converted, name_of, real
 from pydtconv.ops import base
 from pydtconv.ops.checks import FLOATING
 from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import RULES, Rule, TableOp, counted, promoted
 from pydtconv.utils.results import as_result
 
@@ -59,9 +60,13 @@ def _function(
 
 def apply(name: str, values: list[Any], static: dict[str, Any]) -> Any:
     """The function of a rule on tensors or arrays, with settings."""
+    if static.get("dtype") is not None:
+        kind = name_of(static["dtype"])
+        if kind == BFLOAT16:  # which NumPy has not
+            found = apply(name, values, {**static, "dtype": real(kind)})
+            return Cast(kind)(found) if is_symbolic(found) else converted(found, kind)
+        static["dtype"] = kind
     operands = operands_of(*values)
-    if "dtype" in static:
-        static["dtype"] = None if static["dtype"] is None else np.dtype(static["dtype"]).name
     watched = base.watching is not None and base.watching(operands) is not None
     if watched or any(is_symbolic(value) for value in operands):
         return TableOp(name, tuple((key, frozen(value)) for key, value in static.items()))(*operands)

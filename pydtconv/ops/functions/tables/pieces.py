@@ -91,7 +91,7 @@ def copy(x: Any) -> Any:
 def view(x: Any, dtype: Any = None) -> Any:
     """The bytes of an array read as another dtype; x for its own, or None."""
     if is_symbolic(x):
-        if dtype is None or np.dtype(dtype).name == dtypes.name_of(x.dtype):
+        if dtype is None or dtypes.name_of(dtype) == dtypes.name_of(x.dtype):
             return x
         raise NotImplementedError(f"ops.view: other dtypes are here for arrays only, got {x!r} and {dtype!r}")
     return np.asarray(x) if dtype is None else np.asarray(x).view(dtype)
@@ -117,6 +117,9 @@ conjugate = conj
 
 def saturate_cast(x: Any, dtype: str) -> Any:
     """x in another dtype, limited to what that can hold."""
+    if dtypes.name_of(dtype) == dtypes.BFLOAT16:
+        largest = float(dtypes.from_bits(np.array(0x7F7F, "uint16")))
+        return cast(minimum(maximum(x, -largest), largest), dtype)
     kind = np.dtype(dtype)
     if kind.kind in "iu":
         info: Any = np.iinfo(kind)
