@@ -12,7 +12,7 @@ from pydtconv import dtype_policies, regularizers, tree
 from pydtconv.dtype_policies import DTypePolicy
 from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir.graph import Graph, Tensor, current_graph
-from pydtconv.layers import context, masks
+from pydtconv.layers import context, masks, structure
 from pydtconv.layers.eager import call_on_arrays
 from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs, symbolic_leaves
@@ -252,9 +252,12 @@ class Layer(Weights, Configurable, Operation):
     @dtype_policy.setter
     def dtype_policy(self, policy: Any) -> None:
         try:
-            self._dtype_policy = dtype_policies.get(policy)
+            found = dtype_policies.get(policy)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{type(self).__name__} {self.name!r}: {error}") from None
+        if found != self.__dict__.get("_dtype_policy"):
+            self._dtype_policy = found
+            structure.changed()
 
     @property
     def dtype(self) -> str:

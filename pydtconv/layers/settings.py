@@ -3,8 +3,9 @@
 A plan holds the values that it was traced with.  Where one changes between steps (`layer.beta = 0.5` in a callback),
 the next step is traced with the new one; plans of values that come again are kept.  Which names count is seen in the
 code: those that a method of a user's class mentions, or the `call` of a class of pydtconv.  What is added to a
-Sequential and taken off counts, too (its `_edits`), and what is frozen and thawed.  Of lists, tuples, dicts and arrays
-it is seen when others take their place, and when one of their items is set; what NumPy writes into an array is not.
+Sequential and taken off counts, too (its `_edits`), what is frozen and thawed, and in which dtype a layer computes.  Of
+lists, tuples, dicts and arrays it is seen when others take their place, and when one of their items is set; what NumPy
+writes into an array is not.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ def _number_of(model: Any) -> int:
     for place, layer in enumerate(model._flatten_layers()):
         values = vars(layer)
         found.append((place, "edits", int, repr(values.get("_edits", 0))))
+        found.append((place, "policy", str, str(values.get("_dtype_policy"))))
         found.append((place, "trainable", bool, (layer.trainable, *(v.trainable for v in layer._own_variables()))))
         names = names_read(type(layer)).difference(values.get("_set_by_itself", ()))
         for name in sorted(names.intersection(values)):

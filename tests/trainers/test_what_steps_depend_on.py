@@ -281,3 +281,14 @@ def test_a_variable_that_is_trained_again_goes_on_from_its_momentum(eager):
     assert kernels[0] == kernels[1] == kernels[2]
     moved = 0.9 * (kernels[0] - 1) - 0.01 * 2 * before**2 * kernels[2]
     assert kernels[3] - kernels[2] == pytest.approx(moved, rel=1e-4)
+
+
+def test_the_dtype_policy_of_a_layer_may_change():
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(3)])
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    for policy in ("float32", "mixed_bfloat16", "float32"):
+        model.layers[0].dtype_policy = policy
+        expected = np.asarray(model.layers[0](X))
+        np.testing.assert_array_equal(model.predict(X, verbose=0), expected)
+        np.testing.assert_allclose(model.train_on_batch(X, Y), np.mean((expected - Y) ** 2), rtol=1e-6)
+        model.reset_metrics()
