@@ -43,9 +43,10 @@ def bind_product(
     """out (+)= act(a @ b + bias), each of a, b and out float32 or bfloat16; products: 1, or 3 of float32's halves."""
     if out.size == 0:
         return nothing
-    if a.shape[1] == 0:
-        return nothing if accumulate else partial(out.fill, 0)
     space = np.empty(0, np.uint8) if workspace is None else workspace
+    if a.shape[1] == 0:  # sums of nothing are those of one zero
+        a, b = np.zeros((len(a), 1), a.dtype), np.zeros((1, b.shape[1]), b.dtype)
+        space = np.empty(gemm_mixed.workspace_bytes(*out.shape, 1, products), np.uint8)
 
     def run() -> None:
         status = gemm_mixed.gemm(a, b, out, space, accumulate, bias, activation, slope, products=products)
