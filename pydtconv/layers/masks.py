@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydtconv import ops, tree
+from pydtconv.dtypes import BFLOAT16, from_bits, to_bits
 
 
 def mask_of(x: Any) -> Any:
@@ -85,5 +86,7 @@ def any_of(masks: Iterable[Any]) -> Any:
 
 
 def differs(x: Any, value: float) -> Any:
-    """1 where x is not the value, else 0."""
+    """1 where x is not the value, as x's dtype holds it, else 0."""
+    if x.dtype == BFLOAT16:
+        value = from_bits(to_bits(value)).item()
     return ops.abs(ops.sign(ops.subtract(x, float(value))))

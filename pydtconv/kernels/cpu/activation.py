@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from pydtconv._ext import elem, wire
-from pydtconv.dtypes import BFLOAT16, itemsize
+from pydtconv.dtypes import BFLOAT16, from_bits, itemsize, to_bits
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.rows import real_of
 from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, flat, layout, reduction_workspace
@@ -54,9 +54,15 @@ CODES: dict[str | None, int] = {
 }
 
 
+def _as_reals(kind: str, params: tuple[float, float, float], image: np.ndarray) -> np.ndarray:
+    """Parameters for an image; bounds of "clip" as its dtype holds them: backward asks which results are between."""
+    reals = np.array(params, real_of(image))
+    return from_bits(to_bits(reals)) if kind == "clip" and image.dtype == np.uint16 else reals
+
+
 def bind_unary(kind: str, params: tuple[float, float, float], x: np.ndarray, y: np.ndarray) -> Call:
     """y = f(x); y may be x."""
-    p = np.array(params, real_of(x))
+    p = _as_reals(kind, params, x)
     call: Call = elem.bind_unary(CODES[kind], p, layout(y.shape, x, y), flat(x), flat(y))
     return call
 
@@ -70,7 +76,7 @@ def bind_unary_backward(
     accumulate: bool = False,
 ) -> Call:
     """dx (+)= dy f'(v), v = y or x as the kind says; dx may be dy."""
-    p = np.array(params, real_of(dy))
+    p = _as_reals(kind, params, dy)
     places = layout(dx.shape, v, dy, dx)
     call: Call = elem.bind_unary_backward(CODES[kind], p, accumulate, places, flat(v), flat(dy), flat(dx))
     return call

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.dtypes import BFLOAT16, converted, name_of, real
+from pydtconv.dtypes import BFLOAT16, converted, from_bits, name_of, real, to_bits
 from pydtconv.ops import base
 from pydtconv.ops.checks import FLOATING
 from pydtconv.ops.functions.operands import is_symbolic
@@ -105,9 +105,13 @@ def _in_kind(result: Any, kind: str, dtypes: list[str], static: dict[str, Any]) 
 
 
 def operands_of(*values: Any) -> list[Any]:
-    """Symbolic values as they are, the rest as arrays: numbers get the dtype of what they stand beside."""
+    """Symbolic values as they are, the rest as arrays: numbers get the dtype of what they stand beside.
+
+    Beside nothing but bfloat16 they are rounded to it, so that `ops.equal(x, 0.1)` finds what became of 0.1.
+    """
     known = [str(value.dtype) for value in values if is_symbolic(value) or isinstance(value, (np.ndarray, np.generic))]
     floats = [real(dtype) for dtype in known if dtype in FLOATING]
+    rounds = bool(floats) and all(dtype == BFLOAT16 for dtype in known if dtype in FLOATING)
 
     def array_of(value: Any) -> Any:
         if is_symbolic(value):
@@ -118,7 +122,7 @@ def operands_of(*values: Any) -> list[Any]:
         if isinstance(value, (np.ndarray, np.generic)):
             return array
         if array.dtype.kind == "f":
-            return array.astype(floats[0] if floats else config.floatx())
+            return from_bits(to_bits(array)) if rounds else array.astype(floats[0] if floats else config.floatx())
         if array.dtype.kind == "i" and array.ndim == 0 and known:
             return array.astype(floats[0] if floats else _kind_beside(value, known[0]))
         if array.dtype.kind == "i" and array.dtype == np.int64:
