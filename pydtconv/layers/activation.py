@@ -149,4 +149,4 @@ class Softmax(Layer):
             return activations.softmax(inputs, self.axis)
         if len(self.axis) == 1:
             return activations.softmax(inputs, self.axis[0])
-        return ops.exp(inputs - ops.logsumexp(inputs, axis=tuple(self.axis), keepdims=True))
+        return ops.softmax(inputs, axis=tuple(self.axis))

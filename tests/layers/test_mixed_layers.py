@@ -139,3 +139,55 @@ def test_variables_and_inputs_of_bfloat16_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match="dtype: expected one such as float32, got 'bfloat16'"):
             call()
+
+
+def test_gradients_end_at_bounds_that_have_no_bfloat16() -> None:
+    """0.1 becomes 0.10009765625 there, which is above 0.1, and 0.7 becomes 0.69921875."""
+    x = np.array([[-1.0, 0.05, 0.3, 0.65, 0.75, 4.0]], "float32")
+    clip = layers.Lambda(lambda x: ops.clip(x, 0.1, 0.7), dtype="mixed_bfloat16")
+    with keras.GradientTape() as tape:
+        tape.watch(x)
+        y = clip(x)
+    np.testing.assert_array_equal(np.asarray(tape.gradient(y, x)), [[0, 0, 1, 1, 0, 0]])
+
+
+def test_numbers_are_rounded_as_what_they_are_compared_with() -> None:
+    x = np.array([[0.1, 0.2, -0.1]], "float32")
+    for call in (lambda layer, x: ops.equal(x, 0.1), lambda layer, x: ops.logical_not(ops.not_equal(x, 0.1))):
+        np.testing.assert_array_equal(computed(call, x)[1], [[True, False, False]])
+    steps = np.full((1, 3, 2), 0.1, "float32")
+    steps[0, 0] = 1
+    inputs = keras.Input((3, 2))
+    x = layers.Masking(0.1, dtype="mixed_bfloat16")(inputs)
+    found = keras.Model(inputs, layers.GlobalAveragePooling1D(dtype="mixed_bfloat16")(x)).predict(steps, verbose=0)
+    np.testing.assert_array_equal(found, [[1, 1]])
+
+
+COMPOSED = {
+    "var": lambda x: ops.var(x, axis=-1),
+    "std": lambda x: ops.std(x, axis=-1),
+    "moments": lambda x: ops.moments(x, axes=[-1])[1],
+    "norm": lambda x: ops.norm(x, axis=-1),
+    "rms_normalization": ops.rms_normalization,
+    "logsumexp": lambda x: ops.logsumexp(x, axis=-1),
+    "softmax": lambda x: ops.softmax(x, axis=(1, 2)),
+    "log_softmax": lambda x: ops.log_softmax(x, axis=(1, 2)),
+    "Softmax": lambda x: layers.Softmax(axis=(1, 2), dtype="mixed_bfloat16")(x),
+    "power": lambda x: 10.0 ** (x / 4.0),
+    "glu": ops.glu,
+}
+
+
+@pytest.mark.parametrize("name", list(COMPOSED))
+def test_functions_of_several_operators_round_once(name: str) -> None:
+    x = np.random.default_rng(0).integers(98, 103, (2, 5, 8)).astype("float32")
+    dtype, found = computed(lambda layer, x: COMPOSED[name](x), x)
+    assert dtype == "bfloat16"
+    with np.errstate(over="ignore"):
+        expected = computed(lambda layer, x: COMPOSED[name](x), x, "float64")[1]
+    np.testing.assert_allclose(found, expected, rtol=2.0**-8, atol=1e-30)
+
+
+def test_a_dense_layer_of_no_features_gives_its_bias() -> None:
+    dense = layers.Dense(3, activation="relu", bias_initializer="ones", dtype="mixed_bfloat16")
+    np.testing.assert_array_equal(dense(np.zeros((2, 0), "float32")), np.ones((2, 3)))

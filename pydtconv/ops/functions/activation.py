@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pydtconv.ops.functions.arithmetic import multiply
-from pydtconv.ops.functions.operands import unary
+from pydtconv.ops.functions.operands import in_reals, unary
 from pydtconv.ops.functions.shape import split
 
 # fmt: off
@@ -161,6 +161,7 @@ def sparse_plus(x: Any) -> Any:
     return unary("sparse_plus", x)
 
 
+@in_reals
 def glu(x: Any, axis: int = -1) -> Any:
     """a * sigmoid(b) for the two halves a and b of x (Dauphin et al., 2017)."""
     a, b = split(x, 2, axis)

@@ -11,7 +11,15 @@ from pydtconv.dtypes import name_of
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.base import Op
 from pydtconv.ops.functions.integers import exact
-from pydtconv.ops.functions.operands import as_operand, is_scalar, is_symbolic, is_watched, of_one_dtype, unary
+from pydtconv.ops.functions.operands import (
+    as_operand,
+    in_reals,
+    is_scalar,
+    is_symbolic,
+    is_watched,
+    of_one_dtype,
+    unary,
+)
 
 # fmt: off
 __all__ = [
@@ -84,8 +92,14 @@ def power(x1: Any, x2: Any) -> Any:
         kind = {1.0: "linear", 2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}.get(exponent)
         return unary(kind, x1) if kind else unary("power", x1, exponent)
     if is_scalar(x1) and not is_scalar(x2) and float(x1) > 0 and _is_traced(x2):
-        return exp(affine(x2, math.log(x1), 0))
+        return _exponential(x2, math.log(x1))
     return _binary(Power(), float(x1) if is_scalar(x1) else x1, x2)
+
+
+@in_reals
+def _exponential(x: Any, rate: float) -> Any:
+    """exp(rate * x)"""
+    return exp(affine(x, rate, 0))
 
 
 @exact(np.maximum, of_booleans=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from pydtconv import config
-from pydtconv.dtypes import FLOATING, name_of, real
+from pydtconv.dtypes import BFLOAT16, FLOATING, name_of, real
 from pydtconv.ops import base
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.checks import FLOATS
@@ -98,6 +100,19 @@ def of_one_kind(*xs: Any) -> tuple[Any, ...]:
         return of_one_dtype(*xs)
     kind = np.result_type(*kinds).name
     return tuple(x if name_of(x.dtype) == kind else Cast(kind)(x) for x in tensors)
+
+
+def in_reals(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of a function of a tensor that is made of several operators: bfloat16 is rounded once, at the end."""
+
+    @functools.wraps(function)
+    def wide(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_symbolic(x) or name_of(x.dtype) != BFLOAT16:
+            return function(x, *args, **kwargs)
+        found = function(Cast(real(BFLOAT16))(x), *args, **kwargs)
+        return tuple(map(Cast(BFLOAT16), found)) if isinstance(found, tuple) else Cast(BFLOAT16)(found)
+
+    return wide
 
 
 def unary(kind: str, x: Any, *parameters: float | None) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv.ops.checks import FLOATING, normalize_axes
 from pydtconv.ops.functions.arithmetic import maximum, minimum, root, square, subtract
-from pydtconv.ops.functions.operands import as_float, as_tensor, is_symbolic
+from pydtconv.ops.functions.operands import as_float, as_tensor, in_reals, is_symbolic
 from pydtconv.ops.functions.shape import reshape
 from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
 from pydtconv.ops.table import RULES, Rule, TableOp, counted, no_gradient
@@ -105,11 +105,13 @@ def min(x: Any, axis: Axes = None, keepdims: bool = False, initial: float | None
     return y if initial is None else minimum(y, initial)
 
 
+@in_reals
 def var(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The variance over axes (divided by the number of elements)."""
     return mean(square(subtract(x, mean(x, axis, True))), axis, keepdims)
 
 
+@in_reals
 def std(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The standard deviation over axes."""
     return root(var(x, axis, keepdims))

@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.functions.arithmetic import exp, subtract
-from pydtconv.ops.functions.operands import as_float
+from pydtconv.ops.functions.operands import as_float, in_reals
 from pydtconv.ops.functions.shape import with_axis_last
 from pydtconv.ops.softmax import LogSoftmax, Softmax
 
@@ -19,7 +19,7 @@ __all__ = ["log_softmax", "softmax", "sparsemax"]
 def softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:
     """exp(x) / sum(exp(x)) along an axis, or along several together; None: along all."""
     x, axes = as_float(x), _axes(axis)
-    return Softmax(axes)(x) if isinstance(axes, int) else exp(_less_sum(x, axes))
+    return Softmax(axes)(x) if isinstance(axes, int) else _softmax_along(x, axes)
 
 
 def log_softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:
@@ -34,6 +34,12 @@ def _axes(axis: int | Sequence[int] | None) -> int | tuple[int, ...] | None:
     return tuple(axis) if len(axis) != 1 else axis[0]
 
 
+@in_reals
+def _softmax_along(x: Any, axes: tuple[int, ...] | None) -> Any:
+    return exp(_less_sum(x, axes))
+
+
+@in_reals
 def _less_sum(x: Any, axes: tuple[int, ...] | None) -> Any:
     from pydtconv.ops.functions.tables.sums import logsumexp  # which is made of functions of many files
 

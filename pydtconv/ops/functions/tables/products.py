@@ -27,7 +27,7 @@ from pydtconv.ops.functions.arithmetic import (
     subtract,
 )
 from pydtconv.ops.functions.linear import matmul
-from pydtconv.ops.functions.operands import as_operand, is_symbolic, of_one_kind
+from pydtconv.ops.functions.operands import as_operand, in_reals, is_symbolic, of_one_kind
 from pydtconv.ops.functions.reduction import amax, amin, mean
 from pydtconv.ops.functions.reduction import sum as sum_over
 from pydtconv.ops.functions.shape import (
@@ -127,6 +127,7 @@ def cdist(x: Any, y: Any) -> Any:
     return root(sum_over(square(subtract(expand_dims(a, -2), expand_dims(b, -3))), -1))
 
 
+@in_reals
 def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Any:
     """Norms of vectors (an axis) and matrices (two): None, "fro", 1, 2, inf, -inf, any number for vectors, "nuc"."""
     x = as_operand(x)
@@ -166,6 +167,7 @@ def normalize(x: Any, axis: int = -1, order: float = 2, epsilon: float | None = 
     return divide(x, maximum(norm(x, order, axis, True), epsilon))
 
 
+@in_reals
 def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: float | None = None) -> Any:
     """x divided by the root of the mean of its squares over axes, times a scale where there is one."""
     x = as_operand(x)

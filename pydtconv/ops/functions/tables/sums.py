@@ -16,7 +16,7 @@ from pydtconv.ops.functions.arithmetic import (
     square,
     subtract,
 )
-from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor
+from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor, in_reals
 from pydtconv.ops.functions.reduction import amax, amin, mean
 from pydtconv.ops.functions.reduction import sum as sum_over
 from pydtconv.ops.functions.shape import (
@@ -44,6 +44,7 @@ def ptp(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     return subtract(amax(x, axis, keepdims), amin(x, axis, keepdims))
 
 
+@in_reals
 def logsumexp(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) over axes, without overflow."""
     stop: Any = elementwise._FUNCTIONS["stop_gradient"]
@@ -72,6 +73,7 @@ def average(x: Any, axis: Axes = None, weights: Any = None) -> Any:
     return divide(sum_over(multiply(x, weights), axis), sum_over(weights, axis))
 
 
+@in_reals
 def moments(x: Any, axes: Axes, keepdims: bool = False, synchronized: bool = False) -> tuple[Any, Any]:
     """Mean and variance over axes."""
     if synchronized:
