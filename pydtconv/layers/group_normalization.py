@@ -10,6 +10,7 @@ from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.normalization import extent_of
 from pydtconv.ops.checks import normalize_axes
+from pydtconv.ops.functions.operands import in_reals
 from pydtconv.serialization.configurable import builtin
 
 
@@ -62,6 +63,9 @@ class GroupNormalization(Layer):
         self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: c})
 
     def call(self, inputs: Any) -> Any:
+        return in_reals(self._normalized)(inputs)
+
+    def _normalized(self, inputs: Any) -> Any:
         shape = tuple(inputs.shape)
         axis = self.axis % len(shape)
         c, n = shape[axis], shape[0]

@@ -13,6 +13,7 @@ from pydtconv.layers import arguments, image_data
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.regularization import RandomLayer
+from pydtconv.ops.functions.operands import in_reals
 from pydtconv.serialization.configurable import builtin
 
 
@@ -39,6 +40,16 @@ class Rescaling(Layer):
         scale, offset = self._factor(self.scale), self._factor(self.offset)
         y = inputs if np.ndim(scale) == 0 and scale == 1 else ops.multiply(inputs, scale)
         return y if np.ndim(offset) == 0 and offset == 0 else ops.add(y, offset)
+
+
+@in_reals
+def _normalized(x: Any, mean: Any, deviation: Any) -> Any:
+    return ops.divide(ops.subtract(x, mean), deviation)
+
+
+@in_reals
+def _restored(x: Any, mean: Any, deviation: Any) -> Any:
+    return ops.add(ops.multiply(x, deviation), mean)
 
 
 @builtin
@@ -128,9 +139,7 @@ class Normalization(Layer):
         else:
             mean = self._given(self.input_mean)
             deviation = np.maximum(np.sqrt(self._given(self.input_variance)), config.epsilon())
-        if self.invert:
-            return ops.add(ops.multiply(inputs, deviation), mean)
-        return ops.divide(ops.subtract(inputs, mean), deviation)
+        return (_restored if self.invert else _normalized)(inputs, mean, deviation)
 
     def _given(self, value: Any) -> np.ndarray:
         array = np.asarray(value, self.dtype)

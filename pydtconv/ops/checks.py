@@ -31,8 +31,9 @@ def same_real(name: str, x: Spec, *parameters: Spec) -> None:
 def read_as(op: Op, inputs: Sequence[Spec], weak: Sequence[bool]) -> list[str]:
     """The dtype in which an operator reads each of its inputs, where some of them are bfloat16.
 
-    Parameters and statistics (`Op.reals`) are float32 then.  weak: variables and constants, which are read as what they
-    meet; another input that is float32 or float64 makes all of them that, as NumPy's promotion does.
+    Parameters and statistics (`Op.reals`) are float32 then.  weak: variables, constants and what follows from these
+    alone, which are read as what they meet; another input that is float32 or float64 makes all of them that, as NumPy's
+    promotion does.
     """
     reals = op.reals(len(inputs))
     images = [i for i, spec in enumerate(inputs) if i not in reals and spec.dtype in FLOATING]

@@ -191,3 +191,32 @@ def test_functions_of_several_operators_round_once(name: str) -> None:
 def test_a_dense_layer_of_no_features_gives_its_bias() -> None:
     dense = layers.Dense(3, activation="relu", bias_initializer="ones", dtype="mixed_bfloat16")
     np.testing.assert_array_equal(dense(np.zeros((2, 0), "float32")), np.ones((2, 3)))
+
+
+def test_what_follows_from_variables_alone_is_read_as_what_it_meets() -> None:
+    class Scaled(layers.Layer):
+        def build(self, shape):
+            self.scale = self.add_weight((shape[-1],), "ones")
+
+        def call(self, inputs):
+            return inputs * ops.reshape(self.scale, (1, -1)) + ops.softplus(self.scale)
+
+    inputs = keras.Input((4,))
+    assert Scaled(dtype="mixed_bfloat16")(inputs).dtype == "bfloat16"
+    images = keras.Input((3, 3, 4))
+    assert layers.GroupNormalization(2, dtype="mixed_bfloat16")(images).dtype == "bfloat16"
+    adapted = layers.Normalization(dtype="mixed_bfloat16")
+    adapted.adapt(np.random.default_rng(0).normal(size=(9, 4)))
+    assert adapted(inputs).dtype == "bfloat16"
+
+
+def test_group_normalization_rounds_once() -> None:
+    x = np.random.default_rng(0).integers(-8, 8, (2, 6, 6, 8)).astype("float32")
+    rng, results = np.random.default_rng(1), {}
+    weights = [rng.normal(size=8) for _ in range(2)]
+    for policy in ("mixed_bfloat16", "float64"):
+        layer = layers.GroupNormalization(2, dtype=policy)
+        layer.build(x.shape)
+        layer.set_weights(weights)
+        results[policy] = layer(x)
+    np.testing.assert_allclose(results["mixed_bfloat16"], results["float64"], rtol=2.0**-8, atol=1e-6)

@@ -37,7 +37,10 @@ class Tensor(Operators):
     """The output of a node, a graph's input, or a parameter as seen in a graph.
 
     node is None for inputs, parameters and constants; variable is set for parameters, constant for constants.
+    weak: whether it follows from these two alone, as a variable in another shape does: it is read as what it meets.
     """
+
+    weak = False
 
     def __init__(self, graph: Graph, spec: Spec, name: str, node: Node | None = None, index: int = 0) -> None:
         self.graph = graph
@@ -80,6 +83,10 @@ class Tensor(Operators):
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name} shape={self.shape} dtype={self.dtype}>"
+
+
+def _is_weak(tensor: Tensor) -> bool:
+    return tensor.weak or tensor.variable is not None or tensor.constant is not None
 
 
 class Node:
@@ -287,10 +294,12 @@ class Graph:
             for value in inputs
         )
         if any(tensor.dtype == dtypes.BFLOAT16 for tensor in tensors) and not isinstance(op, Cast):
-            weak = [tensor.variable is not None or tensor.constant is not None for tensor in tensors]
-            wanted = read_as(op, [tensor.spec for tensor in tensors], weak)
+            wanted = read_as(op, [tensor.spec for tensor in tensors], list(map(_is_weak, tensors)))
             tensors = tuple(map(self.cast, tensors, wanted))
         node = Node(self, op, tensors, "/".join(self._scopes))
+        if all(map(_is_weak, tensors)) and not isinstance(op, Cast) and not op.draws:
+            for output in node.outputs:
+                output.weak = True
         self.nodes.append(node)
         return node.outputs[0] if len(node.outputs) == 1 else node.outputs
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydtconv import config
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.arithmetic import add, multiply, rsqrt, subtract
-from pydtconv.ops.functions.operands import as_float, as_operand, is_symbolic, is_watched
+from pydtconv.ops.functions.operands import as_float, as_operand, in_reals, is_symbolic, is_watched
 from pydtconv.ops.functions.shape import reshape, transpose, with_axis_last
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.normalization import BatchNorm
@@ -36,6 +36,7 @@ def _is_state(statistic: Any) -> bool:
     return not is_watched(np.asarray(statistic))
 
 
+@in_reals
 def _by_arithmetic(x: Any, mean: Any, variance: Any, axis: int, offset: Any, scale: Any, epsilon: float) -> Any:
     """The same, with gradients by mean and variance, for which the operator has none."""
     along = [1] * len(x.shape)
