@@ -14,7 +14,7 @@ import numpy as np
 
 from pydtconv import ops, tree
 from pydtconv._version import __version__
-from pydtconv.dtypes import real
+from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.graph import Graph, Node, Tensor
 from pydtconv.interchange import onnx_operators, onnx_places
 from pydtconv.interchange.onnx_functions import TYPES
@@ -211,7 +211,8 @@ def _folded(w: Writer, node: Node) -> bool:
     batch = [tensor for tensor in (*node.inputs, *node.outputs) if any(map(follows, w.extents[tensor]))]
     if not arrays or batch or node.op.draws or any(array is None for array in arrays):
         return False
-    results = ops.compute(node.op, *arrays)
+    op = ops.Cast(real(BFLOAT16)) if node.op == ops.Cast(BFLOAT16) else node.op  # files have no bfloat16
+    results = ops.compute(op, *arrays)
     for tensor, array in zip(node.outputs, results if isinstance(results, tuple) else (results,), strict=True):
         tensor.constant = np.asarray(array)
     return True

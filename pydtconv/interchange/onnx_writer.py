@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydtconv.dtypes import real
+from pydtconv.dtypes import BFLOAT16, from_bits, real
 from pydtconv.graph import Tensor
 from pydtconv.interchange.onnx_package import import_onnx
 
@@ -102,10 +102,11 @@ class Writer:
     # -- tensors -------------------------------------------------------------------------------------------------------
 
     def array_of(self, tensor: Tensor) -> np.ndarray | None:
-        """What a parameter or a constant holds; None for what is computed."""
+        """What a parameter or a constant holds, bfloat16 in float32; None for what is computed."""
         if tensor.variable is not None:
             return np.asarray(tensor.variable.value)
-        return tensor.constant
+        bits = tensor.constant is not None and tensor.dtype == BFLOAT16 and tensor.constant.dtype == np.uint16
+        return from_bits(tensor.constant) if bits else tensor.constant  # type: ignore[arg-type]
 
     def set(self, tensor: Tensor, name: str, first: bool = False) -> None:
         """name is the tensor, or, with `first`, the tensor with its channels first."""

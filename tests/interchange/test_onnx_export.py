@@ -219,3 +219,16 @@ def test_penalties_are_left_out(tmp_path):
     x = keras.Input((6,))
     y = layers.ActivityRegularization(l2=0.1)(layers.Dense(3, activity_regularizer="l2")(x))
     check(keras.Model(x, y), tmp_path / "net.onnx", (6,))
+
+
+def test_mixed_precision(tmp_path):
+    """Files have float32 throughout, with what is rounded to bfloat16 as it is."""
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        inputs = keras.Input((6,))
+        x = layers.PReLU(alpha_initializer="uniform")(layers.Dense(4)(inputs))
+        x = layers.Lambda(lambda x: x * np.arange(1.0, 5.0) + ops.ones((4,), dtype=x.dtype))(x)
+        model = keras.Model(inputs, layers.Dense(3)(x))
+    finally:
+        keras.utils.clear_session()
+    check(model, tmp_path / "net.onnx", (6,), tolerance=0.05)
