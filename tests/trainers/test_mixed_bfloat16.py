@@ -229,3 +229,14 @@ def test_a_layer_of_ones_own_computes_in_the_policys_dtype() -> None:
     model.fit(np.ones((8, 4)), np.ones((8, 2)), verbose=0)
     assert set(seen) == {("bfloat16", "bfloat16", "float32")}
     assert not np.array_equal(model.layers[0].get_weights()[0], np.ones(4))
+
+
+def test_arrays_of_bfloat16_are_data() -> None:
+    narrow = pytest.importorskip("ml_dtypes").bfloat16
+    x, y = (np.random.default_rng(0).normal(size=(8, n)).astype(narrow) for n in (6, 3))
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(3)])
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    wide = [array.astype("float32") for array in (x, y)]
+    np.testing.assert_array_equal(model.predict(x, verbose=0), model.predict(wide[0], verbose=0))
+    assert model.evaluate(x, y, sample_weight=np.ones(8, narrow), verbose=0) == model.evaluate(*wide, verbose=0)
+    assert model.fit((pair for pair in [(x, y)]), verbose=0).history["loss"] == [model.evaluate(*wide, verbose=0)]

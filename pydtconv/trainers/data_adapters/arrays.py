@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, replica, tree
+from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.graph import Rows
 from pydtconv.utils.random import next_seed
 
@@ -37,7 +38,7 @@ class Batch:
 
 
 def to_arrays(name: str, data: Any) -> Any:
-    """The structure with every leaf as an array; lists of numbers are arrays too.
+    """The structure with every leaf as an array; lists of numbers are arrays too, and bfloat16 becomes float32.
 
     Raises ValueError, naming the argument, for leaves that are no arrays of numbers or have no first axis.
     """
@@ -48,6 +49,8 @@ def to_arrays(name: str, data: Any) -> Any:
             return {key: to_arrays(f"{name}[{key!r}]", part) for key, part in data.items()}
         return tuple(to_arrays(f"{name}[{i}]", part) for i, part in enumerate(data))
     array = np.asarray(data)
+    if array.dtype.name == BFLOAT16:
+        array = array.astype(real(BFLOAT16))
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name}: expected an array of numbers, got {_told(data)} of dtype {array.dtype}")
     if array.ndim == 0:
