@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv import ops, tree
 from pydtconv import optimizers as optimizers_module
+from pydtconv.dtypes import real
 from pydtconv.graph import Split, current_graph
 from pydtconv.layers import structure
 from pydtconv.layers.turns import Turn, turn_of
@@ -225,8 +226,8 @@ class Compilable:
         if not terms:
             raise ValueError("no loss to compute: give compile a loss, or use add_loss in a layer")
         if len(terms) == 1 and terms[0][1] is None:
-            return terms[0][0]
-        wide = "float64" if any(tensor.dtype == "float64" for tensor, _ in terms) else terms[0][0].dtype
+            return ops.cast(terms[0][0], real(terms[0][0].dtype))
+        wide = "float64" if any(tensor.dtype == "float64" for tensor, _ in terms) else real(terms[0][0].dtype)
         weights_of = tuple(1.0 if weight is None else weight for _, weight in terms)
         return ops.WeightedSum(weights_of)(*(ops.cast(tensor, wide) for tensor, _ in terms))
 

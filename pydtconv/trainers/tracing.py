@@ -80,7 +80,7 @@ def trace(model: Any, kind: str, batch: Batch, targets: Targets | None) -> Trace
         for i, output in enumerate(outputs):
             traced.graph.outputs[f"prediction{i}"] = output
             if kind != "predict" and traced.masks[i]:
-                traced.graph.outputs[f"mask{i}"] = output._keras_mask
+                traced.graph.outputs[f"mask{i}"] = _as_real(output._keras_mask)
         traced.predictions = tree.pack_sequence_as(y_pred, [f"prediction{i}" for i in range(len(outputs))])
         _note_added(traced, whole=replica.current().partition is None and model.split is None)
         if kind == "predict":
@@ -135,7 +135,7 @@ def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced:
                 y_pred=y_pred,
                 sample_weight=None if batch.sample_weight is None else _packed(batch.sample_weight, w, targets),
             )
-        total = None if total is None else portion_of(total)
+        total = None if total is None else _as_real(portion_of(total))
     else:
         found = losses_of(targets, y, outputs, w)
         total = model.total_loss(targets, found)
@@ -179,7 +179,7 @@ def losses_of(targets: Targets, y: Sequence[Any], y_pred: Sequence[Any], weights
         if y_true is None:
             raise ValueError(f"y: expected targets of output {output.name!r}, which has a loss; got None")
         try:
-            found[output.name] = portion_of(output.loss(y_true, prediction, weight), output, weight)
+            found[output.name] = _as_real(portion_of(output.loss(y_true, prediction, weight), output, weight))
         except ValueError as error:
             raise ValueError(f"loss {output.loss.name!r} of output {output.name!r}: {error}") from error
     return found

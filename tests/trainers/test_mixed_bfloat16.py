@@ -240,3 +240,50 @@ def test_arrays_of_bfloat16_are_data() -> None:
     np.testing.assert_array_equal(model.predict(x, verbose=0), model.predict(wide[0], verbose=0))
     assert model.evaluate(x, y, sample_weight=np.ones(8, narrow), verbose=0) == model.evaluate(*wide, verbose=0)
     assert model.fit((pair for pair in [(x, y)]), verbose=0).history["loss"] == [model.evaluate(*wide, verbose=0)]
+
+
+def test_losses_that_layers_add_are_added_in_float32() -> None:
+    class Adds(layers.Layer):
+        def __init__(self, number: float) -> None:
+            super().__init__(dtype="mixed_bfloat16")
+            self.number = number
+
+        def call(self, inputs):
+            self.add_loss(ops.mean(inputs) * self.number)
+            return inputs
+
+    model = keras.Sequential([keras.Input((4,)), Adds(256.0), Adds(1.0), layers.Dense(1, dtype="float32")])
+    model.compile("sgd")
+    assert model.evaluate(np.ones((2, 4)), verbose=0) == 257  # which is no bfloat16
+
+
+def test_a_loss_of_ones_own_may_be_bfloat16() -> None:
+    class Own(keras.Model):
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+            return ops.cast(ops.mean(y_pred), "bfloat16")
+
+    inputs, x = keras.Input((4,)), np.full((2, 4), 3)
+    model = Own(inputs, layers.Identity(dtype="mixed_bfloat16")(inputs))
+    model.compile("sgd")
+    assert model.evaluate(x, verbose=0) == 3
+    model = keras.Model(inputs, [layers.Identity(dtype="mixed_bfloat16")(inputs) for _ in range(2)])
+    model.compile("sgd", [lambda y_true, y_pred: ops.cast(ops.mean(y_pred), "bfloat16")] * 2)
+    assert model.evaluate(x, [x, x], verbose=0) == [6, 3, 3]
+
+
+def test_masks_that_metrics_read_are_ones_and_zeros() -> None:
+    seen = []
+
+    class Seen(keras.metrics.Metric):
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            seen.append(np.array(y_pred._keras_mask))
+
+        def result(self):
+            return 0.0
+
+    inputs = keras.Input((2, 3))
+    model = keras.Model(inputs, layers.Masking(dtype="mixed_bfloat16")(inputs))
+    model.compile("sgd", "mse", metrics=[Seen()])
+    x = np.array([[[1, 1, 1], [0, 0, 0]]], "float32")
+    model.evaluate(x, x, verbose=0)
+    np.testing.assert_array_equal(seen[-1], [[1, 0]])
