@@ -22,6 +22,7 @@ from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.checks import read_as
 from pydtconv.ops.operators import Operators, equal
 from pydtconv.ops.shape import Cast
+from pydtconv.ops.table import TableOp
 
 #: what stands for unknown extents where shapes are inferred: an extent that differs between the two is None; they are
 #: so large and far apart that they differ behind several strides, too
@@ -193,6 +194,9 @@ class OpCall(Operation):
         with _probes_untold(specs):
             inferred = _probed(infer, symbolic_leaves(inputs))
         tensors = tuple(_merged(a, b) for a, b in zip(*inferred, strict=True))
+        if isinstance(self.op, TableOp) and isinstance(inputs[0], KerasTensor):
+            for tensor in tensors:
+                tensor.dtype = self.op.given_dtype(tensor.dtype, inputs[0].dtype)
         outputs = tensors[0] if len(tensors) == 1 else tensors
         Node(self, inputs, {}, outputs)
         return outputs

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import FLOATING
 
@@ -62,6 +63,16 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
+#: functions whose results are elements of input 0, or zeros: of bfloat16 they are bfloat16
+MOVES = frozenset(
+    {
+        "stop_gradient", "flip", "fliplr", "flipud", "roll", "rot90", "tile", "repeat", "broadcast_to", "diagonal",
+        "diag", "diagflat", "tril", "triu", "unfold", "space_to_depth", "depth_to_space", "_patches", "_rearrange",
+        "_index", "sort", "top_k", "take", "take_along_axis",
+    }
+)  # fmt: skip
+
+
 def promoted(dtypes: Sequence[str]) -> str:
     """Keras's common dtype: the widest float where there is one, whatever the integers are."""
     floats = [dtype for dtype in dtypes if dtype in FLOATING]
@@ -108,6 +119,11 @@ class TableOp(Op):
     @property
     def kind(self) -> str:
         return self.function
+
+    def given_dtype(self, read: str, first: str) -> str:
+        """The dtype of a result that is computed in `read`, where input 0 was of the dtype `first`."""
+        moves = self.function in MOVES and first == BFLOAT16 and read == real(BFLOAT16)
+        return BFLOAT16 if moves else read
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         shapes: list[Any] = [spec.shape for spec in inputs]

@@ -220,3 +220,28 @@ def test_group_normalization_rounds_once() -> None:
         layer.set_weights(weights)
         results[policy] = layer(x)
     np.testing.assert_allclose(results["mixed_bfloat16"], results["float64"], rtol=2.0**-8, atol=1e-6)
+
+
+MOVED = {
+    "flip": lambda x: ops.flip(x, -1),
+    "roll": lambda x: ops.roll(x, 1, axis=-1),
+    "tile": lambda x: ops.tile(x, (1, 2)),
+    "steps": lambda x: x[:, ::2],
+    "sort": ops.sort,
+    "take": lambda x: ops.take(x, [0, 3], axis=1),
+    "top_k": lambda x: ops.top_k(x, 2)[0],
+    "stop_gradient": ops.stop_gradient,
+}
+
+
+@pytest.mark.parametrize("name", list(MOVED))
+def test_elements_that_are_moved_stay_what_they_are(name: str) -> None:
+    dtype, found = computed(lambda layer, x: MOVED[name](x), ROW)
+    assert dtype == "bfloat16"
+    np.testing.assert_array_equal(found, MOVED[name](ROW))
+    inputs = keras.Input((4,))
+    outputs = MOVED[name](
+        layers.Identity(dtype="mixed_bfloat16")(layers.Activation("linear", dtype="mixed_bfloat16")(inputs))
+    )
+    assert outputs.dtype == "bfloat16"
+    np.testing.assert_array_equal(keras.Model(inputs, outputs).predict(ROW, verbose=0), found)

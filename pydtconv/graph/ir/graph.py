@@ -293,6 +293,7 @@ class Graph:
             self._as_tensor(value, value.dtype.name if op.mixes_dtypes and isinstance(value, np.ndarray) else dtype, op)
             for value in inputs
         )
+        first = tensors[0].dtype if tensors and not _is_weak(tensors[0]) else ""
         if any(tensor.dtype == dtypes.BFLOAT16 for tensor in tensors) and not isinstance(op, Cast):
             wanted = read_as(op, [tensor.spec for tensor in tensors], list(map(_is_weak, tensors)))
             tensors = tuple(map(self.cast, tensors, wanted))
@@ -301,7 +302,10 @@ class Graph:
             for output in node.outputs:
                 output.weak = True
         self.nodes.append(node)
-        return node.outputs[0] if len(node.outputs) == 1 else node.outputs
+        outputs = node.outputs
+        if isinstance(op, TableOp):
+            outputs = tuple(self.cast(output, op.given_dtype(output.dtype, first)) for output in outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def cast(self, tensor: Tensor, dtype: str) -> Tensor:
         """The tensor in a dtype."""
