@@ -85,7 +85,7 @@ def fitted(layout: Layout, tensor: Tensor, shape: Sequence[int | None]) -> Layou
     return tuple(layout[i + missing] if n == shape[i + missing] else None for i, n in enumerate(tensor.shape))
 
 
-def elementwise(cutting: Cutting, node: Node, op: Op | None = None) -> None:
+def elementwise(cutting: Cutting, node: Node) -> None:
     """y[i] of x[i] of all inputs, which may be broadcast."""
     shape = node.outputs[0].shape
     if any(cutting.local(tensor) in cutting.partial for tensor in node.inputs):
@@ -93,7 +93,7 @@ def elementwise(cutting: Cutting, node: Node, op: Op | None = None) -> None:
         return
     layout = target_of(cutting, node.inputs, shape)
     inputs = [cutting.bring(tensor, fitted(layout, tensor, shape)) for tensor in node.inputs]
-    cutting.keep(node, node.op if op is None else op, inputs, layout)
+    cutting.keep(node, node.op, inputs, layout)
 
 
 def scalar_arithmetic(cutting: Cutting, node: Node) -> None:
@@ -112,16 +112,17 @@ def scalar_arithmetic(cutting: Cutting, node: Node) -> None:
 
 
 def normalization(cutting: Cutting, node: Node) -> None:
-    """The statistics are those of all processes."""
-    elementwise(cutting, node, dataclasses.replace(node.op, synchronized=True))  # type: ignore[type-var]
+    """The statistics are those of all processes, which have the same channels: that axis is whole."""
+    along_last(cutting, node, dataclasses.replace(node.op, synchronized=True))  # type: ignore[type-var]
 
 
-def along_last(cutting: Cutting, node: Node) -> None:
+def along_last(cutting: Cutting, node: Node, op: Op | None = None) -> None:
     """y[..., :] of x[..., :], and of variables."""
     x, y = node.inputs[0], node.outputs[0]
     last = len(x.shape) - 1
     inputs = [cutting.wholes(x, [last]), *(cutting.wholes(tensor) for tensor in node.inputs[1:])]
-    cutting.keep(node, node.op, inputs, cutting.layouts[inputs[0]] if len(y.shape) == len(x.shape) else ())
+    layout = cutting.layouts[inputs[0]] if len(y.shape) == len(x.shape) else ()
+    cutting.keep(node, node.op if op is None else op, inputs, layout)
 
 
 def along_axis(cutting: Cutting, node: Node) -> None:

@@ -184,6 +184,13 @@ def attending():
     return _compiled(inputs, layers.Dense(3)(layers.GlobalAveragePooling1D()(x)))
 
 
+def flattened():
+    """Normalization behind Flatten, where rows that were cut are channels."""
+    inputs = keras.Input((7, 5, 2))
+    x = layers.BatchNormalization()(layers.Flatten()(layers.Conv2D(3, 3, padding="same")(inputs)))
+    return _compiled(inputs, layers.Dense(3)(x))
+
+
 class OwnLoss(keras.Model):
     """A loss of parts of scalars that operators of all kinds read; a mean over samples all the same."""
 
@@ -203,7 +210,7 @@ def of_scalars():
 
 _ALL = (
     *(classifier, odd, valid, unet, windows, arithmetic, excited, augmented, weighted, summed, volume, transposed),
-    *(coinciding, attending, of_scalars),
+    *(coinciding, attending, flattened, of_scalars),
 )
 NETWORKS = {f.__name__: f for f in _ALL}
 

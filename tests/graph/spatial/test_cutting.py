@@ -23,6 +23,7 @@ FAST = [
     ("coinciding", "height=2"),
     ("coinciding", "width=3"),
     ("attending", "height=2"),
+    ("flattened", "batch=2,height=2"),
     ("of_scalars", "batch=2,height=2"),
 ]
 
