@@ -137,7 +137,8 @@ class Worker(Strategy):
         token = (ref(training), store, training.optimizer)
         known = self._prepared
         fresh = known is None or any(a is not b for a, b in zip(known, token, strict=True))
-        if single and not fresh:
+        learns = kind == "train" and store is not None
+        if single and not fresh and (not learns or store in self._reductions):
             return
         agreement.check(agreement.described(training, kind, data, self._told_options, single), self.small)
         if kind == "train" and not single:
@@ -145,7 +146,7 @@ class Worker(Strategy):
         if kind == "train" or fresh:
             self._replicate(training)
             self._prepared = token
-        if kind == "train" and store is not None and store not in self._reductions:
+        if learns and store not in self._reductions:
             self._reductions[store] = self._new_reduction(memory, store)
 
     @property
