@@ -88,6 +88,9 @@ class Replica:
         """Notes that a signal asks this process to end; `asked` follows when all know of it.  None: forgets it."""
         self.asked = number
 
+    def share_signals(self, what: str) -> None:
+        """Lets all processes know now, not after the next step, what signals ask any of them; what: for messages."""
+
 
 _current = Replica()
 

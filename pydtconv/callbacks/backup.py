@@ -161,6 +161,7 @@ class BackupAndRestore(Callback):
 
     # --- the end ---------------------------------------------------------------------------------------------------
     def on_train_end(self, logs: Logs | None = None) -> None:
+        replica.current().share_signals("what ends training")  # after the last step nobody else asks
         if self._interrupts.received is not None:
             self._interrupts.end()
         if self.delete_checkpoint and replica.current().is_main:

@@ -1,12 +1,13 @@
 """BackupAndRestore: a run that is interrupted and goes on has the bits of one that is not."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pydtconv
-from pydtconv import callbacks, layers, metrics, optimizers, utils
+from pydtconv import callbacks, layers, metrics, optimizers, replica, utils
 from tests.callbacks.resuming import EPOCHS, RNG, Break, Broken, X, Y, check_resumed, fit, network, state_of
 from tests.marks import slow
 
@@ -224,6 +225,23 @@ def test_a_finished_training_goes_on_with_more_epochs(tmp_path):
     run(2, tmp_path / "a", 1)
     assert run(4, tmp_path / "a", 2) == run(4, tmp_path / "b", 1)
     assert run(4, tmp_path / "a", 3) == run(4, tmp_path / "b", 4)
+
+
+class _Told(replica.Replica):
+    """Another process is sent SIGTERM after the last step."""
+
+    def share_signals(self, what):
+        self.asked = signal.SIGTERM
+
+
+def test_a_signal_to_another_process_after_the_last_step(tmp_path):
+    replica.set_current(_Told())
+    try:
+        with pytest.raises(SystemExit, match=str(128 + signal.SIGTERM)):
+            network().fit(X, Y, verbose=0, callbacks=[callbacks.BackupAndRestore(tmp_path / "saved")])
+    finally:
+        replica.set_current(None)
+    assert list((tmp_path / "saved").glob("checkpoint-*"))
 
 
 def test_the_csv_file_has_each_epoch_once(tmp_path):

@@ -1,7 +1,7 @@
 """A training on several ranks that is interrupted: `resume.py FOLDER RESULT SAVE_FREQ [RANK EPOCH BATCH]`.
 
-Rank RANK kills itself after that step.  All rest for PAUSE seconds after each.  Each rank writes RESULT.rank.npz at the
-end.
+Rank RANK kills itself after that step; where BATCH is "end", it is sent SIGTERM at the end of that epoch.  All rest for
+PAUSE seconds after each step.  Each rank writes RESULT.rank.npz at the end.
 """
 
 import os
@@ -20,8 +20,14 @@ class Killed(training.Told):
     def on_train_batch_end(self, batch, logs=None):
         super().on_train_batch_end(batch, logs)
         time.sleep(float(os.environ.get("PAUSE", 0)))
-        if [replica.current().rank, self.epoch, batch] == [int(word) for word in sys.argv[4:]]:
-            os.kill(os.getpid(), signal.SIGKILL)
+        self.end_at(batch, signal.SIGKILL)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.end_at("end", signal.SIGTERM)
+
+    def end_at(self, place, number):
+        if [str(word) for word in (replica.current().rank, self.epoch, place)] == sys.argv[4:]:
+            os.kill(os.getpid(), number)
 
 
 if __name__ == "__main__":

@@ -81,6 +81,15 @@ def test_interrupts_of_all_ranks(number, whole, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_signal_to_one_rank_after_the_last_step(whole, tmp_path):
+    arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)
+    done = run(2, *arguments, 1, 3, "end")
+    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+    run_well(2, *arguments)
+    compare(tmp_path / "result", 2, whole, exact=True)
+
+
+@pytest.mark.slow
 def test_a_torn_checkpoint_is_refused_on_all_ranks(tmp_path):
     arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)
     (tmp_path / "saved").mkdir()

@@ -100,6 +100,17 @@ class Worker(Strategy):
         if number is None:
             self.asked = None
 
+    def share_signals(self, what: str) -> None:
+        self._note_signals(self.small.allreduce(self._signals(), what))
+
+    def _signals(self) -> np.ndarray:
+        """For each of SIGNALS whether it asks this process to end."""
+        return np.array([self._noticed == number for number in SIGNALS], np.float64)
+
+    def _note_signals(self, ranks: np.ndarray) -> None:
+        """ranks: for each of SIGNALS, how many processes it asks."""
+        self.asked = next((number for number, count in zip(SIGNALS, ranks, strict=True) if count), None)
+
     # --- data ------------------------------------------------------------------------------------------------------
     def share(self, count: int) -> slice:
         """Contiguous, in the order of ranks; sizes differ by one at most, and the first ranks have the larger ones."""
@@ -332,9 +343,9 @@ class Worker(Strategy):
         own = np.concatenate([losses, totals.gained(self._counting(training)), np.zeros(len(SIGNALS))])
         if not batch.size:
             own[:] = 0
-        own[-len(SIGNALS) :] = [self._noticed == number for number in SIGNALS]
+        own[-len(SIGNALS) :] = self._signals()
         whole, signals = np.split(self.small.allreduce(own, "the sums of loss and metrics"), [-len(SIGNALS)])
-        self.asked = next((number for number, ranks in zip(SIGNALS, signals, strict=True) if ranks), None)
+        self._note_signals(signals)
         totals.set(whole[losses.size :])
         if not np.isfinite(whole[0]):
             self._tell_of_loss(float(whole[0]), own[0])
