@@ -80,7 +80,12 @@ class Training:
         for update in results.updates:
             update.run(batch.size / batch.total)
         given = batch.x, batch.y, results.predictions, batch.sample_weight
-        return self._model.compute_metrics(*(to_keep(given) if self._model.overrides("compute_metrics") else given))
+        return self._model.compute_metrics(*(to_keep(given) if self.overrides_metrics else given))
+
+    @property
+    def overrides_metrics(self) -> bool:
+        """Whether the model's class has a `compute_metrics` of its own, which may give more than metrics."""
+        return bool(self._model.overrides("compute_metrics"))
 
     def results(self) -> dict[str, Any]:
         """All results so far, by name."""

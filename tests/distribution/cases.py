@@ -102,6 +102,7 @@ QUICK = (
     "own_step_of_several_dtypes",
     "own_step",
     "keras_step",
+    "own_metrics",
     "residual",
     "attending",
     "by_hand",
@@ -326,6 +327,21 @@ def trained_keras_step(x, y):
     return model, history
 
 
+class OwnMetrics(keras.Model):
+    """Results that are made of those of metrics."""
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        found = super().compute_metrics(x, y, y_pred, sample_weight)
+        return {**found, "perplexity": np.exp(found["loss"]), "errors": 1 - found["accuracy"]}
+
+
+def trained_own_metrics(x, y):
+    inputs = keras.Input((8, 8, 3))
+    model = OwnMetrics(inputs, layers.Dense(4, activation="softmax")(layers.GlobalAveragePooling2D()(inputs)))
+    model.compile(optimizers.SGD(0.1), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model, model.fit(x, y, BATCH, 2, 0, validation_data=(x[:7], y[:7]))
+
+
 def several_dtypes(model=keras.Model):
     inputs = keras.Input((8, 8, 3))
     x = normalized(layers.Conv2D(6, 3, padding="same", use_bias=False)(inputs))
@@ -350,6 +366,7 @@ TRAINED = {
     "own_step_of_several_dtypes": trained_own_step_of_several_dtypes,
     "own_step": trained_own_step,
     "keras_step": trained_keras_step,
+    "own_metrics": trained_own_metrics,
     "dense": trained_dense,
     "convolutional": trained_convolutional,
     "beside": trained_beside,

@@ -16,6 +16,8 @@ class MetricTotals:
         self.metrics = list(metrics)
         self._before = [copy.deepcopy(metric.get_state()) for metric in self.metrics]
         self._after: list[Any] = []
+        #: what they had gained in this process alone when that was last asked for
+        self.gained_here = np.empty(0)
 
     def gained(self, counting: Sequence[float] | None = None) -> np.ndarray:
         """What the metrics have gained since, as one flat array in float64.
@@ -24,11 +26,14 @@ class MetricTotals:
         """
         self._after = [metric.get_state() for metric in self.metrics]
         parts = [
-            part * (1.0 if counting is None else counting[i])
+            (part, 1.0 if counting is None else counting[i])
             for i, (a, b) in enumerate(zip(self._after, self._before, strict=True))
             for part in _gains(a, b)
         ]
-        return np.concatenate(parts) if parts else np.empty(0)
+        if not parts:
+            return np.empty(0)
+        self.gained_here = np.concatenate([part for part, _ in parts])
+        return np.concatenate([part * counts for part, counts in parts])
 
     def set(self, gained: np.ndarray) -> None:
         """Makes the state what it was before, and these gains."""

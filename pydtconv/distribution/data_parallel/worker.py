@@ -148,8 +148,8 @@ class Worker(Strategy):
         token = (ref(training), store, training.optimizer)
         known = self._prepared
         fresh = known is None or any(a is not b for a, b in zip(known, token, strict=True))
-        learns = kind == "train" and store is not None
-        if single and not fresh and (not learns or store in self._reductions):
+        reduced = kind != "train" or store is None or store in self._reductions
+        if single and not fresh and reduced:
             return
         agreement.check(agreement.described(training, kind, data, self._told_options, single), self.small)
         if kind == "train" and not single:
@@ -157,7 +157,7 @@ class Worker(Strategy):
         if kind == "train" or fresh:
             self._replicate(training)
             self._prepared = token
-        if learns and store not in self._reductions:
+        if store is not None and not reduced:
             self._reductions[store] = self._new_reduction(memory, store)
 
     @property
@@ -334,11 +334,7 @@ class Worker(Strategy):
     # --- results ---------------------------------------------------------------------------------------------------
     def note(self, training: Training, batch: Batch, results: Results) -> dict[str, Any]:
         totals = MetricTotals(training.metrics)
-        self.portion = batch.size / batch.total
-        try:
-            logs = self._update_metrics(training, batch, results)
-        finally:
-            self.portion = 1.0
+        logs = self._update_own(training, batch, results)
         losses = np.array([results.loss, *results.losses.values()], np.float64)
         own = np.concatenate([losses, totals.gained(self._counting(training)), np.zeros(len(SIGNALS))])
         if not batch.size:
@@ -346,12 +342,25 @@ class Worker(Strategy):
         own[-len(SIGNALS) :] = self._signals()
         whole, signals = np.split(self.small.allreduce(own, "the sums of loss and metrics"), [-len(SIGNALS)])
         self._note_signals(signals)
-        totals.set(whole[losses.size :])
+        gained = whole[losses.size :]
+        totals.set(gained)
         if not np.isfinite(whole[0]):
             self._tell_of_loss(float(whole[0]), own[0])
         by_name = dict(zip(results.losses, whole[1 : losses.size].tolist(), strict=True))
         training.track_losses(float(whole[0]), by_name, batch.total)
+        if training.overrides_metrics:  # once more, with what the others have gained: it may give more than metrics
+            totals.set(gained - totals.gained_here)
+            logs = self._update_own(training, batch, results)
+            totals.set(gained)
+            logs = self.small.bcast_object(logs, "the results of compute_metrics")
         return logs | training.results()
+
+    def _update_own(self, training: Training, batch: Batch, results: Results) -> dict[str, Any]:
+        self.portion = batch.size / batch.total
+        try:
+            return self._update_metrics(training, batch, results)
+        finally:
+            self.portion = 1.0
 
     def _update_metrics(self, training: Training, batch: Batch, results: Results) -> dict[str, Any]:
         """Lets what this process has predicted into its metrics; returns all results so far."""
