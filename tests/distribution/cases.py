@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 
 import pydtconv as keras
 from pydtconv import distribution, layers, losses, metrics, optimizers, replica
@@ -103,6 +104,7 @@ QUICK = (
     "own_step",
     "keras_step",
     "own_metrics",
+    "rows",
     "residual",
     "attending",
     "by_hand",
@@ -342,6 +344,19 @@ def trained_own_metrics(x, y):
     return model, model.fit(x, y, BATCH, 2, 0, validation_data=(x[:7], y[:7]))
 
 
+def trained_rows(x, y):
+    """Predictions of 64 rows for each sample, and of none."""
+    inputs = keras.Input((8, 8, 3))
+    rows = keras.Model(inputs, keras.ops.reshape(inputs, (-1, 3)))
+    np.testing.assert_array_equal(rows.predict(x, batch_size=BATCH, verbose=0), x.reshape(-1, 3))
+    if replica.current().size > 1:
+        sums = keras.Model(inputs, keras.ops.sum(inputs))
+        with pytest.raises(ValueError, match=r"expected outputs with rows for each sample.*got shape \(\)"):
+            sums.predict(x, batch_size=BATCH, verbose=0)
+    rows.compile(optimizers.SGD(0.1))
+    return rows, None
+
+
 def several_dtypes(model=keras.Model):
     inputs = keras.Input((8, 8, 3))
     x = normalized(layers.Conv2D(6, 3, padding="same", use_bias=False)(inputs))
@@ -367,6 +382,7 @@ TRAINED = {
     "own_step": trained_own_step,
     "keras_step": trained_keras_step,
     "own_metrics": trained_own_metrics,
+    "rows": trained_rows,
     "dense": trained_dense,
     "convolutional": trained_convolutional,
     "beside": trained_beside,

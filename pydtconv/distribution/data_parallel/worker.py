@@ -382,8 +382,25 @@ class Worker(Strategy):
 
     def gathered(self, predictions: Any, batch: Batch) -> Any:
         return tree.map_structure(
-            lambda leaf: self.small.allgatherv(leaf[: batch.size], "the predictions of a batch"), predictions
+            lambda leaf: self.small.allgatherv(_own_rows(leaf, batch), "the predictions of a batch"), predictions
         )
+
+
+def _own_rows(leaf: np.ndarray, batch: Batch) -> np.ndarray:
+    """The rows of a prediction that are of this process's samples, each of which has as many."""
+    samples = max(batch.size, 1)
+    each, more = divmod(len(leaf) if leaf.ndim else 0, samples)
+    if more or not each:
+        raise not_by_sample(leaf, samples)
+    return leaf[: each * batch.size]
+
+
+def not_by_sample(leaf: np.ndarray, samples: int) -> ValueError:
+    """The error of a prediction without rows for each sample, of so many."""
+    return ValueError(
+        f"predict: expected outputs with rows for each sample, which several processes share, got shape {leaf.shape} "
+        f"for {samples} sample(s)"
+    )
 
 
 class _StepHooks:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.distribution.data_parallel.worker import Worker
+from pydtconv.distribution.data_parallel.worker import Worker, not_by_sample
 from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.distribution.mpi.departures import Departures
 from pydtconv.distribution.mpi.launch import World
@@ -184,6 +184,10 @@ class SpatialWorker(Worker):
     def _whole(self, leaf: np.ndarray, place: Placement | None, batch: Batch) -> np.ndarray:
         """A prediction of all processes: each part once."""
         what = "the predictions of a batch"
+        if leaf.shape[:1] != (max(batch.size, 1),):
+            if self.partition.extent("batch") == 1 and (place is None or place.is_whole):
+                return leaf
+            raise not_by_sample(leaf, batch.size)
         counts = batch.size > 0 and (place is None or place.counts)
         own = leaf[: batch.size] if counts else leaf[:0]
         box = place.box[1:] if place is not None else tuple((0, extent) for extent in leaf.shape[1:])
