@@ -130,8 +130,7 @@ class Layer(Weights, Configurable, Operation):
         graph = _graph_of((args, kwargs))
         masked = masks.have_masks((args, kwargs))
         if masked:
-            given = {name: value for name, value in kwargs.items() if name != "training"}
-            kwargs = masks.with_masks(_call_defaults(type(self).call), self._named_arguments(args, given), kwargs)
+            kwargs = masks.with_masks(_call_defaults(type(self).call), self._named_arguments(args, kwargs), kwargs)
         training = kwargs.pop("training", None)
         if training is None:
             training = context.training()
@@ -190,6 +189,7 @@ class Layer(Weights, Configurable, Operation):
         return method(**wanted) if len(wanted) > 1 else method(next(iter(shapes.values()), None))
 
     def _named_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        kwargs = {name: value for name, value in kwargs.items() if name != "training"}  # which `call` need not take
         bound = inspect.signature(self.call).bind_partial(*args, **kwargs).arguments
         return {name: value for name, value in bound.items() if name != "kwargs"}
 

@@ -75,3 +75,30 @@ def test_a_build_that_fails_leaves_no_weights():
     layer.inner = layers.Dense(2)
     layer(np.ones((1, 3), "float32"))
     assert [weight.name for weight in layer.weights] == ["scale", "shift", "kernel", "bias"]
+
+
+class OwnBuild(keras.Model):
+    def build(self, input_shape):
+        self.dense = layers.Dense(3)
+        super().build(input_shape)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+class Wrapped(layers.Layer):
+    def build(self, input_shape):
+        self.dense = layers.Dense(3)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+def test_what_builds_itself_need_not_take_training():
+    x, y = np.ones((4, 5), "float32"), np.ones((4, 3), "float32")
+    model = OwnBuild()
+    model.compile("sgd", "mse")
+    model.fit(x, y, verbose=0)
+    assert [w.shape for w in model.weights] == [(5, 3), (3,)]
+    assert Wrapped()(keras.Input((5,)), training=False).shape == (None, 3)
+    assert Wrapped()(x, training=True).shape == (4, 3)
