@@ -27,7 +27,7 @@ from pydtconv.models.weight_files import (
     write_weights,
 )
 from pydtconv.serialization.lambdas import safe_mode_scope
-from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, with_shared
+from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.reading import BadFileError, MissingFileError, parsing, unpacked_limit
@@ -64,7 +64,7 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
     config = with_shared(lambda: model)
     compile_config = model.get_compile_config() if hasattr(model, "get_compile_config") else None
     if compile_config:
-        config["compile_config"] = compile_config
+        config["compile_config"] = {name: serialize_keras_object(value) for name, value in compile_config.items()}
     metadata = {
         "keras_version": _FORMAT_VERSION,
         "pydtconv_version": __version__,

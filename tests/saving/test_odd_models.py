@@ -303,3 +303,40 @@ def test_the_state_of_all_optimizers_is_kept(tmp_path):
     unbuilt.others["first"].build(unbuilt.parts[0].trainable_variables)
     with pytest.warns(UserWarning, match="found 6; 'second_optimizer' is not built yet"):
         unbuilt.load_weights(tmp_path / "a.weights.h5")
+
+
+@pydtconv.saving.register_keras_serializable("odd")
+def mean_prediction(y_true, y_pred):
+    return pydtconv.ops.mean(y_pred)
+
+
+@pydtconv.saving.register_keras_serializable("odd")
+class OwnCompile(pydtconv.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = pydtconv.layers.Dense(2)
+
+    def call(self, x):
+        return self.dense(x)
+
+    def compile(self, optimizer, loss_fn, measures):
+        super().compile(optimizer, loss_fn, metrics=measures)
+        self.given = {"optimizer": optimizer, "loss_fn": loss_fn, "measures": measures}
+
+    def get_compile_config(self):
+        return self.given
+
+    def compile_from_config(self, config):
+        self.compile(**{name: pydtconv.saving.deserialize_keras_object(value) for name, value in config.items()})
+
+
+def test_arguments_of_an_own_compile_may_be_objects(tmp_path):
+    model = OwnCompile()
+    model.compile(pydtconv.optimizers.SGD(0.25), pydtconv.losses.Huber(0.5), ["mae", mean_prediction])
+    x, y = np.ones((4, 3), "float32"), np.ones((4, 2), "float32")
+    model.fit(x, y, verbose=0)
+    model.save(tmp_path / "own.keras")
+    again = pydtconv.saving.load_model(tmp_path / "own.keras")
+    assert float(again.optimizer.learning_rate) == 0.25
+    assert again.given["measures"] == ["mae", mean_prediction]
+    assert again.evaluate(x, y, verbose=0) == model.evaluate(x, y, verbose=0)
