@@ -15,6 +15,14 @@ def model_of(*inner, **kwargs):
     return model
 
 
+class Batches(keras.utils.PyDataset):
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return X[:4], Y[:4]
+
+
 @pytest.mark.parametrize("units", [b"x", 1.5, "3", True, 0, [2]], ids=repr)
 def test_units(units):
     with pytest.raises(ValueError, match="Dense: units: expected an integer"):
@@ -116,6 +124,14 @@ def test_a_fixed_batch_takes_a_short_last_one():
     inputs = keras.Input(batch_shape=(4, 4))
     model = keras.Model(inputs, layers.Dense(2)(inputs))
     assert model.predict(X, batch_size=4, verbose=0).shape == (10, 2)
+
+
+def test_a_batch_size_beside_batches_does_nothing():
+    model = model_of()
+    told = r"batch_size: 2 is passed over, as x is a Batches, which makes its own batches"
+    for call in model.fit, model.evaluate, model.predict:
+        with pytest.warns(UserWarning, match=told):
+            call(Batches(), batch_size=2, verbose=0)
 
 
 def test_layers_take_other_numbers():

@@ -277,6 +277,7 @@ def make_data(
     """The batches of what fit, evaluate and predict are given.
 
     Raises ValueError for arguments that do not go together and TypeError for data that is neither arrays nor iterable.
+    Warns of a batch_size that does nothing: Keras says nothing, and scripts give it.
     """
     if x is None:
         raise ValueError("x: expected arrays, or an iterable of batches, got None")
@@ -288,5 +289,6 @@ def make_data(
         if value is not None:
             raise ValueError(f"{name}: expected None where x is a {type(x).__name__}: its batches hold the {name}")
     if batch_size is not None:
-        raise ValueError(f"batch_size: expected None where x is a {type(x).__name__}, which makes its own batches")
+        told = f"batch_size: {batch_size} is passed over, as x is a {type(x).__name__}, which makes its own batches"
+        warnings.warn(told, UserWarning, stacklevel=4)
     return StreamData(x, shuffle, class_weight)
