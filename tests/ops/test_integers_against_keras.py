@@ -107,3 +107,16 @@ def test_integers_that_a_dtype_does_not_hold_are_not_cut_to_it():
     np.testing.assert_array_equal(ops.mod(pixels, 300), pixels)
     np.testing.assert_allclose(ops.hypot(pixels, -1), np.hypot(pixels.astype(float), 1), rtol=1e-6)
     assert ops.mod(pixels, 7).dtype == "uint8"
+
+
+def test_numbers_without_a_tensor_are_whole_where_they_are():
+    calls = {
+        60: lambda: ops.minimum(70, 60), 9: lambda: ops.multiply(3, 3), 7: lambda: ops.abs(-7),
+        3: lambda: ops.clip(7, 1, 3), 8: lambda: ops.power(2, 3), 2: lambda: ops.subtract(5, 3),
+    }  # fmt: skip
+    for expected, call in calls.items():
+        assert (call(), call().dtype) == (expected, "int32")
+    assert np.arange(90)[: ops.minimum(70, 60)].shape == (60,)
+    assert ops.multiply(2**20, 2**20) == 2**40
+    assert ops.power(2, -1) == 0.5
+    assert ops.maximum(1, 2.5).dtype == "float32"

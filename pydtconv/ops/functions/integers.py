@@ -27,6 +27,9 @@ def exact(on_integers: Callable[..., Any], of_booleans: bool = False) -> Callabl
         @functools.wraps(on_floats)
         def function(*args: Any, **kwargs: Any) -> Any:
             values = [as_tensor(value) if lists_numbers(value) else value for value in (*args, *kwargs.values())]
+            fraction = on_integers is np.power and _is_number(values[-1]) and values[-1] < 0
+            if all(map(_is_whole, values)) and not fraction:  # without a tensor numbers are what they are
+                return as_result(_as_small(on_integers(*values)))
             kinds = [_dtype(value) for value in values if not _is_number(value)]
             as_one = np.asarray if set(kinds) == {"bool"} else int  # a truth value beside integers is 0 or 1
             values = [as_one(value) if isinstance(value, (bool, np.bool_)) else value for value in values]
@@ -50,6 +53,16 @@ def _counting(value: Any) -> Any:
     if getattr(value, "dtype", None) != "bool":
         return value
     return Cast("int32")(value) if is_symbolic(value) else value.astype("int32")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (bool, int, np.bool_, np.integer))
+
+
+def _as_small(number: Any) -> np.ndarray:
+    """A whole number as an array, of int32 where that holds it."""
+    found = np.asarray(number)
+    return found.astype("int32") if found.dtype == np.int64 and -(2**31) <= found < 2**31 else found
 
 
 def _is_number(value: Any) -> bool:
