@@ -17,7 +17,7 @@ from types import ModuleType, TracebackType
 from pydtconv.cli import keras_names, processes
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
-from pydtconv.cli.tensorflow.arrays import Array
+from pydtconv.cli.tensorflow.arrays import Array, Number
 from pydtconv.utils.results import set_kind
 from pydtconv.utils.suggest import did_you_mean
 
@@ -45,7 +45,7 @@ def run_script(script: str, arguments: list[str]) -> int:
         neighbours = [str(other) for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
         raise CommandError(f"cannot open {script!r} ({error.strerror}){did_you_mean(script, neighbours)}") from None
     keras_names.install()
-    set_kind(Array)
+    set_kind(Array, Number)
     module = ModuleType("__main__")
     module.__file__ = str(path.absolute())
     module.__dict__["__builtins__"] = __builtins__

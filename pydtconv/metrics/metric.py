@@ -14,7 +14,7 @@ from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.naming import auto_name
 from pydtconv.serialization.objects import arguments_of
-from pydtconv.utils.results import with_mask
+from pydtconv.utils.results import as_result, with_mask
 
 
 def recorded(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,7 +46,7 @@ def recorded_result(method: Callable[..., Any]) -> Callable[..., Any]:
         graph = current_graph()
         if graph is None:
             tracing.settle_outside()
-            return method(self)
+            return as_result(method(self))
         return graph.result(lambda: method(self), f"the result of metric {self.name!r}")
 
     return wrapper

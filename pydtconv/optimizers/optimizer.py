@@ -24,6 +24,7 @@ from pydtconv.optimizers.flat_step import FlatStep
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.serialization.objects import arguments_of
+from pydtconv.utils.results import as_result
 
 
 class Optimizer(FlatStep):
@@ -146,7 +147,7 @@ class Optimizer(FlatStep):
     @property
     def learning_rate(self) -> Any:
         """The rate of the next step: a variable that can be assigned, or a float where a schedule gives it."""
-        return self._current_learning_rate()
+        return as_result(self._current_learning_rate())
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:

@@ -1,12 +1,16 @@
 """tf.data and tf's functions: as TensorFlow documents them, on arrays and in what is recorded."""
 
+import json
+
 import numpy as np
 import pytest
 
+import pydtconv as keras
 from pydtconv import GradientTape, function
 from pydtconv.cli.tensorflow import functions, image
-from pydtconv.cli.tensorflow.arrays import Array, array
+from pydtconv.cli.tensorflow.arrays import Array, Number, array
 from pydtconv.cli.tensorflow.data import AUTOTUNE, Dataset
+from pydtconv.utils import results
 
 
 def values(dataset):
@@ -153,3 +157,16 @@ def test_weights_of_a_confusion_matrix_count_and_where_gives_places():
     np.testing.assert_array_equal(found, [[1, 0], [3, 2.5]])
     np.testing.assert_array_equal(table["where"](np.array([[True, False], [True, True]])), [[0, 0], [1, 0], [1, 1]])
     np.testing.assert_array_equal(table["where"](np.array([True, False]), 1.0, 2.0), [1, 2])
+
+
+def test_results_of_metrics_and_learning_rates_know_numpy():
+    results.set_kind(Array, Number)
+    try:
+        metric = keras.metrics.MeanSquaredError()
+        found = metric(np.ones((2, 1)), np.zeros((2, 1)))
+        assert (found, found.numpy(), json.dumps(found)) == (1.0, np.float32(1), "1.0")
+        schedule = keras.optimizers.schedules.ExponentialDecay(0.5, 10, 0.5)
+        assert keras.optimizers.Adam(schedule).learning_rate.numpy() == np.float32(0.5)
+    finally:
+        results.set_kind(None)
+    assert type(metric.result()) is float

@@ -42,6 +42,18 @@ class Array(np.ndarray):
         return found.view(Array) if isinstance(found, np.ndarray) else found
 
 
+class Number(float):
+    """A float that has what a script asks of a tensor without axes: results of metrics, learning rates."""
+
+    shape = ()
+    ndim = 0
+    dtype = np.dtype("float32")
+
+    def numpy(self) -> np.float32:
+        """The number as NumPy has it."""
+        return np.float32(self)
+
+
 def _operator(name: str) -> Any:
     recorded, plain = getattr(Operators, name), getattr(np.ndarray, name)
 
