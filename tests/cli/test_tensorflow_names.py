@@ -170,3 +170,25 @@ def test_results_of_metrics_and_learning_rates_know_numpy():
     finally:
         results.set_kind(None)
     assert type(metric.result()) is float
+
+
+def test_shapes_of_arrays_are_tuples_that_know_tensorflows_names():
+    x = functions.constant(np.ones((2, 3)), "float32")
+    assert x.shape == x[:].get_shape() == (2, 3)
+    assert ((x + 1).shape.as_list(), x.shape.rank, x.reshape(-1, x.shape[0]).shape) == ([2, 3], 2, (3, 2))
+    x.set_shape((None, 3))
+    with pytest.raises(ValueError, match=r"set_shape: expected a shape that \(2, 3\) fits, got \(5, 3\)"):
+        x.set_shape((5, 3))
+
+
+def test_what_fails_in_a_pipeline_is_told_where_its_spec_is_asked_for():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = Dataset.range(3).map(lambda x: x.nothing).element_spec
+
+
+def test_images_resized_by_the_nearest_pixels_keep_their_dtype():
+    labels = functions.constant(np.array([[1, 3], [2, 1]], "uint8")[..., None])
+    found = image.resize(labels, (4, 4), method="nearest")
+    assert found.dtype == "uint8"
+    np.testing.assert_array_equal(found[::2, ::2], labels)
+    assert image.resize(labels, (4, 4)).dtype == "float32"

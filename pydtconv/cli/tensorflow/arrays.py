@@ -13,16 +13,45 @@ from pydtconv.loops import Recording
 from pydtconv.ops.operators import Operators
 
 
+class Shape(tuple[int, ...]):
+    """A shape that knows `as_list()`."""
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self)
+
+    ndims = rank
+
+    def as_list(self) -> list[int]:
+        """The extents."""
+        return list(self)
+
+
 class Array(np.ndarray):
     """A NumPy array that knows `numpy()`.  Where a `GradientTape` watches it, it takes part in what that records."""
+
+    @property
+    def shape(self) -> Shape:  # type: ignore[override]
+        """The extents."""
+        return Shape(super().shape)
+
+    @shape.setter
+    def shape(self, extents: Any) -> None:
+        np.ndarray.shape.__set__(self, extents)  # type: ignore[attr-defined]
 
     def numpy(self) -> np.ndarray:
         """The array as NumPy's own; a number for what has no axes."""
         return np.array(self) if self.ndim else self[()].item() if self.dtype == bool else np.asarray(self)[()]
 
-    def get_shape(self) -> tuple[int, ...]:
+    def get_shape(self) -> Shape:
         """The shape."""
         return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Says what the shape is, None where that is open.  Raises ValueError where it is another one."""
+        if len(shape) != self.ndim or any(n not in (None, m) for n, m in zip(shape, self.shape, strict=False)):
+            raise ValueError(f"set_shape: expected a shape that {tuple(self.shape)} fits, got {tuple(shape)}")
 
     @property
     def apply_op(self) -> Any:

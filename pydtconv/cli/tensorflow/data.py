@@ -47,9 +47,11 @@ class Dataset(metaclass=Named):
             raise TypeError("The dataset length is unknown.")
         return self._count
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if isinstance(found := getattr(type(self), name, None), property):
+            return found.__get__(self)  # the property's own error, which brought us here
         raise AttributeError(missing("tf.data.Dataset", name, [each for each in dir(Dataset) if each[0] != "_"]))
 
     @property

@@ -61,13 +61,14 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Images in another size, as floats."""
+    """Images in another size, as floats; by the nearest pixels in their own dtype."""
     if preserve_aspect_ratio:
         h, w = images.shape[-3:-1]
         scale = min(size[0] / h, size[1] / w)
         size = round(h * scale), round(w * scale)
     extents = int(size[0]), int(size[1])
-    return ops.image.resize(array(images, "float32"), extents, interpolation=method, antialias=antialias)
+    resized = ops.image.resize(array(images, "float32"), extents, interpolation=method, antialias=antialias)
+    return array(resized, str(images.dtype)) if method == "nearest" else resized
 
 
 def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -> Any:
