@@ -165,6 +165,10 @@ def table(name: str) -> dict[str, Any]:
         from pydtconv.cli.tensorflow.folder import image_dataset_from_directory
 
         return {"image_dataset_from_directory": image_dataset_from_directory}
+    if name == "pydtconv.backend":
+        from pydtconv.cli import keras_backend
+
+        return keras_backend.table()
     if name == "pydtconv.config":
         return {"backend": backend, **_of_config()}
     return {}
