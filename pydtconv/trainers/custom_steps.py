@@ -82,9 +82,11 @@ class CustomSteps:
         sharing = strategy.current().sharing(self._model._training, kind, batch)
         with self._model._steps.running_own(), sharing as workspace.sharing, undivided():
             try:
-                return self._run(kind, batch)
+                result = self._run(kind, batch)
             finally:
                 workspace.sharing = None
+        _note_built(self._model)
+        return result
 
     def _run(self, kind: str, batch: Batch) -> Any:
         data = batch.x if batch.whole else pack_x_y_sample_weight(batch.x, batch.y, batch.sample_weight)
@@ -114,6 +116,15 @@ class CustomSteps:
     def _plan(self, graph: Any, **options: Any) -> Plan:
         tune = first_use.hook(self._model._steps.memory.device)
         return build_plan(graph, tune=tune, memory_limit=limits.current().memory, **options)
+
+
+def _note_built(model: Any) -> None:
+    """A model whose steps do not call it, such as a GAN, is built where its layers are."""
+    if model.built or not type(model).build.__module__.startswith("pydtconv."):
+        return
+    layers = model._flatten_layers(include_self=False)
+    if layers and all(layer.built for layer in layers):
+        model.built = True
 
 
 def before_step(model: Any) -> None:

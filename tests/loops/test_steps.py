@@ -297,3 +297,32 @@ def test_numbers_that_are_equal_and_not_the_same_are_traced_apart():
     divided = keras.function(lambda a, b: ops.divide(a, b))
     assert np.asarray(divided(np.ones(2, "float32"), 0.0)).tolist() == [np.inf] * 2
     assert np.asarray(divided(np.ones(2, "float32"), -0.0)).tolist() == [-np.inf] * 2
+
+
+class Pair(keras.Model):
+    """A model that its step does not call, like a GAN."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.first = keras.Sequential([keras.Input((3,)), layers.Dense(4)])
+        self.second = keras.Sequential([keras.Input((4,)), layers.Dense(2)])
+
+    def train_step(self, data):
+        with GradientTape() as tape:
+            size = ops.mean(ops.square(self.second(self.first(data))))
+        self.optimizer.apply(tape.gradient(size, self.trainable_variables), self.trainable_variables)
+        return {"size": size}
+
+
+def test_a_model_that_its_step_does_not_call_is_built_where_its_layers_are(tmp_path):
+    model, x = Pair(), np.ones((4, 3), "float32")
+    model.compile()
+    saved = keras.callbacks.ModelCheckpoint(str(tmp_path / "pair.weights.h5"), save_weights_only=True)
+    model.fit(x, verbose=0, callbacks=[saved])
+    assert model.built
+    assert model.count_params() == 26
+    expected = model.get_weights()
+    model.set_weights([0 * w for w in expected])
+    model.load_weights(tmp_path / "pair.weights.h5")
+    for found, wanted in zip(model.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
