@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,12 +19,24 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "config",
         "linalg",
         "data",
+        "distribute",
         "image",
         "io",
+        "compat",
+        "dtypes",
+        "experimental",
+        "nest",
+        "test",
+        "version",
     ),
     "tensorflow.data": ("experimental",),
     "tensorflow.config": ("experimental",),
+    "tensorflow.distribute": ("cluster_resolver",),
+    "tensorflow.experimental": ("numpy",),
+    "tensorflow.io": ("gfile",),
 }
+#: modules of tensorflow that are also Keras's
+_OF_KERAS = ("initializers", "losses", "metrics", "optimizers")
 
 
 def submodules(fullname: str) -> tuple[str, ...]:
@@ -33,7 +46,7 @@ def submodules(fullname: str) -> tuple[str, ...]:
 
 def table(fullname: str) -> dict[str, Any]:
     """The names in one of tensorflow's modules, apart from its submodules."""
-    from pydtconv.cli.tensorflow import data, functions, image
+    from pydtconv.cli.tensorflow import data, functions, image, small, strategy
 
     tables: dict[str, Callable[[], dict[str, Any]]] = {
         "tensorflow": _top,
@@ -56,27 +69,51 @@ def table(fullname: str) -> dict[str, Any]:
             "AUTOTUNE": data.AUTOTUNE,
             "cardinality": lambda dataset: dataset.cardinality(),
         },
-        "tensorflow.image": image.image_table,
-        "tensorflow.io": image.io_table,
+        "tensorflow.image": lambda: image.image_table() | small.encoders(),
+        "tensorflow.io": lambda: image.io_table() | small.encoders(),
+        "tensorflow.io.gfile": small.gfile,
+        "tensorflow.distribute": strategy.table,
+        "tensorflow.distribute.cluster_resolver": strategy.resolvers,
+        "tensorflow.compat": small.compat,
+        "tensorflow.dtypes": lambda: {"cast": functions.cast, "as_dtype": small.top()["as_dtype"], **_dtypes()},
+        "tensorflow.experimental": dict,
+        "tensorflow.experimental.numpy": lambda: {"experimental_enable_numpy_behavior": _nothing},
+        "tensorflow.nest": small.nest,
+        "tensorflow.test": small.test,
+        "tensorflow.version": lambda: {"VERSION": _version()},
     }
     return tables[fullname]()
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.cli.tensorflow import functions
+    from pydtconv.cli.tensorflow import functions, small
     from pydtconv.graph.ir.graph import Tensor
     from pydtconv.loops import GradientTape, function
 
     return {
-        "__version__": f"2.16.0+pydtconv.{__version__}",
+        "__version__": _version(),
         "GradientTape": GradientTape,
         "Tensor": Tensor,
         "executing_eagerly": _executing_eagerly,
         "function": function,
         "newaxis": None,
-        **{name: name for name in _DTYPES},
+        **{name: importlib.import_module(f"keras.{name}") for name in _OF_KERAS},
+        **_dtypes(),
         **functions.function_table(),
+        **small.top(),
     }
+
+
+def _version() -> str:
+    return f"2.16.0+pydtconv.{__version__}"
+
+
+def _dtypes() -> dict[str, str]:
+    return {name: name for name in _DTYPES}
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """What means nothing here."""
 
 
 def _executing_eagerly() -> bool:
@@ -91,4 +128,6 @@ def _config() -> dict[str, Any]:
         """The CPU is the only device."""
         return ["/physical_device:CPU:0"] if device_type in (None, "CPU") else []
 
-    return {"list_physical_devices": list_physical_devices, "list_logical_devices": list_physical_devices}
+    settings = ("run_functions_eagerly", "set_visible_devices", "experimental_connect_to_cluster")
+    devices = {"list_physical_devices": list_physical_devices, "list_logical_devices": list_physical_devices}
+    return devices | dict.fromkeys(settings, _nothing)
