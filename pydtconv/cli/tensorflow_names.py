@@ -35,6 +35,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow.experimental": ("numpy",),
     "tensorflow.io": ("gfile",),
 }
+_LINALG = ("einsum", "eye", "l2_normalize", "matmul", "norm", "tensordot")
 #: modules of tensorflow that are also Keras's
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")
 
@@ -53,9 +54,7 @@ def table(fullname: str) -> dict[str, Any]:
         "tensorflow.random": lambda: functions.random_table() | {"set_seed": set_random_seed},
         "tensorflow.nn": functions.nn_table,
         "tensorflow.math": functions.math_table,
-        "tensorflow.linalg": lambda: {
-            name: value for name, value in functions.math_table().items() if name in ("norm", "matmul", "l2_normalize")
-        },
+        "tensorflow.linalg": lambda: {name: functions.math_table()[name] for name in _LINALG},
         "tensorflow.config": _config,
         "tensorflow.config.experimental": lambda: {"set_memory_growth": lambda device, enable: None},
         "tensorflow.data": lambda: {

@@ -230,3 +230,46 @@ def test_small_names_that_scripts_use(tf, tmp_path):
     pixels = np.arange(24, dtype="uint8").reshape(2, 4, 3)
     tf.io.write_file(str(tmp_path / "a.png"), tf.io.encode_png(pixels))
     np.testing.assert_array_equal(tf.io.decode_png(tf.io.read_file(tf.io.gfile.glob(tmp_path / "*.png")[0])), pixels)
+
+
+def test_axes_that_are_not_named_are_tensorflows():
+    table, x = functions.math_table(), np.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]], "float32")
+    for call, expected in {
+        "argmax": [1, 0, 1], "argmin": [0, 1, 0], "cumsum": x.cumsum(0), "cumprod": x.cumprod(0),
+    }.items():  # fmt: skip
+        for found in table[call](x), function(table[call])(x):
+            np.testing.assert_array_equal(found, expected, err_msg=call)
+    np.testing.assert_array_equal(table["cumsum"](x, axis=1, reverse=True), x[:, ::-1].cumsum(1)[:, ::-1])
+    np.testing.assert_array_equal(table["argsort"]([2, 1, 3], direction="DESCENDING"), [2, 0, 1])
+    values, places = table["unique"]([7, 3, 7, 5])
+    assert (values.tolist(), places.tolist()) == ([7, 3, 5], [0, 1, 0, 2])
+
+
+def test_arguments_have_tensorflows_names():
+    table, x = functions.math_table(), np.arange(6, dtype="float32").reshape(2, 3)
+    calls = {
+        "concat": ({"values": [x, x], "axis": 0}, np.concatenate([x, x])),
+        "expand_dims": ({"input": x, "axis": 1}, x[:, None]),
+        "reshape": ({"tensor": x, "shape": (3, 2)}, x.reshape(3, 2)),
+        "tile": ({"input": x, "multiples": (1, 2)}, np.tile(x, (1, 2))),
+        "maximum": ({"x": x, "y": 2.0}, np.maximum(x, 2)),
+        "subtract": ({"y": x, "x": 1.0}, 1 - x),
+        "greater": ({"x": x, "y": 2.0}, x > 2),
+        "squared_difference": ({"x": x, "y": 1.0}, (x - 1) ** 2),
+        "exp": ({"x": x}, np.exp(x)),
+        "roll": ({"input": x, "shift": 1, "axis": 1}, np.roll(x, 1, 1)),
+    }
+    for name, (arguments, expected) in calls.items():
+        np.testing.assert_allclose(table[name](**arguments, name="n"), expected, rtol=1e-6, err_msg=name)
+
+
+def test_convolutions_and_pooling_of_tf_nn():
+    table, rng = functions.nn_table(), np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 6, 6, 3)).astype("float32"), rng.normal(size=(3, 3, 3, 4)).astype("float32")
+    np.testing.assert_array_equal(table["conv2d"](x, w, [1, 2, 2, 1], "SAME"), keras.ops.conv(x, w, 2, "same"))
+    np.testing.assert_allclose(
+        table["avg_pool2d"](x, ksize=2, strides=2, padding="VALID"),
+        x.reshape(2, 3, 2, 3, 2, 3).mean((2, 4)), rtol=1e-5, atol=1e-6,
+    )  # fmt: skip
+    np.testing.assert_array_equal(table["max_pool2d"](x, [1, 3, 3, 1], 3, "VALID")[0, 0, 0], x[0, :3, :3].max((0, 1)))
+    assert float(table["compute_average_loss"](x[:, 0, 0, 0] * 0 + 3, global_batch_size=4)) == 1.5

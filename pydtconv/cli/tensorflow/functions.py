@@ -10,7 +10,9 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv import random as random_module
+from pydtconv.cli.tensorflow import nn
 from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.cli.tensorflow.named import all_named
 from pydtconv.graph.ir.variable import Variable as BaseVariable
 
 # --- making -----------------------------------------------------------------------------------------------------------
@@ -108,6 +110,34 @@ def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str | No
     return array(np.compress(np.asarray(mask).reshape(-1), np.asarray(tensor), axis or 0))
 
 
+def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Any:
+    """The places of the largest elements along an axis: the first one unless it is named."""
+    return array(ops.argmax(input, 0 if axis is None else int(axis)), output_type)
+
+
+def argmin(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Any:
+    """The places of the smallest elements along an axis: the first one unless it is named."""
+    return array(ops.argmin(input, 0 if axis is None else int(axis)), output_type)
+
+
+def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
+    found = ops.sort(values, axis)
+    return ops.flip(found, axis) if direction == "DESCENDING" else found
+
+
+def argsort(
+    values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+) -> Any:
+    return ops.argsort(array(values) if direction == "ASCENDING" else -array(values), axis)
+
+
+def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> tuple[Any, Any]:
+    """The values of an array in the order of their first places, and for each element the place of its value."""
+    values, first, places = np.unique(np.asarray(x), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return array(values[order]), array(np.argsort(order)[places], out_idx)
+
+
 # --- mathematics ------------------------------------------------------------------------------------------------------
 
 
@@ -119,6 +149,25 @@ def _reduce(name: str) -> Callable[..., Any]:
         return function(array(input_tensor), axis=axes, keepdims=keepdims)
 
     return reduce
+
+
+def _summing(name: str) -> Callable[..., Any]:
+    function = getattr(ops, name)
+
+    def along(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+        if exclusive:
+            raise NotImplementedError("tf.cumsum, tf.cumprod: exclusive: expected False, got True")
+        return ops.flip(function(ops.flip(x, axis), axis), axis) if reverse else function(x, axis)
+
+    return along
+
+
+cumsum, cumprod = _summing("cumsum"), _summing("cumprod")
+cumsum.__name__ = "cumsum"
+
+
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
+    return ops.square(ops.subtract(x, y))
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
@@ -248,18 +297,19 @@ def function_table() -> dict[str, Any]:
     """The names of tensorflow's top level that are functions of tensors."""
     renamed = {
         "concat": "concatenate", "pow": "power", "floordiv": "floor_divide", "reverse": "flip", "negative": "negative",
-        "math_mod": "mod",
+        "math_mod": "mod", "truediv": "true_divide", "map_fn": "map",
     }  # fmt: skip
     same = (
         "abs", "add", "divide", "exp", "maximum", "minimum", "multiply", "reshape", "sigmoid", "sqrt", "square",
         "subtract", "tanh", "squeeze", "expand_dims", "stack", "tile", "repeat", "equal", "not_equal",
         "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_not", "floor", "round",
-        "zeros_like", "ones_like", "argmax", "argmin", "argsort", "sort", "cumsum", "einsum", "tensordot", "roll",
-        "sign", "eye", "linspace", "stop_gradient", "broadcast_to", "sin", "cos", "meshgrid", "unique", "size",
-        "scatter", "map_fn",
+        "zeros_like", "ones_like", "einsum", "tensordot", "roll",
+        "sign", "eye", "linspace", "stop_gradient", "broadcast_to", "sin", "cos", "meshgrid", "size", "scatter",
+        "slice", "vectorized_map",
     )  # fmt: skip
     table = {name: getattr(ops, name) for name in same if hasattr(ops, name)}
     table |= {name: getattr(ops, ours) for name, ours in renamed.items() if hasattr(ops, ours)}
+    table = all_named(table)
     reduced = {"reduce_max": "max", "reduce_mean": "mean", "reduce_min": "min", "reduce_sum": "sum",
                "reduce_prod": "prod", "reduce_any": "any", "reduce_all": "all", "reduce_std": "std",
                "reduce_variance": "var", "reduce_logsumexp": "logsumexp"}  # fmt: skip
@@ -267,7 +317,7 @@ def function_table() -> dict[str, Any]:
     own = (
         constant, convert_to_tensor, cast, Variable, zeros, ones, fill, range, shape, one_hot, split, unstack, pad,
         gather, transpose, where, boolean_mask, clip_by_value, clip_by_norm, global_norm, clip_by_global_norm, norm,
-        matmul, cond, print,
+        matmul, cond, print, argmax, argmin, argsort, sort, cumsum, unique,
     )  # fmt: skip
     table |= {each.__name__: each for each in own}
     table["rank"] = lambda input, name=None: len(input.shape)
@@ -280,10 +330,12 @@ def math_table() -> dict[str, Any]:
     """The names of `tf.math`."""
     same = (
         "log", "log1p", "expm1", "rsqrt", "erf", "ceil", "isnan", "isfinite", "isinf", "logical_xor", "atan2",
-        "reciprocal", "cumprod", "softplus", "top_k", "in_top_k", "arctan2", "acos", "asin", "atan", "cosh", "sinh",
+        "reciprocal", "softplus", "log_softmax", "mod", "divide_no_nan", "count_nonzero", "bincount",
+        "top_k", "in_top_k", "arctan2", "acos", "asin", "atan", "cosh", "sinh",
     )  # fmt: skip
-    table = function_table() | {name: getattr(ops, name) for name in same if hasattr(ops, name)}
-    table |= {"l2_normalize": l2_normalize, "confusion_matrix": _confusion_matrix}
+    table = function_table() | all_named({name: getattr(ops, name) for name in same if hasattr(ops, name)})
+    table |= {"l2_normalize": l2_normalize, "confusion_matrix": _confusion_matrix, "softmax": softmax}
+    table |= {"squared_difference": squared_difference, "cumprod": cumprod, "floormod": table["mod"]}
     table["is_nan"], table["is_inf"], table["is_finite"] = ops.isnan, ops.isinf, ops.isfinite
     return table
 
@@ -311,7 +363,7 @@ def nn_table() -> dict[str, Any]:
         "elu", "gelu", "relu", "relu6", "selu", "sigmoid", "silu", "tanh", "softplus", "log_softmax", "depth_to_space",
         "space_to_depth",
     )  # fmt: skip
-    table = {name: getattr(ops, name) for name in same if hasattr(ops, name)}
+    table = all_named({name: getattr(ops, name) for name in same if hasattr(ops, name)}) | nn.table()
     own = (
         leaky_relu, softmax, l2_normalize, moments, sigmoid_cross_entropy_with_logits,
         softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits,

@@ -1,0 +1,65 @@
+"""Functions of `pydtconv.ops` with the names that tensorflow has for their arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+#: tensorflow's names of the first arguments, by functions
+_NAMES: dict[str, tuple[str, ...]] = {
+    "concat": ("values", "axis"),
+    "stack": ("values", "axis"),
+    "expand_dims": ("input", "axis"),
+    "squeeze": ("input", "axis"),
+    "reshape": ("tensor", "shape"),
+    "tile": ("input", "multiples"),
+    "repeat": ("input", "repeats", "axis"),
+    "roll": ("input", "shift", "axis"),
+    "broadcast_to": ("input", "shape"),
+    "reverse": ("tensor", "axis"),
+    "size": ("input",),
+    "zeros_like": ("input", "dtype"),
+    "ones_like": ("input", "dtype"),
+    "stop_gradient": ("input",),
+    "top_k": ("input", "k", "sorted"),
+    "tensordot": ("a", "b", "axes"),
+    **dict.fromkeys(
+        (
+            "add", "divide", "equal", "floordiv", "floormod", "greater", "greater_equal", "less", "less_equal",
+            "logical_and", "logical_or", "maximum", "minimum", "mod", "multiply", "not_equal", "pow", "subtract",
+            "truediv", "divide_no_nan",
+        ),
+        ("x", "y"),
+    ),
+}  # fmt: skip
+
+
+def as_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with tensorflow's names of its arguments, and a `name` that means nothing."""
+    theirs = _NAMES.get(name, ("x",))
+    try:
+        ours = [each for each in inspect.signature(function).parameters if each not in ("args", "kwargs")]
+    except (TypeError, ValueError):  # no signature: it takes what comes
+        ours = []
+    renamed = {new: old for new, old in zip(theirs, ours, strict=False) if new not in ours}
+
+    @functools.wraps(function)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        if "name" not in ours:
+            kwargs.pop("name", None)
+        kwargs = {renamed.get(key, key): value for key, value in kwargs.items()}
+        places = list(args)
+        for key in ours[len(args) :]:  # operands by place: some functions look at no names
+            if key not in kwargs:
+                break
+            places.append(kwargs.pop(key))
+        return function(*places, **kwargs)
+
+    return named
+
+
+def all_named(table: dict[str, Any]) -> dict[str, Any]:
+    """The functions of a table so."""
+    return {name: as_named(name, function) for name, function in table.items()}
