@@ -47,7 +47,7 @@ def submodules(fullname: str) -> tuple[str, ...]:
 
 def table(fullname: str) -> dict[str, Any]:
     """The names in one of tensorflow's modules, apart from its submodules."""
-    from pydtconv.cli.tensorflow import data, functions, image, small, strategy
+    from pydtconv.cli.tensorflow import data, functions, image, image_parts, small, strategy
 
     tables: dict[str, Callable[[], dict[str, Any]]] = {
         "tensorflow": _top,
@@ -68,7 +68,7 @@ def table(fullname: str) -> dict[str, Any]:
             "AUTOTUNE": data.AUTOTUNE,
             "cardinality": lambda dataset: dataset.cardinality(),
         },
-        "tensorflow.image": lambda: image.image_table() | small.encoders(),
+        "tensorflow.image": lambda: image.image_table() | image_parts.table() | small.encoders(),
         "tensorflow.io": lambda: image.io_table() | small.encoders(),
         "tensorflow.io.gfile": small.gfile,
         "tensorflow.distribute": strategy.table,

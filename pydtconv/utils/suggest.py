@@ -14,11 +14,10 @@ from pydtconv._public import own_names
 INSTEAD = {
     "TFRecordDataset": "tf.data.Dataset.from_generator, or a keras.utils.PyDataset",
     **dict.fromkeys(
-        ("flat_map", "interleave", "parallel_interleave", "window", "group_by_window", "rejection_resample"),
+        ("parallel_interleave", "window", "group_by_window", "rejection_resample"),
         "tf.data.Dataset.from_generator with a Python generator that does it",
     ),
     "padded_batch": "map to one shape, then batch",
-    "sample_from_datasets": "concatenate and shuffle, or from_generator",
     "choose_from_datasets": "from_generator",
     "snapshot": "cache",
     "load_model": "Model.load_weights on a model built anew",

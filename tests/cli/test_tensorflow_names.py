@@ -8,7 +8,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import GradientTape, function
 from pydtconv.cli import keras_names
-from pydtconv.cli.tensorflow import functions, image
+from pydtconv.cli.tensorflow import functions, image, image_parts
 from pydtconv.cli.tensorflow.arrays import Array, Number, array
 from pydtconv.cli.tensorflow.data import AUTOTUNE, Dataset
 from pydtconv.utils import results
@@ -273,3 +273,40 @@ def test_convolutions_and_pooling_of_tf_nn():
     )  # fmt: skip
     np.testing.assert_array_equal(table["max_pool2d"](x, [1, 3, 3, 1], 3, "VALID")[0, 0, 0], x[0, :3, :3].max((0, 1)))
     assert float(table["compute_average_loss"](x[:, 0, 0, 0] * 0 + 3, global_batch_size=4)) == 1.5
+
+
+def test_pipelines_of_pipelines():
+    numbers = Dataset.range(5)
+    assert values(numbers.batch(2).rebatch(3)) == [[0, 1, 2], [3, 4]]
+    assert values(numbers.batch(2).rebatch(3, drop_remainder=True)) == [[0, 1, 2]]
+    assert values(numbers.flat_map(lambda n: Dataset.range(int(n)))) == [0, 0, 1, 0, 1, 2, 0, 1, 2, 3]
+    # as tf.data's documentation has it
+    repeated = Dataset.range(1, 6).interleave(lambda n: Dataset.from_tensors(n).repeat(6), 2, 4)
+    assert values(repeated) == [1] * 4 + [2] * 4 + [1] * 2 + [2] * 2 + [3] * 4 + [4] * 4 + [3] * 2 + [4] * 2 + [5] * 6
+    assert values(numbers.shard(2, 1)) == [1, 3]
+    assert int(numbers.shard(2, 0).cardinality()) == 3
+    mixed = Dataset.sample_from_datasets([numbers, Dataset.range(10, 13)], weights=[0.5, 0.5], seed=1)
+    assert sorted(values(mixed)) == [0, 1, 2, 3, 4, 10, 11, 12]
+    assert set(values(Dataset.sample_from_datasets([numbers.repeat(), numbers], [0.0, 1.0]))) == set(range(5))
+
+
+def test_patches_and_images_in_others():
+    x = np.arange(2 * 5 * 6 * 3, dtype="float32").reshape(2, 5, 6, 3)
+    found = image_parts.extract_patches(x, [1, 2, 3, 1], [1, 2, 3, 1], [1, 1, 1, 1], "VALID")
+    np.testing.assert_array_equal(found[1, 1, 1], x[1, 2:4, 3:6].reshape(-1))
+    np.testing.assert_array_equal(
+        image_parts.pad_to_bounding_box(x, 1, 2, 8, 9), np.pad(x, ((0, 0), (1, 2), (2, 1), (0, 0)))
+    )
+    with pytest.raises(ValueError, match="expected a box that holds 5x6 pixels"):
+        image_parts.pad_to_bounding_box(x, 1, 2, 5, 9)
+    padded = np.asarray(image_parts.resize_with_pad(x, 10, 20, image_parts.ResizeMethod.NEAREST_NEIGHBOR))
+    assert padded.shape == (2, 10, 20, 3)
+    np.testing.assert_array_equal(padded[:, ::2, 4:16:2], x)
+    np.testing.assert_allclose(image_parts.total_variation(x), [3 * 4 * 6 * 18 + 3 * 5 * 5 * 3] * 2)
+
+
+def test_flips_at_random_are_drawn_anew_in_traced_code():
+    x = np.arange(4, dtype="float32").reshape(1, 2, 2, 1)
+    flipped = function(image.random_flip_left_right)
+    found = {tuple(np.asarray(flipped(x)).ravel().tolist()) for _ in range(40)}
+    assert found == {(0, 1, 2, 3), (1, 0, 3, 2)}

@@ -158,6 +158,70 @@ class Dataset(metaclass=Named):
         count = self._count
         return Dataset(make, count if count < 0 else count // size if drop_remainder else -(-count // size))
 
+    def rebatch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+        """Batches of another size."""
+        return self.unbatch().batch(batch_size, drop_remainder)
+
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
+        """The elements of the data sets that map_func makes of the elements, one after the other."""
+        return Dataset(lambda: itertools.chain.from_iterable(_called(map_func, each) for each in self), -2)
+
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """As `flat_map`, but block_length elements of each of cycle_length data sets in turns."""
+        at_once, block = cycle_length if cycle_length not in (None, AUTOTUNE) else 4, block_length or 1
+
+        def make() -> Iterator[Any]:
+            sources = iter(self)
+            open_ones = [iter(_called(map_func, each)) for each in itertools.islice(sources, at_once)]
+            while open_ones:
+                for place, one in enumerate(list(open_ones)):
+                    found = list(itertools.islice(one, block))
+                    yield from found
+                    if len(found) < block:  # it is used up: the next one takes its place
+                        open_ones[place] = next((iter(_called(map_func, each)) for each in sources), None)
+                open_ones = [one for one in open_ones if one is not None]
+
+        return Dataset(make, -2)
+
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
+        """Each num_shards-th element, from that at index on."""
+        known = self._count if self._count < 0 else len(range(int(index), self._count, int(num_shards)))
+        return Dataset(lambda: itertools.islice(iter(self), int(index), None, int(num_shards)), known)
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Any,
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Dataset:
+        """Elements of data sets that are chosen at random, by weights where they are given."""
+        parts = np.ones(len(datasets)) if weights is None else np.asarray(weights, "float64")
+        start, rounds = next_seed() if seed is None else int(seed), itertools.count()
+
+        def make() -> Iterator[Any]:
+            rng = np.random.default_rng([start, next(rounds)])
+            sources, left = [iter(each) for each in datasets], parts / parts.sum()
+            while left.any():
+                place = int(rng.choice(len(sources), p=left / left.sum()))
+                try:
+                    yield next(sources[place])
+                except StopIteration:
+                    if stop_on_empty_dataset:
+                        return
+                    left[place] = 0
+
+        return Dataset(make, -1 if any(each._count == INFINITE_CARDINALITY for each in datasets) else -2)
+
     def unbatch(self, name: str | None = None) -> Dataset:
         """The parts of each element along its first axis."""
 

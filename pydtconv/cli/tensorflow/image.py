@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import ops
+from pydtconv import ops, random
 from pydtconv.cli.tensorflow.arrays import array, name_of
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.utils.images import FORMATS
@@ -186,6 +186,10 @@ def _rng(name: str, image: Any, seed: int | None) -> np.random.Generator:
 
 
 def _chosen(name: str, image: Any, seed: int | None, axis: int) -> Any:
+    if isinstance(image, Tensor):  # drawn each time that the code runs
+        draws = (*image.shape[:-3], 1, 1, 1)
+        mirrored = ops.flip(image, len(image.shape) + axis)
+        return ops.where(random.uniform(draws, seed=seed) < 0.5, mirrored, image)
     rng, x = _rng(name, image, seed), np.asarray(image)
     if x.ndim == 4:
         mirrored = rng.random(len(x)) < 0.5
