@@ -157,7 +157,7 @@ class Finder(MetaPathFinder, Loader):
 
 def table(name: str) -> dict[str, Any]:
     """Names of Keras that have a meaning only in a script that takes pydtconv for Keras."""
-    from pydtconv.backend import backend
+    from pydtconv.cli.keras_backend import backend
 
     if name == "pydtconv":
         return {"__version__": keras_version(), "version": keras_version}
