@@ -67,7 +67,8 @@ class Attention(Layer):
         query, value, key = self._checked(inputs)
         query_mask, value_mask = (mask[0], mask[1]) if mask else (None, None)
         rate = self.dropout if training else 0.0
-        if self._fits_one_operator() and not return_attention_scores:
+        of_one_batch = query.shape[0] == key.shape[0] == value.shape[0]  # else one of them serves all samples
+        if self._fits_one_operator() and of_one_batch and not return_attention_scores:
             y, scores = self._attend(query, key, value, value_mask, use_causal_mask, rate), None
         else:
             scores = self._scores(query, key)

@@ -279,3 +279,12 @@ def test_a_class_that_was_dropped_is_kept_by_nothing():
     found = [called() for _ in range(2)]
     gc.collect()
     assert [each() for each in found] == [None] * 2
+
+
+@pytest.mark.parametrize("kind", [layers.Attention, layers.AdditiveAttention])
+def test_one_query_serves_the_keys_of_all_samples(kind):
+    rng = np.random.default_rng(0)
+    query, key = rng.normal(size=(1, 3, 4)).astype("float32"), rng.normal(size=(5, 6, 4)).astype("float32")
+    layer = kind(use_scale=False)
+    expected = np.concatenate([layer([query, key[i : i + 1]]) for i in range(5)])
+    np.testing.assert_allclose(layer([query, key]), expected, rtol=1e-5, atol=1e-6)
