@@ -137,6 +137,11 @@ class Operators:
 
         return matmul(self, other)
 
+    def __rmatmul__(self, other: Any) -> Any:
+        from pydtconv.ops import matmul
+
+        return matmul(other, self)
+
     def __getitem__(self, key: Any) -> Any:
         from pydtconv.ops import get_item
 

@@ -288,3 +288,11 @@ def test_one_query_serves_the_keys_of_all_samples(kind):
     layer = kind(use_scale=False)
     expected = np.concatenate([layer([query, key[i : i + 1]]) for i in range(5)])
     np.testing.assert_allclose(layer([query, key]), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_matrices_may_stand_before_what_is_trained():
+    weight, matrix = pydtconv.Variable(np.ones((3, 2), "float32")), np.arange(6, dtype="float32").reshape(2, 3)
+    with pydtconv.GradientTape() as tape:
+        y = ops.sum(matrix @ weight) + ops.sum([[1.0, 2.0, 3.0]] @ weight)
+    np.testing.assert_array_equal(tape.gradient(y, weight), [[4, 4], [7, 7], [10, 10]])
+    np.testing.assert_array_equal(matrix @ weight, matrix @ np.ones((3, 2)))
