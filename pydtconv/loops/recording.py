@@ -385,7 +385,8 @@ class Recording(Graph):
                 kept_for_tapes.clear()
         alive = {handle.tensor for handle in self._handles}
         kept = alive | self.carried | {tensor for _, tensor in self._fed.values()}
-        self.values = {tensor: value for tensor, value in self.values.items() if tensor in kept}
+        values = self.values.copy()  # a handle may go at any time
+        self.values = {tensor: value for tensor, value in values.items() if tensor in kept}
         for handle in [each for each in self._handles if not each.takes_value_along] if over else ():
             handle.takes_value_along = True
             weakref.finalize(handle, self._handle_gone, handle.tensor).atexit = False
