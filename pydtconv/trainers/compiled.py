@@ -295,7 +295,10 @@ class CompiledMetrics(Masks):
         return {"metrics": [metric.get_state() for metric in self.metrics]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Puts back what `get_state` gave, at once or when the metrics are made."""
+        """Puts back what `get_state` gave, at once or when the metrics are made; of none, they have seen no batch."""
+        if not state["metrics"]:
+            self.reset()
+            return
         self._awaited = None if self.built else state
         for metric, kept in zip(self.metrics, state["metrics"], strict=True) if self.built else ():
             metric.set_state(kept)

@@ -579,3 +579,15 @@ def test_an_error_of_data_does_not_wait_for_another_thread_that_reads():
         model.fit(Hanging(workers=2, max_queue_size=2), verbose=0, shuffle=False)
     assert time.monotonic() - start < 8
     over.set()
+
+
+def test_an_evaluation_before_the_first_batch_of_steps_that_are_python():
+    x, y = np.ones((4, 3), "float32"), np.arange(4.0)[:, None]
+
+    def history(evaluates):
+        model = pydtconv.Sequential([pydtconv.Input((3,)), layers.Dense(1, kernel_initializer="ones")])
+        model.compile(optimizers.SGD(0.0), "mse", metrics=["mae"], run_eagerly=True)
+        evaluate = pydtconv.callbacks.LambdaCallback(on_epoch_begin=lambda *_: model.evaluate(x, -y, verbose=0))
+        return model.fit(x, y, verbose=0, callbacks=[evaluate] if evaluates else []).history
+
+    assert history(True) == history(False)
