@@ -43,11 +43,18 @@ def bind_random(function: Callable[..., None], p: Pass, seed: int | None, per_sa
 
 
 def bind_random_part(
-    function: Callable[..., None], p: Pass, seed: int | None, within: Within, parameters: tuple[Any, ...], *arrays: Any
+    function: Callable[..., None],
+    p: Pass,
+    seed: int | None,
+    within: Within,
+    parameters: tuple[Any, ...],
+    *arrays: Any,
+    shared: bool = False,
 ) -> Call:
     """As `bind_random`, for arrays of one shape that are a part of larger ones, along the axes of `within`.
 
-    Elements that lie one after the other in the whole are drawn by one call.
+    Elements that lie one after the other in the whole are drawn by one call.  shared: whether all samples, of which
+    this process has one, have the same numbers.
     """
     part = arrays[0].shape
     whole, start = list(part), [0] * len(part)
@@ -64,7 +71,7 @@ def bind_random_part(
         for offset, *rows in runs:
             function(seed, stream, step, first + offset, *parameters, *rows)
 
-    return bind_random(draw, p, seed, math.prod(whole[1:]))
+    return bind_random(draw, p, seed, 0 if shared else math.prod(whole[1:]))
 
 
 def matrix(x: np.ndarray) -> np.ndarray:
@@ -86,7 +93,8 @@ class DropoutKernel(Kernel[Dropout]):
         draw = typed(elem.dropout, x.dtype)
         shape = self.op.mask_shape(x.shape)
         if shape == x.shape and self.op.within:
-            return bind_random_part(draw, p, self.op.seed, self.op.within, (self.op.rate, accumulate), x, y)
+            within, parameters = self.op.within, (self.op.rate, accumulate)
+            return bind_random_part(draw, p, self.op.seed, within, parameters, x, y, shared=self.op.shared)
         if shape == x.shape:
             rows = (matrix(x), matrix(y))
             if rows[0].shape != rows[1].shape:

@@ -72,8 +72,11 @@ def test_single_images_lie_within_what_is_read_of_them(name):
     check(name, "height=3", samples=1)
 
 
+@pytest.mark.parametrize(("samples", "mesh"), [(1, "height=2,width=2"), (3, "batch=2,height=2")])
 @pytest.mark.parametrize("shared", [(1, None, None, None), (1, 1, None, None), (None, None, 1, None)])
-def test_a_single_image_under_a_mask_that_may_be_shared(shared, monkeypatch):
+def test_a_single_image_under_a_mask_that_may_be_shared(shared, samples, mesh, monkeypatch):
+    """Of three images two processes have one alone, and the others two."""
+
     def masked():
         inputs = keras.Input((6, 5, 3))
         x = layers.Dropout(0.4, noise_shape=shared, seed=1)(layers.Conv2D(4, 3, padding="same")(inputs))
@@ -82,7 +85,7 @@ def test_a_single_image_under_a_mask_that_may_be_shared(shared, monkeypatch):
         return model
 
     monkeypatch.setitem(networks.NETWORKS, "masked", masked)
-    check("masked", "height=2,width=2", samples=1)
+    check("masked", mesh, samples=samples)
 
 
 @pytest.mark.parametrize("joins", ["steps", "transposed"])

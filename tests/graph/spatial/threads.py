@@ -143,7 +143,7 @@ def run_mesh(make, arrays, names, shape, kind="train", network=None, **options):
         try:
             part = partitions[rank]
             batches, mine = part.extent("batch"), part.coordinate("batch")
-            bounds = [i * count // batches for i in range(batches + 1)]
+            bounds = [-(-i * count // batches) for i in range(batches + 1)]  # the first ones have more
             own = slice(bounds[mine], bounds[mine + 1])
             cut = tree.map_structure(lambda a: None if a is None else a[own], arrays)
             results[rank] = run(models[rank], cut, kind, part, wires, own.start, count, lock, **options)
