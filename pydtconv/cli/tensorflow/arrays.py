@@ -32,7 +32,7 @@ class Array(np.ndarray):
     """A NumPy array that knows `numpy()`.  Where a `GradientTape` watches it, it takes part in what that records."""
 
     @property
-    def shape(self) -> Shape:  # type: ignore[override]
+    def shape(self) -> Shape:
         """The extents."""
         return Shape(super().shape)
 

@@ -187,7 +187,7 @@ def _rng(name: str, image: Any, seed: int | None) -> np.random.Generator:
 
 def _chosen(name: str, image: Any, seed: int | None, axis: int) -> Any:
     if isinstance(image, Tensor):  # drawn each time that the code runs
-        draws = (*image.shape[:-3], 1, 1, 1)
+        draws: Any = (*image.shape[:-3], 1, 1, 1)
         mirrored = ops.flip(image, len(image.shape) + axis)
         return ops.where(random.uniform(draws, seed=seed) < 0.5, mirrored, image)
     rng, x = _rng(name, image, seed), np.asarray(image)
