@@ -169,9 +169,31 @@ def table(name: str) -> dict[str, Any]:
         from pydtconv.cli import keras_backend
 
         return keras_backend.table()
+    if name in ("pydtconv.losses", "pydtconv.metrics"):
+        return _old_losses()
     if name == "pydtconv.config":
         return {"backend": backend, **_of_config()}
     return {}
+
+
+class Reduction:
+    """Names of the reductions of losses."""
+
+    NONE = "none"
+    SUM = "sum"
+    SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+
+
+def _old_losses() -> dict[str, Any]:
+    """Short names of losses that Keras 3 still gives in `tensorflow.keras`."""
+    from pydtconv import losses
+
+    short = {
+        "MSE": losses.mean_squared_error, "MAE": losses.mean_absolute_error, "KLD": losses.kl_divergence,
+        "MAPE": losses.mean_absolute_percentage_error, "MSLE": losses.mean_squared_logarithmic_error,
+    }  # fmt: skip
+    lower = {name.lower(): function for name, function in short.items()}
+    return {**short, **lower, "logcosh": losses.log_cosh, "Reduction": Reduction}
 
 
 def _of_config() -> dict[str, Any]:

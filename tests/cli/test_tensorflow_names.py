@@ -310,3 +310,11 @@ def test_flips_at_random_are_drawn_anew_in_traced_code():
     flipped = function(image.random_flip_left_right)
     found = {tuple(np.asarray(flipped(x)).ravel().tolist()) for _ in range(40)}
     assert found == {(0, 1, 2, 3), (1, 0, 3, 2)}
+
+
+def test_losses_have_their_old_short_names(tf):
+    y, p = np.ones((2, 3), "float32"), np.zeros((2, 3), "float32")
+    np.testing.assert_array_equal(tf.keras.losses.mse(y, p), [1, 1])
+    assert tf.keras.metrics.MAE is keras.losses.mean_absolute_error
+    loss = tf.keras.losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.NONE)
+    np.testing.assert_array_equal(loss(y, p), [1, 1])
