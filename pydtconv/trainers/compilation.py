@@ -155,7 +155,8 @@ class Compilable:
             if self.optimizer is not None and self.optimizer is not new_optimizer:
                 self.optimizer.release()
             self._set("optimizer", new_optimizer)
-            self._set("loss", loss)
+            if loss is not None:  # else it may be an attribute that a subclass has
+                self._set("loss", loss)
             self._set("_targets", targets)
             compiled_metrics.targets = targets
             self._set("_compiled_metrics", compiled_metrics)

@@ -326,3 +326,25 @@ def test_a_model_that_its_step_does_not_call_is_built_where_its_layers_are(tmp_p
     model.load_weights(tmp_path / "pair.weights.h5")
     for found, wanted in zip(model.get_weights(), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+class WithLoss(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(2)
+        self.loss = keras.losses.MeanAbsoluteError()
+
+    def call(self, x):
+        return self.dense(x)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return self.loss(y, y_pred)
+
+
+def test_a_loss_that_is_an_attribute_stays_where_compile_is_given_none():
+    model, x, y = WithLoss(), np.ones((4, 3), "float32"), np.ones((4, 2), "float32")
+    model.compile("sgd")
+    expected = np.abs(np.asarray(model(x)) - y).mean()
+    np.testing.assert_allclose(model.fit(x, y, verbose=0).history["loss"], [expected], rtol=1e-5)
+    model.compile("sgd", "mse")
+    assert model.loss == "mse"
