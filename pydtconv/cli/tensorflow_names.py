@@ -123,10 +123,15 @@ def _executing_eagerly() -> bool:
 
 
 def _config() -> dict[str, Any]:
+    from pydtconv.loops.function import run_functions_eagerly
+
     def list_physical_devices(device_type: str | None = None) -> list[str]:
         """The CPU is the only device."""
         return ["/physical_device:CPU:0"] if device_type in (None, "CPU") else []
 
-    settings = ("run_functions_eagerly", "set_visible_devices", "experimental_connect_to_cluster")
-    devices = {"list_physical_devices": list_physical_devices, "list_logical_devices": list_physical_devices}
-    return devices | dict.fromkeys(settings, _nothing)
+    return {
+        "list_physical_devices": list_physical_devices,
+        "list_logical_devices": list_physical_devices,
+        "run_functions_eagerly": run_functions_eagerly,
+        **dict.fromkeys(("set_visible_devices", "experimental_connect_to_cluster"), _nothing),
+    }

@@ -24,6 +24,16 @@ from pydtconv.utils.results import as_result
 
 #: programs that are kept; the one that was not used for longest goes first
 _KEPT = 24
+#: whether all functions run as they are written
+_all_eager = [False]
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Lets all functions run as they are written, each time, so that a debugger stops in them; False: from plans again.
+
+    What several processes share runs from plans in any case.
+    """
+    _all_eager[0] = bool(run_eagerly)
 
 
 class Function:
@@ -78,7 +88,7 @@ class Function:
             return self._call(*args, **kwargs)
         leaves = [_as_value(leaf) for leaf in tree.flatten((args, kwargs))]
         args, kwargs = tree.pack_sequence_as((args, kwargs), leaves)
-        if not self.eager:
+        if not self.eager and (not _all_eager[0] or self.workspace.sharing is not None):
             try:
                 return self._program(args, kwargs, leaves).run([leaf for leaf in leaves if _is_array(leaf)])
             except ValueNeededError as error:

@@ -318,3 +318,22 @@ def test_losses_have_their_old_short_names(tf):
     assert tf.keras.metrics.MAE is keras.losses.mean_absolute_error
     loss = tf.keras.losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.NONE)
     np.testing.assert_array_equal(loss(y, p), [1, 1])
+
+
+def test_functions_run_as_they_are_written_where_that_is_asked_for(tf):
+    runs = []
+
+    @tf.function
+    def doubled(x):
+        runs.append(1)
+        return x * 2.0
+
+    doubled(np.ones(3, "float32"))
+    tf.config.run_functions_eagerly(True)
+    try:
+        for _ in range(2):
+            np.testing.assert_array_equal(doubled(np.ones(3, "float32")), [2.0] * 3)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    doubled(np.ones(3, "float32"))
+    assert len(runs) == 3
