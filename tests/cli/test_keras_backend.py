@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv.cli import keras_names
 from pydtconv.cli.keras_backend import table
 
 
 @pytest.fixture
-def K():
-    keras_names.install()
+def K(tf):
     from tensorflow.keras import backend
 
-    yield backend
-    keras_names.uninstall()
+    return backend
 
 
 def test_a_loss_in_functions_of_the_backend_trains(K):

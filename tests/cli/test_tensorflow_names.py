@@ -7,7 +7,6 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, function
-from pydtconv.cli import keras_names
 from pydtconv.cli.tensorflow import functions, image, image_parts
 from pydtconv.cli.tensorflow.arrays import Array, Number, array
 from pydtconv.cli.tensorflow.data import AUTOTUNE, Dataset
@@ -193,15 +192,6 @@ def test_images_resized_by_the_nearest_pixels_keep_their_dtype():
     assert found.dtype == "uint8"
     np.testing.assert_array_equal(found[::2, ::2], labels)
     assert image.resize(labels, (4, 4)).dtype == "float32"
-
-
-@pytest.fixture
-def tf():
-    keras_names.install()
-    import tensorflow
-
-    yield tensorflow
-    keras_names.uninstall()
 
 
 def test_a_strategy_has_one_replica(tf):
