@@ -247,7 +247,7 @@ class MultiHeadAttention(ProjectedAttention):
         tokens = tuple(query.shape[1:-1]), tuple(value.shape[1:-1])
         q, k, v = self.query_dense(query), self.key_dense(value if key is None else key), self.value_dense(value)
         gate = self._gate_dense(query) if self.use_gate else None
-        q, k, v = (self._as_tokens(x) for x in (q, k, v))
+        q, k, v = _of_one_batch(*(self._as_tokens(x) for x in (q, k, v)))
         pattern = with_causality((q.shape[1], k.shape[1]), self.sliding_window, causal=False)
         mask = attention_mask_of(q, v, query_mask, value_mask, key_mask, attention_mask, pattern)
         if mask is not None and self._free_axes(len(query.shape)):
@@ -255,7 +255,7 @@ class MultiHeadAttention(ProjectedAttention):
         y, scores = self._attend(
             q, k, v, 1 / math.sqrt(self.key_dim), mask, use_causal_mask, bool(training), return_attention_scores
         )
-        y = self._from_tokens(y, tuple(query.shape))
+        y = self._from_tokens(y, (max(query.shape[0], value.shape[0]), *query.shape[1:]))
         y = self.output_dense(y if gate is None else ops.multiply(y, gate))
         if query_mask is not None:
             masks.set_mask(y, query_mask)
@@ -305,3 +305,9 @@ class MultiHeadAttention(ProjectedAttention):
 
     def _own_config(self) -> dict[str, Any]:
         return {**super()._own_config(), "output_shape": self._output_features}
+
+
+def _of_one_batch(*tokens: Any) -> list[Any]:
+    """Each (n, tokens, heads, features); one of a single sample serves all."""
+    n = max(x.shape[0] for x in tokens)
+    return [ops.broadcast_to(x, (n, *x.shape[1:])) if x.shape[0] == 1 < n else x for x in tokens]

@@ -290,6 +290,30 @@ def test_one_query_serves_the_keys_of_all_samples(kind):
     np.testing.assert_allclose(layer([query, key]), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_one_trained_query_serves_the_heads_of_all_samples():
+    class Latent(pydtconv.Model):
+        def __init__(self):
+            super().__init__()
+            self.query = self.add_weight((1, 3, 8), "glorot_uniform", name="query")
+            self.attention = layers.MultiHeadAttention(2, 4)
+
+        def call(self, x):
+            return ops.mean(self.attention(self.query, x), (1, 2), keepdims=True)
+
+    rng = np.random.default_rng(0)
+    key, y = rng.normal(size=(5, 6, 8)).astype("float32"), rng.normal(size=(5, 1, 1)).astype("float32")
+    model = Latent()
+    model.compile("sgd", "mse")
+    model.fit(key, y, batch_size=5, epochs=2, verbose=0)
+    query = np.asarray(model.query)
+    repeated, weights = model.attention(np.repeat(query, 5, 0), key, return_attention_scores=True)
+    for found, expected in zip(
+        model.attention(query, key, return_attention_scores=True), (repeated, weights), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.attention(query, key), repeated, rtol=1e-5, atol=1e-6)
+
+
 def test_matrices_may_stand_before_what_is_trained():
     weight, matrix = pydtconv.Variable(np.ones((3, 2), "float32")), np.arange(6, dtype="float32").reshape(2, 3)
     with pydtconv.GradientTape() as tape:
