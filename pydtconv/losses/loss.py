@@ -25,6 +25,7 @@ class Loss:
     Subclasses write `call(y_true, y_pred)` in functions of `pydtconv.ops`; it gives a value for each sample (n, ...).
     reduction: "sum_over_batch_size" or "mean" (the sum of the weighted values over their number),
     "mean_with_sample_weight" (over the sum of the weights), "sum", or "none".
+    dtype: float32 or float64, which predictions are cast to; None for their own.
     """
 
     #: whether y_true holds class numbers instead of values of y_pred's kind
@@ -37,7 +38,14 @@ class Loss:
             raise ValueError(f"{type(self).__name__}: expected reduction to be one of {REDUCTIONS}, got {reduction!r}")
         self.name = name or to_snake_case(type(self).__name__)
         self.reduction = reduction
-        self._dtype = str(dtype) if dtype is not None else None
+        self._dtype = None if dtype is None else name_of(getattr(dtype, "compute_dtype", dtype))
+        if self._dtype not in (None, "float32", "float64"):
+            raise ValueError(f"{type(self).__name__}: dtype: expected float32 or float64, got {dtype!r}")
+
+    @property
+    def dtype(self) -> str:
+        """What it computes in: the dtype that it was given, by default that of predictions (float32 for bfloat16)."""
+        return self._dtype or config.floatx()
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define call(y_true, y_pred)")
@@ -51,7 +59,7 @@ class Loss:
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         mask = getattr(y_pred, "_keras_mask", None)
-        y_true, y_pred = as_operands(_widened(y_true), _widened(y_pred), labels=self.takes_labels)
+        y_true, y_pred = as_operands(_widened(y_true), self._in_dtype(_widened(y_pred)), labels=self.takes_labels)
         if not self.takes_labels:
             y_true, y_pred = match_ranks(y_true, y_pred)
         values = self.call(y_true, y_pred)
@@ -63,6 +71,11 @@ class Loss:
         if mask is not None:
             sample_weight = masked_weights(values, sample_weight, mask, self.reduction)
         return reduce_weighted(values, sample_weight, self.reduction)
+
+    def _in_dtype(self, y_pred: Any) -> Any:
+        if self._dtype is None:
+            return y_pred
+        return ops.cast(y_pred if hasattr(y_pred, "dtype") else np.asarray(y_pred), self._dtype)
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "reduction": self.reduction}

@@ -243,3 +243,13 @@ def test_of_nothing(loss, reduction):
     nothing = np.zeros((0, 3), "float32")
     assert loss(reduction=reduction)(nothing, nothing) == 0
     assert loss(reduction=reduction)(nothing, nothing, np.zeros(0)) == 0
+
+
+def test_a_loss_computes_in_the_dtype_that_it_is_given():
+    rng = np.random.default_rng(0)
+    y, p = rng.random((6, 3)), rng.random((6, 3)).astype("float32")
+    found = losses.MeanSquaredError(dtype="float64")(y, p)
+    assert found == pytest.approx(np.mean((y - p) ** 2), rel=1e-14)
+    assert losses.MeanSquaredError()(y, p) != found
+    with pytest.raises(ValueError, match="MeanSquaredError: dtype: expected float32 or float64, got 'bfloat16'"):
+        losses.MeanSquaredError(dtype="bfloat16")
