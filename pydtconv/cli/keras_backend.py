@@ -13,6 +13,7 @@ import numpy as np
 from pydtconv import config, ops, random
 from pydtconv.backend import int_shape
 from pydtconv.cli.tensorflow.arrays import array
+from pydtconv.cli.tensorflow.functions import l2_normalize
 from pydtconv.graph.ir.variable import Variable
 
 
@@ -85,10 +86,6 @@ def gather(reference: Any, indices: Any) -> Any:
 
 def get_value(x: Any) -> Any:
     return np.array(x)
-
-
-def l2_normalize(x: Any, axis: Any = None) -> Any:
-    return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), 1e-12))
 
 
 def ndim(x: Any) -> int:

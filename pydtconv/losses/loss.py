@@ -44,7 +44,7 @@ class Loss:
 
     @property
     def dtype(self) -> str:
-        """What it computes in: the dtype that it was given, by default that of predictions (float32 for bfloat16)."""
+        """The dtype that it was given, else `config.floatx()`."""
         return self._dtype or config.floatx()
 
     def call(self, y_true: Any, y_pred: Any) -> Any:

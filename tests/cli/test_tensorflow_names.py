@@ -263,6 +263,15 @@ def test_convolutions_and_pooling_of_tf_nn():
     )  # fmt: skip
     np.testing.assert_array_equal(table["max_pool2d"](x, [1, 3, 3, 1], 3, "VALID")[0, 0, 0], x[0, :3, :3].max((0, 1)))
     assert float(table["compute_average_loss"](x[:, 0, 0, 0] * 0 + 3, global_batch_size=4)) == 1.5
+    first, y = x.transpose(0, 3, 1, 2), np.asarray(table["conv2d"](x, w, [1, 2, 2, 1], "SAME", dilations=1))
+    found = table["conv2d"](first, w, [1, 1, 2, 2], "SAME", data_format="NCHW")
+    np.testing.assert_allclose(found, y.transpose(0, 3, 1, 2), rtol=1e-5, atol=1e-6)
+    biased = table["bias_add"](first, np.arange(3, dtype="float32"), "NCHW")
+    np.testing.assert_array_equal(biased, first + np.arange(3, dtype="float32")[:, None, None])
+    with pytest.raises(NotImplementedError, match=r"padding: expected 'SAME' or 'VALID', got .*: use tf.pad"):
+        table["conv2d"](x, w, 1, [[0, 0], [1, 1], [1, 1], [0, 0]])
+    with pytest.raises(ValueError, match="data_format: expected NHWC or NCHW, got 'HWCN'"):
+        table["max_pool"](x, 2, 2, "SAME", "HWCN")
 
 
 def test_pipelines_of_pipelines():

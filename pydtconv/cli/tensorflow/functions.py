@@ -151,19 +151,18 @@ def _reduce(name: str) -> Callable[..., Any]:
     return reduce
 
 
-def _summing(name: str) -> Callable[..., Any]:
-    function = getattr(ops, name)
+def _summing(kind: str) -> Callable[..., Any]:
+    function = getattr(ops, kind)
 
     def along(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
         if exclusive:
-            raise NotImplementedError("tf.cumsum, tf.cumprod: exclusive: expected False, got True")
+            raise NotImplementedError(f"tf.{kind}: exclusive: expected False, got True")
         return ops.flip(function(ops.flip(x, axis), axis), axis) if reverse else function(x, axis)
 
     return along
 
 
 cumsum, cumprod = _summing("cumsum"), _summing("cumprod")
-cumsum.__name__ = "cumsum"
 
 
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
@@ -317,9 +316,10 @@ def function_table() -> dict[str, Any]:
     own = (
         constant, convert_to_tensor, cast, Variable, zeros, ones, fill, range, shape, one_hot, split, unstack, pad,
         gather, transpose, where, boolean_mask, clip_by_value, clip_by_norm, global_norm, clip_by_global_norm, norm,
-        matmul, cond, print, argmax, argmin, argsort, sort, cumsum, unique,
+        matmul, cond, print, argmax, argmin, argsort, sort, unique,
     )  # fmt: skip
     table |= {each.__name__: each for each in own}
+    table["cumsum"] = cumsum
     table["rank"] = lambda input, name=None: len(input.shape)
     table["identity"] = lambda input, name=None: ops.copy(input)
     table["add_n"] = sum_of

@@ -2,63 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydtconv import ops
 from pydtconv import random as random_module
 
 
-def _of_axes(value: Any, count: int) -> tuple[int, ...]:
-    """A number for each spatial axis, of one number, of one for each of them, or of those of all axes of an image."""
+def _of_axes(value: Any, data_format: str) -> tuple[int, int]:
+    """A number for both spatial axes, of one number, of one for each of them, or of those of all axes of an image."""
     given = [int(n) for n in value] if isinstance(value, Sequence) else [int(value)]
-    given = given[1:-1] if len(given) == count + 2 else given
-    return tuple(given * count if len(given) == 1 else given)
+    if len(given) == 4:
+        given = given[1:3] if _layout(data_format) == "channels_last" else given[2:]
+    return given[0], given[-1]
+
+
+def _layout(data_format: str | None) -> str:
+    """Keras's word for it.  Raises ValueError for what is none."""
+    known = {None: "channels_last", "NHWC": "channels_last", "NCHW": "channels_first"}
+    if data_format not in known:
+        raise ValueError(f"data_format: expected NHWC or NCHW, got {data_format!r}")
+    return known[data_format]
+
+
+def _padding(padding: Any) -> str:
+    """ "same" or "valid".  Raises NotImplementedError for pixels on each side, which `tf.pad` adds."""
+    if not isinstance(padding, str):
+        raise NotImplementedError(f"padding: expected 'SAME' or 'VALID', got {padding!r}: use tf.pad")
+    return padding.lower()
+
+
+def _convolution(
+    function: Callable[..., Any], x: Any, w: Any, strides: Any, padding: Any, form: str, rates: Any
+) -> Any:
+    spread = _of_axes(rates or 1, form)
+    return function(x, w, _of_axes(strides, form), _padding(padding), _layout(form), spread)
 
 
 def conv2d(
     input: Any,
     filters: Any,
     strides: Any,
-    padding: str,
+    padding: Any,
     data_format: str = "NHWC",
     dilations: Any = None,
     name: str | None = None,
 ) -> Any:
-    spread = _of_axes(dilations or 1, 2)
-    return ops.conv(input, filters, _of_axes(strides, 2), padding.lower(), _layout(data_format), spread)
+    return _convolution(ops.conv, input, filters, strides, padding, data_format, dilations)
 
 
 def depthwise_conv2d(
     input: Any,
     filter: Any,
     strides: Any,
-    padding: str,
+    padding: Any,
     data_format: str = "NHWC",
     dilations: Any = None,
     name: str | None = None,
 ) -> Any:
-    spread = _of_axes(dilations or 1, 2)
-    return ops.depthwise_conv(input, filter, _of_axes(strides, 2), padding.lower(), _layout(data_format), spread)
+    return _convolution(ops.depthwise_conv, input, filter, strides, padding, data_format, dilations)
 
 
-def max_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", name: str | None = None
-) -> Any:
-    return ops.max_pool(input, _of_axes(ksize, 2), _of_axes(strides, 2), padding.lower(), _layout(data_format))
+def _pooling(function: Callable[..., Any]) -> Callable[..., Any]:
+    def pool(
+        input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
+    ) -> Any:
+        extents, steps = _of_axes(ksize, data_format), _of_axes(strides, data_format)
+        return function(input, extents, steps, _padding(padding), _layout(data_format))
 
-
-def avg_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", name: str | None = None
-) -> Any:
-    return ops.average_pool(input, _of_axes(ksize, 2), _of_axes(strides, 2), padding.lower(), _layout(data_format))
-
-
-def _layout(data_format: str) -> str:
-    return "channels_last" if data_format == "NHWC" else "channels_first"
+    return pool
 
 
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
+    if _layout(data_format) == "channels_first":
+        bias = ops.reshape(bias, (-1, *[1] * (len(value.shape) - 2)))
     return value + bias
 
 
@@ -86,9 +103,7 @@ def scale_regularization_loss(regularization_loss: Any) -> Any:
 
 def table() -> dict[str, Any]:
     """The names of `tf.nn` that stand here."""
-    own = (
-        conv2d, depthwise_conv2d, max_pool2d, avg_pool2d, bias_add, dropout, l2_loss, compute_average_loss,
-        scale_regularization_loss,
-    )  # fmt: skip
-    found = {each.__name__: each for each in own}
-    return found | {"avg_pool": avg_pool2d, "max_pool": max_pool2d, "top_k": ops.top_k, "in_top_k": ops.in_top_k}
+    own = conv2d, depthwise_conv2d, bias_add, dropout, l2_loss, compute_average_loss, scale_regularization_loss
+    largest, mean = _pooling(ops.max_pool), _pooling(ops.average_pool)
+    pools = {"max_pool": largest, "max_pool2d": largest, "avg_pool": mean, "avg_pool2d": mean}
+    return {each.__name__: each for each in own} | pools | {"top_k": ops.top_k, "in_top_k": ops.in_top_k}

@@ -83,7 +83,7 @@ def has_strategy() -> bool:
 
 def _several(*args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError(
-        "tf.distribute.MultiWorkerMirroredStrategy: is not here: start the script by `mpiexec -n 4 pydtconv run` and "
+        "tf.distribute.MultiWorkerMirroredStrategy is not here: start the script by `mpiexec -n 4 pydtconv run` and "
         "call keras.distribution.set_distribution(keras.distribution.DataParallel())"
     )
 
