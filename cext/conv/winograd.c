@@ -25,7 +25,9 @@
 enum {
     CHUNK_TILES = 8,
     CHUNK_ROWS = 32,
-    BLOCK_BYTES = 768 << 10, /* V and M of a thread, filters kept; no more than three quarters of L2 */
+    BLOCK_BYTES = 768 << 10, /* V and M of a thread, filters kept; of many blocks also where L2 has less: U, which is
+                                read for each block, does not stay there beside them either */
+    MANY_BLOCKS = 32,
     DEEP_BYTES = 1536 << 10, /* the same with a depth: V of several planes */
     BLOCK_TILES = 56,        /* at most, filters kept */
     KEPT_BYTES = 8 << 20,    /* larger U is not kept where ... */
@@ -86,9 +88,10 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
     } else {
         const int64_t row = w->points * of_point * s->ldv;
         s->columns = MIN(panels, MAX(1, COLUMNS / nr)) * nr;
-        const int64_t bytes = deep ? MIN(DEEP_BYTES, l2 * 3 / 2) : MIN(BLOCK_BYTES, l2 * 3 / 4);
-        s->block = MAX(1, bytes / (row + w->points * size * s->columns) / mr) * mr;
-        s->block = MIN(s->block, MAX(1, BLOCK_TILES / mr) * mr);
+        const int64_t tile = row + w->points * size * s->columns, most = BLOCK_BYTES / tile;
+        const int64_t fit = (deep ? MIN(DEEP_BYTES, l2 * 3 / 2) : MIN(BLOCK_BYTES, l2 * 3 / 4)) / tile;
+        s->block = deep ? fit : MAX(fit, MIN(most, w->tiles / MANY_BLOCKS));
+        s->block = MAX(1, MIN(s->block, BLOCK_TILES) / mr) * mr;
         s->block = MIN(s->block, dtconv_round_to(dtconv_ceil_div(w->tiles, w->threads), mr));
     }
     s->ldm = dtconv_plane_row(s->columns, V);

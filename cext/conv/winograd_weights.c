@@ -9,10 +9,9 @@
  * one thread, block after block, so results do not depend on the number of threads.  Where there is one block only, dU
  * of a few channels is made and transformed at a time and never leaves the cache.
  *
- * Where dU is small enough to stay in L2 with V and Z of some tiles, or L2 is large and dU not much larger, threads do
- * not share them: the tiles are cut into slices, whose number does not depend on the threads either; whoever takes one
- * makes V and Z of a block at a time, adds to a dU of its own, and turns that into a dw of the slice.  These are added
- * in order at the end.
+ * Where dU is small enough to stay in L2 with V and Z of some tiles, or not much larger, threads do not share them: the
+ * tiles are cut into slices, whose number does not depend on the threads either; whoever takes one makes V and Z of a
+ * block at a time, adds to a dU of its own, and turns that into a dw of the slice.  These are added in order at the end.
  *
  * With a depth a block of tiles walks through the planes of dy, some at a time, with V of the planes of x that these
  * meet, and dU of each plane of the filters is summed by itself.  V is kept in a ring of planes, so that each is made
@@ -24,13 +23,16 @@ enum {
     CHUNK_TILES = 8,
     BLOCK_LEAST = 4 << 20, /* bytes of V and Z of a block: a third of L3, so that they stay there beside dU, ... */
     BLOCK_MOST = 12 << 20, /* ... which is read and written for each block */
-    BLOCK_TILES = 256,     /* at most */
+    BLOCK_TILES = 256,     /* at most; without a depth half as many ... */
+    WIDE_PANEL = 128,      /* ... where a row of Z's panels has fewer bytes: what a tile of sums reads then fills half
+                              of L1, and the next one finds its lines of V there */
     ROWS = 128,            /* input channels of a unit of work, at most, ... */
     UNITS = 16,            /* ... of which one block has so many, if they have two tiles of the micro-kernel's rows */
     SLICES = 16,           /* at most, where threads have blocks of their own ... */
     OWN_BLOCKS = 4,        /* ... of this many blocks at least, ... */
     OWN_TILES = 48,        /* ... which have this many tiles at least ... */
-    OWN_MORE_TILES = 64,   /* ... or this many, where dU alone is larger than the room for it in L2 */
+    OWN_MORE_TILES = 64,   /* ... or this many, where dU alone is larger than the room for it in L2, ... */
+    OWN_BYTES = 640 << 10, /* ... which it may be up to this size */
     LARGE_L2 = 2 << 20,    /* of processors whose L3 is slow: what another core has written there above all */
 };
 
@@ -69,7 +71,7 @@ static void cut_own(pass_state *s, int64_t tile_bytes) {
     const int64_t block = MAX(least, (l2 * 3 / 4 - c_bytes) / tile_bytes / CHUNK_TILES * CHUNK_TILES);
     const int64_t most = MIN(SLICES, dtconv_ceil_div(w->tiles, block) / OWN_BLOCKS);
     for (s->slices = 1; 2 * s->slices <= most;) s->slices *= 2; /* equally many for 2, 4, 8, 16 threads */
-    s->own = !s->deep && c_bytes <= (l2 >= LARGE_L2 ? l2 * 3 / 2 : room) && s->slices > 1;
+    s->own = !s->deep && c_bytes <= (l2 >= LARGE_L2 ? l2 * 3 / 2 : MAX(room, OWN_BYTES)) && s->slices > 1;
     if (!s->own) return;
     s->block = block;
     s->dw_size = dtconv_line(9 * w->ci * w->co);
@@ -86,7 +88,9 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     /* products of pairs write whole panels */
     const int64_t wide = of_point < (int64_t)sizeof(real) ? panels * nr : w->co;
     const int64_t block_bytes = MAX(BLOCK_LEAST, MIN(BLOCK_MOST, dtconv_cache_bytes(3) / 3));
-    s->block = MIN(BLOCK_TILES, MAX(64, block_bytes / tile_bytes / CHUNK_TILES * CHUNK_TILES));
+    const int wide_panel = nr * (int64_t)sizeof(real) >= WIDE_PANEL;
+    const int64_t most = s->deep || wide_panel ? BLOCK_TILES : BLOCK_TILES / 2;
+    s->block = MIN(most, MAX(64, block_bytes / tile_bytes / CHUNK_TILES * CHUNK_TILES));
     s->planes = s->ring = 1;
     if (s->deep) { /* as many rows in all: of some planes, or of one and the ring */
         s->planes = MIN(w->od, MAX(1, s->block / w->tiles));
