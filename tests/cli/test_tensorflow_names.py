@@ -81,6 +81,15 @@ def test_arrays_are_numpy_arrays_that_tapes_watch():
     assert float(tape.gradient(y, v)) == 6.0
 
 
+def test_slices_of_watched_arrays_are_recorded():
+    x = functions.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = functions.function_table()["reduce_sum"]((x[:, 1:] - x[:, :-1]) * x[:, :2])
+    np.testing.assert_allclose(tape.gradient(y, x), [[0, 0, 2], [-3, 0, 5]])
+    assert x[:, 3:].shape == (2, 0)
+
+
 def test_functions_compute_alike_on_arrays_and_where_they_are_traced():
     a = np.random.default_rng(0).standard_normal((2, 4, 6)).astype("float32")
     table = functions.math_table() | functions.nn_table()

@@ -19,8 +19,10 @@ _NAME = "elements moved"
 
 def moved(op: Op, *xs: Any) -> Any:
     """The operator's result, in the dtype of its inputs, which have one."""
-    if isinstance(op, Slice) and isinstance(xs[0], np.ndarray) and not xs[0][op.bounds(xs[0].shape)].size:
-        return as_result(xs[0][op.bounds(xs[0].shape)].copy())  # an array may be empty, a tensor of a graph may not
+    if isinstance(op, Slice) and isinstance(xs[0], np.ndarray):
+        found = np.asarray(xs[0])[op.bounds(xs[0].shape)]  # not by the array's own indexing, which may come here
+        if not found.size:  # an array may be empty, a tensor of a graph may not
+            return as_result(found.copy())
     if name_of(xs[0].dtype) in FLOATING:
         return op(*xs)
     if any(map(is_symbolic, xs)):
