@@ -35,7 +35,7 @@ class Derivative:
 
 @dataclass
 class Connected:
-    """The sources that ends depend on, these ends, the first stage on the way, and the variables read there."""
+    """The sources that ends depend on, these ends, the first stage on the way, and the variables read from there on."""
 
     sources: list[Tensor]
     ends: list[Tensor]
@@ -68,7 +68,7 @@ def connected(recording: Any, ends: Sequence[Tensor], sources: Sequence[Tensor],
     sources = [source for source in sources if source.dtype in FLOATING]
     down = reached(recording.nodes, sources, spans)
     up = {end for end in ends if isinstance(end, Tensor) and end in down}
-    alive, places, variables = set(up), [], {}
+    alive, places = set(up), []
     for place in range(len(recording.nodes) - 1, -1, -1):
         node = recording.nodes[place]
         if not alive.isdisjoint(node.outputs) and within(place, spans):
@@ -76,8 +76,17 @@ def connected(recording: Any, ends: Sequence[Tensor], sources: Sequence[Tensor],
             if inputs:
                 alive.update(inputs)
                 places.append(place)
-                variables.update({id(x.variable): x.variable for x in node.inputs if x.variable is not None})
     first = recording.stage_of_place(min(places)) if places else max(map(recording.stage_of, up), default=0)
     wanted = [source for source in dict.fromkeys(sources) if source in alive]
     kept = [end for end in ends if isinstance(end, Tensor) and end in up]
-    return Connected(wanted, kept, first, list(variables.values()))
+    return Connected(wanted, kept, first, _read_by(recording.nodes[recording.starts[max(first, 0)] :], kept))
+
+
+def _read_by(nodes: Sequence[Node], ends: Sequence[Tensor]) -> list[Variable]:
+    """The variables that nodes read on the way to ends, whether or not they are differentiated."""
+    alive, variables = set(ends), {}
+    for node in reversed(nodes):
+        if not alive.isdisjoint(node.outputs):
+            alive.update(node.inputs)
+            variables.update({id(x.variable): x.variable for x in node.inputs if x.variable is not None})
+    return list(variables.values())

@@ -290,10 +290,10 @@ class Recording(Graph):
     def assign(self, variable: Variable, value: Any, sign: int | None) -> None:
         """variable = value, or += and -= by the sign.
 
-        What a layer's call assigns ends no stage, so that gradients go through what the call has read before and reads
-        afterwards; where processes make one value of all of theirs, that comes first.
+        What is assigned in a layer's call or a tape's block ends no stage, so that gradients go through what was read
+        before and is read afterwards; where processes make one value of all of theirs, that comes first.
         """
-        if self.in_layer and not variable.trainable and self.workspace.sharing is None:
+        if (self.in_layer or self.open_tapes) and not variable.trainable and self.workspace.sharing is None:
             self.actions[self.stage].append(Assign(variable, self.assigned(variable, value, sign), None))
             return
         inner = self.inner(value)

@@ -478,3 +478,32 @@ def test_tensors_of_a_tape_that_is_over_are_gone_on_with():
     other = more
     del more
     np.testing.assert_array_equal(np.asarray(other * x), [11, 34])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_gradients_are_of_what_a_block_has_read_before_it_assigned(traced):
+    """A queue of features that a loss reads and then fills, as contrastive learning has it."""
+    queue = keras.Variable(np.arange(12, dtype="float32").reshape(4, 3) / 12, trainable=False)
+    x = keras.Variable(np.arange(6, dtype="float32").reshape(2, 3) / 6 - 0.4)
+
+    def step():
+        with GradientTape() as tape:
+            y = x * queue[:2]
+            queue.assign(ops.concatenate([ops.stop_gradient(y) + 5.0, queue[:-2]], axis=0))
+            loss = ops.sum(y * y) + ops.sum(x * queue[:2])
+        return tape.gradient(loss, x)
+
+    old = queue.numpy()
+    new = x.numpy() * old[:2] + 5
+    found = (Function(step) if traced else step)()
+    np.testing.assert_allclose(found, 2 * x.numpy() * old[:2] ** 2 + new, rtol=1e-5)
+    np.testing.assert_allclose(queue, np.concatenate([new, old[:-2]]), rtol=1e-6)
+
+
+def test_what_was_read_beside_the_way_to_the_loss_may_not_have_changed():
+    state, x = keras.Variable([2.0, 3.0], trainable=False), keras.Variable([1.0, 1.0])
+    with GradientTape() as tape:
+        y = x * ops.exp(state) * x
+    state.assign([0.0, 0.0])
+    with pytest.raises(RuntimeError, match="was changed after it was read"):
+        tape.gradient(y, x)
