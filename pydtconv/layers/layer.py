@@ -222,13 +222,11 @@ class Layer(Weights, Configurable, Operation):
     # -- the rest -----------------------------------------------------------------------------------------------------
 
     def add_loss(self, loss: Any) -> None:
-        """Adds a scalar tensor to the loss of the graph that is being traced; to be used in `call`."""
+        """Adds a tensor, or the sum of its elements, to the loss of what is being traced; to be used in `call`."""
         graph = current_graph()
         if graph is None:
             raise RuntimeError(f"layer {self.name!r}: add_loss can only be used inside call()")
         for tensor in tree.flatten(loss):
-            if tuple(tensor.shape) != ():
-                raise ValueError(f"layer {self.name!r}: add_loss: expected a scalar, got shape {tuple(tensor.shape)}")
             graph.add_loss(self, tensor)
 
     @property

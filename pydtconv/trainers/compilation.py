@@ -223,7 +223,7 @@ class Compilable:
         added = getattr(graph, "losses", ())
         if graph is not None and graph.records:
             added = graph.losses_of(self._flatten_layers())  # type: ignore[attr-defined]
-        terms += [(portion_of(tensor), None) for tensor in added]
+        terms += [(ops.sum(tensor) if tensor.shape else portion_of(tensor), None) for tensor in added]
         if not terms:
             raise ValueError("no loss to compute: give compile a loss, or use add_loss in a layer")
         if len(terms) == 1 and terms[0][1] is None:

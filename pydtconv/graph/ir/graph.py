@@ -249,7 +249,7 @@ class Graph:
         return tensor
 
     def add_loss(self, owner: Any, loss: Tensor) -> None:
-        """Adds a scalar to the total loss, which the layer `owner` wants."""
+        """Adds the sum of a tensor to the total loss, which the layer `owner` wants."""
         self.losses.append(loss)
         self.loss_owners.append(owner)
 
