@@ -75,7 +75,7 @@ class BatchTrainer(Compilable):
             else:
                 targets = self._targets
                 assert targets is not None
-                y, weights = targets.arrange(batch.y, "y"), targets.weights(batch.sample_weight)
+                y, weights = targets.fed(batch.y), targets.weights(batch.sample_weight)
                 results = step.run(tree.flatten(batch.x), y, weights)
         if results.added is not None:
             results.added.show(self)

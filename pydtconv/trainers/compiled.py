@@ -29,7 +29,10 @@ class Output:
 
 
 class Targets:
-    """How the outputs of a model, their losses and the data's targets go together."""
+    """How the outputs of a model, their losses and the data's targets go together.
+
+    reads_any: whether a `compute_loss` of the subclass reads targets of any structure, as `compile` has no loss.
+    """
 
     def __init__(self, loss: Any, loss_weights: Any) -> None:
         self.loss = loss
@@ -37,6 +40,7 @@ class Targets:
         self.outputs: list[Output] = []
         self.names: list[str] = []
         self.by_name = False
+        self.reads_any = False
 
     def check_names(self) -> None:
         """Raises ValueError for what names no loss."""
@@ -47,8 +51,11 @@ class Targets:
             if weight is not None and not isinstance(weight, (int, float, np.number)):
                 raise ValueError(f"loss_weights: expected numbers, got {weight!r}")
 
-    def build(self, y_pred: Any, names: Sequence[str] | None, y: Any) -> None:
-        """y_pred: the model's outputs (with .shape); names: of the flat outputs; y: a batch's targets or None."""
+    def build(self, y_pred: Any, names: Sequence[str] | None, y: Any, own_loss: bool = False) -> None:
+        """y_pred: the model's outputs (with .shape); names: of the flat outputs; y: a batch's targets or None.
+
+        own_loss: whether the model's class has a `compute_loss` of its own.
+        """
         flat = tree.flatten(y_pred)
         by_name = isinstance(y_pred, dict)
         names = _output_names(y_pred, names, len(flat))
@@ -56,18 +63,29 @@ class Targets:
         weights = _for_outputs("loss_weights", self.loss_weights, names, spread=len(flat) == 1, complete=False)
         outputs = [Output(name) for name in names]
         targets = [None] * len(flat)
-        if y is not None:
-            wanted = [i for i, one in enumerate(specified) if one is not None]
+        wanted = [i for i, one in enumerate(specified) if one is not None]
+        reads_any = own_loss and not wanted
+        if y is not None and not (reads_any and not _fits(y, names)):
             targets = _arranged(y, "y", names, wanted)
         for output, one, weight, y_true, pred in zip(outputs, specified, weights, targets, flat, strict=True):
             if one is not None and y is not None and y_true is None:
                 raise ValueError(f"y: expected targets of output {output.name!r}, which has a loss")
             output.loss = resolve_loss(one, None if y_true is None else y_true.shape, tuple(pred.shape))
             output.weight = None if weight is None else float(weight)
-        self.outputs, self.names, self.by_name = outputs, names, by_name
+        self.outputs, self.names, self.by_name, self.reads_any = outputs, names, by_name, reads_any
+
+    def are_own(self, y: Any) -> bool:
+        """Whether targets do not go with the outputs, so that `compute_loss` alone reads them."""
+        return self.reads_any and y is not None and not _fits(y, self.names)
+
+    def fed(self, y: Any) -> list[Any]:
+        """The arrays that a step reads of targets: over the outputs, or over a structure of their own."""
+        return tree.flatten(y) if self.are_own(y) else self.arrange(y, "y")
 
     def arrange(self, y: Any, argument: str) -> list[Any]:
         """Targets (or sample weights) as a flat list over the outputs."""
+        if argument == "y" and self.are_own(y):
+            return [None] * len(self.names)
         wanted = [i for i, output in enumerate(self.outputs) if output.loss is not None]
         return _arranged(y, argument, self.names, wanted)
 
@@ -79,6 +97,15 @@ class Targets:
         if len(leaves) == 1 and not isinstance(sample_weight, Mapping):
             return leaves * len(self.names)
         return self.arrange(sample_weight, "sample_weight")
+
+
+def _fits(y: Any, names: list[str]) -> bool:
+    """Whether targets have one array for each output, or stand under the outputs' names."""
+    try:
+        _arranged(y, "y", names, [])
+    except ValueError:
+        return False
+    return True
 
 
 def _arranged(y: Any, argument: str, names: list[str], wanted: Sequence[int]) -> list[Any]:

@@ -112,16 +112,18 @@ def _note_added(traced: Traced, whole: bool) -> None:
 
 def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced: Traced, x: Any, y_pred: Any) -> None:
     outputs = tree.flatten(y_pred)
-    if not targets.outputs:
-        targets.build(y_pred, output_names(model), batch.y)
-    arrays = targets.arrange(batch.y, "y")
-    weights = targets.weights(batch.sample_weight)
     overridden = model.overrides("compute_loss")
+    if not targets.outputs:
+        targets.build(y_pred, output_names(model), batch.y, overridden)
+    arrays = targets.fed(batch.y)
+    weights = targets.weights(batch.sample_weight)
     dtypes, weight_dtypes = [], []
-    for output, tensor, array in zip(targets.outputs, outputs, arrays, strict=True):
+    for output, tensor, array in zip(targets.outputs, outputs, targets.arrange(batch.y, "y"), strict=True):
         read = output.loss is not None or overridden
         dtypes.append(_target_dtype(output.loss, tensor, array) if read else None)
         weight_dtypes.append(tensor.dtype if read else None)
+    if targets.are_own(batch.y):
+        dtypes = [_own_dtype(outputs[0], array) for array in arrays]
     y = traced.inputs("y", arrays, dtypes)
     w = traced.inputs("weights", weights, weight_dtypes)
     found: dict[str, Tensor] = {}
@@ -131,7 +133,7 @@ def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced:
                 model,
                 kind == "train",
                 x=x,
-                y=_packed(batch.y, y, targets),
+                y=tree.pack_sequence_as(batch.y, y) if targets.are_own(batch.y) else _packed(batch.y, y, targets),
                 y_pred=y_pred,
                 sample_weight=None if batch.sample_weight is None else _packed(batch.sample_weight, w, targets),
             )
@@ -159,6 +161,13 @@ def _target_dtype(loss: Any, prediction: Tensor, array: Any) -> str | None:
     if loss is not None and loss.takes_labels and array.dtype.kind in "iub":
         return "int64" if array.dtype.itemsize > 4 else "int32"
     return prediction.dtype
+
+
+def _own_dtype(prediction: Tensor, array: Any) -> str | None:
+    """The dtype of targets that do not go with the outputs: integers stay integers."""
+    if array is None or array.dtype.kind not in "iu":
+        return None if array is None else prediction.dtype
+    return "int64" if array.dtype.itemsize > 4 else "int32"
 
 
 def _packed(structure: Any, flat: Sequence[Any], targets: Targets) -> Any:
