@@ -12,7 +12,7 @@ import numpy as np
 
 from pydtconv import config, ops, random
 from pydtconv.backend import int_shape
-from pydtconv.cli.tensorflow.arrays import array
+from pydtconv.cli.tensorflow.arrays import Extents, array
 from pydtconv.cli.tensorflow.functions import l2_normalize
 from pydtconv.graph.ir.variable import Variable
 
@@ -65,6 +65,26 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
 
 def count_params(x: Any) -> int:
     return int(np.prod(x.shape))
+
+
+def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: Any) -> Any:
+    """The losses (n, 1) of labels (n, length) of probabilities (n, steps, classes), of which the last one is blank."""
+    lengths = [ops.cast(ops.reshape(each, (-1,)), "int32") for each in (label_length, input_length)]
+    logits = ops.log(y_pred + config.epsilon())
+    found = ops.ctc_loss(ops.cast(y_true, "int32"), logits, *lengths, mask_index=y_pred.shape[-1] - 1)
+    return ops.expand_dims(found, 1)
+
+
+def ctc_decode(
+    y_pred: Any, input_length: Any, greedy: bool = True, beam_width: int = 100, top_paths: int = 1
+) -> tuple[list[Any], Any]:
+    """The likeliest labels (n, length), -1 behind their ends, of each path, and the logarithms of their likelihood."""
+    logits = ops.log(ops.add(y_pred, config.epsilon()))
+    strategy = "greedy" if greedy else "beam_search"
+    blank = y_pred.shape[-1] - 1
+    lengths = ops.cast(ops.reshape(input_length, (-1,)), "int32")
+    paths, scores = ops.ctc_decode(logits, lengths, strategy, beam_width, top_paths, mask_index=blank)
+    return [array(path) for path in paths], array(scores)
 
 
 def dot(x: Any, y: Any) -> Any:
@@ -138,8 +158,8 @@ def set_value(x: Any, value: Any) -> None:
     x.assign(value)
 
 
-def shape(x: Any) -> tuple[int, ...]:
-    return tuple(x.shape)
+def shape(x: Any) -> Extents:
+    return Extents(x.shape)
 
 
 def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:
@@ -179,9 +199,10 @@ def table() -> dict[str, Any]:
     )  # fmt: skip
     own = (
         argmax, argmin, batch_flatten, binary_crossentropy, cast, cast_to_floatx, categorical_crossentropy, clip,
-        concatenate, constant, count_params, dot, dtype, flatten, gather, get_value, int_shape, l2_normalize, ndim,
-        one_hot, permute_dimensions, random_normal, random_uniform, relu, repeat_elements, resize_images, reverse,
-        set_value, shape, sparse_categorical_crossentropy, switch, update, update_add, update_sub, variable,
+        concatenate, constant, count_params, ctc_batch_cost, ctc_decode, dot, dtype, flatten, gather, get_value,
+        int_shape, l2_normalize, ndim, one_hot, permute_dimensions, random_normal, random_uniform, relu,
+        repeat_elements, resize_images, reverse, set_value, shape, sparse_categorical_crossentropy, switch, update,
+        update_add, update_sub, variable,
     )  # fmt: skip
     found = {name: getattr(ops, name) for name in same} | {each.__name__: each for each in own}
     return found | {"backend": backend, "eval": get_value, "pow": ops.power}

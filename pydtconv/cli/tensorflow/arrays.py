@@ -28,6 +28,29 @@ class Shape(tuple[int, ...]):
         return list(self)
 
 
+class Extents(tuple[int, ...]):
+    """What `tf.shape` gives: extents that can be calculated with, as with an array of integers."""
+
+    def numpy(self) -> np.ndarray:
+        """The extents as an array."""
+        return np.array(self, "int32")
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return Extents(found) if isinstance(key, slice) else found
+
+
+def _of_extents(name: str) -> Any:
+    def method(self: Extents, other: Any) -> Any:
+        return getattr(self.numpy().view(Array), name)(other)
+
+    return method
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "floordiv", "truediv", "mod"):
+    setattr(Extents, f"__{_name}__", _of_extents(f"__{_name}__"))
+
+
 class Array(np.ndarray):
     """A NumPy array that knows `numpy()`.  Where a `GradientTape` watches it, it takes part in what that records."""
 
@@ -123,7 +146,7 @@ def array(value: Any, dtype: Any = None) -> Any:
         return value if dtype is None or str(value.dtype) == name_of(dtype) else ops.cast(value, name_of(dtype))
     found = np.asarray(value, None if dtype is None else name_of(dtype))
     if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
-        found = found.astype({"f": "float32", "i": "int32"}.get(found.dtype.kind, found.dtype.name))
+        found = found.astype({"f": "float32", "i": "int32"}.get(found.dtype.kind, found.dtype))
     return found.view(Array)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv import random as random_module
-from pydtconv.cli.tensorflow import nn
-from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.cli.tensorflow import nn, places
+from pydtconv.cli.tensorflow.arrays import Extents, array, name_of
 from pydtconv.cli.tensorflow.named import all_named
 from pydtconv.graph.ir.variable import Variable as BaseVariable
 
@@ -57,9 +57,9 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     return array(np.arange(start, limit, delta), dtype or ("float32" if isinstance(limit + delta, float) else "int32"))
 
 
-def shape(input: Any, out_type: Any = None, name: str | None = None) -> tuple[int, ...]:
+def shape(input: Any, out_type: Any = None, name: str | None = None) -> Extents:
     """The extents, which are known while a step is traced: it is traced for each shape."""
-    return tuple(input.shape) if hasattr(input, "shape") else np.shape(input)
+    return Extents(input.shape if hasattr(input, "shape") else np.shape(input))
 
 
 def one_hot(
@@ -91,12 +91,6 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: flo
     return ops.pad(tensor, widths, kind, constant_values) if kind == "constant" else ops.pad(tensor, widths, kind)
 
 
-def gather(params: Any, indices: Any, validate_indices: Any = None, axis: int = 0, batch_dims: int = 0) -> Any:
-    if batch_dims:
-        raise NotImplementedError(f"tf.gather: batch_dims: expected 0, got {batch_dims}: use ops.take_along_axis")
-    return ops.take(params, indices, axis=axis)
-
-
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Any:
     return ops.transpose(a, perm if perm is None else tuple(int(axis) for axis in perm))
 
@@ -104,10 +98,6 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | Non
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
     """x where the condition holds, y elsewhere; without them the places (n, rank) where it does."""
     return array(np.argwhere(np.asarray(condition))) if x is None and y is None else ops.where(condition, x, y)
-
-
-def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str | None = None) -> Any:
-    return array(np.compress(np.asarray(mask).reshape(-1), np.asarray(tensor), axis or 0))
 
 
 def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Any:
@@ -128,7 +118,10 @@ def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | 
 def argsort(
     values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Any:
-    return ops.argsort(array(values) if direction == "ASCENDING" else -array(values), axis)
+    x = array(values)
+    if direction == "DESCENDING":
+        x = -(x if np.dtype(str(x.dtype)).kind == "f" else array(x, "int64"))  # the smallest integer has no opposite
+    return ops.argsort(x, axis)
 
 
 def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> tuple[Any, Any]:
@@ -152,14 +145,27 @@ def _reduce(name: str) -> Callable[..., Any]:
 
 
 def _summing(kind: str) -> Callable[..., Any]:
-    function = getattr(ops, kind)
+    function, neutral = getattr(ops, kind), {"cumsum": ops.zeros_like, "cumprod": ops.ones_like}[kind]
 
     def along(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
-        if exclusive:
-            raise NotImplementedError(f"tf.{kind}: exclusive: expected False, got True")
-        return ops.flip(function(ops.flip(x, axis), axis), axis) if reverse else function(x, axis)
+        x = array(x)
+        x = ops.flip(x, axis) if reverse else x
+        x = _behind(neutral(x), x, axis) if exclusive else x
+        found = function(x, axis)
+        return ops.flip(found, axis) if reverse else found
 
     return along
+
+
+def _behind(first: Any, x: Any, axis: int) -> Any:
+    """The parts of x along an axis, each one place further, behind the first one of another tensor."""
+
+    def part(y: Any, end: int) -> Any:
+        key = [slice(None)] * len(x.shape)
+        key[axis] = slice(0, end)
+        return y[tuple(key)]
+
+    return ops.concatenate([part(first, 1), part(x, x.shape[axis] - 1)], axis=axis)
 
 
 cumsum, cumprod = _summing("cumsum"), _summing("cumprod")
@@ -196,8 +202,10 @@ def sum_of(inputs: Sequence[Any], name: str | None = None) -> Any:
 
 
 def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    if ord in (1, np.inf):
+        return (ops.sum if ord == 1 else ops.max)(ops.abs(tensor), axis=axis, keepdims=keepdims)
     if ord not in ("euclidean", 2):
-        raise NotImplementedError(f"tf.norm: ord: expected 'euclidean' or 2, got {ord!r}: use ops.norm")
+        raise NotImplementedError(f"tf.norm: ord: expected 'euclidean', 1, 2 or infinity, got {ord!r}: use ops.norm")
     return ops.sqrt(ops.sum(ops.square(tensor), axis=axis, keepdims=keepdims))
 
 
@@ -214,6 +222,47 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
 
 def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None) -> Any:
     return ops.cond(pred, true_fn, false_fn)
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Any:
+    return ops.while_loop(cond, body, loop_vars, maximum_iterations)
+
+
+def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """fn of each element along the first axis, stacked; kwargs say what is known from the elements."""
+    return ops.map(fn, elems)
+
+
+def eye(
+    num_rows: int, num_columns: int | None = None, batch_shape: Any = None, dtype: Any = "float32", name: Any = None
+) -> Any:
+    """The identity matrix, as often as batch_shape says."""
+    found = np.eye(num_rows, num_columns, dtype=name_of(dtype))
+    return array(np.broadcast_to(found, (*(batch_shape or ()), *found.shape)).copy())
+
+
+def complex(real: Any, imag: Any, name: str | None = None) -> Any:
+    """Complex numbers, of arrays."""
+    return array((np.asarray(real) + 1j * np.asarray(imag)).astype("complex64"))
+
+
+def abs(x: Any, name: str | None = None) -> Any:
+    """Absolute values."""
+    return array(np.abs(x)) if np.iscomplexobj(x) else ops.abs(x)
+
+
+def _of_complex(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda input, name=None: array(function(np.asarray(input)))
 
 
 def print(*inputs: Any, **kwargs: Any) -> None:
@@ -296,15 +345,15 @@ def function_table() -> dict[str, Any]:
     """The names of tensorflow's top level that are functions of tensors."""
     renamed = {
         "concat": "concatenate", "pow": "power", "floordiv": "floor_divide", "reverse": "flip", "negative": "negative",
-        "math_mod": "mod", "truediv": "true_divide", "map_fn": "map",
+        "math_mod": "mod", "truediv": "true_divide",
     }  # fmt: skip
     same = (
-        "abs", "add", "divide", "exp", "maximum", "minimum", "multiply", "reshape", "sigmoid", "sqrt", "square",
+        "add", "divide", "exp", "maximum", "minimum", "multiply", "reshape", "sigmoid", "sqrt", "square",
         "subtract", "tanh", "squeeze", "expand_dims", "stack", "tile", "repeat", "equal", "not_equal",
         "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_not", "floor", "round",
         "zeros_like", "ones_like", "einsum", "tensordot", "roll",
-        "sign", "eye", "linspace", "stop_gradient", "broadcast_to", "sin", "cos", "meshgrid", "size", "scatter",
-        "slice", "vectorized_map",
+        "sign", "linspace", "stop_gradient", "broadcast_to", "sin", "cos", "meshgrid", "size", "slice",
+        "vectorized_map", "saturate_cast", "searchsorted", "custom_gradient",
     )  # fmt: skip
     table = {name: getattr(ops, name) for name in same if hasattr(ops, name)}
     table |= {name: getattr(ops, ours) for name, ours in renamed.items() if hasattr(ops, ours)}
@@ -315,10 +364,10 @@ def function_table() -> dict[str, Any]:
     table |= {name: _reduce(ours) for name, ours in reduced.items() if hasattr(ops, ours)}
     own = (
         constant, convert_to_tensor, cast, Variable, zeros, ones, fill, range, shape, one_hot, split, unstack, pad,
-        gather, transpose, where, boolean_mask, clip_by_value, clip_by_norm, global_norm, clip_by_global_norm, norm,
-        matmul, cond, print, argmax, argmin, argsort, sort, unique,
+        transpose, where, clip_by_value, clip_by_norm, global_norm, clip_by_global_norm, norm,
+        matmul, cond, print, argmax, argmin, argsort, sort, unique, while_loop, map_fn, eye, complex, abs,
     )  # fmt: skip
-    table |= {each.__name__: each for each in own}
+    table |= {each.__name__: each for each in own} | places.table()
     table["cumsum"] = cumsum
     table["rank"] = lambda input, name=None: len(input.shape)
     table["identity"] = lambda input, name=None: ops.copy(input)
@@ -336,8 +385,44 @@ def math_table() -> dict[str, Any]:
     table = function_table() | all_named({name: getattr(ops, name) for name in same if hasattr(ops, name)})
     table |= {"l2_normalize": l2_normalize, "confusion_matrix": _confusion_matrix, "softmax": softmax}
     table |= {"squared_difference": squared_difference, "cumprod": cumprod, "floormod": table["mod"]}
+    table |= {"real": _of_complex(np.real), "imag": _of_complex(np.imag), "angle": _of_complex(np.angle)}
     table["is_nan"], table["is_inf"], table["is_finite"] = ops.isnan, ops.isinf, ops.isfinite
     return table
+
+
+def linalg_table() -> dict[str, Any]:
+    """The names of `tf.linalg`."""
+    table = function_table()
+    same = ("cholesky", "det", "inv", "qr", "solve", "svd", "trace", "cross")
+    own = {
+        "band_part": band_part, "diag": diag, "diag_part": lambda input: ops.diagonal(input, 0, -2, -1),
+        "l2_normalize": l2_normalize, "matrix_transpose": lambda a: ops.swapaxes(a, -1, -2),
+        "matvec": lambda a, b: ops.squeeze(ops.matmul(a, ops.expand_dims(b, -1)), -1),
+        "set_diag": set_diag, "global_norm": global_norm,
+    }  # fmt: skip
+    shared = {name: table[name] for name in ("einsum", "eye", "matmul", "norm", "tensordot")}
+    return shared | {name: getattr(ops, name) for name in same} | own
+
+
+def band_part(input: Any, num_lower: int, num_upper: int, name: str | None = None) -> Any:
+    """Matrices with zeros beyond so many diagonals below and above the main one; all of them where that is negative."""
+    rows, columns = (np.arange(n) for n in input.shape[-2:])
+    below, above = rows[:, None] - columns, columns - rows[:, None]
+    kept = ((num_lower < 0) | (below <= num_lower)) & ((num_upper < 0) | (above <= num_upper))
+    return ops.where(kept, input, ops.zeros_like(input))
+
+
+def diag(diagonal: Any, name: str | None = None) -> Any:
+    """Matrices with these main diagonals, and zeros beside."""
+    wide = ops.expand_dims(diagonal, -1)
+    return ops.where(np.eye(diagonal.shape[-1], dtype=bool), wide, ops.zeros_like(wide))
+
+
+def set_diag(input: Any, diagonal: Any, name: str | None = None) -> Any:
+    """Matrices with another main diagonal."""
+    rows, columns = (np.arange(n) for n in input.shape[-2:])
+    wide = ops.expand_dims(diagonal, -1) if len(columns) >= len(rows) else ops.expand_dims(diagonal, -2)
+    return ops.where(rows[:, None] == columns, wide, input)
 
 
 def _confusion_matrix(

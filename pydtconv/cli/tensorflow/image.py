@@ -82,7 +82,7 @@ def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -
         (right // 2, right - right // 2),
         (0, 0),
     ]
-    return array(np.pad(np.asarray(image), widths))
+    return array(ops.pad(image, tuple(widths)))
 
 
 def central_crop(image: Any, central_fraction: float) -> Any:
@@ -108,7 +108,7 @@ def flip_up_down(image: Any) -> Any:
 
 
 def rot90(image: Any, k: int = 1, name: str | None = None) -> Any:
-    return array(np.rot90(np.asarray(image), k, (-3, -2)).copy())
+    return array(ops.rot90(image, k, (len(image.shape) - 3, len(image.shape) - 2)))
 
 
 def adjust_brightness(image: Any, delta: Any) -> Any:
@@ -122,15 +122,15 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
 
 
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
-    hsv = np.asarray(ops.image.rgb_to_hsv(_as_float(image)))
-    hsv[..., 1] = np.clip(hsv[..., 1] * saturation_factor, 0, 1)
-    return _as_before(ops.image.hsv_to_rgb(hsv), image)
+    hsv = ops.image.rgb_to_hsv(_as_float(image))
+    saturation = ops.clip(hsv[..., 1:2] * saturation_factor, 0, 1)
+    return _as_before(ops.image.hsv_to_rgb(ops.concatenate([hsv[..., :1], saturation, hsv[..., 2:]], axis=-1)), image)
 
 
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
-    hsv = np.asarray(ops.image.rgb_to_hsv(_as_float(image)))
-    hsv[..., 0] = (hsv[..., 0] + delta) % 1.0
-    return _as_before(ops.image.hsv_to_rgb(hsv), image)
+    hsv = ops.image.rgb_to_hsv(_as_float(image))
+    hue = ops.mod(hsv[..., :1] + delta, 1.0)
+    return _as_before(ops.image.hsv_to_rgb(ops.concatenate([hue, hsv[..., 1:]], axis=-1)), image)
 
 
 def _as_float(image: Any) -> Any:
