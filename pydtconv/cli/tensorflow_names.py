@@ -9,7 +9,10 @@ from typing import Any
 from pydtconv._version import __version__
 from pydtconv.utils.random import set_random_seed
 
-_DTYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bfloat16")
+_DTYPES = (
+    "bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "bfloat16", "complex64", "complex128", "string",
+)  # fmt: skip
 _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow": (
         "keras",
@@ -28,6 +31,11 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "nest",
         "test",
         "version",
+        "audio",
+        "signal",
+        "strings",
+        "train",
+        "debugging",
     ),
     "tensorflow.data": ("experimental",),
     "tensorflow.config": ("experimental",),
@@ -35,7 +43,6 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow.experimental": ("numpy",),
     "tensorflow.io": ("gfile",),
 }
-_LINALG = ("einsum", "eye", "l2_normalize", "matmul", "norm", "tensordot")
 #: modules of tensorflow that are also Keras's
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")
 
@@ -47,14 +54,14 @@ def submodules(fullname: str) -> tuple[str, ...]:
 
 def table(fullname: str) -> dict[str, Any]:
     """The names in one of tensorflow's modules, apart from its submodules."""
-    from pydtconv.cli.tensorflow import data, functions, image, image_parts, small, strategy
+    from pydtconv.cli.tensorflow import data, functions, image, image_parts, modules, signals, small, strategy, strings
 
     tables: dict[str, Callable[[], dict[str, Any]]] = {
         "tensorflow": _top,
         "tensorflow.random": lambda: functions.random_table() | {"set_seed": set_random_seed},
         "tensorflow.nn": functions.nn_table,
         "tensorflow.math": functions.math_table,
-        "tensorflow.linalg": lambda: {name: functions.math_table()[name] for name in _LINALG},
+        "tensorflow.linalg": functions.linalg_table,
         "tensorflow.config": _config,
         "tensorflow.config.experimental": lambda: {"set_memory_growth": lambda device, enable: None},
         "tensorflow.data": lambda: {
@@ -78,20 +85,26 @@ def table(fullname: str) -> dict[str, Any]:
         "tensorflow.experimental": dict,
         "tensorflow.experimental.numpy": lambda: {"experimental_enable_numpy_behavior": _nothing},
         "tensorflow.nest": small.nest,
+        "tensorflow.audio": signals.audio_table,
+        "tensorflow.debugging": small.debugging,
+        "tensorflow.signal": signals.signal_table,
+        "tensorflow.strings": strings.table,
         "tensorflow.test": small.test,
+        "tensorflow.train": modules.train_table,
         "tensorflow.version": lambda: {"VERSION": _version()},
     }
     return tables[fullname]()
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.cli.tensorflow import functions, small
+    from pydtconv.cli.tensorflow import functions, modules, small
     from pydtconv.graph.ir.graph import Tensor
     from pydtconv.loops import GradientTape, function
 
     return {
         "__version__": _version(),
         "GradientTape": GradientTape,
+        "Module": modules.Module,
         "Tensor": Tensor,
         "executing_eagerly": _executing_eagerly,
         "function": function,

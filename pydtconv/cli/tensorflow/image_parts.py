@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pydtconv import ops
-from pydtconv.cli.tensorflow.image import resize
+from pydtconv.cli.tensorflow.arrays import array
+from pydtconv.cli.tensorflow.image import convert_image_dtype, resize
 
 
 class ResizeMethod:
@@ -66,7 +69,120 @@ def total_variation(images: Any, name: str | None = None) -> Any:
     return ops.sum(ops.abs(down), axis=axes) + ops.sum(ops.abs(right), axis=axes)
 
 
+def image_gradients(image: Any) -> tuple[Any, Any]:
+    """The differences to the next row, and to the next column, of images (n, h, w, c); 0 at the ends."""
+    down = ops.pad(image[:, 1:] - image[:, :-1], ((0, 0), (0, 1), (0, 0), (0, 0)))
+    return down, ops.pad(image[:, :, 1:] - image[:, :, :-1], ((0, 0), (0, 0), (0, 1), (0, 0)))
+
+
+def sobel_edges(image: Any) -> Any:
+    """Sobel's slopes along rows and columns: (n, h, w, c, 2)."""
+    slope = np.array([[-1, -2, -1], [0, 0, 0], [1, 2, 1]], "float32")
+    filters = np.stack([slope, slope.T], -1)[:, :, None]
+    n, h, w, c = image.shape
+    padded = ops.pad(image, ((0, 0), (1, 1), (1, 1), (0, 0)), "reflect")
+    found = ops.depthwise_conv(padded, np.repeat(filters, c, axis=2), 1, "valid")
+    return ops.reshape(found, (-1 if n is None else n, h, w, c, 2))
+
+
+def ssim(
+    img1: Any,
+    img2: Any,
+    max_val: float,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+) -> Any:
+    """The structural similarity of each pair of images."""
+    x, y = array(img1, "float32"), array(img2, "float32")
+    return ops.image.ssim(x, y, float(max_val), filter_size, filter_sigma, k1, k2)
+
+
+def crop_and_resize(
+    image: Any,
+    boxes: Any,
+    box_indices: Any,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+    name: str | None = None,
+) -> Any:
+    """Boxes (y1, x1, y2, x2 from 0 to 1) of images, each of the image of its index, in one size."""
+    x, boxes = array(image, "float32"), array(boxes, "float32")
+    _, h, w, c = x.shape
+    (y, y_in), (across, x_in) = (
+        _sampled(boxes[:, i], boxes[:, i + 2], extent, int(crop_size[i])) for i, extent in enumerate((h, w))
+    )
+    first = ops.reshape(array(box_indices, "int32"), (-1, 1, 1)) * (h * w)
+    pixels = ops.reshape(x, (-1, c))
+
+    def at(rows: Any, columns: Any) -> Any:
+        places = ops.expand_dims(rows, 2) * w + ops.expand_dims(columns, 1)
+        return ops.take(pixels, first + ops.cast(places, "int32"), axis=0)
+
+    if method == "nearest":
+        found = at(ops.round(y), ops.round(across))
+    else:
+        (y0, y1), (x0, x1) = ((ops.floor(p), ops.ceil(p)) for p in (y, across))
+        down, right = ops.reshape(y - y0, (*y.shape, 1, 1)), ops.reshape(across - x0, (across.shape[0], 1, -1, 1))
+        above = at(y0, x0) * (1.0 - right) + at(y0, x1) * right
+        below = at(y1, x0) * (1.0 - right) + at(y1, x1) * right
+        found = above * (1.0 - down) + below * down
+    inside = ops.logical_and(ops.expand_dims(y_in, 2), ops.expand_dims(x_in, 1))
+    return ops.where(ops.expand_dims(inside, 3), found, float(extrapolation_value))
+
+
+def _sampled(start: Any, end: Any, extent: int, count: int) -> tuple[Any, Any]:
+    """Places of count pixels between start and end (of 0 to 1), and whether they are in the image: (boxes, count)."""
+    start, end = ops.expand_dims(start, 1) * (extent - 1.0), ops.expand_dims(end, 1) * (extent - 1.0)
+    steps = (
+        np.arange(count, dtype="float32")[None] / max(count - 1, 1) if count > 1 else np.full((1, 1), 0.5, "float32")
+    )
+    places = start + (end - start) * steps
+    inside = ops.logical_and(places >= 0, places <= extent - 1)
+    return ops.clip(places, 0, extent - 1), inside
+
+
+def non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: float = 0.5,
+    score_threshold: float = float("-inf"),
+    name: str | None = None,
+) -> Any:
+    """The places of the boxes (y1, x1, y2, x2) of the highest scores, without those that overlap better ones more."""
+    corners, score = np.asarray(boxes, "float64"), np.asarray(scores)
+    low, high = np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])
+    area = np.prod(high - low, axis=1)
+    left = np.argsort(-score, kind="stable")
+    left = left[score[left] > score_threshold]
+    kept: list[int] = []
+    while len(left) and len(kept) < int(max_output_size):
+        best = left[0]
+        kept.append(best)
+        shared = np.prod(np.maximum(np.minimum(high[best], high[left]) - np.maximum(low[best], low[left]), 0), axis=1)
+        union = area[best] + area[left] - shared
+        left = left[(shared <= iou_threshold * union) & (left != best)]
+    return array(np.asarray(kept, "int32"))
+
+
+def adjust_gamma(image: Any, gamma: float = 1.0, gain: float = 1.0) -> Any:
+    """gain * image ** gamma, of numbers from 0 to 1."""
+    changed = gain * convert_image_dtype(image, "float32") ** gamma
+    return convert_image_dtype(changed, str(image.dtype))
+
+
+def transpose(image: Any, name: str | None = None) -> Any:
+    """An image with rows and columns exchanged."""
+    return ops.swapaxes(image, len(image.shape) - 3, len(image.shape) - 2)
+
+
 def table() -> dict[str, Any]:
     """The names that stand here."""
-    own = ResizeMethod, extract_patches, pad_to_bounding_box, resize_with_pad, total_variation
+    own = (
+        ResizeMethod, extract_patches, pad_to_bounding_box, resize_with_pad, total_variation, image_gradients,
+        sobel_edges, ssim, crop_and_resize, non_max_suppression, adjust_gamma, transpose,
+    )  # fmt: skip
     return {each.__name__: each for each in own}

@@ -14,6 +14,7 @@ import numpy as np
 
 from pydtconv import initializers, tree
 from pydtconv.cli.tensorflow.arrays import Array, Shape, array
+from pydtconv.graph.ir.deferred import ValueNeededError
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable
 
@@ -87,6 +88,28 @@ def compat() -> dict[str, Any]:
 def test() -> dict[str, Any]:
     """The names of `tf.test`: there is no GPU."""
     return {"gpu_device_name": lambda: "", **dict.fromkeys(("is_gpu_available", "is_built_with_cuda"), _no)}
+
+
+def debugging() -> dict[str, Any]:
+    """The names of `tf.debugging`: what is asserted of values that are there; nothing where code is traced."""
+    relations = {
+        "equal": np.equal, "greater": np.greater, "greater_equal": np.greater_equal, "less": np.less,
+        "less_equal": np.less_equal, "none_equal": np.not_equal,
+    }  # fmt: skip
+    found = {f"assert_{name}": _asserting(name, relation) for name, relation in relations.items()}
+    return found | {"enable_check_numerics": lambda *args, **kwargs: None}
+
+
+def _asserting(kind: str, relation: Any) -> Any:
+    def check(x: Any, y: Any, message: str | None = None, summarize: Any = None, name: str | None = None) -> None:
+        try:
+            holds = bool(np.all(relation(np.asarray(x), np.asarray(y))))
+        except ValueNeededError:
+            return
+        if not holds:
+            raise ValueError(f"assert_{kind}: {message or ''}: got {x!r} and {y!r}")
+
+    return check
 
 
 def _no(*args: Any, **kwargs: Any) -> bool:

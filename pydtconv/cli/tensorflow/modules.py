@@ -1,0 +1,179 @@
+"""`tf.Module`, and `tf.train`'s checkpoints: the variables of objects in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydtconv.graph.ir.variable import Variable
+
+
+class Module:
+    """What holds variables: as attributes, and in other modules, layers, lists and dicts that are attributes."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name of the module."""
+        return self.__dict__.get("_name") or type(self).__name__.lower()
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """All variables, each once."""
+        found = {id(each): each for value in _attributes(self) for each in variables_of(value)}
+        return tuple(found.values())
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        """The variables that are trained."""
+        return tuple(each for each in self.variables if each.trainable)
+
+    @property
+    def submodules(self) -> tuple[Any, ...]:
+        """The modules in this one."""
+        inner = [each for value in _attributes(self) for each in _modules(value)]
+        return tuple({id(each): each for one in inner for each in (one, *getattr(one, "submodules", ()))}.values())
+
+
+def _attributes(module: Module) -> Iterator[Any]:
+    return (value for _, value in sorted(vars(module).items()))
+
+
+def _modules(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _modules(each)
+    elif isinstance(value, Module):
+        yield value
+
+
+def variables_of(value: Any) -> list[Variable]:
+    """The variables of a variable, a layer, a module, an optimizer, and of lists and dicts of them."""
+    if isinstance(value, Variable):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [found for each in value for found in variables_of(each)]
+    if isinstance(value, dict):
+        return [found for each in value.values() for found in variables_of(each)]
+    found = getattr(value, "variables", None)
+    return list(found) if isinstance(found, (list, tuple)) else []
+
+
+class Status:
+    """What `Checkpoint.restore` gives: whatever a checkpoint has was read."""
+
+    def assert_consumed(self) -> Status:
+        return self
+
+    assert_existing_objects_matched = expect_partial = assert_consumed
+
+
+class Checkpoint:
+    """Models, optimizers and variables by name, which are written to a file and read from it."""
+
+    def __init__(self, root: Any = None, **objects: Any) -> None:
+        self._objects = objects if root is None else {"root": root, **objects}
+        self.save_counter = Variable(np.int64(0), (), "int64", False)
+        for name, value in objects.items():
+            setattr(self, name, value)
+
+    def _variables(self) -> dict[str, list[Variable]]:
+        found = {name: variables_of(value) for name, value in self._objects.items()}
+        return {**found, "save_counter": [self.save_counter]}
+
+    def write(self, file_prefix: Any) -> str:
+        """Writes the variables to a file of this name, and `.npz`."""
+        values = {f"{name}/{i}": np.asarray(v) for name, all_ in self._variables().items() for i, v in enumerate(all_)}
+        Path(f"{file_prefix}.npz").parent.mkdir(parents=True, exist_ok=True)
+        np.savez(f"{file_prefix}.npz", **values)  # type: ignore[arg-type]
+        return str(file_prefix)
+
+    def save(self, file_prefix: Any) -> str:
+        """Writes the variables to the next file of this prefix, and its name to the folder's file `checkpoint`."""
+        self.save_counter.assign_add(1)
+        path = self.write(f"{file_prefix}-{int(self.save_counter)}")
+        (Path(path).parent / "checkpoint").write_text(json.dumps(Path(path).name))
+        return path
+
+    def read(self, save_path: Any) -> Status:
+        """Reads the variables.  Raises ValueError, before any is changed, where an object has others than the file."""
+        with np.load(f"{save_path}.npz") as file:
+            values = dict(file)
+        pairs = []
+        for name, variables in self._variables().items():
+            kept = [key for key in values if key.rpartition("/")[0] == name]
+            if kept and len(kept) != len(variables):
+                raise ValueError(
+                    f"Checkpoint.read: {name}: expected the {len(kept)} variables of {save_path}, got "
+                    f"{len(variables)}; build models and optimizers first"
+                )
+            pairs += [(v, values[f"{name}/{i}"]) for i, v in enumerate(variables) if kept]
+        for variable, value in pairs:
+            if tuple(variable.shape) != value.shape:
+                raise ValueError(
+                    f"Checkpoint.read: {variable.name}: expected {tuple(variable.shape)}, got {value.shape}"
+                )
+        for variable, value in pairs:
+            variable.assign(value)
+        return Status()
+
+    def restore(self, save_path: Any) -> Status:
+        """As `read`; nothing where there is no file, which `latest_checkpoint` tells by None."""
+        return Status() if save_path is None else self.read(save_path)
+
+
+def latest_checkpoint(checkpoint_dir: Any, latest_filename: str = "checkpoint") -> str | None:
+    """The last file that `Checkpoint.save` wrote into a folder; None where there is none."""
+    told = Path(checkpoint_dir) / latest_filename
+    return str(told.parent / json.loads(told.read_text())) if told.exists() else None
+
+
+class CheckpointManager:
+    """Keeps the last checkpoints in a folder."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None, checkpoint_name: str = "ckpt"
+    ) -> None:
+        self.checkpoint, self._folder, self._kept, self._name = (
+            checkpoint,
+            Path(directory),
+            max_to_keep,
+            checkpoint_name,
+        )
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """The last one; None where there is none."""
+        return latest_checkpoint(self._folder)
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """Those that are there, the oldest one first."""
+        files = [path.with_suffix("") for path in self._folder.glob(f"{self._name}-*.npz")]
+        return [str(path) for path in sorted(files, key=lambda path: int(path.name.rpartition("-")[2]))]
+
+    def save(self, checkpoint_number: int | None = None) -> str:
+        """Writes one, and removes what is too many."""
+        if checkpoint_number is not None:
+            self.checkpoint.save_counter.assign(int(checkpoint_number) - 1)
+        path = self.checkpoint.save(self._folder / self._name)
+        for old in self.checkpoints[: -self._kept] if self._kept else []:
+            Path(f"{old}.npz").unlink()
+        return path
+
+    def restore_or_initialize(self) -> str | None:
+        """Reads the last one, where there is one."""
+        self.checkpoint.restore(self.latest_checkpoint)
+        return self.latest_checkpoint
+
+
+def train_table() -> dict[str, Any]:
+    """The names of `tf.train`."""
+    own = Checkpoint, CheckpointManager, latest_checkpoint
+    return {each.__name__: each for each in own}
