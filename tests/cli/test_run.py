@@ -147,7 +147,7 @@ MISSING = [
         r"has no keras.preprocessing.image.random_rotation",
     ),
     ("import tensorflow.compat.v1 as tf", "ImportError", r"pydtconv has no tensorflow.compat"),
-    ("tf.while_loop(f, x)", "AttributeError", r"pydtconv has no tensorflow.while_loop"),
+    ("tf.raw_ops(f, x)", "AttributeError", r"pydtconv has no tensorflow.raw_ops"),
     ("tf.data.TFRecordDataset('x')", "AttributeError", r"no tensorflow.data.TFRecordDataset"),
     ("keras.datasets.mnst", "AttributeError", r"no keras.datasets.mnst; the nearest it has: keras.datasets.mnist"),
     ("keras.layers.np", "AttributeError", r"pydtconv has no keras.layers.np"),

@@ -128,3 +128,33 @@ def test_modules_and_checkpoints(tf, tmp_path):
     assert int(step) == 3
     with pytest.raises(ValueError, match="step: expected the 1 variables of"):
         tf.train.Checkpoint(step=[]).read(last)
+
+
+def test_arrays_are_as_little_changed_in_place_as_tensors(tf):
+    x = before = tf.constant([1.0, 2.0])
+    x += 1.0
+    x /= [2.0, 3.0]
+    np.testing.assert_array_equal(before, [1, 2])
+    np.testing.assert_array_equal(x, [1, 1])
+    assert x.dtype == "float32"
+    with tf.GradientTape() as tape:
+        tape.watch(before)
+        y = before * before
+    moved = tf.identity(before)
+    moved += tape.gradient(y, before)
+    np.testing.assert_array_equal(moved, [3, 6])
+
+
+def test_numbers_of_the_gamma_distribution_have_the_axes_of_alpha_behind(tf):
+    call = lambda: tf.random.gamma(shape=[2, 3], alpha=[0.5, 2.0, 4.0])  # noqa: E731
+    assert call().shape == tf.function(call)().shape == (2, 3, 3)
+    assert tf.random.gamma([4], 2.0).shape == (4,)
+    x = tf.random.gamma([4000], [1.0, 9.0], seed=1)
+    np.testing.assert_allclose(np.mean(x, axis=0), [1, 9], rtol=0.1)
+    assert abs(np.corrcoef(x.T)[0, 1]) < 0.1
+
+
+def test_extents_may_have_been_calculated(tf):
+    n = tf.math.ceil(7 / 2**1)
+    assert tf.tile(tf.ones((1, 2)), [n, 1]).shape == tf.reshape(tf.ones(8), [n, 2]).shape == (4, 2)
+    assert tf.strings.reduce_join(["a", "b"]).numpy().decode("utf-8") == "ab"

@@ -28,6 +28,14 @@ class Shape(tuple[int, ...]):
         return list(self)
 
 
+class Text(str):
+    """A string that knows `numpy()`, which gives its bytes."""
+
+    def numpy(self) -> bytes:
+        """The string in UTF-8."""
+        return self.encode()
+
+
 class Extents(tuple[int, ...]):
     """What `tf.shape` gives: extents that can be calculated with, as with an array of integers."""
 
@@ -112,6 +120,8 @@ def _operator(name: str) -> Any:
     def method(self: Array, *args: Any) -> Any:
         if any(isinstance(x, (Tensor, Variable)) for x in args) or any(hasattr(x, "apply_op") for x in (self, *args)):
             return recorded(self, *args)
+        if name != "__getitem__" and self.dtype.kind == "f":  # lists of numbers are of the array's dtype
+            args = tuple(np.asarray(x, self.dtype) if isinstance(x, (list, tuple)) else x for x in args)
         return plain(self, *args)
 
     return method
@@ -125,16 +135,16 @@ for _name in (
 
 
 def _in_place(name: str) -> Any:
-    plain, out = getattr(np.ndarray, f"__i{name}__"), f"__{name}__"
+    out = f"__{name}__"
 
     def method(self: Array, other: Any) -> Any:
-        recorded = any(hasattr(x, "apply_op") for x in (self, other))
-        return getattr(self, out)(other) if recorded else plain(self, other)
+        """Another array, as of tensors: who else has this one keeps its values."""
+        return getattr(self, out)(other)
 
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv"):
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     setattr(Array, f"__i{_name}__", _in_place(_name))
 
 

@@ -75,6 +75,20 @@ def one_hot(
 # --- shapes -----------------------------------------------------------------------------------------------------------
 
 
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
+    return ops.reshape(tensor, _whole(shape))
+
+
+def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
+    return ops.tile(input, _whole(multiples))
+
+
+def _whole(extents: Any) -> tuple[Any, ...]:
+    """Extents that were calculated, as by `tf.math.ceil`, as integers."""
+    given = extents if isinstance(extents, (list, tuple)) else np.reshape(np.asarray(extents), -1)
+    return tuple(n if n is None else int(n) for n in given)
+
+
 def split(value: Any, num_or_size_splits: Any, axis: int = 0, name: str | None = None) -> list[Any]:
     if isinstance(num_or_size_splits, int):
         return list(ops.split(value, num_or_size_splits, axis))
@@ -336,8 +350,12 @@ def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Any
 def gamma(
     shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", seed: int | None = None, name: str | None = None
 ) -> Any:
-    """Numbers of the gamma distribution, divided by beta where that is given."""
-    found = random_module.gamma(tuple(shape), alpha, name_of(dtype), seed)
+    """Numbers of the gamma distribution, divided by beta where that is given; behind the shape are alpha's axes."""
+    draws = [
+        random_module.gamma(tuple(shape), float(a), name_of(dtype), None if seed is None else seed + i)
+        for i, a in enumerate(np.reshape(alpha, -1))
+    ]
+    found = ops.reshape(ops.stack(draws, axis=-1), (*shape, *np.shape(alpha)))
     return array(found if beta is None else found / beta)
 
 
@@ -348,8 +366,8 @@ def function_table() -> dict[str, Any]:
         "math_mod": "mod", "truediv": "true_divide",
     }  # fmt: skip
     same = (
-        "add", "divide", "exp", "maximum", "minimum", "multiply", "reshape", "sigmoid", "sqrt", "square",
-        "subtract", "tanh", "squeeze", "expand_dims", "stack", "tile", "repeat", "equal", "not_equal",
+        "add", "divide", "exp", "maximum", "minimum", "multiply", "sigmoid", "sqrt", "square",
+        "subtract", "tanh", "squeeze", "expand_dims", "stack", "repeat", "equal", "not_equal",
         "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_not", "floor", "round",
         "zeros_like", "ones_like", "einsum", "tensordot", "roll",
         "sign", "linspace", "stop_gradient", "broadcast_to", "sin", "cos", "meshgrid", "size", "slice",
@@ -365,12 +383,13 @@ def function_table() -> dict[str, Any]:
     own = (
         constant, convert_to_tensor, cast, Variable, zeros, ones, fill, range, shape, one_hot, split, unstack, pad,
         transpose, where, clip_by_value, clip_by_norm, global_norm, clip_by_global_norm, norm,
-        matmul, cond, print, argmax, argmin, argsort, sort, unique, while_loop, map_fn, eye, complex, abs,
+        matmul, cond, print, argmax, argmin, argsort, sort, unique, while_loop, map_fn, eye, complex, abs, reshape,
+        tile,
     )  # fmt: skip
     table |= {each.__name__: each for each in own} | places.table()
     table["cumsum"] = cumsum
     table["rank"] = lambda input, name=None: len(input.shape)
-    table["identity"] = lambda input, name=None: ops.copy(input)
+    table["identity"] = lambda input, name=None: array(ops.copy(input))
     table["add_n"] = sum_of
     return table
 

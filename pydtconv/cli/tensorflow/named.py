@@ -13,8 +13,6 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "stack": ("values", "axis"),
     "expand_dims": ("input", "axis"),
     "squeeze": ("input", "axis"),
-    "reshape": ("tensor", "shape"),
-    "tile": ("input", "multiples"),
     "repeat": ("input", "repeats", "axis"),
     "roll": ("input", "shift", "axis"),
     "broadcast_to": ("input", "shape"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.cli.tensorflow.arrays import Text, array, name_of
 
 
 def _text(value: Any) -> str:
@@ -18,7 +18,8 @@ def _text(value: Any) -> str:
 def _each(function: Callable[[str], Any], value: Any) -> Any:
     """The function of a string, or of each of an array's."""
     if isinstance(value, (str, bytes)) or np.ndim(value) == 0:
-        return function(_one(value))
+        found = function(_one(value))
+        return Text(found) if isinstance(found, str) else found
     return np.vectorize(lambda each: function(_text(each)))(np.asarray(value))
 
 
@@ -41,7 +42,7 @@ def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
     texts = [np.asarray(each if not isinstance(each, bytes) else _text(each)) for each in inputs]
     shape = np.broadcast_shapes(*(each.shape for each in texts))
     if not shape:
-        return separator.join(str(each) for each in texts)
+        return Text(separator.join(str(each) for each in texts))
     whole = [np.broadcast_to(each, shape).reshape(-1) for each in texts]
     return np.asarray([separator.join(map(_text, parts)) for parts in zip(*whole, strict=True)]).reshape(shape)
 
@@ -50,7 +51,7 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
     """The strings of an array one behind the other: all, or those along an axis."""
     texts = np.asarray(inputs)
     if axis is None:
-        return separator.join(map(_text, texts.reshape(-1)))
+        return Text(separator.join(map(_text, texts.reshape(-1))))
     rows = np.moveaxis(texts, axis, -1)
     found = np.asarray([separator.join(map(_text, row)) for row in rows.reshape(-1, rows.shape[-1])])
     found = found.reshape(rows.shape[:-1])
