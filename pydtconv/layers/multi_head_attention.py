@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -248,13 +249,19 @@ class MultiHeadAttention(ProjectedAttention):
         q, k, v = self.query_dense(query), self.key_dense(value if key is None else key), self.value_dense(value)
         gate = self._gate_dense(query) if self.use_gate else None
         q, k, v = _of_one_batch(*(self._as_tokens(x) for x in (q, k, v)))
-        pattern = with_causality((q.shape[1], k.shape[1]), self.sliding_window, causal=False)
+        own = type(self)._compute_attention is not MultiHeadAttention._compute_attention
+        pattern = with_causality((q.shape[1], k.shape[1]), self.sliding_window, causal=own and use_causal_mask)
         mask = attention_mask_of(q, v, query_mask, value_mask, key_mask, attention_mask, pattern)
         if mask is not None and self._free_axes(len(query.shape)):
             raise ValueError(f"MultiHeadAttention {self.name!r}: expected no masks with attention_axes, got some")
-        y, scores = self._attend(
-            q, k, v, 1 / math.sqrt(self.key_dim), mask, use_causal_mask, bool(training), return_attention_scores
-        )
+        if own:
+            more: dict[str, Any] = {"training": training, "return_attention_scores": return_attention_scores}
+            known = inspect.signature(self._compute_attention).parameters
+            y, scores = self._compute_attention(q, k, v, mask, **{k: v for k, v in more.items() if k in known})
+        else:
+            y, scores = self._attend(
+                q, k, v, self._inverse_sqrt_key_dim, mask, use_causal_mask, bool(training), return_attention_scores
+            )
         y = self._from_tokens(y, (max(query.shape[0], value.shape[0]), *query.shape[1:]))
         y = self.output_dense(y if gate is None else ops.multiply(y, gate))
         if query_mask is not None:
@@ -264,6 +271,37 @@ class MultiHeadAttention(ProjectedAttention):
         if not self._free_axes(len(query.shape)):
             scores = ops.reshape(scores, (*scores.shape[:2], *tokens[0], *tokens[1]))
         return y, scores
+
+    # --- what subclasses of Keras's layer override and read: heads are (n, tokens, heads, features) -------------------
+    _dot_product_equation = "aecd,abcd->acbe"
+    _combine_equation = "acbe,aecd->abcd"
+    _num_heads = property(lambda self: self.num_heads)
+    _key_dim = property(lambda self: self.key_dim)
+    _value_dim = property(lambda self: self.value_dim)
+    _inverse_sqrt_key_dim = property(lambda self: 1 / math.sqrt(self.key_dim))
+
+    def _compute_attention(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        attention_mask: Any = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+    ) -> tuple[Any, Any]:
+        """The heads of the result, and the weights (n, heads, tq, tk); a subclass may have another one."""
+        scale = self._inverse_sqrt_key_dim
+        return self._attend(query, key, value, scale, attention_mask, False, bool(training), scores=True)
+
+    def _masked_softmax(self, attention_scores: Any, attention_mask: Any = None) -> Any:
+        """softmax over the keys of scores (n, heads, tq, tk) that a mask (n, tq, tk) leaves."""
+        if attention_mask is not None and len(attention_mask.shape) == 3:
+            attention_mask = ops.expand_dims(attention_mask, 1)
+        return self._softmax_of(attention_scores, attention_mask, causal=False)
+
+    def _dropout_layer(self, inputs: Any, training: bool | None = None) -> Any:
+        rate = self.dropout if training else 0.0
+        return ops.Dropout(rate=rate, seed=seed_of_call(self), always=True)(inputs) if rate else inputs
 
     def _free_axes(self, rank: int) -> list[int]:
         """Axes between batch and features that are not attended over, of an input of so many axes."""
