@@ -31,6 +31,17 @@ def test_pipelines_give_what_tensorflow_documents():
     assert int(numbers.reduce(0, lambda state, x: state + x)) == 45
 
 
+def test_batches_of_arrays_of_different_lengths_are_padded():
+    lengths = Dataset.range(1, 4).map(lambda n: np.full(int(n), int(n)))
+    assert values(lengths.padded_batch(2)) == [[[1, 0], [2, 2]], [[3, 3, 3]]]
+    assert values(lengths.padded_batch(2, [4], -1, drop_remainder=True)) == [[[1, -1, -1, -1], [2, 2, -1, -1]]]
+    pairs = lengths.map(lambda x: {"x": x, "n": len(x)})
+    (batch,) = pairs.padded_batch(3, padded_shapes={"x": [None], "n": []})
+    assert (np.asarray(batch["x"]).shape, np.asarray(batch["n"]).tolist()) == ((3, 3), [1, 2, 3])
+    with pytest.raises(ValueError, match=r"expected extents that hold \(3,\), got \[2\]"):
+        list(lengths.padded_batch(3, [2]))
+
+
 def test_cardinality_follows_from_the_steps():
     numbers = Dataset.range(10)
     known = {

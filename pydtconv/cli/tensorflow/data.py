@@ -158,6 +158,52 @@ class Dataset(metaclass=Named):
         count = self._count
         return Dataset(make, count if count < 0 else count // size if drop_remainder else -(-count // size))
 
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """As `batch`, of arrays of different extents, which are padded at their ends to the largest of the batch.
+
+        padded_shapes: extents to pad to instead, -1 or None for the largest, and padding_values: by default 0; for
+        elements of several arrays in a tuple or a dict of theirs.
+        """
+
+        def padded(*parts: Any) -> Any:
+            arrays = [np.asarray(x) for x in parts[2:]]
+            shape, filled = parts[:2]
+            wanted = [n if n not in (None, -1) else None for n in shape or [None] * arrays[0].ndim]
+            extents = [max(x.shape[d] for x in arrays) if n is None else int(n) for d, n in enumerate(wanted)]
+            kind = np.result_type(*arrays)
+            found = np.full((len(arrays), *extents), filled or ("" if kind.kind in "US" else 0), kind)
+            for i, x in enumerate(arrays):
+                if any(n > most for n, most in zip(x.shape, extents, strict=True)):
+                    raise ValueError(f"padded_batch: expected extents that hold {x.shape}, got {extents}")
+                inside: Any = (i, *(slice(0, n) for n in x.shape))
+                found[inside] = x
+            return array(found)
+
+        def joined(group: list[Any]) -> Any:
+            first = group[0]
+            if isinstance(first, (tuple, dict)):
+                keys = list(first) if isinstance(first, dict) else list(range(len(first)))
+                shapes, values = (each if isinstance(each, (tuple, list, dict)) else dict.fromkeys(keys, each)
+                                  for each in (padded_shapes, padding_values))  # fmt: skip
+                parts = {k: padded(shapes[k], values[k], *(each[k] for each in group)) for k in keys}
+                return parts if isinstance(first, dict) else tuple(parts.values())
+            return padded(padded_shapes, padding_values, *group)
+
+        def make() -> Iterator[Any]:
+            source = iter(self)
+            while group := list(itertools.islice(source, int(batch_size))):
+                if len(group) == batch_size or not drop_remainder:
+                    yield joined(group)
+
+        return Dataset(make, self.batch(batch_size, drop_remainder)._count)
+
     def rebatch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Batches of another size."""
         return self.unbatch().batch(batch_size, drop_remainder)
