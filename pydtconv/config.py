@@ -27,6 +27,7 @@ _device = "cpu"
 _device_of_block: ContextVar[str | None] = ContextVar("_device_of_block", default=None)
 #: the most threads that may be set
 MOST_THREADS: int = runtime.MOST_THREADS
+hold_num_threads = runtime.hold_num_threads
 MATMUL_PRECISIONS = ("highest", "high", "medium")
 CONV_VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
 
@@ -252,22 +253,6 @@ def set_num_threads(threads: int) -> None:
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"set_num_threads: expected an integer of 1 or more, at most {MOST_THREADS}, got {threads!r}")
     runtime.set_num_threads(threads)
-
-
-class hold_num_threads:
-    """Within, kernels that this thread calls use so many threads, whatever other threads set; default: those now set.
-
-    What asks for a workspace and then uses it does both within one hold.
-    """
-
-    def __init__(self, threads: int | None = None) -> None:
-        self._threads = runtime.get_num_threads() if threads is None else threads
-
-    def __enter__(self) -> None:
-        self._before = runtime.hold_num_threads(self._threads)
-
-    def __exit__(self, *_: object) -> None:
-        runtime.hold_num_threads(self._before)
 
 
 def default_num_threads() -> int:

@@ -33,9 +33,23 @@ def compute_alone() -> None:
     dtconv_compute_alone()
 
 
-def hold_num_threads(int threads) -> int:
-    """Functions called by this thread use so many threads from now on; 0: the process's number.  Returns the former."""
-    return dtconv_hold_num_threads(threads)
+cdef class hold_num_threads:
+    """Within, kernels that this thread calls use so many threads, whatever other threads set; default: those now set.
+
+    What asks for a workspace and then uses it does both within one hold.  Not Python code, within which Ctrl-C could
+    come before the end is noted: the thread would keep the number for ever.
+    """
+
+    cdef int _threads, _before
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = dtconv_get_num_threads() if threads is None else threads
+
+    def __enter__(self) -> None:
+        self._before = dtconv_hold_num_threads(self._threads)
+
+    def __exit__(self, *_: object) -> None:
+        dtconv_hold_num_threads(self._before)
 
 
 def spin_seconds() -> float | None:

@@ -1,5 +1,6 @@
 """The number of threads: what may be set, and that nothing which runs notices another thread setting it."""
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -54,6 +55,23 @@ def test_a_hold_is_of_one_thread_and_ends():
         assert config.num_threads() == 3
     assert seen == [4]
     assert config.num_threads() == 4
+
+
+def test_a_hold_ends_wherever_ctrl_c_comes():
+    """Also as the block is left, where Python code would be interrupted before it has said so."""
+    config.set_num_threads(2)
+
+    def interrupt(frame, event, arg):
+        if frame.f_code.co_name == "__exit__":
+            raise KeyboardInterrupt
+
+    hold = config.hold_num_threads(3)
+    with contextlib.suppress(KeyboardInterrupt):
+        with hold:
+            sys.settrace(interrupt)
+        sys.settrace(None)
+    sys.settrace(None)
+    assert config.num_threads() == 2
 
 
 class Setter:
