@@ -39,17 +39,14 @@ class Turn:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """While this thread has the turn."""
+        """While this thread has the turn; Ctrl-C ends that wherever it comes: behind `with` a lock is never lost."""
         root = self.root
-        root._lock.acquire()
-        while root._joined is not None:  # while this thread waited
-            root._lock.release()
-            root = root.root
-            root._lock.acquire()
-        try:
+        with root._lock:
+            if root._joined is None:
+                yield
+                return
+        with root.taken():  # joined while this thread waited
             yield
-        finally:
-            root._lock.release()
 
     @classmethod
     def renew(cls) -> None:

@@ -1,6 +1,9 @@
 """One model used by several threads at once, and several models: each gets the values that it gets alone."""
 
+import contextlib
 import copy
+import dis
+import itertools
 import pickle
 import sys
 import threading
@@ -304,6 +307,34 @@ def test_turns_that_are_joined_are_one_lock():
         order.append("first")
     other.join()
     assert order == ["first", "other"]
+
+
+def test_ctrl_c_leaves_no_turn_taken():
+    """Wherever the interpreter looks for signals: behind calls."""
+    steps = list(dis.get_instructions(Turn.taken.__wrapped__))
+    places = {after.offset for before, after in itertools.pairwise(steps) if before.opname == "CALL"}
+    seen = set()
+
+    def interrupt(frame, event, arg):
+        if frame.f_code is not Turn.taken.__wrapped__.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lasti in places - seen:
+            seen.add(frame.f_lasti)
+            raise KeyboardInterrupt
+        return interrupt
+
+    done = False
+    while not done:
+        turn, free = Turn(), []
+        sys.settrace(interrupt)
+        with contextlib.suppress(KeyboardInterrupt), turn.taken():
+            done = True
+        sys.settrace(None)
+        other = threading.Thread(target=lambda turn=turn, free=free: free.append(turn._lock.acquire(False)))
+        other.start()
+        other.join()
+        assert free == [True]
 
 
 def test_a_callback_of_fit_may_fit():
