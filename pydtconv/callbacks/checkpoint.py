@@ -83,15 +83,17 @@ class ModelCheckpoint(Monitor):
                 return
             text = f"{self.monitor} improved from {best:.5f} to {value:.5f}, saving model to {path}"
             say(self.verbose, f"\nEpoch {epoch + 1}: {text}")
-            self.best = value
+            self._write(path, epoch, best=value)
         else:
             say(self.verbose, f"\nEpoch {epoch + 1}: saving model to {path}")
-        self._write(path, epoch)
+            self._write(path, epoch)
 
-    def _write(self, path: str, epoch: int) -> None:
+    def _write(self, path: str, epoch: int, best: float | None = None) -> None:
+        """best: what the result is then that others have to be better than; a model that is not written is not."""
         save = self.model.save_weights if self.save_weights_only else self.model.save
         with training_goes_on(f"ModelCheckpoint, epoch {epoch + 1}"):
             save(path, overwrite=True)
+            self.best = self.best if best is None else best
 
     def _path(self, epoch: int, batch: int | None, logs: dict[str, Any]) -> str:
         names = {"epoch": epoch + 1, **({} if batch is None else {"batch": batch + 1}), **logs}

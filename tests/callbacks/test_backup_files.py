@@ -108,6 +108,21 @@ def test_a_full_disk_warns_and_training_goes_on(tmp_path):
     assert not (tmp_path / "a.weights.h5").exists()
 
 
+def test_a_best_model_that_a_full_disk_did_not_take_is_not_the_one_to_beat(tmp_path):
+    best = callbacks.ModelCheckpoint(tmp_path / "a.weights.h5", "loss", save_best_only=True, save_weights_only=True)
+    best.set_model(network())
+    best.on_epoch_end(0, {"loss": 3.0})
+    before = (tmp_path / "a.weights.h5").read_bytes()
+    with file_size_limit(100), pytest.warns(UserWarning, match="NOT WRITTEN"):
+        best.on_epoch_end(1, {"loss": 1.0})
+    assert (tmp_path / "a.weights.h5").read_bytes() == before
+    assert best.best == 3.0
+    best.model.set_weights([weight + 1 for weight in best.model.get_weights()])
+    best.on_epoch_end(2, {"loss": 2.0})
+    assert (tmp_path / "a.weights.h5").read_bytes() != before
+    assert best.best == 2.0
+
+
 def rows_of(path):
     return [line.split(",")[0] for line in path.read_text().splitlines()]
 
