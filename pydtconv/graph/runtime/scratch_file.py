@@ -49,10 +49,14 @@ class TransferError(OSError):
 
 
 class _Opened:
-    """An open file, shared with the threads that transfer.  seconds, nbytes: of transfers that had the disk alone."""
+    """An open file, shared with the threads that transfer.  seconds, nbytes: of transfers that had the disk alone.
+
+    process: that has these threads; a child of it has the descriptor alone.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
+        self.process = os.getpid()
         self.direct = False
         self.observer: Observer | None = None
         self.queues: tuple[queue.SimpleQueue[_Job | None], ...] = (queue.SimpleQueue(), queue.SimpleQueue())
@@ -98,11 +102,12 @@ class _Opened:
         return transfer(self.descriptor, job.array, job.place, writes, not self.direct)
 
     def close(self) -> None:
-        for each in self.queues:
-            each.put(None)
-        for thread in self.threads:
-            if thread is not threading.current_thread():
-                thread.join()
+        if self.process == os.getpid():
+            for each in self.queues:
+                each.put(None)
+            for thread in self.threads:
+                if thread is not threading.current_thread():
+                    thread.join()
         os.close(self.descriptor)
 
 
@@ -133,7 +138,12 @@ class ScratchFile:
         return self._opened is not None and self._opened.direct
 
     def reserve(self, nbytes: int) -> None:
-        """Opens the file and reserves space.  Raises OSError that names the folder, where it cannot have so much."""
+        """Opens the file and reserves space.  Raises OSError that names the folder, where it cannot have so much.
+
+        A process that was forked since then has a file of its own.
+        """
+        if self._opened is not None and self._opened.process != os.getpid():
+            self.close()
         if self._opened is None:
             _warn_of_memory(self.folder)
             try:

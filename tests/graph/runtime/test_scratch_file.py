@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -165,3 +166,24 @@ def test_a_full_disk_and_one_that_is_memory(tmp_path) -> None:
     assert "offload: expected 8 MiB in" in done.stdout
     assert "No space left" in done.stdout
     assert "is a tmpfs, whose files are memory: offloading to it saves none" in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_a_file_and_threads_of_its_own(tmp_path) -> None:
+    file = ScratchFile(str(tmp_path))
+    file.reserve(MIB)
+    array, other, back = pages(3), pages(3), scratch(3 * 4096, 4096)
+    run(file.bind(array, 0, True, "write"))
+    child = os.fork()
+    if not child:
+        signal.alarm(20)  # there may be nobody who transfers
+        file.reserve(MIB)
+        other[:] = 7
+        run(file.bind(other, 0, True, "write"))
+        run(file.bind(back, 0, False, "read"))
+        os._exit(0 if (back == 7).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    run(file.bind(back, 0, False, "read"))
+    np.testing.assert_array_equal(array, back)
+    file.close()
+    assert not threads()
