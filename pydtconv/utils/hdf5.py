@@ -9,6 +9,7 @@ h5py takes as much memory as NumPy: it is imported when a file is opened.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -48,22 +49,33 @@ def opened(file: Any, what: str) -> Iterator[h5py.File]:
 def writing(file: Any, nbytes: int) -> Iterator[h5py.File]:
     """A new file in a file object, to be filled with arrays of so many bytes in all.
 
-    Raises what the file object raised first, and MemoryError where there is no memory.
+    Raises what the file object raised first, also Ctrl-C within it, and MemoryError where there is no memory.
     """
     import h5py
 
-    output = _Output(file)
+    output, handled = _Output(file), sys.exc_info()[1]
     try:
         with h5py.File(output, "w") as h5:
             yield h5
     except Exception as error:
-        if output.error is None and not isinstance(error, MemoryError) and _NO_MEMORY not in str(error):
+        interrupt = _interrupt(error, handled)
+        if not (interrupt or output.error or isinstance(error, MemoryError) or _NO_MEMORY in str(error)):
             raise
-        output.failed(error)
-    if isinstance(output.error, OSError) and output.error.errno:
+        output.failed(interrupt or error)
+    if (isinstance(output.error, OSError) and output.error.errno) or not isinstance(output.error, Exception | None):
         raise output.error
     if output.error is not None:
         raise MemoryError(f"no memory to write weights of {nbytes / (1 << 20):.1f} MiB") from output.error
+
+
+def _interrupt(error: BaseException | None, handled: BaseException | None) -> BaseException | None:
+    """Ctrl-C, or an exit, between two calls of the file object, which h5py tells as an error of its own.
+
+    handled: what was handled already when the file was opened.
+    """
+    while isinstance(error, Exception) and error is not handled:
+        error = error.__cause__ or error.__context__
+    return None if error is handled else error
 
 
 class _Output:
@@ -74,10 +86,10 @@ class _Output:
 
     def __init__(self, file: Any) -> None:
         self._file, self._at, self._end = file, 0, 0
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._reserve: bytearray | None = bytearray(_RESERVE)
 
-    def failed(self, error: Exception) -> None:
+    def failed(self, error: BaseException) -> None:
         self.error = self.error or error
         self._reserve = None
 
@@ -117,7 +129,7 @@ class _Output:
         if self.error is None:
             try:
                 call()
-            except Exception as error:
+            except BaseException as error:  # Ctrl-C, too, of which HDF5 would make something else
                 self.failed(error)
 
 

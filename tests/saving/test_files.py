@@ -1,5 +1,7 @@
 """Weights and model files: round trips, Keras's own files, errors before changes, whole files only."""
 
+import io
+import signal
 import zipfile
 
 import h5py
@@ -8,6 +10,7 @@ import pytest
 
 import pydtconv
 from pydtconv import Input, Model, Sequential, layers, saving
+from pydtconv.utils import hdf5
 from tests.real_keras import import_keras
 
 # of NumPy about PyTorch's arrays
@@ -457,3 +460,44 @@ def test_layers_in_several_places_are_one_again(make, ending, tmp_path):
         each.train_on_batch(x, y)
     for ours, theirs in zip(copy(x), model(x), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+class Interrupted(io.BytesIO):
+    """A file during one of whose writes Ctrl-C comes."""
+
+    def __init__(self, left):
+        super().__init__()
+        self.left = left
+
+    def write(self, data):
+        self.left -= 1
+        if not self.left:
+            signal.raise_signal(signal.SIGINT)
+        return super().write(data)
+
+
+def _same_name_twice():
+    """Saves after Ctrl-C, of which it is none."""
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        with hdf5.writing(io.BytesIO(), 0) as h5:
+            h5["a"] = 1
+            h5.create_dataset("a", data=1)
+
+
+def test_ctrl_c_while_weights_are_written_is_no_lack_of_memory(recwarn):
+    """HDF5 calls the file: an exception there comes out as another one."""
+    writes = 0
+    for left in range(1, 100):
+        file = Interrupted(left)
+        try:
+            with hdf5.writing(file, 4000) as h5:
+                for i in range(3):
+                    h5.create_dataset(str(i), data=np.ones(1000, "float32"))
+        except KeyboardInterrupt:
+            writes = left
+    assert 5 < writes < 99
+    with pytest.raises(ValueError, match="name already exists"):
+        _same_name_twice()
+    assert not recwarn.list
