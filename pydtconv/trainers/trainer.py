@@ -90,7 +90,8 @@ class Trainer(BatchTrainer):
         in an epoch, where it is not all of them.  validation_freq: epochs between two validations, or their numbers.
         memory_limit: bytes that a step may take, or a text such as "800MiB"; see `plan`.
         offload: a folder on a local disk, on a GPU "host", its pinned memory; tensors are written there between forward
-        and backward where that is the cheapest way to stay within `memory_limit`.  The results are the same bits.
+        and backward where that is the cheapest way to stay within `memory_limit`.  The results are the same bits where
+        the algorithms are the same and nothing is rounded to bfloat16.
 
         Raises ValueError, naming the argument, for data that does not fit, and OSError for a folder that cannot take
         what is to be offloaded, before anything is changed.
