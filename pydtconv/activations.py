@@ -177,6 +177,15 @@ _registry = BuiltIns(
 )
 
 
+#: those whose numbers depend on others along an axis
+_ALONG_AN_AXIS = (glu, log_softmax, softmax, sparsemax)
+
+
+def is_elementwise(activation: Any) -> bool:
+    """Whether it is one of the functions here that compute each element from itself alone."""
+    return activation in _FUNCTIONS and activation not in _ALONG_AN_AXIS
+
+
 def get(identifier: Any) -> Callable[..., Any]:
     """The function that identifier names: a name, a config, a callable (a layer, too), or None for linear."""
     return linear if identifier is None else _registry.get(identifier)

@@ -63,8 +63,10 @@ class ConvLayer(Layer):
         y = self._convolve(arguments.to_channels_last(inputs, self.data_format))
         if self.bias is not None:
             y = ops.Bias()(y, self.bias)
-        y = y if self.activation is None else self.activation(y)  # a script may have taken it away
-        return arguments.from_channels_last(y, self.data_format)
+        activation = activations.linear if self.activation is None else self.activation  # a script may take it away
+        if self.data_format == "channels_first" and not activations.is_elementwise(activation):
+            return activation(arguments.from_channels_last(y, self.data_format))  # its axes are those of the output
+        return arguments.from_channels_last(activation(y), self.data_format)
 
 
 class BaseConv(ConvLayer):

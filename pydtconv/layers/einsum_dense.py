@@ -87,8 +87,11 @@ class EinsumDense(Layer):
             vector = bias if len(bias.shape) == 1 else ops.reshape(bias, (columns,))  # there before the product
             dense = rows_of_dense(self.equation, inputs, self.kernel)
             if dense is not None and dense[0].shape[-1] == columns:
-                y = self._activated(ops.Bias()(dense[0], vector))
-                return y if tuple(y.shape) == dense[1] else ops.reshape(y, dense[1])
+                y = ops.Bias()(dense[0], vector)
+                early = activations.is_elementwise(self.activation)  # others need the axes of the output
+                y = self._activated(y) if early else y
+                y = y if tuple(y.shape) == dense[1] else ops.reshape(y, dense[1])
+                return y if early else self._activated(y)
         y = ops.einsum(self.equation, inputs, self.kernel)
         return self._activated(y if bias is None else ops.add(y, bias))
 

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from pydtconv import Input, Model, activations, constraints, layers, regularizers
+from pydtconv import Input, Model, activations, constraints, layers, ops, regularizers
 from tests.real_keras import import_keras
 
 NAMES = sorted(activations._registry.objects)
@@ -94,6 +94,41 @@ def test_constraint(make):
     ours = make(constraints)
     np.testing.assert_allclose(ours(x), expected, rtol=1e-5)
     np.testing.assert_allclose(constraints.deserialize(constraints.serialize(ours))(x), expected, rtol=1e-5)
+
+
+CONVOLUTIONS = {
+    "Conv2D": {"filters": 3},
+    "Conv2DTranspose": {"filters": 3},
+    "DepthwiseConv2D": {},
+    "SeparableConv2D": {"filters": 3},
+}
+
+
+@pytest.mark.parametrize("activation", ["softmax", "log_softmax", lambda y: ops.cumsum(y, axis=1)])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_axes_of_an_activation_are_those_of_the_output(name, activation):
+    """In channels_first, too, as in Keras: softmax is over the last axis, the columns there."""
+    arguments = {**CONVOLUTIONS[name], "kernel_size": 1, "data_format": "channels_first"}
+    plain, layer = (getattr(layers, name)(**arguments, activation=a) for a in (None, activation))
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
+    plain.build(x.shape)
+    layer.build(x.shape)
+    layer.set_weights(plain.get_weights())
+    expected = activations.get(activation)(plain(x))
+    np.testing.assert_allclose(layer(x), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["softmax", lambda y: ops.cumsum(y, axis=1)])
+@pytest.mark.parametrize("equation", ["abc,cde->abde", "abc,cd->abd"])
+def test_axes_of_an_activation_in_a_product_of_several_axes(equation, activation):
+    shape = (None, 2, 3) if equation.endswith("e") else (None, 6)
+    arguments = {"output_shape": shape, "bias_axes": equation.partition("->ab")[2]}
+    plain, layer = (layers.EinsumDense(equation, **arguments, activation=a) for a in (None, activation))
+    x = np.random.default_rng(0).normal(size=(2, 4, 5)).astype("float32")
+    plain.build(x.shape)
+    layer.build(x.shape)
+    layer.set_weights(plain.get_weights())
+    np.testing.assert_allclose(layer(x), activations.get(activation)(plain(x)), atol=1e-6)
 
 
 def test_docstrings_of_activations():
