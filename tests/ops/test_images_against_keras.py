@@ -37,7 +37,12 @@ CASES = {
     ],
     "hsv_to_rgb": [(X,)],
     "rgb_to_hsv": [(X,), (FIRST, {"data_format": "channels_first"})],
-    "rgb_to_grayscale": [(X,), ((255 * X).astype("uint8"),)],
+    "rgb_to_grayscale": [
+        (X,),
+        ((255 * X).astype("uint8"),),
+        (X[..., :1],),
+        (FIRST[:, :1], {"data_format": "channels_first"}),
+    ],
     "map_coordinates": [
         (X[0], PLACES, order, {"fill_mode": m}) for order in (0, 1) for m in ("constant", "wrap", "reflect")
     ],
@@ -113,6 +118,25 @@ def test_resizing_in_a_model():
     inputs = pydtconv.Input((8, 6, 3))
     model = pydtconv.Model(inputs, ops.image.resize(inputs, (4, 4)))
     np.testing.assert_allclose(model.predict(X, verbose=0), ops.image.resize(X, (4, 4)), atol=1e-6)
+
+
+def test_images_of_bytes_in_a_model():
+    """Cubic overshoots stay within the bytes, and products of bytes do not wrap."""
+    images = np.where(RANDOM.random((2, 12, 12, 1)) > 0.5, 255, 0).astype("uint8")
+    inputs = pydtconv.Input((12, 12, 1), dtype="uint8")
+    for function in (
+        lambda x: ops.image.resize(x, (17, 9), "bicubic"),
+        lambda x: ops.image.ssim(x, x, max_val=255.0),
+    ):
+        found = pydtconv.Model(inputs, function(inputs)).predict(images, verbose=0)
+        np.testing.assert_allclose(found, function(images), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rgb_to_hsv", "hsv_to_rgb"])
+def test_colours_of_integers_are_refused(name):
+    for images in (np.zeros((2, 2, 3), "uint8"), pydtconv.Input((2, 2, 3), dtype="int32")):
+        with pytest.raises(ValueError, match=f"{name}: expected images of floats, got"):
+            getattr(ops.image, name)(images)
 
 
 MOMENTS = {

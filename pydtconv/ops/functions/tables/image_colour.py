@@ -16,7 +16,7 @@ from pydtconv.ops.functions.shape import cast, concatenate, get_item
 from pydtconv.ops.functions.tables import elementwise
 from pydtconv.ops.functions.tables.image_axes import channels_are_last
 from pydtconv.ops.functions.tables.making import operands_of
-from pydtconv.ops.functions.tables.pieces import where
+from pydtconv.ops.functions.tables.pieces import copy, where
 
 
 def _parts(x: Any, axis: int) -> list[Any]:
@@ -28,18 +28,28 @@ def _parts(x: Any, axis: int) -> list[Any]:
     return found
 
 
-def _channels(x: Any, data_format: str | None) -> int:
+def _channels(x: Any, data_format: str | None, counts: tuple[int, ...] = (3,)) -> int:
     axis = len(x.shape) - (1 if channels_are_last(data_format) else 3)
-    if len(x.shape) not in (3, 4) or x.shape[axis] != 3:
-        raise ValueError(f"expected images of 3 channels, got shape {tuple(x.shape)}")
+    if len(x.shape) not in (3, 4) or x.shape[axis] not in counts:
+        raise ValueError(f"expected images of {' or '.join(map(str, counts))} channels, got shape {tuple(x.shape)}")
     return axis
 
 
+def _colours(name: str, images: Any) -> Any:
+    """Images of floats.  Raises ValueError for integers, whose range is not from 0 to 1."""
+    (x,) = operands_of(images)
+    if name_of(x.dtype) not in FLOATING:
+        raise ValueError(f"{name}: expected images of floats, got {x.dtype}")
+    return as_operand(x)
+
+
 def rgb_to_grayscale(images: Any, data_format: str | None = None) -> Any:
-    """The brightness of RGB images (ITU-R BT.601), one channel."""
+    """The brightness of RGB images (ITU-R BT.601), one channel; images that have no more stay as they are."""
     (x,) = operands_of(images)
     dtype = name_of(x.dtype)
-    axis = _channels(x, data_format)
+    axis = _channels(x, data_format, (1, 3))
+    if x.shape[axis] == 1:
+        return copy(x)
     x = x if dtype in FLOATING else cast(x, config.floatx())
     shape = [1] * len(x.shape)
     shape[axis] = 3
@@ -50,7 +60,7 @@ def rgb_to_grayscale(images: Any, data_format: str | None = None) -> Any:
 
 def rgb_to_hsv(images: Any, data_format: str | None = None) -> Any:
     """Hue, saturation and value, each from 0 to 1, of RGB images of 0 to 1."""
-    x = as_operand(images)
+    x = _colours("rgb_to_hsv", images)
     axis = _channels(x, data_format)
     r, g, b = _parts(x, axis)
     value = amax(x, axis, True)
@@ -74,7 +84,7 @@ def rgb_to_hsv(images: Any, data_format: str | None = None) -> Any:
 
 def hsv_to_rgb(images: Any, data_format: str | None = None) -> Any:
     """RGB images of 0 to 1 from hue, saturation and value."""
-    x = as_operand(images)
+    x = _colours("hsv_to_rgb", images)
     axis = _channels(x, data_format)
     hue, saturation, value = _parts(x, axis)
     return concatenate(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.functions.arithmetic import add, divide, multiply, subtract
-from pydtconv.ops.functions.operands import as_operand, as_tensor
+from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor
 from pydtconv.ops.functions.reduction import mean
 from pydtconv.ops.functions.shape import expand_dims, get_item, moveaxis, pad, squeeze, stack
 from pydtconv.ops.functions.tables import moves, sampling
@@ -105,7 +105,7 @@ def ssim(
     data_format: str | None = None,
 ) -> Any:
     """The structural similarity of each pair of images (Z. Wang et al., 2004)."""
-    a, b = as_operand(image1), as_operand(image2)
+    a, b = as_float(image1), as_float(image2)
     axes = axes_of("ssim", a, data_format)
     single = len(a.shape) == 3
     weights = ("filter", _gaussian(filter_size, filter_sigma))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.dtypes import FLOATING, name_of
+from pydtconv.ops.functions.arithmetic import clip
 from pydtconv.ops.functions.operands import as_operand, as_tensor, is_symbolic
 from pydtconv.ops.functions.shape import cast, get_item, pad
 from pydtconv.ops.functions.tables import elementwise, sampling
@@ -70,7 +71,7 @@ def resize(
     if dtype in FLOATING:
         return y
     y = elementwise._FUNCTIONS["round"](y)
-    return cast(np.clip(y, 0, 255) if dtype == "uint8" and not is_symbolic(y) else y, dtype)
+    return cast(clip(y, 0, 255) if dtype == "uint8" else y, dtype)
 
 
 def scale_and_translate(
