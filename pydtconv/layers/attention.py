@@ -160,8 +160,13 @@ def with_causality(shape: Sequence[int], window: int | None, causal: bool) -> np
 def attention_mask_of(
     query: Any, value: Any, query_mask: Any, value_mask: Any, key_mask: Any, given: Any, pattern: np.ndarray | None
 ) -> Any:
-    """All masks together, (n, tq, tk) or what broadcasts to it; None for none."""
+    """All masks together, (n, tq, tk) or what broadcasts to it; None for none.
+
+    The one that is given may be (tq, tk), for all samples.
+    """
     dtype = real(query.dtype)
+    if given is not None and len(given.shape) == 2:
+        given = ops.expand_dims(given, 0)
     parts = [
         None if query_mask is None else ops.expand_dims(_floats(query_mask, dtype), -1),
         None if value_mask is None else ops.expand_dims(_floats(value_mask, dtype), -2),

@@ -125,6 +125,20 @@ def test_masks_given_to_the_layer_and_scores_that_are_asked_for():
             np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+def test_an_attention_mask_may_be_one_for_all_samples():
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    mask = np.tri(3, dtype=bool)
+    for layer in (layers.MultiHeadAttention(2, 2), layers.GroupedQueryAttention(2, 2, 1)):
+        expected = layer(x, x, use_causal_mask=True)
+        np.testing.assert_allclose(layer(x, x, attention_mask=mask), expected, atol=1e-6)
+        np.testing.assert_allclose(
+            layer(x, x, attention_mask=mask, value_mask=mask[2:].repeat(2, 0)), expected, atol=1e-6
+        )
+        np.testing.assert_allclose(
+            layer(x, x, attention_mask=mask, return_attention_scores=True)[0], expected, atol=1e-6
+        )
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
