@@ -165,7 +165,7 @@ def _of_images(call: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(self, RandomFlip) and not kwargs.get("training", args[0] if args else True):
                 image_data.check_data(self, inputs)
                 return dict(inputs)
-            if isinstance(self, CenterCrop) and inputs.get("bounding_boxes") is not None and "images" in inputs:
+            if isinstance(self, (CenterCrop, RandomCrop)) and inputs.get("bounding_boxes") and "images" in inputs:
                 shape = inputs["images"].shape  # boxes do not follow what is resized
                 _check_window(self, (None, *(shape[-3:-1] if self.data_format == "channels_last" else shape[-2:])))
             return image_data.moved(self, inputs, lambda images: wrapper(self, images, *args, **kwargs))
@@ -207,7 +207,10 @@ class RandomFlip(RandomLayer):
 
 @builtin
 class RandomCrop(RandomLayer):
-    """In training, a window of height x width at a random place; else the window in the middle."""
+    """In training, a window of height x width at a random place; else the window in the middle.
+
+    Images that are smaller are resized, of which the middle is kept.
+    """
 
     def __init__(
         self,
@@ -231,8 +234,7 @@ class RandomCrop(RandomLayer):
     @_of_images
     def call(self, inputs: Any, training: bool = True) -> Any:
         x = arguments.to_channels_last(inputs, self.data_format)
-        if training:
-            _check_window(self, x.shape)
+        if training and not _is_smaller(self, x.shape):
             y = ops.RandomCrop(height=self.height, width=self.width, seed=self._seed_of_call(), always=True)(x)
         else:
             y = _middle(self, x)
@@ -259,17 +261,16 @@ class CenterCrop(Layer):
 
     @_of_images
     def call(self, inputs: Any) -> Any:
-        x = arguments.to_channels_last(inputs, self.data_format)
-        if x.shape[1] < self.height or x.shape[2] < self.width:
-            size = (self.height, self.width)
-            y = ops.image.resize(x, size, crop_to_aspect_ratio=True, data_format="channels_last")
-        else:
-            y = _middle(self, x)
+        y = _middle(self, arguments.to_channels_last(inputs, self.data_format))
         return arguments.from_channels_last(y, self.data_format)
 
 
+def _is_smaller(layer: Any, shape: Any) -> bool:
+    return shape[1] < layer.height or shape[2] < layer.width
+
+
 def _check_window(layer: Any, shape: Any) -> None:
-    if shape[1] < layer.height or shape[2] < layer.width:
+    if _is_smaller(layer, shape):
         raise ValueError(
             f"{type(layer).__name__} {layer.name!r}: expected images of at least {layer.height} rows and {layer.width} "
             f"columns, got {shape[1]} and {shape[2]}"
@@ -277,7 +278,9 @@ def _check_window(layer: Any, shape: Any) -> None:
 
 
 def _middle(layer: Any, x: Any) -> Any:
-    _check_window(layer, x.shape)
+    if _is_smaller(layer, x.shape):
+        size = (layer.height, layer.width)
+        return ops.image.resize(x, size, crop_to_aspect_ratio=True, data_format="channels_last")
     rows, columns = x.shape[1] - layer.height, x.shape[2] - layer.width
     if not rows and not columns:
         return x

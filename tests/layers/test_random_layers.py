@@ -44,8 +44,15 @@ def test_crop_takes_windows_in_training_and_the_middle_else():
     y = layer(X, training=True)
     windows = [X[:, i : i + 4, j : j + 4] for i in range(3) for j in range(3)]
     assert all(any((image == window[n]).all() for window in windows) for n, image in enumerate(y))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_crop_resizes_smaller_images(training):
+    resized = layers.Resizing(7, 4, crop_to_aspect_ratio=True)(X)
+    np.testing.assert_array_equal(layers.RandomCrop(7, 4)(X, training=training), resized)
+    boxes = {"boxes": np.zeros((len(X), 1, 4), "float32"), "labels": np.ones((len(X), 1))}
     with pytest.raises(ValueError, match="at least 7 rows"):
-        layers.RandomCrop(7, 4)(X)
+        layers.RandomCrop(7, 4, bounding_box_format="xyxy")({"images": X, "bounding_boxes": boxes}, training=training)
 
 
 @pytest.mark.parametrize(
