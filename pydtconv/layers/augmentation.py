@@ -11,7 +11,7 @@ from pydtconv.layers.regularization import RandomLayer
 from pydtconv.ops.functions.tables.making import frozen
 
 
-class Augmentation(RandomLayer):
+class Augmentation(image_data.ImageLayer, RandomLayer):
     """Base: `kind` is that of ops.Augment, `_settings()` its arguments.  Active in training and on arrays.
 
     Images (n, h, w, c) or (h, w, c), or {"images": ..., "labels": ...}, of which the labels stay as they are.

@@ -11,7 +11,6 @@ from pydtconv import ops
 from pydtconv.layers import arguments, image_data
 from pydtconv.layers.augmentation import Augmentation
 from pydtconv.layers.boxes import clip_to_image_size, convert_format
-from pydtconv.layers.layer import Layer
 from pydtconv.ops.functions.tables.sampling import FILL_MODES
 from pydtconv.serialization.configurable import builtin
 
@@ -221,7 +220,7 @@ class RandomErasing(Augmentation):
 
 
 @builtin
-class Resizing(Layer):
+class Resizing(image_data.ImageLayer):
     """Images of height x width; see `ops.image.resize`.
 
     Of a dict, segmentation masks are resized to the nearest pixels, and boxes with the images.

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
+from pydtconv.dtypes import real
 from pydtconv.layers import arguments, image_data
 from pydtconv.layers.regularization import RandomLayer
 from pydtconv.serialization.configurable import builtin
 
 
-class _Mixing(RandomLayer):
+class _Mixing(image_data.ImageLayer, RandomLayer):
     """Base: images (n, h, w, c), or {"images": ..., "labels": one row of scores for each image}.  In training alone."""
 
     def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
@@ -50,7 +51,7 @@ class _Mixing(RandomLayer):
             mixed["bounding_boxes"] = self._boxes(inputs["bounding_boxes"], order)
         if "segmentation_masks" in inputs:
             masks = arguments.to_channels_last(inputs["segmentation_masks"], self.data_format)
-            masks = self._masks(ops.cast(masks, self.compute_dtype), order, how)
+            masks = self._masks(ops.cast(masks, real(self.compute_dtype)), order, how)
             mixed["segmentation_masks"] = arguments.from_channels_last(masks, self.data_format)
         return mixed
 

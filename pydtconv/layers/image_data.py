@@ -7,10 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import ops
+from pydtconv import ops, tree
+from pydtconv.dtypes import real
 from pydtconv.layers.boxes import clip_to_image_size, convert_format
+from pydtconv.layers.layer import Layer
 
 ALL = ("images", "labels", "segmentation_masks", "bounding_boxes")
+
+
+class ImageLayer(Layer):
+    """Base of what takes images with what belongs to them; masks and boxes are not rounded to bfloat16."""
+
+    def _autocast_all(self, argument: Any) -> Any:
+        if not isinstance(argument, Mapping):
+            return super()._autocast_all(argument)
+
+        def wide(leaf: Any) -> Any:
+            return self._autocast(leaf, real(self.compute_dtype))
+
+        exact = ("segmentation_masks", "bounding_boxes")
+        return {k: tree.map_structure(wide if k in exact else self._autocast, v) for k, v in argument.items()}
 
 
 def take_format(layer: Any, kwargs: dict[str, Any]) -> None:
@@ -64,11 +80,10 @@ def moved(layer: Any, data: Mapping[str, Any], move: Callable[[Any], Any]) -> di
         rows, columns = np.indices((height, width), "float32")
         one = images[..., :1] if last else images[..., :1, :, :]
         stacked = np.stack([rows, columns], axis)
-        parts.append(ops.zeros_like(one) + stacked)
-    pieces = ops.split(
-        move(ops.concatenate(parts, axis=axis)), np.cumsum([p.shape[axis] for p in parts])[:-1].tolist(), axis=axis
-    )
-    found = {**data, "images": pieces[0]}
+        parts.append(ops.zeros_like(one, dtype=real(layer.compute_dtype)) + stacked)
+    moving = ops.concatenate([ops.cast(part, real(layer.compute_dtype)) for part in parts], axis=axis)
+    pieces = ops.split(move(moving), np.cumsum([p.shape[axis] for p in parts])[:-1].tolist(), axis=axis)
+    found = {**data, "images": ops.cast(pieces[0], images.dtype)}
     if masks is not None:
         found["segmentation_masks"] = pieces[1]
     if boxes is not None:

@@ -124,8 +124,8 @@ class Layer(Weights, Configurable, Operation):
     def _traced_call(self, *args: Any, **kwargs: Any) -> Any:
         """Adds the layer's nodes to the graph that is being traced."""
         if self.autocast:
-            args = tree.map_structure(self._autocast, args)
-            kwargs = {k: v if "mask" in k else tree.map_structure(self._autocast, v) for k, v in kwargs.items()}
+            args = tuple(map(self._autocast_all, args))
+            kwargs = {k: v if "mask" in k else self._autocast_all(v) for k, v in kwargs.items()}
         self._check_and_build(args, kwargs)
         graph = _graph_of((args, kwargs))
         masked = masks.have_masks((args, kwargs))
@@ -156,9 +156,13 @@ class Layer(Weights, Configurable, Operation):
                     self.add_loss(self.activity_regularizer(output) / float(output.shape[0] if output.shape else 1))
         return outputs
 
-    def _autocast(self, leaf: Any) -> Any:
-        """Floats in the dtype in which the layer computes, and integers where it does not read them."""
-        wanted = self.compute_dtype
+    def _autocast_all(self, argument: Any) -> Any:
+        """Hook: an argument of `call`, whatever its structure, in the dtype in which the layer computes."""
+        return tree.map_structure(self._autocast, argument)
+
+    def _autocast(self, leaf: Any, dtype: str | None = None) -> Any:
+        """Floats in a dtype, by default that in which the layer computes, and integers where it does not read them."""
+        wanted = dtype or self.compute_dtype
         if not isinstance(leaf, Tensor) or leaf.dtype == wanted or (leaf.dtype not in FLOATING and self.reads_integers):
             return leaf
         found = Cast(wanted)(leaf)

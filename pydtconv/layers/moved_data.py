@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydtconv import ops
+from pydtconv.dtypes import real
 from pydtconv.layers import arguments, image_data
 from pydtconv.layers.boxes import clip_to_image_size, convert_format
 from pydtconv.ops.augment_policies import CODES, PER_CHANGE
@@ -50,7 +51,7 @@ def _drawn(layer: Any, data: Mapping[str, Any], single: bool) -> tuple[Any, Any,
     """Images and masks with an axis of images, and the numbers (n, k) by which boxes follow, None where they do not."""
 
     def batch(x: Any) -> Any:
-        x = ops.cast(ops.expand_dims(x, 0) if single else x, layer.compute_dtype)
+        x = ops.cast(ops.expand_dims(x, 0) if single else x, real(layer.compute_dtype))
         return arguments.to_channels_last(x, layer.data_format)
 
     masks, count = data.get("segmentation_masks"), 0

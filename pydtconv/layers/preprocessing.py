@@ -177,7 +177,7 @@ def _of_images(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @builtin
-class RandomFlip(RandomLayer):
+class RandomFlip(image_data.ImageLayer, RandomLayer):
     """In training, mirrors each image with probability 1/2: "horizontal", "vertical" or "horizontal_and_vertical"."""
 
     def __init__(
@@ -206,7 +206,7 @@ class RandomFlip(RandomLayer):
 
 
 @builtin
-class RandomCrop(RandomLayer):
+class RandomCrop(image_data.ImageLayer, RandomLayer):
     """In training, a window of height x width at a random place; else the window in the middle.
 
     Images that are smaller are resized, of which the middle is kept.
@@ -242,7 +242,7 @@ class RandomCrop(RandomLayer):
 
 
 @builtin
-class CenterCrop(Layer):
+class CenterCrop(image_data.ImageLayer):
     """The window of height x width in the middle of images; smaller ones are resized, of which the middle is kept."""
 
     reads_integers = False

@@ -87,9 +87,9 @@ class Model(Trainer, Layer):
 
     # -- calling -------------------------------------------------------------------------------------------------------
 
-    def _autocast(self, leaf: Any) -> Any:
+    def _autocast(self, leaf: Any, dtype: str | None = None) -> Any:
         """The layers of a functional model cast for themselves: one that is float32 may read its inputs."""
-        return leaf if self._network is not None else super()._autocast(leaf)
+        return leaf if self._network is not None else super()._autocast(leaf, dtype)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """What the model computes: to be written by a subclass that is made without inputs and outputs."""

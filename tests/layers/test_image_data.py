@@ -122,6 +122,35 @@ def test_one_image_and_training_off() -> None:
     np.testing.assert_array_equal(cut["bounding_boxes"]["boxes"], [[0, 0, 4, 5]])
 
 
+WIDE = {
+    "RandomFlip": {"mode": "horizontal"},
+    "RandomCrop": {"height": 4, "width": 290},
+    "RandomTranslation": {"height_factor": 0.0, "width_factor": 0.1},
+    "RandomRotation": {"factor": 0.01},
+    "RandomBrightness": {"factor": 0.1},
+    "CenterCrop": {"height": 4, "width": 295},
+    "Resizing": {"height": 4, "width": 600},
+    "MixUp": {},
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_places_and_classes_are_not_rounded_to_bfloat16(kind) -> None:
+    data = {
+        "images": np.ones((3, 4, 300, 1), "float32"),
+        "segmentation_masks": np.arange(3 * 4 * 300).reshape(3, 4, 300, 1),
+        "bounding_boxes": {"boxes": np.array([[[257, 1, 299, 3]]] * 3, "float32"), "labels": np.full((3, 1), 301)},
+    }
+    seed = {} if kind in ("CenterCrop", "Resizing") else {"seed": 4}
+    found, expected = (
+        getattr(layers, kind)(**WIDE[kind], **seed, bounding_box_format="xyxy", dtype=dtype)(data)
+        for dtype in ("mixed_bfloat16", "float32")
+    )
+    np.testing.assert_array_equal(found["segmentation_masks"], expected["segmentation_masks"])
+    for key, value in expected["bounding_boxes"].items():
+        np.testing.assert_array_equal(found["bounding_boxes"][key], value)
+
+
 def test_scripts_of_keras_find_the_functions(tmp_path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
