@@ -18,6 +18,12 @@ CASES = {
     "cumsum": [(B,), (INT, 0), (B, 1)],
     "cumprod": [(B, 1)],
     "ptp": [(INT,)],
+    "nanmax": [(INT,), (INT, 1)],
+    "nanmin": [(B,), (INT, 0, True)],
+    "nansum": [(INT,), (B, 1)],
+    "nanprod": [(INT, 1)],
+    "nancumsum": [(B,), (INT, 0)],
+    "nancumprod": [(B, 1)],
     "diff": [(INT,)],
     "trace": [(INT,)],
     "transpose": [(INT,), (B,)],
@@ -55,6 +61,8 @@ def test_integers_stay_integers_where_they_do_in_keras(name):
 
 
 def test_large_integers_are_exact():
+    for name in ("nanmax", "nanmin", "nansum", "nanprod", "nancumsum", "nancumprod"):
+        np.testing.assert_array_equal(getattr(ops, name)(np.array([2**24 + 1])), 2**24 + 1, name)
     large = np.array([2**24 + 1, 1], "int32")
     assert int(ops.max(large)) == 2**24 + 1
     assert int(ops.sum(large)) == 2**24 + 2

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
+from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.arithmetic import (
     add,
@@ -116,37 +118,58 @@ def _filled(x: Any, value: float) -> Any:
     return where(gaps, value, x), gaps
 
 
+def _has_none(plain: Any) -> Any:
+    """Decorator of a function for data with gaps: of integers and booleans, which have none, it is the plain one."""
+
+    def decorator(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(x: Any, *args: Any, **kwargs: Any) -> Any:
+            (operand,) = operands_of(x)
+            whole = name_of(operand.dtype) not in FLOATING
+            return plain(operand, *args, **kwargs) if whole else function(x, *args, **kwargs)
+
+        return wrapper
+
+    return decorator
+
+
 def _nan_extremum(reduce: Any, worst: float, x: Any, axis: Axes, keepdims: bool) -> Any:
     filled, gaps = _filled(as_operand(x), worst)
     nothing: Any = reducing._FUNCTIONS["all"](gaps, axis, keepdims)
     return where(nothing, math.nan, reduce(filled, axis, keepdims))
 
 
+@_has_none(amax)
 def nanmax(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The largest element over axes that is no NaN."""
     return _nan_extremum(amax, -math.inf, x, axis, keepdims)
 
 
+@_has_none(amin)
 def nanmin(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The smallest element over axes that is no NaN."""
     return _nan_extremum(amin, math.inf, x, axis, keepdims)
 
 
+@_has_none(sum_over)
 def nansum(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The sum over axes of what is no NaN."""
     return sum_over(_filled(as_operand(x), 0.0)[0], axis, keepdims)
 
 
+@_has_none(reducing._FUNCTIONS["prod"])
 def nanprod(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The product over axes of what is no NaN."""
     return reducing._FUNCTIONS["prod"](_filled(as_operand(x), 1.0)[0], axis, keepdims)
 
 
+@_has_none(reducing._FUNCTIONS["cumsum"])
 def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
     """cumsum with 0 for NaN."""
     return reducing._FUNCTIONS["cumsum"](_filled(as_operand(x), 0.0)[0], axis, dtype)
 
 
+@_has_none(reducing._FUNCTIONS["cumprod"])
 def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
     """cumprod with 1 for NaN."""
     return reducing._FUNCTIONS["cumprod"](_filled(as_operand(x), 1.0)[0], axis, dtype)
