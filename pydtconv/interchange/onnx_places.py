@@ -60,7 +60,8 @@ def _reduction(w: Writer, node: Node) -> None:
 def _argmax(w: Writer, node: Node) -> None:
     op = node.op
     assert isinstance(op, ops.ArgMax)
-    w.set(node.outputs[0], w.emit("ArgMax", w.value(node.inputs[0]), axis=op.axis, keepdims=int(op.keepdims)))
+    y = w.emit("ArgMax", w.value(node.inputs[0]), axis=op.axis, keepdims=int(op.keepdims))
+    w.set(node.outputs[0], w.emit("Cast", y, to=onnx_functions.TYPES["int32"]))
 
 
 # places

@@ -71,7 +71,7 @@ class Min(Extremum):
 
 @dataclass(frozen=True)
 class ArgMax(Op):
-    """y = int64 index of the first largest element along `axis`; without gradient."""
+    """y = int32 index of the first largest element along `axis`; without gradient."""
 
     axis: int = -1
     keepdims: bool = False
@@ -82,4 +82,4 @@ class ArgMax(Op):
         shape = inputs[0].shape
         (axis,) = normalize_axes("argmax", self.axis, len(shape))
         kept = (1,) if self.keepdims else ()
-        return Spec((*shape[:axis], *kept, *shape[axis + 1 :]), "int64")
+        return Spec((*shape[:axis], *kept, *shape[axis + 1 :]), "int32")

@@ -24,7 +24,7 @@ QUICK = "ctc_decode ctc_loss divide flip logsumexp power quantile sin take_along
 #: functions that Keras cannot differentiate on PyTorch, and one that gives labels no gradient here
 NO_GRADIENTS = ("histogram", "vander", "categorical_crossentropy")
 #: dtypes that differ on purpose: NumPy's indices are int32 here as on Keras's other backends
-SKIPPED_DTYPES = ("argmax", "searchsorted", "convert_to_tensor", "bincount", "histogram", "view_as_complex", "polar")
+SKIPPED_DTYPES = ("searchsorted", "convert_to_tensor", "bincount", "histogram", "view_as_complex", "polar")
 
 
 def functions():

@@ -69,6 +69,7 @@ def test_argmax_and_statistics():
     check_op(ArgMax(1), x, reference=lambda x: x.argmax(1))
     check_op(ArgMax(-1, True), x, reference=lambda x: x.argmax(-1, keepdims=True))
     assert ops.argmax(x) == x.argmax()
+    assert {ops.argmax(x).dtype.name, ops.argmax(x, 0, True).dtype.name, ops.argmin(x).dtype.name} == {"int32"}
     assert ops.argmax(np.array([1 << 24, (1 << 24) + 1])) == 1  # equal in float32
     np.testing.assert_allclose(ops.var(x, (0, 1)), x.var((0, 1)))
     np.testing.assert_allclose(ops.std(x), x.std())

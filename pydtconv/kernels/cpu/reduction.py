@@ -124,7 +124,7 @@ class ArgMaxKernel(Kernel[ArgMax]):
         x, y = p.x[0], p.y[0]
 
         def run() -> None:
-            np.argmax(x, axis=self.op.axis, out=y, keepdims=self.op.keepdims)
+            y[...] = np.argmax(x, axis=self.op.axis, keepdims=self.op.keepdims)
 
         return run
 
