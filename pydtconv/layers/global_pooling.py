@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from pydtconv import ops
+from pydtconv.dtypes import real
 from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
@@ -70,10 +71,11 @@ class GlobalAveragePooling1D(BaseGlobalPooling):
             return super().call(inputs)
         steps = 1 if self.data_format == "channels_last" else 2
         mask = ops.expand_dims(mask, 3 - steps)
-        weights = ops.cast(mask, inputs.dtype)
-        counted = ops.where(ops.cast(mask, "bool"), inputs, 0.0)
+        wide = real(inputs.dtype)  # bfloat16 does not count beyond 256
+        counted = ops.where(ops.cast(mask, "bool"), ops.cast(inputs, wide), 0.0)
         total = ops.sum(counted, axis=steps, keepdims=self.keepdims)
-        return total / ops.sum(weights, axis=steps, keepdims=self.keepdims)
+        mean = total / ops.sum(ops.cast(mask, wide), axis=steps, keepdims=self.keepdims)
+        return ops.cast(mean, inputs.dtype)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         return None

@@ -194,9 +194,10 @@ class OpCall(Operation):
         with _probes_untold(specs):
             inferred = _probed(infer, symbolic_leaves(inputs))
         tensors = tuple(_merged(a, b) for a, b in zip(*inferred, strict=True))
-        if isinstance(self.op, TableOp) and isinstance(inputs[0], KerasTensor):
+        if isinstance(self.op, TableOp):
+            given = [x.dtype if isinstance(x, KerasTensor) else "" for x in inputs]
             for tensor in tensors:
-                tensor.dtype = self.op.given_dtype(tensor.dtype, inputs[0].dtype)
+                tensor.dtype = self.op.given_dtype(tensor.dtype, given)
         outputs = tensors[0] if len(tensors) == 1 else tensors
         Node(self, inputs, {}, outputs)
         return outputs

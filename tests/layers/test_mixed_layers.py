@@ -131,6 +131,15 @@ def test_means_of_masked_steps() -> None:
     np.testing.assert_allclose(found, [x[0, :3].mean(0), x[1, 0]], atol=0.02)
 
 
+def test_means_of_many_masked_steps_count_them_exactly() -> None:
+    x = np.ones((1, 300, 1), "float32")
+    pool = layers.GlobalAveragePooling1D(dtype="mixed_bfloat16")
+    np.testing.assert_array_equal(pool(x, mask=np.arange(300)[None] < 257), [[1]])
+    inputs = keras.Input((300, 1))
+    outputs = pool(layers.Masking(7.0, dtype="mixed_bfloat16")(inputs))
+    assert outputs.dtype == "bfloat16"
+
+
 def test_variables_and_inputs_of_bfloat16_are_refused() -> None:
     for call in (
         lambda: keras.Variable(np.ones(2), dtype="bfloat16"),
@@ -231,6 +240,12 @@ MOVED = {
     "take": lambda x: ops.take(x, [0, 3], axis=1),
     "top_k": lambda x: ops.top_k(x, 2)[0],
     "stop_gradient": ops.stop_gradient,
+    "where": lambda x: ops.where(x > 0, x, 0.5),
+    "where among numbers": lambda x: ops.where(ops.isnan(x), -1.0, x),
+    "scatter_update": lambda x: ops.scatter_update(x, [[0, 1]], [7.0]),
+    "slice_update": lambda x: ops.slice_update(x, [0, 1], x[:, :1]),
+    "fmax": lambda x: ops.fmax(x, 0.5),
+    "floor": ops.floor,
 }
 
 

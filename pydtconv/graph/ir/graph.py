@@ -293,7 +293,7 @@ class Graph:
             self._as_tensor(value, value.dtype.name if op.mixes_dtypes and isinstance(value, np.ndarray) else dtype, op)
             for value in inputs
         )
-        first = tensors[0].dtype if tensors and not _is_weak(tensors[0]) else ""
+        given = ["" if _is_weak(tensor) else tensor.dtype for tensor in tensors]
         if any(tensor.dtype == dtypes.BFLOAT16 for tensor in tensors) and not isinstance(op, Cast):
             wanted = read_as(op, [tensor.spec for tensor in tensors], list(map(_is_weak, tensors)))
             tensors = tuple(map(self.cast, tensors, wanted))
@@ -304,7 +304,7 @@ class Graph:
         self.nodes.append(node)
         outputs = node.outputs
         if isinstance(op, TableOp):
-            outputs = tuple(self.cast(output, op.given_dtype(output.dtype, first)) for output in outputs)
+            outputs = tuple(self.cast(output, op.given_dtype(output.dtype, given)) for output in outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def cast(self, tensor: Tensor, dtype: str) -> Tensor:
