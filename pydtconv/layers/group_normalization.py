@@ -130,6 +130,7 @@ class UnitNormalization(Layer):
         return unit_length(inputs, self.axis)
 
 
+@in_reals
 def unit_length(x: Any, axis: int | Sequence[int]) -> Any:
     """x divided by its length over axis, but by no less than 1e-12."""
     squares = ops.sum(ops.square(x), axis=axis, keepdims=True)

@@ -37,9 +37,13 @@ class Rescaling(Layer):
         return float(array) if array.ndim == 0 else array
 
     def call(self, inputs: Any) -> Any:
-        scale, offset = self._factor(self.scale), self._factor(self.offset)
-        y = inputs if np.ndim(scale) == 0 and scale == 1 else ops.multiply(inputs, scale)
-        return y if np.ndim(offset) == 0 and offset == 0 else ops.add(y, offset)
+        return _rescaled(inputs, self._factor(self.scale), self._factor(self.offset))
+
+
+@in_reals
+def _rescaled(x: Any, scale: Any, offset: Any) -> Any:
+    y = x if np.ndim(scale) == 0 and scale == 1 else ops.multiply(x, scale)
+    return y if np.ndim(offset) == 0 and offset == 0 else ops.add(y, offset)
 
 
 @in_reals

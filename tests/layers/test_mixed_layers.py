@@ -172,6 +172,10 @@ def test_numbers_are_rounded_as_what_they_are_compared_with() -> None:
     np.testing.assert_array_equal(found, [[1, 1]])
 
 
+def policy_of(x):
+    return "mixed_bfloat16" if x.dtype == "bfloat16" else "float64"
+
+
 COMPOSED = {
     "var": lambda x: ops.var(x, axis=-1),
     "std": lambda x: ops.std(x, axis=-1),
@@ -181,9 +185,13 @@ COMPOSED = {
     "logsumexp": lambda x: ops.logsumexp(x, axis=-1),
     "softmax": lambda x: ops.softmax(x, axis=(1, 2)),
     "log_softmax": lambda x: ops.log_softmax(x, axis=(1, 2)),
-    "Softmax": lambda x: layers.Softmax(axis=(1, 2), dtype="mixed_bfloat16")(x),
+    "Softmax": lambda x: layers.Softmax(axis=(1, 2), dtype=policy_of(x))(x),
     "power": lambda x: 10.0 ** (x / 4.0),
     "glu": ops.glu,
+    "normalize": ops.normalize,
+    "normalize by cubes": lambda x: ops.normalize(x, order=3),
+    "UnitNormalization": lambda x: layers.UnitNormalization(dtype=policy_of(x))(x),
+    "Rescaling": lambda x: layers.Rescaling(1 / 127.5, -0.77, dtype=policy_of(x))(x),
 }
 
 

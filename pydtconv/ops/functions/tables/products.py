@@ -158,6 +158,7 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
     return np.linalg.norm(x, ord, axes, keepdims).astype(x.dtype)
 
 
+@in_reals
 def normalize(x: Any, axis: int = -1, order: float = 2, epsilon: float | None = None) -> Any:
     """x divided by its norm along an axis, which is taken as epsilon at least."""
     x = as_operand(x)
