@@ -63,14 +63,14 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
-#: functions whose results are elements of their inputs, zeros, or what bfloat16 holds as well: of bfloat16 alone they
-#: are bfloat16
-EXACT = frozenset(
+#: functions whose results are elements of their inputs, zeros, or what bfloat16 holds as well, and images that are
+#: resized: of bfloat16 alone they are bfloat16
+NARROW = frozenset(
     {
         "stop_gradient", "flip", "fliplr", "flipud", "roll", "rot90", "tile", "repeat", "broadcast_to", "diagonal",
         "diag", "diagflat", "tril", "triu", "unfold", "space_to_depth", "depth_to_space", "_patches", "_rearrange",
         "_index", "sort", "top_k", "take", "take_along_axis", "where", "scatter_update", "slice_update", "segment_max",
-        "segment_min", "fmax", "fmin", "floor", "ceil", "trunc",
+        "segment_min", "fmax", "fmin", "floor", "ceil", "trunc", "_along",
     }
 )  # fmt: skip
 
@@ -124,10 +124,10 @@ class TableOp(Op):
 
     def given_dtype(self, read: str, given: Sequence[str]) -> str:
         """The dtype of a result that is computed in `read` of inputs that were `given` ("": variables, numbers)."""
-        exact = self.function in EXACT and read == real(BFLOAT16)
+        narrow = self.function in NARROW and read == real(BFLOAT16)
         kind = self.rule.dtype
         counted = given if kind == "promote" else given[1:] if kind == "behind the first" else given[:1]
-        return BFLOAT16 if exact and {dtype for dtype in counted if dtype in FLOATING} == {BFLOAT16} else read
+        return BFLOAT16 if narrow and {dtype for dtype in counted if dtype in FLOATING} == {BFLOAT16} else read
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         shapes: list[Any] = [spec.shape for spec in inputs]

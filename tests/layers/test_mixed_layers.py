@@ -140,6 +140,25 @@ def test_means_of_many_masked_steps_count_them_exactly() -> None:
     assert outputs.dtype == "bfloat16"
 
 
+@pytest.mark.parametrize("make", [lambda: layers.Resizing(9, 4), lambda: layers.CenterCrop(7, 7)])
+def test_images_that_are_resized_are_rounded_once(make) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (2, 6, 5, 3)).astype("float32")
+    found = {}
+    for policy in ("mixed_bfloat16", "float32"):
+        layer = type(made := make()).from_config({**made.get_config(), "dtype": policy})
+        inputs = keras.Input(x.shape[1:])
+        outputs = layer(inputs)
+        found[outputs.dtype] = keras.Model(inputs, outputs).predict(x, verbose=0)
+    np.testing.assert_allclose(found["bfloat16"], found["float32"], rtol=2.0**-8)
+
+
+def test_similarity_of_images_of_bfloat16() -> None:
+    x = np.random.default_rng(0).integers(96, 104, (1, 12, 12, 1)).astype("float32")
+    y = x[:, ::-1].copy()
+    _, found = computed(lambda layer, x: ops.image.ssim(x, ops.flip(x, 1), max_val=8.0), x)
+    np.testing.assert_allclose(found, ops.image.ssim(x, y, max_val=8.0), rtol=1e-5)
+
+
 def test_variables_and_inputs_of_bfloat16_are_refused() -> None:
     for call in (
         lambda: keras.Variable(np.ones(2), dtype="bfloat16"),

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.dtypes import name_of, real
 from pydtconv.ops.functions.arithmetic import add, divide, multiply, subtract
 from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor
 from pydtconv.ops.functions.reduction import mean
-from pydtconv.ops.functions.shape import expand_dims, get_item, moveaxis, pad, squeeze, stack
+from pydtconv.ops.functions.shape import cast, expand_dims, get_item, moveaxis, pad, squeeze, stack
 from pydtconv.ops.functions.tables import moves, sampling
 from pydtconv.ops.functions.tables.image_axes import axes_of, channels_are_last
 
@@ -105,7 +106,7 @@ def ssim(
     data_format: str | None = None,
 ) -> Any:
     """The structural similarity of each pair of images (Z. Wang et al., 2004)."""
-    a, b = as_float(image1), as_float(image2)
+    a, b = (cast(x, real(name_of(x.dtype))) for x in map(as_float, (image1, image2)))  # bfloat16 has no small variances
     axes = axes_of("ssim", a, data_format)
     single = len(a.shape) == 3
     weights = ("filter", _gaussian(filter_size, filter_sigma))
