@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pydtconv as keras
 from pydtconv import callbacks, config, distribution, layers, losses, metrics, replica, utils
 from pydtconv.distribution.data_parallel.agreement import DisagreementError
+from pydtconv.distribution.mpi.communicator import Communicator
 
 
 class Batches(utils.PyDataset):
@@ -167,6 +169,24 @@ def saved_again(here, path):
     return model.get_weights()[1].tolist()
 
 
+def scopes():
+    """How many communicators and threads it takes to enter scopes again."""
+    made, init = [], Communicator.__init__
+
+    def count(self, *arguments):
+        made.append(self)
+        init(self, *arguments)
+
+    model, counts = model_of(), []
+    Communicator.__init__ = count
+    for _ in range(3):
+        with distribution.DataParallel(wire="bfloat16").scope():
+            fit(model)
+        counts.append([len(made), threading.active_count()])
+    Communicator.__init__ = init
+    return [b - a for a, b in zip(counts[0], counts[-1], strict=True)]
+
+
 def main(folder):
     distribution.set_distribution(distribution.DataParallel())
     here = replica.current()
@@ -194,6 +214,7 @@ def main(folder):
     for moment in ("train", "epoch", "test", "predict"):
         found[f"stop before {moment}"] = stopped_early(here.rank == 1, moment)
     found["saved again"] = saved_again(here, f"{folder}/saved.weights.h5")
+    found["scopes"] = scopes()
     fit(callbacks=[callbacks.History()] if here.rank else [callbacks.CSVLogger(f"{folder}/log.csv")])
     Path(folder, f"{here.rank}.json").write_text(json.dumps(found))
 

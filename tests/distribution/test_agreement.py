@@ -77,6 +77,10 @@ def test_a_file_that_rank_0_has_written_by_itself_is_not_taken_for_one_of_all(fo
     assert [other["saved again"] for other in found] == [[1.0] * 6] * RANKS
 
 
+def test_scopes_that_are_entered_again_take_no_more_communicators(found):
+    assert [other["scopes"] for other in found] == [[0, 0]] * RANKS
+
+
 @pytest.mark.slow
 def test_another_version():
     done = run(2, "fail.py", "version", 1)

@@ -13,12 +13,13 @@ from pydtconv import config, replica
 from pydtconv.distribution.data_parallel.worker import Worker
 from pydtconv.distribution.mesh import DeviceMesh, list_devices
 from pydtconv.distribution.mpi import failure
-from pydtconv.distribution.mpi.departures import Departures
+from pydtconv.distribution.mpi.channels import Channels, channels
 from pydtconv.distribution.mpi.launch import LaunchError, World, launched, world
 from pydtconv.distribution.options import DEFAULT_BUCKET, Options
 from pydtconv.utils import random
 
 _distribution: DataParallel | None = None
+_worker: Worker | None = None  # the last one, of which reductions may be under way
 
 
 class DataParallel:
@@ -78,9 +79,9 @@ class DataParallel:
         """The number of this process."""
         return replica.current().rank
 
-    def worker(self, here: World, departures: Departures) -> Worker:
+    def worker(self, channels: Channels) -> Worker:
         """The strategy of training in this process."""
-        return Worker(here, self.options, departures)
+        return Worker(channels, self.options)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -136,14 +137,17 @@ def check_versions(here: World) -> None:
 
 def set_distribution(value: DataParallel | None) -> None:
     """Makes a distribution active for all training that follows; None ends it."""
-    global _distribution
+    global _distribution, _worker
     if value is not None and not isinstance(value, DataParallel):
         raise ValueError(f"set_distribution: expected a DataParallel or None, got {value!r}")
     if value is None or value.num_processes == 1:
         replica.set_current(None)
     else:
         initialize()
-        replica.set_current(value.worker(world(), failure.install(world())))
+        if _worker is not None:
+            _worker.settle()
+        _worker = value.worker(channels(world()))
+        replica.set_current(_worker)
     _distribution = value
 
 

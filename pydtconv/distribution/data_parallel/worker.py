@@ -21,11 +21,7 @@ from pydtconv.distribution.data_parallel.synchronizer import Synchronizer
 from pydtconv.distribution.gradients.backend_choice import BackendChoice
 from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
 from pydtconv.distribution.gradients.reduction import Averages, Reduction
-from pydtconv.distribution.mpi.communicator import Communicator
-from pydtconv.distribution.mpi.departures import Departures
-from pydtconv.distribution.mpi.files import Files
-from pydtconv.distribution.mpi.launch import World
-from pydtconv.distribution.mpi.watch import Watch
+from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.options import Options
 from pydtconv.graph import Executor, Memory
 from pydtconv.graph.memory.parameter_store import ParameterStore
@@ -54,19 +50,18 @@ class Worker(Strategy):
 
     reads_gradients = True
 
-    def __init__(self, world: World, options: Options, departures: Departures) -> None:
-        self.world = world
+    def __init__(self, channels: Channels, options: Options) -> None:
+        self.channels = channels
+        self.world = channels.world
         self.options = options
-        self.rank, self.size = world.rank, world.size
+        self.rank, self.size = self.world.rank, self.world.size
         self.shards = options.auto_shard_dataset
-        watch = Watch(world, departures)
-        self.departures = departures
-        self.small = Communicator(world.comm, world.mpi, watch)
-        self.large = Communicator(world.comm, world.mpi, watch)
-        self.synchronizer = Synchronizer(Communicator(world.comm, world.mpi, watch))
-        self.files = Files(world, watch, self.small)
+        self.departures = channels.departures
+        self.small, self.large = channels.small, channels.large
+        self.synchronizer = Synchronizer(channels.statistics)
+        self.files = channels.files
         self._prepared: tuple[ReferenceType[Training], ParameterStore | None, Optimizer | None] | None = None
-        self._backends = BackendChoice(world, options, self.small, self.large)
+        self._backends = BackendChoice(channels, options)
         #: of each model that is trained: a callback of one's fit may train another one
         self._reductions: WeakKeyDictionary[ParameterStore, Reduction] = WeakKeyDictionary()
         self._tunings: WeakKeyDictionary[ParameterStore, BucketTuning] = WeakKeyDictionary()
@@ -187,6 +182,11 @@ class Worker(Strategy):
         if options.bucket_size == "tune":
             self._tunings[store] = BucketTuning(reduction.set_buckets, self._slowest)
         return reduction
+
+    def settle(self) -> None:
+        """Waits for what steps that an error broke off have left, before another strategy takes the communicators."""
+        for reduction in self._reductions.values():
+            reduction.finish()
 
     def _slowest(self, times: np.ndarray) -> np.ndarray:
         return self.small.allgather(times, "the times of all ranks").max(0)

@@ -9,21 +9,17 @@ from weakref import WeakKeyDictionary
 from pydtconv.distribution.gradients.all_reduce import AllReduce, Bfloat16AllReduce, MpiAllReduce
 from pydtconv.distribution.gradients.shared_memory import NotSharedError, SeveralHostsError, SharedRows, shared_rows
 from pydtconv.distribution.gradients.shared_memory_all_reduce import SharedMemoryAllReduce
-from pydtconv.distribution.mpi.communicator import Communicator
-from pydtconv.distribution.mpi.launch import World
+from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.options import Options
 
 
 class BackendChoice:
-    """Memory that all processes see where it can be had and the options allow it, otherwise messages.
+    """Memory that all processes see where it can be had and the options allow it, otherwise messages."""
 
-    small, large: communicators, of which messages of gradients take the latter.
-    """
-
-    def __init__(self, world: World, options: Options, small: Communicator, large: Communicator) -> None:
-        self.world = world
+    def __init__(self, channels: Channels, options: Options) -> None:
+        self.channels = channels
+        self.world = channels.world
         self.options = options
-        self.small, self.large = small, large
         self._shared: WeakKeyDictionary[Any, SharedRows | None] = WeakKeyDictionary()
         self._told = False
 
@@ -34,19 +30,19 @@ class BackendChoice:
         """
         store = memory.store
         if self.options.wire == "bfloat16":
-            return Bfloat16AllReduce(self.large, Communicator(self.world.comm, self.world.mpi, self.small.watch))
+            return Bfloat16AllReduce(self.channels.large, self.channels.gathered)
         if self.options.shared_memory and store not in self._shared:
             self._shared[store] = self._rows(store)
         shared = self._shared.get(store)
         if shared is None:
-            return MpiAllReduce(self.large)
+            return MpiAllReduce(self.channels.large)
         store.gradients = shared.rows[self.world.rank]
         memory.generation += 1
         return SharedMemoryAllReduce(shared, self.world.rank)
 
     def _rows(self, store: Any) -> SharedRows | None:
         try:
-            return shared_rows(self.small, store.size, store.dtype)
+            return shared_rows(self.channels.small, store.size, store.dtype)
         except SeveralHostsError:
             return None
         except NotSharedError as error:

@@ -111,7 +111,10 @@ class Reduction:
 
         in_blocks: whether the sums of the step will be read from `arrivals`, and not be looked for in the store.
         """
-        self._finish_last(in_blocks)
+        self.finish()
+        free = self.backend.begin(in_blocks)
+        if free is not None and not free.Test():
+            self.communicator.wait(free, f"step {self.step}: the gradients, until all ranks have read them")
         self.step += 1
         self.broken = None
         self._counts = counts
@@ -121,7 +124,7 @@ class Reduction:
             for bucket in self.buckets:
                 bucket.missing, bucket.request, bucket.done = bucket.variables, None, False
 
-    def _finish_last(self, in_blocks: bool) -> None:
+    def finish(self) -> None:
         """Waits for what the step before has left: its gradients must not be written over while they are summed.
 
         After an error processes may differ in how many buckets they have started, but not in how many were complete.
@@ -131,9 +134,6 @@ class Reduction:
         for i, bucket in enumerate(self.buckets):
             if bucket.request is not None:
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
-        free = self.backend.begin(in_blocks)
-        if free is not None and not free.Test():
-            self.communicator.wait(free, f"step {self.step}: the gradients, until all ranks have read them")
 
     # --- hooks of the plan -----------------------------------------------------------------------------------------
     def before(self, index: int, step: Step) -> None:

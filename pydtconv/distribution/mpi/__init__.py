@@ -1,6 +1,7 @@
 """MPI among the processes of a launcher.
 
 launch.py        which processes were started, and on which hosts
+channels.py      the communicators of a process
 communicator.py  collective operations that never wait without looking around
 watch.py         ends everything when another process does not answer
 progress.py      a thread that lets messages go on while this process computes

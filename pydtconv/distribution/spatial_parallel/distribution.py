@@ -8,8 +8,8 @@ from typing import Any
 from pydtconv.distribution.data_parallel.distribution import DataParallel, distribution
 from pydtconv.distribution.data_parallel.worker import Worker
 from pydtconv.distribution.mesh import DeviceMesh, is_positive
-from pydtconv.distribution.mpi.departures import Departures
-from pydtconv.distribution.mpi.launch import World, world
+from pydtconv.distribution.mpi.channels import Channels
+from pydtconv.distribution.mpi.launch import world
 from pydtconv.distribution.spatial_parallel.worker import SpatialWorker
 from pydtconv.graph.spatial.partition import Partition
 from pydtconv.utils.network import Network
@@ -64,8 +64,8 @@ class SpatialParallel(DataParallel):
         """The number of this process's share of each batch."""
         return self.partition.coordinate("batch")
 
-    def worker(self, here: World, departures: Departures) -> Worker:
-        return SpatialWorker(here, self.options, departures, self.partition, self.gather_predictions)
+    def worker(self, channels: Channels) -> Worker:
+        return SpatialWorker(channels, self.options, self.partition, self.gather_predictions)
 
     def __repr__(self) -> str:
         return f"<SpatialParallel over {self.partition}>"

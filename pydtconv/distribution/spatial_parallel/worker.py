@@ -10,9 +10,7 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.distribution.data_parallel.worker import Worker, not_by_sample
-from pydtconv.distribution.mpi.communicator import Communicator
-from pydtconv.distribution.mpi.departures import Departures
-from pydtconv.distribution.mpi.launch import World
+from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.options import Options
 from pydtconv.distribution.spatial_parallel.exchanger import Exchanger
 from pydtconv.graph.schedule.halos import ExchangeStart
@@ -32,15 +30,12 @@ class SpatialWorker(Worker):
     one of them counts.
     """
 
-    def __init__(
-        self, world: World, options: Options, departures: Departures, partition: Partition, gathers: bool
-    ) -> None:
-        super().__init__(world, options, departures)
+    def __init__(self, channels: Channels, options: Options, partition: Partition, gathers: bool) -> None:
+        super().__init__(channels, options)
         self.partition = partition
         self.gathers = gathers
-        own = Communicator(world.comm, world.mpi, self.small.watch)
-        far = len({world.hosts[rank] for rank in partition.group}) > 1
-        self.exchanger = Exchanger(own, partition.group, carries_on=far)
+        far = len({self.world.hosts[rank] for rank in partition.group}) > 1
+        self.exchanger = Exchanger(channels.halos, partition.group, carries_on=far)
         self._step: StepFunction | None = None
         self._windowed: set[str] = set()  # the kinds of runs whose data has this process's part of images alone
 
