@@ -56,6 +56,8 @@ def main(what, rank):
             raise KeyError("on purpose")
         if what == "exit":
             sys.exit(0)
+        if what == "exit 3":
+            sys.exit(3)
         if what == "os._exit":
             os._exit(0)
         if what == "os._exit 3":

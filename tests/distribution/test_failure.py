@@ -83,6 +83,13 @@ def test_a_rank_that_leaves_with_a_status():
 
 
 @pytest.mark.slow
+def test_the_status_of_a_rank_that_the_others_wait_for():
+    done = failed("exit 3")
+    assert re.search(r"rank 0 waits in .* for rank 1 on \S+, which has .*3", done.stderr)
+    assert done.returncode == 3
+
+
+@pytest.mark.slow
 def test_all_ranks_may_leave_by_os_exit():
     done = run(2, "fail.py", "leave together", 1)
     assert done.returncode == 0, done.stderr

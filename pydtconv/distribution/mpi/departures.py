@@ -31,6 +31,9 @@ class Departures:
         self._left = 0
         self._others: dict[int, tuple[int, str]] = {}
         self._ended: dict[int, str] = {}
+        #: that of sys.exit in this process, and those that others have told
+        self.status = 0
+        self.statuses: dict[int, int] = {}
         self._sent: list[Any] = []
 
     def leave(self, method: str, error: BaseException) -> None:
@@ -45,7 +48,7 @@ class Departures:
         """This program ends: returns when all have."""
         if os.getpid() != self._pid or self.world.mpi.Is_finalized():
             return
-        self._tell(-1, why)
+        self._tell(-1 - self.status, f"{why} with status {self.status}" if self.status else why)
         while len(self._ended) < self.world.size - 1:
             self.look()
             time.sleep(_NAP)
@@ -61,6 +64,7 @@ class Departures:
             number, _, why = buffer.tobytes().decode(errors="replace").rstrip().partition("\n")
             if int(number) < 0:
                 self._ended[status.source] = why
+                self.statuses[status.source] = -1 - int(number)
             else:
                 self._others[status.source] = (int(number), why)
         left = {rank: why for rank, (count, why) in self._others.items() if count > self._left}

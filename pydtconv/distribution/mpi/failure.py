@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -33,6 +34,7 @@ def install(world: World) -> Departures:
     _departures = Departures(world)
     atexit.register(_departures.end, "has ended its program")
     os._exit = _exit_with_a_word(world, _departures)  # type: ignore[assignment]
+    sys.exit = _exit_with_a_note(_departures)
     before = sys.excepthook
 
     def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
@@ -63,6 +65,18 @@ def _exit_with_a_word(world: World, departures: Departures) -> Callable[[int], N
                 print(text, file=sys.stderr, flush=True)
                 time.sleep(_FORWARDED)
         exit_at_once(status)
+
+    return leave
+
+
+def _exit_with_a_note(departures: Departures) -> Callable[..., NoReturn]:
+    """sys.exit: the others, where they wait for this process, end with its status."""
+    before = sys.exit
+
+    def leave(status: Any = None, /) -> NoReturn:
+        if threading.current_thread() is threading.main_thread():
+            departures.status = 0 if status is None else status & 0xFF if isinstance(status, int) else 1
+        before(status)
 
     return leave
 

@@ -114,7 +114,8 @@ class Watch:
             told = " and ".join(f"rank {rank} on {self.world.hosts[rank]}, which {why}" for rank, why in gone.items())
             there = [rank for rank in range(self.world.size) if rank not in gone]
             pause(there.index(self.world.rank))
-            self._end(f"rank {self.world.rank} waits in {self.what} for {told}")
+            statuses = [] if self.departures is None else [self.departures.statuses.get(rank, 0) for rank in gone]
+            self._end(f"rank {self.world.rank} waits in {self.what} for {told}", max(statuses, default=0) or 1)
 
     def _dead(self) -> list[int]:
         """The ranks of this host that have died."""
@@ -190,9 +191,9 @@ class Watch:
                 print(f"pydtconv: {text}{' for ' * bool(gone)}{' and '.join(gone)}", file=sys.stderr, flush=True)
                 exit_at_once(1)
 
-    def _end(self, text: str) -> None:
+    def _end(self, text: str, status: int = 1) -> None:
         print(f"pydtconv: {text}", file=sys.stderr, flush=True)
-        abort(self.world, 1)
+        abort(self.world, status)
 
 
 def process_state(pid: int) -> str | None:
