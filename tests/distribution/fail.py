@@ -79,6 +79,10 @@ def main(what, rank):
         model.evaluate(x, y, batch_size=8, verbose=0)
     if what == "return" and here:
         return
+    if what == "alone":
+        model.predict_on_batch(x)
+        if here:
+            model.predict_on_batch(x[:4])
 
     def on_epoch_end(epoch, logs):
         if here and what == "rate":

@@ -129,6 +129,14 @@ def test_another_call():
 
 
 @pytest.mark.slow
+def test_a_rank_that_predicts_alone():
+    done = failed("alone")
+    told = "rank 1, in the predictions of a batch: expected all ranks to call the same methods of the same model"
+    assert told in done.stderr
+    assert "got another call from rank 0" in done.stderr
+
+
+@pytest.mark.slow
 def test_gradient_that_is_not_finite():
     done = failed("nan")
     assert "step 3: the gradient is not finite, first that of last/kernel on rank 1; conv" in done.stderr

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import time
+import zlib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -104,9 +105,19 @@ class Communicator:
         return rows
 
     def allgatherv(self, array: np.ndarray, what: str) -> np.ndarray:
-        """The arrays of all processes, which agree but for the first axis, one after the other."""
+        """The arrays of all processes, which agree but for the first axis, one after the other.
+
+        Raises RuntimeError where others have called something else.
+        """
         array = np.ascontiguousarray(array)
-        lengths = self.allgather(np.array([len(array)]), what)[:, 0]
+        call = zlib.crc32(f"{what} {array.dtype} {array.shape[1:]}".encode())
+        lengths, calls = self.allgather(np.array([len(array), call]), what).T
+        others = " and ".join(f"rank {rank}" for rank in np.flatnonzero(calls != call))
+        if others:
+            raise RuntimeError(
+                f"rank {self.rank}, in {what}: expected all ranks to call the same methods of the same model in the "
+                f"same order, got another call from {others}"
+            )
         inner = int(np.prod(array.shape[1:]))
         whole = np.empty((int(lengths.sum()), *array.shape[1:]), array.dtype)
         counts = (lengths * inner).tolist()
