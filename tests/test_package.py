@@ -1,5 +1,6 @@
 """What is shipped: every package and its data, a version that agrees, typed functions, one style of C."""
 
+import ast
 import importlib
 import os
 import pkgutil
@@ -23,6 +24,34 @@ def test_one_version():
     assert pydtconv.__version__ == PROJECT["version"]
     heading = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## ["))
     assert heading.split("]")[0] in (f"## [{PROJECT['version']}", "## [Unreleased")
+
+
+@pytest.mark.parametrize("name", pydtconv._MODULES)
+def test_checkers_of_types_see_what_is_exported(name):
+    """A name that a package has from its modules stands in `__all__` as a text, or is imported by that name again."""
+    path = Path(importlib.import_module(f"pydtconv.{name}").__file__)
+    tree = ast.parse(path.read_text())
+    told = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    if not told:
+        return
+    texts = {each.value for each in told[0].elts if isinstance(each, ast.Constant)}
+    imported = {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname is None
+    }
+    assert imported & set(importlib.import_module(f"pydtconv.{name}").__all__) <= texts
+
+
+def test_a_model_may_take_what_it_needs():
+    """For checkers of types, `call` of a class of models may have other parameters than Model's."""
+    path = Path(importlib.import_module("pydtconv.models.model").__file__)
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if getattr(node, "name", "") == "call"]
+    assert ast.unparse(calls[0].args) == "self, *args: Any, **kwargs: Any"
 
 
 def module_names():

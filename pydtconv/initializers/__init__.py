@@ -71,17 +71,32 @@ _registry = BuiltIns(
 )
 
 __all__ = [
-    *sorted(initializer.__name__ for initializer in _CLASSES),
-    *sorted(to_snake_case(initializer.__name__) for initializer in _CLASSES),
+    "Constant",
+    "GlorotNormal",
+    "GlorotUniform",
+    "HeNormal",
+    "HeUniform",
+    "Identity",
     "IdentityInitializer",
     "Initializer",
+    "LecunNormal",
+    "LecunUniform",
+    "Ones",
+    "Orthogonal",
     "OrthogonalInitializer",
     "RandomInitializer",
+    "RandomNormal",
+    "RandomUniform",
+    "STFT",
     "STFTInitializer",
+    "TruncatedNormal",
+    "VarianceScaling",
+    "Zeros",
     "compute_fans",
     "deserialize",
     "get",
     "serialize",
+    *sorted(to_snake_case(initializer.__name__) for initializer in _CLASSES),
 ]
 
 

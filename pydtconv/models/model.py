@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydtconv import ops, tree
 from pydtconv.dtypes import FLOATING
@@ -91,11 +91,17 @@ class Model(Trainer, Layer):
         """The layers of a functional model cast for themselves: one that is float32 may read its inputs."""
         return leaf if self._network is not None else super()._autocast(leaf, dtype)
 
-    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """What the model computes: to be written by a subclass that is made without inputs and outputs."""
-        if self._network is None:
-            raise NotImplementedError(f"model {type(self).__name__} has no call(), and no inputs and outputs")
-        return self._network.replay(self._standardized(inputs), training)
+    if TYPE_CHECKING:  # a subclass's takes what it needs
+
+        def call(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    else:
+
+        def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+            """What the model computes: to be written by a subclass that is made without inputs and outputs."""
+            if self._network is None:
+                raise NotImplementedError(f"model {type(self).__name__} has no call(), and no inputs and outputs")
+            return self._network.replay(self._standardized(inputs), training)
 
     def build(self, input_shape: Any) -> None:
         if self._network is None:
@@ -150,6 +156,9 @@ class Model(Trainer, Layer):
         expected = self._network.flat_inputs
         if len(flat) != len(expected):
             raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}")
+        for x, wanted in zip(flat, expected, strict=True):
+            if x is None:
+                raise ValueError(f"model {self.name!r}: input {wanted.name!r}: expected a tensor, got None")
         return flat
 
     def _fitted(self, x: Any, to: KerasTensor) -> Any:
