@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from pydtconv import Sequential, layers, replica
+from pydtconv import Input, Model, Sequential, layers, replica
 from pydtconv.trainers import strategy
 from pydtconv.trainers.strategy import Strategy
 from pydtconv.trainers.training import Training
@@ -78,5 +78,24 @@ def test_alone_without_one():
     replica.set_current(replica.Replica())
     try:
         assert type(strategy.current()) is Strategy
+    finally:
+        replica.set_current(None)
+
+
+class Several(replica.Replica):
+    size = 2
+
+
+def test_normalization_of_masked_inputs_by_several_processes_is_refused():
+    inputs = Input((5, 3))
+    x = layers.BatchNormalization(name="norm")(layers.Masking()(inputs))
+    model = Model(inputs, layers.Dense(1)(layers.Flatten()(x)))
+    model.compile("sgd", "mse")
+    replica.set_current(Several())
+    try:
+        with pytest.raises(
+            NotImplementedError, match=r"'norm/moving_mean'.* batch normalization where its input has a mask"
+        ):
+            model.train_on_batch(np.ones((4, 5, 3)), np.ones((4, 1)))
     finally:
         replica.set_current(None)
