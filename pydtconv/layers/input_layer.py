@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pydtconv import config
 from pydtconv.dtypes import BFLOAT16, name_of
 from pydtconv.layers.layer import Layer
@@ -89,7 +91,6 @@ def Input(
 def _checked(name: str, shape: Any) -> tuple[int | None, ...]:
     if isinstance(shape, int):
         shape = (shape,)
-    extents = tuple(None if extent is None else int(extent) for extent in shape)
-    if any(extent is not None and extent < 1 for extent in extents):
+    if any(extent is not None and not (isinstance(extent, (int, np.integer)) and extent >= 1) for extent in shape):
         raise ValueError(f"InputLayer: {name}: expected integers of 1 or more, or None, got {tuple(shape)}")
-    return extents
+    return tuple(None if extent is None else int(extent) for extent in shape)

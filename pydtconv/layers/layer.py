@@ -59,7 +59,7 @@ class Layer(Weights, Configurable, Operation):
         input_dim = kwargs.pop("input_dim", None)
         input_shape = kwargs.pop("input_shape", None if input_dim is None else (input_dim,))
         if input_shape is not None:
-            self._input_shape_arg = tuple(input_shape)
+            self._input_shape_arg = tuple(input_shape) if isinstance(input_shape, Iterable) else (input_shape,)
         if kwargs:
             raise ValueError(f"{type(self).__name__}: unknown arguments: {', '.join(map(repr, kwargs))}")
 
@@ -171,6 +171,8 @@ class Layer(Weights, Configurable, Operation):
         return found
 
     def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self.built or not args or args[0] is None:
+            self._check_given(args, kwargs)
         first = args[0] if args else next((v for v in kwargs.values() if _has_shape(v)), None)
         if self.input_spec is not None and first is not None and not isinstance(first, dict):
             check_inputs(self, self.input_spec, first)
@@ -179,6 +181,15 @@ class Layer(Weights, Configurable, Operation):
         if self.built or type(self).build is Layer.build or context.is_building(self):
             return
         self._with_shapes(self.build, args, kwargs, _shape_of_any_batch)
+
+    def _check_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raises TypeError where an argument of `call` is missing, and ValueError where the first one is None."""
+        given, needed = self._named_arguments(args, kwargs), _needed(type(self).call)
+        missing = [name for name in needed if name not in given and name not in kwargs]
+        if missing:
+            raise TypeError(f"{type(self).__name__} {self.name!r}: missing argument {missing[0]!r}")
+        if needed and given.get(needed[0], self) is None:
+            raise ValueError(f"{type(self).__name__} {self.name!r}: {needed[0]}: expected a tensor, got None")
 
     def _with_shapes(
         self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shape: Callable[[Any], Any]
@@ -366,6 +377,17 @@ def _call_defaults(call: Callable[..., Any]) -> dict[str, Any]:
         found = {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
         _defaults[call] = found
     return found
+
+
+def _needed(call: Callable[..., Any]) -> list[str]:
+    """The parameters of a `call` that have no default and that nobody else gives."""
+    parameters = list(inspect.signature(call).parameters.values())[1:]
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [
+        p.name
+        for p in parameters
+        if p.default is p.empty and p.kind in kinds and p.name != "training" and "mask" not in p.name
+    ]
 
 
 def _has_shape(value: Any) -> bool:

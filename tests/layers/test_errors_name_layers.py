@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import Input, Layer, Sequential, layers, ops
+from pydtconv import Input, Layer, Model, Sequential, layers, ops
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,39 @@ def test_the_innermost_layer_is_named_and_other_errors_are_left_alone():
     layer.kind = Own
     with pytest.raises(Own, match=r"^no$"):
         layer(np.ones((2, 3)))
+
+
+class Sum(Layer):
+    def build(self, a_shape):
+        self.w = self.add_weight((1,))
+
+    def call(self, a, b):
+        return (a + b) * self.w
+
+
+@pytest.mark.parametrize("x", [np.ones((2, 3, 4), "float32"), Input((3, 4))], ids=["array", "symbol"])
+def test_arguments_that_are_missing_or_none(x):
+    for make, arguments, told in [
+        (layers.Dense, (), "Dense 'mine': missing argument 'inputs'"),
+        (layers.MultiHeadAttention, (x,), "MultiHeadAttention 'mine': missing argument 'value'"),
+        (Sum, (x,), "Sum 'mine': missing argument 'b'"),
+    ]:
+        with pytest.raises(TypeError, match=f"^{told}$"):
+            make(*[2] * (make is not Sum), *[4] * (make is layers.MultiHeadAttention), name="mine")(*arguments)
+    dense = layers.Dense(3, name="mine")
+    for _ in range(2):  # before it is built, and after that
+        with pytest.raises(ValueError, match=r"^Dense 'mine': inputs: expected a tensor, got None$"):
+            dense(None)
+        dense(x)
+    with pytest.raises(ValueError, match=r"^Sum 'mine': expected a tensor or numbers, got None$"):
+        Sum(name="mine")(x, None)
+    inputs = Input((3,), name="x")
+    with pytest.raises(ValueError, match=r"input 'x': expected a tensor, got None"):
+        Model(inputs, layers.ReLU()(inputs))(None)
+
+
+@pytest.mark.parametrize("arguments", [((2.5,),), ((2.0,),), ((3, "a"),), ((2,), 2.0), ((2,), "2")], ids=repr)
+def test_extents_that_are_no_integers(arguments):
+    with pytest.raises(ValueError, match="expected integers of 1 or more, or None, got"):
+        Input(*arguments)
+    assert layers.Dense(2, input_shape=3)._input_shape_arg == (3,)

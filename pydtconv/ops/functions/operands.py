@@ -44,6 +44,8 @@ def as_operand(x: Any, dtype: str | None = None) -> Any:
     if is_symbolic(x):
         return x
     array = np.asarray(x)
+    if array.dtype == object and any(each is None for each in array.flat):  # which NumPy makes a nan
+        raise ValueError(f"expected a tensor or numbers, got {x!r}")
     wanted = dtype and real(dtype)  # the graph makes bfloat16 of it
     if wanted is None and (lists_numbers(x) or (isinstance(x, (int, float)) and not isinstance(x, np.generic))):
         wanted = config.floatx()
