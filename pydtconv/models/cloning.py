@@ -42,7 +42,8 @@ def clone_model(
     clone = clone_function or _clone_layer
     if isinstance(model, Sequential):
         first = [] if model._input_layer is None else [_clone_layer(model._input_layer)]
-        return _like(model, Sequential([*first, *(clone(layer) for layer in model.layers)], name=model.name))
+        of = {layer: clone(layer) for layer in dict.fromkeys(model.layers)}  # one that stands there twice is one
+        return _like(model, Sequential([*first, *(of[layer] for layer in model.layers)], name=model.name))
     network = model._network
     if network is None or (clone_function is None and type(model).get_config is not Model.get_config):
         return model.from_config(model.get_config())

@@ -89,9 +89,9 @@ def read_legacy_weights(
     stored = {layer: _names(group_at(group, layer), "weight_names") for layer in _names(group, "layer_names")}
     pairs: list[tuple[Any, str]] = []
     if by_name:
-        pairs = [(layer, layer.name) for layer in model.layers if layer.name in stored]
+        pairs = [(layer, layer.name) for layer in dict.fromkeys(model.layers) if layer.name in stored]
     else:
-        ours = [layer for layer in model.layers if layer.variables]
+        ours = [layer for layer in dict.fromkeys(model.layers) if layer.variables]
         theirs = [layer for layer, weights in stored.items() if weights]
         if len(ours) != len(theirs):
             raise ValueError(f"{name}: expected weights of {len(ours)} layers, found those of {len(theirs)}")
@@ -325,10 +325,10 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
         if include_optimizer and model.compiled:
             h5.attrs["training_config"] = _bytes(_training_config(model))
         group = h5.create_group("model_weights")
-        _write_names(group, "layer_names", [layer.name for layer in model.layers])
+        _write_names(group, "layer_names", list(dict.fromkeys(layer.name for layer in model.layers)))
         group.attrs["backend"] = b"pydtconv"
         group.attrs["keras_version"] = b"3.0.0"
-        for layer in sorted(model.layers, key=lambda layer: layer.name):
+        for layer in sorted(set(model.layers), key=lambda layer: layer.name):
             _write_arrays(group.create_group(layer.name), _paths(_in_old_order(layer)))
         _write_arrays(group.create_group(_TOP), _paths(model._own_variables()))
         if include_optimizer and model.compiled and model.optimizer.built:

@@ -41,7 +41,7 @@ class Sequential(Model):
                 raise ValueError(f"Sequential.add: {layer!r}: an Input can only come first, and once")
             object.__setattr__(self, "_input_layer", layer)
             return
-        if any(other.name == layer.name for other in self._layers):
+        if any(other.name == layer.name and other is not layer for other in self._layers):
             raise ValueError(f"Sequential.add: the model {self.name!r} has a layer named {layer.name!r} already")
         if not self._layers and self._input_layer is None:
             shape = getattr(layer, "_input_shape_arg", None)
@@ -99,6 +99,7 @@ class Sequential(Model):
         self._build_on(self._input_layer.output)
 
     def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._check_given(args, kwargs)
         x = args[0] if args else kwargs["inputs"]
         if self._network is None and hasattr(x, "shape"):
             self.build((None, *x.shape[1:]))
@@ -133,7 +134,10 @@ class Sequential(Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
-        layers = [deserialize_keras_object(layer, custom_objects) for layer in config["layers"]]
+        layers: list[Any] = []
+        for i, layer in enumerate(config["layers"]):  # one that stands there twice is one
+            first = config["layers"].index(layer)
+            layers.append(layers[first] if first < i else deserialize_keras_object(layer, custom_objects))
         model = cls(layers, name=config.get("name"))
         shape = config.get("build_input_shape")
         if model._network is None and shape and model._layers:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import Input, Model, Sequential, layers
-from pydtconv.models import clone_model
+from pydtconv.models import clone_model, load_model
 
 
 def convolutions():
@@ -127,3 +127,21 @@ def test_a_layer_thawed_in_a_frozen_model_stays_so(copied):
     copy = copied(model)
     assert not copy.trainable
     assert [layer.trainable for layer in copy.layers] == [False, True]
+
+
+def test_a_layer_that_stands_twice(tmp_path):
+    shared = layers.Dense(3, activation="relu", name="shared")
+    model = Sequential([Input((3,)), shared, layers.Dense(3, name="between"), shared])
+    x = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+    want = shared(model.layers[1](shared(x)))
+    np.testing.assert_allclose(model.predict(x, verbose=0), want, rtol=1e-6)
+    assert len(model.layers) == 3
+    assert len(model.weights) == 4
+    found = [clone_model(model)]
+    found[0].set_weights(model.get_weights())
+    for name in ("model.keras", "model.h5"):
+        model.save(tmp_path / name)
+        found.append(load_model(tmp_path / name))
+    for other in found:
+        assert other.layers[0] is other.layers[2]
+        np.testing.assert_array_equal(other.predict(x, verbose=0), model.predict(x, verbose=0))
