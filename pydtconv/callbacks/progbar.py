@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.utils.messages import tell
 from pydtconv.utils.progress import Progbar
@@ -28,6 +30,8 @@ class ProgbarLogger(Callback):
     def set_params(self, params: dict[str, Any]) -> None:
         super().set_params(params)
         verbose = params.get("verbose", "auto")
+        if verbose != "auto" and not isinstance(verbose, (int, np.integer)):
+            raise ValueError(f"verbose: expected 'auto', 0, 1 or 2, got {verbose!r}")
         self.verbose = 1 if verbose == "auto" else int(verbose)
         self.epochs = params.get("epochs") or 1
         self.target = params.get("steps")

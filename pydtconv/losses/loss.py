@@ -63,6 +63,8 @@ class Loss:
         if not self.takes_labels:
             y_true, y_pred = match_ranks(y_true, y_pred)
         values = self.call(y_true, y_pred)
+        if not hasattr(values, "shape"):
+            raise ValueError(f"loss {self.name!r}: expected a tensor, a value for each sample, got {values!r}")
         if isinstance(mask, np.ndarray):
             mask = mask.astype(values.dtype)
         counted = self.counted(y_true, values) if self.reduction in MEANS else None

@@ -154,3 +154,32 @@ def test_layers_take_other_numbers():
 def test_a_missing_name_is_named_with_what_serves_instead(module, name, told):
     with pytest.raises(AttributeError, match=told):
         getattr(module, name)
+
+
+@pytest.mark.parametrize("verbose", ["atuo", None, 1.5], ids=repr)
+def test_verbose(verbose):
+    with pytest.raises(ValueError, match="verbose: expected 'auto', 0, 1 or 2, got"):
+        model_of().fit(X, Y, verbose=verbose)
+
+
+@pytest.mark.parametrize("verbose", [True, np.int64(0), 2], ids=repr)
+def test_other_ways_to_say_verbose(verbose):
+    model_of().fit(X, Y, verbose=verbose)
+
+
+def test_class_weight_by_names():
+    with pytest.raises(ValueError, match=r"class_weight: expected the classes' numbers as keys, got \['0', 1\]"):
+        model_of().fit(X, Y, verbose=0, class_weight={"0": 2.0, 1: 1.0})
+
+
+def test_a_text_is_no_data():
+    with pytest.raises(TypeError, match="x: expected arrays, or an iterable of batches, got str"):
+        model_of().fit("images", Y, verbose=0)
+
+
+@pytest.mark.parametrize("given", [1, None])
+def test_a_loss_that_gives_no_tensor(given):
+    model = model_of()
+    model.compile("sgd", lambda y_true, y_pred: given)
+    with pytest.raises(ValueError, match=f"expected a tensor, a value for each sample, got {given}"):
+        model.fit(X, Y, verbose=0)

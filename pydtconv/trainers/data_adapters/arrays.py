@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,8 @@ def class_weights(y: Any, weights: Mapping[int, float]) -> np.ndarray:
     """
     if not isinstance(weights, Mapping):
         raise ValueError(f"class_weight: expected a dict of weights by the classes' numbers, got {weights!r}")
+    if not all(isinstance(each, Real) for each in weights):
+        raise ValueError(f"class_weight: expected the classes' numbers as keys, got {list(weights)}")
     leaves = tree.flatten(y)
     if len(leaves) != 1 or leaves[0] is None:
         raise ValueError(f"class_weight: expected targets of one output, got {len(leaves)}")

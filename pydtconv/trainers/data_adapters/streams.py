@@ -283,7 +283,7 @@ def make_data(
         raise ValueError("x: expected arrays, or an iterable of batches, got None")
     if is_arrays(x):
         return ArrayData(x, y, sample_weight, batch_size, shuffle, class_weight)
-    if not hasattr(x, "__iter__") and not hasattr(x, "__getitem__"):
+    if isinstance(x, (str, bytes)) or not (hasattr(x, "__iter__") or hasattr(x, "__getitem__")):
         raise TypeError(f"x: expected arrays, or an iterable of batches, got {type(x).__name__}")
     for name, value in ("y", y), ("sample_weight", sample_weight):
         if value is not None:
