@@ -148,16 +148,23 @@ class BatchTrainer(Compilable):
                 if not self._steps.trains(trainable):  # the first trace has built layers
                     trainable = self.trainable_variables  # type: ignore[attr-defined]
                 self._check_trainable(trainable)
-                self.optimizer.ready([*trainable, *self._frozen_with_slots()], self._steps.memory.store)
+                self.optimizer.ready(self._with_slots(trainable), self._steps.memory.store)
             strategy.current().prepare(self._training, kind, data, single)
             if not known and (trainable or kind != "train"):
                 self._steps.note_prepared(kind, batch, step, made_with)
             return batch, step if known and single else None
 
-    def _frozen_with_slots(self) -> list[Any]:
-        """Frozen variables that the optimizer has trained: it goes on from its slots where they are trained again."""
+    def _with_slots(self, trainable: Sequence[Any]) -> list[Any]:
+        """These, and frozen ones that the optimizer has trained, whose slots it needs where they are trained again.
+
+        In the model's order, whatever is frozen: files hold the slots by their places.
+        """
         own = {id(variable) for variable in self.non_trainable_variables}  # type: ignore[attr-defined]
-        return [variable for variable in self.optimizer._slots.variables if id(variable) in own]
+        frozen = [variable for variable in self.optimizer._slots.variables if id(variable) in own]
+        if not frozen:
+            return list(trainable)
+        places = {id(variable): i for i, variable in enumerate(self.variables)}  # type: ignore[attr-defined]
+        return sorted([*trainable, *frozen], key=lambda variable: places.get(id(variable), len(places)))
 
     def _planning(self, single: bool) -> AbstractContextManager[None]:
         """Processes agree that all can plan before a run, not before each batch of a user's loop."""

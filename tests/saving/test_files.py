@@ -501,3 +501,32 @@ def test_ctrl_c_while_weights_are_written_is_no_lack_of_memory(recwarn):
     with pytest.raises(ValueError, match="name already exists"):
         _same_name_twice()
     assert not recwarn.list
+
+
+class Pair(pydtconv.Layer):
+    """Two layers of one shape, whose freezing no config tells."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.first, self.second = layers.Dense(3), layers.Dense(3)
+
+    def call(self, inputs):
+        return self.second(self.first(inputs))
+
+
+def test_slots_of_layers_that_were_frozen_within_a_layer_come_back_to_their_variables(tmp_path):
+    x = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+    model = Sequential([Input((3,)), Pair()])
+    model.compile("adam", "mse")
+    model.fit(x, x * 2, verbose=0)
+    model.layers[0].first.trainable = False
+    model.fit(x, x * 2, verbose=0)
+    model.save(tmp_path / "model.keras")
+    with saving.custom_object_scope({"Pair": Pair}):
+        found = saving.load_model(tmp_path / "model.keras")
+    for own, other in zip(model.weights, found.weights, strict=True):
+        for name, slot in model.optimizer._slots.of(own).items():
+            np.testing.assert_array_equal(
+                found.optimizer._slots.of(other)[name].numpy(), slot.numpy(), err_msg=own.path
+            )
+    assert found.optimizer.iterations.numpy() == 2
