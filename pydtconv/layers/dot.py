@@ -38,7 +38,8 @@ class Dot(Merge):
             )
         pair = (self.axes, self.axes) if isinstance(self.axes, int) else tuple(self.axes)
         axes = [axis % len(x.shape) for axis, x in zip(pair, xs, strict=True)]
-        if 0 in axes or xs[0].shape[axes[0]] != xs[1].shape[axes[1]]:
+        there = all(-len(x.shape) <= axis < len(x.shape) for axis, x in zip(pair, xs, strict=True))
+        if not there or 0 in axes or xs[0].shape[axes[0]] != xs[1].shape[axes[1]]:
             raise ValueError(
                 f"Dot {self.name!r}: axes: expected axes of one extent, not that of the batch, got {self.axes} for "
                 f"shapes {[tuple(x.shape) for x in xs]}"

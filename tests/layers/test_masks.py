@@ -152,6 +152,7 @@ def test_an_attention_mask_may_be_one_for_all_samples():
         (lambda: layers.EinsumDense("abc,cd->abd", (5, 4))(np.ones((2, 3, 4))), "output_shape: expected 3 for 'b'"),
         (lambda: layers.GroupNormalization(3)(np.ones((2, 5, 4))), "groups: expected a divisor of 4, got 3"),
         (lambda: layers.Dot(1)([np.ones((2, 3)), np.ones((2, 4))]), "axes: expected axes of one extent"),
+        (lambda: layers.Dot(5)([np.ones((2, 3)), np.ones((2, 3))]), "axes: expected axes of one extent"),
     ],
 )
 def test_errors(make, message):
