@@ -111,7 +111,8 @@ class Trainer(BatchTrainer):
         epochs_of = Epochs(data, steps_per_epoch)
         validation = None
         if validation_data is not None:
-            validation = validation_epochs(validation_data, validation_batch_size or batch_size, validation_steps)
+            validation_size = batch_size if validation_batch_size is None else validation_batch_size
+            validation = validation_epochs(validation_data, validation_size, validation_steps)
             self._prepare("test", validation.data)
         listeners = callbacks_module.CallbackList.of(
             callbacks,

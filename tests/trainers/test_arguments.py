@@ -183,3 +183,16 @@ def test_a_loss_that_gives_no_tensor(given):
     model.compile("sgd", lambda y_true, y_pred: given)
     with pytest.raises(ValueError, match=f"expected a tensor, a value for each sample, got {given}"):
         model.fit(X, Y, verbose=0)
+
+
+def test_validation_batch_size():
+    with pytest.raises(ValueError, match="batch_size: expected an integer of 1 or more, got 0"):
+        model_of().fit(X, Y, verbose=0, validation_data=(X, Y), validation_batch_size=0)
+
+
+def test_none_is_no_value_of_a_variable():
+    for value in (None, [1.0, None]):
+        with pytest.raises(ValueError, match="variable 'variable': expected numbers, got"):
+            keras.Variable(value)
+    with pytest.raises(ValueError, match="variable 'variable': expected numbers, got None"):
+        keras.Variable(1.0).assign(None)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pydtconv import tree
 from pydtconv.dtypes import BFLOAT16, name_of
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.tracing import Tracer
@@ -34,6 +35,12 @@ def limited_variables(nbytes: int) -> Iterator[None]:
         yield
     finally:
         _bytes_left.reset(token)
+
+
+def _refuse_none(name: str, value: Any) -> None:
+    """Raises ValueError for None, also among numbers, which NumPy makes a nan."""
+    if value is None or (isinstance(value, (list, tuple)) and any(each is None for each in tree.flatten(value))):
+        raise ValueError(f"variable {name!r}: expected numbers, got {value!r}")
 
 
 def _count(name: str, shape: Sequence[int], dtype: str) -> None:
@@ -98,6 +105,7 @@ class Variable(Operators):
                 raise ValueError(f"variable {name!r}: a callable initializer needs a shape")
             _count(name, shape, dtype)
             initializer = initializer(tuple(shape), dtype=dtype)
+        _refuse_none(name, initializer)
         self.value: np.ndarray = np.array(initializer, dtype=dtype, order="C", copy=True if copy else None)
         if shape is not None and self.value.shape != tuple(shape):
             raise ValueError(f"variable {name!r}: expected shape {tuple(shape)}, got {self.value.shape}")
@@ -190,6 +198,7 @@ class Variable(Operators):
         if graph is not None:
             graph.assign(self, value, None)
             return self
+        _refuse_none(self.path, value)
         array = np.asarray(value, dtype=self.value.dtype)
         if array.shape != self.value.shape:
             raise ValueError(f"variable {self.path!r}: expected shape {self.value.shape}, got {array.shape}")
