@@ -11,7 +11,8 @@
  *
  * Where dU is small enough to stay in L2 with V and Z of some tiles, or not much larger, threads do not share them: the
  * tiles are cut into slices, whose number does not depend on the threads either; whoever takes one makes V and Z of a
- * block at a time, adds to a dU of its own, and turns that into a dw of the slice.  These are added in order at the end.
+ * block at a time, adds to a dU of its own, and turns that into a dw of the slice.  These are added in order at the
+ * end.
  *
  * With a depth a block of tiles walks through the planes of dy, some at a time, with V of the planes of x that these
  * meet, and dU of each plane of the filters is summed by itself.  V is kept in a ring of planes, so that each is made
