@@ -66,6 +66,6 @@ def test_pipelines_say_what_there_is_instead():
     for owner in (Dataset, Dataset.range(3)):
         with pytest.raises(AttributeError, match=r"no tf\.data\.Dataset\.window; instead use tf\.data"):
             owner.window  # noqa: B018
-        for name in ("window", "padded_batch", "snapshot"):
+        for name in ("window", "snapshot"):
             with pytest.raises(AttributeError, match=f"no tf.data.Dataset.{name}; instead use"):
                 getattr(owner, name)

@@ -17,7 +17,6 @@ INSTEAD = {
         ("parallel_interleave", "window", "group_by_window", "rejection_resample"),
         "tf.data.Dataset.from_generator with a Python generator that does it",
     ),
-    "padded_batch": "map to one shape, then batch",
     "choose_from_datasets": "from_generator",
     "snapshot": "cache",
     "load_model": "Model.load_weights on a model built anew",

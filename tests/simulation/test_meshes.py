@@ -33,7 +33,7 @@ def test_a_rank_computes_and_holds_its_part():
     assert half.exchange == pytest.approx(3 * row + copies)
     hurried = predict_mesh(model, {"height": 2}, 1, OneRank(whole, 1e-6), link)
     assert hurried.exchange == pytest.approx((3 + 2) * row, rel=1e-3)
-    assert whole.peak_bytes / 2 < half.nbytes < 0.6 * whole.peak_bytes
+    assert whole.peak_bytes / 2 < half.nbytes < 0.75 * whole.peak_bytes  # workspaces are of blocks of an image
     many = predict_mesh(model, {"height": 8, "width": 8}, 1, OneRank(whole, 8.0), link)
     assert many.compute < half.compute / 2
     assert many.nbytes < half.nbytes
