@@ -54,14 +54,26 @@ def submodules(fullname: str) -> tuple[str, ...]:
 
 def table(fullname: str) -> dict[str, Any]:
     """The names in one of tensorflow's modules, apart from its submodules."""
-    from pydtconv.cli.tensorflow import data, functions, image, image_parts, modules, signals, small, strategy, strings
+    from pydtconv.cli.tensorflow import (
+        data,
+        functions,
+        image,
+        image_parts,
+        linalg,
+        modules,
+        random,
+        signals,
+        small,
+        strategy,
+        strings,
+    )
 
     tables: dict[str, Callable[[], dict[str, Any]]] = {
         "tensorflow": _top,
-        "tensorflow.random": lambda: functions.random_table() | {"set_seed": set_random_seed},
+        "tensorflow.random": lambda: random.table() | {"set_seed": set_random_seed},
         "tensorflow.nn": functions.nn_table,
         "tensorflow.math": functions.math_table,
-        "tensorflow.linalg": functions.linalg_table,
+        "tensorflow.linalg": linalg.table,
         "tensorflow.config": _config,
         "tensorflow.config.experimental": lambda: {"set_memory_growth": lambda device, enable: None},
         "tensorflow.data": lambda: {

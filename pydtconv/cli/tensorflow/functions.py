@@ -1,4 +1,4 @@
-"""Functions of `tf`, `tf.math`, `tf.nn`, `tf.linalg` and `tf.random`, by functions of `pydtconv.ops`."""
+"""Functions of `tf`, `tf.math` and `tf.nn`, by functions of `pydtconv.ops`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv import random as random_module
 from pydtconv.cli.tensorflow import nn, places
 from pydtconv.cli.tensorflow.arrays import Extents, array, name_of
 from pydtconv.cli.tensorflow.named import all_named
@@ -312,53 +311,6 @@ def softmax(logits: Any, axis: int = -1, name: str | None = None) -> Any:
     return ops.softmax(logits, axis)
 
 
-# --- tf.random --------------------------------------------------------------------------------------------------------
-
-
-def normal(
-    shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = "float32", seed: Any = None, name: Any = None
-) -> Any:
-    """Normally distributed numbers; others at each run of what is traced."""
-    return array(random_module.normal(tuple(shape), mean, stddev, name_of(dtype), seed))
-
-
-def truncated_normal(
-    shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = "float32", seed: Any = None, name: Any = None
-) -> Any:
-    """Normally distributed numbers within two deviations."""
-    return array(random_module.truncated_normal(tuple(shape), mean, stddev, name_of(dtype), seed))
-
-
-def uniform(
-    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", seed: Any = None, name: Any = None
-) -> Any:
-    """Numbers from minval up to maxval; integers where the dtype is one."""
-    kind = name_of(dtype)
-    if np.dtype(kind).kind in "iu":
-        if maxval is None:
-            raise ValueError("tf.random.uniform: maxval: expected a number for integers, got None")
-        return array(random_module.randint(tuple(shape), int(minval), int(maxval), kind, seed))
-    top = 1.0 if maxval is None else maxval
-    return array(random_module.uniform(tuple(shape), minval, top, kind, seed))
-
-
-def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Any:
-    """The parts along the first axis in another order."""
-    return array(random_module.shuffle(value, 0, seed))
-
-
-def gamma(
-    shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", seed: int | None = None, name: str | None = None
-) -> Any:
-    """Numbers of the gamma distribution, divided by beta where that is given; behind the shape are alpha's axes."""
-    draws = [
-        random_module.gamma(tuple(shape), float(a), name_of(dtype), None if seed is None else seed + i)
-        for i, a in enumerate(np.reshape(alpha, -1))
-    ]
-    found = ops.reshape(ops.stack(draws, axis=-1), (*shape, *np.shape(alpha)))
-    return array(found if beta is None else found / beta)
-
-
 def function_table() -> dict[str, Any]:
     """The names of tensorflow's top level that are functions of tensors."""
     renamed = {
@@ -409,41 +361,6 @@ def math_table() -> dict[str, Any]:
     return table
 
 
-def linalg_table() -> dict[str, Any]:
-    """The names of `tf.linalg`."""
-    table = function_table()
-    same = ("cholesky", "det", "inv", "qr", "solve", "svd", "trace", "cross")
-    own = {
-        "band_part": band_part, "diag": diag, "diag_part": lambda input: ops.diagonal(input, 0, -2, -1),
-        "l2_normalize": l2_normalize, "matrix_transpose": lambda a: ops.swapaxes(a, -1, -2),
-        "matvec": lambda a, b: ops.squeeze(ops.matmul(a, ops.expand_dims(b, -1)), -1),
-        "set_diag": set_diag, "global_norm": global_norm,
-    }  # fmt: skip
-    shared = {name: table[name] for name in ("einsum", "eye", "matmul", "norm", "tensordot")}
-    return shared | {name: getattr(ops, name) for name in same} | own
-
-
-def band_part(input: Any, num_lower: int, num_upper: int, name: str | None = None) -> Any:
-    """Matrices with zeros beyond so many diagonals below and above the main one; all of them where that is negative."""
-    rows, columns = (np.arange(n) for n in input.shape[-2:])
-    below, above = rows[:, None] - columns, columns - rows[:, None]
-    kept = ((num_lower < 0) | (below <= num_lower)) & ((num_upper < 0) | (above <= num_upper))
-    return ops.where(kept, input, ops.zeros_like(input))
-
-
-def diag(diagonal: Any, name: str | None = None) -> Any:
-    """Matrices with these main diagonals, and zeros beside."""
-    wide = ops.expand_dims(diagonal, -1)
-    return ops.where(np.eye(diagonal.shape[-1], dtype=bool), wide, ops.zeros_like(wide))
-
-
-def set_diag(input: Any, diagonal: Any, name: str | None = None) -> Any:
-    """Matrices with another main diagonal."""
-    rows, columns = (np.arange(n) for n in input.shape[-2:])
-    wide = ops.expand_dims(diagonal, -1) if len(columns) >= len(rows) else ops.expand_dims(diagonal, -2)
-    return ops.where(rows[:, None] == columns, wide, input)
-
-
 def _confusion_matrix(
     labels: Any,
     predictions: Any,
@@ -473,9 +390,3 @@ def nn_table() -> dict[str, Any]:
         softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits,
     )  # fmt: skip
     return table | {each.__name__: each for each in own} | {"swish": ops.silu}
-
-
-def random_table() -> dict[str, Any]:
-    """The names of `tf.random`, but for `set_seed`."""
-    own = normal, truncated_normal, uniform, shuffle, gamma
-    return {each.__name__: each for each in own} | {"categorical": random_module.categorical}
