@@ -1,12 +1,13 @@
 """Where storages lie in the arena: no two that live at the same time overlap.  First fit, the largest first.
 
-Where the gaps that this leaves make the arena larger than it may be, other orders are tried: long lives count, too, and
-what reached too high comes first.
+Where the gaps that this leaves make the arena larger than it may be, or than what lives at one time, other orders are
+tried: long lives count, too, and what reached too high comes first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -17,16 +18,21 @@ ALIGNMENT = 64
 POWERS = (0.25, 0.5)
 #: times that what reached too high is placed first
 RAISED = 6
+#: how much larger than all that lives at one time an arena may be before other orders are tried
+GAPS = 1.005
 
 
 def assign_offsets(storages: Sequence[Storage], limit: int | None = None) -> int:
     """Gives each storage its offset; returns the size of the arena in bytes.
 
-    limit: bytes; while the arena is larger, other orders are tried, and the best one is taken.
+    limit: bytes; while the arena is larger, other orders are tried, and the best one is taken.  None: hardly more than
+    what lives at one time.
     """
     order = sorted(storages, key=lambda storage: (-storage.nbytes, storage.first))
     size = _place(order)
-    if limit is None or size <= limit:
+    if limit is None:
+        limit = int(GAPS * _most_alive(storages))
+    if size <= limit:
         return size
     found = (size, [storage.offset for storage in storages])
     for power in POWERS:
@@ -40,6 +46,16 @@ def assign_offsets(storages: Sequence[Storage], limit: int | None = None) -> int
     for storage, offset in zip(storages, found[1], strict=True):
         storage.offset = offset
     return found[0]
+
+
+def _most_alive(storages: Sequence[Storage]) -> int:
+    """The most bytes that live at one time: no arena is smaller."""
+    changes: list[tuple[int, int]] = []
+    for storage in storages:
+        size = -(-storage.nbytes // ALIGNMENT) * ALIGNMENT
+        for begin, stop in storage.lives:
+            changes += (begin, size), (stop + 1, -size)
+    return max(accumulate(size for _, size in sorted(changes)), default=0)  # at one time, what ends comes first
 
 
 def _life(storage: Storage) -> int:

@@ -103,9 +103,10 @@ def test_a_use_after_a_release_begins_a_life() -> None:
 
 def test_another_order_is_tried_where_gaps_make_the_arena_too_large() -> None:
     rows = [(4096, (5, 5)), (4096, (3, 4)), (3072, (0, 0)), (1024, (4, 5)), (4096, (2, 3))]
-    assert assign_offsets([storage(nbytes, life) for nbytes, life in rows]) == 9216
+    assert assign_offsets([storage(nbytes, life) for nbytes, life in rows], 9216) == 9216
+    assert assign_offsets([storage(nbytes, life) for nbytes, life in rows], 8192) == 8192
     found = [storage(nbytes, life) for nbytes, life in rows]
-    assert assign_offsets(found, 8192) == 8192
+    assert assign_offsets(found) == 8192  # what lives at one time
     assert max(each.offset + each.nbytes for each in found) == 8192
     for a, b in itertools.combinations(found, 2):
         together = a.first <= b.last and b.first <= a.last
