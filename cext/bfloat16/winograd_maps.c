@@ -91,7 +91,7 @@ INLINE void pixels(side down, side across, const real *planes, int64_t plane, in
     for (int64_t c = 0; c < channels; c += V) {
         vec values[TRANSFORM_PIXELS];
         const vec shift = bias ? load(bias + first + c) : (vec){0};
-        contract_vector(down, across, planes + c, plane, first + c, y, shift, added, 0, values);
+        contract_vector(down, across, planes + c, plane, (writing){y, added, first + c, shift, values, 0});
         UNROLL for (int i = 0; i < down.k * across.k; i++)
             store_elem(y[i] + first + c, relu ? positive(values[i]) : values[i]);
     }

@@ -1,4 +1,4 @@
-/* F(m x m, 3 x 3) for m = 2, 4, 5 and 6: the engine's kernels with the matrices of each. */
+/* F(m x m, 3 x 3) for m = 2 and 4 to 8: the engine's kernels with the matrices of each. */
 #include "transform_kernels.h"
 #include "transform_tables.h"
 
@@ -7,9 +7,8 @@
         expand(of, of, x, first, channels, planes, plane);                                                 \
     }
 
-#ifndef DTCONV_BFLOAT16
 #define EXPAND_NORMALIZED(name, of)                                                                                   \
-    static void name(const real *const *x, const real *outside, const DT(conv_normalization) * how, int64_t channels, \
+    static void name(const elem *const *x, const elem *outside, const DT(conv_normalization) * how, int64_t channels, \
                      real *planes, int64_t plane) {                                                                   \
         int inside = 1;                                                                                               \
         for (int i = 0; i < of.k * of.k; i++) inside &= x[i] != outside;                                              \
@@ -20,11 +19,6 @@
         else                                                                                                          \
             expand_normalized(of, of, 0, 0, x, outside, how, channels, planes, plane);                                \
     }
-#define NORMALIZED(name) name
-#else
-#define EXPAND_NORMALIZED(name, of)
-#define NORMALIZED(name) NULL
-#endif
 
 /* A map to pixels by name; sides are constants. */
 #define CONTRACT(name, down, across)                                                                     \
@@ -58,21 +52,23 @@
     CONTRACT(contract_output_##m, SIDE(output_##m, a, m, pairs), SIDE(output_##m, a, m, pairs))
 
 /* The same in B^T and G, which have pairs only where no point is alone. */
-enum { PAIRS_2 = 1, PAIRS_4 = 2, PAIRS_5 = 0, PAIRS_6 = 3 };
+enum { PAIRS_2 = 1, PAIRS_4 = 2, PAIRS_5 = 0, PAIRS_6 = 3, PAIRS_7 = 4, PAIRS_8 = 4 };
 
 IMAGES(2, 4, 1)
 IMAGES(4, 6, 2)
 IMAGES(5, 7, 2)
 IMAGES(6, 8, 3)
+IMAGES(7, 9, 4)
+IMAGES(8, 10, 4)
 
 static int row_of(int m) { return m > 3 ? m - 3 : 0; }
 
 const DT(image_maps) * DT(winograd_image_maps)(dtconv_tile tile) {
-#define ROW(m)                                                                                    \
-    {                                                                                             \
-        expand_input_##m, expand_grad_##m, NORMALIZED(expand_normalized_##m), contract_output_##m \
+#define ROW(m)                                                                        \
+    {                                                                                 \
+        expand_input_##m, expand_grad_##m, expand_normalized_##m, contract_output_##m \
     }
-    static const DT(image_maps) rows[] = {ROW(2), ROW(4), ROW(5), ROW(6)};
+    static const DT(image_maps) rows[] = {ROW(2), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8)};
 #undef ROW
     return &rows[row_of(tile.w)];
 }
@@ -88,6 +84,8 @@ enum { PAIRS_rounded = PAIRS_4 };
 FILTERS(rounded, 6)
 FILTERS(5, 7)
 FILTERS(6, 8)
+FILTERS(7, 9)
+FILTERS(8, 10)
 
 /* Filters of tiles of 2 x 4, which are rounded. */
 static void expand_filter_wide(const elem *const *x, int64_t first, int64_t channels, real *planes, int64_t plane) {
@@ -99,7 +97,7 @@ const DT(transform) * DT(winograd_transform)(dtconv_tile tile) {
     {                                                       \
         m, m, a, a, expand_filter_##m, contract_dfilter_##m \
     }
-    static const DT(transform) rows[] = {ROW(2, 4), ROW(4, 6), ROW(5, 7), ROW(6, 8)};
+    static const DT(transform) rows[] = {ROW(2, 4), ROW(4, 6), ROW(5, 7), ROW(6, 8), ROW(7, 9), ROW(8, 10)};
 #undef ROW
     return &rows[row_of(tile.w)];
 }

@@ -25,7 +25,7 @@
 #include "dtconv_tile.h"
 #include "dtconv_vector.h"
 
-enum { TRANSFORM_MAX = 8, TRANSFORM_PIXELS = 64 };
+enum { TRANSFORM_MAX = 10, TRANSFORM_PIXELS = 100 };
 
 /* Channels [first, first + channels) of the pixels x[0 .. k * k) to `planes`, from channel 0 on; the last vector is
  * filled up with zeros: rows of planes have room for whole vectors. */
@@ -60,11 +60,11 @@ typedef struct {
 /* The maps of images. */
 typedef struct {
     DT(expand_fn) input, grad;
-    DT(expand_normalized_fn) normalized; /* input; NULL where images are bfloat16 */
+    DT(expand_normalized_fn) normalized; /* input */
     DT(contract_fn) output;
 } DT(image_maps);
 
-/* F(m x m, 3 x 3); m is 2, 4, 5 or 6. */
+/* F(m x m, 3 x 3); m is 2 or 4 to 8. */
 const RT(transform) * RT(winograd_transform)(dtconv_tile tile);
 /* The same where transformed numbers are rounded to bfloat16; m x m is 2 x 2, 4 x 4 or 2 x 4. */
 const RT(transform) * RT(winograd_transform_rounded)(dtconv_tile tile);

@@ -1,7 +1,7 @@
 /* The two kernels of the engine, `expand` and `contract`, for matrices that are constants where they are inlined.
  *
- * Points come as 0, then pairs (p, -p), then the rest.  In a pair the rows of P differ in the signs of their odd (or
- * even) elements only, so both need one sum over even and one over odd elements:
+ * Points come as one alone (0 or infinity), then pairs (p, -p), then the rest.  In a pair the rows of P differ in the
+ * signs of their odd (or even) elements only, so both need one sum over even and one over odd elements:
  *
  *   expand     t[p] = E + O, t[-p] = E - O
  *   contract   s[j] = sum over pairs of P[p][j] * (t[p] + t[-p]) for even j, (t[p] - t[-p]) for odd j
@@ -140,33 +140,55 @@ INLINE void contract_line(side of, const vec *t, vec *s) {
     }
 }
 
-/* One vector of channels; the second side first, as planes of one line lie side by side.  unrounded: where pixels go in
- * place of y, or NULL. */
-INLINE void contract_vector(side down, side across, const real *planes, int64_t plane, int64_t first, elem *const *y,
-                            vec bias, const elem *const *added, int relu, vec *unrounded) {
+/* Where a vector of pixels goes: to y with what is added, or NULL, and perhaps ReLU; or to `unrounded`. */
+typedef struct {
+    elem *const *y;
+    const elem *const *added;
+    int64_t first;
+    vec bias, *unrounded;
+    int relu;
+} writing;
+
+/* One line of planes to pixels from `at` on. */
+INLINE void contract_row(side across, const vec *line, int at, const writing *to) {
+    vec s[TRANSFORM_MAX];
+    contract_line(across, line, s);
+    UNROLL for (int j = 0; j < across.k; j++) {
+        vec value = s[j] + to->bias;
+        if (to->added) value += load_elem(to->added[at + j] + to->first);
+        if (to->unrounded)
+            to->unrounded[at + j] = value;
+        else
+            store_elem(to->y[at + j] + to->first, to->relu ? positive(value) : value);
+    }
+}
+
+/* One column of planes, `line` elements apart, to column j of lines. */
+INLINE void contract_column(side down, const real *from, int64_t line, int j, square lines) {
+    vec column[TRANSFORM_MAX], s[TRANSFORM_MAX];
+    UNROLL for (int i = 0; i < down.a; i++) column[i] = load(from + i * line);
+    contract_line(down, column, s);
+    UNROLL for (int i = 0; i < down.k; i++) lines[i][j] = s[i];
+}
+
+enum { UNROLLED = 8 }; /* points of a side; longer ones are loops, as in expand_columns */
+
+/* One vector of channels; the second side first, as planes of one line lie side by side. */
+INLINE void contract_vector(side down, side across, const real *planes, int64_t plane, writing to) {
     const int64_t line = across.a * plane;
     square lines;
     real *from = (real *)planes;
+    if (across.a > UNROLLED) {
+        for (int j = 0; j < across.a; j++, from += plane) contract_column(down, from, line, j, lines);
+        __asm__ volatile("" : : "r"(lines) : "memory");
+        for (int i = 0; i < down.k; i++) contract_row(across, lines[i], i * across.k, &to);
+        return;
+    }
     UNROLL for (int j = 0; j < across.a; j++) {
-        vec column[TRANSFORM_MAX], s[TRANSFORM_MAX];
-        UNROLL for (int i = 0; i < down.a; i++) column[i] = load(from + i * line);
+        contract_column(down, from, line, j, lines);
         from = next(from, plane);
-        contract_line(down, column, s);
-        UNROLL for (int i = 0; i < down.k; i++) lines[i][j] = s[i];
     }
-    UNROLL for (int i = 0; i < down.k; i++) {
-        vec s[TRANSFORM_MAX];
-        contract_line(across, lines[i], s);
-        UNROLL for (int j = 0; j < across.k; j++) {
-            const int at = i * across.k + j;
-            vec value = s[j] + bias;
-            if (added) value += load_elem(added[at] + first);
-            if (unrounded)
-                unrounded[at] = value;
-            else
-                store_elem(y[at] + first, relu ? positive(value) : value);
-        }
-    }
+    UNROLL for (int i = 0; i < down.k; i++) contract_row(across, lines[i], i * across.k, &to);
 }
 
 /* Loops over the vectors of a range of channels. */
@@ -181,14 +203,13 @@ INLINE void expand(side down, side across, const elem *const *x, int64_t first, 
     if (c < channels) expand_vector(down, across, as_it_is(first + c, channels - c, 0), x, planes + c, plane);
 }
 
-#ifndef DTCONV_BFLOAT16
 INLINE reading normalizing(const DT(conv_normalization) * how, int64_t at, int64_t count, int ahead, int relu,
-                           int inside, const real *outside) {
+                           int inside, const elem *outside) {
     return (reading){at, count, ahead, 1, relu, inside, outside, normalizer_of(how, at, count)};
 }
 
 /* As `expand`, from channel 0 on. */
-INLINE void expand_normalized(side down, side across, int relu, int inside, const real *const *x, const real *outside,
+INLINE void expand_normalized(side down, side across, int relu, int inside, const elem *const *x, const elem *outside,
                               const DT(conv_normalization) * how, int64_t channels, real *planes, int64_t plane) {
 #define VECTOR(count, ahead) \
     expand_vector(down, across, normalizing(how, c, count, ahead, relu, inside, outside), x, planes + c, plane)
@@ -201,7 +222,6 @@ INLINE void expand_normalized(side down, side across, int relu, int inside, cons
     if (c < channels) VECTOR(channels - c, 0);
 #undef VECTOR
 }
-#endif
 
 /* Activations but ReLU, of the pixels of a tile. */
 NOINLINE void activate_pixels(int pixels, dtconv_activation activation, real alpha, vec *values) {
@@ -246,8 +266,9 @@ INLINE void contract(side down, side across, const real *planes, int64_t plane, 
             b = b ? last_bias : NULL;
             at = 0;
         }
-        contract_vector(down, across, planes + c, plane, at, to, b ? load(b) : (vec){0}, from, relu,
-                        others ? unrounded : NULL);
+        const vec shift = b ? load(b) : (vec){0};
+        contract_vector(down, across, planes + c, plane,
+                        (writing){to, from, at, shift, others ? unrounded : NULL, relu});
         if (others) {
             activate_pixels(pixels, others->activation, others->alpha, unrounded);
             for (int i = 0; i < pixels; i++) store_elem(to[i] + at, unrounded[i]);

@@ -11,26 +11,54 @@
  */
 #include "winograd.h"
 
-/* Of tiles of 5 a multiplication counts a quarter more, of 6 an eighth: their transforms are longer, those of 5 without
- * pairs of points, and their errors larger; of 6 a quarter in backward_weights, where blocks of them need more memory.
- * Where transformed numbers are rounded, errors are too large there; in forward, where they change the signs that ReLU
- * sees, they are so with 4 x 4, too. */
-dtconv_tile DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
-    static const struct {
-        dtconv_tile tile;
-        int weight;
-    } sizes[] = {{{2, 2}, 8}, {{2, 4}, 8}, {{4, 4}, 8}, {{2, 2}, 8}, {{5, 5}, 10}, {{6, 6}, 9}};
-    const int forward = kind == DTCONV_TILES_ROUNDED_FORWARD;
-    const int from = forward ? 0 : 2, end = forward ? 2 : kind == DTCONV_TILES_ROUNDED ? 4 : 6;
+/* Of larger tiles a multiplication counts more, in eighths: their transforms are longer, those of 5 without pairs of
+ * points, and their errors larger; blocks of them need more memory, above all in backward_weights.  Tiles of 7 and 8
+ * are of images in bfloat16, beside whose own digits their errors are nothing.  Where transformed numbers are rounded,
+ * errors are too large with tiles above 4; in forward, where they change the signs that ReLU sees, they are so with 4 x
+ * 4, too.
+ */
+static const struct {
+    dtconv_tile tile;
+    int weight, of_weights;
+} sizes[] = {{{2, 2}, 8, 8},   {{2, 4}, 8, 8},  {{4, 4}, 8, 8},   {{2, 2}, 8, 8},
+             {{5, 5}, 10, 10}, {{6, 6}, 9, 10}, {{7, 7}, 10, 10}, {{8, 8}, 11, 11}};
+enum {
+    OF_FORWARD = 0, /* the first row, and those behind the last one of each kind */
+    OF_ALL = 2,
+    END_OF_ROUNDED = 4,
+    END_OF_SMALL = 6,
+    END = 8,
+    LARGE_BYTES = 32 << 20, /* gradients of transformed filters that are kept do not become larger with large tiles */
+    LARGE_TILES = 64        /* of which backward_weights takes so many at a time */
+};
+
+/* The best of these rows. */
+static dtconv_tile best_of(int from, int end, int64_t oh, int64_t ow, int kind) {
     dtconv_tile best = {0, 0};
     int64_t least = INT64_MAX;
     for (int i = from; i < end; i++) {
         const dtconv_tile t = sizes[i].tile;
-        const int weight = t.w == 6 && kind == DTCONV_TILES_OF_WEIGHTS ? 10 : sizes[i].weight;
+        const int weight = kind == DTCONV_TILES_OF_WEIGHTS ? sizes[i].of_weights : sizes[i].weight;
         const int64_t cost = dtconv_ceil_div(oh, t.h) * dtconv_ceil_div(ow, t.w) * (t.h + 2) * (t.w + 2) * weight;
         if (cost < least) least = cost, best = t;
     }
     return best;
+}
+
+dtconv_tile DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
+    const int forward = kind == DTCONV_TILES_ROUNDED_FORWARD, rounded = kind == DTCONV_TILES_ROUNDED;
+    const int end = forward ? OF_ALL : rounded ? END_OF_ROUNDED : sizeof(elem) == sizeof(real) ? END_OF_SMALL : END;
+    return best_of(forward ? OF_FORWARD : OF_ALL, end, oh, ow, kind);
+}
+
+/* The tile of a pass, whose phases have high x wide pixels. */
+static dtconv_tile tile_of(const dtconv_conv *p, int64_t high, int64_t wide, int kind) {
+    const dtconv_tile t = DT(winograd_tile)(high, wide, kind);
+    const int64_t tiles = p->n * dtconv_ceil_div(p->oh, t.h) * dtconv_ceil_div(p->ow, t.w);
+    const int64_t bytes = p->ci * p->co * (t.h + 2) * (t.w + 2) * (int64_t)sizeof(real);
+    if (kind == DTCONV_TILES_OF_WEIGHTS && bytes > LARGE_BYTES && tiles > LARGE_TILES)
+        return best_of(OF_ALL, END_OF_SMALL, high, wide, kind);
+    return t;
 }
 
 dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w) {
@@ -70,7 +98,7 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int k
                           .pad_f = p->pad_f};
     w->dil_h = p->dil_h, w->dil_w = p->dil_w;
     const int64_t high = dtconv_ceil_div(w->oh, w->dil_h), wide = dtconv_ceil_div(w->ow, w->dil_w); /* of a phase */
-    const dtconv_tile tile = DT(winograd_tile)(high, wide, kind);
+    const dtconv_tile tile = tile_of(p, high, wide, kind);
     const int rounded = kind == DTCONV_TILES_ROUNDED || kind == DTCONV_TILES_ROUNDED_FORWARD;
     w->t = rounded ? RT(winograd_transform_rounded)(tile) : RT(winograd_transform)(tile);
     if (!rounded) {

@@ -26,7 +26,8 @@ enum {
     BLOCK_MOST = 12 << 20, /* ... which is read and written for each block */
     BLOCK_TILES = 256,     /* at most; without a depth half as many ... */
     WIDE_PANEL = 128,      /* ... where a row of Z's panels has fewer bytes: what a tile of sums reads then fills half
-                              of L1, and the next one finds its lines of V there */
+                              of L1, and the next one finds its lines of V there; and where ... */
+    LARGE_POINTS = 64,     /* ... tiles have more points, V and Z of which are twice as large */
     ROWS = 128,            /* input channels of a unit of work, at most, ... */
     UNITS = 16,            /* ... of which one block has so many, if they have two tiles of the micro-kernel's rows */
     SLICES = 16,           /* at most, where threads have blocks of their own ... */
@@ -90,7 +91,8 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const int64_t wide = of_point < (int64_t)sizeof(real) ? panels * nr : w->co;
     const int64_t block_bytes = MAX(BLOCK_LEAST, MIN(BLOCK_MOST, dtconv_cache_bytes(3) / 3));
     const int wide_panel = nr * (int64_t)sizeof(real) >= WIDE_PANEL;
-    const int64_t most = s->deep || wide_panel ? BLOCK_TILES : BLOCK_TILES / 2;
+    const int64_t some = w->points > LARGE_POINTS ? BLOCK_TILES / 2 : BLOCK_TILES;
+    const int64_t most = s->deep || wide_panel ? some : some / 2;
     s->block = MIN(most, MAX(64, block_bytes / tile_bytes / CHUNK_TILES * CHUNK_TILES));
     s->planes = s->ring = 1;
     if (s->deep) { /* as many rows in all: of some planes, or of one and the ring */
@@ -357,7 +359,7 @@ size_t PASS(backward_weights_workspace)(const dtconv_conv *p) {
 
 dtconv_status PASS(backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
     pass_state s = {.x = a->x, .dy = a->y, .dw = a->w, .prologue = &a->prologue};
-    if (a->prologue.mean && sizeof(elem) != sizeof(real)) return DTCONV_UNSUPPORTED;
+    if (a->prologue.mean && sizeof(point) != sizeof(real)) return DTCONV_UNSUPPORTED;
     const dtconv_status status = prepare(p, &s);
     if (status) return status;
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;

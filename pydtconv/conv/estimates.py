@@ -191,7 +191,7 @@ def work_of_rounded_winograd(p: ConvProblem, direction: str) -> Work:
 def _work_of_tiles(p: ConvProblem, direction: str, rounded: bool) -> Work:
     oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
     high, wide, phases = -(-oh // p.dil_h), -(-ow // p.dil_w), min(p.dil_h, oh) * min(p.dil_w, ow)
-    mh, mw = winograd_ext.tile(high, wide, direction, rounded)
+    mh, mw = winograd_ext.tile(high, wide, direction, p.dtype, rounded)
     tiles, points, depth = p.n * phases * -(-high // mh) * -(-wide // mw), (mh + 2) * (mw + 2), p.axes[0]
     planes = depth.kernel * depth.out * _share_of_taps(depth)
     filters, rows = float(p.kd), tiles

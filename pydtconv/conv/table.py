@@ -24,8 +24,7 @@ class Algorithm:
     bypasses: whether such a backward_data can write the gradient of what was normalized, but for what follows from the
     sums.
     normalizes: whether forward and backward_weights of a pointwise convolution, by products of bfloat16 of any, can
-    normalize x as they read it.  normalizes_taps: those of any in float32 and float64.  normalizes_channels: those of
-    depthwise ones.
+    normalize x as they read it.  normalizes_taps: those of any.  normalizes_channels: those of depthwise ones.
     rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
     is not finite or nearly overflows spoils those results only whose sums it is in; zeros beside an image may be in
     sums, too, with the filter's taps there.  Where `config.set_conv_precision("strict")` is active, what rounds more or
@@ -117,7 +116,7 @@ class Algorithm:
         if activation == "relu6" and (copies or self.normalizes_taps):
             return False
         if self.normalizes_taps:
-            return p.dtype != "bfloat16"
+            return True
         return self.normalizes and (p.is_pointwise or copies)
 
     def seconds(self, p: ConvProblem, direction: str) -> float:

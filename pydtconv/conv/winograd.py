@@ -31,7 +31,7 @@ class TransformedFilters:
     """The filters of one pass of p, ready for Winograd's products: for passes whose filters do not change.
 
     direction: "forward" or "backward_data".  The array `u` is of use only with the micro-kernel that was active when
-    it was made; its size is 4 times that of w for tiles of 4 x 4, and 16 / 9 for those of 2 x 2.
+    it was made; its size is 4 times that of w for tiles of 4 x 4, 16 / 9 for those of 2 x 2, and 11 times for 8 x 8.
     """
 
     def __init__(self, p: ConvProblem, direction: str, w: np.ndarray) -> None:
@@ -48,7 +48,7 @@ class TransformedFilters:
         self._key = (p.sizes, direction == "backward_data")
         self.u = aligned(ext.filters_bytes(*self._key, p.dtype), p.real)
         with config.hold_num_threads():
-            run(lambda space: ext.filters(*self._key, as_planes(w), self.u, space), self._workspace())
+            run(lambda space: ext.filters(*self._key, p.dtype, as_planes(w), self.u, space), self._workspace())
 
     def _workspace(self) -> np.ndarray:
         return aligned(ext.workspace_bytes(*self._key, self.p.dtype))

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from pydtconv import config, dtypes, microkernels
+from pydtconv._ext import winograd as winograd_ext
 from pydtconv.conv import ConvProblem, backward_data, backward_weights, forward
 from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.selection import choose, explain, workspace_bytes
 from pydtconv.conv.table import TABLE
 from pydtconv.conv.winograd import TransformedFilters
@@ -107,6 +109,32 @@ def test_winograd_multiplies_by_each_kernel_of_float32(kernel, case):
 def test_winograd_by_every_tile(extents, channels):
     """The extents are those of tests/conv/test_winograd.py."""
     check(ConvProblem(2, *extents, *channels, 3, padding=((1, 2), (2, 3)), dtype="bfloat16"), "winograd")
+
+
+@pytest.mark.parametrize(
+    ("extents", "m"), [((14, 7), 7), ((28, 28), 7), ((8, 16), 8), ((32, 31), 8), ((18, 12), 6), ((12, 4), 4)]
+)
+def test_winograd_by_tiles_that_are_too_large_for_float32(extents, m):
+    """Whole tiles and cut ones, with channels that fill no vector."""
+    assert all(winograd_ext.tile(*extents, each, "bfloat16", False) == (m, m) for each in DIRECTIONS)
+    assert all(winograd_ext.tile(*extents, each, "float32", False)[0] < 7 for each in DIRECTIONS)
+    check(ConvProblem(3, *extents, 19, 35, 3, padding="same", dtype="bfloat16"), "winograd")
+
+
+@pytest.mark.parametrize("extent", [7, 8])
+def test_large_tiles_in_many_blocks_give_the_same_bits_on_all_threads(extent):
+    p = ConvProblem(48, 2 * extent, extent, 70, 90, 3, padding="same", dtype="bfloat16")
+    x, w, dy = arrays_of(p)
+    found = []
+    for threads in (1, 2, 3):
+        config.set_num_threads(threads)
+        images = [
+            call(p, dtypes.to_bits(of), w, algorithm="winograd") for call, of in ((forward, x), (backward_data, dy))
+        ]
+        dw = backward_weights(p, dtypes.to_bits(x), dtypes.to_bits(dy), algorithm="winograd")
+        found.append(b"".join(array.tobytes() for array in (*images, dw)))
+    assert len(set(found)) == 1
+    check(p, "winograd")
 
 
 def test_winograd_of_volumes():
@@ -253,16 +281,26 @@ def test_backward_data_adds_and_gathers(case, name):
     np.testing.assert_allclose(sums[1], (g * centred).sum(axes), atol=2e-3)
 
 
-@pytest.mark.parametrize("case", ["rows", "pixels_of_images", "first_layer", "stride", "pointwise", "pointwise_odd"])
-def test_images_are_normalized_as_they_are_read(case):
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        *(
+            (case, "direct")
+            for case in ("rows", "pixels_of_images", "first_layer", "stride", "pointwise", "pointwise_odd")
+        ),
+        *((case, "winograd") for case in ("rows", "pixels_of_images", "many_filters", "many_tiles")),
+    ],
+)
+def test_images_are_normalized_as_they_are_read(case, name):
     p = ConvProblem(dtype="bfloat16", **CASES[case])
     x, w, dy = arrays_of(p)
     mean, scale, beta = random((3, p.ci), 6)
-    read = rounded(np.maximum((x - mean) * scale + beta, 0))
+    read = np.maximum((x - mean) * scale + beta, 0)
+    read = rounded(read) if name == "direct" else read
     y, dw = np.empty(p.y_shape, np.uint16), np.empty(p.w_shape, np.float32)
     normalization = (mean, scale, beta, "relu")
-    bound(p, "forward", dtypes.to_bits(x), w, y, prologue=normalization)
-    bound(p, "backward_weights", dtypes.to_bits(x), dw, dtypes.to_bits(dy), prologue=normalization)
+    bound(p, "forward", dtypes.to_bits(x), w, y, name, prologue=normalization)
+    bound(p, "backward_weights", dtypes.to_bits(x), dw, dtypes.to_bits(dy), name, prologue=normalization)
     exact = exact_passes(p, read, w, dy)
     sizes = exact_passes(p, np.abs(read) + 0.1, np.abs(w), np.abs(dy))
     got = dtypes.from_bits(y)
