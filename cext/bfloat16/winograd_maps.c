@@ -63,6 +63,7 @@ INLINE void expand_pair(side s, reading how, const half *const *x, const half *c
     }
 }
 
+/* Loops over the vectors of a range of channels: of one tile, ... */
 INLINE void expand_rows(side down, side across, const half *const *x, int64_t first, int64_t channels, half *planes,
                         int64_t plane) {
     int64_t c = 0;
@@ -74,6 +75,7 @@ INLINE void expand_rows(side down, side across, const half *const *x, int64_t fi
     if (c < channels) expand_row(down, across, as_it_is(first + c, channels - c, 0), x, planes + c, plane);
 }
 
+/* ... of two, ... */
 INLINE void expand_both(side s, const half *const *x, const half *const *y, int64_t first, int64_t channels,
                         half *planes, int64_t plane) {
     int64_t c = 0;
@@ -83,6 +85,33 @@ INLINE void expand_both(side s, const half *const *x, const half *const *y, int6
         else
             expand_pair(s, as_it_is(first + c, V, 0), x, y, planes + 2 * c, plane);
     if (c < channels) expand_pair(s, as_it_is(first + c, channels - c, 0), x, y, planes + 2 * c, plane);
+}
+
+/* ... and of both where they are normalized. */
+INLINE void normalize_rows(side down, side across, int relu, int inside, const half *const *x, const half *outside,
+                           const DT(conv_normalization) * how, int64_t channels, half *planes, int64_t plane) {
+    for (int64_t c = 0; c < channels; c += V)
+        if (c + V <= channels)
+            expand_row(down, across, normalizing(how, c, V, 0, relu, inside, outside), x, planes + c, plane);
+        else
+            expand_row(down, across, normalizing(how, c, channels - c, 0, relu, inside, outside), x, planes + c, plane);
+}
+
+INLINE void normalize_both(side s, int relu, int inside, const half *const *x, const half *const *y,
+                           const half *outside, const DT(conv_normalization) * how, int64_t channels, half *planes,
+                           int64_t plane) {
+    for (int64_t c = 0; c < channels; c += V)
+        if (c + V <= channels)
+            expand_pair(s, normalizing(how, c, V, 0, relu, inside, outside), x, y, planes + 2 * c, plane);
+        else
+            expand_pair(s, normalizing(how, c, channels - c, 0, relu, inside, outside), x, y, planes + 2 * c, plane);
+}
+
+/* Whether none of n pixels is `outside`. */
+INLINE int all_inside(const half *const *x, int n, const half *outside) {
+    int inside = 1;
+    for (int i = 0; i < n; i++) inside &= x[i] != outside;
+    return inside;
 }
 
 /* Whole vectors of pixels without an activation but ReLU, as `contract`. */
@@ -122,6 +151,17 @@ static void round_pairs(int64_t n, const float *x, const float *y, half *to) {
     static void expand_##name(const half *const *x, int64_t first, int64_t channels, half *planes, int64_t plane) { \
         expand_rows(input##_##down, input##_##across, x, first, channels, planes, plane);                           \
     }                                                                                                               \
+    static void expand_normalized_##name(const half *const *x, const half *outside,                                 \
+                                         const DT(conv_normalization) * how, int64_t channels, half *planes,        \
+                                         int64_t plane) {                                                           \
+        const side high = input##_##down, wide = input##_##across;                                                  \
+        if (how->activation != DTCONV_RELU)                                                                         \
+            normalize_rows(high, wide, 0, 0, x, outside, how, channels, planes, plane);                             \
+        else if (all_inside(x, high.k * wide.k, outside))                                                           \
+            normalize_rows(high, wide, 1, 1, x, outside, how, channels, planes, plane);                             \
+        else                                                                                                        \
+            normalize_rows(high, wide, 1, 0, x, outside, how, channels, planes, plane);                             \
+    }                                                                                                               \
     static void contract_##name(const real *planes, int64_t plane, int64_t first, int64_t channels, half *const *y, \
                                 const DT(contract_finish) * to) {                                                   \
         to_pixels(output##_##down, output##_##across, planes, plane, first, channels, y, to);                       \
@@ -130,6 +170,17 @@ static void round_pairs(int64_t n, const float *x, const float *y, half *to) {
     static void expand_pairs_##m(const half *const *x, const half *const *y, int64_t first, int64_t channels, \
                                  half *planes, int64_t plane) {                                               \
         expand_both(INPUT_##m, x, y, first, channels, planes, plane);                                         \
+    }                                                                                                         \
+    static void normalized_pairs_##m(const half *const *x, const half *const *y, const half *outside,         \
+                                     const DT(conv_normalization) * how, int64_t channels, half *planes,      \
+                                     int64_t plane) {                                                         \
+        const int n = INPUT_##m.k * INPUT_##m.k;                                                              \
+        if (how->activation != DTCONV_RELU)                                                                   \
+            normalize_both(INPUT_##m, 0, 0, x, y, outside, how, channels, planes, plane);                     \
+        else if (all_inside(x, n, outside) && all_inside(y, n, outside))                                      \
+            normalize_both(INPUT_##m, 1, 1, x, y, outside, how, channels, planes, plane);                     \
+        else                                                                                                  \
+            normalize_both(INPUT_##m, 1, 0, x, y, outside, how, channels, planes, plane);                     \
     }                                                                                                         \
     static void grad_pairs_##m(const half *const *x, const half *const *y, int64_t first, int64_t channels,   \
                                half *planes, int64_t plane) {                                                 \
@@ -145,9 +196,9 @@ PAIRS_OF(4)
 #undef PAIRS_OF
 
 static const HT(rounded_maps) maps[] = {
-    {expand_2, expand_pairs_2, grad_pairs_2, contract_2, round_pairs},
-    {expand_4, expand_pairs_4, grad_pairs_4, contract_4, round_pairs},
-    {expand_wide, NULL, NULL, contract_wide, round_pairs},
+    {expand_2, expand_normalized_2, expand_pairs_2, grad_pairs_2, normalized_pairs_2, contract_2, round_pairs},
+    {expand_4, expand_normalized_4, expand_pairs_4, grad_pairs_4, normalized_pairs_4, contract_4, round_pairs},
+    {expand_wide, expand_normalized_wide, NULL, NULL, NULL, contract_wide, round_pairs},
 };
 
 const HT(rounded_maps) * HT(winograd_rounded_maps)(dtconv_tile tile) {

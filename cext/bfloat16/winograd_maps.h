@@ -16,12 +16,23 @@ typedef void (*HT(expand_row_fn))(const half *const *x, int64_t first, int64_t c
 typedef void (*HT(expand_pairs_fn))(const half *const *x, const half *const *y, int64_t first, int64_t channels,
                                     half *planes, int64_t plane);
 
+/* Both of pixels that are normalized as they are read, in float32, from channel 0 on; those that are `outside` stay
+ * zeros. */
+typedef void (*HT(expand_normalized_row_fn))(const half *const *x, const half *outside,
+                                             const DT(conv_normalization) * how, int64_t channels, half *planes,
+                                             int64_t plane);
+typedef void (*HT(expand_normalized_pairs_fn))(const half *const *x, const half *const *y, const half *outside,
+                                               const DT(conv_normalization) * how, int64_t channels, half *planes,
+                                               int64_t plane);
+
 /* to[2 * i], to[2 * i + 1] = bfloat16(x[i]), bfloat16(y[i]), n numbers. */
 typedef void (*HT(round_pairs_fn))(int64_t n, const float *x, const float *y, half *to);
 
 typedef struct {
     HT(expand_row_fn) input;
+    HT(expand_normalized_row_fn) normalized; /* input */
     HT(expand_pairs_fn) input_pairs, grad_pairs;
+    HT(expand_normalized_pairs_fn) normalized_pairs; /* input_pairs */
     DT(contract_fn) output;
     HT(round_pairs_fn) round_pairs;
 } HT(rounded_maps);

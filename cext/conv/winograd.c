@@ -334,7 +334,6 @@ static dtconv_status run_pass(const dtconv_conv *p, int backward_data, const DT(
     s.added = !backward_data ? a->residual : a->accumulate ? a->x : NULL;
     s.lda = backward_data ? p->ldx : a->ldr;
     if (!backward_data) s.prologue = a->prologue;
-    if (s.prologue.mean && sizeof(point) != sizeof(real)) return DTCONV_UNSUPPORTED;
     const dtconv_status status = prepare(p, backward_data, kept != NULL, &s);
     return status ? status : run(&s, NULL, workspace, bytes);
 }

@@ -134,14 +134,10 @@ static inline void transform_points(const DT(tiling) * w, const points_of *of, c
 /* V of a tile from its pixels, those that are `outside` zeros. */
 static inline void expand_tile(const DT(tiling) * w, const points_of *of, const DT(conv_normalization) * prologue,
                                const elem *const *pixels, const elem *outside, point *v, int64_t plane) {
-#ifndef ROUNDED
-    if (prologue->mean) {
+    if (prologue->mean)
         of->maps->normalized(pixels, outside, prologue, w->ci, v, plane);
-        return;
-    }
-#endif
-    (void)prologue, (void)outside;
-    of->maps->input(pixels, 0, w->ci, v, plane);
+    else
+        of->maps->input(pixels, 0, w->ci, v, plane);
 }
 
 /* Numbers of `real` that have room for points. */

@@ -146,6 +146,15 @@ static void put_panel(const DT(tiling) * w, HT(expand_pairs_fn) expand, const el
     for (int64_t e = 0; rest > 0 && e < w->points; e++)
         memset(to + e * plane + 2 * filled, 0, (size_t)(2 * rest) * sizeof(point));
 }
+
+/* V of two tiles to a row of pairs. */
+static void put_rows(const pass_state *s, const elem *const *x, const elem *const *y, point *to) {
+    const HT(rounded_maps) *maps = s->points.maps;
+    if (s->prologue->mean)
+        maps->normalized_pairs(x, y, s->zeros, s->prologue, s->w.ci, to, s->v_plane);
+    else
+        maps->input_pairs(x, y, 0, s->w.ci, to, s->v_plane);
+}
 #endif
 
 /* V of x, or Z of dy, of tiles [first, first + count) of a plane, to rows from `row` on; both even where two tiles make
@@ -164,7 +173,7 @@ static void transform_plane(const pass_state *s, int of_dy, int64_t plane, int64
         if (i + 1 == count)
             for (int e = 0; e < TRANSFORM_PIXELS; e++) pixels[(i + 1) % 4][e] = s->zeros;
         const elem *const *now = pixels[i % 4], *const *then = pixels[(i + 1) % 4];
-        if (!of_dy) s->points.maps->input_pairs(now, then, 0, w->ci, s->v + (row + i) * s->ldv, s->v_plane);
+        if (!of_dy) put_rows(s, now, then, s->v + (row + i) * s->ldv);
         for (int64_t j = 0; of_dy && j < w->co; j += nr)
             put_panel(w, s->points.maps->grad_pairs, now, then, j, MIN(nr, w->co - j),
                       s->z + j / nr * s->z_step + (row + i) * nr, s->z_plane);
@@ -359,7 +368,6 @@ size_t PASS(backward_weights_workspace)(const dtconv_conv *p) {
 
 dtconv_status PASS(backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
     pass_state s = {.x = a->x, .dy = a->y, .dw = a->w, .prologue = &a->prologue};
-    if (a->prologue.mean && sizeof(point) != sizeof(real)) return DTCONV_UNSUPPORTED;
     const dtconv_status status = prepare(p, &s);
     if (status) return status;
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;

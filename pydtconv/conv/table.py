@@ -305,6 +305,7 @@ TABLE = Table(
                 estimates.work_of_rounded_winograd,
                 rounding=5e3,
                 gathers=True,
+                normalizes_taps=True,
                 contained=False,
                 bfloat16=True,
                 float32=False,

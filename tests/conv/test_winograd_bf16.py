@@ -210,6 +210,29 @@ def test_backward_weights_in_a_workspace_of_nan():
     np.testing.assert_array_equal(dw, want)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("activation", ["relu", None])
+@pytest.mark.parametrize(("extents", "tile"), EXTENTS)
+def test_images_are_normalized_as_they_are_read(kernel, extents, tile, activation):
+    """In float32; what lies outside of an image, or is no tile of it, is zero, not what zero is normalized to."""
+    microkernels.select(kernel, "bfloat16")
+    p = ConvProblem(3, *extents, 35, 19, 3, padding="same", dtype="bfloat16")
+    x, _, dy = arrays_of(p)
+    w, (mean, scale, beta) = random(p.w_shape, 2), random((3, p.ci), 6)
+    read = (x - mean) * scale + beta
+    read = read if activation is None else np.maximum(read, 0)
+    y, dw = np.empty(p.y_shape, np.uint16), np.empty(p.w_shape, np.float32)
+    how = {"prologue": (mean, scale, beta, activation)}
+    bound(p, "forward", dtypes.to_bits(x), w, y, "winograd_bf16", **how)
+    bound(p, "backward_weights", dtypes.to_bits(x), dw, dtypes.to_bits(dy), "winograd_bf16", **how)
+    sides = (tile[:2], (tile[2], tile[2]), (tile[2], tile[2]))
+    wanted, plain = model(p, read, w, dy, sides), exact_passes(p, read, w, dy)
+    for got, of in ((dtypes.from_bits(y), 0), (dw, 2)):
+        of_tiles = np.sqrt(np.mean((wanted[of] - plain[of]) ** 2))
+        error = np.maximum(np.abs(got - wanted[of]) - (of == 0) * np.abs(wanted[of]) * 2**-8, 0)
+        assert np.sqrt(np.mean(error**2)) <= 0.1 * of_tiles + 2e-6 * np.abs(wanted[of]).max()
+
+
 def test_slices_of_channels():
     p = ConvProblem(2, 6, 7, 24, 40, 3, padding="same", dtype="bfloat16")
     x, w, dy = arrays_of(p)
