@@ -130,8 +130,9 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     "highest": as float32.  "high": each operand as the sum of two bfloat16, a product as three products of these, which
     has 16 bits of precision or more.  "medium": operands are rounded to bfloat16, which has 8 bits.  Both are taken
-    where AMX makes them faster; elsewhere, and without AMX, products are as "highest" says.  Models in float64 and
-    bfloat16 are as they were.  On a GPU both mean TF32: tensor cores multiply operands rounded to 10 bits.
+    where AMX makes them faster; elsewhere, and without AMX, products are as "highest" says.  But with "medium" 3x3
+    convolutions may have larger tiles of Winograd's method on every CPU (`winograd_large`; errors of 1e-5).  Models in
+    float64 and bfloat16 are as they were.  On a GPU both mean TF32: tensor cores multiply operands rounded to 10 bits.
     The environment variable PYDTCONV_MATMUL_PRECISION sets it, too.
 
     bfloat16 ends at 3.39e38, and AMX takes what is below 1.2e-38 for 0.  With "high" an infinity, or what is beyond

@@ -355,7 +355,7 @@ dtconv_status PASS(forward)(const dtconv_conv *p, const DT(conv_args) * a, void 
     return run_pass(p, 0, a, NULL, workspace, bytes);
 }
 
-#ifndef ROUNDED
+#if !defined(ROUNDED) && !defined(LARGE)
 size_t DT(winograd_with_filters_workspace)(const dtconv_conv *p, int backward_data) {
     return workspace_of(p, backward_data, 1);
 }

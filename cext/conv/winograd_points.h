@@ -1,5 +1,6 @@
 /* The transformed numbers of Winograd's convolution and their products: in `real`, or, where ROUNDED is defined,
- * rounded to bfloat16 and multiplied in pairs (cext/bfloat16/winograd_rounded.c).  Sums are `real` in both.
+ * rounded to bfloat16 and multiplied in pairs (cext/bfloat16/winograd_rounded.c).  Sums are `real` in both.  Where
+ * LARGE is defined (winograd_large.c), and where images are in bfloat16, large tiles are among those to choose from.
  */
 #ifndef DTCONV_WINOGRAD_POINTS_H
 #define DTCONV_WINOGRAD_POINTS_H
@@ -97,7 +98,16 @@ static inline void transform_points(const DT(tiling) * w, const points_of *of, c
 #else
 
 typedef real point;
+#ifdef LARGE
+#define PASS(name) DT(conv_winograd_large_##name)
+#else
 #define PASS(name) DT(conv_winograd_##name)
+#endif
+#if defined(LARGE) || defined(DTCONV_BFLOAT16)
+enum { HAS_LARGE = 1 };
+#else
+enum { HAS_LARGE = 0 };
+#endif
 
 typedef struct {
     const DT(image_maps) * maps;
@@ -105,6 +115,8 @@ typedef struct {
 
 static inline dtconv_status prepare_points(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w,
                                            points_of *to) {
+    if (HAS_LARGE) /* as well */
+        kind = kind == DTCONV_TILES_OF_IMAGES ? DTCONV_TILES_LARGE_OF_IMAGES : DTCONV_TILES_LARGE_OF_WEIGHTS;
     const dtconv_status status = DT(winograd_tiling)(p, backward_data, kind, w);
     if (status) return status;
     to->maps = DT(winograd_image_maps)((dtconv_tile){w->t->mh, w->t->mw});

@@ -13,42 +13,41 @@
 
 /* Of larger tiles a multiplication counts more, in eighths: their transforms are longer, those of 5 without pairs of
  * points, and their errors larger; blocks of them need more memory, above all in backward_weights.  Tiles of 7 and 8
- * are of images in bfloat16, beside whose own digits their errors are nothing.  Where transformed numbers are rounded,
- * errors are too large with tiles above 4; in forward, where they change the signs that ReLU sees, they are so with 4 x
- * 4, too.
- */
+ * are of images in bfloat16, beside whose own digits their errors are nothing, and of those who asked for them.  Where
+ * transformed numbers are rounded, errors are too large with tiles above 4; in forward, where they change the signs
+ * that ReLU sees, they are so with 4 x 4, too. */
 static const struct {
     dtconv_tile tile;
     int weight, of_weights;
 } sizes[] = {{{2, 2}, 8, 8},   {{2, 4}, 8, 8},  {{4, 4}, 8, 8},   {{2, 2}, 8, 8},
              {{5, 5}, 10, 10}, {{6, 6}, 9, 10}, {{7, 7}, 10, 10}, {{8, 8}, 11, 11}};
-enum {
-    OF_FORWARD = 0, /* the first row, and those behind the last one of each kind */
-    OF_ALL = 2,
-    END_OF_ROUNDED = 4,
-    END_OF_SMALL = 6,
-    END = 8,
-    LARGE_BYTES = 32 << 20, /* gradients of transformed filters that are kept do not become larger with large tiles */
-    LARGE_TILES = 64        /* of which backward_weights takes so many at a time */
+
+/* The rows of each kind: from the first to the one before the last. */
+static const struct {
+    int first, last;
+} rows_of[] = {
+    [DTCONV_TILES_OF_IMAGES] = {2, 6},       [DTCONV_TILES_OF_WEIGHTS] = {2, 6},
+    [DTCONV_TILES_LARGE_OF_IMAGES] = {2, 8}, [DTCONV_TILES_LARGE_OF_WEIGHTS] = {2, 8},
+    [DTCONV_TILES_ROUNDED] = {2, 4},         [DTCONV_TILES_ROUNDED_FORWARD] = {0, 2},
 };
 
-/* The best of these rows. */
-static dtconv_tile best_of(int from, int end, int64_t oh, int64_t ow, int kind) {
+enum {
+    LARGE_BYTES = 32
+        << 20,       /* gradients of transformed filters that are kept do not become larger by large tiles, ... */
+    LARGE_TILES = 64 /* ... of which backward_weights takes so many at a time */
+};
+
+dtconv_tile DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
+    const int of_weights = kind == DTCONV_TILES_OF_WEIGHTS || kind == DTCONV_TILES_LARGE_OF_WEIGHTS;
     dtconv_tile best = {0, 0};
     int64_t least = INT64_MAX;
-    for (int i = from; i < end; i++) {
+    for (int i = rows_of[kind].first; i < rows_of[kind].last; i++) {
         const dtconv_tile t = sizes[i].tile;
-        const int weight = kind == DTCONV_TILES_OF_WEIGHTS ? sizes[i].of_weights : sizes[i].weight;
+        const int weight = of_weights ? sizes[i].of_weights : sizes[i].weight;
         const int64_t cost = dtconv_ceil_div(oh, t.h) * dtconv_ceil_div(ow, t.w) * (t.h + 2) * (t.w + 2) * weight;
         if (cost < least) least = cost, best = t;
     }
     return best;
-}
-
-dtconv_tile DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
-    const int forward = kind == DTCONV_TILES_ROUNDED_FORWARD, rounded = kind == DTCONV_TILES_ROUNDED;
-    const int end = forward ? OF_ALL : rounded ? END_OF_ROUNDED : sizeof(elem) == sizeof(real) ? END_OF_SMALL : END;
-    return best_of(forward ? OF_FORWARD : OF_ALL, end, oh, ow, kind);
 }
 
 /* The tile of a pass, whose phases have high x wide pixels. */
@@ -56,9 +55,9 @@ static dtconv_tile tile_of(const dtconv_conv *p, int64_t high, int64_t wide, int
     const dtconv_tile t = DT(winograd_tile)(high, wide, kind);
     const int64_t tiles = p->n * dtconv_ceil_div(p->oh, t.h) * dtconv_ceil_div(p->ow, t.w);
     const int64_t bytes = p->ci * p->co * (t.h + 2) * (t.w + 2) * (int64_t)sizeof(real);
-    if (kind == DTCONV_TILES_OF_WEIGHTS && bytes > LARGE_BYTES && tiles > LARGE_TILES)
-        return best_of(OF_ALL, END_OF_SMALL, high, wide, kind);
-    return t;
+    const int keeps_much = bytes > LARGE_BYTES && tiles > LARGE_TILES;
+    if (kind != DTCONV_TILES_LARGE_OF_WEIGHTS || !keeps_much) return t;
+    return DT(winograd_tile)(high, wide, DTCONV_TILES_OF_WEIGHTS);
 }
 
 dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w) {

@@ -193,9 +193,8 @@ typedef union {
 #define dtconv_conv_set_reductions(...) DTCONV_2(conv_set_reductions, __VA_ARGS__)
 #define dtconv_conv_set_residual(...) DTCONV_2(conv_set_residual, __VA_ARGS__)
 #define dtconv_conv_set_spectra(image, ...) DTCONV_OF(image, conv_set_spectra)(__VA_ARGS__)
-#define dtconv_winograd_filters(...) DTCONV_3(winograd_filters, __VA_ARGS__)
+#define dtconv_winograd_filters(image, ...) DTCONV_OF(image, winograd_filters)(__VA_ARGS__)
 #define dtconv_winograd_filters_bytes(dtype, ...) DTCONV_FOR_EVERY(dtype, winograd_filters_bytes)(__VA_ARGS__)
-#define dtconv_winograd_tile(dtype, ...) DTCONV_FOR_EVERY(dtype, winograd_tile)(__VA_ARGS__)
 #define dtconv_winograd_with_filters(image, ...) DTCONV_OF(image, winograd_with_filters)(__VA_ARGS__)
 #define dtconv_winograd_with_filters_workspace(dtype, ...) \
     DTCONV_FOR_EVERY(dtype, winograd_with_filters_workspace)(__VA_ARGS__)

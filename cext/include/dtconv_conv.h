@@ -46,6 +46,9 @@ typedef struct {
     X(winograd, forward)                 \
     X(winograd, backward_data)           \
     X(winograd, backward_weights)        \
+    X(winograd_large, forward)           \
+    X(winograd_large, backward_data)     \
+    X(winograd_large, backward_weights)  \
     X(fft, forward)                      \
     X(fft, backward_data)                \
     X(fft, backward_weights)             \

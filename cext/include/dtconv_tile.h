@@ -6,8 +6,15 @@ typedef struct {
     int h, w;
 } dtconv_tile;
 
-/* Of forward and backward_data; of backward_weights; of the latter two where transformed numbers are rounded to
- * bfloat16; and of forward there. */
-enum { DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_WEIGHTS, DTCONV_TILES_ROUNDED, DTCONV_TILES_ROUNDED_FORWARD };
+/* Of forward and backward_data; of backward_weights; both with large tiles; of the latter two passes where transformed
+ * numbers are rounded to bfloat16; and of forward there. */
+enum {
+    DTCONV_TILES_OF_IMAGES,
+    DTCONV_TILES_OF_WEIGHTS,
+    DTCONV_TILES_LARGE_OF_IMAGES,
+    DTCONV_TILES_LARGE_OF_WEIGHTS,
+    DTCONV_TILES_ROUNDED,
+    DTCONV_TILES_ROUNDED_FORWARD
+};
 
 #endif

@@ -1,33 +1,37 @@
 """Winograd's convolution: size of tiles, filters that are transformed ahead."""
 
-from cython cimport floating
 from libc.stdint cimport int64_t
 
 from pydtconv._ext.arrays cimport element, reals
 from pydtconv._ext.dtconv_conv cimport dtconv_conv, dtconv_conv_args, dtconv_conv_set_arrays, problem_of
-from pydtconv._ext.dtypes cimport DTCONV_BFLOAT16, dtconv_dtype, dtype_of
+from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 
 cdef extern from "dtconv_any.h" nogil:
-    int DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_WEIGHTS, DTCONV_TILES_ROUNDED, DTCONV_TILES_ROUNDED_FORWARD
+    int DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_WEIGHTS, DTCONV_TILES_LARGE_OF_IMAGES, DTCONV_TILES_LARGE_OF_WEIGHTS
+    int DTCONV_TILES_ROUNDED, DTCONV_TILES_ROUNDED_FORWARD
     ctypedef struct dtconv_tile:
         int h, w
-    dtconv_tile dtconv_winograd_tile(dtconv_dtype, int64_t oh, int64_t ow, int kind)
+    dtconv_tile dtconv_swinograd_tile(int64_t oh, int64_t ow, int kind)
     size_t dtconv_winograd_filters_bytes(dtconv_dtype, const dtconv_conv *, int)
     size_t dtconv_winograd_with_filters_workspace(dtconv_dtype, const dtconv_conv *, int)
     int dtconv_winograd_filters(...)
-    int dtconv_hwinograd_filters(const dtconv_conv *, int, const float *, float *, void *, size_t)
     int dtconv_winograd_with_filters(...)
 
 
-def tile(int64_t oh, int64_t ow, str direction, str dtype, bint rounded) -> tuple[int, int]:
+_KINDS = {
+    "small": (DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_IMAGES, DTCONV_TILES_OF_WEIGHTS),
+    "large": (DTCONV_TILES_LARGE_OF_IMAGES, DTCONV_TILES_LARGE_OF_IMAGES, DTCONV_TILES_LARGE_OF_WEIGHTS),
+    "rounded": (DTCONV_TILES_ROUNDED_FORWARD, DTCONV_TILES_ROUNDED, DTCONV_TILES_ROUNDED),
+}
+
+
+def tile(int64_t oh, int64_t ow, str direction, str kind) -> tuple[int, int]:
     """Height and width of the outputs of a tile that images of oh x ow outputs are cut into in a pass.
 
-    dtype: of the images.  rounded: where what is multiplied is rounded to bfloat16.
+    kind: "small", "large" (7 x 7 and 8 x 8, too), or "rounded", where what is multiplied is rounded to bfloat16.
     """
-    cdef int kind = DTCONV_TILES_OF_WEIGHTS if direction == "backward_weights" else DTCONV_TILES_OF_IMAGES
-    if rounded:
-        kind = DTCONV_TILES_ROUNDED_FORWARD if direction == "forward" else DTCONV_TILES_ROUNDED
-    cdef dtconv_tile found = dtconv_winograd_tile(dtype_of(dtype), oh, ow, kind)
+    cdef int of_pass = _KINDS[kind][("forward", "backward_data", "backward_weights").index(direction)]
+    cdef dtconv_tile found = dtconv_swinograd_tile(oh, ow, of_pass)
     return found.h, found.w
 
 
@@ -43,19 +47,16 @@ def workspace_bytes(tuple sizes, bint backward_data, str dtype) -> int:
     return dtconv_winograd_with_filters_workspace(dtype_of(dtype), &p, backward_data)
 
 
-def filters(tuple sizes, bint backward_data, str dtype, const floating[:, :, :, ::1] w, floating[::1] u,
-            unsigned char[::1] workspace) -> int:
-    """u = the transformed w for images of this dtype; u is aligned to 64.  Returns the status."""
+def filters(tuple sizes, bint backward_data, const element[::1] like, w, u, unsigned char[::1] workspace) -> int:
+    """u = the transformed w for images of the dtype of `like`; w is flat, u aligned to 64.  Returns the status."""
     cdef int status
     cdef dtconv_conv p = problem_of(sizes, sizes[3], sizes[6])
-    cdef bint widened = dtype_of(dtype) == DTCONV_BFLOAT16
+    cdef const element *image = &like[0]
+    cdef void *plain = reals(image, w)
+    cdef void *transformed = reals(image, u)
     with nogil:
-        if widened:
-            status = dtconv_hwinograd_filters(&p, backward_data, <const float *> &w[0, 0, 0, 0], <float *> &u[0],
-                                              &workspace[0], workspace.shape[0])
-        else:
-            status = dtconv_winograd_filters(&p, backward_data, &w[0, 0, 0, 0], &u[0], &workspace[0],
-                                             workspace.shape[0])
+        status = dtconv_winograd_filters(image, &p, backward_data, <const void *> plain, transformed, &workspace[0],
+                                         workspace.shape[0])
     return status
 
 

@@ -180,18 +180,23 @@ def work_of_winograd(p: ConvProblem, direction: str) -> Work:
     reads and writes the transformed filters for every 256 tiles.  With a dilation each phase has tiles of its own.
     Tiles and filters are float32 where images are bfloat16.
     """
-    return _work_of_tiles(p, direction, rounded=False)
+    return _work_of_tiles(p, direction, "large" if p.dtype == "bfloat16" else "small")
+
+
+def work_of_large_winograd(p: ConvProblem, direction: str) -> Work:
+    """The same with tiles of 7 x 7 and 8 x 8 as well."""
+    return _work_of_tiles(p, direction, "large")
 
 
 def work_of_rounded_winograd(p: ConvProblem, direction: str) -> Work:
     """The same with tiles of 2 x 2, 4 x 4 and 2 x 4 alone; tiles and filters are counted as if they were float32."""
-    return _work_of_tiles(p, direction, rounded=True)
+    return _work_of_tiles(p, direction, "rounded")
 
 
-def _work_of_tiles(p: ConvProblem, direction: str, rounded: bool) -> Work:
+def _work_of_tiles(p: ConvProblem, direction: str, kind: str) -> Work:
     oh, ow = (p.ih, p.iw) if direction == "backward_data" else (p.oh, p.ow)
     high, wide, phases = -(-oh // p.dil_h), -(-ow // p.dil_w), min(p.dil_h, oh) * min(p.dil_w, ow)
-    mh, mw = winograd_ext.tile(high, wide, direction, p.dtype, rounded)
+    mh, mw = winograd_ext.tile(high, wide, direction, kind)
     tiles, points, depth = p.n * phases * -(-high // mh) * -(-wide // mw), (mh + 2) * (mw + 2), p.axes[0]
     planes = depth.kernel * depth.out * _share_of_taps(depth)
     filters, rows = float(p.kd), tiles
@@ -247,6 +252,9 @@ COSTS: dict[tuple[str, str], Work] = {
     ("winograd", "forward"): Work(5.5, 0, 0, 2.54, 47.4, 0),
     ("winograd", "backward_data"): Work(4.4, 39.4, 0, 0, 50.3, 0),
     ("winograd", "backward_weights"): Work(6.53, 0.765, 0, 0, 19, 0),
+    ("winograd_large", "forward"): Work(6.2, 0, 0, 2.54, 32, 0),
+    ("winograd_large", "backward_data"): Work(5, 39.4, 0, 0, 34, 0),
+    ("winograd_large", "backward_weights"): Work(7.3, 0.765, 0, 0, 19, 0),
     ("winograd_bf16", "forward"): Work(20, 40, 0, 0, 100, 0),
     ("winograd_bf16", "backward_data"): Work(20, 40, 0, 0, 100, 0),  # on any kernel but those of OF_BFLOAT16
     ("winograd_bf16", "backward_weights"): Work(20, 40, 0, 0, 100, 0),

@@ -1,8 +1,10 @@
-"""What float32 operands are multiplied as: `config.set_float32_matmul_precision`, and where AMX makes that faster.
+"""What float32 operands are multiplied as: `config.set_float32_matmul_precision`, and what makes that faster.
 
 "high" splits each operand in two bfloat16, a high and a low half, and takes the sum of three products of halves for one
 of float32; "medium" rounds operands to bfloat16.  Sums are float32.  Only AMX multiplies bfloat16 so much faster than
-float32 that three products gain; on other CPUs, and where another micro-kernel is active, all is as "highest" says.
+float32 that three products gain; on other CPUs, and where another micro-kernel is active, products are as "highest"
+says.  With "medium" Winograd's convolutions may have larger tiles everywhere, which need fewer multiplications and
+round more.
 """
 
 from __future__ import annotations
@@ -36,12 +38,19 @@ def in_force() -> int | None:
     return products if products is None or reason() is None else None
 
 
-def why_not(products: int | None) -> str | None:
-    """None where the choice of an algorithm may take one with so many products, else why not."""
+def are_coarse() -> bool:
+    """Whether larger errors than those of float32's usual algorithms are allowed."""
+    return config.float32_matmul_precision() == "medium"
+
+
+def why_not(products: int | None, coarse: bool = False) -> str | None:
+    """None where the choice of an algorithm may take one with so many products, or larger errors, else why not."""
+    now = config.float32_matmul_precision()
+    if coarse and not are_coarse():
+        return f"config.set_float32_matmul_precision('medium') allows it, {now!r} is active"
     if products in (None, in_force()):
         return None
     precision = next(name for name, each in PRODUCTS.items() if each == products)
-    now = config.float32_matmul_precision()
     if now != precision:
         return f"config.set_float32_matmul_precision({precision!r}) allows it, {now!r} is active"
     return reason()
@@ -56,7 +65,8 @@ def described(device: str = "cpu") -> str:
         tf32 = f"{precision}: operands rounded to TF32 (10 bits), where tensor cores multiply them"
         return tf32 if device.startswith("gpu") else f"{precision}, computed as highest on device {device}"
     against = reason()
+    large = "large tiles in Winograd's convolutions"
     if against is not None:
-        return f"{precision}, computed as highest: {against}"
-    how = "three products of bfloat16 halves" if precision == "high" else "operands rounded to bfloat16"
+        return f"{precision}, {f'{large}; all else ' if are_coarse() else ''}computed as highest: {against}"
+    how = f"operands rounded to bfloat16, or {large}," if are_coarse() else "three products of bfloat16 halves"
     return f"{precision}: {how} where they are faster"

@@ -81,18 +81,21 @@ def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
     What `config.set_float32_matmul_precision` does not allow has a reason, too; a layer may ask for it by name.
     """
     check_direction(direction)
-    return {name: row.reason(p, direction) or products.why_not(row.products) for name, row in TABLE.items()}
+    return {name: row.reason(p, direction) or products.why_not(row.products, row.coarse) for name, row in TABLE.items()}
 
 
-def ranking(p: ConvProblem, direction: str, precision: str = "fast", of_bfloat16: int | None = None) -> tuple[str, ...]:
+def ranking(
+    p: ConvProblem, direction: str, precision: str = "fast", of_bfloat16: int | None = None, coarse: bool = False
+) -> tuple[str, ...]:
     """Names of the algorithms that support p, the fastest by the cost model first; "strict": only exact sums.
 
     "strict" orders those of forward and backward_data by the filters alone: a pixel is summed in the same order
     whatever image it is in.
-    of_bfloat16: those that multiply float32 by so many products of bfloat16 are among them.
+    of_bfloat16: those that multiply float32 by so many products of bfloat16 are among them.  coarse: so are those with
+    larger errors.
     """
     check_direction(direction)
-    return _ranking(p, direction, precision, of_bfloat16, calibrated.state(p.dtype))
+    return _ranking(p, direction, precision, of_bfloat16, coarse, calibrated.state(p.dtype))
 
 
 def _by_filters(direction: str) -> bool:
@@ -117,11 +120,17 @@ def _of_filters(p: ConvProblem) -> ConvProblem:
 
 @lru_cache(maxsize=4096)
 def _ranking(
-    p: ConvProblem, direction: str, precision: str, of_bfloat16: int | None, _state: tuple[str, int, int, int]
+    p: ConvProblem,
+    direction: str,
+    precision: str,
+    of_bfloat16: int | None,
+    coarse: bool,
+    _state: tuple[str, int, int, int],
 ) -> tuple[str, ...]:
     """_state: of the cost model, whose estimates are remembered."""
     alike = _of_filters(p) if precision == "strict" and _keeps_order(direction) else p
     rows = [row for row in TABLE.values() if row.reason(p, direction) is None and row.products in (None, of_bfloat16)]
+    rows = [row for row in rows if not row.coarse or (coarse and p.dtype == "float32")]
     if precision == "strict":
         rows = [row for row in rows if row.strict]
     rows = [row.of(p, direction) for row in rows]
@@ -135,7 +144,7 @@ def algorithms(p: ConvProblem, direction: str) -> list[str]:
     one image size, so that in "strict" precision it counts for backward_weights alone.
     """
     seconds = {} if _by_filters(direction) else timings.measured(p, direction)
-    ranked = ranking(p, direction, config.conv_precision(), products.in_force())
+    ranked = ranking(p, direction, config.conv_precision(), products.in_force(), products.are_coarse())
     families = {TABLE[name].family for name in ranked}  # a basis that was measured may not be the cost model's
     ranked += tuple(name for name in seconds if name not in ranked and name in TABLE and TABLE[name].family in families)
     limit = config.conv_workspace_limit()

@@ -31,6 +31,7 @@ class Algorithm:
     does not contain is left out.
     bfloat16, float32: whether it has passes for images in bfloat16; in float32, and but for `products` in float64.
     products: how many products of bfloat16 stand for one of float32 (products.py); None: it multiplies as it stores.
+    coarse: whether it is chosen only where `config.set_float32_matmul_precision` allows larger errors.
     has_basis: whether its tiles may have several sizes; "fft 12x12" is the row "fft" with a basis of its own.
     """
 
@@ -48,6 +49,7 @@ class Algorithm:
     bfloat16: bool = False
     float32: bool = True
     products: int | None = None
+    coarse: bool = False
     has_basis: bool = False
     basis: bases.Basis | None = None
 
@@ -297,6 +299,17 @@ TABLE = Table(
                 normalizes_taps=True,
                 contained=False,  # sums of a tile's pixels and their products go to all results of the tile
                 bfloat16=True,
+            ),
+            Algorithm(
+                "winograd_large",
+                DIRECTIONS,
+                _three_by_three,
+                estimates.work_of_large_winograd,
+                rounding=100.0,
+                gathers=True,
+                normalizes_taps=True,
+                contained=False,
+                coarse=True,
             ),
             Algorithm(
                 "winograd_bf16",

@@ -48,7 +48,8 @@ class TransformedFilters:
         self._key = (p.sizes, direction == "backward_data")
         self.u = aligned(ext.filters_bytes(*self._key, p.dtype), p.real)
         with config.hold_num_threads():
-            run(lambda space: ext.filters(*self._key, p.dtype, as_planes(w), self.u, space), self._workspace())
+            like = np.empty(1, image_dtype(p))
+            run(lambda space: ext.filters(*self._key, like, as_planes(w).ravel(), self.u, space), self._workspace())
 
     def _workspace(self) -> np.ndarray:
         return aligned(ext.workspace_bytes(*self._key, self.p.dtype))

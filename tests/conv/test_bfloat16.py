@@ -116,8 +116,8 @@ def test_winograd_by_every_tile(extents, channels):
 )
 def test_winograd_by_tiles_that_are_too_large_for_float32(extents, m):
     """Whole tiles and cut ones, with channels that fill no vector."""
-    assert all(winograd_ext.tile(*extents, each, "bfloat16", False) == (m, m) for each in DIRECTIONS)
-    assert all(winograd_ext.tile(*extents, each, "float32", False)[0] < 7 for each in DIRECTIONS)
+    assert all(winograd_ext.tile(*extents, each, "large") == (m, m) for each in DIRECTIONS)
+    assert all(winograd_ext.tile(*extents, each, "small")[0] < 7 for each in DIRECTIONS)
     check(ConvProblem(3, *extents, 19, 35, 3, padding="same", dtype="bfloat16"), "winograd")
 
 

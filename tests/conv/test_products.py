@@ -150,3 +150,26 @@ def test_without_amx_all_is_as_highest():
     assert conv.algorithms(P, "forward") == before
     assert "only amx_bf16 makes products of bfloat16 faster" in str(explain(P, "forward")["direct_bf16x3"])
     assert products.described().startswith("high, computed as highest: only amx_bf16")
+
+
+def test_medium_allows_large_tiles_on_every_cpu():
+    """Which "highest" and "high" do not, nor float64 models at any; and which may be asked for by name."""
+    microkernels.select(KERNELS[-1], "bfloat16")
+    p, double, half = (
+        ConvProblem(16, 28, 28, 128, 128, 3, padding="same", dtype=dtype)
+        for dtype in ("float32", "float64", "bfloat16")
+    )
+    for precision in ("highest", "high", "medium"):
+        config.set_float32_matmul_precision(precision)
+        for direction in DIRECTIONS:
+            assert (choose(p, direction).algorithm == "winograd_large") == (precision == "medium")
+            assert "winograd_large" not in conv.algorithms(double, direction)
+            assert choose(p, direction, "winograd_large").why == "asked for"
+        reason = explain(p, "forward")["winograd_large"]
+        assert reason is None or f"precision('medium') allows it, {precision!r} is active" in reason
+    assert reason is None
+    assert products.described().startswith(
+        "medium, large tiles in Winograd's convolutions; all else computed as highest"
+    )
+    with pytest.raises(ValueError, match="winograd_large has passes for float32 and float64 only"):
+        choose(half, "forward", "winograd_large")

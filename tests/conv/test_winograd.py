@@ -33,7 +33,7 @@ def check_every_pass(case):
 )
 def test_every_tile(extents, m, dtype):
     """Images that whole tiles fill, with padding on all sides and on none."""
-    assert ext.tile(*extents, "forward", dtype, False) == (m, m)
+    assert ext.tile(*extents, "forward", "small") == (m, m)
     for padding in ("same", "valid"):
         grown = extents if padding == "same" else tuple(extent + 2 for extent in extents)
         check_every_pass(case_of(ConvProblem(2, *grown, 19, 35, 3, padding=padding, dtype=dtype)))

@@ -88,7 +88,7 @@ def check(p, tile):
     """tile: height and width of those of y, and side of those of both backward passes."""
     sides = (tile[:2], (tile[2], tile[2]), (tile[2], tile[2]))
     extents = ((p.oh, p.ow), (p.ih, p.iw), (p.oh, p.ow))
-    assert [ext.tile(*e, d, "bfloat16", True) for e, d in zip(extents, DIRECTIONS, strict=True)] == list(sides)
+    assert [ext.tile(*e, d, "rounded") for e, d in zip(extents, DIRECTIONS, strict=True)] == list(sides)
     x, w, dy = arrays_of(p)
     w = random(p.w_shape, 2)  # filters are float32, and rounded when they are transformed
     every = zip(computed(p, x, w, dy), model(p, x, w, dy, sides), exact_passes(p, x, w, dy), strict=True)
@@ -170,7 +170,7 @@ def test_forward_adds_activates_and_gathers(sizes, activation):
     y, (mean, variance) = np.empty(p.y_shape, np.uint16), np.empty((2, p.co), np.float32)
     bound(p, "forward", dtypes.to_bits(x), w, y, "winograd_bf16", bias=bias, residual=dtypes.to_bits(added),
           activation=activation, alpha=0.25, moments=(mean, variance))  # fmt: skip
-    tile = ext.tile(p.oh, p.ow, "forward", p.dtype, True)
+    tile = ext.tile(p.oh, p.ow, "forward", "rounded")
     want = ACTIVATIONS[activation](model(p, x, w, dy, (tile, (4, 4), (4, 4)))[0] + bias + added)
     error = np.maximum(np.abs(dtypes.from_bits(y) - want) - np.abs(want) * 2**-8, 0)
     assert error.max() <= 0.01 * np.sqrt(9 * p.ci)  # a number that is rounded to the other side

@@ -1,0 +1,3 @@
+/* See winograd_large.c. */
+#define LARGE
+#include "winograd_weights.c"
