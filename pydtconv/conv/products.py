@@ -43,9 +43,11 @@ def are_coarse() -> bool:
     return config.float32_matmul_precision() == "medium"
 
 
-def why_not(products: int | None, coarse: bool = False) -> str | None:
+def why_not(products: int | None, coarse: bool = False, dtype: str = "float32") -> str | None:
     """None where the choice of an algorithm may take one with so many products, or larger errors, else why not."""
     now = config.float32_matmul_precision()
+    if coarse and dtype != "float32":
+        return f"errors as large as these are allowed in float32 alone, got {dtype}"
     if coarse and not are_coarse():
         return f"config.set_float32_matmul_precision('medium') allows it, {now!r} is active"
     if products in (None, in_force()):

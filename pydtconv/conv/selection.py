@@ -81,7 +81,10 @@ def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
     What `config.set_float32_matmul_precision` does not allow has a reason, too; a layer may ask for it by name.
     """
     check_direction(direction)
-    return {name: row.reason(p, direction) or products.why_not(row.products, row.coarse) for name, row in TABLE.items()}
+    return {
+        name: row.reason(p, direction) or products.why_not(row.products, row.coarse, p.dtype)
+        for name, row in TABLE.items()
+    }
 
 
 def ranking(

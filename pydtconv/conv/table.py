@@ -25,7 +25,8 @@ class Algorithm:
     sums.
     normalizes: whether forward and backward_weights of a pointwise convolution, by products of bfloat16 of any, can
     normalize x as they read it.  normalizes_taps: those of any.  normalizes_channels: those of depthwise ones.
-    rounding: how many times its rounding errors may be those of the sum of products.  contained: whether a value that
+    rounding: how many times its rounding errors may be those of the sum of products; rounding_of_bfloat16: of images in
+    bfloat16, before their results are rounded, where that is another number.  contained: whether a value that
     is not finite or nearly overflows spoils those results only whose sums it is in; zeros beside an image may be in
     sums, too, with the filter's taps there.  Where `config.set_conv_precision("strict")` is active, what rounds more or
     does not contain is left out.
@@ -40,6 +41,7 @@ class Algorithm:
     supports: Callable[[ConvProblem], str | None]
     work: Callable[[ConvProblem, str], estimates.Work]
     rounding: float = 1.0
+    rounding_of_bfloat16: float | None = None
     gathers: bool = False
     bypasses: bool = False
     normalizes: bool = False
@@ -94,6 +96,11 @@ class Algorithm:
     def of_reals(self) -> bool:
         """Whether it multiplies float32 and float64 as they are."""
         return self.float32 and self.products is None
+
+    def rounding_in(self, dtype: str) -> float:
+        """`rounding`, of images of this dtype."""
+        other = self.rounding_of_bfloat16
+        return self.rounding if dtype != "bfloat16" or other is None else other
 
     @property
     def strict(self) -> bool:
@@ -295,6 +302,7 @@ TABLE = Table(
                 _three_by_three,
                 estimates.work_of_winograd,
                 rounding=10.0,
+                rounding_of_bfloat16=100.0,  # tiles are those of winograd_large
                 gathers=True,
                 normalizes_taps=True,
                 contained=False,  # sums of a tile's pixels and their products go to all results of the tile

@@ -53,7 +53,7 @@ def arrays_of(p):
 def error_of_sum(terms, algorithm):
     """Of a float32 sum; what shares a tile with large sums has their errors."""
     row = TABLE[algorithm]
-    return (terms if row.contained else terms.max()) * 2e-6 * row.rounding
+    return (terms if row.contained else terms.max()) * 2e-6 * row.rounding_in("bfloat16")
 
 
 def assert_rounded_once(bits, exact, terms, algorithm="direct"):

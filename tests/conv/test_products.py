@@ -168,6 +168,7 @@ def test_medium_allows_large_tiles_on_every_cpu():
         reason = explain(p, "forward")["winograd_large"]
         assert reason is None or f"precision('medium') allows it, {precision!r} is active" in reason
     assert reason is None
+    assert "allowed in float32 alone, got float64" in explain(double, "forward")["winograd_large"]
     assert products.described().startswith(
         "medium, large tiles in Winograd's convolutions; all else computed as highest"
     )

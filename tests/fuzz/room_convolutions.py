@@ -188,7 +188,7 @@ def _try_bfloat16(p: ConvProblem, random: np.random.Generator) -> None:
             run_bound(bind(p, direction, name, arrays["x"], arrays["w"], arrays["y"], workspace=space))
             told = f"{name} {direction} of {p}, {config.num_threads()} threads"
             got = dtypes.from_bits(out).astype("float64") if image else out
-            allowed = RTOL["float32"] * TABLE[name].rounding * max(np.abs(want).max(), 1.0)
+            allowed = RTOL["float32"] * TABLE[name].rounding_in("bfloat16") * max(np.abs(want).max(), 1.0)
             if image:
                 allowed = allowed + np.abs(want) / 2**8
             if not (np.abs(got - want) <= allowed).all():

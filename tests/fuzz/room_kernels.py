@@ -255,7 +255,12 @@ def _bfloat16(random: np.random.Generator) -> None:
                     bind(p, direction, name, *arrays[direction]), scratch(conv.workspace_bytes(p, direction, name))
                 )
                 of_sum = terms[direction] if TABLE[name].contained else terms[direction].max()
-                _near(out, want[direction], TABLE[name].rounding * of_sum, f"{name} {direction} of {p} by {kernel}")
+                _near(
+                    out,
+                    want[direction],
+                    TABLE[name].rounding_in("bfloat16") * of_sum,
+                    f"{name} {direction} of {p} by {kernel}",
+                )
                 trials.count(f"bfloat16 {direction} {name}", "right")
     finally:
         microkernels.select(None, "bfloat16")
