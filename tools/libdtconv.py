@@ -60,7 +60,7 @@ THIRD_LEVEL, AT_THIRD_LEVEL = "-O3", ("transform",)
 # compiled in bfloat16 alone
 OF_BFLOAT16 = "bfloat16"
 # of it, what is compiled for images in float32, too, whose products are of bfloat16
-OF_FLOAT32 = ("direct", "direct_copy", "direct_turn", "direct_weights", "finish")
+OF_FLOAT32 = ("direct", "direct_copy", "direct_layout", "direct_pass", "direct_turn", "direct_weights", "finish")
 # says which level it is
 NAMES_LEVEL = ("runtime",)
 # what has images in bfloat16; losses and optimizers have none, and functions of numbers are float32's (spans.h)

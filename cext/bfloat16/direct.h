@@ -1,12 +1,22 @@
 /* What the passes of the direct convolution by products of bfloat16 share: axes, chunks, the copy of a chunk's image.
  *
- * Files are compiled for images in bfloat16, and for those in float32 (algorithms direct_bf16 and direct_bf16x3). */
+ * Files are compiled for images in bfloat16, and for those in float32 (algorithms direct_bf16 and direct_bf16x3). Those
+ * of forward and backward_data are compiled once more where WIDENED is defined (direct_widened.c). */
 #ifndef DTCONV_BFLOAT16_DIRECT_H
 #define DTCONV_BFLOAT16_DIRECT_H
 
 #include "../conv/conv_internal.h"
 #include "../conv/gather.h"
 #include "pack.h"
+
+/* What is copied and packed; and the names of what has one of these types. */
+#ifdef WIDENED
+typedef real number;
+#define WAY(name) DT(direct_widened_##name)
+#else
+typedef half number;
+#define WAY(name) DT(direct_pairs_##name)
+#endif
 
 /* One axis of a pass that gathers.  What is written has `phases` kinds of pixels, first + i * phases each; pixel i of a
  * phase reads, with tap t where it has that one, pixel i * step + offset. */
@@ -25,6 +35,12 @@ static inline int offset_of(const axis *x, int64_t phase, int64_t t, int64_t *of
     const int64_t at = x->turned ? phase + x->pad - t * x->dilation : t * x->dilation - x->pad;
     *offset = x->turned ? at / x->stride : at;
     return !x->turned || at % x->stride == 0;
+}
+/* Whether a tap reads pixel `at` of some pixel that is written. */
+static inline int is_met(const axis *x, int64_t at) {
+    int met = x->turned;
+    for (int64_t t = 0; !met && t < x->taps; t++) met = (at + x->pad - t * x->dilation) % x->stride == 0;
+    return met;
 }
 /* No tap reads before the first or past the last of these offsets. */
 static inline int64_t first_offset(const axis *x) {
@@ -63,17 +79,17 @@ static inline int64_t layout_pixel(const layout *l, int64_t kd, int64_t row, int
     return (line * l->columns + at / l->phases) * l->images;
 }
 
-/* Copies a piece; channels are filled up with zeros to `depth` of the pitch.  low: where x is float32, elements from
- * each high half to its low one; 0: these are not wanted. */
-void DT(copy_piece)(const image *x, const piece *at, const layout *l, int64_t depth, half *dst, int64_t low);
+/* Copies the pixels of a piece that taps meet; channels are filled up with zeros to `depth` of the pitch.  low: where x
+ * is float32, elements from each high half to its low one; 0: these are not wanted. */
+void WAY(copy_piece)(const image *x, const piece *at, const layout *l, int64_t depth, number *dst, int64_t low);
 
 /* One pixel of it. */
-void DT(copy_pixel)(const image *x, const elem *from, int64_t depth, half *dst, int64_t low);
+void WAY(copy_pixel)(const image *x, const elem *from, int64_t depth, number *dst, int64_t low);
 
 /* The matrix of im2col of a piece: pixels in the order (row, column, image), taps and channels of each side by side.
  * Filters have at most JOINED_LINES taps along depth and height. */
 enum { JOINED_LINES = 64 };
-void DT(join_piece)(const image *x, const piece *at, int64_t depth, int64_t pitch, half *dst, int64_t low);
+void WAY(join_piece)(const image *x, const piece *at, int64_t depth, int64_t pitch, number *dst, int64_t low);
 
 /* The plane that tap kd of plane `plane` reads, or -1. */
 static inline int64_t plane_of(const image *x, int64_t plane, int64_t kd) {
@@ -88,7 +104,8 @@ static inline int64_t plane_of(const image *x, int64_t plane, int64_t kd) {
 int64_t DT(images_of_chunk)(int64_t n, int64_t width, int64_t unit, int64_t wanted);
 
 static inline int64_t pitch_of(int64_t depth) {
-    return depth * (int64_t)sizeof(half) % 512 == 0 ? depth + SQUARE : depth; /* not all rows in the same sets of L1 */
+    return depth * (int64_t)sizeof(number) % 512 == 0 ? depth + SQUARE
+                                                      : depth; /* not all rows in the same sets of L1 */
 }
 
 #endif

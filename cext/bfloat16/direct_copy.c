@@ -5,45 +5,43 @@
  * with every tap; padding is there as zeros, channels are whole tiles, and where x is to be normalized it has been.
  */
 #include "direct.h"
+#ifdef WIDENED
+#include "../conv/normalize.h"
+#endif
 
-int64_t DT(images_of_chunk)(int64_t n, int64_t width, int64_t unit, int64_t wanted) {
-    int64_t best = 1, best_waste = INT64_MAX / 16;
-    for (int64_t images = 1; images <= MIN(n, 64); images *= 2) {
-        const int64_t pixels = width * images, waste = (dtconv_round_to(pixels, unit) - pixels) * 1000 / pixels;
-        if (waste < best_waste * 9 / 10 || (pixels / images * best < wanted && waste <= best_waste))
-            best = images, best_waste = waste;
-        if (pixels >= wanted && waste <= 70) break;
-    }
-    return best;
-}
-
-layout DT(layout_of)(const image *x, const piece *at, int64_t pitch, int inside) {
-    const int64_t step = step_of(&x->h), across = step_of(&x->w);
-    layout l = {.phases = across, .images = at->images, .pitch = pitch};
-    l.row = MAX(0, at->row * step + first_offset(&x->h));
-    const int64_t last = MIN(x->h.read - 1, (at->row + at->rows - 1) * step + last_offset(&x->h));
-    l.rows = MAX(0, last - l.row + 1);
-    l.column = first_offset(&x->w);
-    int64_t end = (count_of(&x->w, 0) - 1) * across + last_offset(&x->w) + 1;
-    if (inside) l.column = MAX(0, l.column), end = MIN(end, x->w.read);
-    l.columns = MAX(1, dtconv_ceil_div(end - l.column, across));
-    return l;
-}
-
-int64_t DT(layout_pixels)(const image *x, int64_t images, int64_t rows, int inside) {
-    const piece at = {.images = images, .rows = rows};
-    const layout l = DT(layout_of)(x, &at, 1, inside);
-    const int64_t high = (rows - 1) * step_of(&x->h) + last_offset(&x->h) - first_offset(&x->h) + 1;
-    return x->d.taps * MIN(x->h.read, high) * l.phases * l.columns * images;
-}
-
-static void clear(half *dst, int64_t n, int64_t low) {
+static void clear(number *dst, int64_t n, int64_t low) {
     if (n <= 0) return;
-    memset(dst, 0, (size_t)n * sizeof(half));
-    if (low) memset(dst + low, 0, (size_t)n * sizeof(half));
+    memset(dst, 0, (size_t)n * sizeof(number));
+    if (low) memset(dst + low, 0, (size_t)n * sizeof(number));
 }
 
-#ifdef DTCONV_BFLOAT16
+#if defined(WIDENED)
+/* f NULL: numbers as they are; act: a constant where it is inlined. */
+INLINE void widen_row(const DT(conv_normalization) * f, dtconv_activation act, int64_t n, const elem *from, real *dst) {
+    const normalizer none = {0};
+    int64_t i = 0;
+    for (; i + V <= n; i += V)
+        store(dst + i, read_vector(from + i, V, f != NULL, f ? normalizer_of(f, i, V) : none, act));
+    if (i == n) return;
+    if (!f && n >= V) /* with some of the last vector's */
+        store(dst + n - V, load_elem(from + n - V));
+    else
+        store_part(dst + i, n - i, read_vector(from + i, n - i, f != NULL, f ? normalizer_of(f, i, n - i) : none, act));
+}
+
+static void copy_numbers(const elem *from, int64_t n, number *dst, int64_t low) {
+    (void)low;
+    widen_row(NULL, DTCONV_LINEAR, n, from, dst);
+}
+
+static void normalize(const DT(conv_normalization) * f, int64_t n, const elem *from, number *dst, int64_t low) {
+    (void)low;
+    if (f->activation == DTCONV_RELU)
+        widen_row(f, DTCONV_RELU, n, from, dst);
+    else
+        widen_row(f, DTCONV_LINEAR, n, from, dst);
+}
+#elif defined(DTCONV_BFLOAT16)
 /* A few numbers: a function of the C library takes longer to begin than these take.  What is left after whole blocks is
  * copied with some of the last one's. */
 INLINE void copy_few(const half *from, int64_t n, half *dst) {
@@ -56,54 +54,64 @@ INLINE void copy_few(const half *from, int64_t n, half *dst) {
     for (; i + BLOCK <= n; i += BLOCK) memcpy(dst + i, from + i, BLOCK * sizeof(half));
     if (i < n) memcpy(dst + n - BLOCK, from + n - BLOCK, BLOCK * sizeof(half));
 }
-#endif
 
-static void copy_numbers(const elem *from, int64_t n, half *dst, int64_t low) {
-#ifdef DTCONV_BFLOAT16
+static void copy_numbers(const elem *from, int64_t n, number *dst, int64_t low) {
     (void)low;
     if (n <= 64)
         copy_few(from, n, dst);
     else
         memcpy(dst, from, (size_t)n * sizeof(half));
-#else
-    HT(split_row)(n, from, dst, low ? dst + low : NULL);
-#endif
 }
 
-void DT(copy_pixel)(const image *x, const elem *from, int64_t depth, half *dst, int64_t low) {
-    const DT(conv_normalization) *f = &x->prologue;
-    if (!f->mean)
-        copy_numbers(from, x->channels, dst, low);
-    else
-#ifdef DTCONV_BFLOAT16
-        HT(normalize_rows)(1, x->channels, from, 0, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU, dst, 0);
+static void normalize(const DT(conv_normalization) * f, int64_t n, const elem *from, number *dst, int64_t low) {
+    (void)low;
+    HT(normalize_rows)(1, n, from, 0, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU, dst, 0);
+}
 #else
-        HT(normalize_split_row)(x->channels, from, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU, dst,
-                                low ? dst + low : NULL);
+static void copy_numbers(const elem *from, int64_t n, number *dst, int64_t low) {
+    HT(split_row)(n, from, dst, low ? dst + low : NULL);
+}
+
+static void normalize(const DT(conv_normalization) * f, int64_t n, const elem *from, number *dst, int64_t low) {
+    HT(normalize_split_row)(n, from, f->mean, f->scale, f->beta, f->activation == DTCONV_RELU, dst,
+                            low ? dst + low : NULL);
+}
 #endif
+
+void WAY(copy_pixel)(const image *x, const elem *from, int64_t depth, number *dst, int64_t low) {
+    if (x->prologue.mean)
+        normalize(&x->prologue, x->channels, from, dst, low);
+    else
+        copy_numbers(from, x->channels, dst, low);
     if (depth > x->channels) clear(dst + x->channels, depth - x->channels, low);
 }
 
 /* One row of one image; dst: its first pixel. */
-static void copy_row(const image *x, const elem *from, const layout *l, int64_t depth, half *dst, int64_t low) {
+static void copy_row(const image *x, const elem *from, const layout *l, int64_t depth, number *dst, int64_t low) {
     const int64_t next = l->images * l->pitch, end = l->column + l->columns * l->phases;
-    for (int64_t phase = 0; phase < l->phases; phase++)
+    for (int64_t phase = 0; phase < l->phases; phase++) {
+        if (!is_met(&x->w, l->column + phase)) {
+            dst += l->columns * next;
+            continue;
+        }
         for (int64_t i = 0; i < l->columns; i++, dst += next) {
             const int64_t column = l->column + i * l->phases + phase;
             if (column < 0 || column >= x->w.read || column >= end)
                 clear(dst, depth, low);
             else
-                DT(copy_pixel)(x, from + column * x->ld, depth, dst, low);
+                WAY(copy_pixel)(x, from + column * x->ld, depth, dst, low);
         }
+    }
 }
 
-void DT(copy_piece)(const image *x, const piece *at, const layout *l, int64_t depth, half *dst, int64_t low) {
+void WAY(copy_piece)(const image *x, const piece *at, const layout *l, int64_t depth, number *dst, int64_t low) {
     const int64_t line = l->phases * l->columns * l->images * l->pitch;
     for (int64_t kd = 0; kd < x->d.taps; kd++) {
         const int64_t plane = plane_of(x, at->plane, kd);
         if (plane < 0) continue;
         for (int64_t i = 0; i < at->images; i++)
             for (int64_t row = 0; row < l->rows; row++) {
+                if (!is_met(&x->h, l->row + row)) continue;
                 const int64_t source = ((at->first + i) * x->d.read + plane) * x->h.read + l->row + row;
                 copy_row(x, x->data + source * x->w.read * x->ld, l, depth,
                          dst + (kd * l->rows + row) * line + i * l->pitch, low);
@@ -117,7 +125,7 @@ static int side_by_side(const image *x) {
 }
 
 /* The taps of a row of filters for one output pixel, first column `column`; row: of x, or NULL. */
-static half *join_taps(const image *x, const elem *row, int64_t column, half *dst, int64_t low) {
+static number *join_taps(const image *x, const elem *row, int64_t column, number *dst, int64_t low) {
     const int64_t c = x->channels;
     int64_t offset;
     if (row && side_by_side(x)) {
@@ -134,7 +142,7 @@ static half *join_taps(const image *x, const elem *row, int64_t column, half *ds
         if (!row || at < 0 || at >= x->w.read)
             clear(dst, c, low);
         else
-            DT(copy_pixel)(x, row + at * x->ld, c, dst, low);
+            WAY(copy_pixel)(x, row + at * x->ld, c, dst, low);
     }
     return dst;
 }
@@ -157,12 +165,12 @@ static int64_t lines_of(const image *x, int64_t number, int64_t output_plane, in
 
 /* Output pixels [from, to) of a row, `next` elements apart. */
 static void join_columns(const image *x, const elem *const *lines, int64_t count, int64_t from, int64_t to,
-                         int64_t depth, int64_t next, half *dst, int64_t low) {
+                         int64_t depth, int64_t next, number *dst, int64_t low) {
     const int64_t across = step_of(&x->w), run = x->w.taps * x->channels, length = count * run;
     const int plain = side_by_side(x);
     for (int64_t column = from; column < to; column++, dst += next) {
         const int64_t first = column * across - x->w.pad;
-        half *at = dst;
+        number *at = dst;
         if (plain && first >= 0 && first + x->w.taps <= x->w.read) {
             for (int64_t k = 0; k < count; k++, at += run)
                 if (lines[k])
@@ -176,7 +184,7 @@ static void join_columns(const image *x, const elem *const *lines, int64_t count
     }
 }
 
-void DT(join_piece)(const image *x, const piece *at, int64_t depth, int64_t pitch, half *dst, int64_t low) {
+void WAY(join_piece)(const image *x, const piece *at, int64_t depth, int64_t pitch, number *dst, int64_t low) {
     enum { COLUMNS = 32 }; /* at a time, of one image after the other */
     const elem *lines[JOINED_LINES];
     const int64_t line = x->w.written * at->images * pitch;

@@ -37,7 +37,7 @@ static void stage_columns(const weights *s, const image *x, const elem *from, in
 #endif
     for (int64_t i = 0; i < columns; i++, from += x->ld, dst += n) {
         look_ahead(from + next, x->channels);
-        DT(copy_pixel)(x, from, n, dst, low);
+        WAY(copy_pixel)(x, from, n, dst, low);
     }
 }
 

@@ -47,4 +47,5 @@ const DT(ukr_row) DT(ukr_pairs_portable) = {.name = "portable_4x16",
                                             .rows = 1,
                                             .depth = 2,
                                             .widens = 1,
+                                            .models_amx = 1,
                                             .strided = 1};

@@ -97,6 +97,7 @@ typedef struct DT(ukr_row) {
     int rows, depth;
     int strided;                       /* takes cs_a > 1 */
     int widens;                        /* multiplies in `real` what it widens first */
+    int models_amx;                    /* sums in AMX's order, and is wanted for that */
     int finishes;                      /* takes ukr_call.finish */
     void (*begin)(void), (*end)(void); /* NULL: nothing to do */
     /* for kernels of other libraries */
