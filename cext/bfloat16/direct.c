@@ -46,7 +46,7 @@ static int64_t lines_of_call(const pass *s, const tile_rows *rows, int64_t first
     const int64_t count = rows->line_count * (panel + 1 - first) / (last - first) - from, m = rows->count;
     int64_t made = 0;
     if (!s->ukr->fetches) return 0;
-    for (int64_t r = 0; r < m; r++) lines[made++] = rows->to[r] + j;
+    for (int64_t r = 0; !WIDENS && r < m; r++) lines[made++] = rows->to[r] + j;
     if (s->added && s->added != s->written)
         for (int64_t r = 0; r < m; r++) lines[made++] = rows->added[r] + j;
     if (s->gathered.reductions)
@@ -242,11 +242,12 @@ static int64_t make_terms(const pass *s, const piece *at, const layout *l, const
             if (!offset_of(&x->h, phase[0], kh, &down)) continue;
             const int64_t source = row * step_of(&x->h) + down;
             if (source < 0 || source >= x->h.read) continue;
-            for (int64_t kw = 0; kw < x->w.taps; kw++) {
+            for (int64_t i = 0; i < x->w.taps; i++) {
+                const int64_t kw = WIDENS && x->w.turned ? x->w.taps - 1 - i : i; /* columns ascend */
                 if (!offset_of(&x->w, phase[1], kw, &across)) continue;
                 if (column >= 0) across += column * step_of(&x->w);
                 if (column >= 0 && (across < 0 || across >= x->w.read)) continue;
-                const int64_t tap = (kd * x->h.taps + kh) * x->w.taps + kw;
+                const int64_t tap = (kd * x->h.taps + kh) * x->w.taps + i; /* as filters are packed */
                 count = put_term(s, layout_pixel(l, kd, source, across) * l->pitch, tap * s->depth * s->ukr->nr, terms,
                                  count);
             }
@@ -280,7 +281,7 @@ static void run_row(const pass *s, const scratch *own, int64_t group, int64_t bl
                 set_row(s, group, (at->first + i) * image_size + line + column * across, r, &rows);
                 if (++i == images) i = 0, column++;
             }
-            run_tile(s, own, group, block, own->copy + q * s->pitch, s->pitch, count, &rows);
+            run_tile(s, own, group, block, own->copy + q * s->apart, s->apart, count, &rows);
         }
     }
 }
@@ -297,10 +298,13 @@ static void run_piece(const pass *s, const scratch *own, int64_t group, int64_t 
                 .plane = chunk / s->chunks_of_images / s->chunks_of_rows};
     at.images = MIN(s->images, x.n - at.first);
     at.rows = MIN(s->rows, count_of(&x.h, 0) - at.row);
-    const layout l = DT(layout_of)(&x, &at, s->pitch, s->by_column);
+    layout l = DT(layout_of)(&x, &at, s->pitch, s->by_column);
+    if (s->in_order) l.columns *= l.phases, l.phases = 1;
+#ifndef WIDENED
     if (s->joined)
         WAY(join_piece)(&x, &at, s->depth, s->pitch, own->copy, s->low_a);
     else
+#endif
         WAY(copy_piece)(&x, &at, &l, s->depth, own->copy, s->low_a);
     for (int64_t row = at.row; row < at.row + at.rows; row++) {
         int64_t phase[2];

@@ -89,6 +89,15 @@ void WAY(copy_pixel)(const image *x, const elem *from, int64_t depth, number *ds
 /* One row of one image; dst: its first pixel. */
 static void copy_row(const image *x, const elem *from, const layout *l, int64_t depth, number *dst, int64_t low) {
     const int64_t next = l->images * l->pitch, end = l->column + l->columns * l->phases;
+#ifdef WIDENED
+    if (l->phases == 1 && next == x->channels && x->ld == next && !x->prologue.mean) { /* pixels lie side by side */
+        const int64_t first = MIN(MAX(0, l->column), end), last = MAX(first, MIN(end, x->w.read));
+        clear(dst, (first - l->column) * next, 0);
+        copy_numbers(from + first * next, (last - first) * next, dst + (first - l->column) * next, 0);
+        clear(dst + (last - l->column) * next, (end - last) * next, 0);
+        return;
+    }
+#endif
     for (int64_t phase = 0; phase < l->phases; phase++) {
         if (!is_met(&x->w, l->column + phase)) {
             dst += l->columns * next;
@@ -119,6 +128,7 @@ void WAY(copy_piece)(const image *x, const piece *at, const layout *l, int64_t d
     }
 }
 
+#ifndef WIDENED
 /* Whether the taps of a row of filters read numbers that lie side by side, and are copied as they are. */
 static int side_by_side(const image *x) {
     return !x->prologue.mean && x->ld == x->channels && !x->w.turned && x->w.dilation == 1;
@@ -196,3 +206,4 @@ void WAY(join_piece)(const image *x, const piece *at, int64_t depth, int64_t pit
                              dst + (column * at->images + i) * pitch, low);
             }
 }
+#endif

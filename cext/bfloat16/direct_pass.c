@@ -15,6 +15,7 @@ enum {
     PIECE_BYTES = 448 << 10, /* of the copy */
     PIECES = 16,             /* wanted, so that threads have equal shares */
     FEW_COLUMNS = 4,
+    FEW_CHANNELS = 16,
     FILTER_ROWS = 16,      /* that are packed at a time */
     TILE_BYTES = 28 << 10, /* of the first cache, for a panel and the rows of A that meet it */
     TILES = 4,             /* at most, whose rows meet a panel in one call */
@@ -23,8 +24,10 @@ enum {
 static void cut(pass *s) {
     const int64_t width = count_of(&s->read.w, 0), high = count_of(&s->read.h, 0), n = s->read.n;
     s->by_column = !s->pointwise && !s->joined && width <= FEW_COLUMNS && n >= 16;
-    s->images = s->by_column ? MIN(n, s->ukr->mr > 16 ? 32 : 16)
-                             : DT(images_of_chunk)(n, width, s->ukr->rows, (WIDENS ? 4 : 1) * s->ukr->mr);
+    s->in_order = WIDENS && !s->by_column && s->channels < FEW_CHANNELS;
+    s->images = s->in_order    ? 1
+                : s->by_column ? MIN(n, s->ukr->mr > 16 ? 32 : 16)
+                               : DT(images_of_chunk)(n, width, s->ukr->rows, (WIDENS ? 4 : 1) * s->ukr->mr);
     s->rows = high;
     for (;;) {
         s->pixels =
@@ -92,7 +95,7 @@ pass WAY(prepare)(const dtconv_conv *p, int turned, int products) {
     const int64_t unit = s.ukr->depth, apart = s.taps * dtconv_round_to(s.channels, unit);
     const int64_t together = dtconv_round_to(s.taps * s.channels, unit);
     const int strided = turned && (p->sd > 1 || p->sh > 1 || p->sw > 1);
-    s.joined = !strided && s.taps > 1 && p->kd * p->kh <= JOINED_LINES &&
+    s.joined = !WIDENS && !strided && s.taps > 1 && p->kd * p->kh <= JOINED_LINES &&
                (unit > 2 ? apart * 2 >= together * 3 : s.channels < 4);
     s.depth = s.joined ? together : dtconv_round_to(s.channels, unit);
     s.panels = dtconv_ceil_div(s.cw, s.ukr->nr);
@@ -103,6 +106,7 @@ pass WAY(prepare)(const dtconv_conv *p, int turned, int products) {
         cut_pointwise(&s);
     else
         cut(&s);
+    s.apart = s.pitch * (s.in_order ? step_of(&s.read.w) : 1);
     s.blocks = dtconv_ceil_div(s.panels, MAX(1, BLOCK_BYTES / (s.panel * s.halves * (int64_t)sizeof(number))));
     s.block = dtconv_ceil_div(s.panels, s.blocks);
     s.blocks = dtconv_ceil_div(s.panels, s.block);
@@ -126,18 +130,19 @@ size_t WAY(bytes)(const pass *s) {
 }
 
 #ifdef WIDENED
-/* Rows (tap, channel that is read) of a panel lie below each other, whether taps are joined or not. */
+/* Rows (tap, channel that is read) of a panel; taps of a row in the order of the columns that they read. */
 void WAY(pack_filters)(const pass *s) {
     const int turned = s->read.w.turned;
     const int64_t taps = s->taps, columns = s->groups * (turned ? s->channels : s->cw);
 #pragma omp for schedule(static)
     for (int64_t unit = 0; unit < s->groups * s->panels * taps; unit++) {
         const int64_t tap = unit % taps, panel = unit / taps % s->panels, group = unit / taps / s->panels;
-        const int64_t j = panel * DIRECT_NR;
+        const int64_t j = panel * DIRECT_NR, kw = tap % s->read.w.taps;
+        const int64_t place = turned ? tap + s->read.w.taps - 1 - 2 * kw : tap;
         const real *w = s->args->w + tap * (turned ? s->cw : s->channels) * columns;
         const RT(matrix) plain = {w + group * s->cw, columns, 1}, trans = {w + group * s->channels, 1, columns};
         RT(pack_b_matrix)(turned ? &trans : &plain, 0, s->channels, j, MIN(DIRECT_NR, s->cw - j), DIRECT_NR,
-                          s->filters + (group * s->panels + panel) * s->panel + tap * s->channels * DIRECT_NR);
+                          s->filters + (group * s->panels + panel) * s->panel + place * s->channels * DIRECT_NR);
     }
 }
 #else

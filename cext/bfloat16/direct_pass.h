@@ -31,6 +31,8 @@ typedef struct {
     int64_t halves;                               /* of each number: 1, or 2 */
     int64_t tile;                                 /* rows of a call of the micro-kernel */
     int pointwise, joined, by_column, in_place;
+    int in_order;  /* columns of the copy are, whatever the stride, so that the taps of a row lie side by side */
+    int64_t apart; /* elements between the pixels of a tile */
     int64_t images, rows, chunks_of_images, chunks_of_rows, chunks;
     int64_t block, blocks, pitch, pixels; /* pixels: most in a copy */
     size_t packed, parts, copied, terms, sums;
