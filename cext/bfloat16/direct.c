@@ -51,7 +51,7 @@ static int64_t lines_of_call(const pass *s, const tile_rows *rows, int64_t first
         for (int64_t r = 0; r < m; r++) lines[made++] = rows->added[r] + j;
     if (s->gathered.reductions)
         for (int64_t r = 0; r < m; r++) lines[made++] = rows->x[r] + j;
-    memcpy(lines + made, rows->lines + from, (size_t)count * sizeof *lines);
+    if (count) memcpy(lines + made, rows->lines + from, (size_t)count * sizeof *lines);
     return made + count;
 }
 
@@ -65,25 +65,24 @@ typedef struct {
 } product;
 
 #ifdef WIDENED
-/* The next rows of a call, or of a tile: all of them have about the same heights. */
+/* Rows of the next call, of `left`: the tiles of all have about the same heights. */
 static int64_t height_of(int64_t left, int64_t most) {
     const int64_t tiles = dtconv_ceil_div(left, DIRECT_MR), here = MIN(tiles, most / DIRECT_MR);
-    return dtconv_ceil_div(left * here, tiles);
+    return here == tiles ? left : dtconv_ceil_div(left * here, tiles);
 }
 
 /* The product's sums, in the thread's tile. */
 static int multiply(const pass *s, const scratch *own, const product *c, const elem *const *added, const finishing *f) {
     (void)s, (void)added, (void)f;
-    RT(direct_tile)
-    t = {.segments = own->terms,
-         .segment_count = c->term_count,
-         .a_step = 1,
-         .b_step = DIRECT_NR,
-         .beside = own->tile,
-         .ahead = c->lines,
-         .ahead_count = c->line_count};
-    for (int64_t r = 0, m; r < c->m; r += m, t.beside += m * DIRECT_NR, t.ahead_count = 0) {
-        m = height_of(c->m - r, DIRECT_MR);
+    RT(direct_tile) t; /* it would take as long to set all of it as some steps of the sum */
+    t.segments = own->terms, t.segment_count = c->term_count;
+    t.a_step = 1, t.b_step = DIRECT_NR;
+    t.add = t.relu = 0;
+    t.beside = own->tile;
+    t.ahead = c->lines, t.ahead_count = c->line_count;
+    const int64_t tiles = dtconv_ceil_div(c->m, DIRECT_MR), height = c->m / tiles, higher = c->m - tiles * height;
+    for (int64_t tile = 0, r = 0, m; tile < tiles; tile++, r += m, t.beside += m * DIRECT_NR, t.ahead_count = 0) {
+        m = height + (tile < higher);
         for (int64_t i = 0; i < m; i++) t.a[i] = c->a + (r + i) * c->rs_a, t.c[i] = (real *)c->to[r + i];
         RT(direct_run_tile)(&t, m, c->n, c->b, NULL, 0);
     }
@@ -140,6 +139,16 @@ static int64_t put_term(const pass *s, int64_t a, int64_t b, term *terms, int64_
 }
 #endif
 
+/* Gradients of pixels that no tap meets, channels of panels [first, last). */
+static void pass_over(const pass *s, const scratch *own, int64_t group, int64_t first, int64_t last,
+                      const tile_rows *rows) {
+    const int64_t j = first * s->ukr->nr, n = MIN(last * s->ukr->nr, s->cw) - j;
+    for (int64_t r = 0; !s->added && r < rows->count; r++) memset(rows->to[r] + j, 0, (size_t)n * sizeof(elem));
+    if (!own->sums) return;
+    DT(gather_add)(own->sums, &s->gathered, rows->count, rows->to, rows->x, j, n, group * s->cw, 0);
+    DT(gather_count)(own->sums, rows->count);
+}
+
 /* A tile meets the panels of a block: pixels a, rs_a apart, with the terms at hand. */
 static void run_tile(const pass *s, const scratch *own, int64_t group, int64_t block, const number *a, int64_t rs_a,
                      int64_t term_count, const tile_rows *rows) {
@@ -149,6 +158,10 @@ static void run_tile(const pass *s, const scratch *own, int64_t group, int64_t b
     const void *lines[MOST_LINES + 3 * MOST_ROWS];
     elem *to[MOST_ROWS];
     const elem *added[MOST_ROWS];
+    if (WIDENS && turned && !term_count && !s->bypass) {
+        pass_over(s, own, group, first, last, rows);
+        return;
+    }
     product call = {.m = rows->count, .a = a, .rs_a = rs_a, .term_count = term_count, .lines = lines, .to = to};
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t j = panel * nr, n = MIN(nr, s->cw - j);
