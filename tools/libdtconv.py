@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -294,6 +295,12 @@ def precompiled(level: str, objects: Path, openmp: list[str]) -> list[str]:
     return ["-include", str(header)]
 
 
+def changed(source: Path) -> float:
+    """When a source was changed last, or one that it includes to compile it with another definition."""
+    included = re.findall(r'^#include "(.*\.c)"', source.read_text(), re.MULTILINE)
+    return max([source.stat().st_mtime, *(changed(source.parent / name) for name in included)])
+
+
 def compile_commands(wanted: list[str], objects: Path, openmp: list[str], force: bool) -> Iterator[list[str]]:
     """The command of each object that is missing or older than its source, a header or this file."""
     read = [path for path in ROOT.glob("cext/**/*.h") if path.name not in OF_BINDINGS]
@@ -304,7 +311,7 @@ def compile_commands(wanted: list[str], objects: Path, openmp: list[str], force:
         if target in seen:
             continue
         seen.add(target)
-        if target.exists() and not force and target.stat().st_mtime > max(headers, source.stat().st_mtime):
+        if target.exists() and not force and target.stat().st_mtime > max(headers, changed(source)):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         optimized = [THIRD_LEVEL] if source.stem in AT_THIRD_LEVEL and "-DDTCONV_DOUBLE" not in defines else []
