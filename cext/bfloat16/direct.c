@@ -8,13 +8,16 @@
  * A piece of the image (images and rows) is copied such that the pixels that a tile reads with a tap lie at one
  * distance (direct_copy.c); then tiles of MR pixels meet panels of NR filters.  Where an image has few columns, a tile
  * is one pixel of many images, and taps on padding are left out.  Where channels are few, the copy is the matrix of
- * im2col. Pointwise convolutions read x in place (without products of bfloat16: pointwise_in_reals.c).  Each tile is
- * finished while it is in the first cache (finish.c), and what is gathered is gathered there (../conv/gather.h).
+ * im2col. Pointwise convolutions read x in place.  Each tile is finished while it is in the first cache (finish.c), and
+ * what is gathered is gathered there (../conv/gather.h).
  *
  * Images in float32 (direct_bf16, direct_bf16x3) are rounded, or split in two halves, as they are copied, and so are
  * filters as they are packed; three products of halves are three steps of a sum.
  *
- * Filters are packed once per call, as bfloat16.  A unit of work is a piece and a block of panels that fits into the
+ * Without products of bfloat16 numbers are widened in the copy, and those of float32 multiply them: this file is
+ * compiled once more where WIDENED is defined (direct_widened.c; pointwise convolutions: pointwise_in_reals.c).
+ *
+ * Filters are packed once per call (direct_pass.c).  A unit of work is a piece and a block of panels that fits into the
  * second cache; results do not depend on the threads that do it.
  */
 #include "direct_pass.h"

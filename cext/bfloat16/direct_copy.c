@@ -2,7 +2,7 @@
  *
  * Pixels of neighbouring images lie side by side, those of a row behind them, phases of the stride apart from each
  * other.  So 16 or 32 output pixels in a row, or the same output pixel of as many images, read pixels at one distance
- * with every tap; padding is there as zeros, channels are whole tiles, and where x is to be normalized it has been.
+ * with every tap; padding is there as zeros, channels are whole steps, and where x is to be normalized it has been.
  */
 #include "direct.h"
 #ifdef WIDENED

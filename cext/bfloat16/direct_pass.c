@@ -15,7 +15,7 @@ enum {
     PIECE_BYTES = 448 << 10, /* of the copy */
     PIECES = 16,             /* wanted, so that threads have equal shares */
     FEW_COLUMNS = 4,
-    FEW_CHANNELS = 16,
+    FEW_CHANNELS = 16,     /* fewer: the taps of a row are to be one run */
     FILTER_ROWS = 16,      /* that are packed at a time */
     TILE_BYTES = 28 << 10, /* of the first cache, for a panel and the rows of A that meet it */
     TILES = 4,             /* at most, whose rows meet a panel in one call */

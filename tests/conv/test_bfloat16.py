@@ -20,6 +20,8 @@ CASES = {
     "rows": {"n": 3, "ih": 8, "iw": 7, "ci": 40, "co": 33, "kernel": 3, "padding": "same"},
     "pixels_of_images": {"n": 17, "ih": 3, "iw": 2, "ci": 32, "co": 31, "kernel": 3, "padding": "same"},
     "first_layer": {"n": 2, "ih": 17, "iw": 19, "ci": 3, "co": 34, "kernel": 3, "padding": "same"},
+    "first_layer_stride": {"n": 3, "ih": 21, "iw": 18, "ci": 3, "co": 20, "kernel": 7, "strides": 2, "padding": "same"},
+    "few_channels": {"n": 5, "ih": 9, "iw": 12, "ci": 6, "co": 7, "kernel": (2, 3), "strides": (1, 2)},
     "stride": {"n": 2, "ih": 11, "iw": 13, "ci": 34, "co": 24, "kernel": (3, 2), "strides": (2, 3)},
     "stride_past_taps": {"n": 2, "ih": 8, "iw": 9, "ci": 32, "co": 16, "kernel": 1, "strides": 2},
     "dilation_groups": {"n": 2, "ih": 9, "iw": 9, "ci": 32, "co": 64, "kernel": 3, "dilation": 2, "groups": 2},
@@ -92,6 +94,22 @@ def check(p, algorithm=None):
 def test_each_kernel_gives_sums_that_are_rounded_once(name, case, kernel):
     kernel(name)
     check(ConvProblem(dtype="bfloat16", **CASES[case]))
+
+
+@pytest.mark.parametrize("case", ["rows", "pixels_of_images", "first_layer_stride", "stride", "pointwise"])
+@pytest.mark.parametrize("name", [name for name in KERNELS if name.startswith("native")])
+def test_kernels_that_widen_round_neither_filters_nor_what_is_normalized(name, case, kernel):
+    kernel(name)
+    p = ConvProblem(dtype="bfloat16", **CASES[case])
+    x, _, dy = arrays_of(p)
+    w, mean, scale, beta = random(p.w_shape, 4), *random((3, p.ci), 6)
+    read = np.maximum((x.astype(np.float64) - mean) * scale + beta, 0)
+    y, dx = np.empty(p.y_shape, np.uint16), np.empty(p.x_shape, np.uint16)
+    bound(p, "forward", dtypes.to_bits(x), w, y, prologue=(mean, scale, beta, "relu"))
+    bound(p, "backward_data", dx, w, dtypes.to_bits(dy))
+    sizes = exact_passes(p, read + 1, np.abs(w), np.abs(dy))
+    assert_rounded_once(y, exact_passes(p, read, w, dy)[0], sizes[0])
+    assert_rounded_once(dx, exact_passes(p, read, w, dy)[1], sizes[1])
 
 
 @pytest.mark.parametrize("kernel", [each.name for each in microkernels.available("float32") if each.usable])
@@ -190,7 +208,7 @@ def test_the_portable_kernel_gives_the_bits_of_amx(case, kernel):
 @pytest.mark.parametrize(
     ("case", "name"),
     [
-        *((case, "direct") for case in ("rows", "pixels_of_images", "first_layer", "pointwise")),
+        *((case, "direct") for case in ("rows", "pixels_of_images", "first_layer", "stride", "pointwise")),
         *((case, "winograd") for case in ("rows", "many_filters", "many_tiles")),
     ],
 )
@@ -219,7 +237,7 @@ def bound(p, direction, x, w, y, name="direct", **more):
 EPILOGUES = [
     ("rows", "winograd"),
     ("many_tiles", "winograd"),
-    *((case, "direct") for case in ("rows", "pixels_of_images", "pointwise")),
+    *((case, "direct") for case in ("rows", "pixels_of_images", "few_channels", "pointwise")),
 ]
 ACTIVATIONS = {
     "linear": lambda z: z,
@@ -263,14 +281,16 @@ def test_denormal_results_are_not_lost(name):
     assert (np.abs(dtypes.from_bits(y)) < np.finfo(np.float32).tiny).any()
 
 
-@pytest.mark.parametrize(("case", "name"), [*EPILOGUES, ("stride", "direct")])
-def test_backward_data_adds_and_gathers(case, name):
+@pytest.mark.parametrize("accumulate", [True, False])
+@pytest.mark.parametrize(("case", "name"), [*EPILOGUES, ("stride", "direct"), ("stride_past_taps", "direct")])
+def test_backward_data_adds_and_gathers(case, name, accumulate):
     p = ConvProblem(dtype="bfloat16", **CASES[case])
     x, w, dy = arrays_of(p)
     mean, scale, beta = random((3, p.ci), 6)
     before = rounded(random(p.x_shape, 7))
     dx, sums = dtypes.to_bits(before), np.empty((2, p.ci), np.float32)
-    bound(p, "backward_data", dx, w, dtypes.to_bits(dy), name, accumulate=True,
+    before *= accumulate
+    bound(p, "backward_data", dx, w, dtypes.to_bits(dy), name, accumulate=accumulate,
           reductions=(dtypes.to_bits(x), (mean, scale, beta, "relu"), *sums))  # fmt: skip
     sizes = exact_passes(p, np.abs(x), np.abs(w), np.abs(dy))[1] + np.abs(before)
     assert_rounded_once(dx, exact_passes(p, x, w, dy)[1] + before, sizes, name)
@@ -286,7 +306,15 @@ def test_backward_data_adds_and_gathers(case, name):
     [
         *(
             (case, "direct")
-            for case in ("rows", "pixels_of_images", "first_layer", "stride", "pointwise", "pointwise_odd")
+            for case in (
+                "rows",
+                "pixels_of_images",
+                "first_layer",
+                "few_channels",
+                "stride",
+                "pointwise",
+                "pointwise_odd",
+            )
         ),
         *((case, "winograd") for case in ("rows", "pixels_of_images", "many_filters", "many_tiles")),
     ],
