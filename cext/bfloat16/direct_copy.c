@@ -6,7 +6,7 @@
  */
 #include "direct.h"
 #ifdef WIDENED
-#include "../conv/normalize.h"
+#include "widen.h"
 #endif
 
 static void clear(number *dst, int64_t n, int64_t low) {
@@ -16,19 +16,6 @@ static void clear(number *dst, int64_t n, int64_t low) {
 }
 
 #if defined(WIDENED)
-/* f NULL: numbers as they are; act: a constant where it is inlined. */
-INLINE void widen_row(const DT(conv_normalization) * f, dtconv_activation act, int64_t n, const elem *from, real *dst) {
-    const normalizer none = {0};
-    int64_t i = 0;
-    for (; i + V <= n; i += V)
-        store(dst + i, read_vector(from + i, V, f != NULL, f ? normalizer_of(f, i, V) : none, act));
-    if (i == n) return;
-    if (!f && n >= V) /* with some of the last vector's */
-        store(dst + n - V, load_elem(from + n - V));
-    else
-        store_part(dst + i, n - i, read_vector(from + i, n - i, f != NULL, f ? normalizer_of(f, i, n - i) : none, act));
-}
-
 static void copy_numbers(const elem *from, int64_t n, number *dst, int64_t low) {
     (void)low;
     widen_row(NULL, DTCONV_LINEAR, n, from, dst);
@@ -36,10 +23,7 @@ static void copy_numbers(const elem *from, int64_t n, number *dst, int64_t low) 
 
 static void normalize(const DT(conv_normalization) * f, int64_t n, const elem *from, number *dst, int64_t low) {
     (void)low;
-    if (f->activation == DTCONV_RELU)
-        widen_row(f, DTCONV_RELU, n, from, dst);
-    else
-        widen_row(f, DTCONV_LINEAR, n, from, dst);
+    widen_normalized(f, n, from, dst);
 }
 #elif defined(DTCONV_BFLOAT16)
 /* A few numbers: a function of the C library takes longer to begin than these take.  What is left after whole blocks is

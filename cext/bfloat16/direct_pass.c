@@ -55,7 +55,7 @@ static void cut_pointwise(pass *s) {
 
 /* Rows of a call: some tiles where these and a panel are in the first cache, which then is loaded once for all. */
 static int64_t rows_of_call(const pass *s) {
-    const int64_t depth = WIDENS ? s->panel / s->ukr->nr : s->depth; /* of one panel's filters the pairs of a tap */
+    const int64_t depth = WIDENS ? s->panel / s->ukr->nr : s->depth; /* steps of all taps, or of one after the other */
     const int64_t mr = s->ukr->mr, step = depth * (int64_t)sizeof(number);
     const int64_t fit = (TILE_BYTES - s->ukr->nr * step) / (mr * step);
     return s->ukr->fetches ? mr * MAX(1, MIN(MIN(TILES, MOST_ROWS / mr), fit)) : mr;

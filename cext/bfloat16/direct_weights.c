@@ -14,6 +14,9 @@
  * With strides of one, dy and x change places where dy has fewer channels: fewer are transposed, and the sums are a
  * piece of the transposed dw.
  *
+ * Without products of bfloat16 copies and panels are float32, and so is the micro-kernel, that of float32's direct
+ * (WIDENED; direct_widened.c).  Its panels are rows of pixels, not of pairs.
+ *
  * Most micro-kernels have another way for pointwise convolutions, without a transpose (conv/pointwise_weights.c).
  *
  * Sums are float32.  Pieces are cut into slices with sums of their own, which are added in order; pieces
@@ -40,9 +43,9 @@ enum {
 
 /* A thread's own memory. */
 typedef struct {
-    half *stage, *copy, *joint, *panel;
-    dtconv_ukr_step *steps; /* of all taps, one after the other */
-    int64_t *counts;        /* of each tap */
+    number *stage, *copy, *joint, *panel;
+    term *steps;     /* of all taps, one after the other */
+    int64_t *counts; /* of each tap */
     real *tiles;
 } scratch;
 
@@ -134,9 +137,19 @@ static void cut_blocks(weights *s) {
     s->block = s->spans > 1 ? 1 : MIN(s->rows, MAX(1, most / s->depth));
 }
 
+#ifdef WIDENED
+/* Sizes of float32's micro-kernel; pixels are packed in pairs, too. */
+static const HT(ukr_row) kernel_of_reals = {.mr = DIRECT_MR, .nr = DIRECT_NR, .rows = 1, .depth = 2};
+#endif
+
 static weights prepare(const dtconv_conv *problem, int products) {
+#ifdef WIDENED
+    const HT(ukr_row) *ukr = &kernel_of_reals;
+#else
+    const HT(ukr_row) *ukr = HT(ukr_current)();
+#endif
     weights s = {.p = in_rows(problem),
-                 .ukr = HT(ukr_current)(),
+                 .ukr = ukr,
                  .threads = dtconv_get_num_threads(),
                  .taps = dtconv_taps(problem),
                  .products = products,
@@ -158,13 +171,13 @@ static weights prepare(const dtconv_conv *problem, int products) {
     s.channels = s.joined ? s.ci : dtconv_round_to(dtconv_ceil_div(s.ci, dtconv_ceil_div(s.ci, wide)), mr);
     const int64_t few = dtconv_ceil_div(s.ci, s.channels) * p->groups, all = p->n * p->od * p->oh * p->ow;
     const int64_t read = (s.joined ? s.joined_rows : s.channels * p->sh * p->sw * p->kd) * s.halves;
-    int64_t wanted_pixels = MIN(MOST_PIXELS, COPY_BYTES / (read * (int64_t)sizeof(half)));
+    int64_t wanted_pixels = MIN(MOST_PIXELS, COPY_BYTES / (read * (int64_t)sizeof(number)));
     wanted_pixels = MIN(wanted_pixels, all / slices_of(&s, few));
     cut(&s, MAX(FEWEST_PIXELS, wanted_pixels), few);
     /* kernels may read a row's length past its last pixel */
     const int64_t pixels = DT(layout_pixels)(&s.x, s.images, s.rows, 0) + s.depth + SQUARE;
     s.pitch = pitch_of(dtconv_round_to(pixels, SQUARE));
-    const int64_t fit = MAX(mr, COPY_BYTES / (s.pitch * s.halves * (int64_t)sizeof(half)) / mr * mr);
+    const int64_t fit = MAX(mr, COPY_BYTES / (s.pitch * s.halves * (int64_t)sizeof(number)) / mr * mr);
     const int64_t wanted = dtconv_ceil_div(s.threads, s.slices);
     const int64_t parts =
         s.joined ? 1 : MAX(dtconv_ceil_div(s.ci, MIN(fit, s.channels)), MIN(wanted, dtconv_ceil_div(s.ci, mr)));
@@ -182,15 +195,15 @@ static weights prepare(const dtconv_conv *problem, int products) {
     s.low_copy = dtconv_round_to(s.channels, MAX(mr, SQUARE)) * s.pitch;
     s.low_joint = s.joined_rows * s.joined_pitch;
     s.low_panel = s.together * panel_of(&s);
-    const int64_t wide_stage = dtconv_round_to(s.channels, SQUARE) * s.images * s.halves * (int64_t)sizeof(half);
+    const int64_t wide_stage = dtconv_round_to(s.channels, SQUARE) * s.images * s.halves * (int64_t)sizeof(number);
     s.stage_columns = MAX(1, MIN(p->iw, STAGE_BYTES / wide_stage));
     s.counts = dtconv_round((size_t)s.taps * sizeof(int64_t));
-    s.low_stage = DT(stage_elements)(&s);
-    s.staged = dtconv_round((size_t)(s.halves * s.low_stage) * sizeof(half));
-    s.copied = dtconv_round((size_t)(s.halves * s.low_copy) * sizeof(half));
-    s.joint = dtconv_round((size_t)(s.halves * s.low_joint) * sizeof(half));
-    s.panel = dtconv_round((size_t)(s.halves * s.low_panel) * sizeof(half)) + 8192; /* kernels look ahead */
-    s.steps = dtconv_round((size_t)(MAX(s.rows, s.taps * s.block) * products) * sizeof(dtconv_ukr_step));
+    s.low_stage = WAY(stage_elements)(&s);
+    s.staged = dtconv_round((size_t)(s.halves * s.low_stage) * sizeof(number));
+    s.copied = dtconv_round((size_t)(s.halves * s.low_copy) * sizeof(number));
+    s.joint = dtconv_round((size_t)(s.halves * s.low_joint) * sizeof(number));
+    s.panel = dtconv_round((size_t)(s.halves * s.low_panel) * sizeof(number)) + 8192; /* kernels look ahead */
+    s.steps = dtconv_round((size_t)(MAX(s.rows, s.taps * s.block) * products) * sizeof(term));
     return s;
 }
 
@@ -201,9 +214,21 @@ static size_t of_thread(const weights *s) {
 
 static size_t bytes_of(const weights *s) { return s->ukr ? 64 + s->sums + (size_t)s->threads * of_thread(s) : 0; }
 
+static int64_t put_term(const weights *s, int products, int64_t a, int64_t b, int64_t low_a, int64_t low_b,
+                        term *terms) {
+#ifdef WIDENED
+    (void)products, (void)low_a, (void)low_b;
+    terms[0] = (term){a, b, s->span};
+    return 1;
+#else
+    (void)s;
+    return put_step(products, a, b, low_a, low_b, terms);
+#endif
+}
+
 /* Terms of a tap: one for each of some rows of the piece whose pixels it finds; begin: pixel of the row. */
 static int64_t make_steps(const weights *s, const image *x, const piece *at, const layout *l, int64_t tap,
-                          int64_t first, int64_t rows, int64_t begin, int products, dtconv_ukr_step *steps) {
+                          int64_t first, int64_t rows, int64_t begin, int products, term *steps) {
     const int64_t kw = tap % x->w.taps, kh = tap / x->w.taps % x->h.taps, kd = tap / x->w.taps / x->h.taps;
     int64_t count = 0, down, across;
     if (plane_of(x, at->plane, kd) < 0) return 0;
@@ -212,7 +237,7 @@ static int64_t make_steps(const weights *s, const image *x, const piece *at, con
     for (int64_t row = 0; row < rows; row++) {
         const int64_t source = (at->row + first + row) * step_of(&x->h) + down;
         if (source < 0 || source >= x->h.read) continue;
-        count += put_step(products, layout_pixel(l, kd, source, across) + begin, row * s->span * s->ukr->nr,
+        count += put_term(s, products, layout_pixel(l, kd, source, across) + begin, row * s->span * s->ukr->nr,
                           s->low_copy, s->low_panel, steps + count);
     }
     return count;
@@ -220,36 +245,68 @@ static int64_t make_steps(const weights *s, const image *x, const piece *at, con
 
 /* Rows of taps and channels from rows of channels. */
 static void join(const weights *s, const image *x, const piece *at, const layout *l, const scratch *own,
-                 const half *copy, half *joint) {
+                 const number *copy, number *joint) {
     const int64_t line = at->images * s->p.ow;
     for (int64_t tap = 0; tap < s->taps; tap++) {
-        half *dst = joint + tap * s->ci * s->joined_pitch;
+        number *dst = joint + tap * s->ci * s->joined_pitch;
         for (int64_t c = 0; c < s->ci; c++)
-            memset(dst + c * s->joined_pitch, 0, (size_t)(s->rows * s->depth) * sizeof(half));
+            memset(dst + c * s->joined_pitch, 0, (size_t)(s->rows * s->depth) * sizeof(number));
         const int64_t count = make_steps(s, x, at, l, tap, 0, at->rows, 0, 1, own->steps);
         for (int64_t k = 0; k < count; k++)
             for (int64_t c = 0; c < s->ci; c++)
                 memcpy(dst + c * s->joined_pitch + own->steps[k].b / s->ukr->nr * s->spans,
-                       copy + c * s->pitch + own->steps[k].a, (size_t)line * sizeof(half));
+                       copy + c * s->pitch + own->steps[k].a, (size_t)line * sizeof(number));
     }
 }
 
+#ifdef WIDENED
+/* A tile of m rows, a panel and the terms of a tap: C = sums, or where it is not the first block, C + sums. */
+static void multiply(const weights *s, int64_t m, const number *a, int64_t rs_a, const number *b, const term *terms,
+                     int64_t count, int first, real *c) {
+    (void)s;
+    RT(direct_tile) t; /* not all of it is read */
+    for (int64_t i = 0; i < m; i++) t.a[i] = a + i * rs_a, t.c[i] = c + i * DIRECT_NR, t.added[i] = t.c[i];
+    t.segments = terms, t.segment_count = count;
+    t.a_step = 1, t.b_step = DIRECT_NR;
+    t.add = !first, t.relu = 0;
+    t.beside = NULL;
+    t.ahead = NULL, t.ahead_count = 0;
+    RT(direct_run_tile)(&t, m, DIRECT_NR, b, NULL, 0);
+}
+#else
+/* A tile of m rows, a panel and the terms of a tap: C = sums, or where it is not the first block, C + sums. */
+static void multiply(const weights *s, int64_t m, const number *a, int64_t rs_a, const number *b, const term *terms,
+                     int64_t count, int first, real *c) {
+    HT(ukr_call)
+    t = {.m = m,
+         .n = s->ukr->nr,
+         .k = s->span,
+         .alpha = 1,
+         .a = a,
+         .rs_a = rs_a,
+         .cs_a = 1,
+         .b = b,
+         .beta = first ? 0 : 1,
+         .c = c,
+         .ldc = s->ukr->nr,
+         .steps = terms,
+         .step_count = count};
+    s->ukr->run(s->ukr, &t);
+}
+#endif
+
 /* The sums of a panel, tiles of each tap, go on with a block, or begin with the first one. */
-static void run_panel(const weights *s, HT(ukr_call) * t, const half *a, int64_t height, const dtconv_ukr_step *steps,
+static void run_panel(const weights *s, const number *a, const number *b, int64_t height, const term *terms,
                       const int64_t *counts, real *tiles, int first) {
-    const int64_t taps = s->joined ? 1 : s->taps, mr = s->ukr->mr;
+    const int64_t taps = s->joined ? 1 : s->taps, mr = s->ukr->mr, rs_a = s->joined ? s->joined_pitch : s->pitch;
     for (int64_t i = 0; i < s->tiles && i * mr < height; i++) {
-        t->m = MIN(mr, height - i * mr);
-        t->a = a + i * mr * t->rs_a;
-        t->beta = first ? 0 : 1;
-        t->steps = steps;
-        for (int64_t tap = 0; tap < taps; t->steps += counts[tap++]) {
-            t->step_count = counts[tap];
-            t->c = tiles + (tap * s->tiles + i) * (int64_t)s->tile;
-            if (t->step_count)
-                s->ukr->run(s->ukr, t);
+        const term *at = terms;
+        for (int64_t tap = 0; tap < taps; at += counts[tap++]) {
+            real *c = tiles + (tap * s->tiles + i) * (int64_t)s->tile;
+            if (counts[tap])
+                multiply(s, MIN(mr, height - i * mr), a + i * mr * rs_a, rs_a, b, at, counts[tap], first, c);
             else if (first)
-                memset(t->c, 0, s->tile * sizeof(real));
+                memset(c, 0, s->tile * sizeof(real));
         }
     }
 }
@@ -297,7 +354,7 @@ static packing packed_of(const weights *s, int64_t c, int64_t n) {
 
 /* The terms of all taps with a block; counts: of each. */
 static void list_steps(const weights *s, const image *x, const piece *at, const layout *l, int64_t row, int64_t rows,
-                       int64_t span, dtconv_ukr_step *steps, int64_t *counts) {
+                       int64_t span, term *steps, int64_t *counts) {
     const int64_t begin = span * s->span;
     if (!s->joined) {
         for (int64_t tap = 0; tap < s->taps; steps += counts[tap++])
@@ -305,7 +362,7 @@ static void list_steps(const weights *s, const image *x, const piece *at, const 
         return;
     }
     for (int64_t i = counts[0] = 0; i < rows; i++)
-        counts[0] += put_step(s->products, (row + i) * s->depth + begin, i * s->span * s->ukr->nr, s->low_joint,
+        counts[0] += put_term(s, s->products, (row + i) * s->depth + begin, i * s->span * s->ukr->nr, s->low_joint,
                               s->low_panel, steps + counts[0]);
 }
 
@@ -314,26 +371,22 @@ static void run_piece(const weights *s, const piece *at, int64_t group, int64_t 
     const int64_t first = part * s->channels, channels = MIN(s->channels, s->ci - first), nr = s->ukr->nr;
     const image x = channels_of(s, group, first, channels);
     const layout l = DT(layout_of)(&x, at, 1, 0);
-    DT(turn_piece)(s, &x, at, &l, own->stage, own->copy);
+    WAY(turn_piece)(s, &x, at, &l, own->stage, own->copy);
     for (int64_t k = 0; s->joined && k < s->halves; k++)
         join(s, &x, at, &l, own, own->copy + k * s->low_copy, own->joint + k * s->low_joint);
     const int64_t taps = s->joined ? 1 : s->taps, height = s->joined ? s->taps * s->ci : channels;
     const int64_t of_tap = s->tiles * (int64_t)s->tile;
-    HT(ukr_call)
-    t = {.n = nr, .k = s->span, .alpha = 1, .rs_a = s->joined ? s->joined_pitch : s->pitch, .cs_a = 1, .ldc = nr};
     for (int64_t panel = 0; panel < s->panels; panel += s->together) {
         const int64_t j = panel * nr, n = MIN(s->together * nr, s->co - j);
         const packing dy = packed_of(s, group * s->co + j, n);
         for (int64_t row = 0; row < at->rows; row += s->block)
             for (int64_t span = 0; span < s->spans; span++) {
                 const int64_t rows = MIN(s->block, at->rows - row);
-                DT(pack_piece)(s, at, &dy, row, rows, span, own->panel);
+                WAY(pack_piece)(s, at, &dy, row, rows, span, own->panel);
                 list_steps(s, &x, at, &l, row, rows, span, own->steps, own->counts);
-                for (int64_t k = 0; k * nr < n; k++) {
-                    t.b = own->panel + k * panel_of(s);
-                    run_panel(s, &t, s->joined ? own->joint : own->copy, height, own->steps, own->counts,
-                              own->tiles + k * taps * of_tap, row == 0 && span == 0);
-                }
+                for (int64_t k = 0; k * nr < n; k++)
+                    run_panel(s, s->joined ? own->joint : own->copy, own->panel + k * panel_of(s), height, own->steps,
+                              own->counts, own->tiles + k * taps * of_tap, row == 0 && span == 0);
             }
         for (int64_t k = 0; k * nr < n; k++)
             for (int64_t tap = 0; tap < taps; tap++)
@@ -379,11 +432,11 @@ static dtconv_status run(const dtconv_conv *p, const DT(conv_args) * a, int prod
     {
         char *mine = memory + (size_t)dtconv_thread_id() * of_thread(&s);
         scratch own;
-        own.stage = (half *)mine;
-        own.copy = (half *)(mine += s.staged);
-        own.joint = (half *)(mine += s.copied);
-        own.panel = (half *)(mine += s.joint);
-        own.steps = (dtconv_ukr_step *)(mine += s.panel);
+        own.stage = (number *)mine;
+        own.copy = (number *)(mine += s.staged);
+        own.joint = (number *)(mine += s.copied);
+        own.panel = (number *)(mine += s.joint);
+        own.steps = (term *)(mine += s.panel);
         own.counts = (int64_t *)(mine += s.steps);
         own.tiles = (real *)(mine + s.counts);
         if (s.ukr->begin) s.ukr->begin();
@@ -395,6 +448,53 @@ static dtconv_status run(const dtconv_conv *p, const DT(conv_args) * a, int prod
     return DTCONV_OK;
 }
 
+#if defined(WIDENED)
+size_t DT(weights_widened_workspace)(const dtconv_conv *p) {
+    const weights s = prepare(p, 1);
+    return bytes_of(&s);
+}
+
+dtconv_status DT(weights_widened)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    return run(p, a, 1, workspace, bytes);
+}
+#elif defined(DTCONV_BFLOAT16)
+size_t DT(weights_widened_workspace)(const dtconv_conv *p);
+dtconv_status DT(weights_widened)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);
+
+static size_t workspace_of(const dtconv_conv *p) {
+    const weights s = prepare(p, 1);
+    return bytes_of(&s);
+}
+
+static dtconv_status run_pairs(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    return run(p, a, 1, workspace, bytes);
+}
+
+/* How a pass is done. */
+typedef struct {
+    size_t (*workspace)(const dtconv_conv *p);
+    dtconv_status (*run)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);
+} way;
+
+static way way_of(const dtconv_conv *p) {
+    const way in_pairs = {DT(pointwise_weights_workspace), DT(pointwise_weights)};
+    const way in_reals = {DT(pointwise_weights_in_reals_workspace), DT(pointwise_weights_in_reals)};
+    const HT(ukr_row) *ukr = HT(ukr_current)();
+    if (ukr && dtconv_is_pointwise(p) && p->groups == 1) {
+        const way pointwise = ukr->widens ? in_reals : in_pairs;
+        if (pointwise.workspace(p)) return pointwise; /* else it is none for this kernel or these channels */
+    }
+    if (ukr && ukr->widens && !ukr->models_amx) return (way){DT(weights_widened_workspace), DT(weights_widened)};
+    return (way){workspace_of, run_pairs};
+}
+
+size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) { return way_of(p).workspace(p); }
+
+dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
+                                               size_t bytes) {
+    return way_of(p).run(p, a, workspace, bytes);
+}
+#else
 #define PASS(algorithm, products)                                                                        \
     size_t DT(conv_##algorithm##_backward_weights_workspace)(const dtconv_conv *p) {                     \
         const weights s = prepare(p, products);                                                          \
@@ -405,36 +505,6 @@ static dtconv_status run(const dtconv_conv *p, const DT(conv_args) * a, int prod
         return run(p, a, products, workspace, bytes);                                                    \
     }
 
-#ifdef DTCONV_BFLOAT16
-/* How pointwise convolutions are done on most micro-kernels. */
-typedef struct {
-    size_t (*workspace)(const dtconv_conv *p);
-    dtconv_status (*run)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);
-} pointwise_way;
-
-static const pointwise_way in_pairs = {DT(pointwise_weights_workspace), DT(pointwise_weights)};
-static const pointwise_way in_reals = {DT(pointwise_weights_in_reals_workspace), DT(pointwise_weights_in_reals)};
-
-/* Such a way, or NULL. */
-static const pointwise_way *way_of(const dtconv_conv *p) {
-    const DT(ukr_row) *ukr = DT(ukr_current)();
-    if (!ukr || !dtconv_is_pointwise(p) || p->groups > 1) return NULL;
-    const pointwise_way *way = ukr->widens ? &in_reals : &in_pairs;
-    return way->workspace(p) ? way : NULL;
-}
-
-size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
-    const weights s = prepare(p, 1);
-    const pointwise_way *way = way_of(p);
-    return way ? way->workspace(p) : bytes_of(&s);
-}
-
-dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
-                                               size_t bytes) {
-    const pointwise_way *way = way_of(p);
-    return way ? way->run(p, a, workspace, bytes) : run(p, a, 1, workspace, bytes);
-}
-#else
 PASS(direct_bf16, 1)
 PASS(direct_bf16x3, 3)
 #endif

@@ -4,6 +4,14 @@
 
 #include "direct.h"
 
+#ifdef WIDENED
+#include "../conv/direct_tile.h"
+
+typedef dtconv_segment term; /* of a sum: a row of pixels */
+#else
+typedef dtconv_ukr_step term;
+#endif
+
 typedef struct {
     dtconv_conv p; /* a pointwise one: all pixels as rows of one image */
     const HT(ukr_row) * ukr;
@@ -30,11 +38,11 @@ typedef struct {
 static inline int64_t panel_of(const weights *s) { return s->block * s->span * s->ukr->nr; }
 
 /* Elements of a stage for columns of some channels. */
-int64_t DT(stage_elements)(const weights *s);
+int64_t WAY(stage_elements)(const weights *s);
 
 /* The channels of x in a piece, a row of `pitch` elements for each; pixels in the order of the layout.  What follows
  * the last pixel, and what kernels read there, are zeros. */
-void DT(turn_piece)(const weights *s, const image *x, const piece *at, const layout *l, half *stage, half *copy);
+void WAY(turn_piece)(const weights *s, const image *x, const piece *at, const layout *l, number *stage, number *copy);
 
 /* Channels of what is packed: dy. */
 typedef struct {
@@ -44,7 +52,7 @@ typedef struct {
 } packing;
 
 /* A span of some rows of the piece, as panels of pairs of pixels; each row is filled up with zeros. */
-void DT(pack_piece)(const weights *s, const piece *at, const packing *dy, int64_t row, int64_t rows, int64_t span,
-                    half *panels);
+void WAY(pack_piece)(const weights *s, const piece *at, const packing *dy, int64_t row, int64_t rows, int64_t span,
+                     number *panels);
 
 #endif

@@ -5,6 +5,8 @@
  * That micro-kernel reads rows of A wherever they are, and any number of steps.  So channels are not filled up, tiles
  * are cut into equal heights, and where channels are few the copy has all columns in order: the taps of a row of
  * filters are then one run, and im2col is not needed.
+ *
+ * backward_weights is done in the same way (direct_weights_widened.c).
  */
 #define WIDENED
 #include "direct.c"

@@ -1,0 +1,3 @@
+/* See direct_widened.c. */
+#define WIDENED
+#include "direct_weights.c"
