@@ -17,6 +17,7 @@ from pydtconv.layers.object_paths import walk, walk_held
 from pydtconv.metrics import Mean
 from pydtconv.optimizers import Optimizer
 from pydtconv.utils import random
+from pydtconv.utils.uninterrupted import uninterrupted
 
 
 class MismatchError(CheckpointError):
@@ -82,6 +83,11 @@ def restore_training(model: Any, callbacks: Sequence[Any], state: Mapping[str, A
         _put(model, callbacks, before, position)
         raise
     # these fit, as check_state has found: they come last, for nothing to be changed when something else does not
+    with uninterrupted():
+        _put_weights(model, state)
+
+
+def _put_weights(model: Any, state: Mapping[str, Any]) -> None:
     for path, i, variable in _variables(model):
         variable.assign(state["weights"][f"{path}/{i}"])
     for path, layer in _writing(model):

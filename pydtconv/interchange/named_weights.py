@@ -16,6 +16,7 @@ import numpy as np
 from pydtconv.interchange.safetensors import read_safetensors
 from pydtconv.interchange.torch_files import read_torch
 from pydtconv.layers.turns import turn_of
+from pydtconv.utils.uninterrupted import uninterrupted
 
 #: what reads a file, by how its name ends
 READERS: Mapping[str, Callable[[Path], dict[str, np.ndarray]]] = {
@@ -55,7 +56,7 @@ def load_named_weights(model: Any, path: Path) -> None:
     for name, variable in wanted.items():
         if own[name].shape != variable.shape:
             raise ValueError(f"{path}: {name}: expected shape {variable.shape}, got {own[name].shape}")
-    with turn_of(model).taken():
+    with turn_of(model).taken(), uninterrupted():
         for name, variable in wanted.items():
             variable.assign(own[name])
 

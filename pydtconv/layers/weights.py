@@ -14,6 +14,7 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context, settings, structure
 from pydtconv.layers.tracking import inside, is_tracked, tracked
 from pydtconv.layers.turns import turn_of
+from pydtconv.utils.uninterrupted import uninterrupted
 
 
 class Weights:
@@ -257,7 +258,7 @@ class Weights:
                     f"layer {self.name!r}: set_weights: {variable.path}: expected shape {variable.shape}, "
                     f"got {np.shape(value)}"
                 )
-        with turn_of(self).taken():
+        with turn_of(self).taken(), uninterrupted():
             for variable, value in zip(variables, weights, strict=True):
                 variable.assign(value)
 

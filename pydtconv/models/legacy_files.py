@@ -24,6 +24,7 @@ from pydtconv.serialization.objects import deserialize_keras_object, reading_sha
 from pydtconv.serialization.registry import custom_object_scope, get_registered_object
 from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
 from pydtconv.utils.reading import BadFileError, check_regular, parsing, unpacked_limit
+from pydtconv.utils.uninterrupted import uninterrupted
 from pydtconv.utils.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def read_legacy_weights(
     if problems:
         warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
     found = [(variable, array_of(dataset)) for variable, dataset in fitting]
-    with turn_of(model).taken():
+    with turn_of(model).taken(), uninterrupted():
         for variable, value in found:
             variable.assign(value)
 

@@ -24,6 +24,7 @@ from pydtconv.models.legacy_files import is_legacy, read_legacy_weights
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.hdf5 import array_of, attribute_of, datasets_in, group_at, is_group, members_of, opened, writing
 from pydtconv.utils.reading import check_regular, check_unpacked, parsing
+from pydtconv.utils.uninterrupted import uninterrupted
 from pydtconv.utils.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -115,8 +116,8 @@ def weights_bytes(model: Any) -> int:
 def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False, by_name: bool = False) -> None:
     """Reads from a path or a file object; name is the one that errors show.
 
-    All is read and checked before anything is changed.  Values that are not finite are taken, as Keras does, for a run
-    that diverged can be looked at; a warning says so.
+    All is read and checked before anything is changed, and Ctrl-C waits while it is.  Values that are not finite are
+    taken, as Keras does, for a run that diverged can be looked at; a warning says so.
     """
     with turn_of(model).taken():
         _read_weights(model, file, name, skip_mismatch, by_name)
@@ -159,22 +160,29 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
     if not wanted:
         more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
-    problems += _load_by_layers(read_by_layers, name, skip_mismatch)
-    if problems:
-        warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
     strange = [v.path for v, value in found if value.dtype.kind == "f" and not np.isfinite(value).all()]
     if strange:
         told = f"{name}: {len(strange)} variables hold values that are not finite: {', '.join(strange[:5])}"
         warnings.warn(told, stacklevel=4)
-    for variable, value in found:
-        variable.assign(value)
-    for optimizer, state in states:
-        if isinstance(state, dict) and state:
-            optimizer.load_own_variables(state)
-            continue
-        optimizer.variables_replaced()
-        if state:
+    with uninterrupted():
+        problems += _load_by_layers(read_by_layers, name, skip_mismatch)
+        for variable, value in found:
+            variable.assign(value)
+        for optimizer, state in states:
+            _load_optimizer(optimizer, state)
+    if problems:
+        warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
+    for _, state in states:
+        if isinstance(state, str):
             warnings.warn(f"{name}: the optimizer's state was skipped: {state}", stacklevel=4)
+
+
+def _load_optimizer(optimizer: Any, state: dict[str, np.ndarray] | str) -> None:
+    """state: what `_optimizer_state` gives."""
+    if isinstance(state, dict) and state:
+        optimizer.load_own_variables(state)
+    else:
+        optimizer.variables_replaced()
 
 
 def _arrays_in(group: h5py.Group, file: Any) -> dict[str, np.ndarray]:

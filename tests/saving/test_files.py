@@ -10,6 +10,7 @@ import pytest
 
 import pydtconv
 from pydtconv import Input, Model, Sequential, layers, saving
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.utils import hdf5
 from tests.real_keras import import_keras
 
@@ -530,3 +531,31 @@ def test_slots_of_layers_that_were_frozen_within_a_layer_come_back_to_their_vari
                 found.optimizer._slots.of(other)[name].numpy(), slot.numpy(), err_msg=own.path
             )
     assert found.optimizer.iterations.numpy() == 2
+
+
+@pytest.mark.parametrize("ending", ["weights.h5", "h5"])
+def test_weights_are_loaded_whole_where_ctrl_c_comes(ending, tmp_path, monkeypatch):
+    model = Sequential([Input((3,)), layers.Dense(3), layers.Dense(3)])
+    model.compile("adam", "mse")
+    model.fit(np.ones((4, 3)), np.ones((4, 3)), verbose=0)
+    (model.save_weights if ending == "weights.h5" else model.save)(tmp_path / f"a.{ending}")
+    saved = [np.array(each) for each in (*model.weights, *model.optimizer.variables)]
+    model.fit(np.ones((4, 3)), np.zeros((4, 3)), verbose=0)
+    assign = Variable.assign
+
+    def interrupted(variable, value):
+        signal.raise_signal(signal.SIGINT)
+        return assign(variable, value)
+
+    monkeypatch.setattr(Variable, "assign", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.load_weights(tmp_path / f"a.{ending}")
+    for variable, value in zip(model.weights, saved[: len(model.weights)], strict=True):
+        np.testing.assert_array_equal(variable, value)
+    if ending == "weights.h5":
+        for variable, value in zip(model.optimizer.variables, saved[len(model.weights) :], strict=True):
+            np.testing.assert_array_equal(variable, value)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_weights([each + 1 for each in saved[: len(model.weights)]])
+    np.testing.assert_array_equal(model.weights[-1], saved[len(model.weights) - 1] + 1)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
