@@ -11,6 +11,7 @@ from typing import Any
 from pydtconv import tree
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import Node
+from pydtconv.utils.whole_file import write_whole
 
 
 class Dot:
@@ -29,7 +30,7 @@ class Dot:
         Raises ImportError where the program is not installed.
         """
         if format in ("raw", "dot"):
-            Path(path).write_text(self._text)
+            write_whole(Path(path), lambda file: file.write(self._text.encode()))
             return True
         program = shutil.which(prog)
         if program is None:

@@ -5,6 +5,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape
+from tests.disks import file_size_limit
 
 
 def test_spectra_of_windows(tf):
@@ -128,6 +129,9 @@ def test_modules_and_checkpoints(tf, tmp_path):
     assert int(step) == 3
     with pytest.raises(ValueError, match="step: expected the 1 variables of"):
         tf.train.Checkpoint(step=[]).read(last)
+    with file_size_limit(256), pytest.raises(OSError, match="what was there before is untouched"):
+        checkpoint.write(last)
+    checkpoint.restore(last)
 
 
 def test_arrays_are_as_little_changed_in_place_as_tensors(tf):

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.utils.uninterrupted import uninterrupted
+from pydtconv.utils.whole_file import write_whole
 
 
 class Module:
@@ -90,15 +92,15 @@ class Checkpoint:
     def write(self, file_prefix: Any) -> str:
         """Writes the variables to a file of this name, and `.npz`."""
         values = {f"{name}/{i}": np.asarray(v) for name, all_ in self._variables().items() for i, v in enumerate(all_)}
-        Path(f"{file_prefix}.npz").parent.mkdir(parents=True, exist_ok=True)
-        np.savez(f"{file_prefix}.npz", **values)  # type: ignore[arg-type]
+        write_whole(Path(f"{file_prefix}.npz"), lambda file: np.savez(file, **values))  # type: ignore[arg-type]
         return str(file_prefix)
 
     def save(self, file_prefix: Any) -> str:
         """Writes the variables to the next file of this prefix, and its name to the folder's file `checkpoint`."""
         self.save_counter.assign_add(1)
         path = self.write(f"{file_prefix}-{int(self.save_counter)}")
-        (Path(path).parent / "checkpoint").write_text(json.dumps(Path(path).name))
+        name = json.dumps(Path(path).name).encode()
+        write_whole(Path(path).parent / "checkpoint", lambda file: file.write(name))
         return path
 
     def read(self, save_path: Any) -> Status:
@@ -119,8 +121,9 @@ class Checkpoint:
                 raise ValueError(
                     f"Checkpoint.read: {variable.name}: expected {tuple(variable.shape)}, got {value.shape}"
                 )
-        for variable, value in pairs:
-            variable.assign(value)
+        with uninterrupted():
+            for variable, value in pairs:
+                variable.assign(value)
         return Status()
 
     def restore(self, save_path: Any) -> Status:

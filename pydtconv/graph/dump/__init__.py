@@ -10,6 +10,7 @@ from pydtconv.graph.dump import text
 from pydtconv.graph.dump.svg import graph_svg
 from pydtconv.graph.ir.graph import Graph, Node
 from pydtconv.graph.memory.plot import Placed
+from pydtconv.utils.whole_file import write_alone
 
 
 class Dump:
@@ -33,7 +34,7 @@ class Dump:
         self._write(f"{self._last + 2:02}-memory.txt", text.of_memory(plan))
 
     def _write(self, name: str, content: str) -> None:
-        (self.folder / name).write_text(content, encoding="utf-8")
+        write_alone(self.folder / name, lambda file: file.write(content.encode()))
 
 
 def open_dump(folder: str | Path | None, graph: Graph) -> Dump | None:

@@ -12,6 +12,7 @@ from pydtconv.graph import Graph, build_plan
 from pydtconv.graph.dump.layered import Drawing
 from pydtconv.graph.passes.table import PASSES
 from pydtconv.ops.base import Spec
+from tests.disks import file_size_limit
 from tests.graph.networks import NETWORKS, trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -100,6 +101,14 @@ def test_names_are_escaped(tmp_path) -> None:
     texts = [text.text for text in ET.parse(tmp_path / "00-traced.svg").getroot().iter(f"{SVG}text")]
     assert "<a&b>" in texts
     assert "<y>" in texts
+
+
+def test_files_are_whole_or_as_before_where_the_disk_is_full(tmp_path) -> None:
+    build_plan(trace(NETWORKS["plain"](12, 3), "plain", 12, 2), dump=tmp_path)
+    before = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    with file_size_limit(1000), pytest.raises(OSError, match="what was there before is untouched"):
+        build_plan(trace(NETWORKS["plain"](12, 3), "plain", 12, 2), dump=tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
 
 
 def test_environment_names_a_folder_for_every_plan(tmp_path, monkeypatch) -> None:
