@@ -28,7 +28,7 @@ class Operators:
     """Mixin of everything that has `apply_op`: symbolic tensors and variables."""
 
     #: so that NumPy leaves `array + tensor` to us
-    __array_ufunc__ = None
+    __array_ufunc__: Any = None
     shape: Any
 
     @property

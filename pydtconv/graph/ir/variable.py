@@ -14,6 +14,8 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.dtypes import BFLOAT16, name_of
 from pydtconv.graph.ir import tracing
+from pydtconv.graph.ir.deferred import ValueNeededError
+from pydtconv.graph.ir.numpy_calls import call_ufunc
 from pydtconv.graph.ir.tracing import Tracer
 from pydtconv.kernels.eager import compute
 from pydtconv.ops.base import Op, Spec
@@ -184,9 +186,14 @@ class Variable(Operators):
 
     def known(self) -> np.ndarray:
         """The array itself, for Python code to go on with; as `numpy`, in code that is traced or recorded."""
-        graph: Any = tracing.current()
-        if graph is not None and getattr(graph, "records", False):
+        graph: Any = tracing.changed_by()
+        if graph is not None and graph.records:
             graph.asked(self)
+        elif graph is not None and graph.in_layer:
+            raise ValueNeededError(
+                f"the value of variable {self.path!r} is not known while a layer's call is traced: expected the "
+                "variable itself, and functions of keras.ops instead of NumPy's"
+            )
         return self.array
 
     def assign(self, value: Any) -> Variable:
@@ -251,6 +258,9 @@ class Variable(Operators):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.known(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return call_ufunc(Variable, ufunc, method, inputs, kwargs)
 
     def __repr__(self) -> str:
         return f"<Variable {self.path} shape={self.shape} dtype={self.dtype} trainable={self.trainable}>"

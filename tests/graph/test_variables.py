@@ -1,0 +1,54 @@
+"""Variables in NumPy's functions."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import GradientTape, Variable, layers
+
+VALUE = np.array([[1.0, 4.0], [9.0, 16.0]], "float32")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [np.sum, np.max, np.any, np.std, np.exp, np.isfinite, np.ptp, np.abs, lambda x: np.add.outer(x, x), np.modf],
+)
+def test_functions_of_numpy_take_the_value(function):
+    found, expected = function(Variable(VALUE)), function(VALUE)
+    np.testing.assert_array_equal(found, expected)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+
+
+def test_operators_with_arrays_are_those_of_variables():
+    variable = Variable(VALUE)
+    for found, expected in (
+        (VALUE - variable, VALUE - VALUE),
+        (np.float64(2) ** variable, 2**VALUE),
+        (VALUE @ variable, VALUE @ VALUE),
+        (np.greater(VALUE, variable), VALUE > VALUE),
+        (np.subtract(variable, 1), VALUE - 1),
+        (np.equal(VALUE, variable), VALUE == VALUE),
+    ):
+        np.testing.assert_array_equal(found, expected)
+    with GradientTape() as tape:
+        total = np.ones((2, 2), "float32")
+        total += variable
+        loss = pydtconv.ops.sum(total * total * VALUE)
+    np.testing.assert_array_equal(tape.gradient(loss, variable), 2 * (VALUE + 1) * VALUE)
+    inputs = pydtconv.Input((2,))
+    assert (Variable(VALUE[0]) * inputs).shape == (None, 2)
+
+
+@pytest.mark.parametrize("function", [np.exp, np.cumsum, float, Variable.numpy])
+def test_values_are_refused_in_a_call_that_is_traced(function):
+    """It would be traced with the value of that moment, and trained without the weight."""
+
+    class Own(layers.Layer):
+        def build(self, shape):
+            self.scale = self.add_weight(shape=(), initializer="ones")
+
+        def call(self, inputs):
+            return inputs * function(self.scale)
+
+    with pytest.raises(TypeError, match="expected the variable itself"):
+        Own()(pydtconv.Input((2,)))
