@@ -28,7 +28,7 @@ class Merge(Layer):
         raise NotImplementedError
 
     def _checked(self, inputs: Any) -> list[Any]:
-        if not isinstance(inputs, (list, tuple)) or not inputs:
+        if not isinstance(inputs, (list, tuple)) or not inputs or any(x is None for x in inputs):
             raise ValueError(f"{type(self).__name__} {self.name!r}: expected a list of tensors, got {inputs!r}")
         return list(inputs)
 

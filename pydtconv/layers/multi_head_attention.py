@@ -66,6 +66,11 @@ class ProjectedAttention(Layer):
         self.seed = seed
         self.own_seed = next_seed() if seed is None else seed
 
+    def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if (args[1] if len(args) > 1 else kwargs.get("value", self)) is None:
+            raise ValueError(f"{type(self).__name__} {self.name!r}: value: expected a tensor, got None")
+        super()._check_and_build(args, kwargs)
+
     def _projection(
         self, equation: str, shape: Sequence[int | None], bias_axes: str, name: str, activation: Any = None
     ) -> EinsumDense:

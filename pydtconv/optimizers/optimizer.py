@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Unpack
 
@@ -153,7 +154,10 @@ class Optimizer(FlatStep):
     def learning_rate(self, value: Any) -> None:
         if is_rule(value):
             self._learning_rate = value
-        elif isinstance(self._learning_rate, LearningRateSchedule):
+            return
+        if not hasattr(value, "__float__") or math.prod(getattr(value, "shape", ())) != 1:
+            raise ValueError(f"{type(self).__name__}: learning_rate: expected a number or a schedule, got {value!r}")
+        if isinstance(self._learning_rate, LearningRateSchedule):
             raise TypeError(
                 f"{type(self).__name__}: the learning rate follows {type(self._learning_rate).__name__} and cannot be "
                 "set; construct the optimizer with a float, or assign another schedule"

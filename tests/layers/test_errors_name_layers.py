@@ -84,6 +84,13 @@ def test_arguments_that_are_missing_or_none(x):
         with pytest.raises(ValueError, match=r"^Dense 'mine': inputs: expected a tensor, got None$"):
             dense(None)
         dense(x)
+    attention = layers.MultiHeadAttention(2, 4, name="mine")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"^MultiHeadAttention 'mine': value: expected a tensor, got None$"):
+            attention(x[None], None)
+        attention(x[None], x[None])
+    with pytest.raises(ValueError, match=r"^Add 'mine': expected a list of tensors, got .*None"):
+        layers.Add(name="mine")([x, None])
     with pytest.raises(ValueError, match=r"^Sum 'mine': expected a tensor or numbers, got None$"):
         Sum(name="mine")(x, None)
     inputs = Input((3,), name="x")

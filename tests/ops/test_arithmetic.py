@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import GradientTape, ops
+from pydtconv import GradientTape, Input, ops
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from tests.ops.harness import away_from, check_op, normal
 from tests.reference.elementwise import ACTIVATIONS
@@ -105,6 +105,30 @@ def test_functions_with_numbers():
     ]
     for got, want in cases:
         np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+@pytest.mark.parametrize("bounds", [(None, 2), (2, None), (None, None), (np.array([0, 1, 2]), np.array([2, 2, 2]))])
+def test_clip_with_one_bound_or_those_of_each_element(bounds):
+    for x in np.array([[-1, 3, 1], [4, 0, 7]]), np.array([[-1.0, 3.0, 1.5], [4.0, 0.0, 7.0]]):
+        expected = np.clip(x, *bounds) if any(each is not None for each in bounds) else x
+        found = ops.clip(x, *bounds)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+        assert ops.clip(Input((3,), dtype=x.dtype.name), *bounds).dtype == expected.dtype
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: ops.stack([]), "stack: expected one tensor or more, got none"),
+        (lambda: ops.concatenate([]), "concatenate: expected one tensor or more, got none"),
+        (lambda: ops.arange(0, 1, 0), "arange: expected numbers, and a step other than 0, got 0, 1, 0"),
+        (lambda: ops.arange("a"), "arange: expected numbers, and a step other than 0, got 0, 'a', 1"),
+    ],
+)
+def test_arguments_that_cannot_be(call, told):
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        call()
 
 
 @pytest.mark.parametrize("exponent", [0, np.zeros(3), np.array([0.0, 1.0, 2.0])], ids=str)

@@ -259,6 +259,10 @@ def test_learning_rate_can_be_read_and_set():
     assert scheduled.learning_rate == 1.0
     with pytest.raises(TypeError, match="ExponentialDecay"):
         scheduled.learning_rate = 0.1
+    for rate in "a", None, [0.1, 0.2], np.ones(2):
+        with pytest.raises(ValueError, match="learning_rate: expected a number or a schedule, got"):
+            optimizer.learning_rate = rate
+    optimizer.learning_rate = np.float32(0.5)
     run(scheduled, variables(), range(2))
     assert scheduled.learning_rate == 0.25
     called = optimizers.SGD(lambda: 0.75)

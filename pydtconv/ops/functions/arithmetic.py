@@ -13,6 +13,7 @@ from pydtconv.ops.base import Op
 from pydtconv.ops.functions.integers import exact
 from pydtconv.ops.functions.operands import (
     as_operand,
+    as_tensor,
     in_reals,
     is_scalar,
     is_symbolic,
@@ -188,8 +189,11 @@ def log(x: Any) -> Any:
 
 
 @exact(np.clip)
-def clip(x: Any, x_min: float, x_max: float) -> Any:
-    """min(max(x, x_min), x_max) for numbers x_min and x_max."""
+def clip(x: Any, x_min: Any, x_max: Any) -> Any:
+    """min(max(x, x_min), x_max), element by element; a bound that is None is none."""
+    if not (is_scalar(x_min) and is_scalar(x_max)):
+        x = as_tensor(x) if x_min is None else maximum(x, x_min)
+        return x if x_max is None else minimum(x, x_max)
     if float(x_min) > float(x_max):
         raise ValueError(f"clip: expected x_min <= x_max, got {x_min} and {x_max}")
     return unary("clip", x, float(x_min), float(x_max))

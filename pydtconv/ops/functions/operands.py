@@ -97,6 +97,8 @@ def as_integers(*xs: Any) -> list[np.ndarray] | None:
 def of_one_kind(*xs: Any) -> tuple[Any, ...]:
     """Operands of one dtype: floats where one of them is, else the common one of integers."""
     tensors = [as_tensor(x) for x in xs]
+    if not tensors:
+        return ()
     kinds = [name_of(x.dtype) for x in tensors]
     if any(kind in FLOATING for kind in kinds):
         return of_one_dtype(*xs)

@@ -87,12 +87,17 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
 def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
     """Tensors one behind the other along an axis."""
     xs = of_one_kind(*xs)
+    if not xs:
+        raise ValueError("concatenate: expected one tensor or more, got none")
     return xs[0] if len(xs) == 1 else moved(Concatenate(axis), *xs)
 
 
 def stack(x: Sequence[Any], axis: int = 0) -> Any:
     """Tensors along a new axis."""
-    return concatenate([expand_dims(value, axis) for value in of_one_kind(*x)], axis)
+    xs = of_one_kind(*x)
+    if not xs:
+        raise ValueError("stack: expected one tensor or more, got none")
+    return concatenate([expand_dims(value, axis) for value in xs], axis)
 
 
 def slice_along(x: Any, axis: int, start: int, stop: int | None) -> Any:

@@ -77,7 +77,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     """Numbers from start (0 where it is the only one) up to stop; integers where all are, else floatx."""
     if stop is None:
         start, stop = 0, start
-    array = np.arange(start, stop, 1 if step is None else step)
+    step = 1 if step is None else step
+    if any(isinstance(value, (str, bytes)) for value in (start, stop, step)) or step == 0:
+        raise ValueError(f"arange: expected numbers, and a step other than 0, got {start!r}, {stop!r}, {step!r}")
+    array = np.arange(start, stop, step)
     return converted(array, dtype or ("int32" if array.dtype.kind in "iu" else config.floatx()))
 
 
