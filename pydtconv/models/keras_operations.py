@@ -274,9 +274,10 @@ def _table(op: Any, node: Node) -> Described | None:
     if op.function.endswith(" of integers"):
         name = op.function.removesuffix(" of integers")
         if name == "clip":
-            low, high = (np.asarray(limit).item() for limit in node.args[1:])
+            low, high = (np.asarray(limit).tolist() for limit in node.args[1:])
             return Described("numpy.Clip", {"x_min": low, "x_max": high}, lambda args: ([args[0]], {}))
-        return Described("numpy." + {"abs": "Absolute"}.get(name, name.capitalize()), {}, _plain)
+        config = {key: value for key, value in static.items() if key == "subscripts"}
+        return Described("numpy." + {"abs": "Absolute"}.get(name, name.capitalize()), config, _plain)
     if op.function in _OTHERS:
         pairs = op.function in ("fft", "fft2", "ifft2", "irfft", "istft")
         return Described(_OTHERS[op.function], static, (lambda args: ([list(args)], {})) if pairs else _plain)

@@ -70,6 +70,38 @@ def test_large_integers_are_exact():
     assert ops.argmax(large[::-1].copy()) == ops.argmax(np.array([2**24, 2**24 + 1])) == 1
 
 
+WHOLE = np.array([[2**24 + 1, 1], [3, 5], [7, 0]], "int32")
+
+
+@pytest.mark.parametrize(
+    ("product", "exact"),
+    [
+        (lambda x: ops.matmul(x, WHOLE), lambda x: x @ WHOLE),
+        (lambda x: ops.matmul(x, WHOLE[:, 0]), lambda x: x @ WHOLE[:, 0]),
+        (lambda x: ops.dot(x, WHOLE[None]), lambda x: x @ WHOLE[None]),
+        (lambda x: ops.dot(x, 2), lambda x: x * 2),
+        (lambda x: ops.inner(x, x), lambda x: np.inner(x, x)),
+        (lambda x: ops.tensordot(x, WHOLE, 1), lambda x: x @ WHOLE),
+        (lambda x: ops.einsum("...j,jk->k...", x, WHOLE), lambda x: (x @ WHOLE).T),
+    ],
+)
+def test_products_of_integers_in_models_are_exact_integers(product, exact, tmp_path):
+    inputs = pydtconv.Input((3,), dtype="int32")
+    model = pydtconv.Model(inputs, product(inputs))
+    model.save(tmp_path / "a.keras")
+    for each in (product, model, pydtconv.saving.load_model(tmp_path / "a.keras")):
+        found = np.asarray(each(INT))
+        assert found.dtype == "int32"
+        np.testing.assert_array_equal(found.reshape(np.shape(exact(INT))), exact(INT))
+
+
+def test_products_of_integers_that_do_not_fit_tell_shapes():
+    with pytest.raises(ValueError, match=r"got shapes \(None, 3\), \(2, 3\): expected the last extent of the first"):
+        ops.matmul(pydtconv.Input((3,), dtype="int32"), INT)
+    with pytest.raises(ValueError, match="expected one extent of 'b', got 3 and 2"):
+        ops.einsum("ab,bc->ac", pydtconv.Input((3,), dtype="int32"), INT)
+
+
 def test_lists_of_numbers_are_int32_and_floatx():
     assert [y.dtype.name for y in (ops.sum([1, 2]), ops.reshape([1, 2], (2, 1)), ops.add([1, 2], [3, 4]))] == [
         "int32"

@@ -9,14 +9,35 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.contraction import Contract
-from pydtconv.ops.functions.operands import as_integers, as_operand, of_one_dtype
+from pydtconv.ops.functions.operands import as_integers, as_operand, of_integers, of_one_dtype
 from pydtconv.ops.functions.reduction import sum as reduce_sum
 from pydtconv.ops.functions.shape import reshape, transpose
 from pydtconv.ops.linear import Dense
+from pydtconv.ops.table import RULES, Rule, no_gradient
 
 __all__ = ["einsum"]
 
 _SPARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_EINSUM = "einsum of integers"
+
+
+def _sums(*xs: np.ndarray, subscripts: str) -> np.ndarray:
+    return np.einsum(subscripts, *xs)
+
+
+def _sums_shape(*shapes: tuple[int, ...], subscripts: str) -> tuple[int, ...]:
+    inputs, _, output = subscripts.partition("->")
+    extents: dict[str, int] = {}
+    for letters, shape in zip(inputs.split(","), shapes, strict=True):
+        for letter, extent in zip(letters, shape, strict=True):
+            known = extents.get(letter, 1)
+            if 1 not in (known, extent) and known != extent:
+                raise ValueError(f"expected one extent of {letter!r}, got {known} and {extent}")
+            extents[letter] = max(known, extent)
+    return tuple(extents[letter] for letter in output)
+
+
+RULES[_EINSUM] = Rule(_sums, no_gradient, _sums_shape, "first")
 
 
 def einsum(subscripts: str, *operands: Any) -> Any:
@@ -30,7 +51,7 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     inputs, output = _parsed(subscripts, [len(as_operand(x).shape) for x in operands])
     whole = as_integers(*operands)
     if whole is not None:
-        return np.asarray(np.einsum(subscripts.replace(" ", ""), *whole))
+        return of_integers(_EINSUM, _sums, whole, subscripts=f"{','.join(inputs)}->{output}")
     values = list(of_one_dtype(*operands))
     for i, letters in enumerate(inputs):
         inputs[i], values[i] = _diagonals(letters, values[i])

@@ -6,22 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.functions.operands import as_integers, of_one_dtype
+from pydtconv.ops.functions.operands import as_integers, is_scalar, of_integers, of_one_dtype
 from pydtconv.ops.functions.shape import expand_dims, squeeze
 from pydtconv.ops.linear import Dense, MatMul
+from pydtconv.ops.table import RULES, Rule, no_gradient
 
 __all__ = ["dot", "matmul"]
+
+_MATMUL = "matmul of integers"
+
+
+def _product_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if not a or not b or a[-1] != b[-2:][0]:
+        raise ValueError("expected the last extent of the first, and the last but one of the second, to be equal")
+    return (*np.broadcast_shapes(a[:-2], b[:-2]), *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
+
+
+RULES[_MATMUL] = Rule(np.matmul, no_gradient, _product_shape, "first")
 
 
 def matmul(x1: Any, x2: Any) -> Any:
     """The matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast.
 
-    x1: (..., m, k) or (k,).  x2: (..., k, n) or (k,).  Returns (..., m, n), without the axis of a vector; of arrays of
-    integers, integers.
+    x1: (..., m, k) or (k,).  x2: (..., k, n) or (k,).  Returns (..., m, n), without the axis of a vector; of integers,
+    integers.
     """
     whole = as_integers(x1, x2)
     if whole is not None:
-        return np.asarray(np.matmul(*whole))
+        return of_integers(_MATMUL, np.matmul, whole)
     x1, x2 = of_one_dtype(x1, x2)
     if len(x1.shape) == 1:
         y = matmul(expand_dims(x1, 0), x2)
@@ -38,10 +50,10 @@ def dot(x1: Any, x2: Any) -> Any:
     """
     from pydtconv.ops.functions.arithmetic import multiply
 
+    if is_scalar(x1) or is_scalar(x2):
+        return multiply(x1, x2)
     whole = as_integers(x1, x2)
-    if whole is not None:
-        return np.asarray(np.dot(*whole))
-    x1, x2 = of_one_dtype(x1, x2)
+    x1, x2 = of_one_dtype(x1, x2) if whole is None else whole
     if not x1.shape or not x2.shape:
         return multiply(x1, x2)
     if len(x1.shape) == 1 or len(x2.shape) <= 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -15,6 +15,7 @@ from pydtconv.ops import base
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.checks import FLOATS
 from pydtconv.ops.shape import Cast
+from pydtconv.ops.table import TableOp
 
 
 def is_symbolic(x: Any) -> bool:
@@ -84,14 +85,20 @@ def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
     return tuple(as_float(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
 
 
-def as_integers(*xs: Any) -> list[np.ndarray] | None:
-    """Arrays of integers in their common dtype, of at least 32 bits; None where one of xs is symbolic or has floats."""
-    if any(is_symbolic(x) for x in xs):
-        return None
+def as_integers(*xs: Any) -> list[Any] | None:
+    """Integers in their common dtype, of at least 32 bits; None where one of xs has floats."""
     tensors = [as_tensor(x) for x in xs]
-    if any(x.dtype.kind not in "biu" for x in tensors):
+    if any(name_of(x.dtype) in FLOATING for x in tensors):
         return None
-    return [x.astype(np.result_type(np.int32, *tensors)) for x in tensors]
+    kind = np.result_type(np.int32, *(str(x.dtype) for x in tensors)).name
+    return [Cast(kind)(x) if is_symbolic(x) else x.astype(kind) for x in tensors]
+
+
+def of_integers(rule: str, function: Callable[..., Any], xs: Sequence[Any], **static: Any) -> Any:
+    """A function of NumPy of integers; `rule` is the row of the table that calls it, for those that are symbolic."""
+    if any(map(is_symbolic, xs)):
+        return TableOp(rule, tuple(static.items()))(*xs)
+    return np.asarray(function(*xs, **static))
 
 
 def of_one_kind(*xs: Any) -> tuple[Any, ...]:

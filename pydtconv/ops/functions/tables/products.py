@@ -89,11 +89,13 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
     common = math.prod(a.shape[d] for d in left)
     if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
         raise ValueError(f"tensordot: expected equal extents along axes={axes}, got {shape(a)} and {shape(b)}")
-    rows = -1 if None in extents_a else math.prod(extents_a)
+    rows, columns = (-1 if None in extents else math.prod(extents) for extents in (extents_a, extents_b))
     y = matmul(
         reshape(transpose(a, [*kept_a, *left]), (rows, common)),
-        reshape(transpose(b, [*right, *kept_b]), (common, math.prod(extents_b))),
+        reshape(transpose(b, [*right, *kept_b]), (common, columns)),
     )
+    if len(extents_a) == len(extents_b) == 1:
+        return y
     return reshape(y, tuple(-1 if n is None else n for n in (*extents_a, *extents_b)))
 
 
