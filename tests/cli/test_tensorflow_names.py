@@ -134,6 +134,17 @@ def test_functions_compute_alike_on_arrays_and_where_they_are_traced():
             np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+def test_means_of_integers_are_integers():
+    mean = functions.function_table()["reduce_mean"]
+    assert (mean([1, 0, 1, 0]), mean([1.0, 2.0])) == (0, 1.5)
+    x = np.array([[250, 255], [-3, -4]], "int32")
+    for found in mean(x, axis=1), function(lambda x: mean(x, axis=1))(x):
+        np.testing.assert_array_equal(found, [252, -3])
+        assert found.dtype == "int32"
+    bytes_of = mean(functions.constant([250, 255], "uint8"))
+    assert (bytes_of, bytes_of.dtype) == (252, "uint8")
+
+
 def test_postscript_is_no_image(tmp_path):
     image_module = pytest.importorskip("PIL.Image")
     image_module.new("RGB", (20, 16)).save(tmp_path / "x.jpg", format="EPS")

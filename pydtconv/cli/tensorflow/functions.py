@@ -152,9 +152,19 @@ def _reduce(name: str) -> Callable[..., Any]:
 
     def reduce(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
         axes = axis if axis is None or isinstance(axis, (int, np.integer)) else tuple(int(i) for i in axis)
-        return function(array(input_tensor), axis=axes, keepdims=keepdims)
+        x = array(input_tensor)
+        if function is ops.mean and str(x.dtype).startswith(("int", "uint")):
+            return _mean_of_integers(x, axes, keepdims)
+        return function(x, axis=axes, keepdims=keepdims)
 
     return reduce
+
+
+def _mean_of_integers(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Rounded towards zero, and of the dtype of x."""
+    total, dtype = ops.sum(x, axis=axis, keepdims=keepdims), str(x.dtype)
+    count = ops.sum(ops.ones_like(x, dtype=str(total.dtype)), axis=axis, keepdims=keepdims)
+    return ops.cast(ops.sign(total) * (ops.abs(total) // count), dtype)
 
 
 def _summing(kind: str) -> Callable[..., Any]:
