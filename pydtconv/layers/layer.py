@@ -106,13 +106,19 @@ class Layer(Weights, Configurable, Operation):
         if graph is not None:
             return self._traced_call(*args, **kwargs)
         with turn_of(self).taken():
-            return call_on_arrays(self, self.dtype, args, kwargs, bool(kwargs.get("training") or context.training()))
+            training = bool(kwargs.get("training") or context.training())
+            return call_on_arrays(self, self._array_dtype, args, kwargs, training)
 
     def _convert_arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Hook: models bring their inputs into their own structure here."""
         return args, kwargs
+
+    @property
+    def _array_dtype(self) -> str:
+        """Hook: what floats of arrays become that the layer is called on."""
+        return self.dtype
 
     def _symbolic_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with turn_of(self).taken():

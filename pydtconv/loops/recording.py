@@ -214,7 +214,7 @@ class Recording(Graph):
             if isinstance(leaf, (np.ndarray, np.generic)):
                 array = np.asarray(leaf) if not isinstance(leaf, np.ndarray) else leaf
                 self.check_views([array])
-                return self.handle(self.feed(array, layer.dtype))
+                return self.handle(self.feed(array, layer._array_dtype))
             if isinstance(leaf, Handle) and leaf.dtype not in FLOATING:
                 return self.add(Cast(layer.dtype), [leaf])
             return leaf

@@ -91,6 +91,11 @@ class Model(Trainer, Layer):
         """The layers of a functional model cast for themselves: one that is float32 may read its inputs."""
         return leaf if self._network is not None else super()._autocast(leaf, dtype)
 
+    @property
+    def _array_dtype(self) -> str:
+        inputs = () if self._network is None else self._network.flat_inputs
+        return "float64" if any(x.dtype == "float64" for x in inputs) else self.dtype
+
     if TYPE_CHECKING:  # a subclass's takes what it needs
 
         def call(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -164,9 +169,10 @@ class Model(Trainer, Layer):
     def _fitted(self, x: Any, to: KerasTensor) -> Any:
         """x in the input's dtype, with an axis of extent 1 at the end added or dropped where that makes it fit.
 
-        Floats of another width stay what they are: layers cast them to their own.
+        Floats of another width stay what they are, for layers cast them to their own, but where an Input is float64.
         """
-        if x.dtype != to.dtype and not (x.dtype in FLOATING and to.dtype in FLOATING):
+        floats = x.dtype in FLOATING and to.dtype in FLOATING and to.dtype != "float64"
+        if x.dtype != to.dtype and not (floats and self._array_dtype == self.dtype):
             x = ops.cast(x, to.dtype)
         shape = tuple(x.shape)
         if len(shape) == len(to.shape) - 1 and to.shape[-1] == 1:

@@ -289,11 +289,18 @@ def _as_real(output: Any) -> Any:
 
 
 def _input_dtypes(model: Any, x: Any) -> list[str]:
-    """Of each array of a batch the dtype in which the graph reads it.  Where images are cut, all are floats."""
+    """Of each array of a batch the dtype in which the graph reads it.  Where images are cut, all are floats.
+
+    Floats are the model's, but for an Input of float64.
+    """
     usual = _input_dtype(model)
     whole = replica.current().partition is None and model.split is None
     dtypes = model.input_dtypes(x) if whole else [None] * len(tree.flatten(x))
-    return [usual if known is None or np.dtype(known).kind == "f" else known for known in dtypes]
+    wide = model._array_dtype == "float64"
+    return [
+        usual if known is None or (np.dtype(known).kind == "f" and not (wide and known == "float64")) else known
+        for known in dtypes
+    ]
 
 
 def _input_dtype(model: Any) -> str:

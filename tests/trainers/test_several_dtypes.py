@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pydtconv
-from pydtconv import callbacks, layers, optimizers
+from pydtconv import callbacks, layers, ops, optimizers
 from pydtconv.graph import compiler
 from pydtconv.graph.schedule import backward
 from pydtconv.graph.schedule.steps import UpdateStep
@@ -220,3 +220,17 @@ def test_a_layer_that_is_frozen_leaves_one_dtype() -> None:
     model.fit(X[:8], Y[:8], batch_size=BATCH, verbose=0)
     assert model._steps.memory.store.dtype == "float32"
     assert isinstance(model.layers[-2], layers.Dense)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("policy", ["float32", "float64"])
+def test_inputs_of_float64_are_read_in_float64(policy, eager):
+    x, y = np.random.default_rng(0).random((6, 4, 4, 3)), np.random.default_rng(1).random((6, 2)).astype("float32")
+    wide, usual = pydtconv.Input((4, 4, 3), dtype="float64"), pydtconv.Input((2,))
+    head = layers.Dense(2, dtype=policy)(layers.Flatten(dtype=policy)(ops.image.rgb_to_hsv(wide)))
+    model = pydtconv.Model([wide, usual], [head, ops.mean(wide, axis=(1, 2)) + usual[:, :1]], dtype=policy)
+    model.compile("adam", "mse", run_eagerly=eager)
+    model.fit([x, y], [y, np.ones((6, 3))], verbose=0)
+    for found in model.predict([x, y], verbose=0), model([x, y]):
+        assert [str(each.dtype) for each in found] == [policy, "float64"]
+        np.testing.assert_allclose(found[1], x.mean((1, 2)) + y[:, :1], rtol=1e-7 if eager else 1e-14)

@@ -79,8 +79,11 @@ def as_tensor(x: Any) -> Any:
 
 
 def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
-    """Floats of one dtype: that of the first symbolic one; of arrays alone the widest."""
+    """Floats of one dtype: that of the first symbolic one, or float64 where one has it; of arrays alone the widest."""
     dtypes = [name_of(x.dtype) for x in xs if is_symbolic(x) and name_of(x.dtype) in FLOATING]
+    if "float64" in dtypes and set(dtypes) != {"float64"}:
+        xs = tuple(Cast("float64")(x) if is_symbolic(x) and name_of(x.dtype) != "float64" else x for x in xs)
+        dtypes = ["float64"]
     dtypes += sorted((x.dtype.name for x in xs if isinstance(x, np.ndarray) and x.dtype.name in FLOATS), reverse=True)
     return tuple(as_float(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
 
