@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,12 @@ class Targets:
         self.loss_weights = loss_weights
         self.outputs: list[Output] = []
         self.names: list[str] = []
+        #: of the outputs where results of metrics are told; those of nested ones are the layers', as in Keras
+        self.metric_names: list[str] = []
         self.by_name = False
         self.reads_any = False
+        #: the outputs' numbers in their structure, where that is nested
+        self.places: Any = None
 
     def check_names(self) -> None:
         """Raises ValueError for what names no loss."""
@@ -58,9 +62,14 @@ class Targets:
         """
         flat = tree.flatten(y_pred)
         by_name = isinstance(y_pred, dict)
-        names = _output_names(y_pred, names, len(flat))
-        specified = _for_outputs("loss", self.loss, names, spread=True, complete=not by_name)
-        weights = _for_outputs("loss_weights", self.loss_weights, names, spread=len(flat) == 1, complete=False)
+        self.places = _places(y_pred, len(flat))
+        names = self.metric_names = _output_names(y_pred, names, len(flat))
+        if self.places is not None:
+            names = list(_paths(y_pred, iter(names)))
+        y = self.in_order(y)
+        specified = _for_outputs("loss", self.in_order(self.loss), names, spread=True, complete=not by_name)
+        given = self.in_order(self.loss_weights)
+        weights = _for_outputs("loss_weights", given, names, spread=len(flat) == 1, complete=False)
         outputs = [Output(name) for name in names]
         targets = [None] * len(flat)
         wanted = [i for i, one in enumerate(specified) if one is not None]
@@ -74,9 +83,14 @@ class Targets:
             output.weight = None if weight is None else float(weight)
         self.outputs, self.names, self.by_name, self.reads_any = outputs, names, by_name, reads_any
 
+    def in_order(self, given: Any) -> Any:
+        """A list over the outputs of what has their nested structure; anything else as it is."""
+        found: list[Any] = [None] * len(tree.flatten(self.places))
+        return found if self.places is not None and _put(given, self.places, found) else given
+
     def are_own(self, y: Any) -> bool:
         """Whether targets do not go with the outputs, so that `compute_loss` alone reads them."""
-        return self.reads_any and y is not None and not _fits(y, self.names)
+        return self.reads_any and y is not None and not _fits(self.in_order(y), self.names)
 
     def fed(self, y: Any) -> list[Any]:
         """The arrays that a step reads of targets: over the outputs, or over a structure of their own."""
@@ -87,7 +101,7 @@ class Targets:
         if argument == "y" and self.are_own(y):
             return [None] * len(self.names)
         wanted = [i for i, output in enumerate(self.outputs) if output.loss is not None]
-        return _arranged(y, argument, self.names, wanted)
+        return _arranged(self.in_order(y), argument, self.names, wanted)
 
     def weights(self, sample_weight: Any) -> list[Any]:
         """Sample weights as a flat list over the outputs; a single array is for all of them."""
@@ -97,6 +111,43 @@ class Targets:
         if len(leaves) == 1 and not isinstance(sample_weight, Mapping):
             return leaves * len(self.names)
         return self.arrange(sample_weight, "sample_weight")
+
+
+def _places(y_pred: Any, count: int) -> Any:
+    """The numbers of outputs in their structure, where one part of it is a structure; else None."""
+    parts = y_pred.values() if isinstance(y_pred, dict) else y_pred if isinstance(y_pred, (list, tuple)) else ()
+    return tree.pack_sequence_as(y_pred, list(range(count))) if any(map(tree.is_nested, parts)) else None
+
+
+def _put(given: Any, places: Any, found: list[Any]) -> bool:
+    """Whether all of what is given is put to its places, where it has their structure; dicts may leave out some."""
+    if isinstance(places, int):
+        found[places] = given
+        return True
+    if given is None:
+        return True
+    if isinstance(places, dict):
+        fits = isinstance(given, Mapping) and given.keys() <= places.keys()
+        return fits and all(_put(given[key], places[key], found) for key in given)
+    fits = isinstance(given, (list, tuple)) and len(given) == len(places)
+    return fits and all(_put(*pair, found) for pair in zip(given, places, strict=True))
+
+
+def _paths(structure: Any, names: Iterator[str], path: str = "") -> Iterator[str]:
+    """Keras's names of nested outputs: keys, and numbers of lists, with the name of the layer behind."""
+    if isinstance(structure, dict):
+        for key, part in sorted(structure.items()):
+            if tree.is_nested(part):
+                yield from _paths(part, names, f"{path}{key}/")
+            else:
+                next(names)
+                yield f"{path}{key}"
+        return
+    for i, part in enumerate(structure):
+        if tree.is_nested(part):
+            yield from _paths(part, names, f"{path}{i}/")
+        else:
+            yield path + next(names)
 
 
 def _fits(y: Any, names: list[str]) -> bool:
@@ -270,6 +321,7 @@ class CompiledMetrics(Masks):
             return
         sets = []
         for argument, given in zip(("metrics", "weighted_metrics"), self.given, strict=True):
+            given = given if self.targets is None else self.targets.in_order(given)
             groups = _metric_groups(argument, given, names)
             made = []
             for name, group, target, prediction in zip(names, groups, y_true, y_pred, strict=True):
@@ -278,7 +330,8 @@ class CompiledMetrics(Masks):
                 made.append([resolve_metric(m, tuple(target.shape), tuple(prediction.shape)) for m in group])
             sets.append(made)
         self._plain, self._weighted = sets
-        self._prefixes = [f"{name}_" if len(names) > 1 else "" for name in names]
+        told = names if self.targets is None or not self.targets.names else self.targets.metric_names
+        self._prefixes = [f"{name}_" if len(names) > 1 else "" for name in told]
         self.built = True
         if self._awaited is not None:
             with tracing.paused():

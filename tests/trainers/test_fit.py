@@ -269,6 +269,33 @@ def test_several_outputs_by_name():
     assert size.shape == (22, 1)
 
 
+@pytest.mark.parametrize(
+    ("nest", "names"),
+    [
+        (lambda a, b, c: {"p": a, "q": {"r": b, "s": [c]}}, ("p", "q/r", "q/s/c")),
+        (lambda a, b, c: [a, [b, c]], ("a", "1/b", "1/c")),
+        (lambda a, b, c: [[a], {"z": b}, c], ("0/a", "1/z", "c")),
+    ],
+    ids=["dicts", "lists", "both"],
+)
+def test_losses_of_nested_outputs(nest, names, tmp_path):
+    """Names of losses and metrics are Keras's."""
+    x = np.ones((8, 4), "float32")
+    inputs = layers.Input((4,))
+    made = (layers.Dense(n, kernel_initializer="ones", name=name)(inputs) for n, name in ((2, "a"), (3, "b"), (1, "c")))
+    model = models.Model(inputs, nest(*made))
+    y = nest(np.zeros((8, 2)), np.ones((8, 3)), np.full((8, 1), 2.0))
+    weights = nest(np.arange(8.0), np.arange(8.0), np.ones(8))
+    model.compile("sgd", nest("mse", "mae", "mse"), nest(1.0, 2.0, 3.0), metrics=nest(["mae"], [], ["mae", "mse"]))
+    expected = dict(zip((f"{name}_loss" for name in names), (56.0, 10.5, 4.0), strict=True))
+    expected |= {"loss": 56 + 2 * 10.5 + 3 * 4, "a_mae": 4.0, "c_mae": 2.0, "c_mse": 4.0}
+    model.save(tmp_path / "a.keras")
+    for each in model, pydtconv.saving.load_model(tmp_path / "a.keras"):
+        assert each.evaluate(x, y, sample_weight=weights, verbose=0, return_dict=True) == expected
+        history = each.fit(x, y, sample_weight=weights, verbose=0).history
+        assert {name: values[0] for name, values in history.items()} == expected
+
+
 def test_regularizers_count_in_loss_and_gradient():
     model = models.Sequential([layers.Input((1,)), layers.Dense(1, use_bias=False, kernel_regularizer="l2")])
     model.compile(optimizers.SGD(0.5), "mse")
