@@ -35,12 +35,15 @@ class Derivative:
 
 @dataclass
 class Connected:
-    """The sources that ends depend on, these ends, the first stage on the way, and the variables read from there on."""
+    """The sources that ends depend on, these ends, the first stage on the way, and the variables read from there on.
+
+    variables: each with the place of the first node that reads it.
+    """
 
     sources: list[Tensor]
     ends: list[Tensor]
     first: int
-    variables: list[Variable]
+    variables: list[tuple[Variable, int]]
 
 
 def within(place: int, spans: Spans) -> bool:
@@ -79,14 +82,15 @@ def connected(recording: Any, ends: Sequence[Tensor], sources: Sequence[Tensor],
     first = recording.stage_of_place(min(places)) if places else max(map(recording.stage_of, up), default=0)
     wanted = [source for source in dict.fromkeys(sources) if source in alive]
     kept = [end for end in ends if isinstance(end, Tensor) and end in up]
-    return Connected(wanted, kept, first, _read_by(recording.nodes[recording.starts[max(first, 0)] :], kept))
+    return Connected(wanted, kept, first, _read_by(recording.nodes, recording.starts[max(first, 0)], kept))
 
 
-def _read_by(nodes: Sequence[Node], ends: Sequence[Tensor]) -> list[Variable]:
+def _read_by(nodes: Sequence[Node], start: int, ends: Sequence[Tensor]) -> list[tuple[Variable, int]]:
     """The variables that nodes read on the way to ends, whether or not they are differentiated."""
     alive, variables = set(ends), {}
-    for node in reversed(nodes):
+    for place in range(len(nodes) - 1, start - 1, -1):
+        node = nodes[place]
         if not alive.isdisjoint(node.outputs):
             alive.update(node.inputs)
-            variables.update({id(x.variable): x.variable for x in node.inputs if x.variable is not None})
+            variables.update({id(x.variable): (x.variable, place) for x in node.inputs if x.variable is not None})
     return list(variables.values())

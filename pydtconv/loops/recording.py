@@ -243,22 +243,23 @@ class Recording(Graph):
         stage = max(self.stage_of(end) for end in found.ends) if self.traced else self.stage
         given = {source: Tensor(self, source.spec, f"gradient of {source.name}") for source in found.sources}
         derivative = Derivative(stage, found.ends, given, found.first, tuple(spans))
-        self._check_unchanged(found.first, stage, found.variables)
+        self._check_unchanged(stage, found.variables)
         self.derivatives[stage].append(derivative)
         self._given.update(dict.fromkeys(given.values(), derivative))
         return [self.handle(given[start]) if start in given else None for start in starts]
 
-    def _check_unchanged(self, first: int, last: int, variables: Iterable[Variable]) -> None:
-        """Raises RuntimeError where a variable was changed between the stages that a derivative goes back through."""
-        used = {id(variable): variable for variable in variables}
-        for stage in range(max(first, 0), last):
-            changes = [v for action in self.actions[stage] for v in action.changes() if id(v) in used]
-            changes += [v for v in used.values() if self._versions.get((stage, id(v)), v.version) != v.version]
-            if changes:
-                raise RuntimeError(
-                    f"gradient: variable {changes[0].path!r} was changed after it was read: take the gradients before "
-                    "the optimizer's step"
-                )
+    def _check_unchanged(self, last: int, variables: Iterable[tuple[Variable, int]]) -> None:
+        """Raises RuntimeError where a variable was changed between a stage that reads it and that of a derivative."""
+        for variable, place in variables:
+            for stage in range(max(self.stage_of_place(place), 0), last):
+                version = self._versions.get((stage, id(variable)), variable.version)
+                if version != variable.version or any(
+                    changed is variable for action in self.actions[stage] for changed in action.changes()
+                ):
+                    raise RuntimeError(
+                        f"gradient: variable {variable.path!r} was changed after it was read: take the gradients "
+                        "before it is assigned, as before the optimizer's step"
+                    )
 
     def _as_source(self, source: Any) -> Tensor:
         if isinstance(source, Variable):

@@ -507,3 +507,13 @@ def test_what_was_read_beside_the_way_to_the_loss_may_not_have_changed():
     state.assign([0.0, 0.0])
     with pytest.raises(RuntimeError, match="was changed after it was read"):
         tape.gradient(y, x)
+
+
+def test_a_variable_that_is_assigned_and_looked_at_before_it_is_read():
+    weight, scale = keras.Variable([1.0, 2.0]), keras.Variable(0.0, trainable=False)
+    with GradientTape() as tape:
+        loss = ops.sum(weight * weight)
+        scale.assign(loss)
+        assert float(scale) == 5
+        loss = loss * scale
+    np.testing.assert_array_equal(tape.gradient(loss, weight), [10, 20])
