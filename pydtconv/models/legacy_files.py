@@ -87,7 +87,7 @@ def read_legacy_weights(
     """
     group = h5 if "model_weights" not in h5 else group_at(h5, "model_weights")
     assert group is not None
-    stored = {layer: _names(group_at(group, layer), "weight_names") for layer in _names(group, "layer_names")}
+    stored = {layer: names_in(group_at(group, layer), "weight_names") for layer in names_in(group, "layer_names")}
     pairs: list[tuple[Any, str]] = []
     if by_name:
         pairs = [(layer, layer.name) for layer in dict.fromkeys(model.layers) if layer.name in stored]
@@ -102,8 +102,8 @@ def read_legacy_weights(
         for layer, key in pairs
     ]
     top = group_at(group, _TOP) if _TOP in group else None
-    if top is not None and _names(top, "weight_names"):
-        wanted.append(("the model itself", list(model._own_variables()), _TOP, _names(top, "weight_names")))
+    if top is not None and names_in(top, "weight_names"):
+        wanted.append(("the model itself", list(model._own_variables()), _TOP, names_in(top, "weight_names")))
     fitting: list[tuple[Variable, h5py.Dataset]] = []
     problems = []
     for where, variables, key, names in wanted:
@@ -145,7 +145,7 @@ def _mismatch(variables: list[Variable], datasets: list[h5py.Dataset]) -> str | 
     return None
 
 
-def _names(group: h5py.Group | None, attribute: str) -> list[str]:
+def names_in(group: h5py.Group | None, attribute: str) -> list[str]:
     """A list of names, which may be cut into several attributes."""
     if group is None:
         raise BadFileError(f"expected a group that has {attribute}, found none")
@@ -225,7 +225,7 @@ def _read_optimizer(model: Any, h5: h5py.File, name: str) -> None:
         return
     optimizer = model.optimizer
     optimizer.ready(model.trainable_variables)
-    datasets = [dataset_at(group, weight) for weight in _names(group, "weight_names")]
+    datasets = [dataset_at(group, weight) for weight in names_in(group, "weight_names")]
     problem = _mismatch(optimizer.variables, datasets)
     if problem:
         warnings.warn(f"{name}: the optimizer's state was skipped: {problem}", stacklevel=4)
@@ -326,7 +326,7 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
         if include_optimizer and model.compiled:
             h5.attrs["training_config"] = _bytes(_training_config(model))
         group = h5.create_group("model_weights")
-        _write_names(group, "layer_names", list(dict.fromkeys(layer.name for layer in model.layers)))
+        write_names(group, "layer_names", list(dict.fromkeys(layer.name for layer in model.layers)))
         group.attrs["backend"] = b"pydtconv"
         group.attrs["keras_version"] = b"3.0.0"
         for layer in sorted(set(model.layers), key=lambda layer: layer.name):
@@ -367,12 +367,12 @@ def _paths(variables: list[Variable]) -> Iterator[tuple[str, np.ndarray]]:
 
 def _write_arrays(group: h5py.Group, arrays: Any) -> None:
     named = list(arrays)
-    _write_names(group, "weight_names", [name for name, _ in named])
+    write_names(group, "weight_names", [name for name, _ in named])
     for name, value in named:
         group.create_dataset(name, data=value)
 
 
-def _write_names(group: h5py.Group, attribute: str, names: list[str]) -> None:
+def write_names(group: h5py.Group, attribute: str, names: list[str]) -> None:
     """A list of names, cut where HDF5 takes no longer one."""
     coded = [name.encode() for name in names]
     parts = 1

@@ -20,7 +20,7 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.object_paths import walk, walk_held
 from pydtconv.layers.turns import turn_of
-from pydtconv.models.legacy_files import is_legacy, read_legacy_weights
+from pydtconv.models.legacy_files import is_legacy, names_in, read_legacy_weights, write_names
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.hdf5 import array_of, attribute_of, datasets_in, group_at, is_group, members_of, opened, writing
 from pydtconv.utils.reading import check_regular, check_unpacked, parsing
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import h5py
 
 WEIGHTS_IN_ARCHIVE = "model.weights.h5"
+#: attribute of an optimizer's state: the variables that have slots, where that are others than will be trained
+_SLOTS_OF = "slots_of"
 
 
 def save_weights(model: Any, filepath: str | Path, overwrite: bool = True) -> None:
@@ -77,6 +79,16 @@ def write_weights(model: Layer, file: Any) -> None:
                 group[key] = value
         for path, optimizer in _optimizers(model):
             _write_optimizer(h5, path, optimizer)
+            of = list(map(id, optimizer._slots.variables)) if optimizer.built else []
+            if of and of != list(map(id, model.trainable_variables)):
+                names = {id(variable): name for name, variable in _named_variables(model).items()}
+                write_names(h5[f"{path}/vars"], _SLOTS_OF, [names.get(each, "") for each in of])
+
+
+def _named_variables(model: Layer) -> dict[str, Variable]:
+    """The variables of a model by their places in a file."""
+    layers = ((path, own_variables(layer)) for path, layer in walk(model))
+    return {f"{path}/{i}": variable for path, variables in layers for i, variable in enumerate(variables)}
 
 
 def _optimizers(model: Any) -> list[tuple[str, Any]]:
@@ -233,11 +245,10 @@ def _optimizer_state(model: Any, optimizer: Any, path: str, h5: h5py.File) -> di
     group = group_at(h5, f"{path}/vars")
     if group is None:
         return {}
-    if not optimizer.built and path == "optimizer":
-        optimizer.ready(model.trainable_variables)
     other = _other_class(optimizer, attribute_of(group, "name"))
     if other:
         return f"expected that of {type(optimizer).__name__}, found that of {other}"
+    _make_slots(model, optimizer, path, names_in(group, _SLOTS_OF))
     variables = optimizer.variables
     datasets = datasets_in(group, len(variables))
     if datasets is None:
@@ -248,6 +259,21 @@ def _optimizer_state(model: Any, optimizer: Any, path: str, h5: h5py.File) -> di
         if problem:
             return problem
     return {str(index): array_of(dataset) for index, dataset in enumerate(datasets)}
+
+
+def _make_slots(model: Any, optimizer: Any, path: str, names: list[str]) -> None:
+    """Slots of the variables of these names, among which are those of layers that were frozen after training.
+
+    Without names, of what will be trained.
+    """
+    known = _named_variables(model)
+    of = [known[name] for name in names if name in known]
+    there = {id(variable) for variable in optimizer._slots.variables} if optimizer.built else set()
+    takes_more = not (optimizer.built and optimizer.goes_by_variable)
+    if of and len(of) == len(names) and takes_more and there < {id(variable) for variable in of}:
+        optimizer.ready(of)
+    elif not optimizer.built and path == "optimizer":
+        optimizer.ready(model.trainable_variables)
 
 
 def _other_class(optimizer: Any, name: Any) -> str | None:

@@ -504,6 +504,32 @@ def test_ctrl_c_while_weights_are_written_is_no_lack_of_memory(recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.parametrize("file", ["a.keras", "a.weights.h5"])
+def test_slots_of_layers_that_were_frozen_after_training_come_back(file, tmp_path, recwarn):
+    def make():
+        return Sequential([Input((3,)), *(layers.Dense(3, trainable=i > 0) for i in range(3))])
+
+    x = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+    model, other = make(), make()
+    for each in model, other:
+        each.compile("adam", "mse")
+    model.fit(x, x, verbose=0)
+    model.layers[1].trainable = other.layers[1].trainable = False
+    model.fit(x, x, verbose=0)
+    if file == "a.keras":
+        model.save(tmp_path / file)
+        other = saving.load_model(tmp_path / file)
+    else:
+        model.save_weights(tmp_path / file)
+        other.fit(x, x, verbose=0)
+        other.load_weights(tmp_path / file)
+    for own, found in zip(model.optimizer.variables, other.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(own, found)
+    other.layers[1].trainable = True
+    other.fit(x, x, verbose=0)
+    assert not recwarn.list
+
+
 class Pair(pydtconv.Layer):
     """Two layers of one shape, whose freezing no config tells."""
 
