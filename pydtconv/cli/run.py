@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+from pydtconv import replica
 from pydtconv.cli import keras_names, processes
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
@@ -26,7 +27,7 @@ SUMMARY = "run a Keras script with pydtconv in the place of keras and tensorflow
 
 def add_arguments(parser: Parser) -> None:
     processes.add_arguments(parser)
-    parser.add_argument("script", help="the Python file to run")
+    parser.add_argument("script", help="the Python file to run; - for what comes by standard input")
     parser.add_argument("arguments", nargs="...", metavar="...", help="the script's own arguments")
 
 
@@ -37,30 +38,40 @@ def run(args: object) -> int:
 
 def run_script(script: str, arguments: list[str]) -> int:
     """Runs the file as `__main__`; returns the exit status that Python would end with."""
-    path = Path(script)
-    try:
-        with io.open_code(str(path.absolute())) as file:
-            source = file.read()
-    except OSError as error:
-        neighbours = [str(other) for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        raise CommandError(f"cannot open {script!r} ({error.strerror}){did_you_mean(script, neighbours)}") from None
+    source, name = _source(script), "<stdin>" if script == "-" else script
     keras_names.install()
     set_kind(Array, Number)
     module = ModuleType("__main__")
-    module.__file__ = str(path.absolute())
+    if script != "-":
+        module.__file__ = str(Path(script).absolute())
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
     sys.argv = [script, *arguments]
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.path.insert(0, "" if script == "-" else str(Path(script).resolve().parent))
     try:
-        exec(compile(source, script, "exec", dont_inherit=True), module.__dict__)
+        exec(compile(source, name, "exec", dont_inherit=True), module.__dict__)
     except SystemExit:
         raise
     except BaseException as error:
-        error = error.with_traceback(_from_script(error.__traceback__, script))
+        error = error.with_traceback(_from_script(error.__traceback__, name))
         sys.excepthook(type(error), error, error.__traceback__)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
+
+
+def _source(script: str) -> bytes:
+    """What the file holds.  Raises CommandError where it cannot be opened."""
+    if script == "-":
+        if replica.current().size > 1:
+            raise CommandError("expected a file that all processes read, got '-', the standard input of one of them")
+        return sys.stdin.buffer.read()
+    path = Path(script)
+    try:
+        with io.open_code(str(path.absolute())) as file:
+            return file.read()
+    except OSError as error:
+        neighbours = [str(other) for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise CommandError(f"cannot open {script!r} ({error.strerror}){did_you_mean(script, neighbours)}") from None
 
 
 def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:

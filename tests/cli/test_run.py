@@ -40,6 +40,17 @@ def test_a_script_sees_what_python_gives_it(run, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_script_comes_by_standard_input(tmp_path):
+    (tmp_path / "neighbour.py").write_text("VALUE = 7\n")
+    source = "import sys, keras\nfrom neighbour import VALUE\nprint(keras.__name__, sys.argv, __name__, VALUE)\n1 / 0\n"
+    command = [sys.executable, "-m", "pydtconv", "run", "-", "--epochs", "3"]
+    result = subprocess.run(command, input=source, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert result.stdout == "keras ['-', '--epochs', '3'] __main__ 7\n"
+    assert result.stderr.startswith('Traceback (most recent call last):\n  File "<stdin>", line 4, in <module>')
+    assert result.returncode == 1
+
+
+@pytest.mark.slow
 def test_classes_of_a_script_can_be_pickled(run):
     result = run(
         """
