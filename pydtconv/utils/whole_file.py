@@ -41,7 +41,8 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | No
 def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | None = None) -> None:
     """The same, whatever other processes do."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
+    with _named(path):
+        descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
     try:
         with os.fdopen(descriptor, "w+b") as file:
             write(file)
@@ -66,12 +67,9 @@ def check_writable(path: Path, size: int = 0) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "expected the name of a file, got a folder", str(path))
-    with tempfile.TemporaryFile(prefix=temporary_prefix(path), dir=path.parent) as file:
-        try:
-            file.write(bytes(min(size, 4096)))
-            file.flush()
-        except OSError as error:
-            raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(path)) from error
+    with _named(path), tempfile.TemporaryFile(prefix=temporary_prefix(path), dir=path.parent) as file:
+        file.write(bytes(min(size, 4096)))
+        file.flush()
     free = shutil.disk_usage(path.parent).free
     if size > free:
         text = f"{os.strerror(errno.ENOSPC)}: {_mib(size)} to be written, {_mib(free)} free"
@@ -114,6 +112,15 @@ def training_goes_on(who: str, whatever: bool = False) -> Iterator[None]:
 def temporary_prefix(path: Path) -> str:
     """What the names of unfinished files for path start with; a killed process may leave one behind."""
     return f".{os.fsencode(path.name)[:_NAME_BYTES].decode(errors='ignore')}.part-"
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Within it an OSError tells of this file, not of the one beside it that is written first."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(path)) from error
 
 
 def _told(error: OSError, path: Path, temporary: str, size: int | None) -> OSError:

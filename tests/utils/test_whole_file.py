@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from pydtconv.utils.files import cache_folder
 from pydtconv.utils.machine import own_cache
-from pydtconv.utils.whole_file import temporary_prefix, write_elsewhere, write_whole
+from pydtconv.utils.whole_file import check_writable, temporary_prefix, write_elsewhere, write_whole
 from tests.disks import file_size_limit, run_on_small_disk
 
 
@@ -46,6 +47,15 @@ def test_an_exception_keeps_what_was_there(tmp_path):
         write_whole(path, fail)
     assert path.read_bytes() == b"before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no files")
+def test_a_folder_that_takes_no_files_is_told_by_the_name_of_the_file():
+    path = Path("/proc/file")
+    for write in (lambda: write_whole(path, lambda file: None)), (lambda: check_writable(path)):
+        with pytest.raises(OSError, match="/proc/file") as caught:
+            write()
+        assert caught.value.filename == "/proc/file"
 
 
 def test_a_killed_process_keeps_what_was_there(tmp_path):
