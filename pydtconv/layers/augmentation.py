@@ -23,6 +23,7 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
     always = False
     #: whether pixels move, and masks and boxes with them
     moves = False
+    keeps = (*image_data.ImageLayer.keeps, "segmentation_masks")
 
     def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
         image_data.take_format(self, kwargs)
@@ -48,10 +49,6 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
 
     def _frozen_settings(self) -> tuple[tuple[str, Any], ...]:
         return tuple((key, frozen(value)) for key, value in self._settings().items())
-
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        found = super().__call__(inputs, *args, **kwargs)
-        return image_data.with_dtypes(inputs, found, masks=self.kind != "aug_mix")
 
     def call(self, inputs: Any, training: bool = True) -> Any:
         if isinstance(inputs, Mapping):

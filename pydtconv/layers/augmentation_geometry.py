@@ -226,6 +226,7 @@ class Resizing(image_data.ImageLayer):
     Of a dict, segmentation masks are resized to the nearest pixels, and boxes with the images.
     """
 
+    keeps = (*image_data.ImageLayer.keeps, "segmentation_masks")
     bounding_box_format: str
 
     def __init__(
@@ -253,9 +254,6 @@ class Resizing(image_data.ImageLayer):
 
     def _own_config(self) -> dict[str, Any]:
         return {**super()._own_config(), **image_data.format_config(self)}
-
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        return image_data.with_dtypes(inputs, super().__call__(inputs, *args, **kwargs), masks=True)
 
     def call(self, inputs: Any) -> Any:
         if not isinstance(inputs, Mapping):

@@ -17,6 +17,8 @@ from pydtconv.serialization.configurable import builtin
 class _Mixing(image_data.ImageLayer, RandomLayer):
     """Base: images (n, h, w, c), or {"images": ..., "labels": one row of scores for each image}.  In training alone."""
 
+    keeps = ()
+
     def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
         image_data.take_format(self, kwargs)
         super().__init__(seed, **kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydtconv.layers import arguments
+from pydtconv.layers import arguments, image_data
 from pydtconv.layers.augmentation import Augmentation
 from pydtconv.layers.augmentation_colour import (
     RandomBrightness,
@@ -184,6 +184,7 @@ class AugMix(_Choice):
     """
 
     kind = "aug_mix"
+    keeps = image_data.ImageLayer.keeps
 
     def __init__(
         self,

@@ -18,6 +18,12 @@ ALL = ("images", "labels", "segmentation_masks", "bounding_boxes")
 class ImageLayer(Layer):
     """Base of what takes images with what belongs to them; masks and boxes are not rounded to bfloat16."""
 
+    #: parts of data that come out as integers where arrays of integers are given
+    keeps: tuple[str, ...] = ("labels", "bounding_boxes")
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return _with_dtypes(inputs, super().__call__(inputs, *args, **kwargs), self.keeps)
+
     def _autocast_all(self, argument: Any) -> Any:
         if not isinstance(argument, Mapping):
             return super()._autocast_all(argument)
@@ -49,11 +55,13 @@ def check_data(layer: Any, data: Mapping[str, Any]) -> None:
         raise ValueError(f"{name} {layer.name!r}: bounding_boxes: expected bounding_box_format in its arguments")
 
 
-def with_dtypes(given: Any, found: Any, masks: bool) -> Any:
-    """Labels, and with `masks` masks, in the dtypes of the arrays that were given: calls compute with floats."""
+def _with_dtypes(given: Any, found: Any, kept: tuple[str, ...]) -> Any:
+    """These parts in the dtypes of the arrays that were given, and labels as they were: calls compute with floats."""
     if not isinstance(given, Mapping) or not isinstance(found, Mapping):
         return found
-    kept = ("labels", "segmentation_masks", "bounding_boxes") if masks else ("labels", "bounding_boxes")
+    labels = given.get("labels")
+    if "labels" in kept and isinstance(labels, (np.ndarray, np.generic)) and labels.dtype.kind in "iu":
+        found = {**found, "labels": np.array(labels)}
     return {key: _as_given(given.get(key), value) if key in kept else value for key, value in found.items()}
 
 

@@ -184,3 +184,22 @@ def test_a_crop_of_smaller_images_resizes_them(size, data_format):
     np.testing.assert_allclose(layer(x), np.asarray(expected), rtol=1e-5, atol=1e-3)
     with pytest.raises(ValueError, match="expected images of at least"):
         layer({"images": x, "bounding_boxes": given["bounding_boxes"]})
+
+
+@pytest.mark.parametrize("make", [layers.RandomFlip, lambda: layers.RandomCrop(6, 6), lambda: layers.CenterCrop(6, 6)])
+def test_labels_of_integers_stay_what_they_are(make):
+    """As they do in the other layers of images."""
+    images = np.ones((2, 8, 8, 3), "float32")
+    for labels in np.array([3, 2**24 + 1]), np.eye(2, dtype="int32"):
+        found = make()({"images": images, "labels": labels}, training=True)["labels"]
+        np.testing.assert_array_equal(found, labels)
+        assert found.dtype == labels.dtype
+    one = make()({"images": images[0], "labels": np.int64(3)}, training=True)["labels"]
+    assert (one, one.shape, one.dtype) == (3, (), "int64")
+
+
+@pytest.mark.parametrize("make", [layers.MixUp, layers.CutMix])
+def test_labels_of_integers_that_are_mixed_are_floats(make):
+    images = np.ones((8, 8, 8, 3), "float32")
+    found = make(seed=1)({"images": images, "labels": np.eye(8, dtype="int32")}, training=True)
+    assert found["labels"].dtype == "float32"
