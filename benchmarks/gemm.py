@@ -165,12 +165,6 @@ def main() -> None:
     if "bfloat16" in options.dtypes and options.peer != "torch":
         parser.error("--dtype bfloat16: expected --peer torch, as NumPy's BLAS has no bfloat16")
     name = options.name or ("gemm_bfloat16" if options.dtypes == ["bfloat16"] else "gemm")
-    kernels = [row for dtype in options.dtypes for row in kernel_rows(dtype)]
-    report.print_table("Micro-kernels in cache, one core", kernels)
-    print(report.write_csv(f"{name}_kernels", kernels))
-    if options.kernels_only:
-        return
-    threads = [1] if options.cpu_time else options.threads
     shapes = [
         shape
         for shape in SQUARE + CONVOLUTIONS
@@ -178,6 +172,12 @@ def main() -> None:
     ]
     if not shapes:
         parser.error(f"--shape: expected a part of one of {', '.join(str(row[0]) for row in SQUARE + CONVOLUTIONS)}")
+    kernels = [row for dtype in options.dtypes for row in kernel_rows(dtype)]
+    report.print_table("Micro-kernels in cache, one core", kernels)
+    print(report.write_csv(f"{name}_kernels", kernels))
+    if options.kernels_only:
+        return
+    threads = [1] if options.cpu_time else options.threads
     products = [
         row
         for dtype in options.dtypes

@@ -75,9 +75,16 @@ def row_of(case: Case, found: list[Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _case(words: str) -> str:
+    if len(words.split()) != 3 or not all(word.isdecimal() for word in words.split()[1:]):
+        raise argparse.ArgumentTypeError(f"expected network, pixels and images, got {words!r}")
+    return words
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", nargs="+", default=CASES, help='such as "resnet18 224 8": network, pixels, images')
+    told = 'such as "resnet18 224 8": network, pixels, images'
+    parser.add_argument("--cases", nargs="+", default=CASES, type=_case, help=told)
     parser.add_argument("--steps", type=int, default=3, help="timed steps (default: 3)")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--top", type=int, default=8, help="operators that are shown (default: 8)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
 import os
 import platform
 import shlex
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydtconv.utils.machine import cpu_kind
+from pydtconv.utils.whole_file import write_alone
 
 RESULTS = Path(__file__).parent / "results"
 Row = Mapping[str, object]
@@ -97,15 +99,19 @@ def print_table(title: str, rows: Sequence[Row]) -> None:
 
 
 def write_csv(name: str, rows: Sequence[Row]) -> Path:
-    """Writes benchmarks/results/<name>.csv: lines of origin that begin with '#', then the rows."""
-    RESULTS.mkdir(exist_ok=True)
+    """Writes benchmarks/results/<name>.csv: lines of origin that begin with '#', then the rows.
+
+    Raises ValueError, and leaves the file as it is, where there are none.
+    """
+    if not rows:
+        raise ValueError(f"{name}.csv: expected results, got none: nothing was measured")
     path = RESULTS / f"{name}.csv"
-    with path.open("w", newline="") as file:
-        for key, value in shared_origin(rows, "see the rows").items():
-            file.write(f"# {key}: {value}\n")
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows({key: f"{v:.4g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+    text = io.StringIO(newline="")
+    text.writelines(f"# {key}: {value}\n" for key, value in shared_origin(rows, "see the rows").items())
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows({key: f"{v:.4g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+    write_alone(path, lambda file: file.write(text.getvalue().encode()))
     return path
 
 

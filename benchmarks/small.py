@@ -170,7 +170,8 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.small", description=__doc__)
     parser.add_argument("--peer", action="append", choices=list(PEERS), default=[], help="measure it, too")
-    parser.add_argument("--networks", nargs="+", default=[case.network for case in CASES], help="of the three")
+    networks = [case.network for case in CASES]
+    parser.add_argument("--networks", nargs="+", default=networks, choices=networks, help="of the three")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side (default: 3)")
     parser.add_argument("--steps", type=int, default=100, help="timed steps of a process (default: 100)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

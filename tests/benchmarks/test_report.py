@@ -25,6 +25,16 @@ def test_a_file_of_one_run_says_where_it_comes_from(results):
     assert report.read_csv("one") == [{"network": "vgg16", "seconds": 0.25}]
 
 
+def test_a_run_that_measured_nothing_leaves_the_results_of_before(results):
+    path = report.write_csv("one", [{"network": "vgg16", "seconds": 0.25}])
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="expected results, got none"):
+        report.write_csv("one", [])
+    with pytest.raises(ValueError, match="dict contains fields not in fieldnames"):
+        report.write_csv("one", [{"network": "vgg16"}, {"network": "vgg19", "other": 1}])
+    assert path.read_bytes() == before
+
+
 def test_rows_of_several_runs_say_it_themselves(results):
     origin = {"machine": "m", "date": "yesterday", "commit": "4e28134", "command": "python -m benchmarks.odd"}
     rows = [{"seconds": 1.0, **origin}, {"seconds": 2.0, **origin, "commit": "1234567", "date": "today"}]
