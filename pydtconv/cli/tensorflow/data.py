@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import queue
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.cli.tensorflow import batches
 from pydtconv.cli.tensorflow.arrays import array
+from pydtconv.cli.tensorflow.elements import ahead, as_array, as_elements, called, joined
 from pydtconv.utils.random import next_seed
 from pydtconv.utils.suggest import missing
 
@@ -67,7 +67,7 @@ class Dataset(metaclass=Named):
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """The parts along the first axis of arrays in any structure."""
-        arrays = tree.map_structure(_as_array, _joined(tensors))
+        arrays = tree.map_structure(as_array, joined(tensors))
         leaves = tree.flatten(arrays)
         counts = {len(leaf) for leaf in leaves}
         if len(counts) != 1:
@@ -75,14 +75,14 @@ class Dataset(metaclass=Named):
 
         def make() -> Iterator[Any]:
             for i in range(len(leaves[0])):
-                yield tree.map_structure(lambda leaf, i=i: _as_array(leaf[i]), arrays)
+                yield tree.map_structure(lambda leaf, i=i: as_array(leaf[i]), arrays)
 
         return Dataset(make, len(leaves[0]))
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """One element."""
-        element = tree.map_structure(_as_array, _joined(tensors))
+        element = tree.map_structure(as_array, joined(tensors))
         return Dataset(lambda: iter([element]), 1)
 
     @staticmethod
@@ -95,7 +95,7 @@ class Dataset(metaclass=Named):
         name: str | None = None,
     ) -> Dataset:
         """What a function's iterator gives; types and shapes follow from that."""
-        return Dataset(lambda: (tree.map_structure(_as_array, x) for x in generator(*(args or ()))), -2)
+        return Dataset(lambda: (tree.map_structure(as_array, x) for x in generator(*(args or ()))), -2)
 
     @staticmethod
     def range(*args: int, **kwargs: Any) -> Dataset:
@@ -135,28 +135,21 @@ class Dataset(metaclass=Named):
         self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None, **kwargs: Any
     ) -> Dataset:
         """map_func of each element, on arrays; of tuples the parts are its arguments."""
-        return Dataset(lambda: (_elements(_called(map_func, each)) for each in self), self._count)
+        return Dataset(lambda: (as_elements(called(map_func, each)) for each in self), self._count)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements of which predicate is true."""
-        return Dataset(lambda: (each for each in self if bool(_called(predicate, each))), -2)
+        return Dataset(lambda: (each for each in self if bool(called(predicate, each))), -2)
 
     def batch(
         self, batch_size: int, drop_remainder: bool = False, num_parallel_calls: Any = None, **kwargs: Any
     ) -> Dataset:
         """Elements stacked, batch_size at a time."""
-        size = int(batch_size)
-        if size < 1:
-            raise ValueError(f"batch: batch_size: expected an integer of 1 or more, got {batch_size!r}")
-
-        def make() -> Iterator[Any]:
-            source = iter(self)
-            while group := list(itertools.islice(source, size)):
-                if len(group) == size or not drop_remainder:
-                    yield tree.map_structure(lambda *parts: array(np.stack([np.asarray(x) for x in parts])), *group)
-
-        count = self._count
-        return Dataset(make, count if count < 0 else count // size if drop_remainder else -(-count // size))
+        size = batches.size_of(batch_size)
+        return Dataset(
+            lambda: map(batches.stacked, batches.groups(self, size, drop_remainder)),
+            batches.how_many(self._count, size, drop_remainder),
+        )
 
     def padded_batch(
         self,
@@ -172,37 +165,14 @@ class Dataset(metaclass=Named):
         elements of several arrays in a tuple or a dict of theirs.
         """
 
-        def padded(*parts: Any) -> Any:
-            arrays = [np.asarray(x) for x in parts[2:]]
-            shape, filled = parts[:2]
-            wanted = [n if n not in (None, -1) else None for n in shape or [None] * arrays[0].ndim]
-            extents = [max(x.shape[d] for x in arrays) if n is None else int(n) for d, n in enumerate(wanted)]
-            kind = np.result_type(*arrays)
-            found = np.full((len(arrays), *extents), filled or ("" if kind.kind in "US" else 0), kind)
-            for i, x in enumerate(arrays):
-                if any(n > most for n, most in zip(x.shape, extents, strict=True)):
-                    raise ValueError(f"padded_batch: expected extents that hold {x.shape}, got {extents}")
-                inside: Any = (i, *(slice(0, n) for n in x.shape))
-                found[inside] = x
-            return array(found)
-
-        def joined(group: list[Any]) -> Any:
-            first = group[0]
-            if isinstance(first, (tuple, dict)):
-                keys = list(first) if isinstance(first, dict) else list(range(len(first)))
-                shapes, values = (each if isinstance(each, (tuple, list, dict)) else dict.fromkeys(keys, each)
-                                  for each in (padded_shapes, padding_values))  # fmt: skip
-                parts = {k: padded(shapes[k], values[k], *(each[k] for each in group)) for k in keys}
-                return parts if isinstance(first, dict) else tuple(parts.values())
-            return padded(padded_shapes, padding_values, *group)
-
-        def make() -> Iterator[Any]:
-            source = iter(self)
-            while group := list(itertools.islice(source, int(batch_size))):
-                if len(group) == batch_size or not drop_remainder:
-                    yield joined(group)
-
-        return Dataset(make, self.batch(batch_size, drop_remainder)._count)
+        size = batches.size_of(batch_size)
+        return Dataset(
+            lambda: (
+                batches.padded(group, padded_shapes, padding_values)
+                for group in batches.groups(self, size, drop_remainder)
+            ),
+            batches.how_many(self._count, size, drop_remainder),
+        )
 
     def rebatch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Batches of another size."""
@@ -210,7 +180,7 @@ class Dataset(metaclass=Named):
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements of the data sets that map_func makes of the elements, one after the other."""
-        return Dataset(lambda: itertools.chain.from_iterable(_called(map_func, each) for each in self), -2)
+        return Dataset(lambda: itertools.chain.from_iterable(called(map_func, each) for each in self), -2)
 
     def interleave(
         self,
@@ -226,13 +196,13 @@ class Dataset(metaclass=Named):
 
         def make() -> Iterator[Any]:
             sources = iter(self)
-            open_ones = [iter(_called(map_func, each)) for each in itertools.islice(sources, at_once)]
+            open_ones = [iter(called(map_func, each)) for each in itertools.islice(sources, at_once)]
             while open_ones:
                 for place, one in enumerate(list(open_ones)):
                     found = list(itertools.islice(one, block))
                     yield from found
                     if len(found) < block:  # it is used up: the next one takes its place
-                        open_ones[place] = next((iter(_called(map_func, each)) for each in sources), None)
+                        open_ones[place] = next((iter(called(map_func, each)) for each in sources), None)
                 open_ones = [one for one in open_ones if one is not None]
 
         return Dataset(make, -2)
@@ -270,13 +240,7 @@ class Dataset(metaclass=Named):
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """The parts of each element along its first axis."""
-
-        def make() -> Iterator[Any]:
-            for each in self:
-                for i in range(len(tree.flatten(each)[0])):
-                    yield tree.map_structure(lambda leaf, i=i: _as_array(leaf[i]), each)
-
-        return Dataset(make, -2)
+        return Dataset(lambda: itertools.chain.from_iterable(map(batches.parts_of, self)), -2)
 
     def shuffle(
         self, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool | None = None, name: Any = None
@@ -361,7 +325,7 @@ class Dataset(metaclass=Named):
     def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
         """The elements, made by a thread ahead of time."""
         room = 2 if int(buffer_size) == AUTOTUNE else int(buffer_size)
-        return self if room < 1 else Dataset(lambda: _ahead(iter(self), room), self._count)
+        return self if room < 1 else Dataset(lambda: ahead(iter(self), room), self._count)
 
     def with_options(self, options: Any, name: str | None = None) -> Dataset:
         """The data set: options change nothing here."""
@@ -393,73 +357,3 @@ class Options:
 
     def __init__(self) -> None:
         self.deterministic: bool | None = None
-
-
-def _as_array(value: Any) -> Any:
-    if isinstance(value, (str, bytes)) or (isinstance(value, np.ndarray) and value.dtype.kind in "OSU"):
-        return value
-    return array(value)
-
-
-def _joined(value: Any) -> Any:
-    """Lists of numbers or of arrays as one array, as TensorFlow reads them."""
-    if isinstance(value, list):
-        return np.asarray(value)
-    if isinstance(value, tuple):
-        return tuple(map(_joined, value))
-    if isinstance(value, dict):
-        return {key: _joined(part) for key, part in value.items()}
-    return value
-
-
-def _called(function: Callable[..., Any], element: Any) -> Any:
-    return function(*element) if isinstance(element, tuple) else function(element)
-
-
-def _elements(value: Any) -> Any:
-    if isinstance(value, list):
-        return array(np.stack([np.asarray(item) for item in value])) if value else value
-    if isinstance(value, tuple):
-        return tuple(map(_elements, value))
-    return {key: _elements(part) for key, part in value.items()} if isinstance(value, dict) else _as_array(value)
-
-
-class _End:
-    """Ends a queue, with the error that ended the source."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
-
-
-def _ahead(source: Iterator[Any], room: int) -> Iterator[Any]:
-    """The elements of source, which a thread makes while the reader is busy."""
-    waiting: queue.Queue[Any] = queue.Queue(room)
-    stopped = threading.Event()
-
-    def put(item: Any) -> None:
-        while not stopped.is_set():
-            try:
-                waiting.put(item, timeout=0.1)
-                return
-            except queue.Full:
-                continue
-
-    def work() -> None:
-        error: BaseException | None = None
-        try:
-            for item in source:
-                put(item)
-                if stopped.is_set():
-                    return
-        except BaseException as caught:
-            error = caught
-        put(_End(error))
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        while not isinstance(item := waiting.get(), _End):
-            yield item
-        if item.error is not None:
-            raise item.error
-    finally:
-        stopped.set()
