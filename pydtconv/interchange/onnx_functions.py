@@ -267,6 +267,41 @@ def _is(kind: str, **attributes: Any) -> Row:
     return row
 
 
+#: operators of truth values in the place of those of numbers, which ONNX has for numbers alone
+_OF_BOOLEANS = {"Add": "Or", "Max": "Or", "Mul": "And", "Min": "And", "Abs": "Identity"}
+
+
+def _of_integers(kind: str) -> Row:
+    """One operator on inputs of the result's dtype."""
+
+    def row(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
+        truth = node.outputs[0].dtype == "bool"
+        return simple(_OF_BOOLEANS[kind] if truth else kind)(w, node, static)
+
+    return row
+
+
+def _largest(kind: str) -> Row:
+    return lambda w, node, static: _reducing(kind, "uint8" if node.outputs[0].dtype == "bool" else "output")(
+        w, node, static
+    )
+
+
+def _square(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
+    x = read(w, node.inputs[0], node.outputs[0].dtype)
+    return w.emit("Mul", x, x)
+
+
+def _between(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
+    x, low, high = (read(w, tensor, node.outputs[0].dtype) for tensor in node.inputs)
+    return w.emit("Min", w.emit("Max", x, low), high)
+
+
+def _einsum(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
+    inputs = (read(w, tensor, node.outputs[0].dtype) for tensor in node.inputs)
+    return w.emit("Einsum", *inputs, equation=static["subscripts"])
+
+
 #: by the name of the function
 ROWS: dict[str, Row] = {
     **{
@@ -344,4 +379,24 @@ ROWS: dict[str, Row] = {
     "top_k": _top_k,
     "argmin": _arg("ArgMin"),
     "one_hot": _one_hot,
+    **{
+        f"{name} of integers": _of_integers(kind)
+        for name, kind in {
+            "add": "Add",
+            "subtract": "Sub",
+            "multiply": "Mul",
+            "maximum": "Max",
+            "minimum": "Min",
+            "negative": "Neg",
+            "abs": "Abs",
+            "sign": "Sign",
+            "matmul": "MatMul",
+        }.items()
+    },
+    "square of integers": _square,
+    "clip of integers": _between,
+    "einsum of integers": _einsum,
+    "sum of integers": _reducing("ReduceSum", "output"),
+    "max of integers": _largest("ReduceMax"),
+    "min of integers": _largest("ReduceMin"),
 }

@@ -232,3 +232,27 @@ def test_mixed_precision(tmp_path):
     finally:
         keras.utils.clear_session()
     check(model, tmp_path / "net.onnx", (6,), tolerance=0.05)
+
+
+OF_INTEGERS = {
+    "arithmetic": lambda x: ops.maximum(x + x * 2, 1) - ops.minimum(ops.abs(-x), 3),
+    "clip": lambda x: ops.clip(x, -1, 2) + ops.clip(x, [0, 0, 1, 1], [1, 2, 3, 4]) + ops.clip(x, None, 1),
+    "powers": lambda x: ops.square(x) * ops.sign(x),
+    "products": lambda x: [ops.matmul(x, ROWS), ops.dot(x, ROWS[:, 0]), ops.einsum("ij,jk->ki", x, ROWS)],
+    "sums": lambda x: [ops.sum(x, axis=1), ops.max(x, axis=1, keepdims=True), ops.min(x, axis=-1)],
+    "truths": lambda x: [ops.add(x > 0, x > 1), ops.multiply(x > 0, x > 1), ops.max(x > 1, axis=1)],
+}
+ROWS = np.arange(8, dtype="int32").reshape(4, 2)
+
+
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_functions_of_integers(name, tmp_path):
+    inputs = keras.Input((4,), dtype="int32")
+    model = keras.Model(inputs, OF_INTEGERS[name](inputs))
+    x = np.random.default_rng(0).integers(-5, 5, (3, 4)).astype("int32")
+    model.export(tmp_path / "net.onnx", format="onnx")
+    onnx.checker.check_model(str(tmp_path / "net.onnx"), full_check=True)
+    expected_ones = keras.tree.flatten(model.predict(x, verbose=0))
+    for got, expected in zip(run(tmp_path / "net.onnx", x), expected_ones, strict=True):
+        np.testing.assert_array_equal(got, expected)
+        assert got.dtype == expected.dtype
