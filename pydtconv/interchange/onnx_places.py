@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from pydtconv import ops
 from pydtconv.graph import Node
 from pydtconv.interchange import onnx_functions
-from pydtconv.interchange.onnx_table import follows, layout, place_of, row, window
+from pydtconv.interchange.onnx_table import ROWS, follows, layout, place_of, row, window
 from pydtconv.interchange.onnx_writer import Writer, to_first, to_last
+from pydtconv.ops.base import Op
 from pydtconv.ops.random import RandomCrop
 
 # pooling, reduction
@@ -163,6 +165,12 @@ def _transpose(w: Writer, node: Node) -> None:
 def _function(w: Writer, node: Node) -> None:
     op = node.op
     assert isinstance(op, ops.TableOp)
+    moving = dict(op.static).get("op")
+    if isinstance(moving, Op) and type(moving) in ROWS:  # of elements of integers
+        other = copy.copy(node)
+        other.op = moving
+        ROWS[type(moving)](w, other)
+        return
     row = onnx_functions.ROWS.get(op.function)
     if row is None:
         raise ValueError(f"export: the function ops.{op.function.lstrip('_')} has no ONNX operator here")

@@ -240,6 +240,8 @@ OF_INTEGERS = {
     "powers": lambda x: ops.square(x) * ops.sign(x),
     "products": lambda x: [ops.matmul(x, ROWS), ops.dot(x, ROWS[:, 0]), ops.einsum("ij,jk->ki", x, ROWS)],
     "sums": lambda x: [ops.sum(x, axis=1), ops.max(x, axis=1, keepdims=True), ops.min(x, axis=-1)],
+    "moved": lambda x: [ops.transpose(x), x[:, 1:3], ops.concatenate([x, x], 1), ops.pad(x, ((0, 0), (1, 2)))],
+    "inner": lambda x: ops.inner(x, ROWS.T),
     "truths": lambda x: [ops.add(x > 0, x > 1), ops.multiply(x > 0, x > 1), ops.max(x > 1, axis=1)],
 }
 ROWS = np.arange(8, dtype="int32").reshape(4, 2)
