@@ -29,6 +29,8 @@ from pydtconv.utils.results import with_mask
 
 #: executors that are kept; the one that was not used for longest goes first
 _KEPT = 24
+#: elements of a variable that are compared where the code of a step reads it
+_LARGEST = 256
 
 
 @dataclass
@@ -46,6 +48,11 @@ class Results:
     applied: bool = False
     updates: Sequence[Update] = ()
     added: AddedLosses | None = None
+
+
+def _what_is_in(variable: Variable) -> Any:
+    """What tells whether code that reads the value would read another one."""
+    return variable.array.tobytes() if variable.array.size <= _LARGEST else variable.version
 
 
 def _kind(dtype: np.dtype) -> str:
@@ -112,6 +119,8 @@ class StepCache:
         self.memory = Memory()
         self.memory.state.seed = next_seed()
         self._steps: OrderedDict[Any, StepFunction] = OrderedDict()
+        #: variables whose values the code of steps has read, by their ids
+        self._read: dict[int, Variable] = {}
         self._values: tuple[list[Any], list[np.ndarray]] = [], []
         self._trainable: list[Variable] | None = None
         self._moved = 0
@@ -237,6 +246,8 @@ class StepCache:
             self._steps.move_to_end(key)
             return step
         traced = self._traced(kind, batch, targets, draw)
+        self._read.update({id(variable): variable for variable in traced.graph.read_values or ()})
+        asked = (*self._asked(kind, batch), threads, memory_limit, folder, draw, updates)
         key = (*asked, settings.of_model(self.model))  # which a call may have set itself
         earlier = None if before is None else before.executor.plan
         with config.hold_num_threads(threads):
@@ -272,8 +283,8 @@ class StepCache:
             config.conv_workspace_limit(),
             config.conv_tuning() > 0,
         )
-        here = replica.current()
-        return kind, tree.layout(given), shapes, scale, choice, here.size, here.partition
+        here, read = replica.current(), tuple(map(_what_is_in, self._read.values()))
+        return kind, tree.layout(given), shapes, scale, choice, here.size, here.partition, read
 
     def _traced(self, kind: str, batch: Batch, targets: Targets | None, draw: int | None) -> Traced:
         """The model's graph for a batch.  Raises NotImplementedError for what several processes cannot do with it."""

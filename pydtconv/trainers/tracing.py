@@ -39,6 +39,7 @@ class Traced:
 
     def __init__(self, training: bool) -> None:
         self.graph = Graph(training=training, device=config.device())
+        self.graph.read_values = []
         self.x: list[str] = []
         self.y: list[str | None] = []
         self.weights: list[str | None] = []

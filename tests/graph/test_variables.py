@@ -39,6 +39,33 @@ def test_operators_with_arrays_are_those_of_variables():
     assert (Variable(VALUE[0]) * inputs).shape == (None, 2)
 
 
+class Scaled(layers.Layer):
+    """Reads a variable as a number."""
+
+    def build(self, shape):
+        self.beta = self.add_weight(shape=(), initializer="ones", trainable=False)
+        self.steps = self.add_weight(shape=(), initializer="zeros", trainable=False)
+
+    def call(self, inputs, training=False):
+        y = inputs * float(self.beta) + float(self.steps)
+        if training:
+            self.steps.assign_add(1.0)
+        return y
+
+
+def test_steps_see_values_that_change_of_variables_that_are_not_trained():
+    x = np.ones((4, 2), "float32")
+    model = pydtconv.Sequential([pydtconv.Input((2,)), layers.Dense(2, kernel_initializer="identity"), Scaled()])
+    model.compile(pydtconv.optimizers.SGD(0.0), "mse")
+    for beta in 1.0, 3.0, 1.0:
+        model.layers[1].beta.assign(beta)
+        for found in model.predict(x, verbose=0), model(x):
+            np.testing.assert_array_equal(found, beta * x)
+    assert len(model._steps.plans) == 2
+    history = model.fit(x, x, batch_size=1, epochs=1, verbose=0, shuffle=False)
+    assert history.history["loss"] == [np.mean(np.square(range(4)))]
+
+
 @pytest.mark.parametrize("function", [np.exp, np.cumsum, float, Variable.numpy])
 def test_values_are_refused_in_a_call_that_is_traced(function):
     """It would be traced with the value of that moment, and trained without the weight."""
@@ -50,5 +77,9 @@ def test_values_are_refused_in_a_call_that_is_traced(function):
         def call(self, inputs):
             return inputs * function(self.scale)
 
-    with pytest.raises(TypeError, match="expected the variable itself"):
-        Own()(pydtconv.Input((2,)))
+    model = pydtconv.Sequential([pydtconv.Input((2,)), Own()])
+    np.testing.assert_allclose(model(VALUE), VALUE * function(np.float32(1)) if function is np.exp else VALUE)
+    model.compile("sgd", "mse")
+    for run in model.fit, model.evaluate:
+        with pytest.raises(TypeError, match="expected the variable itself"):
+            run(VALUE, VALUE, verbose=0)

@@ -180,6 +180,8 @@ class Graph:
     records = False
     #: whether it is thrown away after one run, as that of a call on arrays is
     runs_once = False
+    #: variables whose values Python code has read, which the plan then holds; None where no plan is kept
+    read_values: list[Any] | None = None
 
     def __init__(self, training: bool = False, device: str = "cpu") -> None:
         self.training = training
@@ -266,6 +268,10 @@ class Graph:
         new = self.assigned(variable, value, sign)
         self.metric_updates = [each for each in self.metric_updates if each.metric is not variable]
         self.update(variable, "assign", (new,), {})
+
+    def has_assigned(self, variable: Variable) -> bool:
+        """Whether what was traced so far assigns to the variable."""
+        return id(variable) in self._assigned
 
     def assigned(self, variable: Variable, value: Any, sign: int | None) -> Tensor:
         """A tensor of what is assigned, which is read in the variable's place from here on."""

@@ -189,11 +189,13 @@ class Variable(Operators):
         graph: Any = tracing.changed_by()
         if graph is not None and graph.records:
             graph.asked(self)
-        elif graph is not None and graph.in_layer:
-            raise ValueNeededError(
-                f"the value of variable {self.path!r} is not known while a layer's call is traced: expected the "
-                "variable itself, and functions of keras.ops instead of NumPy's"
-            )
+        elif graph is not None and graph.in_layer and graph.read_values is not None:
+            if self.trainable or graph.has_assigned(self):
+                raise ValueNeededError(
+                    f"the value of variable {self.path!r} is not known while a layer's call is traced: expected the "
+                    "variable itself, and functions of keras.ops instead of NumPy's"
+                )
+            graph.read_values.append(self)
         return self.array
 
     def assign(self, value: Any) -> Variable:
