@@ -106,7 +106,7 @@ class Normalization(Layer):
         self._kept = tuple(sorted(axis % rank for axis in self.axis))
         self._shape = tuple(input_shape[axis] for axis in self._kept)
         self._broadcast = tuple(input_shape[i] if i in self._kept else 1 for i in range(rank))
-        if None in self._shape:
+        if None in self._shape and self.input_mean is None:
             raise ValueError(f"Normalization {self.name!r}: axes {self._kept} must be known, got {tuple(input_shape)}")
         if self.input_mean is None:
             self.adapt_mean = self.add_weight(self._shape, "zeros", trainable=False, name="mean")
@@ -150,7 +150,9 @@ class Normalization(Layer):
         shape = [1] * len(self._broadcast)
         for axis, extent in zip(reversed(self._kept), reversed(array.shape), strict=False):
             shape[axis] = extent
-        return np.ascontiguousarray(np.broadcast_to(array.reshape(shape), self._broadcast))
+        array = array.reshape(shape)
+        whole = array if None in self._broadcast else np.broadcast_to(array, self._broadcast)
+        return np.ascontiguousarray(whole)
 
     def _own_config(self) -> dict[str, Any]:
         values = {"axis": self.axis, "mean": self.input_mean, "variance": self.input_variance, "invert": self.invert}

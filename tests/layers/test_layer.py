@@ -263,6 +263,13 @@ def test_normalization_tells_its_statistics():
     np.testing.assert_allclose([given.mean, given.variance], [[[1, 2]], [[4, 9]]])
 
 
+def test_normalization_by_given_statistics_takes_a_single_row():
+    row = np.arange(4, dtype="float32")
+    np.testing.assert_allclose(layers.Normalization(mean=1.0, variance=4.0)(row), (row - 1) / 2)
+    each = layers.Normalization(mean=[1, 2, 3, 4], variance=[1, 1, 4, 4])
+    np.testing.assert_allclose(each(row), [-1, -1, -0.5, -0.5])
+
+
 def test_a_class_that_was_dropped_is_kept_by_nothing():
     def called():
         class Doubled(layers.Layer):
