@@ -185,7 +185,7 @@ def _arranged(y: Any, argument: str, names: list[str], wanted: Sequence[int]) ->
 
 def _output_names(y_pred: Any, names: Sequence[str] | None, count: int) -> list[str]:
     """One for each output; several outputs of one layer are told apart by numbers."""
-    if isinstance(y_pred, dict) and len(y_pred) == count:
+    if isinstance(y_pred, dict) and not any(map(tree.is_nested, y_pred.values())):
         keys = [str(key) for key in y_pred]
         order = sorted(keys)
         return order

@@ -275,8 +275,9 @@ def test_several_outputs_by_name():
         (lambda a, b, c: {"p": a, "q": {"r": b, "s": [c]}}, ("p", "q/r", "q/s/c")),
         (lambda a, b, c: [a, [b, c]], ("a", "1/b", "1/c")),
         (lambda a, b, c: [[a], {"z": b}, c], ("0/a", "1/z", "c")),
+        (lambda a, b, c: {"p": a, "q": [b], "r": [c]}, ("p", "q/b", "r/c")),
     ],
-    ids=["dicts", "lists", "both"],
+    ids=["dicts", "lists", "both", "one each"],
 )
 def test_losses_of_nested_outputs(nest, names, tmp_path):
     """Names of losses and metrics are Keras's."""
