@@ -50,14 +50,17 @@ dtconv_tile DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
     return best;
 }
 
-/* The tile of a pass, whose phases have high x wide pixels. */
-static dtconv_tile tile_of(const dtconv_conv *p, int64_t high, int64_t wide, int kind) {
+/* The tile of a pass, whose phases have high x wide pixels.  Where transformed filters, or their gradients, are large
+ * and read for each of many blocks, tiles are not large: few of them would be in a block. */
+static dtconv_tile tile_of(const dtconv_conv *p, int64_t oh, int64_t ow, int64_t high, int64_t wide, int kind) {
     const dtconv_tile t = DT(winograd_tile)(high, wide, kind);
-    const int64_t tiles = p->n * dtconv_ceil_div(p->oh, t.h) * dtconv_ceil_div(p->ow, t.w);
-    const int64_t bytes = p->ci * p->co * (t.h + 2) * (t.w + 2) * (int64_t)sizeof(real);
-    const int keeps_much = bytes > LARGE_BYTES && tiles > LARGE_TILES;
-    if (kind != DTCONV_TILES_LARGE_OF_WEIGHTS || !keeps_much) return t;
-    return DT(winograd_tile)(high, wide, DTCONV_TILES_OF_WEIGHTS);
+    const int64_t tiles = p->n * dtconv_ceil_div(oh, t.h) * dtconv_ceil_div(ow, t.w), points = (t.h + 2) * (t.w + 2);
+    const int64_t bytes = p->ci * p->co * points * (int64_t)sizeof(real);
+    if (kind == DTCONV_TILES_LARGE_OF_WEIGHTS && bytes > LARGE_BYTES && tiles > LARGE_TILES)
+        return DT(winograd_tile)(high, wide, DTCONV_TILES_OF_WEIGHTS);
+    if (kind == DTCONV_TILES_LARGE_OF_IMAGES && bytes > KEPT_BYTES && tiles * points > KEPT_BLOCKS * KEPT_TILES * 36)
+        return DT(winograd_tile)(high, wide, DTCONV_TILES_OF_IMAGES);
+    return t;
 }
 
 dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w) {
@@ -97,7 +100,7 @@ dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int k
                           .pad_f = p->pad_f};
     w->dil_h = p->dil_h, w->dil_w = p->dil_w;
     const int64_t high = dtconv_ceil_div(w->oh, w->dil_h), wide = dtconv_ceil_div(w->ow, w->dil_w); /* of a phase */
-    const dtconv_tile tile = tile_of(p, high, wide, kind);
+    const dtconv_tile tile = tile_of(p, w->oh, w->ow, high, wide, kind);
     const int rounded = kind == DTCONV_TILES_ROUNDED || kind == DTCONV_TILES_ROUNDED_FORWARD;
     w->t = rounded ? RT(winograd_transform_rounded)(tile) : RT(winograd_transform)(tile);
     if (!rounded) {

@@ -270,8 +270,8 @@ COSTS: dict[tuple[str, str], Work] = {
 }
 
 #: where images are in bfloat16, by its micro-kernel in force; "": any other.  Direct's with AMX are those where it
-#: multiplies float32; the rest was fitted on a CPU with AVX-512 BF16: forward and backward_data of avx512_bf16 on two
-#: threads, 3x3 filters; all else on one, and stands in proportion to COSTS
+#: multiplies float32; what avx512_bf16 has was fitted on a CPU with it, forward and backward_data on two threads, 3x3
+#: filters; all else on one.  Without products of bfloat16 all is as in float32
 OF_BFLOAT16: dict[tuple[str, str, str], Work] = {
     ("amx_bf16", "direct", "forward"): COSTS["direct_bf16", "forward"],
     ("amx_bf16", "direct", "backward_data"): COSTS["direct_bf16", "backward_data"],
@@ -284,12 +284,9 @@ OF_BFLOAT16: dict[tuple[str, str, str], Work] = {
     ("avx512_bf16", "winograd_bf16", "forward"): Work(2.44, 13.3, 0, 0, 52.6, 9.74e07),
     ("avx512_bf16", "winograd_bf16", "backward_data"): Work(2.37, 21.7, 0, 0, 45, 9.63e07),
     ("avx512_bf16", "winograd_bf16", "backward_weights"): Work(2.73, 29, 0, 0, 46.4, 0),
-    ("", "direct", "forward"): Work(5.23, 2.5e05, 0, 24.5, 222, 0),  # first layers as measured with AVX2 on a Zen 3
-    ("", "direct", "backward_data"): Work(5.5, 1.02e05, 0, 13.4, 171, 0),
-    ("", "direct", "backward_weights"): Work(4.73, 2.1e04, 300, 0, 108, 0),
-    ("", "winograd", "forward"): Work(4.64, 26.9, 0, 0, 47.6, 0),
-    ("", "winograd", "backward_data"): Work(4.71, 32, 0, 0, 53.9, 0),
-    ("", "winograd", "backward_weights"): Work(4.9, 42.3, 0, 0, 42.5, 0),
+    ("", "winograd", "forward"): COSTS["winograd_large", "forward"],
+    ("", "winograd", "backward_data"): COSTS["winograd_large", "backward_data"],
+    ("", "winograd", "backward_weights"): COSTS["winograd_large", "backward_weights"],
 }
 
 

@@ -142,6 +142,15 @@ def test_winograd_by_tiles_that_are_too_large_for_float32(extents, m):
     check(ConvProblem(3, *extents, 19, 35, 3, padding="same", dtype="bfloat16"), "winograd")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "direction"), [((8, 28, 28, 512, 512), DIRECTIONS[2]), ((8, 56, 56, 256, 256), DIRECTIONS[0])]
+)
+def test_large_tiles_are_not_taken_where_much_would_be_kept(sizes, direction):
+    """Gradients of transformed filters, or these, which are read again and again."""
+    of_reals, halves = (ConvProblem(*sizes, 3, padding="same", dtype=dtype) for dtype in ("float32", "bfloat16"))
+    assert workspace_bytes(halves, direction, "winograd") <= workspace_bytes(of_reals, direction, "winograd")
+
+
 @pytest.mark.parametrize("extent", [7, 8])
 def test_large_tiles_in_many_blocks_give_the_same_bits_on_all_threads(extent):
     p = ConvProblem(48, 2 * extent, extent, 70, 90, 3, padding="same", dtype="bfloat16")
