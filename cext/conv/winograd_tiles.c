@@ -31,11 +31,9 @@ static const struct {
     [DTCONV_TILES_ROUNDED] = {2, 4},         [DTCONV_TILES_ROUNDED_FORWARD] = {0, 2},
 };
 
-enum {
-    LARGE_BYTES = 32
-        << 20,       /* gradients of transformed filters that are kept do not become larger by large tiles, ... */
-    LARGE_TILES = 64 /* ... of which backward_weights takes so many at a time */
-};
+/* Gradients of transformed filters that are kept do not become larger than this by large tiles, of which
+ * backward_weights takes so many at a time. */
+enum { LARGE_BYTES = 32 << 20, LARGE_TILES = 64 };
 
 dtconv_tile DT(winograd_tile)(int64_t oh, int64_t ow, int kind) {
     const int of_weights = kind == DTCONV_TILES_OF_WEIGHTS || kind == DTCONV_TILES_LARGE_OF_WEIGHTS;
