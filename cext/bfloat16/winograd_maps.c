@@ -107,13 +107,6 @@ INLINE void normalize_both(side s, int relu, int inside, const half *const *x, c
             expand_pair(s, normalizing(how, c, channels - c, 0, relu, inside, outside), x, y, planes + 2 * c, plane);
 }
 
-/* Whether none of n pixels is `outside`. */
-INLINE int all_inside(const half *const *x, int n, const half *outside) {
-    int inside = 1;
-    for (int i = 0; i < n; i++) inside &= x[i] != outside;
-    return inside;
-}
-
 /* Whole vectors of pixels without an activation but ReLU, as `contract`. */
 INLINE void pixels(side down, side across, const real *planes, int64_t plane, int64_t first, int64_t channels,
                    half *const *y, const real *bias, const half *const *added, int relu) {

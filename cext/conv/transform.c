@@ -10,8 +10,7 @@
 #define EXPAND_NORMALIZED(name, of)                                                                                   \
     static void name(const elem *const *x, const elem *outside, const DT(conv_normalization) * how, int64_t channels, \
                      real *planes, int64_t plane) {                                                                   \
-        int inside = 1;                                                                                               \
-        for (int i = 0; i < of.k * of.k; i++) inside &= x[i] != outside;                                              \
+        const int inside = all_inside(x, of.k * of.k, outside);                                                       \
         if (how->activation == DTCONV_RELU && inside)                                                                 \
             expand_normalized(of, of, 1, 1, x, outside, how, channels, planes, plane);                                \
         else if (how->activation == DTCONV_RELU)                                                                      \

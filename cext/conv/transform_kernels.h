@@ -90,6 +90,13 @@ INLINE vec read_pixel(const reading *how, const elem *x) {
                                             : (vec){0};
 }
 
+/* Whether none of n pixels is `outside`. */
+INLINE int all_inside(const elem *const *x, int n, const elem *outside) {
+    int inside = 1;
+    for (int i = 0; i < n; i++) inside &= x[i] != outside;
+    return inside;
+}
+
 typedef vec square[TRANSFORM_MAX][TRANSFORM_MAX];
 
 /* Along the first side: k x k pixels to a lines of k elements.  They go through memory, and the loops over them are
