@@ -69,6 +69,7 @@ BFLOAT16 = (
     "conv/depthwise",
     "conv/depthwise_rows",
     "conv/depthwise_weights",
+    "conv/direct_tile",
     "conv/epilogue",
     "conv/gather",
     "conv/moments",

@@ -74,22 +74,25 @@ static int64_t height_of(int64_t left, int64_t most) {
     return here == tiles ? left : dtconv_ceil_div(left * here, tiles);
 }
 
-/* The product's sums, in the thread's tile. */
+/* The product's sums, in the thread's tile; or, where the kernel can, finished and written.  Returns whether they are.
+ */
 static int multiply(const pass *s, const scratch *own, const product *c, const elem *const *added, const finishing *f) {
-    (void)s, (void)added, (void)f;
-    RT(direct_tile) t; /* it would take as long to set all of it as some steps of the sum */
+    const int finished = !s->bypass && (f->activation == DTCONV_RELU || f->activation == DTCONV_LINEAR);
+    DT(direct_tile) t; /* it would take as long to set all of it as some steps of the sum */
     t.segments = own->terms, t.segment_count = c->term_count;
     t.a_step = 1, t.b_step = DIRECT_NR;
-    t.add = t.relu = 0;
-    t.beside = own->tile;
+    t.add = added != NULL, t.relu = f->activation == DTCONV_RELU;
+    t.beside = finished ? NULL : own->tile;
     t.ahead = c->lines, t.ahead_count = c->line_count;
     const int64_t tiles = dtconv_ceil_div(c->m, DIRECT_MR), height = c->m / tiles, higher = c->m - tiles * height;
-    for (int64_t tile = 0, r = 0, m; tile < tiles; tile++, r += m, t.beside += m * DIRECT_NR, t.ahead_count = 0) {
+    for (int64_t tile = 0, r = 0, m; tile < tiles; tile++, r += m, t.ahead_count = 0) {
         m = height + (tile < higher);
-        for (int64_t i = 0; i < m; i++) t.a[i] = c->a + (r + i) * c->rs_a, t.c[i] = (real *)c->to[r + i];
-        RT(direct_run_tile)(&t, m, c->n, c->b, NULL, 0);
+        for (int64_t i = 0; i < m; i++) t.a[i] = c->a + (r + i) * c->rs_a, t.c[i] = c->to[r + i];
+        for (int64_t i = 0; added && i < m; i++) t.added[i] = added[r + i];
+        if (t.beside) t.beside = own->tile + r * DIRECT_NR;
+        DT(direct_run_tile)(&t, m, c->n, c->b, finished ? f->bias : NULL, 0);
     }
-    return 0;
+    return finished;
 }
 
 /* Adds a term to a sum of `count`; one that goes on where the last one ends becomes a part of it.  Returns their

@@ -6,18 +6,22 @@
 /* bias, adds and relu are constants where it is inlined. */
 INLINE void rows(int bias, int adds, int relu, const finishing *f, int64_t m, int64_t n, const real *sums, int64_t ld,
                  const elem *const *added, elem *const *to) {
-    for (int64_t j = 0; j < n; j += V) {
+    int64_t j = 0;
+    for (; j + 2 * V <= n; j += 2 * V) {
+        const vec shift = bias ? load(f->bias + j) : (vec){0}, next = bias ? load(f->bias + j + V) : (vec){0};
+        for (int64_t r = 0; r < m; r++) {
+            vec y = load(sums + r * ld + j) + shift, z = load(sums + r * ld + j + V) + next;
+            if (adds) y += load_elem(added[r] + j), z += load_elem(added[r] + j + V);
+            store_pair(to[r] + j, relu ? positive(y) : y, relu ? positive(z) : z);
+        }
+    }
+    for (; j < n; j += V) {
         const int64_t count = n - j < V ? n - j : V;
         const vec shift = bias ? load_part(f->bias + j, count) : (vec){0};
         for (int64_t r = 0; r < m; r++) {
             vec y = load(sums + r * ld + j) + shift;
-            if (count == V) {
-                if (adds) y += load_elem(added[r] + j);
-                store_elem(to[r] + j, relu ? positive(y) : y);
-            } else {
-                if (adds) y += load_elem_part(added[r] + j, count);
-                store_elem_part(to[r] + j, count, relu ? positive(y) : y);
-            }
+            if (adds) y += load_first(added[r] + j, count);
+            store_first(to[r] + j, count, relu ? positive(y) : y);
         }
     }
 }

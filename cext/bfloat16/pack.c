@@ -2,7 +2,7 @@
 
 void DT(narrow_row)(int64_t n, const real *x, elem *y) {
     int64_t i = 0;
-    for (; i + V <= n; i += V) store_elem(y + i, load(x + i));
+    for (; i + 2 * V <= n; i += 2 * V) store_pair(y + i, load(x + i), load(x + i + V));
     for (; i < n; i++) y[i] = narrow(x[i]);
 }
 

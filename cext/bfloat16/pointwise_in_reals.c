@@ -5,7 +5,7 @@
  *
  * A few pixels are widened, and normalized where that is wanted, to rows in the first cache, and meet all panels of
  * filters of a block there, by the micro-kernel of float32's direct convolution (conv/direct_tile.h): each number is
- * widened once, not for each panel.  Sums are finished as everywhere in bfloat16 (finish.h).
+ * widened once, not for each panel.  It finishes its sums itself, but for activations that it does not have (finish.h).
  *
  * A unit of work is a chunk of pixels and a block of panels; results do not depend on how the work is cut, but for what
  * is gathered (gather.h), which depends on the chunks.
@@ -36,6 +36,8 @@ typedef struct {
     size_t packed, parts, sums, rows;
     int threads;
     const elem *read, *added;
+    const real *bias;
+    dtconv_activation activation;
     elem *written;
     real *filters;
     DT(gather_parts) gathered;
@@ -106,34 +108,32 @@ static void pack_filters(const pass *s) {
     }
 }
 
-/* Columns [j, j + n) of a tile, from its sums. */
+/* Columns [j, j + n) of a tile, from its sums, which the micro-kernel could not finish. */
 static void finish(const pass *s, const scratch *own, int64_t group, int64_t first, int64_t j, int64_t n,
                    const tile_rows *rows) {
-    const int64_t column = j - first * DIRECT_NR, offset = group * s->cw;
-    elem *to[DIRECT_MR];
-    const elem *added[DIRECT_MR];
+    const int64_t offset = group * s->cw + j;
     if (s->bypass) {
         DT(reductions_bypass)(own->sums, s->gathered.reductions, rows->count, own->tile, DIRECT_NR, rows->to, rows->x,
-                              j, n, offset + j, column, s->args->accumulate);
+                              j, n, offset, j - first * DIRECT_NR, s->args->accumulate);
         return;
     }
+    elem *to[DIRECT_MR];
+    const elem *added[DIRECT_MR];
     for (int64_t r = 0; r < rows->count; r++) to[r] = rows->to[r] + j;
     for (int64_t r = 0; s->added && r < rows->count; r++) added[r] = rows->added[r] + j;
-    const real *bias = s->turned || !s->args->bias ? NULL : s->args->bias + offset + j;
-    const finishing f = {bias, s->turned ? DTCONV_LINEAR : s->args->activation, s->args->alpha};
+    const finishing f = {s->bias ? s->bias + offset : NULL, s->activation, s->args->alpha};
     DT(finish_tile)(&f, rows->count, n, own->tile, DIRECT_NR, s->added ? added : NULL, to);
-    if (own->sums) DT(gather_add)(own->sums, &s->gathered, rows->count, rows->to, rows->x, j, n, offset, column);
 }
 
-static tile_rows rows_at(const pass *s, int64_t group, int64_t pixel, int64_t count) {
+/* Rows of a tile from pixel `pixel` on. */
+static void set_rows(const pass *s, int64_t group, int64_t pixel, int64_t count, tile_rows *rows, DT(direct_tile) * t) {
     const DT(conv_reductions) *of = s->gathered.reductions;
-    tile_rows rows = {.count = count};
+    rows->count = count;
     for (int64_t r = 0; r < count; r++) {
-        rows.to[r] = s->written + (pixel + r) * s->ldw + group * s->cw;
-        if (s->added) rows.added[r] = s->added + (pixel + r) * s->lda + group * s->cw;
-        if (of) rows.x[r] = of->x + (pixel + r) * of->ldx + group * s->cw;
+        rows->to[r] = t->c[r] = s->written + (pixel + r) * s->ldw + group * s->cw;
+        if (s->added) rows->added[r] = t->added[r] = s->added + (pixel + r) * s->lda + group * s->cw;
+        if (of) rows->x[r] = of->x + (pixel + r) * of->ldx + group * s->cw;
     }
-    return rows;
 }
 
 static void run_unit(const pass *s, int64_t unit, const scratch *own) {
@@ -151,12 +151,22 @@ static void run_unit(const pass *s, int64_t unit, const scratch *own) {
     const int64_t of_row = dtconv_ceil_div(s->cr * (int64_t)sizeof(elem), 64), panels = last - first;
     const elem *rows_read[DIRECT_MR];
     const void *lines[LINES];
-    RT(direct_tile)
-    t = {.segments = &whole, .segment_count = 1, .a_step = 1, .b_step = DIRECT_NR, .beside = own->tile, .ahead = lines};
+    const int finished = !s->bypass && (s->activation == DTCONV_LINEAR || s->activation == DTCONV_RELU);
+    const real *bias = s->bias && finished ? s->bias + group * s->cw : NULL;
+    tile_rows rows;
+    DT(direct_tile)
+    t = {.segments = &whole,
+         .segment_count = 1,
+         .a_step = 1,
+         .b_step = DIRECT_NR,
+         .add = s->added != NULL,
+         .relu = s->activation == DTCONV_RELU,
+         .beside = finished ? NULL : own->tile,
+         .ahead = lines};
     for (int64_t r = 0; r < DIRECT_MR; r++) t.a[r] = own->rows + r * s->pitch;
     if (own->sums) DT(gather_begin)(own->sums);
     for (int64_t pixel = begin; pixel < end; pixel += DIRECT_MR) {
-        const tile_rows rows = rows_at(s, group, pixel, MIN(DIRECT_MR, end - pixel));
+        set_rows(s, group, pixel, MIN(DIRECT_MR, end - pixel), &rows, &t);
         for (int64_t r = 0; r < rows.count; r++) rows_read[r] = x + (pixel + r) * s->ldr;
         read_rows(s->prologue ? &how : NULL, DIRECT_MR, rows.count, s->cr, rows_read, own->rows, s->pitch);
         const int64_t next = pixel + DIRECT_MR, left = MAX(0, MIN(DIRECT_MR, s->pixels - next));
@@ -167,10 +177,12 @@ static void run_unit(const pass *s, int64_t unit, const scratch *own) {
         const int64_t of_call = MIN(LINES, dtconv_ceil_div(ahead.left, panels));
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
-            for (int64_t r = 0; r < rows.count; r++) t.c[r] = (real *)(rows.to[r] + j); /* to be loaded */
             t.ahead_count = dtconv_take_lines(&ahead, of_call, lines);
-            RT(direct_run_tile)(&t, rows.count, n, panel_at(s, group, panel), NULL, 0);
-            finish(s, own, group, first, j, n, &rows);
+            DT(direct_run_tile)(&t, rows.count, n, panel_at(s, group, panel), bias ? bias + j : NULL, j);
+            if (!finished) finish(s, own, group, first, j, n, &rows);
+            if (own->sums && !s->bypass)
+                DT(gather_add)(own->sums, &s->gathered, rows.count, rows.to, rows.x, j, n, group * s->cw,
+                               j - first * DIRECT_NR);
         }
         if (own->sums) DT(gather_count)(own->sums, rows.count);
     }
@@ -189,6 +201,8 @@ dtconv_status DT(pointwise_in_reals)(const dtconv_conv *p, int turned, const DT(
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     s.args = a;
     s.prologue = !turned && a->prologue.mean ? &a->prologue : NULL;
+    s.bias = turned ? NULL : a->bias;
+    s.activation = turned ? DTCONV_LINEAR : a->activation;
     s.read = turned ? a->y : a->x;
     s.written = turned ? a->x : a->y;
     s.bypass = turned && a->reductions.sum && a->reductions.bypass;

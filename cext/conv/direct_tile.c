@@ -6,7 +6,7 @@
  */
 #include "direct.h"
 
-enum { MR = DIRECT_MR, NV = DIRECT_NV, LINE_VECTORS = 64 / VECTOR_BYTES, TURN = DIRECT_TURN };
+enum { MR = DIRECT_MR, NV = DIRECT_NV, LINE_VECTORS = 64 / (V * (int)sizeof(elem)), TURN = DIRECT_TURN };
 
 #if defined(__FMA__) && !defined(__AVX512F__)
 #define ADD_PRODUCT ADD_PRODUCT_AVX2
@@ -36,12 +36,17 @@ INLINE void multiply(int rows, int vectors, const real *const *a, int64_t p, con
 INLINE void store_tile(int rows, int vectors, const DT(direct_tile) * t, int64_t column, int64_t last, vec (*sum)[NV],
                        int beside, int add, int relu) {
     UNROLL for (int i = 0; i < rows; i++) {
-        real *c = beside ? t->beside + i * DIRECT_NR : t->c[i] + column;
+        elem *c = t->c[i] + column;
         UNROLL for (int v = 0; v < vectors; v++) {
             const int64_t count = v == vectors - 1 ? last : V;
-            if (add) sum[i][v] += load_part(t->added[i] + column + v * V, count);
-            store_part(c + v * V, count, relu ? positive(sum[i][v]) : sum[i][v]);
+            if (add) sum[i][v] += load_elem_part(t->added[i] + column + v * V, count);
+            if (relu) sum[i][v] = positive(sum[i][v]);
+            if (beside)
+                store_part(t->beside + i * DIRECT_NR + v * V, count, sum[i][v]);
+            else if (last < V)
+                store_elem_part(c + v * V, count, sum[i][v]);
         }
+        if (!beside && last == V) store_vectors(c, vectors, V, sum[i]);
     }
 }
 
@@ -103,8 +108,13 @@ typedef void (*tile_fn)(const DT(direct_tile) * t, int64_t last, const real *b, 
                                             int64_t column) {                                                         \
         tile(rows, vectors, in_order, t, last, b, bias, column);                                                      \
     }
+#ifdef DTCONV_BFLOAT16 /* what is widened lies in order */
+#define TILES(rows) TILE(tile, rows, 1, 1) TILE(tile, rows, 2, 1)
+#define NAMES(rows) {{NULL, tile_##rows##_1}, {NULL, tile_##rows##_2}},
+#else
 #define TILES(rows) TILE(steps, rows, 1, 0) TILE(steps, rows, 2, 0) TILE(tile, rows, 1, 1) TILE(tile, rows, 2, 1)
 #define NAMES(rows) {{steps_##rows##_1, tile_##rows##_1}, {steps_##rows##_2, tile_##rows##_2}},
+#endif
 
 #define UP_TO_4(X) X(1) X(2) X(3) X(4)
 #define UP_TO_6(X) UP_TO_4(X) X(5) X(6)

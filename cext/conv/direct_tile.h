@@ -1,4 +1,4 @@
-/* The micro-kernel of the direct convolution (direct_tile.c); images in bfloat16 are widened for that of float32. */
+/* The micro-kernel of the direct convolution (direct_tile.c).  A and B are `real`: images in bfloat16 are widened. */
 #ifndef DTCONV_DIRECT_TILE_H
 #define DTCONV_DIRECT_TILE_H
 
@@ -21,23 +21,19 @@ typedef struct {
     int64_t a, b, count;
 } dtconv_segment;
 
-/* C (m x n) = act(bias + sum over segments and their steps of A (m) B (n) + added); or to `beside` without added and
- * act: element (i, step) of A at a[i][segment.a + step * a_step], the row of B at b + segment.b + step * b_step, row i
- * of C at c[i]; m <= MR, n <= NR.  bias: n elements, or NULL for 0.  added: its row i at added[i], where `add` is set;
- * it may be C.  The sum has the same order for every element and any m and n. */
-typedef struct {
-    const real *a[DIRECT_MR];
-    real *c[DIRECT_MR];
-    const real *added[DIRECT_MR];
-    const dtconv_segment *segments;
-    int64_t segment_count, a_step, b_step;
-    int add, relu;
-    real *beside;             /* where sums go instead, rows NR elements apart and as if `column` were 0; NULL: to c */
-    const void *const *ahead; /* lines that are loaded into L2 on the way, one every TURN steps */
-    int64_t ahead_count;
-} RT(direct_tile);
-
-void RT(direct_run_tile)(const RT(direct_tile) * t, int64_t m, int64_t n, const real *b, const real *bias,
-                         int64_t column);
+#include "direct_tile_call.h"
+#ifdef DTCONV_BFLOAT16 /* whose sums are float32's in places, too */
+#pragma push_macro("elem")
+#pragma push_macro("DT")
+#undef elem
+#undef DT
+#define elem real
+#define DT RT
+#include "direct_tile_call.h"
+#undef elem
+#undef DT
+#pragma pop_macro("elem")
+#pragma pop_macro("DT")
+#endif
 
 #endif

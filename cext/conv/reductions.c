@@ -75,16 +75,21 @@ INLINE void bypass_vectors(dtconv_activation act, int accumulate, int vectors, i
     for (int64_t i = 0; i < count; i++, g += ldg) {
         const elem *xi = x[i] + channel;
         elem *to = pixels[i] + channel;
+        vec slope[MOST];
         UNROLL for (int v = 0; v < vectors; v++) {
             const int64_t n = v == vectors - 1 ? last : V;
             const vec d = load_elem_part(xi + v * V, n) - mean[v];
-            vec slope = load(g + v * V);
-            if (act) slope = through_slope(act, slope, multiply_add(d, scale[v], beta[v]));
-            sums[v] += slope;
-            sums_x[v] += slope * d;
-            slope *= scale[v];
-            store_elem_part(to + v * V, n, accumulate ? load_elem_part(to + v * V, n) + slope : slope);
+            slope[v] = load(g + v * V);
+            if (act) slope[v] = through_slope(act, slope[v], multiply_add(d, scale[v], beta[v]));
+            sums[v] += slope[v];
+            sums_x[v] += slope[v] * d;
+            slope[v] *= scale[v];
+            if (accumulate) slope[v] += load_elem_part(to + v * V, n);
         }
+        if (last == V)
+            store_vectors(to, vectors, V, slope);
+        else
+            UNROLL for (int v = 0; v < vectors; v++) store_elem_part(to + v * V, v == vectors - 1 ? last : V, slope[v]);
     }
     UNROLL for (int v = 0; v < vectors; v++) {
         const int64_t n = v == vectors - 1 ? last : V;

@@ -161,13 +161,15 @@ INLINE void contract_row(side across, const vec *line, int at, const writing *to
     vec s[TRANSFORM_MAX];
     contract_line(across, line, s);
     UNROLL for (int j = 0; j < across.k; j++) {
-        vec value = s[j] + to->bias;
-        if (to->added) value += load_elem(to->added[at + j] + to->first);
-        if (to->unrounded)
-            to->unrounded[at + j] = value;
-        else
-            store_elem(to->y[at + j] + to->first, to->relu ? positive(value) : value);
+        s[j] += to->bias;
+        if (to->added) s[j] += load_elem(to->added[at + j] + to->first);
+        if (to->unrounded) to->unrounded[at + j] = s[j];
+        if (to->relu) s[j] = positive(s[j]);
     }
+    if (to->unrounded) return;
+    elem *const *y = to->y + at;
+    UNROLL for (int j = 0; j + 1 < across.k; j += 2) store_both(y[j] + to->first, s[j], y[j + 1] + to->first, s[j + 1]);
+    if (across.k % 2) store_elem(y[across.k - 1] + to->first, s[across.k - 1]);
 }
 
 /* One column of planes, `line` elements apart, to column j of lines. */

@@ -77,7 +77,7 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
     const int64_t l2 = dtconv_cache_bytes(2);
     const int deep = w->od > 1 || w->id > 1 || w->kd > 1;
     s->keep_tiles = !with_filters && !deep && w->points * w->ci * panels * nr * of_point > KEPT_BYTES &&
-                    w->tiles * w->points <= KEPT_BLOCKS * KEPT_TILES * 36;
+                    w->tiles * w->points <= KEPT_MOST * 36;
     s->ldv = dtconv_plane_row(w->kd * w->slot, V);
     if (s->keep_tiles) {
         const int64_t most = KEPT_TILES * 36 / w->points;

@@ -143,22 +143,59 @@ INLINE vec widen_vector(half_vec x) { return (vec)_mm256_slli_epi32(_mm256_cvtep
 #else
 INLINE vec widen_vector(half_vec x) { return (vec)(__builtin_convertvector(x, bits_vec) << 16); }
 #endif
-INLINE half_vec narrow_vector(vec x) {
-    const bits_vec bits = (bits_vec)x, rounded = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x400000;
-    const mask nan = x != x;
-    const bits_vec kept = ((rounded & ~(bits_vec)nan) | (quiet & (bits_vec)nan)) >> 16;
+/* Upper halves, after rounding to nearest even; NaN may become something else. */
+INLINE bits_vec rounded_halves(vec x) {
+    const bits_vec bits = (bits_vec)x;
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+INLINE bits_vec rounded_or_nan(vec x) {
+    const bits_vec nan = (bits_vec)(x != x), quiet = ((bits_vec)x | 0x400000) >> 16;
+    return (rounded_halves(x) & ~nan) | (quiet & nan);
+}
 #if defined(__AVX2__)
+/* The same of two vectors, which share what instructions they can; so rare that a branch is the fastest: NaN. */
+INLINE __m256i narrow_both(vec x, vec y) {
+    const __m256 nan = _mm256_cmp_ps((__m256)x, (__m256)y, _CMP_UNORD_Q);
+    __m256i packed = _mm256_packus_epi32((__m256i)rounded_halves(x), (__m256i)rounded_halves(y));
+    if (__builtin_expect(!_mm256_testz_ps(nan, nan), 0))
+        packed = _mm256_packus_epi32((__m256i)rounded_or_nan(x), (__m256i)rounded_or_nan(y));
+    return _mm256_permute4x64_epi64(packed, 0xd8);
+}
+INLINE half_vec narrow_vector(vec x) { return (half_vec)_mm256_castsi256_si128(narrow_both(x, x)); }
+#else
+INLINE half_vec narrow_vector(vec x) { return __builtin_convertvector(rounded_or_nan(x), half_vec); }
+#endif
+INLINE half_vec round_operand(vec x) { return narrow_vector(x); }
+#endif
+
+INLINE vec load_elem(const elem *x) { return widen_vector(*(const loose_half_vec *)x); }
+INLINE void store_elem(elem *y, vec x) { *(loose_half_vec *)y = narrow_vector(x); }
+/* Two vectors, one after the other; and at two places. */
+#if defined(__AVX2__) && !defined(__AVX512F__)
+INLINE void store_pair(elem *y, vec first, vec second) {
+    _mm256_storeu_si256((__m256i *)y, narrow_both(first, second));
+}
+INLINE void store_both(elem *y, vec of_y, elem *z, vec of_z) {
+    const __m256i both = narrow_both(of_y, of_z);
+    _mm_storeu_si128((__m128i *)y, _mm256_castsi256_si128(both));
+    _mm_storeu_si128((__m128i *)z, _mm256_extracti128_si256(both, 1));
+}
+#else
+INLINE void store_pair(elem *y, vec first, vec second) { store_elem(y, first), store_elem(y + V, second); }
+INLINE void store_both(elem *y, vec of_y, elem *z, vec of_z) { store_elem(y, of_y), store_elem(z, of_z); }
+#endif
+/* Numbers that are those of `elem` already: nothing is rounded. */
+INLINE half_vec exact_halves(vec x) {
+    const bits_vec kept = (bits_vec)x >> 16;
+#if defined(__AVX512F__)
+    return (half_vec)_mm512_cvtepi32_epi16((__m512i)kept);
+#elif defined(__AVX2__)
     const __m256i packed = _mm256_packus_epi32((__m256i)kept, (__m256i)kept);
     return (half_vec)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 8));
 #else
     return __builtin_convertvector(kept, half_vec);
 #endif
 }
-INLINE half_vec round_operand(vec x) { return narrow_vector(x); }
-#endif
-
-INLINE vec load_elem(const elem *x) { return widen_vector(*(const loose_half_vec *)x); }
-INLINE void store_elem(elem *y, vec x) { *(loose_half_vec *)y = narrow_vector(x); }
 /* The first `count` of V, which are rounded already. */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 INLINE vec load_elem_part(const elem *x, int64_t count) {
@@ -202,11 +239,15 @@ INLINE vec load_elem_part(const elem *x, int64_t count) {
 INLINE void store_halves(elem *y, int64_t count, half_vec x) { memcpy(y, &x, (size_t)count * sizeof(elem)); }
 #endif
 INLINE void store_elem_part(elem *y, int64_t count, vec x) { store_halves(y, count, narrow_vector(x)); }
+INLINE void store_exact(elem *y, int64_t count, vec x) { store_halves(y, count, exact_halves(x)); }
 #else
 INLINE vec load_elem(const elem *x) { return load(x); }
 INLINE void store_elem(elem *y, vec x) { store(y, x); }
+INLINE void store_pair(elem *y, vec first, vec second) { store(y, first), store(y + V, second); }
+INLINE void store_both(elem *y, vec of_y, elem *z, vec of_z) { store(y, of_y), store(z, of_z); }
 INLINE vec load_elem_part(const elem *x, int64_t count) { return load_part(x, count); }
 INLINE void store_elem_part(elem *y, int64_t count, vec x) { store_part(y, count, x); }
+INLINE void store_exact(elem *y, int64_t count, vec x) { store_part(y, count, x); }
 #endif
 
 /* The first `count` of V elements; a constant where it is V. */
@@ -216,6 +257,15 @@ INLINE void store_first(elem *y, int64_t count, vec x) {
         store_elem(y, x);
     else
         store_elem_part(y, count, x);
+}
+/* `vectors` (a constant) of them, one after the other, where `count` is V; else there is one. */
+INLINE void store_vectors(elem *y, int vectors, int64_t count, const vec *x) {
+    if (count < V) {
+        store_elem_part(y, count, x[0]);
+        return;
+    }
+    UNROLL for (int v = 0; v + 1 < vectors; v += 2) store_pair(y + v * V, x[v], x[v + 1]);
+    if (vectors % 2) store_elem(y + (vectors - 1) * V, x[vectors - 1]);
 }
 
 /* Stores a vector of elements at an aligned address past the caches, where the processor can; finish_stores() after the

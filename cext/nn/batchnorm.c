@@ -93,10 +93,13 @@ INLINE void apply_block(int code, int vectors, int64_t count, int64_t rows, cons
         scale[v] = load(of->scale + j + v * V);
         beta[v] = load(of->beta + j + v * V);
     }
-    for (int64_t i = 0; i < rows; i++, x += ldx, y += ldy) UNROLL
-    for (int v = 0; v < vectors; v++) {
-        const vec z = normalized(load_first(x + v * V, count), mean[v], scale[v], beta[v]);
-        store_first(y + v * V, count, activated_by(code, alpha, z));
+    for (int64_t i = 0; i < rows; i++, x += ldx, y += ldy) {
+        vec z[AT_ONCE];
+        UNROLL for (int v = 0; v < vectors; v++) {
+            z[v] = normalized(load_first(x + v * V, count), mean[v], scale[v], beta[v]);
+            z[v] = activated_by(code, alpha, z[v]);
+        }
+        store_vectors(y, vectors, count, z);
     }
 }
 
@@ -305,13 +308,15 @@ INLINE void backward_block(int code, int vectors, int64_t count, const gradient_
     const elem *y = a->y ? a->y + start * a->ldy + j0 + j : x;
     const int64_t ldy = a->y ? a->ldy : a->ldx;
     elem *to = dx + start * lddx + j0 + j;
-    for (int64_t i = start; i < end; i++, x += a->ldx, dy += a->lddy, y += ldy, to += lddx) UNROLL
-    for (int v = 0; v < vectors; v++) {
-        const vec xv = load_first(x + v * V, count), dyv = load_first(dy + v * V, count);
-        const vec g = gradient(code, a->alpha, dyv, xv, y + v * V, count, mean[v], scale[v], beta[v]);
-        vec d = scale[v] * (g - offset[v] - (xv - mean[v]) * slope[v]);
-        if (accumulate) d += load_first(to + v * V, count);
-        store_first(to + v * V, count, d);
+    for (int64_t i = start; i < end; i++, x += a->ldx, dy += a->lddy, y += ldy, to += lddx) {
+        vec d[AT_ONCE];
+        UNROLL for (int v = 0; v < vectors; v++) {
+            const vec xv = load_first(x + v * V, count), dyv = load_first(dy + v * V, count);
+            const vec g = gradient(code, a->alpha, dyv, xv, y + v * V, count, mean[v], scale[v], beta[v]);
+            d[v] = scale[v] * (g - offset[v] - (xv - mean[v]) * slope[v]);
+            if (accumulate) d[v] += load_first(to + v * V, count);
+        }
+        store_vectors(to, vectors, count, d);
     }
 }
 
@@ -374,10 +379,13 @@ INLINE void subtract_block(int vectors, int64_t count, int64_t rows, const elem 
         offsets[v] = load_part(offset + v * V, count);
         slopes[v] = load_part(slope + v * V, count);
     }
-    for (int64_t i = 0; i < rows; i++, x += ldx, dx += lddx) UNROLL
-    for (int v = 0; v < vectors; v++) {
-        const vec term = offsets[v] + (load_first(x + v * V, count) - means[v]) * slopes[v];
-        store_first(dx + v * V, count, load_first(dx + v * V, count) - term);
+    for (int64_t i = 0; i < rows; i++, x += ldx, dx += lddx) {
+        vec d[AT_ONCE];
+        UNROLL for (int v = 0; v < vectors; v++) {
+            const vec term = offsets[v] + (load_first(x + v * V, count) - means[v]) * slopes[v];
+            d[v] = load_first(dx + v * V, count) - term;
+        }
+        store_vectors(dx, vectors, count, d);
     }
 }
 

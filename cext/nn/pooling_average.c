@@ -65,8 +65,8 @@ INLINE void add_some_columns(const real *sums, int three, int64_t taps, int64_t 
     UNROLL for (int v = 0; v < vectors; v++) {
         sum[v] *= factor;
         if (accumulate) sum[v] += load_first(y + v * V, number);
-        store_first(y + v * V, number, sum[v]);
     }
+    store_vectors(y, vectors, number, sum);
 }
 
 /* y (+)= factor times the sum of the elements of `taps` columns, `channels` apart. */
@@ -188,7 +188,8 @@ INLINE void average_window(const dtconv_pool *p, const elem *x, int64_t ldx, tap
                 const elem *pixel = x + distance(p, tap_d, tap_h, tap_w) * ldx;
                 UNROLL for (int v = 0; v < vectors; v++) sum[v] += load_first(pixel + v * V, count);
             }
-    UNROLL for (int v = 0; v < vectors; v++) store_first(y + v * V, count, sum[v] * share);
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] *= share;
+    store_vectors(y, vectors, count, sum);
 }
 
 /* Whether x comes from memory, and by more than what is done with it takes: then it is read in order first. */
@@ -239,7 +240,7 @@ INLINE void average_gather(const window *over, int64_t windows, const elem *dy, 
         const elem *g = dy + over[i].output * lddy + channel;
         UNROLL for (int v = 0; v < vectors; v++) sum[v] += load_first(g + v * V, count) * over[i].share;
     }
-    UNROLL for (int v = 0; v < vectors; v++) store_first(dx + v * V, count, sum[v]);
+    store_vectors(dx, vectors, count, sum);
 }
 
 dtconv_status DT(average_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, int include_pad,

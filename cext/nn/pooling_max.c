@@ -26,7 +26,7 @@ INLINE void max_window(const dtconv_pool *p, const elem *x, int64_t ldx, taps in
                     follow(&best[v], &chosen[v], load_first(pixel + v * V, count), here);
             }
     UNROLL for (int v = 0; v < vectors; v++) {
-        store_first(y + v * V, count, best[v]);
+        store_exact(y + v * V, count, best[v]);
         if (argmax) store_positions(argmax, at + v * V, bytes, count, chosen[v]);
     }
 }
@@ -71,10 +71,10 @@ INLINE void small_block(int taps, int outs, int wanted, const small_window *of, 
     follow_number(&best[0], &chosen[0], best[1], chosen[1]);
     if (outs == 2) { /* first, because y[0] is the same where a row has none below it */
         follow_number(&best[1], &chosen[1], best[taps], chosen[taps]);
-        store_first(of->y[1] + j, count, best[1]);
+        store_exact(of->y[1] + j, count, best[1]);
         if (wanted) store_positions(of->argmax[1], j, 1, count, chosen[1] - taps);
     }
-    store_first(of->y[0] + j, count, best[0]);
+    store_exact(of->y[0] + j, count, best[0]);
     if (wanted) store_positions(of->argmax[0], j, 1, count, chosen[0]);
 }
 
@@ -218,7 +218,7 @@ INLINE void max_gather(const window *over, int64_t windows, int64_t c, const ele
         UNROLL for (int v = 0; v < vectors; v++) sum[v] =
             add_chosen(sum[v], load_first(g + v * V, count), argmax, at + v * V, bytes, count, over[i].tap);
     }
-    UNROLL for (int v = 0; v < vectors; v++) store_first(dx + v * V, count, sum[v]);
+    store_vectors(dx, vectors, count, sum);
 }
 
 /* The last row of outputs over a row of inputs, in order: of the windows over a pixel it is what is not in a cache. */
@@ -260,7 +260,7 @@ INLINE void small_gather(const small_windows *o, int fixed, int rows, int column
         for (int i = 0; i < rows; i++)
             for (int q = 0; q < columns; q++) small_add(o, i, q, j, vectors, count, sum);
     }
-    UNROLL for (int v = 0; v < vectors; v++) store_first(dx + j + v * V, count, sum[v]);
+    store_vectors(dx + j, vectors, count, sum);
 }
 
 /* A row of inputs. */
