@@ -1,10 +1,6 @@
 #include "pack.h"
 
-void DT(narrow_row)(int64_t n, const real *x, elem *y) {
-    int64_t i = 0;
-    for (; i + 2 * V <= n; i += 2 * V) store_pair(y + i, load(x + i), load(x + i + V));
-    for (; i < n; i++) y[i] = narrow(x[i]);
-}
+void DT(narrow_row)(int64_t n, const real *x, elem *y) { store_numbers(y, n, x); }
 
 /* Columns [j, j + vectors * V) of rows; vectors, shifts and relu are constants where it is inlined. */
 INLINE void normalize(int vectors, int64_t rows, int64_t j, const elem *x, int64_t ld, const real *mean,

@@ -184,6 +184,12 @@ INLINE void store_both(elem *y, vec of_y, elem *z, vec of_z) {
 INLINE void store_pair(elem *y, vec first, vec second) { store_elem(y, first), store_elem(y + V, second); }
 INLINE void store_both(elem *y, vec of_y, elem *z, vec of_z) { store_elem(y, of_y), store_elem(z, of_z); }
 #endif
+/* y = x, rounded, n numbers. */
+INLINE void store_numbers(elem *y, int64_t n, const real *x) {
+    int64_t i = 0;
+    for (; i + 2 * V <= n; i += 2 * V) store_pair(y + i, load(x + i), load(x + i + V));
+    for (; i < n; i++) y[i] = narrow(x[i]);
+}
 /* Numbers that are those of `elem` already: nothing is rounded. */
 INLINE half_vec exact_halves(vec x) {
     const bits_vec kept = (bits_vec)x >> 16;

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "dtconv_strided.h"
+#include "dtconv_vector.h"
 
 typedef struct {
     int ndim, inputs;
@@ -59,7 +60,7 @@ static void run_span(const nest *t, DT(span_fn) fn, const void *context, const p
         }
         if (t->reads_out) widen_span(count, out + i, result);
         fn(context, count, in, result);
-        for (int64_t e = 0; e < count; e++) out[i + e] = narrow(result[e]);
+        store_numbers(out + i, count, result);
     }
 }
 #else
@@ -146,7 +147,7 @@ static void map_joined(const nest *t, DT(span_fn) fn, const void *context, int64
             real result[DTCONV_SPREAD];
             if (t->reads_out) widen_span(count, out, result);
             fn(context, count, in, result);
-            for (int64_t e = 0; e < count; e++) out[e] = narrow(result[e]);
+            store_numbers(out, count, result);
 #else
             fn(context, count, in, out);
 #endif
