@@ -34,8 +34,10 @@ static void gather_rows(const DT(tiling) * w, const real *from, int64_t rows, in
     for (int tap = 0; tap < 9; tap++)
         for (int64_t r = 0; r < rows; r++, to += n) {
             const real *row = from + (tap * w->ci + r) * w->co, *later = row + AHEAD_ROWS * w->co;
-            for (int64_t c = 0; c < n; c += 64 / (int64_t)sizeof(real)) __builtin_prefetch(later + c, 0, 2);
-            for (int64_t c = 0; c < n; c++) to[c] = row[c];
+            for (int64_t q = 0; q < n; q += 64 / (int64_t)sizeof(real)) __builtin_prefetch(later + q, 0, 2);
+            int64_t c = 0;
+            for (; c + V <= n; c += V) store(to + c, load(row + c)); /* a call of memcpy would take longer */
+            for (; c < n; c++) to[c] = row[c];
         }
 }
 
