@@ -293,6 +293,30 @@ def test_denormal_results_are_not_lost(name):
     assert (np.abs(dtypes.from_bits(y)) < np.finfo(np.float32).tiny).any()
 
 
+#: float32 bits: between two numbers of bfloat16, beside that, at the ends of what there is, NaN of any payload
+AWKWARD = [0x3F808000, 0x3F818000, 0x3F807FFF, 0x3F808001, 0x7F7FFFFF, 0x7F7F7FFF, 0x7F800000, 0x00008000, 0x00018001]
+NANS = [0x7FC00000, 0x7FFFFFFF, 0x7FC08000, 0x7FD2FFFF]
+
+
+@pytest.mark.parametrize("kernel_size", [1, 3])
+@pytest.mark.parametrize("name", ["direct", "winograd", "winograd_bf16"])
+def test_ties_go_to_even_and_nan_stays(name, kernel_size):
+    """Each where two vectors are rounded together, one alone, and a part of one; and beside ordinary numbers."""
+    values = np.array(AWKWARD + [bits | 1 << 31 for bits in AWKWARD + NANS] + NANS, np.uint32).view(np.float32)
+    for first in range(len(values)):
+        bias = random((45,), first)
+        bias[::3] = np.resize(np.roll(values, first), 15)
+        p = ConvProblem(2, 5, 6, 8, len(bias), kernel_size, padding="same", dtype="bfloat16")
+        reason = explain(p, "forward")[name]
+        if reason:
+            pytest.skip(reason)
+        y = np.empty(p.y_shape, np.uint16)
+        bound(p, "forward", np.zeros(p.x_shape, np.uint16), np.ones(p.w_shape, np.float32), y, name, bias=bias)
+        nan = np.isnan(bias)
+        assert np.isnan(dtypes.from_bits(y))[..., nan].all()
+        assert (y[..., ~nan] == dtypes.to_bits(bias)[~nan]).all()
+
+
 @pytest.mark.parametrize("accumulate", [True, False])
 @pytest.mark.parametrize(("case", "name"), [*EPILOGUES, ("stride", "direct"), ("stride_past_taps", "direct")])
 def test_backward_data_adds_and_gathers(case, name, accumulate):
