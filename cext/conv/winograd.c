@@ -11,7 +11,7 @@
  *   filters kept   U for all channels; each thread takes a block of tiles at a time: V of the block, then M and y for a
  *                  few panels of output channels at a time
  *   tiles kept     V for a large block of tiles; each thread takes a panel of output channels at a time: U of the
- * panel, then M and y for all tiles of the block.  For few tiles and many channels, where U is larger than the caches
+ *                  panel, then M and y for all tiles of the block.  Where U is larger than the caches
  * Images with a depth: M[e] of a plane of y is the sum over the kd planes of x that it reads, V[e] of each times U[e]
  * of a plane of filters; both lie side by side as one longer row, so that the sum is one of the product.  Filters are
  * kept, and each thread walks with its block of tiles through all planes, keeping V of the last kd planes of x: each is
@@ -76,8 +76,9 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
     const int64_t of_point = sizeof(point);
     const int64_t l2 = dtconv_cache_bytes(2);
     const int deep = w->od > 1 || w->id > 1 || w->kd > 1;
+    const int large = w->ci * w->co * 36 * of_point > MOST_BYTES && panels >= w->threads; /* each has a panel */
     s->keep_tiles = !with_filters && !deep && w->points * w->ci * panels * nr * of_point > KEPT_BYTES &&
-                    w->tiles * w->points <= KEPT_MOST * 36;
+                    (large || w->tiles * w->points <= KEPT_MOST * 36);
     s->ldv = dtconv_plane_row(w->kd * w->slot, V);
     if (s->keep_tiles) {
         const int64_t most = KEPT_TILES * 36 / w->points;

@@ -24,9 +24,10 @@ typedef struct {
 } RT(tiling);
 typedef RT(tiling) DT(tiling); /* what has no images is the same for those in bfloat16 */
 
-/* U that is larger is not kept, where tiles of 6 x 6 are at most so many; they are kept, so many at a time, and U is
- * made for each such block. */
-enum { KEPT_BYTES = 8 << 20, KEPT_MOST = 1024, KEPT_TILES = 192 };
+/* U that is larger than KEPT_BYTES is not kept where tiles of 6 x 6 are at most KEPT_MOST, and where that of such tiles
+ * would be larger than MOST_BYTES: each block of tiles reads all of it, and so much does not stay in the third cache.
+ * Then tiles are kept, KEPT_TILES at a time, and U is made for each such block. */
+enum { KEPT_BYTES = 8 << 20, MOST_BYTES = 12 << 20, KEPT_MOST = 1200, KEPT_TILES = 192 };
 
 /* DTCONV_OK, or why not.  kind: DTCONV_TILES_...; of those that are rounded mr and nr are left 0. */
 dtconv_status DT(winograd_tiling)(const dtconv_conv *p, int backward_data, int kind, DT(tiling) * w);

@@ -56,7 +56,8 @@ static dtconv_tile tile_of(const dtconv_conv *p, int64_t oh, int64_t ow, int64_t
     const int64_t bytes = p->ci * p->co * points * (int64_t)sizeof(real);
     if (kind == DTCONV_TILES_LARGE_OF_WEIGHTS && bytes > LARGE_BYTES && tiles > LARGE_TILES)
         return DT(winograd_tile)(high, wide, DTCONV_TILES_OF_WEIGHTS);
-    if (kind == DTCONV_TILES_LARGE_OF_IMAGES && bytes > KEPT_BYTES && tiles * points > KEPT_MOST * 36)
+    const int large = !dtconv_is_deep(p) && p->ci * p->co * 36 * (int64_t)sizeof(real) > MOST_BYTES;
+    if (kind == DTCONV_TILES_LARGE_OF_IMAGES && bytes > KEPT_BYTES && tiles * points > KEPT_MOST * 36 && !large)
         return DT(winograd_tile)(high, wide, DTCONV_TILES_OF_IMAGES);
     return t;
 }

@@ -143,12 +143,19 @@ def test_winograd_by_tiles_that_are_too_large_for_float32(extents, m):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "direction"), [((8, 28, 28, 512, 512), DIRECTIONS[2]), ((8, 56, 56, 256, 256), DIRECTIONS[0])]
+    ("sizes", "direction"), [((8, 28, 28, 512, 512), DIRECTIONS[2]), ((16, 56, 56, 256, 256), DIRECTIONS[0])]
 )
 def test_large_tiles_are_not_taken_where_much_would_be_kept(sizes, direction):
     """Gradients of transformed filters, or these, which are read again and again."""
     of_reals, halves = (ConvProblem(*sizes, 3, padding="same", dtype=dtype) for dtype in ("float32", "bfloat16"))
     assert workspace_bytes(halves, direction, "winograd") <= 1.01 * workspace_bytes(of_reals, direction, "winograd")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_of_many_channels_transformed_filters_are_not_kept(dtype):
+    """However many tiles: they would be read again and again, from behind the caches."""
+    few, many = (ConvProblem(n, 28, 28, 512, 512, 3, padding="same", dtype=dtype) for n in (2, 64))
+    assert all(workspace_bytes(p, "forward", "winograd") < 36 * 4 * 512 * 512 for p in (few, many))
 
 
 @pytest.mark.parametrize("extent", [7, 8])
