@@ -100,6 +100,7 @@ class Normalization(Layer):
         return np.reshape(getattr(self, f"adapt_{name}"), self._broadcast) if given is None else self._given(given)
 
     def build(self, input_shape: Any) -> None:
+        input_shape = () if input_shape is None else input_shape  # of a number
         rank = len(input_shape)
         if any(not -rank <= axis < rank for axis in self.axis):
             raise ValueError(f"Normalization {self.name!r}: axis {self.axis} is not in an input of {rank} dimensions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.utils.reading import BadFileError, open_regular
+from pydtconv.utils.whole_file import write_alone
 
 #: what is decoded, whatever a file is called: formats that call other programs (EPS) are not among them
 FORMATS = ("BMP", "GIF", "JPEG", "PNG")
@@ -122,8 +124,19 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
 def save_img(
     path: Any, x: Any, data_format: str | None = None, file_format: str | None = None, scale: bool = True, **kwargs: Any
 ) -> None:
-    """Writes an array as an image file; kwargs go to Pillow's save."""
+    """Writes an array as an image file, or to an open one; kwargs go to Pillow's save.
+
+    A file is there whole or not at all.  Raises ValueError where neither file_format nor the name says which kind of
+    image is meant, and OSError where it cannot be written.
+    """
     image = array_to_img(x, data_format, scale)
-    if image.mode == "RGBA" and (file_format or Path(str(path)).suffix.lstrip(".")).lower() in ("jpg", "jpeg"):
+    suffix = Path(str(path)).suffix.lower()
+    if image.mode == "RGBA" and (file_format or suffix.lstrip(".")).lower() in ("jpg", "jpeg"):
         image = image.convert("RGB")
-    image.save(path, format=file_format, **kwargs)
+    if not isinstance(path, (str, os.PathLike)):
+        image.save(path, format=file_format, **kwargs)
+        return
+    kind = file_format or _pillow().registered_extensions().get(suffix)
+    if kind is None:
+        raise ValueError(f"save_img: expected file_format, or a name with the suffix of an image, got {str(path)!r}")
+    write_alone(Path(path), lambda file: image.save(file, format=kind, **kwargs))

@@ -266,6 +266,9 @@ def test_normalization_tells_its_statistics():
 def test_normalization_by_given_statistics_takes_a_single_row():
     row = np.arange(4, dtype="float32")
     np.testing.assert_allclose(layers.Normalization(mean=1.0, variance=4.0)(row), (row - 1) / 2)
+    np.testing.assert_allclose(layers.Normalization(axis=None, mean=1.0, variance=4.0)(3.0), 1)
+    with pytest.raises(ValueError, match=r"axis \(-1,\) is not in an input of 0 dimensions"):
+        layers.Normalization()(3.0)
     each = layers.Normalization(mean=[1, 2, 3, 4], variance=[1, 1, 4, 4])
     np.testing.assert_allclose(each(row), [-1, -1, -0.5, -0.5])
 

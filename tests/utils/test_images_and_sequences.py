@@ -9,6 +9,7 @@ import pytest
 import pydtconv
 from pydtconv import utils
 from pydtconv.utils.reading import BadFileError
+from tests.disks import file_size_limit
 from tests.real_keras import import_keras
 
 Image = pytest.importorskip("PIL.Image")
@@ -68,6 +69,21 @@ def test_of_bytes_and_back(file, tmp_path):
     np.testing.assert_array_equal(np.asarray(utils.array_to_img(first, "channels_first", scale=False)), PIXELS)
     scaled = np.asarray(utils.array_to_img(np.array([[[0.0], [1.0]], [[3.0], [2.0]]])))
     np.testing.assert_array_equal(scaled, [[0, 85], [255, 170]])
+
+
+def test_an_image_file_is_whole_or_as_it_was(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype("float32")
+    utils.save_img(tmp_path / "a.png", noise, scale=False)
+    before = (tmp_path / "a.png").read_bytes()
+    with file_size_limit(len(before) // 2), pytest.raises(OSError, match="what was there before is untouched"):
+        utils.save_img(tmp_path / "a.png", 255 - noise, scale=False)
+    assert (tmp_path / "a.png").read_bytes() == before
+    with pytest.raises(ValueError, match=r"expected file_format, or a name with the suffix of an image, got .*a'"):
+        utils.save_img(tmp_path / "a", noise)
+    utils.save_img(str(tmp_path / "a"), noise, file_format="jpeg")
+    with Image.open(tmp_path / "a") as image:
+        assert image.format == "JPEG"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "a.png"]
 
 
 @pytest.mark.parametrize(
