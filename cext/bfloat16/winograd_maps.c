@@ -25,12 +25,7 @@ INLINE bits_vec pair_vectors(vec x, vec y) {
     return (bits_vec)in_turns((__m512i)_mm512_cvtne2ps_pbh((__m512)y, (__m512)x));
 }
 #else
-INLINE bits_vec rounded_bits(vec x) {
-    const bits_vec bits = (bits_vec)x, up = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x400000;
-    const mask nan = x != x;
-    return (up & ~(bits_vec)nan) | (quiet & (bits_vec)nan);
-}
-INLINE bits_vec pair_vectors(vec x, vec y) { return (rounded_bits(x) >> 16) | (rounded_bits(y) & 0xffff0000); }
+INLINE bits_vec pair_vectors(vec x, vec y) { return rounded_or_nan(x) | rounded_or_nan(y) << 16; }
 #endif
 
 /* One vector of channels of one tile, ... */

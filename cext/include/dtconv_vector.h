@@ -113,6 +113,16 @@ typedef uint16_t half_vec __attribute__((vector_size(VECTOR_BYTES / 2)));
 typedef uint16_t loose_half_vec __attribute__((vector_size(VECTOR_BYTES / 2), aligned(sizeof(elem)), may_alias));
 typedef uint32_t bits_vec __attribute__((vector_size(VECTOR_BYTES)));
 
+/* Upper halves, after rounding to nearest even; NaN may become something else. */
+INLINE bits_vec rounded_halves(vec x) {
+    const bits_vec bits = (bits_vec)x;
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+INLINE bits_vec rounded_or_nan(vec x) {
+    const bits_vec nan = (bits_vec)(x != x), quiet = ((bits_vec)x | 0x400000) >> 16;
+    return (rounded_halves(x) & ~nan) | (quiet & nan);
+}
+
 /* Instructions by name: of a general conversion gcc makes several times as many.
  *
  * round_operand() rounds what vdpbf16ps multiplies: denormal numbers may become 0, as it takes them for 0, too. */
@@ -143,17 +153,8 @@ INLINE vec widen_vector(half_vec x) { return (vec)_mm256_slli_epi32(_mm256_cvtep
 #else
 INLINE vec widen_vector(half_vec x) { return (vec)(__builtin_convertvector(x, bits_vec) << 16); }
 #endif
-/* Upper halves, after rounding to nearest even; NaN may become something else. */
-INLINE bits_vec rounded_halves(vec x) {
-    const bits_vec bits = (bits_vec)x;
-    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-}
-INLINE bits_vec rounded_or_nan(vec x) {
-    const bits_vec nan = (bits_vec)(x != x), quiet = ((bits_vec)x | 0x400000) >> 16;
-    return (rounded_halves(x) & ~nan) | (quiet & nan);
-}
 #if defined(__AVX2__)
-/* The same of two vectors, which share what instructions they can; so rare that a branch is the fastest: NaN. */
+/* Two vectors, which share what instructions they can; so rare that a branch is the fastest: NaN. */
 INLINE __m256i narrow_both(vec x, vec y) {
     const __m256 nan = _mm256_cmp_ps((__m256)x, (__m256)y, _CMP_UNORD_Q);
     __m256i packed = _mm256_packus_epi32((__m256i)rounded_halves(x), (__m256i)rounded_halves(y));

@@ -305,18 +305,17 @@ AWKWARD = [0x3F808000, 0x3F818000, 0x3F807FFF, 0x3F808001, 0x7F7FFFFF, 0x7F7F7FF
 NANS = [0x7FC00000, 0x7FFFFFFF, 0x7FC08000, 0x7FD2FFFF]
 
 
-@pytest.mark.parametrize("kernel_size", [1, 3])
-@pytest.mark.parametrize("name", ["direct", "winograd", "winograd_bf16"])
+@pytest.mark.parametrize(("name", "kernel_size"), [("direct", 1), ("direct", 3), ("winograd", 3), ("winograd_bf16", 3)])
 def test_ties_go_to_even_and_nan_stays(name, kernel_size):
     """Each where two vectors are rounded together, one alone, and a part of one; and beside ordinary numbers."""
+    p = ConvProblem(2, 5, 6, 8, 45, kernel_size, padding="same", dtype="bfloat16")
+    reason = explain(p, "forward")[name]
+    if reason:
+        pytest.skip(reason)  # winograd_bf16 needs a micro-kernel that some CPUs do not choose
     values = np.array(AWKWARD + [bits | 1 << 31 for bits in AWKWARD + NANS] + NANS, np.uint32).view(np.float32)
     for first in range(len(values)):
-        bias = random((45,), first)
+        bias = random((p.co,), first)
         bias[::3] = np.resize(np.roll(values, first), 15)
-        p = ConvProblem(2, 5, 6, 8, len(bias), kernel_size, padding="same", dtype="bfloat16")
-        reason = explain(p, "forward")[name]
-        if reason:
-            pytest.skip(reason)
         y = np.empty(p.y_shape, np.uint16)
         bound(p, "forward", np.zeros(p.x_shape, np.uint16), np.ones(p.w_shape, np.float32), y, name, bias=bias)
         nan = np.isnan(bias)
