@@ -40,7 +40,7 @@ def test_addition_with_relu_rounds_once():
 def test_special_values_survive():
     """By vectors, and by what is left of them."""
     special = bits(np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 3e38, 1, 2]))
-    special[-2:] = 0x7F81, 0xFFFF  # NaN that rounding could carry over
+    special[-2:] = 0x7F81, 0xFFFF  # NaN of other payloads
     some = np.resize(special, 107)
     y = np.empty_like(some)
     elem.bind_copy(1.0, False, dense(some.size, 2), some, y)()
