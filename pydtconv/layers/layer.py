@@ -186,7 +186,13 @@ class Layer(Weights, Configurable, Operation):
             object.__setattr__(self, "_build_shapes", tree.map_structure(_shape_of_any_batch, first))
         if self.built or type(self).build is Layer.build or context.is_building(self):
             return
-        self._with_shapes(self.build, args, kwargs, _shape_of_any_batch)
+        try:
+            self._with_shapes(self.build, args, kwargs, _shape_of_any_batch)
+        except (TypeError, AttributeError) as error:
+            if first is None or _has_shape(first):
+                raise
+            wanted = f"{type(self).__name__} {self.name!r}: expected a tensor"
+            raise ValueError(f"{wanted}, got {first!r}, of whose shape weights cannot be made") from error
 
     def _check_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises TypeError where an argument of `call` is missing, and ValueError where the first one is None."""

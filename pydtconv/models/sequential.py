@@ -101,8 +101,11 @@ class Sequential(Model):
     def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._check_given(args, kwargs)
         x = args[0] if args else kwargs["inputs"]
-        if self._network is None and hasattr(x, "shape"):
-            self.build((None, *x.shape[1:]))
+        if self._network is not None or isinstance(x, Mapping):
+            return
+        if not hasattr(x, "shape"):
+            raise ValueError(f"{type(self).__name__} {self.name!r}: expected a tensor, got {x!r}")
+        self.build((None, *x.shape[1:]))
 
     def input_dtypes(self, inputs: Any) -> list[str | None]:
         """Images are floats where an Input does not say otherwise; what a dict holds besides stays what it is."""

@@ -70,6 +70,33 @@ class Sum(Layer):
         return (a + b) * self.w
 
 
+@pytest.mark.parametrize("given", [3.0, "x"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        layers.BatchNormalization,
+        layers.PReLU,
+        lambda name: layers.TimeDistributed(layers.Dense(2), name=name),
+        lambda name: Sequential([layers.Dense(2)], name=name),
+    ],
+)
+def test_what_has_no_shape(make, given):
+    with pytest.raises(ValueError, match=f"^[A-Za-z]* 'mine': expected a tensor, got {given!r}"):
+        make(name="mine")(given)
+
+
+def test_errors_of_a_build_stay_what_they_are():
+    class Broken(Layer):
+        def build(self, input_shape):
+            raise TypeError("own words")
+
+        def call(self, inputs):
+            return inputs
+
+    with pytest.raises(TypeError, match="own words"):
+        Broken()(np.ones((2, 3), "float32"))
+
+
 @pytest.mark.parametrize("x", [np.ones((2, 3, 4), "float32"), Input((3, 4))], ids=["array", "symbol"])
 def test_arguments_that_are_missing_or_none(x):
     for make, arguments, told in [

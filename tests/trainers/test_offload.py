@@ -100,6 +100,7 @@ def same(found, want) -> None:
 
 
 def test_bfloat16_gives_the_same_bits(folder) -> None:
+    keras.config.set_num_threads(1)  # workspaces of more leave a limit room for other algorithms alone
     before = keras.mixed_precision.global_policy()
     keras.mixed_precision.set_global_policy("mixed_bfloat16")
     try:
