@@ -4,12 +4,13 @@ import atexit
 import os
 import signal
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
 from pydtconv import config
-from pydtconv.utils import clear_session, set_random_seed
+from pydtconv.utils import clear_session, hdf5_trial, set_random_seed
 
 # processes that tests start find the package too, installed or not
 os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -26,6 +27,9 @@ atexit.register(_cache.cleanup)
 _compiled = Path(__file__).parent.parent / "build" / "host_kernels"
 _compiled.mkdir(parents=True, exist_ok=True)
 (Path(_cache.name) / _compiled.name).symlink_to(_compiled)
+# files are tried in a copy of this process, as in a script, and not in a new one, which takes ten times as long: the
+# thread by which pytest-xdist waits for messages holds no lock that a copy needs
+hdf5_trial._IDLE_THREADS = threading.active_count() - 1
 
 # files that take the longest begin first, so that no process of a parallel run is left with one of them at the end
 LONGEST = (

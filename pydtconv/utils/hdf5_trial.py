@@ -26,6 +26,8 @@ _TEXT, _UNPACKED = 1 << 26, 1 << 27
 BUILT_IN = (1, 2, 3, 4, 32000)
 #: exit statuses of a trial: whatever went wrong is told; memory was not enough
 _WRONG, _MEMORY = 1, 3
+#: threads besides the main one that hold no lock when a copy is made: those of a test runner
+_IDLE_THREADS = 0
 #: in the place of a status that nobody can tell
 _UNKNOWN = -signal.SIGCHLD
 
@@ -121,7 +123,7 @@ def _told(status: int, text: str) -> str:
 # --- a copy of this process -------------------------------------------------------------------------------------------
 def _may_fork() -> bool:
     """Whether a copy of this process can read: where no other thread of Python's may hold a lock, and MPI is not on."""
-    alone = threading.active_count() == 1 and threading.current_thread() is threading.main_thread()
+    alone = threading.active_count() == 1 + _IDLE_THREADS and threading.current_thread() is threading.main_thread()
     return sys.platform == "linux" and alone and "mpi4py.MPI" not in sys.modules
 
 
