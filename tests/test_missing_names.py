@@ -38,6 +38,7 @@ def test_private_names_and_other_packages_are_pythons():
     assert importlib.util.find_spec("nothing_of_this_name") is None
 
 
+@pytest.mark.slow
 def test_a_missing_name_is_still_an_attribute_error_and_modules_run():
     layers = importlib.import_module("pydtconv.layers")
     assert not hasattr(layers, "GRU")

@@ -81,10 +81,10 @@ def both(name, size, **options):
     [
         ("EfficientNetB0", 4_058_538, 240),
         ("EfficientNetV2B0", 5_928_279, 273),
-        ("InceptionV3", 21_817_127, 313),
+        slow("InceptionV3", 21_817_127, 313),
         ("MobileNetV3Small", 1_537_143, 164),
-        ("NASNetMobile", 4_277_115, 771),
-        ("Xception", 20_875_823, 134),
+        slow("NASNetMobile", 4_277_115, 771),
+        slow("Xception", 20_875_823, 134),
     ],
 )
 def test_parameters_and_layers_with_7_classes(name, parameters, layers):
@@ -147,6 +147,7 @@ def test_parameters_with_1000_classes(name):
     assert getattr(applications, name)(weights=None).count_params() == PARAMETERS[name]
 
 
+@pytest.mark.slow
 def test_channels_first():
     config.set_image_data_format("channels_first")
     try:

@@ -136,6 +136,7 @@ def test_a_step_of_training_lowers_the_loss(name):
     assert min(losses[1:]) < losses[0]
 
 
+@pytest.mark.slow
 def test_the_first_use_of_the_zoo_draws_nothing():
     """Networks that are made after a seed are the same whether the zoo has been imported before or not."""
     code = """

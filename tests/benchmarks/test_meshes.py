@@ -48,6 +48,7 @@ def test_a_normalization_parts_a_pair():
     assert gains(Network(alpha=1.0, beta=0.0), normalizes=True) == []
 
 
+@pytest.mark.slow
 def test_a_rank_without_messages_runs_beside_its_prediction():
     row, operators = predicted_mesh.compare(Case("resnet20", 16, 2), {"height": 2}, 2)
     assert row["rank / predicted"] == pytest.approx(row["rank ms"] / row["predicted ms"])

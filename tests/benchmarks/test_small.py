@@ -16,6 +16,7 @@ def test_a_step_is_measured_with_its_plan(case):
     assert found["nodes"] > 10
 
 
+@pytest.mark.slow
 def test_chains_differ_by_their_nodes():
     found = small.node_cost("dense", 2)
     assert set(found) == {"node", "rest", "layer"}

@@ -5,7 +5,10 @@ import subprocess
 import sys
 import time
 
+import pytest
 
+
+@pytest.mark.slow
 def test_ends_with_the_first_step():
     """The process ends there: it neither trains on nor writes files."""
     started = time.monotonic()

@@ -177,6 +177,7 @@ def test_a_log_that_cannot_be_written_is_found_before_training(make, tmp_path):
     assert all(map(np.array_equal, before, model.get_weights()))
 
 
+@pytest.mark.slow
 def test_a_picture_on_a_full_disk_leaves_nothing(tmp_path):
     with file_size_limit(1000), pytest.raises(OSError, match=r"curve\.png"):
         utils.plot_learning_curve({"loss": [1.0, 2.0]}, tmp_path / "curve.png")

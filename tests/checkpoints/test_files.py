@@ -218,6 +218,7 @@ def test_nothing_goes_where_that_would_not_make_enough_room(tmp_path, monkeypatc
     assert len(names(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_the_newest_fits_on_a_real_small_disk(tmp_path):
     script = """
 import sys

@@ -104,6 +104,7 @@ def test_killed_at_random_moments(kind, save_freq, whole, request, tmp_path):
     assert_equal_bits(whole(data), tmp_path / "result.npz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["step 1 6", *(pytest.param(at, marks=pytest.mark.slow) for at in MOMENTS)])
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["INT", "TERM"]

@@ -10,6 +10,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import __version__, applications, config, layers, microkernels
 from pydtconv.cli import COMMANDS, build_parser, doctor, main
+from tests.marks import slow
 
 
 def fails(capsys, *arguments):
@@ -120,6 +121,7 @@ def test_doctor_finds_data(monkeypatch, tmp_path):
     assert "cifar10: not here, would be downloaded" in lines
 
 
+@pytest.mark.slow
 def test_the_command_runs_as_a_module():
     result = subprocess.run([sys.executable, "-m", "pydtconv", "--version"], capture_output=True, text=True, check=True)
     assert __version__ in result.stdout
@@ -148,7 +150,9 @@ def test_an_interrupt_while_a_picture_is_drawn_is_one_line(monkeypatch, capsys, 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments", [["doctor"], ["plan", "--model", "resnet20", "--batch-size", "2"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["doctor"], slow(["plan", "--model", "resnet20", "--batch-size", "2"])], ids=" ".join
+)
 def test_output_that_nobody_reads_ends_a_command_quietly(arguments):
     with subprocess.Popen(
         [sys.executable, "-m", "pydtconv", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE

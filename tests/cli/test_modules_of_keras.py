@@ -34,6 +34,7 @@ def test_modules_of_keras_are_found():
     assert set(missing(import_keras(), "keras")) == LEFT_OUT
 
 
+@pytest.mark.slow
 def test_imports_that_scripts_begin_with(tmp_path):
     (tmp_path / "script.py").write_text(
         "from tensorflow.keras import mixed_precision\n"

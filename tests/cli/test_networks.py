@@ -179,6 +179,7 @@ def test_what_is_wrong_is_one_line(arguments, message, capsys):
     assert text.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_plans_with_offload_and_patches(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PYDTCONV_CACHE", str(tmp_path))
     shape = ["plan", "--model", "resnet20", "--batch-size", "16", "--image-size", "32"]

@@ -24,6 +24,7 @@ def run(tmp_path):
     return run_script
 
 
+@pytest.mark.slow
 def test_a_script_sees_what_python_gives_it(run, tmp_path):
     (tmp_path / "neighbour.py").write_text("VALUE = 7\n")
     result = run(
@@ -63,6 +64,7 @@ def test_classes_of_a_script_can_be_pickled(run):
     assert result.stdout == "True\n"
 
 
+@pytest.mark.slow
 def test_a_traceback_begins_in_the_script(run):
     result = run("def f():\n    return 1 / 0\n\nf()\n", check=False)
     assert result.returncode == 1
@@ -118,6 +120,7 @@ def test_keras_and_tensorflow_are_pydtconv(run):
     )
 
 
+@pytest.mark.slow
 def test_names_of_tensorflow_that_scripts_use(run):
     run(
         """
@@ -190,6 +193,7 @@ print(json.dumps(told))
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statement", "error", "message"), MISSING)
 def test_a_missing_name_is_named_with_the_nearest(told, statement, error, message):
     assert statement in told, "no error"

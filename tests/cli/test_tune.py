@@ -30,6 +30,7 @@ def test_passes_are_those_of_the_step():
     assert directions.count("backward_data") == 18  # none for the images
 
 
+@pytest.mark.slow
 def test_results_are_kept_for_the_next_time(cache, capsys):
     assert main(WORDS) == 0
     text = capsys.readouterr().out

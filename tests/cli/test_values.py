@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from pydtconv.cli import main
+from tests.marks import slow
 
 TRAIN = ["train", "--model", "mlp", "--dataset", "digits"]
 CASES = [
@@ -59,12 +60,12 @@ def test_memory_limits_have_units(capsys):
     ("name", "words"),
     [
         ("PYDTCONV_NUM_THREADS", ["summary", "--model", "mlp"]),
-        ("OMP_NUM_THREADS", ["--version"]),
-        ("PYDTCONV_LEVEL", ["doctor", "--quick"]),
-        pytest.param("PYDTCONV_UKR", ["doctor", "--quick"], marks=pytest.mark.slow),
-        ("PYDTCONV_TUNE", ["--help"]),
-        ("PYDTCONV_DEVICE", ["summary", "--model", "mlp"]),
-        pytest.param("PYDTCONV_DATA", ["doctor", "--quick"], marks=pytest.mark.slow),
+        slow("OMP_NUM_THREADS", ["--version"]),
+        slow("PYDTCONV_LEVEL", ["doctor", "--quick"]),
+        slow("PYDTCONV_UKR", ["doctor", "--quick"]),
+        slow("PYDTCONV_TUNE", ["--help"]),
+        slow("PYDTCONV_DEVICE", ["summary", "--model", "mlp"]),
+        slow("PYDTCONV_DATA", ["doctor", "--quick"]),
     ],
 )
 def test_a_variable_of_the_environment_that_cannot_be(name, words):

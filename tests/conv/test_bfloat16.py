@@ -12,6 +12,7 @@ from pydtconv.conv.selection import choose, explain, workspace_bytes
 from pydtconv.conv.table import TABLE
 from pydtconv.conv.winograd import TransformedFilters
 from tests.conv.cases import random_problem
+from tests.marks import slow
 from tests.reference import conv as reference
 
 KERNELS = [kernel.name for kernel in microkernels.available("bfloat16") if kernel.usable]
@@ -158,7 +159,7 @@ def test_of_many_channels_transformed_filters_are_not_kept(dtype):
     assert all(workspace_bytes(p, "forward", "winograd") < 36 * 4 * 512 * 512 for p in (few, many))
 
 
-@pytest.mark.parametrize("extent", [7, 8])
+@pytest.mark.parametrize("extent", [7, slow(8)])
 def test_large_tiles_in_many_blocks_give_the_same_bits_on_all_threads(extent):
     p = ConvProblem(48, 2 * extent, extent, 70, 90, 3, padding="same", dtype="bfloat16")
     x, w, dy = arrays_of(p)

@@ -235,6 +235,7 @@ def test_an_interrupt_keeps_what_was_timed_before_it(monkeypatch):
     assert not timings.decided(OTHER, "forward")
 
 
+@pytest.mark.slow
 def test_another_process_that_tunes_is_waited_for_but_not_for_ever(cache):
     """A real process holds the lock, then one writes an entry."""
     hold = "import sys; from pydtconv.conv import timings\nwith timings.alone(5): print('held', flush=True); input()"
@@ -253,6 +254,7 @@ with timings.alone(5): timings.add({{{timings.key(P, "forward")!r}: {{"im2col": 
     assert tuning.tune([(P, "forward")], seconds=ENOUGH, final=True).seconds == {(P, "forward"): {"im2col": 1e-9}}
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_the_same_time_lose_nothing(cache):
     write = "import sys; from pydtconv.conv import timings\nfor i in range(20):\n with timings.alone(60): timings.add("
     write += "{sys.argv[1] + str(i): {'im2col': 1.0}})"

@@ -26,6 +26,7 @@ def without_gpu(monkeypatch):
     monkeypatch.setattr(names, "_made", {name: made for name, made in names._made.items() if "gpu" not in name})
 
 
+@pytest.mark.slow
 def test_importing_costs_nothing():
     """Also where CuPy is installed: it is not imported before a GPU is asked for."""
     code = (

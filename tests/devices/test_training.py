@@ -179,6 +179,7 @@ def test_convolutions_by_name(device):
     assert {"fft 16x16 gauss", "im2col"} == {name for found in plan.algorithms.values() for name in found.values()}
 
 
+@pytest.mark.slow
 @on_each
 def test_spectra_are_kept_by_the_plan(monkeypatch, device):
     """Of x, w and dy, where the gradient of the image is wanted; with the bits of transforms that are made again."""

@@ -130,6 +130,7 @@ def test_the_command(cache, capsys):
     assert str(cache) in text
 
 
+@pytest.mark.slow
 def test_a_gpu_is_timed_by_events(monkeypatch):
     monkeypatch.setattr(names, "_made", {name: made for name, made in names._made.items() if "gpu" not in name})
     cupy_stand_in.install(monkeypatch)

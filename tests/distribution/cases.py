@@ -96,22 +96,11 @@ def volumes():
 #: of TRAINED, OPTIMIZERS and OPTIONS, what make test takes
 QUICK = (
     "frozen",  # first: it meets processes that have reduced nothing yet
-    "dense",
     "beside",
     "convolutional",
-    "several_dtypes",
-    "own_step_of_several_dtypes",
     "own_step",
-    "keras_step",
-    "own_metrics",
-    "rows",
     "residual",
-    "attending",
-    "by_hand",
-    "always_normalized",
-    "Adam",
     "accumulated",
-    "global_clipnorm",
 )
 #: of those with float32 in them
 ROUNDED = ("several_dtypes", "own_step_of_several_dtypes")

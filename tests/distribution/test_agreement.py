@@ -46,6 +46,7 @@ def found(tmp_path_factory):
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(RANKS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", NAMED)
 def test_what_differs_on_one_rank_is_an_error_on_all(found, case):
     text = found[0][case]
@@ -54,6 +55,7 @@ def test_what_differs_on_one_rank_is_an_error_on_all(found, case):
     assert [other[case] for other in found] == [text] * RANKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "words"), [("input", "expected shape (n, 4)"), ("class", "expected class numbers")])
 def test_what_one_rank_alone_is_refused_all_are(found, case, words):
     first, second = (other[f"refused {case}"] for other in found)
@@ -61,6 +63,7 @@ def test_what_one_rank_alone_is_refused_all_are(found, case, words):
     assert first == f"rank 1 cannot take the first step: ValueError: {second}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "counts"), [("train", [2, 2]), ("epoch", [2, 2]), ("test", [2]), ("predict", [3, 24])]
 )
@@ -68,15 +71,18 @@ def test_an_end_that_one_rank_asks_for(found, case, counts):
     assert [other[f"stop {case}"] for other in found] == [counts] * RANKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moment", "done"), [("train", [1, 1]), ("epoch", [1, 1]), ("test", [True]), ("predict", [8])])
 def test_an_end_that_one_rank_asks_for_before_the_first_batch(found, moment, done):
     assert [other[f"stop before {moment}"] for other in found] == [done] * RANKS
 
 
+@pytest.mark.slow
 def test_a_file_that_rank_0_has_written_by_itself_is_not_taken_for_one_of_all(found):
     assert [other["saved again"] for other in found] == [[1.0] * 6] * RANKS
 
 
+@pytest.mark.slow
 def test_scopes_that_are_entered_again_take_no_more_communicators(found):
     assert [other["scopes"] for other in found] == [[0, 0]] * RANKS
 

@@ -37,6 +37,7 @@ def test_script_alone(tmp_path, monkeypatch):
     assert done.stdout.count("size 1") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -24,6 +24,7 @@ def outcomes(tmp_path_factory):
     return np.load(folder / "out1.0.npz"), [np.load(folder / f"out{RANKS}.{rank}.npz") for rank in range(RANKS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["folder", "loss", "shares"])
 def test_equal_to_one_rank(outcomes, key):
     one, several = outcomes
@@ -31,6 +32,7 @@ def test_equal_to_one_rank(outcomes, key):
         np.testing.assert_allclose(found[key], one[key], rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_each_file_is_read_by_one_rank(outcomes):
     one, several = outcomes
     assert one["read"] == 2 * (IMAGES + 1) + 5  # the first batch is looked at before training, too

@@ -7,6 +7,7 @@ from tests.distribution.ranks import needs_mpi, run
 pytestmark = needs_mpi
 
 
+@pytest.mark.slow
 def test_ranks_threads_and_gradients_in_shared_memory():
     done = run(2, "-m", "pydtconv", "doctor", "--quick")
     assert done.stdout.count("ranks         2 on 1 host") == 1

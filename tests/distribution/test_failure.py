@@ -96,6 +96,7 @@ def test_all_ranks_may_leave_by_os_exit():
     assert done.stdout.count("leaves") == 2
 
 
+@pytest.mark.slow
 def test_killed_rank():
     done = failed("kill")
     assert done.stdout.count("shared memory with a name: 0") == 2  # it would stay there

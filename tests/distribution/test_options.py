@@ -26,6 +26,7 @@ def assert_same(a, b):
         np.testing.assert_array_equal(a[key], b[key], err_msg=key)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @needs_mpi[1]
 def test_two_ranks_agree_in_one_epoch(tmp_path):

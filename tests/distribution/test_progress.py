@@ -9,6 +9,7 @@ from tests.distribution.ranks import needs_mpi, run_well
 pytestmark = needs_mpi
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [pytest.param("one", marks=pytest.mark.slow), "many"])
 def test_sums_arrive_without_a_call_of_mpi_by_the_ranks(what):
     done = run_well(2, "progress.py", what)

@@ -17,6 +17,7 @@ def test_none_where_mpi_tells_of_several_hosts():
     assert "[False, False]" in run_well(2, "shared.py", "rows", MPIR_CVAR_NOLOCAL=1).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_no_room_on_one_rank(ranks):
     told = run_well(ranks, "shared.py", "no_room").stdout
@@ -34,6 +35,7 @@ def test_what_a_killed_process_has_left_is_taken_away(tmp_path, monkeypatch):
     assert kept == {"pydtconv-going-on", "of-others", Path(created).name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (3, 4))])
 def test_rows_and_training_in_them(ranks):
     told = run_well(ranks, "shared.py", "rows", "after_an_error", "turns", "own_apply").stdout

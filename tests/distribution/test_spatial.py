@@ -22,8 +22,7 @@ STARTS = {
 }
 QUICK_AND_SLOW = [
     "2",
-    "2 batch",
-    *(pytest.param(start, marks=pytest.mark.slow) for start in ("2 batch more", "2 more", "3", "4")),
+    *(pytest.param(start, marks=pytest.mark.slow) for start in ("2 batch", "2 batch more", "2 more", "3", "4")),
 ]
 
 
@@ -88,6 +87,7 @@ def test_ranks_have_equal_weights(outcomes, start):
                     np.testing.assert_array_equal(other[key], first[key], err_msg=f"{name} {mesh}: {key}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

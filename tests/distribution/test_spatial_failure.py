@@ -31,6 +31,7 @@ def found(tmp_path_factory):
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(RANKS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TOLD)
 def test_an_error_on_every_rank(found, case):
     for each in found:

@@ -21,6 +21,7 @@ def spans(path):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "blocking", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["overlapped", "blocking"]
 )

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.marks import slow
+
 MODEL = """
 import multiprocessing, os, sys, threading, numpy as np, pydtconv
 from pydtconv import config, layers
@@ -150,7 +152,7 @@ thread.join()
 @pytest.mark.skipif(sys.platform == "darwin", reason="system libraries of macOS do not work in forked children")
 @pytest.mark.parametrize(
     "what",
-    [FORK + POOL + GRANDCHILD, OTHER_THREAD, WITHIN_A_STEP, WITHIN_A_STEP_OF_ONES_OWN],
+    [FORK + POOL + GRANDCHILD, *map(slow, (OTHER_THREAD, WITHIN_A_STEP, WITHIN_A_STEP_OF_ONES_OWN))],
     ids=["main thread", "other thread", "within a step", "within a step of one's own"],
 )
 def test_children(what):

@@ -73,6 +73,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_small_stacks_of_threads_suffice():
     environment = {**os.environ, "OMP_STACKSIZE": "96k"}
     done = subprocess.run(

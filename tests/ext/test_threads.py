@@ -173,6 +173,7 @@ def test_training_while_the_number_changes():
     assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
 
 
+@pytest.mark.slow
 def test_exit_while_a_thread_trains():
     """Daemon threads do not keep the process, and its end does not crash under them."""
     code = """
@@ -215,6 +216,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(runtime.spin_seconds() is None, reason="the compiler's OpenMP starts the threads")
 def test_fewer_threads_compute_where_there_is_no_memory_for_more():
     """Other libraries of OpenMP end the process: "Thread creation failed"."""

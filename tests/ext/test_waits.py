@@ -13,6 +13,7 @@ from pydtconv.caches import of_text as sizes_of_text
 from pydtconv.cli.doctor import report
 from pydtconv.conv import ConvProblem
 from pydtconv.gemm import gemm
+from tests.marks import slow
 
 
 @pytest.mark.parametrize(("policy", "seconds"), [(None, 2e-4), ("passive", 0), ("ACTIVE", 1)])
@@ -58,7 +59,7 @@ print(seen)
 
 
 @pytest.mark.skipif(runtime.spin_seconds() is None, reason="the compiler's OpenMP starts the threads")
-@pytest.mark.parametrize(("policy", "seen"), [("", [False, True, True]), ("passive", [False, False, False])])
+@pytest.mark.parametrize(("policy", "seen"), [("", [False, True, True]), slow("passive", [False, False, False])])
 def test_threads_that_sleep_are_roused(policy, seen):
     """They wake up, spin and sleep again; those that are not to spin are left alone."""
     env = dict(os.environ, OMP_WAIT_POLICY=policy, OPENBLAS_NUM_THREADS="1")
@@ -100,6 +101,7 @@ assert before == after, (before, after)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are moved on Linux alone")
 def test_threads_that_lose_their_cores_go_on_elsewhere_and_may_run_everywhere_after():
     subprocess.run([sys.executable, "-c", BESIDE_OTHERS], check=True, timeout=120)

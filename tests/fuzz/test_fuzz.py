@@ -56,6 +56,7 @@ def test_what_is_a_failure(trial):
         trial(writes)
 
 
+@pytest.mark.slow
 def test_a_trial_that_a_program_makes_is_no_failure(trial):
     """A busy machine may stop the copy that reads an HDF5 file on trial; a program then does."""
     trial(lambda path: hdf5_trial._in_another(path, 4))

@@ -50,6 +50,7 @@ def test_blis_kernels_are_found_where_the_package_is():
     assert any(kernel.provider == "blis" and kernel.usable for kernel in microkernels.available())
 
 
+@pytest.mark.slow
 def test_nothing_is_chosen_at_import():
     code = """
     import sys, pydtconv
@@ -76,6 +77,7 @@ def test_environment_forces_a_kernel_and_a_family():
     assert forced == ["portable_4x8", microkernels.selected("float64").name]
 
 
+@pytest.mark.slow
 def test_unknown_name_is_an_error_that_names_the_near_ones():
     code = """
     import numpy
@@ -109,6 +111,7 @@ ukr.register("float32", "idle_4x8", ctypes.cast(kernel, ctypes.c_void_p).value, 
 """
 
 
+@pytest.mark.slow
 def test_wrong_kernel_is_dropped_with_a_warning():
     code = (
         WRONG
@@ -127,6 +130,7 @@ assert not row.usable and "wrong results" in row.reason
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 def test_wrong_kernel_cannot_be_forced():
     code = (
         WRONG

@@ -23,6 +23,7 @@ CASES["volumes"] = (64, 16, 32)
 CASES["attention"] = (96, 48, 16)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc to measure memory")
 @pytest.mark.parametrize(
     ("name", "policy"),

@@ -10,6 +10,7 @@ from pydtconv.conv import ConvProblem
 from pydtconv.kernels.gpu.convolutions import TABLE, candidates, choose, explain, kept
 from pydtconv.kernels.gpu.convolutions.strategies import basis_of, fitting, read, tiles_of
 from tests.devices.accelerators import back, on_each, there
+from tests.marks import slow
 
 DIRECTIONS = ("forward", "backward_data", "backward_weights")
 PROBLEMS = {
@@ -105,7 +106,7 @@ def test_each_strategy_computes_the_plain_sum(problem, device):
             )
 
 
-@pytest.mark.parametrize("products", ["gauss", "complex"])
+@pytest.mark.parametrize("products", ["gauss", slow("complex")])
 @pytest.mark.parametrize(
     ("problem", "points", "shared"),
     [

@@ -173,6 +173,7 @@ def test_a_node_finds_its_kernel_again_where_its_operator_changes():
     assert node.kernel.op == ops.Softmax(0)
 
 
+@pytest.mark.slow
 def test_kernels_are_loaded_when_one_is_looked_for():
     code = (
         "import sys, numpy as np; from pydtconv import ops; import pydtconv.kernels; "

@@ -151,6 +151,7 @@ def test_places_and_classes_are_not_rounded_to_bfloat16(kind) -> None:
         np.testing.assert_array_equal(found["bounding_boxes"][key], value)
 
 
+@pytest.mark.slow
 def test_scripts_of_keras_find_the_functions(tmp_path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -67,6 +67,7 @@ print(int(peak.split()[0]) >> 10)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc to measure memory")
 @pytest.mark.parametrize("where", ["copy", "program"])
 def test_a_text_of_any_length_takes_no_memory_here(tmp_path, where):
@@ -82,6 +83,7 @@ def test_a_text_of_any_length_takes_no_memory_here(tmp_path, where):
     assert int(peak) < 1 << 10  # MiB; 4 GiB without the trial
 
 
+@pytest.mark.slow
 def test_what_does_not_come_back_is_ended(tmp_path, monkeypatch):
     def turn(file):
         while True:

@@ -192,6 +192,7 @@ def test_a_folder_that_cannot_be_written_means_no_tuning(tmp_path, monkeypatch):
     assert expected in str(told[-1].message)
 
 
+@pytest.mark.slow
 def test_the_command(cache, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["train", "--model", "resnet20", "--dataset", "digits", "--samples", "16", "--epochs", "1"]

@@ -38,6 +38,7 @@ def test_bad_words_change_nothing():
     assert config.float32_matmul_precision() == keras.config.float32_matmul_precision() == "highest"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("word", "seen"), [("medium", "medium"), slow("none", "PYDTCONV_MATMUL_PRECISION: expected")])
 def test_the_environment_sets_it(word, seen):
     code = "from pydtconv import config; print(config.float32_matmul_precision())"
@@ -78,7 +79,7 @@ def test_without_amx_the_plan_says_that_it_is_as_highest(monkeypatch):
     assert "high, computed as highest: only amx_bf16 is fast" in plan
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", slow("gelu")])
 def test_dense_layers_of_many_rows(amx, activation):
     """All gradients are near those of "highest", and not the same; few rows stay float32's."""
 

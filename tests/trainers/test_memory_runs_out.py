@@ -238,6 +238,7 @@ def control_group():
         folder.rmdir()
 
 
+@pytest.mark.slow
 def test_a_batch_beyond_the_limit_of_a_control_group(control_group):
     """The system would end the process when it used the memory that it was given."""
     done = subprocess.run(

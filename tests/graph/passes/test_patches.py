@@ -319,6 +319,7 @@ def test_what_is_no_split_is_refused(value) -> None:
         keras.Sequential([keras.Input((8, 8, 3))]).compile("sgd", "mse", split=value)
 
 
+@pytest.mark.slow
 def test_training_draws_schemes_and_saves_the_whole_network(tmp_path) -> None:
     keras.utils.set_random_seed(3)
     model = NETWORKS["residual"](16, 4)

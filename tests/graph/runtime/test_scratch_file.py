@@ -128,6 +128,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.slow
 def test_processes_in_one_folder_do_not_meet_and_a_kill_leaves_nothing(tmp_path) -> None:
     command = [sys.executable, "-c", NEIGHBOUR, str(tmp_path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -158,6 +159,7 @@ print(found[0].message)
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_and_one_that_is_memory(tmp_path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()

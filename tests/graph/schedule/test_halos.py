@@ -16,6 +16,7 @@ from pydtconv.graph.spatial.partition import Partition
 from pydtconv.profiling.work import bytes_of, cost_of
 from tests.graph.spatial import networks
 from tests.graph.spatial.threads import plan_of, run, run_mesh, whole
+from tests.marks import slow
 
 
 @pytest.fixture(autouse=True)
@@ -232,7 +233,7 @@ def test_rims_have_their_share_of_arithmetic_and_bytes():
         (1, {"height": 2, "width": 2}, network),
         (1, {"height": 2}, pooled),
         (2, {"width": 3}, pooled),
-        (2, {"height": 2, "width": 2}, pooled),
+        slow(2, {"height": 2, "width": 2}, pooled),
         (1, {"height": 2}, residual_of_padding),
         (2, {"height": 2}, residual_of_padding),
     ],

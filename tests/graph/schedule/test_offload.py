@@ -80,6 +80,7 @@ def test_results_are_the_bits_of_a_plan_without_offload(name, tmp_path) -> None:
     assert not any((tmp_path).glob(".pydtconv*"))
 
 
+@pytest.mark.slow
 def test_transfers_lie_on_pages_and_the_table_tells_of_them(tmp_path) -> None:
     free = build_plan(graph_of("residual"))
     plan = build_plan(graph_of("residual"), memory_limit=int(0.8 * free.peak_bytes), offload=Offload(FAST))
@@ -127,6 +128,7 @@ def test_workspaces_become_smaller_in_steps_where_the_fastest_algorithms_need_to
     assert seen == [None, None, 250, 50, 0]
 
 
+@pytest.mark.slow
 def test_a_plan_like_an_earlier_one_has_its_algorithms(monkeypatch) -> None:
     with pytest.raises(MemoryLimitError) as error:
         build_plan(graph_of("plain"), memory_limit=1, offload=Offload(FAST))

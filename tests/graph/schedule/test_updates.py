@@ -126,6 +126,7 @@ def test_bits_of_a_large_network(monkeypatch) -> None:
     check_bits("AdamW", {}, vgg16)
 
 
+@pytest.mark.slow
 def test_gradients_stay_where_somebody_reads_all_of_them() -> None:
     model = vgg16()
     for optimizer, applied in (optimizers.SGD(global_clipnorm=1.0), False), (optimizers.SGD(), True):

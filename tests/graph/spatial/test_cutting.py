@@ -12,6 +12,7 @@ from pydtconv.graph.spatial.partition import Partition
 from pydtconv.ops.exchange import Exchange
 from tests.graph.spatial import networks
 from tests.graph.spatial.threads import plan_of, run, run_mesh, whole
+from tests.marks import slow
 
 MESHES = ("height=2", "width=2", "height=3", "width=3", "height=2,width=2", "batch=2,height=2", "height=2,width=3")
 FAST = [
@@ -66,7 +67,7 @@ def test_parts_give_what_whole_images_give(name, mesh):
     check(name, mesh)
 
 
-@pytest.mark.parametrize("name", ["unet", "windows"])
+@pytest.mark.parametrize("name", ["unet", slow("windows")])
 def test_single_images_lie_within_what_is_read_of_them(name):
     """Rows of a single image are read where they lie; of several images, or columns, there is a copy."""
     check(name, "height=3", samples=1)

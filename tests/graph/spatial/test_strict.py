@@ -9,6 +9,7 @@ from pydtconv.graph.schedule import halos
 from tests.graph.spatial import networks
 from tests.graph.spatial.test_cutting import MESHES, mesh_of
 from tests.graph.spatial.threads import run, run_mesh, whole
+from tests.marks import slow
 
 #: networks whose outputs are pixels: the sums of global pooling are in the order of the processes
 OF_PIXELS = ("unet", "weighted")
@@ -40,7 +41,7 @@ def check(name, mesh, samples=2):
     return one, several
 
 
-@pytest.mark.parametrize("mesh", ["height=2,width=2", "batch=2,height=2"])
+@pytest.mark.parametrize("mesh", [slow("height=2,width=2"), "batch=2,height=2"])
 def test_results_in_float32_have_the_bits_of_whole_images(mesh):
     one, several = check("unet", mesh)
     for i, state in enumerate(one.state):  # moving means and variances
