@@ -14,7 +14,7 @@ from pydtconv import dtype_policies, layers
 @pytest.fixture(autouse=True)
 def _default():
     yield
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
 
 
 #: what Keras 3.15 writes into a layer's config

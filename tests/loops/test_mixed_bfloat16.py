@@ -15,7 +15,7 @@ LABELS = np.array([0, 3, 1, 4])
 @pytest.fixture(autouse=True)
 def _default():
     yield
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
 
 
 def classifier(policy: str) -> keras.Model:

@@ -21,7 +21,7 @@ from tests.trainers.test_mixed_bfloat16 import batch, built, distance, ours
 def _default():
     yield
     config.set_float32_matmul_precision("highest")
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ SIZE, BATCH = 16, 8
 @pytest.fixture(autouse=True)
 def _default():
     yield
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
 
 
 def built(name: str, policy: str, width: int = 8) -> keras.Model:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     if policy == "float64":
         keras.config.set_floatx("float64")
     else:
@@ -107,7 +107,7 @@ def test_first_gradients_of_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) 
     inputs = {"x": x / x.std(), "y_true": rng.integers(0, 10, BATCH)}
 
     def member(policy: str) -> keras.Model:
-        keras.utils.clear_session()
+        keras.utils.clear_session(free_memory=False)
         keras.config.set_floatx("float64" if policy == "float64" else "float32")
         if policy != "float64":
             keras.config.set_dtype_policy(policy)
