@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from tqdm import tqdm
 
 from pydtconv import config
 from pydtconv.utils import clear_session, hdf5_trial, set_random_seed
@@ -29,9 +28,8 @@ _compiled = Path(__file__).parent.parent / "build" / "host_kernels"
 _compiled.mkdir(parents=True, exist_ok=True)
 (Path(_cache.name) / _compiled.name).symlink_to(_compiled)
 # files are tried in a copy of this process, as in a script, and not in a new one, which takes ten times as long: the
-# thread by which pytest-xdist waits for messages holds no lock that a copy needs, and tqdm starts none
+# thread by which pytest-xdist waits for messages holds no lock that a copy needs
 hdf5_trial._IDLE_THREADS = threading.active_count() - 1
-tqdm.monitor_interval = 0
 
 # files that take the longest begin first, so that no process of a parallel run is left with one of them at the end
 LONGEST = (

@@ -6,9 +6,11 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from tqdm import tqdm
 
 import pydtconv as keras
 from pydtconv.utils import hdf5_trial
@@ -121,6 +123,21 @@ def test_a_crash_in_a_program_that_does_not_wait_for_children(tmp_path, monkeypa
     model = saved(tmp_path / "a.weights.h5")
     with pytest.raises(BadFileError, match="reading it ended early"):
         model.load_weights(tmp_path / "a.weights.h5")
+
+
+def test_a_thread_that_a_progress_bar_left_does_not_matter(monkeypatch):
+    monkeypatch.setattr(tqdm, "monitor", None)
+    with open(os.devnull, "w") as nowhere, tqdm(total=1, file=nowhere):
+        watching = tqdm.monitor
+        assert watching.is_alive()
+        assert hdf5_trial._may_fork()
+        goes_on = threading.Event()
+        other = threading.Thread(target=goes_on.wait)
+        other.start()
+        assert not hdf5_trial._may_fork()
+        goes_on.set()
+        other.join()
+    watching.exit()
 
 
 def test_a_process_that_cannot_be_copied(tmp_path, monkeypatch):
