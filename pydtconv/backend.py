@@ -41,8 +41,13 @@ def is_int_dtype(dtype: Any) -> bool:
 
 
 def result_type(*dtypes: Any) -> str:
-    """The common dtype of operands, by Keras's rules."""
-    return promoted([standardize_dtype(getattr(dtype, "dtype", dtype)) for dtype in dtypes])
+    """The common dtype of operands, by Keras's rules; Python's int and float become what they meet."""
+    given = [dtype for dtype in dtypes if dtype is not int and dtype is not float]
+    common = promoted([standardize_dtype(getattr(dtype, "dtype", dtype)) for dtype in given]) if given else "bool"
+    whole = common == "bool" or is_int_dtype(common)
+    if not dtypes or (whole and any(dtype is float for dtype in dtypes)):
+        return floatx()
+    return "int32" if common == "bool" and any(dtype is int for dtype in dtypes) else common
 
 
 __all__ = [

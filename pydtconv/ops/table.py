@@ -77,10 +77,12 @@ NARROW = frozenset(
 
 def promoted(dtypes: Sequence[str]) -> str:
     """Keras's common dtype: the widest float where there is one, whatever the integers are."""
-    floats = [dtype for dtype in dtypes if dtype in FLOATING]
-    known = [dtype for dtype in floats if dtype != "bfloat16"]
+    floats = {dtype for dtype in dtypes if dtype in FLOATING}
+    if floats == {"float16", BFLOAT16}:  # neither holds the other's numbers
+        return "float32"
+    known = floats - {BFLOAT16}
     if floats and not known:
-        return "bfloat16"
+        return BFLOAT16
     return str(np.result_type(*(known or dtypes)))
 
 
