@@ -74,9 +74,12 @@ class DTypePolicy:
 
 def _dtypes_of(name: str) -> tuple[str, str]:
     if name not in POLICIES:
-        instead = f"; instead of {name} use {_INSTEAD[name]}" if name in _INSTEAD else ""
-        raise ValueError(f"dtype policy: expected one of {', '.join(POLICIES)}, got {name!r}{instead}")
+        raise ValueError(f"dtype policy: expected one of {', '.join(POLICIES)}, got {name!r}{_instead_of(name)}")
     return POLICIES[name]
+
+
+def _instead_of(name: Any) -> str:
+    return f"; instead of {name} use {_INSTEAD[name]}" if isinstance(name, str) and name in _INSTEAD else ""
 
 
 _floatx = "float32"
@@ -125,6 +128,20 @@ def get(identifier: Any) -> DTypePolicy:
         if not isinstance(name, str):
             raise ValueError(f"dtype: expected a name, a dtype or a DTypePolicy, got {identifier!r}") from None
         return DTypePolicy(name)
+
+
+def gathering_dtype(owner: str, identifier: Any) -> str:
+    """The dtype in which a loss or a metric adds up, by a policy, its name or a dtype: under mixed_bfloat16 float32.
+
+    Raises ValueError, which names the owner, for what is none of these.
+    """
+    if isinstance(identifier, dict) or (isinstance(identifier, str) and identifier in POLICIES):
+        identifier = get(identifier)
+    try:
+        return name_of(getattr(identifier, "variable_dtype", identifier))
+    except TypeError:
+        expected = f"expected a dtype or one of {', '.join(POLICIES)}"
+        raise ValueError(f"{owner}: dtype: {expected}, got {identifier!r}{_instead_of(identifier)}") from None
 
 
 def serialize(policy: DTypePolicy) -> dict[str, Any]:

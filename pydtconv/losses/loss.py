@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops, replica
+from pydtconv.dtype_policies import gathering_dtype
 from pydtconv.dtypes import BFLOAT16, name_of, real
 from pydtconv.naming import to_snake_case
 from pydtconv.ops.functions.operands import is_watched
@@ -38,7 +39,7 @@ class Loss:
             raise ValueError(f"{type(self).__name__}: expected reduction to be one of {REDUCTIONS}, got {reduction!r}")
         self.name = name or to_snake_case(type(self).__name__)
         self.reduction = reduction
-        self._dtype = None if dtype is None else name_of(getattr(dtype, "compute_dtype", dtype))
+        self._dtype = None if dtype is None else gathering_dtype(type(self).__name__, dtype)
         if self._dtype not in (None, "float32", "float64"):
             raise ValueError(f"{type(self).__name__}: dtype: expected float32 or float64, got {dtype!r}")
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, tree
+from pydtconv.dtype_policies import gathering_dtype
+from pydtconv.dtypes import real
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
@@ -108,11 +110,12 @@ class Metric(Masks):
 
     def __init__(self, dtype: str | None = None, name: str | None = None) -> None:
         self.name = name or auto_name(type(self).__name__)
-        self._dtype = str(dtype) if dtype is not None else None
+        self._dtype = None if dtype is None else real(gathering_dtype(type(self).__name__, dtype))
         self._states: list[tuple[State, Any]] = []
 
     @property
     def dtype(self) -> str:
+        """The dtype that it was given, else `config.floatx()`; float32 where that is bfloat16 or mixed_bfloat16."""
         return self._dtype or config.floatx()
 
     @property

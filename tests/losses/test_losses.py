@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import losses, ops, replica
+from pydtconv import DTypePolicy, losses, ops, replica
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
 from pydtconv.graph.spatial.partition import Partition
 from pydtconv.ops.base import Spec
@@ -253,3 +253,13 @@ def test_a_loss_computes_in_the_dtype_that_it_is_given():
     assert losses.MeanSquaredError()(y, p) != found
     with pytest.raises(ValueError, match="MeanSquaredError: dtype: expected float32 or float64, got 'bfloat16'"):
         losses.MeanSquaredError(dtype="bfloat16")
+
+
+def test_a_policy_says_in_which_dtype_a_loss_computes():
+    y, p = np.zeros((1, 3), "float32"), np.full((1, 3), 0.1, "float32")
+    for policy in ("mixed_bfloat16", DTypePolicy("mixed_bfloat16"), "float32"):
+        loss = losses.MeanSquaredError(dtype=policy)
+        assert loss.dtype == "float32"
+        assert loss(y, p) == losses.MeanSquaredError()(y, p)
+    with pytest.raises(ValueError, match=r"Hinge: dtype: .* got 'mixed_float16'; instead of mixed_float16 use mixed_b"):
+        losses.Hinge(dtype="mixed_float16")

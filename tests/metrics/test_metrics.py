@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import metrics
+from pydtconv import DTypePolicy, metrics
 from tests.real_keras import import_keras
 from tests.signatures import arguments
 
@@ -198,3 +198,22 @@ def test_weights_of_an_ignored_class_do_not_count():
     metric.reset_state()
     metric.update_state(labels[:, None], y_pred)
     np.testing.assert_allclose(metric.result(), -(np.log(0.7) + np.log(0.9)) / 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", DTypePolicy("mixed_bfloat16"), "bfloat16"])
+def test_a_metric_gathers_bfloat16_in_float32(dtype):
+    class Counts(metrics.Metric):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.count = self.add_variable((), "zeros")
+
+    assert Counts(dtype=dtype).count.dtype == "float32"
+    metric = metrics.Mean(dtype=dtype)
+    metric.update_state(np.array([256, 257]))
+    assert metric.result() == 256.5
+    assert metric.get_config()["dtype"] == metric.dtype == "float32"
+
+
+def test_an_unknown_dtype_of_a_metric_is_refused():
+    with pytest.raises(ValueError, match=r"AUC: dtype: .* got 'mixed_float16'; instead of mixed_float16 use mixed_b"):
+        metrics.AUC(dtype="mixed_float16")
