@@ -81,7 +81,8 @@ class CategoryEncoding(Layer):
         if count_weights is not None and self.output_mode != "count":
             raise ValueError(f"CategoryEncoding {self.name!r}: count_weights need output_mode='count'")
         indices = ops.cast(inputs, "int32")
-        return encoded(self.name, indices, self.output_mode, self.num_tokens, count_weights, self.dtype)
+        vectors = encoded(self.name, indices, self.output_mode, self.num_tokens, count_weights, self.dtype)
+        return ops.cast(vectors, self.compute_dtype)
 
 
 @builtin
@@ -143,7 +144,8 @@ class Discretization(Layer):
         kind = real(str(inputs.dtype))
         edges = np.asarray(self.bin_boundaries, kind if kind.startswith("float") else "float64")
         indices = ops.digitize(inputs, tuple(edges.tolist()))
-        return encoded(self.name, indices, self.output_mode, len(self.bin_boundaries) + 1, dtype=self.dtype)
+        found = encoded(self.name, indices, self.output_mode, len(self.bin_boundaries) + 1, dtype=self.dtype)
+        return found if self.output_mode == "int" else ops.cast(found, self.compute_dtype)
 
 
 class _Lookup(Layer):

@@ -122,3 +122,24 @@ def test_adapted_boundaries_are_saved(tmp_path):
     assert copy.get_config() == layer.get_config()
     copy.adapt(np.arange(40.0))
     assert copy.bin_boundaries == [9.75, 19.5, 29.25]
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype", "expected"),
+    [
+        (lambda: layers.CategoryEncoding(3, "count", dtype="mixed_bfloat16"), "bfloat16", [0, 300, 0]),
+        (lambda: layers.CategoryEncoding(3, dtype="float64"), "float64", [0, 1, 0]),
+        (
+            lambda: layers.Discretization([1.0, 2.0], output_mode="one_hot", dtype="mixed_bfloat16"),
+            "bfloat16",
+            [0, 1, 0],
+        ),
+        (lambda: layers.Discretization([1.0, 2.0], dtype="mixed_bfloat16"), "int32", 1),
+    ],
+)
+def test_vectors_have_the_dtype_in_which_a_layer_computes(make, dtype, expected):
+    inputs = pydtconv.Input((300,), dtype="int32")
+    outputs = make()(inputs)
+    assert outputs.dtype == dtype
+    found = pydtconv.Model(inputs, outputs).predict(np.ones((2, 300), "int32"), verbose=0)
+    np.testing.assert_array_equal(found.reshape(2, -1, np.size(expected))[:, 0], [np.ravel(expected)] * 2)
