@@ -295,6 +295,11 @@ class Layer(Weights, Configurable, Operation):
         return self._dtype_policy.compute_dtype
 
     @property
+    def input_dtype(self) -> str:
+        """The dtype to which inputs are cast."""
+        return self.compute_dtype
+
+    @property
     def variable_dtype(self) -> str:
         return self._dtype_policy.variable_dtype
 

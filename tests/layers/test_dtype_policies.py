@@ -31,6 +31,7 @@ def test_the_global_policy_is_that_of_layers_made_later():
     keras.mixed_precision.set_global_policy("mixed_bfloat16")
     assert keras.mixed_precision.global_policy() == keras.config.dtype_policy() == keras.DTypePolicy("mixed_bfloat16")
     after, own = layers.Dense(2), layers.Dense(2, dtype="float32")
+    assert after.input_dtype == "bfloat16"
     found = [(each.dtype, each.variable_dtype, each.compute_dtype) for each in (before, after, own)]
     assert found == [("float32",) * 3, ("float32", "float32", "bfloat16"), ("float32",) * 3]
     keras.utils.clear_session()
