@@ -134,3 +134,16 @@ def test_axes_of_an_activation_in_a_product_of_several_axes(equation, activation
 def test_docstrings_of_activations():
     for name in NAMES:
         assert inspect.getdoc(activations.get(name)), name
+
+
+def test_arrays_of_bfloat16_stand_beside_others():
+    narrow = pytest.importorskip("ml_dtypes").bfloat16
+    x = np.array([1, 3], narrow)
+    found = ops.where(np.array([True, False]), x, np.array([2, 5]))
+    assert found.dtype == narrow
+    assert found.tolist() == [1, 5]
+    for end in (x, np.array([1, 3], "float32"), np.array([1, 3])):
+        for make in (ops.linspace, ops.logspace, ops.geomspace):
+            expected = make(np.array([1.0, 3.0]), np.array([1.0, 3.0]), 3)
+            np.testing.assert_array_equal(make(x, end, 3), expected)
+            np.testing.assert_array_equal(make(end, x, 3), expected)

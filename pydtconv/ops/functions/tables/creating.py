@@ -11,7 +11,7 @@ from pydtconv import config
 from pydtconv.dtypes import converted
 from pydtconv.ops import base
 from pydtconv.ops.functions.operands import is_symbolic, is_watched
-from pydtconv.ops.functions.tables.making import signature_of
+from pydtconv.ops.functions.tables.making import signature_of, widened
 
 #: signature, what it gives, and how; dtype None is floatx
 _OF_FLOATS: list[tuple[str, str, Callable[..., Any]]] = [
@@ -53,7 +53,7 @@ def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Cal
     def made(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given = dict(bound.arguments)
+        given = {key: widened(value) for key, value in bound.arguments.items()}
         dtype = given.pop("dtype", None)
         if dtype is None:
             dtype = config.floatx()

@@ -71,9 +71,11 @@ def apply(name: str, values: list[Any], static: dict[str, Any]) -> Any:
     if watched or any(is_symbolic(value) for value in operands):
         return TableOp(name, tuple((key, frozen(value)) for key, value in static.items()))(*operands)
     rule = RULES[name]
+    dtypes = [array.dtype.name for array in operands]
+    if len(set(dtypes)) > 1:
+        operands = list(map(widened, operands))
     with np.errstate(all="ignore"):
         result = rule.forward(*operands, **static)
-    dtypes = [array.dtype.name for array in operands]
     if isinstance(result, (tuple, list)):
         kinds = rule.dtype if isinstance(rule.dtype, tuple) else (rule.dtype,) * len(result)
         parts = [_as_kind(part, kind, dtypes, static) for part, kind in zip(result, kinds, strict=True)]
@@ -102,6 +104,12 @@ def _in_kind(result: Any, kind: str, dtypes: list[str], static: dict[str, Any]) 
     elif kind == "natural":
         return array
     return array.astype(kind, copy=False)
+
+
+def widened(value: Any) -> Any:
+    """An array of bfloat16, which has no common dtype with others in NumPy, as float32; anything else as it is."""
+    narrow = isinstance(value, (np.ndarray, np.generic)) and value.dtype.name == BFLOAT16
+    return value.astype(real(BFLOAT16)) if narrow else value
 
 
 def operands_of(*values: Any) -> list[Any]:
