@@ -136,6 +136,30 @@ def test_ten_losses_are_near_those_of_float32() -> None:
     np.testing.assert_allclose(losses["mixed_bfloat16"], losses["float32"], rtol=0.01)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["residual", "plain", "dense"])
+def test_ten_losses_are_near_those_of_pytorch(name: str) -> None:
+    """Of descents from equal weights, in mixed_bfloat16 and by autocast."""
+    torch = pytest.importorskip("torch")
+    from tests import torch_graph
+
+    def theirs(model: keras.Model, inputs: dict[str, np.ndarray]) -> tuple[float, list[np.ndarray]]:
+        with torch.autocast("cpu", torch.bfloat16):
+            results, gradients = torch_graph.evaluate(traced(model), inputs)
+        return float(results["loss"]), [gradients[v.path] for v in model.trainable_variables]
+
+    losses = {}
+    for policy, step_of in (("mixed_bfloat16", ours), ("float32", theirs)):
+        model = built(name, policy)
+        losses[policy] = []
+        for step in range(10):
+            loss, gradients = step_of(model, batch(step))
+            losses[policy].append(loss)
+            for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+                variable.assign(variable.numpy() - 0.01 * gradient)
+    np.testing.assert_allclose(losses["mixed_bfloat16"], losses["float32"], rtol=0.01)
+
+
 def test_variables_slots_and_results_are_float32() -> None:
     model = built("residual", "mixed_bfloat16")
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
