@@ -191,8 +191,8 @@ class Layer(Weights, Configurable, Operation):
         except (TypeError, AttributeError) as error:
             if first is None or _has_shape(first):
                 raise
-            wanted = f"{type(self).__name__} {self.name!r}: expected a tensor"
-            raise ValueError(f"{wanted}, got {first!r}, of whose shape weights cannot be made") from error
+            given = f"got {first!r}, which has no shape"
+            raise ValueError(f"{type(self).__name__} {self.name!r}: expected a tensor, {given}") from error
 
     def _check_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises TypeError where an argument of `call` is missing, and ValueError where the first one is None."""
