@@ -26,6 +26,7 @@ failed=0
 .venv/bin/python -m coverage run -m pytest -m "not slow" "$@" || failed=1
 .venv/bin/python -m coverage combine --quiet
 .venv/bin/python -m coverage report --fail-under=90 || failed=1
+# loops of kernels are run so often that gcovr takes the count for an error
 .venv/bin/python -m gcovr --root . --filter cext/ --object-directory build --merge-mode-functions separate \
-    --print-summary --fail-under-line 85 build || failed=1
+    --gcov-ignore-parse-errors suspicious_hits.warn_once_per_file --print-summary --fail-under-line 85 build || failed=1
 exit $failed
