@@ -27,9 +27,9 @@ atexit.register(_cache.cleanup)
 _compiled = Path(__file__).parent.parent / "build" / "host_kernels"
 _compiled.mkdir(parents=True, exist_ok=True)
 (Path(_cache.name) / _compiled.name).symlink_to(_compiled)
-# files are tried in a copy of this process, as in a script, and not in a new one, which takes ten times as long: the
-# thread by which pytest-xdist waits for messages holds no lock that a copy needs
-hdf5_trial._IDLE_THREADS = threading.active_count() - 1
+# files are tried in a copy of this process, as in a script, and not in a new one, which takes far longer: the thread by
+# which pytest-xdist waits for messages holds no lock that a copy needs
+hdf5_trial.IDLE.update(set(threading.enumerate()) - {threading.main_thread()})
 
 # files that take the longest begin first, so that no process of a parallel run is left with one of them at the end
 LONGEST = (

@@ -26,8 +26,8 @@ _TEXT, _UNPACKED = 1 << 26, 1 << 27
 BUILT_IN = (1, 2, 3, 4, 32000)
 #: exit statuses of a trial: whatever went wrong is told; memory was not enough
 _WRONG, _MEMORY = 1, 3
-#: threads besides the main one that hold no lock when a copy is made: those of a test runner
-_IDLE_THREADS = 0
+#: threads that hold no lock when a copy is made: those of a test runner
+IDLE: set[threading.Thread] = set()
 #: the module whose thread a progress bar leaves behind, which looks at bars now and then
 _WATCHES_BARS = "tqdm._monitor"
 #: in the place of a status that nobody can tell
@@ -125,8 +125,8 @@ def _told(status: int, text: str) -> str:
 # --- a copy of this process -------------------------------------------------------------------------------------------
 def _may_fork() -> bool:
     """Whether a copy of this process can read: where no other thread of Python's may hold a lock, and MPI is not on."""
-    busy = [thread for thread in threading.enumerate() if type(thread).__module__ != _WATCHES_BARS]
-    alone = len(busy) == 1 + _IDLE_THREADS and threading.current_thread() is threading.main_thread()
+    busy = {thread for thread in threading.enumerate() if type(thread).__module__ != _WATCHES_BARS} - IDLE
+    alone = busy == {threading.main_thread()} == {threading.current_thread()}
     return sys.platform == "linux" and alone and "mpi4py.MPI" not in sys.modules
 
 

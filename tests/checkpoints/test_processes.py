@@ -105,10 +105,8 @@ def test_killed_at_random_moments(kind, save_freq, whole, request, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["step 1 6", *(pytest.param(at, marks=pytest.mark.slow) for at in MOMENTS)])
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["INT", "TERM"]
-)
+@pytest.mark.parametrize("at", ["step 1 6", *MOMENTS])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
 def test_interrupts_end_with_a_checkpoint(number, at, whole, tmp_path):
     arguments = (tmp_path / "saved", tmp_path / "result.npz", "arrays")
     process = stop_at(at, number, *arguments, "epoch", at)

@@ -42,9 +42,7 @@ def test_script_alone(tmp_path, monkeypatch):
     ("options", "told"),
     [
         (["--bucket-size", "much"], "--bucket-size: expected MiB above 0 or 'tune', got 'much'"),
-        pytest.param(
-            ["--warmup-epochs", "2"], "--warmup-epochs: expected --base-batch-size too", marks=pytest.mark.slow
-        ),
+        (["--warmup-epochs", "2"], "--warmup-epochs: expected --base-batch-size too"),
     ],
 )
 def test_wrong_options_are_told_once(options, told):

@@ -10,7 +10,7 @@ pytestmark = needs_mpi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [pytest.param("one", marks=pytest.mark.slow), "many"])
+@pytest.mark.parametrize("what", ["one", "many"])
 def test_sums_arrive_without_a_call_of_mpi_by_the_ranks(what):
     done = run_well(2, "progress.py", what)
     assert done.stdout.count("arrived") == 2

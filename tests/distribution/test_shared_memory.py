@@ -18,7 +18,7 @@ def test_none_where_mpi_tells_of_several_hosts():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_no_room_on_one_rank(ranks):
     told = run_well(ranks, "shared.py", "no_room").stdout
     assert str([1] + [0] * (ranks - 1)) in told
@@ -36,7 +36,7 @@ def test_what_a_killed_process_has_left_is_taken_away(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (3, 4))])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_rows_and_training_in_them(ranks):
     told = run_well(ranks, "shared.py", "rows", "after_an_error", "turns", "own_apply").stdout
     assert str([True] * ranks) in told

@@ -91,15 +91,12 @@ def test_ranks_have_equal_weights(outcomes, start):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        pytest.param(
+        (
             ("--mesh", "height=2,width=2"),
             "--mesh height=2,width=2: expected mpiexec -n 4, got 2 processes",
-            marks=pytest.mark.slow,
         ),
         (("--mesh", "depth=2"), "expected images with an axis 'depth'"),
-        pytest.param(
-            ("--mesh", "rows=2"), "expected axes among batch, depth, height and width", marks=pytest.mark.slow
-        ),
+        (("--mesh", "rows=2"), "expected axes among batch, depth, height and width"),
     ],
 )
 def test_meshes_that_cannot_be_are_errors_at_once(tmp_path, arguments, told):

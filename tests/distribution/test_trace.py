@@ -22,9 +22,7 @@ def spans(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "blocking", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["overlapped", "blocking"]
-)
+@pytest.mark.parametrize("blocking", [False, True], ids=["overlapped", "blocking"])
 def test_train_writes_the_time_line_of_all_ranks(tmp_path, blocking):
     words = ["train", "--model", "resnet20", "--dataset", "digits", "--samples", "416", "--epochs", "1"]
     words += ["--batch-size", "32", "--bucket-size", "0.2", "--output", tmp_path / "out"]

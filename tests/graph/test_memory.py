@@ -27,11 +27,7 @@ CASES["attention"] = (96, 48, 16)
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc to measure memory")
 @pytest.mark.parametrize(
     ("name", "policy"),
-    [
-        ("residual", "float32"),
-        *(pytest.param(name, "float32", marks=pytest.mark.slow) for name in CASES if name != "residual"),
-        *(pytest.param(name, "mixed_bfloat16", marks=pytest.mark.slow) for name in ("residual", "dense")),
-    ],
+    [*((name, "float32") for name in CASES), *((name, "mixed_bfloat16") for name in ("residual", "dense"))],
 )
 def test_predicted_peak_is_what_a_fresh_process_takes(name: str, policy: str) -> None:
     command = [sys.executable, "-m", "tests.graph.measure_memory", name, *map(str, CASES[name])]

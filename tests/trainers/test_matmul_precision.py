@@ -39,7 +39,7 @@ def test_bad_words_change_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("word", "seen"), [("medium", "medium"), slow("none", "PYDTCONV_MATMUL_PRECISION: expected")])
+@pytest.mark.parametrize(("word", "seen"), [("medium", "medium"), ("none", "PYDTCONV_MATMUL_PRECISION: expected")])
 def test_the_environment_sets_it(word, seen):
     code = "from pydtconv import config; print(config.float32_matmul_precision())"
     env = {"PYDTCONV_MATMUL_PRECISION": word, "PATH": "/usr/bin"}
