@@ -27,6 +27,7 @@ from pydtconv.graph.schedule.offload_search import Offload, Search
 from pydtconv.graph.schedule.offloaded import Offloaded
 from pydtconv.graph.schedule.scheduler import Scheduler
 from pydtconv.graph.schedule.steps import Updates
+from pydtconv.graph.schedule.transfers import Disk
 
 if TYPE_CHECKING:
     from pydtconv.graph.dump import Dump
@@ -192,7 +193,11 @@ class _Compiler:
         return scheduler
 
     def offloading(self, offload: Offload, variant: str, limit: int) -> Plan:
-        """The plan within the limit with the least predicted time.  Raises MemoryLimitError."""
+        """The plan within the limit with the least predicted time.  Raises MemoryLimitError.
+
+        Measured speeds of disk and steps differ from run to run.  Results must not: what they depend on, the options
+        for algorithms and for elided images, is chosen by estimated speeds alone.
+        """
 
         def fixed(scheduler: Scheduler) -> int:
             return self.finish(scheduler, placed=False).peak_bytes
@@ -207,12 +212,23 @@ class _Compiler:
 
         threads = config.num_threads()
         layout = functools.partial(self.layout, overlaps=False)  # what is offloaded is found between whole passes
-        known = measured(threads) if self.graph.device == "cpu" else {}
-        search = Search(self.graph, offload, threads, lambda: known, self.choose_anew, layout, fixed)
-        plan, smallest = search.run(variant, limit, finish)
-        if plan is None:
-            raise MemoryLimitError(limit, smallest)
-        return plan
+
+        def search(offload: Offload, times: dict[str, float]) -> Plan:
+            found = Search(self.graph, offload, threads, times, self.choose_anew, layout, fixed)
+            plan, smallest = found.run(variant, limit, finish)
+            if plan is None:
+                raise MemoryLimitError(limit, smallest)
+            return plan
+
+        if self.graph.device != "cpu":
+            return search(offload, {})
+        usual = dataclasses.replace(offload, disk=Disk())
+        if offload.like is None:
+            usual = dataclasses.replace(usual, like=search(usual, {}).graph.options)
+        try:
+            return search(dataclasses.replace(offload, like=usual.like), measured(threads))
+        except MemoryLimitError:  # transfers at other times leave other gaps in memory
+            return search(usual, {})
 
     def finish(self, scheduler: Scheduler, placed: bool = True) -> Plan:
         """The plan of these steps; placed: whether storages get their places."""

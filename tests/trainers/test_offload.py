@@ -64,17 +64,18 @@ def test_weights_after_training_are_the_same_bits(folder) -> None:
 
 def test_training_goes_on_with_its_plan_where_none_is_found_anew(folder, monkeypatch) -> None:
     x, y = data(8 * 8)
-    usual, asked = offload_search.Search.run, []
+    usual, searches = offload_search.Search.run, []
 
     def run(self, *args):
-        asked.append(self.like)
-        return usual(self, *args) if self.like is None else (None, 1 << 40)
+        searches.append(self)
+        return usual(self, *args) if len(searches) <= 2 else (None, 1 << 40)
 
     monkeypatch.setattr(offload_search.Search, "run", run)
     model = compiled()
     limit = int(0.8 * model.plan(8).peak_bytes)
     model.fit(x, y, batch_size=8, shuffle=False, verbose=0, memory_limit=limit, offload=folder)
-    assert [like is None for like in asked] == [True, False]
+    # twice by the first plan, once for its options and once by measured speeds, then both for the plan made anew
+    assert [search.like is None for search in searches] == [True, False, False, False]
     free = compiled()
     free.fit(x, y, batch_size=8, shuffle=False, verbose=0)
     for a, b in zip(model.get_weights(), free.get_weights(), strict=True):
@@ -100,13 +101,15 @@ def same(found, want) -> None:
 
 
 def test_bfloat16_gives_the_same_bits(folder) -> None:
-    keras.config.set_num_threads(1)  # workspaces of more leave a limit room for other algorithms alone
+    """By the direct method: winograd does not round a normalized image that it reads in passing, a stored one is."""
     before = keras.mixed_precision.global_policy()
     keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    keras.config.set_conv_precision("strict")
     try:
-        same(trained(folder, 0.9), trained(None))
+        same(trained(folder, 0.8), trained(None))
     finally:
         keras.mixed_precision.set_global_policy(before)
+        keras.config.set_conv_precision("fast")
 
 
 def test_a_slow_disk_is_waited_for(folder, monkeypatch) -> None:

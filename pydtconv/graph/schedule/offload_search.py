@@ -63,8 +63,8 @@ class Mix:
 class Search:
     """A search for one limit.
 
-    fixed: bytes besides the arena.  choose: compiles the graph with other options.  layout: the schedule that
-    recomputes these tensors.
+    times: measured seconds of steps.  fixed: bytes besides the arena.  choose: compiles the graph with other options.
+    layout: the schedule that recomputes these tensors.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Search:
         graph: Graph,
         offload: Offload,
         threads: int,
-        times: Callable[[], dict[str, float]],
+        times: dict[str, float],
         choose: Callable[[CompileOptions], None],
         layout: Callable[[Collection[Tensor] | None], Scheduler],
         fixed: Callable[[Scheduler], int],
@@ -80,7 +80,7 @@ class Search:
         self.graph = graph
         self.disk = offload.disk
         self.like = offload.like
-        self.times = StepTimes(threads, times())
+        self.times = StepTimes(threads, times)
         self.leasts: list[tuple[int, Collection[Tensor] | None]] = []
         self.choose = choose
         self.layout = layout

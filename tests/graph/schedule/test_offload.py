@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 
 import numpy as np
 import pytest
@@ -19,15 +20,18 @@ from pydtconv.graph import (
     Offload,
     Plan,
     build_plan,
+    compiler,
     disk_speed,
     measured_times,
 )
 from pydtconv.graph.memory.storage import Storage
 from pydtconv.graph.schedule.offload import Candidate, Demand, chosen, just_in_time, timeline
 from pydtconv.graph.schedule.offload_search import Search
+from pydtconv.graph.schedule.step_times import signature
 from pydtconv.graph.schedule.transfers import Queues, ReadStep, WriteStep
 from pydtconv.kernels.cpu import convolution
 from tests.graph.networks import NETWORKS, trace
+from tests.marks import slow
 
 FAST = Disk(50e9, 50e9, 1.0, 0.0)
 
@@ -105,6 +109,19 @@ def test_a_slow_disk_is_left_alone_where_recomputing_is_cheaper() -> None:
     assert slow.offloaded.scratch_bytes < fast.offloaded.scratch_bytes
     assert len(slow.recomputed) > len(fast.recomputed)
     assert fast.offloaded.seconds < slow.offloaded.seconds
+
+
+@pytest.mark.parametrize("name", ["plain", slow("residual"), slow("dense"), slow("preactivation")])
+@pytest.mark.parametrize("share", [0.9, slow(0.75)])
+def test_measured_speeds_choose_nothing_that_bits_depend_on(name, share, monkeypatch) -> None:
+    """Whatever a disk and steps took when they were measured: algorithms and elided images are the same."""
+    free, rng, found = build_plan(graph_of(name)), np.random.default_rng(1), set()
+    for disk, spread in (Disk(1e6, 1e6), 0.0), (FAST, 0.0), (FAST, 2.0), (Disk(3e8, 1e9, 0.3), 2.0):
+        times = {signature(step): 1e-3 * math.exp(spread * rng.normal()) for step in free.steps if spread}
+        monkeypatch.setattr(compiler, "measured", lambda threads, times=times: times)
+        plan = build_plan(graph_of(name), memory_limit=int(share * free.peak_bytes), offload=Offload(disk))
+        found.add((plan.graph.options, str(list(plan.algorithms.values()))))
+    assert len(found) == 1
 
 
 def test_the_least_that_a_plan_with_offload_needs_is_told_and_is_enough() -> None:
