@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from pydtconv.utils.suggest import did_you_mean, refusal
+from pydtconv.suggest import did_you_mean, refusal
 
 #: modules of `keras.applications`, with `preprocess_input` and `decode_predictions` of their own
 KERAS = (

@@ -9,7 +9,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from pydtconv import _public
+from pydtconv import hooks
 from pydtconv._version import __version__ as __version__
 
 # the BLAS of NumPy, where that is OpenBLAS and not loaded yet: its threads sleep after a product, where by default they
@@ -95,12 +95,23 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"pydtconv.{_NAMES[name]}"), name)
     if name in _OF_CONFIG:
         return getattr(importlib.import_module("pydtconv.config"), _OF_CONFIG[name])
-    from pydtconv.utils.suggest import missing
+    from pydtconv.suggest import missing
 
     raise AttributeError(missing("pydtconv", name, __dir__()))
 
 
-_public.set_lookup(__getattr__)
+#: the room that fills a hook when it is imported, where that has not been done before
+_FILLED_BY = {
+    "compute": "kernels.eager",
+    "convolve_on_device": "devices.eager",
+    "device": "devices.names",
+    "device_algorithms": "kernels.gpu.convolutions",
+    "tape": "loops.tape",
+    "transform_on_device": "devices.eager",
+    "variable": "graph.ir.variable",
+}
+hooks.set_importer(lambda hook: importlib.import_module(f"pydtconv.{_FILLED_BY[hook]}"))
+hooks.public_room.fill(__getattr__)
 
 
 def __dir__() -> list[str]:

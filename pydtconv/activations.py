@@ -7,7 +7,7 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv.serialization.built_ins import BuiltIns
-from pydtconv.utils.suggest import refusal as _refusal
+from pydtconv.suggest import refusal as _refusal
 
 
 def linear(x: Any) -> Any:

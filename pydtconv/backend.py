@@ -15,9 +15,9 @@ from pydtconv.config import (
 from pydtconv.layers.symbolic import is_keras_tensor
 from pydtconv.naming import get_uid
 from pydtconv.ops.table import promoted
+from pydtconv.suggest import refusal
 from pydtconv.utils.sequences import standardize_dtype
 from pydtconv.utils.session import clear_session
-from pydtconv.utils.suggest import refusal
 
 
 def backend() -> str:

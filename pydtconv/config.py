@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from pydtconv import _public, caches, dtype_policies
+from pydtconv import caches, dtype_policies, hooks
 from pydtconv._ext import runtime
 from pydtconv.dtype_policies import dtype_policy as dtype_policy
 from pydtconv.dtype_policies import set_dtype_policy as set_dtype_policy
 from pydtconv.naming import device_name
+from pydtconv.suggest import refusal
 
 _floatx = "float32"
 _epsilon = 1e-7
@@ -224,7 +224,7 @@ def set_device(name: str) -> None:
     global _device
     found = device_name(name)
     if found != "cpu":
-        importlib.import_module("pydtconv.devices").get(found)
+        hooks.device(found)
     _device = found
 
 
@@ -233,7 +233,7 @@ def use_device(name: str) -> Iterator[None]:
     """Within it, models of this thread run on another device: `keras.device`.  Raises as `set_device` does."""
     found = device_name(name)
     if found != "cpu":
-        importlib.import_module("pydtconv.devices").get(found)
+        hooks.device(found)
     token = _device_of_block.set(found)
     try:
         yield
@@ -302,4 +302,4 @@ set_conv_tuning(_tuning_of_the_environment())
 _device = _device_of_the_environment()
 
 
-__getattr__ = _public.refusal(__name__)
+__getattr__ = refusal(__name__)

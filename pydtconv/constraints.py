@@ -10,7 +10,7 @@ import numpy as np
 from pydtconv import config
 from pydtconv.serialization.built_ins import BuiltIns
 from pydtconv.serialization.objects import arguments_of
-from pydtconv.utils.suggest import refusal as _refusal
+from pydtconv.suggest import refusal as _refusal
 
 
 class Constraint:

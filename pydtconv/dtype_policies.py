@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from pydtconv import _public
 from pydtconv.dtypes import name_of
+from pydtconv.suggest import refusal
 
 #: (compute dtype, variable dtype) by the policy's name
 POLICIES = {
@@ -173,4 +173,4 @@ def set_policy_of_the_environment() -> None:
 set_policy_of_the_environment()
 
 
-__getattr__ = _public.refusal(__name__)
+__getattr__ = refusal(__name__)

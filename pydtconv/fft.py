@@ -11,7 +11,6 @@ finite spoils both.
 
 from __future__ import annotations
 
-import importlib
 import operator
 import threading
 from collections.abc import Sequence
@@ -21,13 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, hooks
 from pydtconv._ext import fft as ext
 
 __all__ = ["fft", "fft2", "ifft", "ifft2", "irfft", "irfft2", "rfft", "rfft2"]
 
-#: the module that transforms arrays of devices, by name: it comes above this one
-ON_DEVICES = "pydtconv.devices.eager"
 _COMPLEX, _INVERSE, _REAL, _TO_REAL = range(4)
 _FACTORS, _MOST = (2, 3, 5, 7), 256
 _REALS = {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}
@@ -73,7 +70,7 @@ def _axes(name: str, x: np.ndarray, axes: Sequence[int]) -> list[int]:
 def _transform(name: str, kind: int, x: Any, sizes: Sequence[int | None], axes: Sequence[int], norm: Any) -> np.ndarray:
     if hasattr(x, "__cuda_array_interface__"):
         kinds = ("complex", "inverse", "real", "to_real")
-        return importlib.import_module(ON_DEVICES).transform(name, kinds[kind], x, sizes, axes, norm)
+        return hooks.transform_on_device(name, kinds[kind], x, sizes, axes, norm)
     x = _array(name, x, kind)
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm: expected None, 'backward', 'ortho' or 'forward', got {norm!r}")

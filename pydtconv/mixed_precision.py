@@ -2,7 +2,7 @@
 
 from pydtconv.dtype_policies import DTypePolicy, dtype_policy, set_dtype_policy
 from pydtconv.optimizers import LossScaleOptimizer
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 Policy = DTypePolicy
 global_policy = dtype_policy

@@ -16,7 +16,7 @@ from pydtconv.dtypes import BFLOAT16, name_of, real
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.ops.functions.tables import drawing
 from pydtconv.ops.functions.tables.drawing import SeedGenerator
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 # fmt: off
 __all__ = [

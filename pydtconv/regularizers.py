@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import ops
 from pydtconv.serialization.built_ins import BuiltIns
 from pydtconv.serialization.objects import arguments_of
-from pydtconv.utils.suggest import refusal as _refusal
+from pydtconv.suggest import refusal as _refusal
 
 
 class Regularizer:

@@ -14,7 +14,7 @@ from pydtconv.serialization.registry import (
     get_registered_object,
     register_keras_serializable,
 )
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 CustomObjectScope = custom_object_scope
 

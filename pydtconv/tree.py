@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from pydtconv import _public
+from pydtconv.suggest import refusal
 
 
 def is_nested(structure: Any) -> bool:
@@ -91,4 +91,4 @@ def map_shape_structure(func: Callable[[tuple[int | None, ...]], Any], structure
     raise ValueError(f"expected a shape or a structure of shapes, got {structure!r}")
 
 
-__getattr__ = _public.refusal(__name__)
+__getattr__ = refusal(__name__)

@@ -43,3 +43,46 @@ def test_no_file_imports_itself_by_way_of_others():
         if module.startswith("pydtconv.graph."):  # its rooms are looked at by the linter
             imports[module] = {other for other in imports[module] if not other.startswith("pydtconv.graph.")}
     graphlib.TopologicalSorter(imports).prepare()
+
+
+#: what imports a module that a string names, or gives one that was imported
+BY_STRING = ("import_module", "__import__", "sys.modules")
+#: packages whose names are imported when they are first used, the scripts' other name for the package, libraries that
+#: need not be installed, and what looks at a module without importing it
+ALLOWED = (
+    "__init__.py",
+    "cli/__init__.py",
+    "cli/keras_names.py",
+    "cli/run.py",
+    "cli/tensorflow_names.py",
+    "devices/gpu/availability.py",
+    "interchange/onnx_package.py",
+    "ops/parts.py",
+    "serialization/lambdas.py",
+    "suggest.py",
+    "utils/__init__.py",
+    "utils/hdf5_trial.py",
+)
+
+
+def test_no_room_imports_by_strings():
+    """A lower room that needs something of an upper one declares a hook (pydtconv/hooks.py), which that one fills."""
+    package = ROOT / "pydtconv"
+    found = [path for path in package.rglob("*.py") if any(word in path.read_text() for word in BY_STRING)]
+    assert sorted(str(path.relative_to(package)) for path in found) == sorted(ALLOWED)
+
+
+def test_each_hook_is_filled_by_the_room_that_the_root_names():
+    """In a process of its own, which has imported nothing else."""
+    code = (
+        "import importlib, pydtconv; from pydtconv import hooks\n"
+        "for hook, room in pydtconv._FILLED_BY.items():\n"
+        "    assert getattr(hooks, hook)._function is None or importlib.import_module(f'pydtconv.{room}'), hook\n"
+        "    hooks._import_room(hook)\n"
+        "    assert getattr(hooks, hook)._function is not None, hook\n"
+        "every = {name: hook for name, hook in vars(hooks).items() if isinstance(hook, hooks.Hook)}\n"
+        "needed = {name for name, hook in every.items() if hook._usual is None}\n"
+        "assert needed - {'public_room'} == set(pydtconv._FILLED_BY), needed\n"
+        "assert all(hook.name == name for name, hook in every.items())\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,7 +13,7 @@ from pydtconv.callbacks.progbar import ProgbarLogger
 from pydtconv.callbacks.remote import RemoteMonitor
 from pydtconv.callbacks.simple import LambdaCallback, TerminateOnNaN
 from pydtconv.callbacks.tensorboard import TensorBoard
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 __all__ = [
     "BackupAndRestore",

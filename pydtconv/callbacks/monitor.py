@@ -10,8 +10,8 @@ import numpy as np
 
 from pydtconv import metrics, replica
 from pydtconv.callbacks.callback import Callback, Logs
+from pydtconv.suggest import did_you_mean
 from pydtconv.utils.messages import tell
-from pydtconv.utils.suggest import did_you_mean
 
 #: metrics that are better the larger they are, and the smaller
 _LARGER = (

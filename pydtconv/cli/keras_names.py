@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from pydtconv._version import __version__
-from pydtconv.utils.suggest import missing
+from pydtconv.suggest import missing
 
 #: public modules of keras that are pydtconv's of the same name, as far as they are there
 PUBLIC = (

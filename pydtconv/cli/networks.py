@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, whole
-from pydtconv.utils.suggest import did_you_mean
+from pydtconv.suggest import did_you_mean
 
 _MIB = 1 << 20
 Shape = tuple[int, ...]

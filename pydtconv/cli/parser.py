@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pydtconv.cli.errors import UsageError
+from pydtconv.suggest import did_you_mean
 from pydtconv.utils.sizes import as_bytes
-from pydtconv.utils.suggest import did_you_mean
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

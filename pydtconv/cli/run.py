@@ -14,13 +14,12 @@ import sys
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from pydtconv import replica
+from pydtconv import hooks, replica
 from pydtconv.cli import keras_names, processes
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
-from pydtconv.cli.tensorflow.arrays import Array, Number
-from pydtconv.utils.results import set_kind
-from pydtconv.utils.suggest import did_you_mean
+from pydtconv.cli.tensorflow.arrays import as_tensor
+from pydtconv.suggest import did_you_mean
 
 SUMMARY = "run a Keras script with pydtconv in the place of keras and tensorflow.keras"
 
@@ -40,7 +39,7 @@ def run_script(script: str, arguments: list[str]) -> int:
     """Runs the file as `__main__`; returns the exit status that Python would end with."""
     source, name = _source(script), "<stdin>" if script == "-" else script
     keras_names.install()
-    set_kind(Array, Number)
+    hooks.as_result.fill(as_tensor)
     module = ModuleType("__main__")
     if script != "-":
         module.__file__ = str(Path(script).absolute())

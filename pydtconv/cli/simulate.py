@@ -206,7 +206,7 @@ def parse_ranks(text: str) -> list[int]:
 def check(args: Any) -> None:
     """Raises ValueError for options that do not fit."""
     from pydtconv.simulation import ALGORITHMS
-    from pydtconv.utils.suggest import did_you_mean
+    from pydtconv.suggest import did_you_mean
 
     if (args.model is None) == (args.profile is None):
         raise ValueError("expected --model or --profile, one of them")

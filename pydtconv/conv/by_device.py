@@ -6,11 +6,10 @@ Convolutions on devices with memory of their own have other algorithms (pydtconv
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from pydtconv import config
+from pydtconv import config, hooks
 from pydtconv.conv import selection
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import Choice
@@ -20,7 +19,7 @@ from pydtconv.naming import device_name
 def _of(device: str | None) -> tuple[str, Any]:
     """Its name, and the table of its algorithms; None for the CPU."""
     name = config.device() if device is None else device_name(device)
-    return name, None if name == "cpu" else importlib.import_module("pydtconv.kernels.gpu.convolutions")
+    return name, None if name == "cpu" else hooks.device_algorithms()
 
 
 def explain(p: ConvProblem, direction: str, device: str | None = None) -> dict[str, str | None]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
 from pydtconv import (
     config,
+    hooks,
     microkernels,  # noqa: F401  (puts the choice of a kernel in place)
 )
 from pydtconv.conv.bound import bind, run, scratch
@@ -42,7 +42,7 @@ def _like(p: ConvProblem, image: np.ndarray) -> str | np.dtype:
 
 def _on_device(p: ConvProblem, direction: str, *arguments: Any) -> Any:
     """A pass on arrays of a device, whose algorithms are others (kernels/gpu/convolutions)."""
-    return importlib.import_module("pydtconv.devices.eager").convolution(p, direction, *arguments)
+    return hooks.convolve_on_device(p, direction, *arguments)
 
 
 def forward(

@@ -6,7 +6,7 @@ their digest.  A new data set is one file here: FILES, the alternatives of files
 """
 
 from pydtconv.datasets import cifar10, cifar100, digits, fashion_mnist, mnist
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 __all__ = ["cifar10", "cifar100", "digits", "fashion_mnist", "mnist"]
 

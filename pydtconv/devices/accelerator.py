@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -71,10 +70,6 @@ class Accelerator(Device):
     def synchronize(self) -> None:
         """Waits until all that was started is done."""
         raise NotImplementedError
-
-    def bench(self) -> Any:
-        """What convolutions are timed on, and expected to take (see tuning.py)."""
-        return importlib.import_module("pydtconv.devices.tuning").DeviceBench(self)
 
     def named_in_times(self, model: str) -> None:
         """Names the device for what is measured on it: its model, and the build of the kernels."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import hooks
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.devices.accelerator import Accelerator
 from pydtconv.devices.names import of
@@ -27,6 +28,7 @@ def _accelerator(array: Any) -> Accelerator:
     return found
 
 
+@hooks.transform_on_device.fill
 def transform(name: str, kind: str, x: Any, sizes: Sequence[int | None], axes: Sequence[int], norm: str | None) -> Any:
     """One of the functions of `pydtconv.fft`, of 2^a points; kind: "complex", "inverse", "real", "to_real".
 
@@ -88,6 +90,7 @@ def _along(device: Accelerator, x: Any, place: int, n: int, inverse: bool, half:
     return y
 
 
+@hooks.convolve_on_device.fill
 def convolution(p: ConvProblem, direction: str, first: Any, second: Any, bias: Any, algorithm: Any, out: Any) -> Any:
     """A pass of `pydtconv.conv`; first and second: x and w, dy and w, or x and dy.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
+from pydtconv import hooks
 from pydtconv.devices.cpu import CPU
 from pydtconv.devices.device import Device
 from pydtconv.naming import device_name
@@ -14,6 +14,7 @@ from pydtconv.naming import device_name
 _made: dict[str, Device] = {"cpu": CPU()}
 
 
+@hooks.device.fill
 def get(name: str) -> Device:
     """The device of a name.
 
@@ -23,9 +24,13 @@ def get(name: str) -> Device:
     if name not in _made:
         kind, _, number = name.partition(":")
         if kind == "gpu":
-            _made[name] = importlib.import_module("pydtconv.devices.gpu").GPU(int(number))
+            from pydtconv.devices.gpu import GPU
+
+            _made[name] = GPU(int(number))
         else:
-            _made[name] = importlib.import_module("pydtconv.devices.host").Host()
+            from pydtconv.devices.host import Host
+
+            _made[name] = Host()
     return _made[name]
 
 

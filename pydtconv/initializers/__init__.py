@@ -27,7 +27,7 @@ from pydtconv.initializers.initializer import Initializer
 from pydtconv.initializers.random import Orthogonal, RandomInitializer, RandomNormal, RandomUniform, TruncatedNormal
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.built_ins import BuiltIns
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 OrthogonalInitializer = Orthogonal
 IdentityInitializer = Identity

@@ -1,15 +1,16 @@
 """Kernels: what runs an operator on a device.
 
 base: what a kernel is, and the arrays it is bound to.  registry: which kernel runs which operator, by device and dtype.
-eager: operators on NumPy arrays, at once.  cpu: the kernels of this machine, a file for each file of `ops`; they alone
-call the compiled extensions.
+lookup: finds it there.  eager: operators on NumPy arrays, at once.  cpu: the kernels of this machine, a file for each
+file of `ops`; they alone call the compiled extensions.
 
 A new kernel is a class under `register`; docs/guides/writing-an-operator.md shows one.
 """
 
 from pydtconv.kernels.base import BackwardReductions, Call, Kernel, Pass, Prologue, RunState, in_parts, scratch
 from pydtconv.kernels.eager import compute
-from pydtconv.kernels.registry import ANY, DEVICES, MissingKernelError, find, register
+from pydtconv.kernels.lookup import DEVICES, find
+from pydtconv.kernels.registry import ANY, MissingKernelError, register
 
 __all__ = [
     "ANY",

@@ -6,14 +6,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, hooks
 from pydtconv.dtypes import in_memory
+from pydtconv.hooks import as_result
 from pydtconv.kernels.base import Pass, scratch
-from pydtconv.kernels.registry import find
+from pydtconv.kernels.lookup import find
 from pydtconv.ops.base import Op, Spec, outputs_of, spec_of
-from pydtconv.utils.results import as_result
 
 
+@hooks.compute.fill
 def compute(op: Op, *inputs: Any, training: bool = False, device: str = "cpu") -> Any:
     """The op's forward on NumPy arrays; returns an array or a tuple of them."""
     arrays = [np.require(value, requirements=["C", "A"]) for value in inputs]

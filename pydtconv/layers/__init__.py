@@ -152,7 +152,7 @@ from pydtconv.layers.spectral_normalization import SpectralNormalization
 from pydtconv.layers.spectrograms import MelSpectrogram, STFTSpectrogram
 from pydtconv.layers.wrappers import Pipeline, TimeDistributed, Wrapper
 from pydtconv.serialization.objects import deserialize_keras_object as deserialize
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 #: Keras's name of it
 GroupQueryAttention = GroupedQueryAttention

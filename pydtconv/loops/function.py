@@ -15,12 +15,12 @@ from pydtconv import config, tree
 from pydtconv.graph.ir.deferred import Deferred, ValueNeededError
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.hooks import as_result
 from pydtconv.loops.handle import Handle
 from pydtconv.loops.program import Program
 from pydtconv.loops.recording import Recording, kind_of
 from pydtconv.loops.workspace import Workspace, default
 from pydtconv.ops.base import Spec
-from pydtconv.utils.results import as_result
 
 #: programs that are kept; the one that was not used for longest goes first
 _KEPT = 24

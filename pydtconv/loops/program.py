@@ -13,6 +13,7 @@ from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.hooks import as_result
 from pydtconv.loops.actions import Action, Apply, Assign, Call, Update, read
 from pydtconv.loops.derivatives import Derivative
 from pydtconv.loops.handle import Handle
@@ -20,7 +21,6 @@ from pydtconv.loops.recording import Recording
 from pydtconv.loops.sharing import Sharing
 from pydtconv.loops.stages import Part, parts_of
 from pydtconv.loops.workspace import Bound, Workspace, step
-from pydtconv.utils.results import as_result
 
 _GRADIENTS = "the sums of the gradients"
 

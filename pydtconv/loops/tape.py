@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import ops, tree
+from pydtconv import hooks, ops, tree
 from pydtconv.dtypes import FLOATING, name_of, real
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import current_graph
@@ -18,9 +18,9 @@ from pydtconv.loops.explicit import explicit_gradients
 from pydtconv.loops.handle import Handle
 from pydtconv.loops.recording import Recording
 from pydtconv.loops.workspace import default
-from pydtconv.ops import base
 
 
+@hooks.tape.fill
 class GradientTape:
     """Records what layers and `pydtconv.ops` compute within a `with` block, as `tf.GradientTape`.
 
@@ -291,6 +291,7 @@ def _going_on(recording: Recording) -> Iterator[None]:
         tracing.end()
 
 
+@hooks.recording_of.fill
 def _watching(arrays: Sequence[Any]) -> Recording | None:
     """What is recorded, where one of the arrays is watched."""
     graph = current_graph()
@@ -300,11 +301,8 @@ def _watching(arrays: Sequence[Any]) -> Recording | None:
     return graph if any(id(array) in graph.watched for array in arrays) else None
 
 
+@hooks.recorded.fill
 def _recorded(array: np.ndarray) -> Any:
     """The array as a tensor whose arithmetic is recorded, where a tape records."""
     graph = current_graph()
     return graph.fed(array) if isinstance(graph, Recording) and graph.open_tapes else array
-
-
-base.watching = _watching
-base.recorded = _recorded

@@ -58,7 +58,7 @@ from pydtconv.losses.regression import (
 from pydtconv.losses.sequences import CTC, ctc
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.built_ins import BuiltIns
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 _CLASSES: tuple[Any, ...] = (
     CTC,

@@ -80,7 +80,7 @@ from pydtconv.metrics.metric import Metric
 from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, Sum
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.built_ins import BuiltIns
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 _CLASSES: tuple[Any, ...] = (
     AUC,

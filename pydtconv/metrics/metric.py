@@ -14,9 +14,10 @@ from pydtconv.dtypes import real
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.hooks import as_result
 from pydtconv.naming import auto_name
 from pydtconv.serialization.objects import arguments_of
-from pydtconv.utils.results import as_result, with_mask
+from pydtconv.utils.results import with_mask
 
 
 def recorded(method: Callable[..., Any]) -> Callable[..., Any]:

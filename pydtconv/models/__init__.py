@@ -8,7 +8,7 @@ from pydtconv.models.cloning import clone_model, model_from_json
 from pydtconv.models.model import Functional, Model
 from pydtconv.models.model_files import load_model, save_model
 from pydtconv.models.sequential import Sequential
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 __all__ = ["Functional", "Model", "Sequential", "clone_model", "load_model", "model_from_json", "save_model"]
 

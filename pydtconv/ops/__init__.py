@@ -4,7 +4,7 @@
 from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, SMOOTH, Activation, Bias
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.attention import Attention
-from pydtconv.ops.base import Op, Retained, Spec, Window, compute
+from pydtconv.ops.base import Op, Retained, Spec, Window
 from pydtconv.ops.contraction import Contract
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
@@ -67,6 +67,6 @@ from pydtconv.ops.functions.tables.selecting import *
 from pydtconv.ops.functions.tables.sequences import *
 from pydtconv.ops.functions.tables.sums import *
 from pydtconv.ops.table import TableOp
-from pydtconv.utils.suggest import refusal as _refusal
+from pydtconv.suggest import refusal as _refusal
 
 __getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

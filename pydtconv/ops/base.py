@@ -10,21 +10,12 @@ Parameters are inputs like all others: `Conv(...)(x, kernel, bias)`.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pydtconv import dtypes
-
-#: the module that computes operators on arrays at once, by name: operators import no kernels
-EAGER = "pydtconv.kernels.eager"
-#: gives what records operators on these arrays, where somebody watches one; set by `pydtconv.loops`
-watching: Callable[[Sequence[Any]], Any] | None = None
-#: gives an array as a tensor of what records here, where a tape does, else as it is; set by `pydtconv.loops`
-recorded: Callable[[Any], Any] | None = None
+from pydtconv import dtypes, hooks
 
 
 @dataclass(frozen=True)
@@ -210,8 +201,8 @@ class Op:
         for value in inputs:
             if hasattr(value, "apply_op"):
                 return value.apply_op(self, inputs)
-        graph = None if watching is None else watching(inputs)
-        return compute(self, *inputs) if graph is None else graph.add(self, inputs)
+        graph = hooks.recording_of(inputs)
+        return hooks.compute(self, *inputs) if graph is None else graph.add(self, inputs)
 
 
 def outputs_of(op: Op, *specs: Spec) -> tuple[Spec, ...]:
@@ -222,8 +213,3 @@ def outputs_of(op: Op, *specs: Spec) -> tuple[Spec, ...]:
 
 def spec_of(array: np.ndarray) -> Spec:
     return Spec(tuple(array.shape), array.dtype.name)
-
-
-def compute(op: Op, *inputs: Any, training: bool = False) -> Any:
-    """The op's forward on NumPy arrays, without a graph; returns an array or a tuple of them."""
-    return importlib.import_module(EAGER).compute(op, *inputs, training=training)

@@ -2,6 +2,6 @@
 
 from pydtconv.ops.functions.tables.image import *  # noqa: F403
 from pydtconv.ops.functions.tables.image import __all__ as __all__
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 __getattr__ = refusal(__name__, __all__)

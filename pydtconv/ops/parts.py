@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 
 def part_of_ops(module: str, names: Sequence[str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

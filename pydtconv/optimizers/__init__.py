@@ -19,7 +19,7 @@ from pydtconv.optimizers.rmsprop import RMSprop
 from pydtconv.optimizers.schedule_free import ScheduleFreeAdamW
 from pydtconv.optimizers.sgd import SGD
 from pydtconv.serialization.built_ins import BuiltIns
-from pydtconv.utils.suggest import refusal
+from pydtconv.suggest import refusal
 
 __all__ = [
     "SGD",

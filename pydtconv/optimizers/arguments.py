@@ -12,7 +12,7 @@ import numpy as np
 
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize
-from pydtconv.utils.suggest import near
+from pydtconv.suggest import near
 
 
 class Shared(TypedDict, total=False):

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.hooks import as_result
 from pydtconv.naming import auto_name
 from pydtconv.optimizers.arguments import (
     DEFAULTS,
@@ -25,7 +26,6 @@ from pydtconv.optimizers.flat_step import FlatStep
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.serialization.objects import arguments_of
-from pydtconv.utils.results import as_result
 
 
 class Optimizer(FlatStep):

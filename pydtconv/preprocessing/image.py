@@ -8,8 +8,8 @@ from pydtconv import ops
 from pydtconv.preprocessing.generator import ImageDataGenerator
 from pydtconv.preprocessing.iterators import ArrayIterator as NumpyArrayIterator
 from pydtconv.preprocessing.iterators import DirectoryIterator
+from pydtconv.suggest import refusal
 from pydtconv.utils import array_to_img, img_to_array, load_img, save_img
-from pydtconv.utils.suggest import refusal
 
 __all__ = [
     "DirectoryIterator",

@@ -104,10 +104,10 @@ def _of_another_python(whose: str) -> str:
 def _globals(names: Mapping[str, Any]) -> dict[str, Any]:
     import numpy as np
 
-    from pydtconv import _public
+    from pydtconv import hooks
 
-    root = sys.modules[_public.__package__]
-    known = {"keras": root, "ops": _public.module("ops"), "np": np, "numpy": np}
+    root = sys.modules[hooks.__package__]
+    known = {"keras": root, "ops": hooks.public_room("ops"), "np": np, "numpy": np}
     return {**known, **names, "__builtins__": builtins, "__name__": "<lambda of a file>"}
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import _public
+from pydtconv import hooks
 from pydtconv.serialization import lambdas, registry
 
 #: our modules and the public ones of Keras that hold the same classes
@@ -264,12 +264,12 @@ def find_object(registered_name: str, name: str, module: str | None = None) -> A
         if found is not None:
             return found
         if "schedules" in parts:
-            found = getattr(_public.module("optimizers").schedules, name, None)
+            found = getattr(hooks.public_room("optimizers").schedules, name, None)
             if _is_public("schedules", found):
                 return found
         ours = next((part for part in parts if part in _PUBLIC), None)
         for place in [ours] if ours else ["models", *_PUBLIC]:
-            found = getattr(_public.module(place), name, None)
+            found = getattr(hooks.public_room(place), name, None)
             if _is_public(place, found):
                 return found
     raise ValueError(
@@ -282,7 +282,7 @@ def _of_a_network(parts: list[str], name: str) -> Any:
     """The class that a module of `applications` defines for its networks; None where there is none."""
     if "applications" not in parts[:-1]:
         return None
-    module = getattr(_public.module("applications"), parts[-1], None) if parts[-1].isidentifier() else None
+    module = getattr(hooks.public_room("applications"), parts[-1], None) if parts[-1].isidentifier() else None
     found = getattr(module, name, None) if inspect.ismodule(module) else None
     own = inspect.isclass(found) and found.__module__ == f"pydtconv.applications.{parts[-1]}"
     return found if own and not name.startswith("_") else None

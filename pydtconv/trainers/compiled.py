@@ -14,7 +14,7 @@ from pydtconv import tree
 from pydtconv.graph.ir import tracing
 from pydtconv.metrics.metric import Masks, given_to, recorded
 from pydtconv.naming import to_snake_case
-from pydtconv.utils.suggest import near
+from pydtconv.suggest import near
 
 Shape = tuple[int | None, ...]
 

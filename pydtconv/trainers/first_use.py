@@ -31,9 +31,10 @@ def bench_of(device: Device) -> tuning.Bench:
     """What passes are timed on."""
     if device.is_host:
         return tuning.Bench()
+    from pydtconv.devices.tuning import DeviceBench
+
     assert isinstance(device, Accelerator)
-    found: tuning.Bench = device.bench()
-    return found
+    return DeviceBench(device)
 
 
 def tune(tasks: list[Task], memory: int, bench: tuning.Bench | None = None) -> bool:

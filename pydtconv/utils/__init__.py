@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from pydtconv import _public
+from pydtconv.suggest import refusal
 from pydtconv.utils.dataset import PyDataset, Sequence, split_dataset
 from pydtconv.utils.files import get_file
 from pydtconv.utils.image_folder import image_dataset_from_directory
@@ -25,7 +25,6 @@ from pydtconv.utils.sequences import (
     unpack_x_y_sample_weight,
 )
 from pydtconv.utils.session import clear_session
-from pydtconv.utils.suggest import refusal
 from pydtconv.utils.symbolic import get_source_inputs, is_keras_tensor
 from pydtconv.utils.windowed_arrays import WindowedArrays
 
@@ -79,7 +78,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("pydtconv.layers.boxes")
     if name in _PLOTTING:
         return getattr(importlib.import_module("pydtconv.models.plotting"), name)
-    return getattr(_public.module("saving"), name) if name in _SAVING else _refuse(name)
+    return getattr(importlib.import_module("pydtconv.saving"), name) if name in _SAVING else _refuse(name)
 
 
 __getattr__.refuses = True  # type: ignore[attr-defined]

@@ -1,26 +1,10 @@
-"""What functions on arrays return: NumPy's arrays, or those of a class that knows TensorFlow's names."""
+"""Arrays with the mask of a model's output."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-
-_kind: list[type[np.ndarray]] = []
-_number: list[type[float]] = []
-
-
-def set_kind(kind: type[np.ndarray] | None, number: type[float] | None = None) -> None:
-    """Lets results be arrays and floats of these classes; None: NumPy's and Python's own."""
-    _kind[:] = [] if kind is None else [kind]
-    _number[:] = [] if number is None else [number]
-
-
-def as_result(value: Any) -> Any:
-    """An array or a float as one of the class that is set; anything else as it is."""
-    if _number and isinstance(value, float):
-        return _number[0](value)
-    return value.view(_kind[0]) if _kind and isinstance(value, np.ndarray) else value
 
 
 class MaskedArray(np.ndarray):

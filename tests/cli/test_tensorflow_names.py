@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import GradientTape, function
+from pydtconv import GradientTape, function, hooks
 from pydtconv.cli.tensorflow import functions, image, image_parts
-from pydtconv.cli.tensorflow.arrays import Array, Number, array
+from pydtconv.cli.tensorflow.arrays import Array, array, as_tensor
 from pydtconv.cli.tensorflow.data import AUTOTUNE, Dataset
-from pydtconv.utils import results
 
 
 def values(dataset):
@@ -191,7 +190,7 @@ def test_weights_of_a_confusion_matrix_count_and_where_gives_places():
 
 
 def test_results_of_metrics_and_learning_rates_know_numpy():
-    results.set_kind(Array, Number)
+    hooks.as_result.fill(as_tensor)
     try:
         metric = keras.metrics.MeanSquaredError()
         found = metric(np.ones((2, 1)), np.zeros((2, 1)))
@@ -199,7 +198,7 @@ def test_results_of_metrics_and_learning_rates_know_numpy():
         schedule = keras.optimizers.schedules.ExponentialDecay(0.5, 10, 0.5)
         assert keras.optimizers.Adam(schedule).learning_rate.numpy() == np.float32(0.5)
     finally:
-        results.set_kind(None)
+        hooks.as_result.reset()
     assert type(metric.result()) is float
 
 

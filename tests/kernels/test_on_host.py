@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
-from pydtconv.kernels import MissingKernelError, find, registry
+from pydtconv.kernels import MissingKernelError, find, lookup, registry
 from pydtconv.ops.base import outputs_of, spec_of
 from tests.devices.accelerators import on_each
 from tests.kernels.cases import CASES, IMAGE, LABELS, SCORES, TARGETS, Case
 from tests.ops.harness import assert_close, normal
 from tests.ops.runner import Options, cast, run_op
 
-registry.load("gpu")
+lookup.load("gpu")
 ENTRIES = [entry for entry in registry.entries() if entry.device == "gpu"]
 OPERATORS = list(dict.fromkeys(entry.operator for entry in ENTRIES))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,13 +13,24 @@ import pytest
 from pydtconv import ops
 from pydtconv.dtypes import BFLOAT16, from_bits, to_bits
 from pydtconv.graph import Graph, build_plan
-from pydtconv.kernels import ANY, DEVICES, Kernel, MissingKernelError, RunState, compute, find, register, registry
+from pydtconv.kernels import (
+    ANY,
+    DEVICES,
+    Kernel,
+    MissingKernelError,
+    RunState,
+    compute,
+    find,
+    lookup,
+    register,
+    registry,
+)
 from pydtconv.ops.base import Op, Spec, outputs_of, spec_of
 from tests.kernels.cases import CASES
 from tests.ops.harness import assert_close, finite_differences, normal
 from tests.ops.runner import Options, cast, run_op
 
-registry.load("cpu")
+lookup.load("cpu")
 #: those of the package; tests register some of their own.  Those of other devices: test_on_host.py
 ENTRIES = [entry for entry in registry.entries() if entry.kernel.__module__.startswith("pydtconv.kernels.cpu")]
 
@@ -127,7 +139,7 @@ def test_a_plan_for_an_unknown_device_is_not_built():
 
 def test_a_device_is_a_package_that_registers(monkeypatch):
     """What has kernels there runs, what has none says so."""
-    monkeypatch.setitem(DEVICES, "abacus", "tests.kernels.abacus")
+    monkeypatch.setitem(DEVICES, "abacus", ("abacus", lambda: importlib.import_module("tests.kernels.abacus")))
     graph = Graph(device="abacus")
     with graph:
         x = graph.input("x", Spec((2, 3)))

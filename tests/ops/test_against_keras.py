@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from pydtconv.kernels import compute
 from pydtconv.ops import (
     AveragePool,
     BatchNorm,
@@ -13,7 +14,6 @@ from pydtconv.ops import (
     LayerNorm,
     MaxPool,
     WeightedMean,
-    compute,
 )
 
 RANDOM = np.random.default_rng(1)

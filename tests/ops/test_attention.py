@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
-from pydtconv.kernels import Pass, RunState, find, scratch
+from pydtconv.kernels import Pass, RunState, compute, find, scratch
 from pydtconv.ops import Attention
-from pydtconv.ops.base import Spec, compute
+from pydtconv.ops.base import Spec
 from tests.ops.harness import check_op, normal
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
-from pydtconv.ops.base import compute
+from pydtconv.kernels import compute
 from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.functions.softmax import _sparsemax_backward, _sparsemax_forward
 from tests.ops.harness import check_op, normal

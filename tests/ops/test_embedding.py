@@ -5,7 +5,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers
-from pydtconv.ops import TakeRows, compute
+from pydtconv.kernels import compute
+from pydtconv.ops import TakeRows
 from tests.ops.harness import check_op, normal
 
 

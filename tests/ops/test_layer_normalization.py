@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pydtconv.ops import LayerNorm, compute
+from pydtconv.kernels import compute
+from pydtconv.ops import LayerNorm
 from tests.ops.harness import check_op, normal
 from tests.reference import normalization as reference
 

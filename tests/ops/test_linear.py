@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
-from pydtconv.kernels import Pass, find, scratch
+from pydtconv.kernels import Pass, compute, find, scratch
 from pydtconv.ops.activation import Activation
-from pydtconv.ops.base import Cost, Spec, compute
+from pydtconv.ops.base import Cost, Spec
 from pydtconv.ops.linear import Dense, MatMul
 from tests.ops.harness import check_op, normal
 from tests.reference.elementwise import ACTIVATIONS

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pydtconv.kernels import compute
 from pydtconv.ops import (
     CrossEntropy,
     ElementwiseLoss,
@@ -11,7 +12,6 @@ from pydtconv.ops import (
     SoftmaxCrossEntropy,
     WeightedMean,
     WeightedSum,
-    compute,
 )
 from tests.marks import slow
 from tests.ops.harness import away_from, check_op, normal

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pydtconv.kernels import Pass, RunState, find, scratch
-from pydtconv.ops import BatchNorm, compute
+from pydtconv.kernels import Pass, RunState, compute, find, scratch
+from pydtconv.ops import BatchNorm
 from pydtconv.ops.base import Spec
 from tests.ops.harness import check_op, normal
 from tests.reference import normalization as reference

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pydtconv.kernels import compute
 from pydtconv.ops import (
     AdaptiveAveragePool,
     AdaptiveMaxPool,
@@ -11,7 +12,6 @@ from pydtconv.ops import (
     GlobalMaxPool,
     MaxPool,
     Spec,
-    compute,
 )
 from tests.ops.harness import check_op
 from tests.reference import pooling as reference

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pydtconv import ops
-from pydtconv.ops import LogSoftmax, Softmax, compute
+from pydtconv.kernels import compute
+from pydtconv.ops import LogSoftmax, Softmax
 from tests.ops.harness import check_op, normal
 from tests.reference import softmax as reference
 

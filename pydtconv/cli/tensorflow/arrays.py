@@ -114,6 +114,13 @@ class Number(float):
         return np.float32(self)
 
 
+def as_tensor(value: Any) -> Any:
+    """What functions give a script of TensorFlow's: arrays and floats that have its names; anything else as it is."""
+    if isinstance(value, float):
+        return Number(value)
+    return value.view(Array) if isinstance(value, np.ndarray) else value
+
+
 def _operator(name: str) -> Any:
     recorded, plain = getattr(Operators, name), getattr(np.ndarray, name)
 

@@ -12,8 +12,8 @@ from pydtconv import tree
 from pydtconv.cli.tensorflow import batches
 from pydtconv.cli.tensorflow.arrays import array
 from pydtconv.cli.tensorflow.elements import ahead, as_array, as_elements, called, joined
+from pydtconv.suggest import missing
 from pydtconv.utils.random import next_seed
-from pydtconv.utils.suggest import missing
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1

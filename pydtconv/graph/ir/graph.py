@@ -13,7 +13,7 @@ from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred, MetricUpdate
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.kernels.base import Keepable, Kernel
-from pydtconv.kernels.registry import find
+from pydtconv.kernels.lookup import find
 from pydtconv.ops.base import Op, Spec, is_image, outputs_of
 from pydtconv.ops.checks import read_as
 from pydtconv.ops.operators import Operators, equal

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import hooks, tree
 from pydtconv.dtypes import BFLOAT16, name_of
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import ValueNeededError
@@ -53,6 +53,7 @@ def _count(name: str, shape: Sequence[int], dtype: str) -> None:
             raise ValueError(f"variable {name!r}: of shape {tuple(shape)}, more than the file has weights for")
 
 
+@hooks.variable.fill
 class Variable(Operators):
     """An array that lives from step to step: a weight, a moving average, an optimizer's slot.
 

@@ -11,7 +11,7 @@ from pydtconv.dtypes import BFLOAT16, FLOATING, real
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.ir.rewriting import consumers, replace_reads, results, updated_state
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
-from pydtconv.kernels.registry import supports
+from pydtconv.kernels.lookup import supports
 from pydtconv.ops.base import Spec
 from pydtconv.ops.shape import Cast
 

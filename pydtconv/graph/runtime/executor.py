@@ -22,12 +22,12 @@ from pydtconv.graph.runtime.memory import Memory
 from pydtconv.graph.runtime.rows import Rows
 from pydtconv.graph.runtime.scratch_file import TransferError
 from pydtconv.graph.runtime.undo import Undo
+from pydtconv.hooks import as_result
 from pydtconv.kernels.base import Call, Pass, RunState
-from pydtconv.kernels.registry import find
+from pydtconv.kernels.lookup import find
 from pydtconv.ops.base import spec_of
 from pydtconv.ops.shape import Cast
 from pydtconv.utils.random import next_seed
-from pydtconv.utils.results import as_result
 
 #: first runs of a plan with offload whose steps are timed; two, where one takes LONG seconds or more
 TIMED, LONG = 4, 1.0

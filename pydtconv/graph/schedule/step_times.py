@@ -155,6 +155,8 @@ def estimate(step: Step, threads: int) -> float:
 
 def _on_device(step: Step) -> float:
     """By what the device does in a second; convolutions as they were measured on it, where they were."""
+    from pydtconv.devices.tuning import DeviceBench
+
     device: Any = devices.get(step.node.device)
     rates, flops, moved = device.rates(), 0.0, float(_bytes(step.views()))
     if isinstance(step, PassStep) and step.node.op.passes:
@@ -163,7 +165,7 @@ def _on_device(step: Step) -> float:
         y, dx, dw = op.passes
         unwanted = _unwanted(step) if isinstance(step, BackwardStep) else ()
         wanted = [name for name in ((dx, dw) if isinstance(step, BackwardStep) else (y,)) if name not in unwanted]
-        names, bench = step.node.kernel.algorithms_for(*specs), device.bench()
+        names, bench = step.node.kernel.algorithms_for(*specs), DeviceBench(device)
         p = op.problem(*specs[:2])
         known = (timings.measured(p, each, device.name).get(names[each]) for each in wanted)
         found = sum(one or bench.seconds(p, each, names[each]) for one, each in zip(known, wanted, strict=True))

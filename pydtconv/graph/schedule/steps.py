@@ -14,7 +14,7 @@ from pydtconv.dtypes import BFLOAT16
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.memory.storage import View, fresh
 from pydtconv.kernels.base import BackwardReductions, Call, MeanTerms, Pass, Prologue, RunState, scratch
-from pydtconv.kernels.registry import find
+from pydtconv.kernels.lookup import find
 from pydtconv.ops.arithmetic import Add
 from pydtconv.ops.base import Spec
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops import base
+from pydtconv import hooks
+from pydtconv.hooks import as_result
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.table import RULES, Backward, Rule, TableOp
-from pydtconv.utils.results import as_result
 
 __all__ = ["custom_gradient"]
 
@@ -35,7 +35,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def wrapper(*args: Any) -> Any:
         tensors = [x if is_symbolic(x) else np.asarray(x) for x in args]
-        watched = base.watching is not None and base.watching(tensors) is not None
+        watched = hooks.recording_of(tensors) is not None
         if watched or any(map(is_symbolic, tensors)):
             return TableOp(_NAME, (("f", f),))(*tensors)
         return as_result(_forward(*tensors, f=f))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import _public, tree
+from pydtconv import hooks, tree
 from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.ops.functions.arithmetic import add, multiply
 from pydtconv.ops.functions.operands import as_operand, is_symbolic
@@ -73,9 +73,8 @@ def _results(y: Any, has_aux: bool) -> list[Any]:
 
 def _twice(fun: Callable[..., Any], xs: Any, along: list[Any], has_aux: bool) -> Any:
     """By the derivative of sum(gradient(u y, x) t) by u."""
-    tape = _public.module("GradientTape")
-    with tape(persistent=True, watch_accessed_variables=False) as outer:
-        with tape(persistent=True, watch_accessed_variables=False) as inner:
+    with hooks.tape(persistent=True, watch_accessed_variables=False) as outer:
+        with hooks.tape(persistent=True, watch_accessed_variables=False) as inner:
             inner.watch(xs)
             y = fun(*_recorded(xs))
         leaves = _results(y, has_aux)
@@ -90,8 +89,7 @@ def _twice(fun: Callable[..., Any], xs: Any, along: list[Any], has_aux: bool) ->
 
 
 def _by_elements(fun: Callable[..., Any], xs: Any, along: list[Any], has_aux: bool) -> Any:
-    tape = _public.module("GradientTape")
-    with tape(persistent=True, watch_accessed_variables=False) as recorded:
+    with hooks.tape(persistent=True, watch_accessed_variables=False) as recorded:
         recorded.watch(xs)
         y = fun(*_recorded(xs))
     dy = []

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.hooks import as_result
 from pydtconv.ops.functions.operands import as_tensor, is_symbolic, lists_numbers
 from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import RULES, Rule, TableOp, no_gradient
-from pydtconv.utils.results import as_result
 
 
 def exact(on_integers: Callable[..., Any], of_booleans: bool = False) -> Callable[..., Callable[..., Any]]:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from pydtconv.dtypes import FLOATING, name_of
+from pydtconv.hooks import as_result
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.resize import Pad
 from pydtconv.ops.shape import Concatenate, Slice, Transpose
 from pydtconv.ops.table import RULES, Rule, TableOp, no_gradient
-from pydtconv.utils.results import as_result
 
 _NAME = "elements moved"
 

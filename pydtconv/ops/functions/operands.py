@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, hooks
 from pydtconv.dtypes import BFLOAT16, FLOATING, name_of, real
-from pydtconv.ops import base
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.checks import FLOATS
 from pydtconv.ops.shape import Cast
@@ -28,7 +27,7 @@ def is_scalar(x: Any) -> bool:
 
 
 def is_watched(x: np.ndarray) -> bool:
-    return base.watching is not None and base.watching([x]) is not None
+    return hooks.recording_of([x]) is not None
 
 
 def lists_numbers(x: Any) -> bool:

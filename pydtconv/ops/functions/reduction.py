@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.hooks import as_result
 from pydtconv.ops.checks import FLOATING, normalize_axes
 from pydtconv.ops.functions.arithmetic import maximum, minimum, root, square, subtract
 from pydtconv.ops.functions.operands import as_float, as_tensor, in_reals, is_symbolic
 from pydtconv.ops.functions.shape import reshape
 from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
 from pydtconv.ops.table import RULES, Rule, TableOp, counted, no_gradient
-from pydtconv.utils.results import as_result
 
 __all__ = ["amax", "amin", "argmax", "max", "mean", "min", "std", "sum", "var"]
 

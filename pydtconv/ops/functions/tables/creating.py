@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, hooks
 from pydtconv.dtypes import converted
-from pydtconv.ops import base
 from pydtconv.ops.functions.operands import is_symbolic, is_watched
 from pydtconv.ops.functions.tables.making import signature_of, widened
 
@@ -132,7 +131,7 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
     if is_symbolic(value) or (dtype is not None and is_watched(value)):
         return value if dtype is None else cast(value, dtype)
     array = value if dtype is None else converted(value, dtype)
-    return base.recorded(array) if base.recorded is not None and array.dtype.kind == "f" else array
+    return hooks.recorded(array) if array.dtype.kind == "f" else array
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import _public, config
+from pydtconv import config, hooks
 from pydtconv.dtypes import FLOATING, converted, name_of
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.utils.random import next_seed
@@ -48,7 +48,7 @@ class SeedGenerator:
         self._initial_seed = seed
         self.name = name or "seed_generator"
         state = np.array([first, 0], "uint32" if first < 2**32 else "uint64")
-        self.state = _public.module("Variable")(state, trainable=False, name="seed_generator_state")
+        self.state = hooks.variable(state, trainable=False, name="seed_generator_state")
 
     def next(self, ordered: bool = True) -> int:
         """The next seed."""

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, hooks
 from pydtconv.dtypes import BFLOAT16, converted, from_bits, name_of, real, to_bits
-from pydtconv.ops import base
+from pydtconv.hooks import as_result
 from pydtconv.ops.checks import FLOATING
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import RULES, Rule, TableOp, counted, promoted
-from pydtconv.utils.results import as_result
 
 #: a row: the signature ("flip(x, axis=None)"), what it computes, the rule
 Row = tuple[str, str, Rule]
@@ -67,7 +66,7 @@ def apply(name: str, values: list[Any], static: dict[str, Any]) -> Any:
             return Cast(kind)(found) if is_symbolic(found) else converted(found, kind)
         static["dtype"] = kind
     operands = operands_of(*values)
-    watched = base.watching is not None and base.watching(operands) is not None
+    watched = hooks.recording_of(operands) is not None
     if watched or any(is_symbolic(value) for value in operands):
         return TableOp(name, tuple((key, frozen(value)) for key, value in static.items()))(*operands)
     rule = RULES[name]

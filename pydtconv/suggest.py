@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable
 from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
-
-from pydtconv._public import own_names
 
 #: what serves instead of a name that nothing here is called like
 INSTEAD = {
@@ -31,6 +28,8 @@ INSTEAD = {
 
 def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
     """The names most like `name`, best first, whatever their case; none when nothing is like it."""
+    import difflib  # which errors alone need
+
     by_lower: dict[str, str] = {}
     for candidate in names:
         by_lower.setdefault(candidate.lower(), candidate)
@@ -73,13 +72,26 @@ class Refusing(MetaPathFinder):
             raise ModuleNotFoundError(missing(parent.removeprefix("pydtconv."), name, names))
 
 
-def refusal(module: str, names: Iterable[str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module of pydtconv: says what there is instead of a missing name."""
+def own_names(module: Any) -> list[str]:
+    """The public names of a module that are not from elsewhere."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("pydtconv")
+    ]
+
+
+def refusal(module: str, names: Iterable[str] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a module of pydtconv: says what there is instead of a missing name.
+
+    names: what there is, by default the public names that the module defines.
+    """
 
     def __getattr__(name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        raise AttributeError(missing(module.removeprefix("pydtconv."), name, names))
+        there = own_names(sys.modules[module]) if names is None else names
+        raise AttributeError(missing(module.removeprefix("pydtconv."), name, there))
 
     __getattr__.refuses = True  # type: ignore[attr-defined]
     refused = sys.modules.get(module)

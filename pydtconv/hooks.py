@@ -1,0 +1,77 @@
+"""What lower rooms ask of upper ones: each hook is called below and filled, under its name, by the room that answers.
+
+Imports run downwards only.  A room that needs something from above calls a hook of this page; the room that has it
+fills the hook when it is imported:
+
+    @hooks.compute.fill
+    def compute(op, *inputs): ...
+
+A hook that is called before it was filled has the package's root, which stands above all rooms, import that room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_import_room: Callable[[str], Any] | None = None
+
+
+def set_importer(importer: Callable[[str], Any]) -> None:
+    """importer: imports the room that fills the hook of a name; given by the package's root."""
+    global _import_room
+    _import_room = importer
+
+
+class Hook:
+    """A function that an upper room defines.  usual: stands in its place until a room fills the hook, if any does."""
+
+    __slots__ = ("_function", "_usual", "name")
+
+    def __init__(self, name: str, usual: Callable[..., Any] | None = None) -> None:
+        self.name = name
+        self._function = self._usual = usual
+
+    def fill(self, function: Any) -> Any:
+        """Takes the function (or class), which is returned."""
+        self._function = function
+        return function
+
+    def reset(self) -> None:
+        """Takes back what has filled it."""
+        self._function = self._usual
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is None:
+            assert _import_room is not None
+            _import_room(self.name)
+            assert self._function is not None, self.name
+        return self._function(*args, **kwargs)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+#: (op, *arrays, training=False): an operator on NumPy arrays, computed at once
+compute = Hook("compute")
+#: (arrays): the recording in which operators on these arrays go, as a tape watches one of them; else None
+recording_of = Hook("recording_of", lambda arrays: None)
+#: (array): the array as a tensor of the recording that is open here, else as it is
+recorded = Hook("recorded", _as_it_is)
+#: (array or float): what a function returns to the user, who may want another class of arrays than NumPy's
+as_result = Hook("as_result", _as_it_is)
+#: the class GradientTape
+tape = Hook("tape")
+#: the class Variable
+variable = Hook("variable")
+#: (name): the device of a name; raises DeviceError where it cannot be used
+device = Hook("device")
+#: (name, kind, x, sizes, axes, norm): a Fourier transform of a device's array
+transform_on_device = Hook("transform_on_device")
+#: (problem, direction, *arrays): a pass of a convolution on a device's arrays
+convolve_on_device = Hook("convolve_on_device")
+#: (): the table of algorithms of devices with memory of their own
+device_algorithms = Hook("device_algorithms")
+#: (name): a public room, such as "layers", in which a file's names are looked up
+public_room = Hook("public_room")
