@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from pydtconv import caches, dtype_policies, hooks
 from pydtconv._ext import runtime
@@ -269,9 +270,18 @@ def default_num_threads() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def of_kernels() -> tuple[int | str, ...]:
-    """The settings that say how operators compute: what was bound under others is bound anew."""
-    return num_threads(), _conv_variant, _conv_precision, _float32_matmul_precision, _floatx
+def of_kernels() -> tuple[Any, ...]:
+    """The settings that say how operators compute: changing one of these plans steps anew."""
+    return (
+        device(),
+        num_threads(),
+        _conv_variant,
+        _conv_precision,
+        _float32_matmul_precision,
+        conv_workspace_limit(),
+        conv_tuning() > 0,
+        _floatx,
+    )
 
 
 def threads_are_set() -> bool:

@@ -43,7 +43,7 @@ class _Copy:
 
     def __init__(self, recording: Any, nodes: Sequence[Node], training: bool, derivative: Derivative | None) -> None:
         self.recording = recording
-        self.graph = Graph(training=training)
+        self.graph = Graph(training=training, device=recording.workspace.host.device.name)
         self.part = Part(self.graph, again=False)
         self.derivative = derivative
         self.copies: dict[Tensor, Tensor] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 import weakref
@@ -11,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pydtconv import config
+from pydtconv import config, devices
 from pydtconv.dtypes import BFLOAT16, from_bits
 from pydtconv.graph import Executor, Memory, Plan, Updates, build_plan
 from pydtconv.graph.ir.graph import Graph, Tensor
@@ -25,6 +26,8 @@ from pydtconv.utils.random import next_seed
 #: plans of recordings that run at once, and memories of sets of variables
 _KEPT = 64
 
+#: what brings a variable's value back, where a device has it
+_MIRROR = operator.attrgetter("mirror")
 #: makes the plan of a graph
 Planner = Callable[..., Plan]
 
@@ -35,7 +38,7 @@ class _Shared(Memory):
     def __init__(self, workspace: Workspace) -> None:
         self._own_generation = 0
         self._workspace = workspace
-        super().__init__()
+        super().__init__(workspace.host.device)
         self.state = workspace.host.state
 
     @property
@@ -45,6 +48,15 @@ class _Shared(Memory):
     @arena.setter
     def arena(self, array: np.ndarray) -> None:
         """The host's is the only one."""
+
+    @property
+    def scratch_file(self) -> Any:
+        return self._workspace.host.scratch_file
+
+    @scratch_file.setter
+    def scratch_file(self, file: Any) -> None:
+        if file is not None:
+            self._workspace.host.scratch_file = file
 
     @property
     def generation(self) -> int:
@@ -73,7 +85,7 @@ class Bound:
         self._bits = {name for name, tensor in part.outputs.items() if tensor.dtype == BFLOAT16}
         self.trained = [tensor.variable for tensor in executor.plan.gradient_order]
         self._variables = [t.variable for t in executor.plan.graph.parameters if t.variable is not None]
-        self._values: list[np.ndarray] = []
+        self._arrays: list[np.ndarray] = []
 
     def run(self, arrays: Sequence[Any]) -> Mapping[str, np.ndarray]:
         """The results by name: views that are valid until the arena is used again; of bfloat16 the numbers."""
@@ -85,18 +97,20 @@ class Bound:
 
     def _check(self) -> None:
         """Binds anew where others have moved variables, and takes back those that are trained here."""
-        if all(map(_is_value, self._variables, self._values)) and self._values:
+        if self.memory.device.is_host:
+            for variable in filter(_MIRROR, self._variables):
+                _ = variable.array  # which a device has
+        if all(map(_is_array, self._variables, self._arrays)) and self._arrays:
             return
         store = self.memory.store
-        if self.trained and store is not None and any(v.value.base is not store.parameters for v in store.variables):
-            variables = store.variables
-            self.memory.store = ParameterStore(variables)
+        if self.trained and store is not None and not store.holds_all:
+            self.memory.move_to_store(store.variables)
         self.memory.generation += 1
-        self._values = [variable.value for variable in self._variables]
+        self._arrays = [variable.host_array for variable in self._variables]
 
 
-def _is_value(variable: Variable, value: np.ndarray) -> bool:
-    return variable.value is value
+def _is_array(variable: Variable, array: np.ndarray) -> bool:
+    return variable.host_array is array
 
 
 class _Kept:
@@ -145,7 +159,7 @@ class Workspace:
     def __init__(self, host: Memory | None = None, plan: Planner | None = None) -> None:
         given = host
         if host is None:
-            host = Memory()
+            host = Memory(devices.get(config.device()))
             host.state.seed = next_seed()
         self.of_model = given is not None
         self.host = host
@@ -238,16 +252,14 @@ class Workspace:
                 raise ValueError(
                     f"apply: gradient of {variable.path!r}: expected shape {variable.shape}, got {gradient.shape}"
                 )
-            store.gradient_of(variable)[...] = gradient
+            store.put_gradient(variable, gradient)
         step(optimizer, store)
 
     def store_of(self, memory: Memory, variables: Sequence[Variable]) -> ParameterStore:
         """The store of these variables, which lie in it."""
         store = memory.store
-        if store is None or any(v.value.base is not store.parameters for v in store.variables):
-            ordered = list(variables) if store is None else store.variables
-            memory.store = store = ParameterStore(ordered)
-            memory.generation += 1
+        if store is None or not store.holds_all:
+            return memory.move_to_store(list(variables) if store is None else store.variables)
         return store
 
 
@@ -263,11 +275,12 @@ def step(optimizer: Any, store: ParameterStore) -> None:
     optimizer.step_of(store)
 
 
-_default: list[Workspace] = []
+_default: dict[str, Workspace] = {}
 
 
 def default() -> Workspace:
-    """The workspace of code that belongs to no model's `fit`."""
-    if not _default:
-        _default.append(Workspace())
-    return _default[0]
+    """The workspace of code that belongs to no model's `fit`, on the active device."""
+    name = config.device()
+    if name not in _default:
+        _default[name] = Workspace()
+    return _default[name]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv import replica, tree
-from pydtconv.graph import Plan, build_plan
+from pydtconv.graph import Plan
 from pydtconv.layers import settings, structure
 from pydtconv.loops import Function, Workspace
-from pydtconv.trainers import first_use, limits, strategy
+from pydtconv.trainers import limits, strategy
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.tracing import loss_scale, undivided
 from pydtconv.utils.sequences import pack_x_y_sample_weight
@@ -41,11 +41,10 @@ class CustomSteps:
         here, model = replica.current(), self._model
         name = type(model).__name__
         for option, given in ("split", model.split), ("offload", limits.current().offload):
-            if given is not None and kind == "train":
-                told = "run_eagerly" if model.run_eagerly else "a step of one's own"
-                raise NotImplementedError(
-                    f"{name}: {option}: expected None with {told}, got {given!r}: override compute_loss instead"
-                )
+            if given is not None and kind == "train" and model.run_eagerly:
+                raise NotImplementedError(f"{name}: {option}: expected None with run_eagerly, got {given!r}")
+        model._steps.use_device()
+        model._steps.check_device(kind, limits.current().offload if kind == "train" else None)
         if here.size == 1:
             return
         if here.partition is not None:
@@ -66,9 +65,12 @@ class CustomSteps:
 
     def function(self, kind: str) -> Function:
         """The step as a function of a batch's data."""
+        memory = self._model._steps.memory
+        if self._workspace is not None and self._workspace.host is not memory:  # that of another device
+            self.forget()
         if kind not in self._functions:
             if self._workspace is None:
-                self._workspace = Workspace(self._model._steps.memory, self._plan)
+                self._workspace = Workspace(memory, self._plan)
             step = getattr(self._model, f"{kind}_step")
             eager = bool(self._model.run_eagerly)
             self._functions[kind] = Function(step, self._workspace, eager, self._state, self._attributes)
@@ -108,14 +110,18 @@ class CustomSteps:
 
     def _state(self) -> Any:
         trained = tuple(id(variable) for variable in self._model.trainable_variables)
-        return trained, limits.current().memory, loss_scale(self._model)
+        return trained, limits.current(), loss_scale(self._model), self._model._steps.draw("train")
 
     def _attributes(self) -> int:
         return settings.of_model(self._model)
 
     def _plan(self, graph: Any, **options: Any) -> Plan:
-        tune = first_use.hook(self._model._steps.memory.device)
-        return build_plan(graph, tune=tune, memory_limit=limits.current().memory, **options)
+        """The plan of a part of a step, within the limits of `fit`, which hold for what is differentiated."""
+        steps = self._model._steps
+        if graph.loss is None:
+            return steps.planned(graph, limits.Limits(limits.current().memory), **options)
+        graph.split, graph.split_draw = self._model.split, steps.draw("train")
+        return steps.planned(graph, limits.current(), **options)
 
 
 def _note_built(model: Any) -> None:

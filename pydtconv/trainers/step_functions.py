@@ -22,6 +22,7 @@ from pydtconv.layers.eager import AddedLosses
 from pydtconv.trainers import first_use, offloading
 from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
+from pydtconv.trainers.limits import Limits
 from pydtconv.trainers.metric_updates import Update
 from pydtconv.trainers.tracing import Traced, loss_scale, trace, trace_example
 from pydtconv.utils.random import next_seed
@@ -162,7 +163,7 @@ class StepCache:
         if shapes is not None:
             self._prepared[kind] = shapes, step, made_with
 
-    def _use_device(self) -> None:
+    def use_device(self) -> None:
         """Drops all steps and the memory where the active device is another one; variables keep their values."""
         name = config.device()
         if name == self.memory.device.name:
@@ -228,16 +229,16 @@ class StepCache:
         draw: the number of the scheme where patches are drawn, None for that of this step.
         """
         tracing.settle_outside()
-        self._use_device()
+        self.use_device()
         self._check_idle()
         self.check_values()
         folder = offload if kind == "train" and memory_limit is not None else None
-        draw = self._draw(kind, draw)
+        draw = self.draw(kind, draw)
         threads = config.num_threads()
         updates = self._updates() if kind == "train" else None
-        asked = (*self._asked(kind, batch), threads, memory_limit, folder, draw, updates)
+        asked = (*self._asked(kind, batch), memory_limit, folder, draw, updates)
         key = (*asked, settings.of_model(self.model))
-        self._check_device(kind, folder)
+        self.check_device(kind, folder)
         step = before = self._steps.get(key)
         if folder is not None and step is not None:
             step.executor.reserve()
@@ -245,13 +246,14 @@ class StepCache:
         if step is not None:
             self._steps.move_to_end(key)
             return step
-        traced = self._traced(kind, batch, targets, draw)
-        self._read.update({id(variable): variable for variable in traced.graph.read_values or ()})
-        asked = (*self._asked(kind, batch), threads, memory_limit, folder, draw, updates)
-        key = (*asked, settings.of_model(self.model))  # which a call may have set itself
         earlier = None if before is None else before.executor.plan
         with config.hold_num_threads(threads):
-            plan = self._planned(traced.graph, folder, earlier, memory_limit, updates)
+            traced = self._traced(kind, batch, targets, draw)
+            self._read.update({id(variable): variable for variable in traced.graph.read_values or ()})
+            asked = (*self._asked(kind, batch), memory_limit, folder, draw, updates)
+            key = (*asked, settings.of_model(self.model))  # which a call may have set itself
+            options = {"slots": self._slots(), "state_bytes": self._state_bytes(), "updates": updates}
+            plan = self.planned(traced.graph, Limits(memory_limit, folder), earlier, **options)
         if before is not None and plan is earlier:
             return before
         return self._keep(key, kind, plan, traced)
@@ -265,26 +267,19 @@ class StepCache:
                 "another step of the same model"
             )
 
-    def _draw(self, kind: str, draw: int | None) -> int | None:
+    def draw(self, kind: str, draw: int | None = None) -> int | None:
         """The number of the scheme by which patches are drawn, None where none are."""
         if kind != "train" or self.model.split is None:
             return None
         return self.model.split.draw(self.memory.state.seed, self.memory.state.step) if draw is None else draw
 
     def _asked(self, kind: str, batch: Batch) -> tuple[Any, ...]:
-        """What a step depends on besides threads, memory and settings of the model: equal ones share a step."""
+        """What a step depends on besides memory and settings of the model: equal ones share a step."""
         given = (batch.x, batch.y, batch.sample_weight)
         shapes = tuple(None if leaf is None else (leaf.shape, _kind(leaf.dtype)) for leaf in tree.flatten(given))
         scale = loss_scale(self.model) if kind == "train" else None
-        choice = (
-            config.conv_variant(),
-            config.conv_precision(),
-            config.float32_matmul_precision(),
-            config.conv_workspace_limit(),
-            config.conv_tuning() > 0,
-        )
         here, read = replica.current(), tuple(map(_what_is_in, self._read.values()))
-        return kind, tree.layout(given), shapes, scale, choice, here.size, here.partition, read
+        return kind, tree.layout(given), shapes, scale, config.of_kernels(), here.size, here.partition, read
 
     def _traced(self, kind: str, batch: Batch, targets: Targets | None, draw: int | None) -> Traced:
         """The model's graph for a batch.  Raises NotImplementedError for what several processes cannot do with it."""
@@ -316,29 +311,24 @@ class StepCache:
             self._steps.popitem(last=False)
         return step
 
-    def _planned(
-        self,
-        graph: Graph,
-        folder: str | None,
-        earlier: Plan | None,
-        memory_limit: int | None,
-        updates: Updates | None,
-    ) -> Plan:
-        """The plan within the limit, and within what a device has.  Raises MemoryError where that is too little."""
-        options: dict[str, Any] = {"slots": self._slots(), "state_bytes": self._state_bytes(), "updates": updates}
+    def planned(self, graph: Graph, within: Limits, earlier: Plan | None = None, **options: Any) -> Plan:
+        """The plan within the limits, and within what a device has.  Raises MemoryError where that is too little.
+
+        earlier: see `offloading.planned`.  options: of `build_plan`.
+        """
         options["tune"] = first_use.hook(self.memory.device)
         room = self.memory.room()
-        if room is None or (memory_limit is not None and memory_limit <= room):
-            return offloading.planned(graph, folder, earlier, memory_limit=memory_limit, **options)
+        if room is None or (within.memory is not None and within.memory <= room):
+            return offloading.planned(graph, within.offload, earlier, memory_limit=within.memory, **options)
         try:
-            return offloading.planned(graph, folder, earlier, memory_limit=room, **options)
+            return offloading.planned(graph, within.offload, earlier, memory_limit=room, **options)
         except MemoryLimitError as error:
             raise MemoryError(
                 f"device {self.memory.device.name}: expected at least {error.smallest_bytes} bytes, the smallest plan "
                 f"of this model and batch size, got {room} that it can have"
             ) from None
 
-    def _check_device(self, kind: str, folder: str | None) -> None:
+    def check_device(self, kind: str, folder: str | None) -> None:
         """Raises NotImplementedError for what devices with memory of their own do not do, ValueError for a folder that
         is not this device's.
         """

@@ -173,19 +173,6 @@ class OwnTraining(keras.Model):
         return super().train_step(data)
 
 
-def test_what_a_step_of_ones_own_does_not_do_is_refused(tmp_path):
-    inputs = keras.Input((8, 8, 3))
-    outputs = layers.Dense(2)(layers.GlobalAveragePooling2D()(layers.Conv2D(4, 3)(inputs)))
-    x, y = np.zeros((4, 8, 8, 3), "float32"), np.zeros((4, 2), "float32")
-    model = OwnTraining(inputs, outputs)
-    model.compile("sgd", "mse", split="0.5:2x2:0")
-    with pytest.raises(NotImplementedError, match="split: expected None with a step of one's own"):
-        model.fit(x, y, verbose=0)
-    model.compile("sgd", "mse")
-    with pytest.raises(NotImplementedError, match="offload: expected None with a step of one's own"):
-        model.fit(x, y, verbose=0, memory_limit="10MiB", offload=tmp_path)
-
-
 def test_the_limit_of_fit_is_not_that_of_other_calls():
     inputs = keras.Input((16, 16, 3))
     model = keras.Model(inputs, layers.Dense(4)(layers.GlobalAveragePooling2D()(layers.Conv2D(8, 3)(inputs))))

@@ -121,6 +121,10 @@ class DeviceStore(ParameterStore):
     def gradients(self, array: np.ndarray) -> None:
         raise NotImplementedError(f"gradients: device {self.mirror.device.name} keeps them in memory of its own")
 
+    def put_gradient(self, variable: Variable, gradient: np.ndarray) -> None:
+        place = self.of(variable, self.working_gradients)
+        self.mirror.device.put(place, np.ascontiguousarray(gradient, variable.dtype))
+
     def begin_update(self) -> None:
         self.mirror.to_device([*self.variables, *self.slot_variables])
 

@@ -58,6 +58,11 @@ class ParameterStore:
         return id(variable) in self._slices
 
     @property
+    def holds_all(self) -> bool:
+        """Whether no other store has taken one of the variables since."""
+        return all(variable.host_array.base is self.parameters for variable in self.variables)
+
+    @property
     def gradients(self) -> np.ndarray:
         """The flat array of all gradients."""
         if self._gradients is None:
@@ -117,6 +122,10 @@ class ParameterStore:
     def gradient_of(self, variable: Variable) -> np.ndarray:
         """The gradient of a variable after a training run, in the variable's shape."""
         return self.of(variable, self.gradients)
+
+    def put_gradient(self, variable: Variable, gradient: np.ndarray) -> None:
+        """Writes a gradient where the optimizer reads it."""
+        self.gradient_of(variable)[...] = gradient
 
     def slot(self, name: str) -> np.ndarray:
         """The flat array of an optimizer's slot; zeros when it is first asked for."""

@@ -14,6 +14,7 @@ from pydtconv.devices import get as get_device
 from pydtconv.devices.accelerator import Accelerator
 from pydtconv.devices.pinned import PinnedMemory
 from pydtconv.graph.ir.graph import Tensor
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.mirror import DeviceStore, Mirror
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.runtime.hooks import Hooks
@@ -109,14 +110,19 @@ class Memory:
         """Moves the variables into a flat store, if they are not all in the present one."""
         variables = [tensor.variable for tensor in order if tensor.variable is not None]
         if self.store is None or any(variable not in self.store for variable in variables):
-            if self.mirror is None:
-                self.store = ParameterStore(variables)
-            else:
-                self.release_variables()
-                self.mirror = Mirror(self.device)
-                self.store = DeviceStore(variables, self.mirror)
-            self.generation += 1
+            self.move_to_store(variables)
             _return_freed_memory()
+
+    def move_to_store(self, variables: Sequence[Variable]) -> ParameterStore:
+        """Moves the variables into a new flat store, in this order."""
+        if self.mirror is None:
+            self.store = ParameterStore(variables)
+        else:
+            self.release_variables()
+            self.mirror = Mirror(self.device)
+            self.store = DeviceStore(variables, self.mirror)
+        self.generation += 1
+        return self.store
 
     def release_variables(self) -> None:
         """Brings the values of variables back to the host."""
