@@ -172,7 +172,7 @@ def test_a_tape_gives_one_set_of_gradients_unless_it_is_persistent():
 
 
 def test_the_first_mask_outside_of_training_is_not_that_of_the_first_step(monkeypatch):
-    monkeypatch.setattr("pydtconv.loops.workspace._default", [])
+    monkeypatch.setattr("pydtconv.loops.workspace._default", {})
     model = small_model(layers.Dropout(0.5))
     x = numbers(4, 6, 6, 2)
     with GradientTape() as tape:
