@@ -17,7 +17,7 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.dtypes import FLOATING, real
 from pydtconv.graph.ir import tracing
-from pydtconv.graph.ir.deferred import Deferred, ValueNeededError
+from pydtconv.graph.ir.deferred import Deferred, Known, ValueNeededError
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context
@@ -324,7 +324,8 @@ class Recording(Graph):
         if not self.traced:
             self.flush()
             with tracing.paused():
-                return call()
+                found = call()
+            return Known(found) if type(found) is float else found
         deferred = Deferred(name)
         self.act(Call(call, deferred))
         return deferred

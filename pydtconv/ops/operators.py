@@ -81,6 +81,18 @@ class Operators:
 
         return power(self, exponent)
 
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return _of_table("round", self, digits or 0)
+
+    def __pos__(self) -> Any:
+        return self
+
     def __neg__(self) -> Any:
         from pydtconv.ops import negative
 
@@ -128,6 +140,8 @@ class Operators:
 
     def __xor__(self, other: Any) -> Any:
         return _of_table("logical_xor", self, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self) -> Any:
         return _of_table("logical_not", self)

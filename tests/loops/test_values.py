@@ -1,6 +1,8 @@
 """Values that Python code takes in silence: what is frozen by tracing, what runs late, what keys tell apart."""
 
 import copy
+import math
+import operator
 import warnings
 
 import numpy as np
@@ -227,3 +229,52 @@ def test_a_plan_is_of_the_precision_in_force():
     finally:
         keras.config.set_conv_precision("fast")
     assert counts[1] == counts[0] + 1 == counts[2]
+
+
+#: what code may ask of a loss or of a metric's result: names of the module `operator`, of Python, and of tensors
+UNARY = {name: getattr(operator, name) for name in ("neg", "pos", "abs", "not_", "truth")} | {
+    "round": round, "round to 2": lambda x: round(x, 2), "float": float, "int": int, "bool": bool, "complex": complex,
+    "floor": math.floor, "ceil": math.ceil, "isfinite": math.isfinite, "sqrt": math.sqrt, "format": "{:.3f}".format,
+    "divmod": lambda x: divmod(x, 2), "divmod of 7": lambda x: divmod(7, x), "in": lambda x: x in (2.5,),
+    "not in": lambda x: x not in (1.0,), "sum": lambda x: sum([x, x]), "max": lambda x: max(x, 1.0),
+    "array": lambda x: np.asarray(x).item(), "item": lambda x: x.item(), "shape": lambda x: tuple(x.shape),
+    "numpy": lambda x: np.float32(x) if isinstance(x, np.generic) and not hasattr(x, "numpy") else x.numpy(),
+    "where": lambda x: np.asarray(ops.where(x == 2.5, 1.0, 0.0)).item(),
+}  # fmt: skip
+BINARY = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "eq", "ne", "ge", "gt"),
+    *("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"),
+)
+
+
+def asked(kind, call, value):
+    """What the call gives of a loss, or of a metric's result, in a step that is traced as far as that can be."""
+    metric = keras.metrics.Mean()
+
+    @keras.function
+    def step(x):
+        metric.update_state(x)
+        return call(metric.result() if kind == "metric" else ops.sum(x))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it runs as it is written, where the value is needed
+        return step(np.array([value], "float32"))
+
+
+@pytest.mark.parametrize("kind", ["loss", "metric"])
+@pytest.mark.parametrize("name", UNARY)
+def test_a_step_may_ask_what_it_asks_of_a_number(kind, name):
+    for value in 2.5, 1.0:
+        found, want = asked(kind, UNARY[name], value), UNARY[name](np.float32(value))
+        assert found == want if isinstance(want, str) else np.allclose(found, want)
+
+
+@pytest.mark.parametrize("kind", ["loss", "metric"])
+@pytest.mark.parametrize("name", BINARY)
+def test_a_step_may_calculate_and_compare_as_with_a_number(kind, name):
+    call = getattr(operator, name)
+    for value, other in (2.5, 2.5), (2.5, 2.0), (1.0, 3.0):
+        found = asked(kind, lambda x, other=other: call(x, other), value)
+        np.testing.assert_allclose(found, call(np.float32(value), other), rtol=1e-6)
+        found = asked(kind, lambda x, other=other: call(other, x), value)
+        np.testing.assert_allclose(found, call(other, np.float32(value)), rtol=1e-6)
