@@ -169,6 +169,25 @@ def saved_again(here, path):
     return model.get_weights()[1].tolist()
 
 
+def loaded_by_rank_0(here, path):
+    """Weights and steps of an optimizer after a fit, before which rank 0 alone has loaded another training's."""
+
+    def adam():
+        model = model_of()
+        model.compile("adam", "mse")
+        return model
+
+    model, (x, _) = adam(), arrays()
+    fit(model, (x, x[:, :3]))
+    if here.is_main:
+        model.save_weights(path)
+    model = adam()
+    if here.is_main:
+        model.load_weights(path)
+    fit(model, (x, x[:, :3]), shuffle=False)
+    return [weight.tolist() for weight in model.get_weights()], int(model.optimizer.iterations)
+
+
 def scopes():
     """How many communicators and threads it takes to enter scopes again."""
     made, init = [], Communicator.__init__
@@ -214,6 +233,7 @@ def main(folder):
     for moment in ("train", "epoch", "test", "predict"):
         found[f"stop before {moment}"] = stopped_early(here.rank == 1, moment)
     found["saved again"] = saved_again(here, f"{folder}/saved.weights.h5")
+    found["loaded by rank 0"] = loaded_by_rank_0(here, f"{folder}/adam.weights.h5")
     found["scopes"] = scopes()
     fit(callbacks=[callbacks.History()] if here.rank else [callbacks.CSVLogger(f"{folder}/log.csv")])
     Path(folder, f"{here.rank}.json").write_text(json.dumps(found))

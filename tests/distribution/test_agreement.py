@@ -80,6 +80,9 @@ def test_an_end_that_one_rank_asks_for_before_the_first_batch(found, moment, don
 @pytest.mark.slow
 def test_a_file_that_rank_0_has_written_by_itself_is_not_taken_for_one_of_all(found):
     assert [other["saved again"] for other in found] == [[1.0] * 6] * RANKS
+    weights, steps = found[0]["loaded by rank 0"]
+    assert steps == 8
+    assert all(other["loaded by rank 0"] == [weights, steps] for other in found)
 
 
 @pytest.mark.slow

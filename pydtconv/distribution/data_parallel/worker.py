@@ -192,16 +192,18 @@ class Worker(Strategy):
         return self.small.allgather(times, "the times of all ranks").max(0)
 
     def _replicate(self, training: Training) -> None:
-        """Rank 0's variables, optimizer state, and random state of the model."""
-        state, store = training.memory.state, training.memory.store
+        """Rank 0's variables, optimizer state, and random state of the model.
+
+        One by one: which of them lie in flat arrays may differ, as where rank 0 alone has loaded weights.
+        """
+        state, what = training.memory.state, "the variables of rank 0"
         state.seed, state.step = self.small.bcast_object((state.seed, state.step), "the model's random state")
-        arrays = [variable.value for variable in training.variables]
-        if training.optimizer is not None:
-            arrays += [variable.value for variable in training.optimizer.variables]
-        flat = [] if store is None else [store.parameters, *store.slots.values()]
-        owned = {id(array) for array in flat}
-        for array in [*flat, *(array for array in arrays if id(array.base) not in owned)]:
-            self.small.bcast(array, "the variables of rank 0")
+        variables = [*training.variables, *(() if training.optimizer is None else training.optimizer.variables)]
+        agreement.check(
+            [f"state {i}: shape {each.shape}, {each.dtype}" for i, each in enumerate(variables)], self.small
+        )
+        for variable in variables:
+            self.small.bcast(variable.value, what)
 
     # --- a step ----------------------------------------------------------------------------------------------------
     @contextmanager
