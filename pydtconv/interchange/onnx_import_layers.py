@@ -166,23 +166,19 @@ def _pool(call: Call) -> Any:
         raise call.error(f"dilations: expected 1, got {dilations}")
     call.attribute("storage_order", 0)
     largest, counted = call.kind == "MaxPool", bool(call.attribute("count_include_pad", 0))
+    beyond = [0] * len(kernel)
     if call.attribute("ceil_mode", 0):
-        longer = [
-            (before, after + _ceiling(extent, size, stride, before, after))
-            for extent, size, stride, (before, after) in zip(_spatial(call), kernel, strides, sides, strict=True)
-        ]
-        if counted and longer != sides:
-            raise call.error("ceil_mode: expected 0 with count_include_pad=1, got 1")
-        sides = longer
-    counted = counted and any(any(side) for side in sides)
-    rank = len(kernel)
+        each = zip(_spatial(call), kernel, strides, sides, strict=True)
+        beyond = [_ceiling(extent, size, stride, before, after) for extent, size, stride, (before, after) in each]
+    rank, counted = len(kernel), counted and any(any(side) for side in sides)
+    if counted:  # what a last window reaches beyond the padding does not count
+        x, sides = _padded(call, x, sides), [(0, 0)] * rank
+    sides = [(before, after + more) for (before, after), more in zip(sides, beyond, strict=True)]
     same = _is_same(call, kernel, strides, dilations, sides) and not counted
     if same or not any(any(side) for side in sides):
         kind = getattr(layers, f"{'Max' if largest else 'Average'}Pooling{_NAMES[rank]}")
         layer = partial(kind, kernel, strides, padding="same" if same else "valid", data_format=_FIRST)
         return call.make(layer, (), x, [])
-    if counted:
-        x, sides = _padded(call, x, sides), [(0, 0)] * rank
     if any(max(side) >= size for side, size in zip(sides, kernel, strict=True)):
         raise call.error(f"pads: expected less than the kernel {kernel}, got {sides}")
     op = (ops.MaxPool if largest else ops.AveragePool)(tuple(kernel), tuple(strides), tuple(sides))

@@ -175,6 +175,43 @@ def test_a_constant_beside_the_batch(rows, tmp_path):
     np.testing.assert_array_equal(loaded.predict(x, verbose=0), np.hstack([np.tile(token[:1], (5, 1)), x]))
 
 
+@pytest.mark.parametrize(("kind", "counted"), [("AveragePool", 0), ("AveragePool", 1), ("MaxPool", None)])
+def test_windows_of_pooling_that_reach_beyond_the_padding(kind, counted, tmp_path):
+    """ceil_mode: what lies beyond the padding never counts, the padding where count_include_pad says so."""
+    rng = np.random.default_rng(0)
+    for extent, size, stride, before, after in (
+        (7, 3, 2, 0, 0),
+        (8, 3, 2, 0, 0),
+        (8, 3, 2, 1, 0),
+        (9, 4, 3, 1, 1),
+        (6, 2, 3, 0, 1),
+    ):
+        attributes = {"kernel_shape": [size], "strides": [stride], "pads": [before, after], "ceil_mode": 1}
+        if counted is not None:
+            attributes["count_include_pad"] = counted
+        info = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 2, None]) for name in "xy"]
+        info[0].type.tensor_type.shape.dim[2].dim_value = extent
+        graph = onnx.helper.make_graph(
+            [onnx.helper.make_node(kind, ["x"], ["y"], **attributes)], "pool", *([i] for i in info)
+        )
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 19)], ir_version=9)
+        (tmp_path / "pool.onnx").write_bytes(model.SerializeToString())
+        x = rng.normal(size=(1, 2, extent)).astype("float32")
+        want = []
+        start = -before
+        while start < extent and (start + size <= extent + after or start > -before or not want):
+            inside = x[..., max(start, 0) : min(start + size, extent)]
+            padded = min(start + size, extent + after) - start
+            want.append(
+                inside.max(-1) if kind == "MaxPool" else inside.sum(-1) / (padded if counted else inside.shape[-1])
+            )
+            if start + size >= extent + after:
+                break
+            start += stride
+        found = np.asarray(saving.load_onnx(tmp_path / "pool.onnx")(x))
+        np.testing.assert_allclose(found, np.stack(want, -1), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
