@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,14 @@ class CSVLogger(Callback):
         self.separator = separator
         self.append = append
         self._keys: list[str] | None = None
+        self._left_out: list[str] = []
         self._header = True
         self._file: GrowingFile | None = None
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         if not (self.filename.is_file() and os.access(self.filename, os.W_OK)):
             check_writable(self.filename)
-        self._keys = None
+        self._keys, self._left_out = None, []
         self._header, self._unended = True, False
         if self.append and self.filename.exists() and self.filename.stat().st_size:
             with self.filename.open(newline="") as file:
@@ -104,6 +106,14 @@ class CSVLogger(Callback):
         if self._header:
             writer.writerow(["epoch", *self._keys])
             self._header = False
+        for name in [name for name in logs if name not in (*self._keys, *self._left_out)]:
+            self._left_out.append(name)
+            warnings.warn(
+                f"CSVLogger: {self.filename}: expected a column for {name!r}, got {', '.join(self._keys) or 'none'}: "
+                "it is not written",
+                UserWarning,
+                stacklevel=2,
+            )
         writer.writerow([epoch, *(_cell(logs.get(key, "NA")) for key in self._keys)])
         with training_goes_on(f"CSVLogger, epoch {epoch + 1}", whatever=True):
             self._file.add(rows.getvalue().encode())

@@ -86,9 +86,9 @@ class Monitor(Callback):
         return value - self.min_delta > reference if self.larger else value + self.min_delta < reference
 
     def value(self, logs: Logs | None) -> float | None:
-        """The watched result, or None, with a warning, where there is none of validation.
+        """The watched result; None, with a warning, where this epoch has none of this name.
 
-        Raises ValueError for a name that no result has, and for a result of several numbers.
+        Raises ValueError for a result of several numbers.
         """
         logs = logs or {}
         if self.monitor in logs:
@@ -98,13 +98,9 @@ class Monitor(Callback):
                     f"{type(self).__name__}: monitor: expected one number, got {found.tolist()} of {self.monitor!r}"
                 )
             return float(found.item())
-        if logs and self.monitor.removeprefix("val_") not in logs:
-            raise ValueError(
-                f"{type(self).__name__}: monitor: expected one of {', '.join(logs)}, got {self.monitor!r}"
-                f"{did_you_mean(self.monitor, logs)}"
-            )
         warnings.warn(
-            f"{type(self).__name__}: the result {self.monitor!r} is not there; there are {', '.join(logs) or 'none'}",
+            f"{type(self).__name__}: the result {self.monitor!r} is not there; there are {', '.join(logs) or 'none'}"
+            f"{did_you_mean(self.monitor, logs)}",
             UserWarning,
             stacklevel=4,
         )

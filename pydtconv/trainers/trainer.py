@@ -299,10 +299,11 @@ class Trainer(BatchTrainer):
         predictions = Predictions(data.samples if isinstance(data, ArrayData) and steps is None else None)
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_predict_batch_begin(first)
-            outputs = None
+            parts = []
             for batch in group:
                 with turn.taken():
-                    outputs = predictions.add(self._predict_batch(batch), batch.total)
+                    parts.append(predictions.add(self._predict_batch(batch), batch.total))
+            outputs = parts[0] if len(parts) == 1 else tree.map_structure(lambda *each: np.concatenate(each), *parts)
             listeners.on_predict_batch_end(last, {"outputs": outputs})
             if self._stops("stop_predicting", asked):
                 break

@@ -298,6 +298,8 @@ def _listed(
     if class_names is not None and not set(class_names) <= set(found):
         raise ValueError(f"class_names: expected folders of {root} ({', '.join(found)}), got {list(class_names)}")
     names = list(class_names or found)
+    if len(set(names)) < len(names):
+        raise ValueError(f"class_names: expected each folder once, got {names}")
     by_class = [_images(root / name, follow_links) for name in names]
     files = [path for part in by_class for path in part]
     if not files:

@@ -235,3 +235,32 @@ def test_csv_logger_goes_on_behind_a_row_without_an_end(tmp_path):
     path.write_text("epoch,loss\n0,1.0")
     history = line().fit(X, Y, verbose=0, callbacks=[callbacks.CSVLogger(path, append=True)]).history
     assert path.read_text().splitlines() == ["epoch,loss", "0,1.0", f"0,{history['loss'][0]}"]
+
+
+def test_csv_logger_says_which_results_have_no_column(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,loss\n0,1.0\n")
+    model = line()
+    model.compile("sgd", "mse", metrics=["mae"])
+    with pytest.warns(UserWarning, match=r"log.csv: expected a column for 'mae', got loss: it is not written") as told:
+        model.fit(X, Y, epochs=3, initial_epoch=1, verbose=0, callbacks=[callbacks.CSVLogger(path, append=True)])
+    assert len(told) == 1
+    assert len(path.read_text().splitlines()) == 4
+
+
+def test_predictions_of_several_batches_reach_the_callback_whole():
+    seen = []
+
+    class Look(callbacks.Callback):
+        def on_predict_batch_end(self, batch, logs=None):
+            seen.append(logs["outputs"])
+
+    inputs = layers.Input((1,))
+    model = models.Model(inputs, layers.Dense(2)(inputs))
+    model.compile("sgd", "mse", steps_per_execution=3)
+    x = np.arange(23, dtype="float32")[:, None]
+    for data, size in (x, 2), ((x[i : i + 2] for i in range(0, 23, 2)), None):
+        seen.clear()
+        whole = model.predict(data, batch_size=size, verbose=0, callbacks=[Look()])
+        assert [len(part) for part in seen] == [6, 6, 6, 5]
+        np.testing.assert_array_equal(np.concatenate(seen), whole)

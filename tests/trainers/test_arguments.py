@@ -103,12 +103,21 @@ def test_memory_limits_that_are_none(limit):
         model_of().fit(X, Y, memory_limit=limit, verbose=0)
 
 
-def test_a_monitor_that_is_mistyped_is_refused():
-    model = model_of()
-    with pytest.raises(ValueError, match=r"monitor: expected one of loss.*did you mean loss"):
-        model.fit(X, Y, verbose=0, callbacks=[keras.callbacks.EarlyStopping("los")])
-    with pytest.warns(UserWarning, match="val_loss"):
-        model.fit(X, Y, verbose=0, callbacks=[keras.callbacks.EarlyStopping("val_loss")])
+@pytest.mark.parametrize("watch", ["EarlyStopping", "ReduceLROnPlateau", "ModelCheckpoint"])
+def test_a_training_goes_on_where_an_epoch_has_no_monitored_value(watch, tmp_path):
+    class EachSecond(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch % 2:
+                logs["own"] = 1.0 / epoch
+
+    first = [tmp_path / "best.keras"] if watch == "ModelCheckpoint" else []
+    options = {"save_best_only": True} if first else {}
+    for monitor, told in ("los", "did you mean loss"), ("val_loss", "val_loss"), ("own", "'own' is not there"):
+        callback = getattr(keras.callbacks, watch)(*first, monitor=monitor, mode="min", **options)
+        with pytest.warns(UserWarning, match=told):
+            history = model_of().fit(X, Y, epochs=4, verbose=0, callbacks=[EachSecond(), callback])
+        assert len(history.epoch) == 4
+    assert not first or first[0].exists()
 
 
 def test_a_call_that_returns_nothing_is_named():

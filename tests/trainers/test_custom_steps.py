@@ -12,8 +12,7 @@ from tests.marks import slow
 
 
 @pytest.fixture(autouse=True)
-def settings(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYDTCONV_CACHE", str(tmp_path / "cache"))
+def settings():
     keras.config.set_num_threads(1)
     yield
     keras.config.set_device("cpu")
@@ -76,7 +75,8 @@ def plans_of(model):
     ],
     ids=str,
 )
-def test_options_of_fit_hold(options, tmp_path) -> None:
+def test_options_of_fit_hold(options, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PYDTCONV_CACHE", str(tmp_path / "cache"))  # measured times choose plans
     if options.get("offload"):
         options = options | {"offload": tmp_path}
     weights, plans = trained(Own, **options)

@@ -43,6 +43,11 @@ def test_batches_in_order(folder):
     np.testing.assert_allclose(x[5:, ..., 0], 200, atol=2)
 
 
+def test_a_class_that_is_named_twice_is_refused(folder):
+    with pytest.raises(ValueError, match=r"class_names: expected each folder once, got \['a', 'b', 'a'\]"):
+        read(folder, class_names=["a", "b", "a"])
+
+
 def test_labels_follow_shuffled_images(folder):
     data = read(folder, seed=3)
     orders = []
