@@ -15,7 +15,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.utils.dataset import PyDataset
-from pydtconv.utils.images import FORMATS
+from pydtconv.utils.pixels import eight_bits, opened, pillow
 from pydtconv.utils.random import next_seed
 from pydtconv.utils.reading import BadFileError, open_regular
 
@@ -60,7 +60,7 @@ def image_dataset_from_directory(
 
     Raises ValueError for arguments and folders that do not fit and ImportError where Pillow is missing.
     """
-    _pillow()
+    pillow()
     root = Path(directory)
     if not root.is_dir():
         raise ValueError(f"directory: expected a folder, got {str(directory)!r}")
@@ -246,23 +246,11 @@ class ImageFolder(PyDataset):
 
     def _decoded(self, path: str, mode: str) -> np.ndarray:
         """(height, width[, channels]) uint8.  Raises BadFileError that names the file and where reading stopped."""
-        image_module = _pillow()
+        image_module = pillow()
         height, width = self.image_size
         # decoders take sizes that a file claims from memory before they read: of data in memory they get what is there
         with _opened(path) as raw, io.BytesIO(raw.read()) as file:
-            try:
-                with image_module.open(file, formats=FORMATS) as image:
-                    image.draft(mode, (width, height))
-                    pixels = image.convert(mode)
-            except MemoryError:
-                raise
-            except Exception as error:  # decoders of damaged data raise all kinds
-                size = os.path.getsize(path)
-                unknown = isinstance(error, image_module.UnidentifiedImageError)
-                reason = f"expected {', '.join(FORMATS)}" if unknown else error
-                raise BadFileError(
-                    f"{path}: no image that can be decoded, stopped near offset {file.tell()} of {size}: {reason}"
-                ) from error
+            pixels = eight_bits(opened(file, path, draft=(mode, (width, height))), mode)
         box = None
         resampling = getattr(image_module.Resampling, self._interpolation.upper())
         if self._fit == "pad":
@@ -328,11 +316,3 @@ def _opened(path: str) -> BinaryIO:
 def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("image_dataset_from_directory needs Pillow: pip install 'pydtconv[images]'") from error
-    return Image

@@ -10,22 +10,12 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.utils.reading import BadFileError, open_regular
+from pydtconv.utils.pixels import FORMATS, FURTHER_FORMATS, WIDE, eight_bits, opened, pillow
+from pydtconv.utils.reading import open_regular
 from pydtconv.utils.whole_file import write_alone
 
-#: what is decoded, whatever a file is called: formats that call other programs (EPS) are not among them
-FORMATS = ("BMP", "GIF", "JPEG", "PNG")
-_FURTHER_FORMATS = ("PPM", "TIFF", "WEBP")
 _MODES = {"grayscale": "L", "rgba": "RGBA", "rgb": "RGB"}
 _RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ImportError("images need Pillow: pip install pillow") from None
-    return Image
 
 
 def _format(data_format: str | None) -> str:
@@ -33,23 +23,6 @@ def _format(data_format: str | None) -> str:
     if data_format not in ("channels_last", "channels_first"):
         raise ValueError(f"data_format: expected 'channels_last' or 'channels_first', got {data_format!r}")
     return data_format
-
-
-def _decoded(data: io.BytesIO, name: str, color_mode: str) -> Any:
-    """The image of a file's bytes in a mode.  Raises BadFileError, which names the file, where they are none."""
-    image_module = _pillow()
-    try:
-        image = image_module.open(data, formats=FORMATS + _FURTHER_FORMATS)
-        image.load()
-    except MemoryError:
-        raise
-    except Exception as error:  # decoders of damaged data raise all kinds
-        unknown = isinstance(error, image_module.UnidentifiedImageError)
-        reason = f"expected {', '.join(FORMATS + _FURTHER_FORMATS)}" if unknown else error
-        raise BadFileError(f"{name}: no image that can be decoded: {reason}") from error
-    if color_mode == "grayscale" and image.mode in ("I;16", "I"):
-        return image
-    return image if image.mode == _MODES[color_mode] else image.convert(_MODES[color_mode])
 
 
 def load_img(
@@ -61,10 +34,13 @@ def load_img(
 ) -> Any:
     """The image of a file (a path, or bytes in an io.BytesIO) as Pillow has it, in a mode and a size (rows, columns).
 
-    keep_aspect_ratio: the middle of the ratio of target_size is taken.  Raises ValueError for other modes,
-    BadFileError (an OSError and a ValueError) for what is no image of BMP, GIF, JPEG, PNG, PPM, TIFF or WebP.
+    Pixels of more than 8 bits: "grayscale" keeps them, as Keras does (the modes "I;16" and "I"); "rgb" and "rgba" have
+    the high byte.  keep_aspect_ratio: the middle of the ratio of target_size is taken.
+
+    Raises ValueError for other modes, and BadFileError (an OSError and a ValueError) for what is no image of BMP, GIF,
+    JPEG, PNG, PPM, TIFF or WebP.
     """
-    image_module = _pillow()
+    image_module = pillow()
     if color_mode not in _MODES:
         raise ValueError(f"load_img: color_mode: expected one of {', '.join(_MODES)}, got {color_mode!r}")
     if interpolation not in _RESAMPLING:
@@ -76,7 +52,12 @@ def load_img(
         data = path
     else:
         raise TypeError(f"load_img: path: expected a path or io.BytesIO, got {type(path).__name__}")
-    image = _decoded(data, "the bytes" if data is path else str(path), color_mode)
+    image = opened(data, "the bytes" if data is path else str(path), FORMATS + FURTHER_FORMATS)
+    if color_mode == "grayscale" and image.mode in WIDE:
+        if image.mode not in ("I", "I;16"):
+            image = image_module.fromarray(np.asarray(image).astype("<u2"))
+    else:
+        image = eight_bits(image, _MODES[color_mode])
     if target_size is None:
         return image
     size = (target_size[1], target_size[0])
@@ -103,7 +84,7 @@ def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) ->
 
 def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dtype: Any = None) -> Any:
     """An array as an image of Pillow.  scale: the smallest value becomes 0, the largest 255."""
-    image_module = _pillow()
+    image_module = pillow()
     data_format = _format(data_format)
     x = np.asarray(x, dtype=config.floatx() if dtype is None else dtype)
     if x.ndim != 3:
@@ -136,7 +117,7 @@ def save_img(
     if not isinstance(path, (str, os.PathLike)):
         image.save(path, format=file_format, **kwargs)
         return
-    kind = file_format or _pillow().registered_extensions().get(suffix)
+    kind = file_format or pillow().registered_extensions().get(suffix)
     if kind is None:
         raise ValueError(f"save_img: expected file_format, or a name with the suffix of an image, got {str(path)!r}")
     write_alone(Path(path), lambda file: image.save(file, format=kind, **kwargs))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from pydtconv import ops, random
 from pydtconv.cli.tensorflow.arrays import array, name_of
 from pydtconv.graph.ir.graph import Tensor
-from pydtconv.utils.images import FORMATS
+from pydtconv.utils.pixels import decoded
 from pydtconv.utils.random import next_seed
 
 
@@ -27,25 +26,52 @@ def decode_image(
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Any:
-    """An image (h, w, channels) from the bytes of a JPEG, PNG, BMP or GIF; channels: 1, 3, 4, or 0 for the file's."""
-    from PIL import Image
+    """An image (h, w, channels) from the bytes of a JPEG, PNG or BMP, or the images (frames, h, w, 3) of a GIF.
 
-    with Image.open(io.BytesIO(contents), formats=FORMATS) as image:
-        mode = {1: "L", 3: "RGB", 4: "RGBA"}.get(channels or 0)
-        found = np.asarray(image if mode is None else image.convert(mode))
-    found = found[..., None] if found.ndim == 2 else found
-    return array(found) if name_of(dtype) == "uint8" else convert_image_dtype(found, dtype)
+    channels: 1, 3, 4, or 0 for the file's.  dtype: uint8 (the high byte of wider pixels), uint16, or float32 from 0 to
+    1.  expand_animations: False gives the first image of a GIF.
+    """
+    wanted = name_of(dtype)
+    if wanted not in ("uint8", "uint16", "float32"):
+        raise ValueError(f"decode_image: dtype: expected uint8, uint16 or float32, got {wanted}")
+    if channels not in (None, 0, 1, 3, 4):
+        raise ValueError(f"decode_image: channels: expected 0, 1, 3 or 4, got {channels!r}")
+    found = decoded(contents, channels or 0, "uint8" if wanted == "uint8" else "uint16")
+    if found.ndim == 4 and not expand_animations:
+        found = found[0]
+    return convert_image_dtype(found, wanted)
+
+
+def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8", name: str | None = None) -> Any:
+    """An image (h, w, channels) in uint8 or uint16 from the bytes of a PNG, JPEG, BMP, or GIF of one image."""
+    if name_of(dtype) not in ("uint8", "uint16"):
+        raise ValueError(f"decode_png: dtype: expected uint8 or uint16, got {name_of(dtype)}")
+    found = decode_image(contents, channels, dtype)
+    if len(found.shape) == 4 and len(found) > 1:
+        raise ValueError(f"expected one image, got {len(found)}: use decode_gif or decode_image")
+    return found[0] if len(found.shape) == 4 else found
 
 
 def _decode(contents: Any, channels: int = 0, **kwargs: Any) -> Any:
-    return decode_image(contents, channels)
+    return decode_png(contents, channels)
+
+
+def decode_gif(contents: Any, name: str | None = None) -> Any:
+    """The images (frames, h, w, 3) of a GIF in uint8."""
+    found = decode_image(contents, 3)
+    return found if len(found.shape) == 4 else found[None]
 
 
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Any:
-    """An image in another dtype: integers from 0 to their largest are floats from 0 to 1."""
+    """An image in another dtype: integers from 0 to their largest are floats from 0 to 1, and as much of others."""
     wanted, kind = np.dtype(name_of(dtype)), np.dtype(str(image.dtype))
     if wanted == kind:
         return array(image)
+    if kind.kind in "iu" and wanted.kind in "iu":
+        larger, smaller = np.iinfo(kind).max, np.iinfo(wanted).max
+        if larger > smaller:
+            return array(image // kind.type((larger + 1) // (smaller + 1)), wanted.name)
+        return array(image, wanted.name) * wanted.type((smaller + 1) // (larger + 1))
     if kind.kind in "iu" and wanted.kind == "f":
         return array(image, wanted.name) / float(np.iinfo(kind).max)
     if kind.kind == "f" and wanted.kind in "iu":
@@ -242,12 +268,12 @@ def image_table() -> dict[str, Any]:
     )  # fmt: skip
     table = {each.__name__: each for each in own}
     table |= {"rgb_to_hsv": ops.image.rgb_to_hsv, "hsv_to_rgb": ops.image.hsv_to_rgb}
-    return table | {"decode_jpeg": _decode, "decode_png": _decode}
+    return table | {"decode_jpeg": _decode, "decode_png": decode_png, "decode_gif": decode_gif}
 
 
 def io_table() -> dict[str, Any]:
     """The names of `tf.io`."""
     return {
-        "read_file": read_file, "decode_image": decode_image, "decode_jpeg": _decode, "decode_png": _decode,
-        "decode_bmp": _decode,
+        "read_file": read_file, "decode_image": decode_image, "decode_jpeg": _decode, "decode_png": decode_png,
+        "decode_bmp": _decode, "decode_gif": decode_gif,
     }  # fmt: skip

@@ -17,6 +17,7 @@ from pydtconv.cli.tensorflow.arrays import Array, Shape, array
 from pydtconv.graph.ir.deferred import ValueNeededError
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.utils.pixels import encoded_png, pillow
 
 
 class TensorSpec(NamedTuple):
@@ -44,20 +45,23 @@ def write_file(filename: Any, contents: bytes, name: str | None = None) -> None:
     Path(str(filename)).write_bytes(contents)
 
 
-def _encoded(kind: str) -> Any:
-    def encode(image: Any, **kwargs: Any) -> bytes:
-        from PIL import Image
+def encode_png(image: Any, compression: int = -1, name: str | None = None) -> bytes:
+    """The bytes of a PNG of pixels (h, w, 1 to 4) in uint8 or uint16."""
+    return encoded_png(np.asarray(image))
 
-        pixels, data = np.asarray(image, "uint8"), io.BytesIO()
-        Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(data, kind)
-        return data.getvalue()
 
-    return encode
+def encode_jpeg(image: Any, **kwargs: Any) -> bytes:
+    """The bytes of a JPEG of pixels (h, w, 1 or 3) in uint8."""
+    pixels, data = np.asarray(image), io.BytesIO()
+    if pixels.dtype != np.uint8:
+        raise ValueError(f"encode_jpeg: image: expected uint8, got {pixels.dtype}")
+    pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(data, "JPEG")
+    return data.getvalue()
 
 
 def encoders() -> dict[str, Any]:
     """Functions of `tf.io` and `tf.image` that write images."""
-    return {"encode_jpeg": _encoded("JPEG"), "encode_png": _encoded("PNG"), "write_file": write_file}
+    return {each.__name__: each for each in (encode_jpeg, encode_png, write_file)}
 
 
 def gfile() -> dict[str, Any]:
