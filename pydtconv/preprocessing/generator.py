@@ -10,7 +10,8 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.preprocessing.affine import FILL_MODES, affine_matrix, sample
-from pydtconv.preprocessing.iterators import ArrayIterator, DataFrameIterator, DirectoryIterator
+from pydtconv.preprocessing.dataframes import DataFrameIterator
+from pydtconv.preprocessing.iterators import ArrayIterator, DirectoryIterator
 from pydtconv.utils.images import array_to_img, img_to_array
 from pydtconv.utils.random import next_seed
 

@@ -286,66 +286,6 @@ class DirectoryIterator(FileIterator):
         super().__init__(generator, len(self.filenames), batch_size, shuffle, seed, saving)
 
 
-class DataFrameIterator(FileIterator):
-    """Batches of the files that a table names."""
-
-    def __init__(
-        self,
-        generator: Any,
-        dataframe: Any,
-        directory: Any,
-        columns: tuple[str, Any, str | None],
-        reading: Reading,
-        classes: Sequence[str] | None,
-        class_mode: str | None,
-        batch_size: int,
-        shuffle: bool,
-        seed: int | None,
-        saving: Saving,
-        subset: str | None,
-        validate_filenames: bool,
-    ) -> None:
-        modes = (*CLASS_MODES, "raw", "multi_output")
-        if class_mode not in modes:
-            raise ValueError(f"class_mode: expected one of {', '.join(map(str, modes))}, got {class_mode!r}")
-        self._reads(generator, reading)
-        x_col, y_col, weight_col = columns
-        self.class_mode, self.class_indices = class_mode, {}
-        names = [str(name) for name in _column(dataframe, x_col)]
-        paths = [os.path.join(directory or "", name) for name in names]
-        kept = list(range(len(paths)))
-        if validate_filenames:
-            kept = [i for i in kept if paths[i].lower().endswith(SUFFIXES) and os.path.isfile(paths[i])]
-            if len(kept) < len(paths):
-                print(f"Left out {len(paths) - len(kept)} files that are not there or are no images.")
-        labelled = class_mode in ("categorical", "binary", "sparse")
-        labels = _column(dataframe, y_col) if labelled else []
-        if labelled:
-            known = list(classes) if classes else sorted({one for label in labels for one in _names(label)})
-            labels = [[one for one in _names(label) if one in known] for label in labels]
-            kept = [i for i in kept if labels[i]]
-            if class_mode == "binary" and len(known) != 2:
-                raise ValueError(f"class_mode='binary': expected two classes, got {len(known)}: {known}")
-            self.class_indices = {name: number for number, name in enumerate(known)}
-        if subset is not None:
-            at = split_of(generator, subset, len(kept))
-            kept = kept[:at] if subset == "validation" else kept[at:]
-        self.filenames, self.filepaths = [names[i] for i in kept], [paths[i] for i in kept]
-        if labelled:
-            numbers = [[self.class_indices[one] for one in labels[i]] for i in kept]
-            self.classes = [each[0] if len(each) == 1 else each for each in numbers]
-        elif class_mode == "multi_output":
-            self.classes = [np.asarray(_column(dataframe, name))[kept] for name in y_col]
-        elif class_mode == "raw":
-            several = [y_col] if isinstance(y_col, str) else list(y_col)
-            table = np.stack([np.asarray(_column(dataframe, name))[kept] for name in several], -1)
-            self.classes = table[:, 0] if isinstance(y_col, str) else table
-        self.weights = None if weight_col is None else np.asarray(_column(dataframe, weight_col))[kept]
-        told = f" belonging to {self.num_classes} classes" if labelled else ""
-        print(f"Found {len(kept)} {'validated ' if validate_filenames else ''}image filenames{told}.")
-        super().__init__(generator, len(kept), batch_size, shuffle, seed, saving)
-
-
 def split_of(generator: Any, subset: str, count: int) -> int:
     """How many of so many are for validation, which come first."""
     if subset not in ("training", "validation"):
@@ -358,14 +298,3 @@ def _files(folder: Path, follow_links: bool) -> list[str]:
     return [
         os.path.join(at, name) for at, _, names in walk for name in sorted(names) if name.lower().endswith(SUFFIXES)
     ]
-
-
-def _column(table: Any, name: str) -> list[Any]:
-    try:
-        return list(table[name])
-    except KeyError:
-        raise ValueError(f"flow_from_dataframe: expected a column {name!r}, got {list(table)}") from None
-
-
-def _names(label: Any) -> list[str]:
-    return list(label) if isinstance(label, (list, tuple)) else [label]
