@@ -13,6 +13,9 @@ from pydtconv.graph.ir.graph import Tensor
 from pydtconv.utils.pixels import decoded
 from pydtconv.utils.random import next_seed
 
+#: TensorFlow's images have their channels last, whatever `config.image_data_format` says of Keras's
+CHANNELS_LAST = "channels_last"
+
 
 def read_file(filename: Any, name: str | None = None) -> bytes:
     """The bytes of a file."""
@@ -93,7 +96,8 @@ def resize(
         scale = min(size[0] / h, size[1] / w)
         size = round(h * scale), round(w * scale)
     extents = int(size[0]), int(size[1])
-    resized = ops.image.resize(array(images, "float32"), extents, interpolation=method, antialias=antialias)
+    x = array(images, "float32")
+    resized = ops.image.resize(x, extents, interpolation=method, antialias=antialias, data_format=CHANNELS_LAST)
     return array(resized, str(images.dtype)) if method == "nearest" else resized
 
 
@@ -147,16 +151,24 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
     return _as_before((x - mean) * contrast_factor + mean, images)
 
 
+def rgb_to_hsv(images: Any, name: str | None = None) -> Any:
+    return ops.image.rgb_to_hsv(images, CHANNELS_LAST)
+
+
+def hsv_to_rgb(images: Any, name: str | None = None) -> Any:
+    return ops.image.hsv_to_rgb(images, CHANNELS_LAST)
+
+
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
-    hsv = ops.image.rgb_to_hsv(_as_float(image))
+    hsv = rgb_to_hsv(_as_float(image))
     saturation = ops.clip(hsv[..., 1:2] * saturation_factor, 0, 1)
-    return _as_before(ops.image.hsv_to_rgb(ops.concatenate([hsv[..., :1], saturation, hsv[..., 2:]], axis=-1)), image)
+    return _as_before(hsv_to_rgb(ops.concatenate([hsv[..., :1], saturation, hsv[..., 2:]], axis=-1)), image)
 
 
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
-    hsv = ops.image.rgb_to_hsv(_as_float(image))
+    hsv = rgb_to_hsv(_as_float(image))
     hue = ops.mod(hsv[..., :1] + delta, 1.0)
-    return _as_before(ops.image.hsv_to_rgb(ops.concatenate([hue, hsv[..., 1:]], axis=-1)), image)
+    return _as_before(hsv_to_rgb(ops.concatenate([hue, hsv[..., 1:]], axis=-1)), image)
 
 
 def _as_float(image: Any) -> Any:
@@ -264,10 +276,9 @@ def image_table() -> dict[str, Any]:
         flip_up_down, rot90, adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue, rgb_to_grayscale,
         grayscale_to_rgb, rgb_to_yuv, yuv_to_rgb, per_image_standardization, psnr, random_flip_left_right,
         random_flip_up_down, random_crop, random_brightness, random_contrast, random_saturation, random_hue,
-        decode_image,
+        decode_image, rgb_to_hsv, hsv_to_rgb,
     )  # fmt: skip
     table = {each.__name__: each for each in own}
-    table |= {"rgb_to_hsv": ops.image.rgb_to_hsv, "hsv_to_rgb": ops.image.hsv_to_rgb}
     return table | {"decode_jpeg": _decode, "decode_png": decode_png, "decode_gif": decode_gif}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.cli.tensorflow.arrays import array
-from pydtconv.cli.tensorflow.image import convert_image_dtype, resize
+from pydtconv.cli.tensorflow.image import CHANNELS_LAST, convert_image_dtype, resize
 
 
 class ResizeMethod:
@@ -31,7 +31,7 @@ def extract_patches(
     if spread[0] != spread[1]:
         raise NotImplementedError(f"tf.image.extract_patches: rates: expected two equal ones, got {list(rates)}")
     size, steps = tuple(int(n) for n in sizes[1:3]), tuple(int(n) for n in strides[1:3])
-    return ops.image.extract_patches(images, size, steps, spread[0], padding.lower())
+    return ops.image.extract_patches(images, size, steps, spread[0], padding.lower(), CHANNELS_LAST)
 
 
 def pad_to_bounding_box(
@@ -81,7 +81,7 @@ def sobel_edges(image: Any) -> Any:
     filters = np.stack([slope, slope.T], -1)[:, :, None]
     n, h, w, c = image.shape
     padded = ops.pad(image, ((0, 0), (1, 1), (1, 1), (0, 0)), "reflect")
-    found = ops.depthwise_conv(padded, np.repeat(filters, c, axis=2), 1, "valid")
+    found = ops.depthwise_conv(padded, np.repeat(filters, c, axis=2), 1, "valid", CHANNELS_LAST)
     return ops.reshape(found, (-1 if n is None else n, h, w, c, 2))
 
 
@@ -96,7 +96,7 @@ def ssim(
 ) -> Any:
     """The structural similarity of each pair of images."""
     x, y = array(img1, "float32"), array(img2, "float32")
-    return ops.image.ssim(x, y, float(max_val), filter_size, filter_sigma, k1, k2)
+    return ops.image.ssim(x, y, float(max_val), filter_size, filter_sigma, k1, k2, CHANNELS_LAST)
 
 
 def crop_and_resize(
