@@ -25,10 +25,8 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
     moves = False
     keeps = (*image_data.ImageLayer.keeps, "segmentation_masks")
 
-    def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
-        image_data.take_format(self, kwargs)
-        super().__init__(seed, **kwargs)
-        self.data_format = arguments.format_of(type(self).__name__, data_format)
+    def __init__(self, seed: int | None = None, data_format: str | None = None, **kwargs: Any) -> None:
+        super().__init__(seed=seed, data_format=data_format, **kwargs)
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -40,9 +38,6 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
         if not isinstance(ends, (list, tuple)) or len(ends) != 2 or ends[0] == ends[1]:
             raise ValueError(f"{type(self).__name__}: value_range: expected two different numbers, got {ends!r}")
         self._value_range = (min(ends), max(ends))
-
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), **image_data.format_config(self)}
 
     def _settings(self) -> dict[str, Any]:
         raise NotImplementedError

@@ -19,7 +19,7 @@ class RandomBrightness(Augmentation):
     def __init__(
         self, factor: Any, value_range: Sequence[float] = (0, 255), seed: int | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(seed, None, **kwargs)
+        super().__init__(seed, **kwargs)
         self.factor, self.value_range = self._range("factor", factor), value_range
 
     def _settings(self) -> dict[str, Any]:
@@ -35,7 +35,7 @@ class RandomContrast(Augmentation):
     def __init__(
         self, factor: Any, value_range: Sequence[float] = (0, 255), seed: int | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(seed, None, **kwargs)
+        super().__init__(seed, **kwargs)
         self.factor, self.value_range = factor, value_range
         pair = factor if isinstance(factor, (list, tuple)) else (factor, factor)
         self._both = tuple(float(part) for part in pair)
@@ -63,7 +63,9 @@ class RandomGrayscale(Augmentation):
 
 
 class _Coloured(Augmentation):
-    """Of those with a factor from 0 and a range of values."""
+    """Of those with a factor from `least` and a range of values; a number is from -factor on, at least from `least`."""
+
+    least = 0.0
 
     def __init__(
         self,
@@ -74,7 +76,8 @@ class _Coloured(Augmentation):
         **kwargs: Any,
     ) -> None:
         super().__init__(seed, data_format, **kwargs)
-        self.factor, self.value_range = self._range("factor", factor, 0.0, mirrored=False), value_range
+        self.factor = self._range("factor", factor, self.least, mirrored=self.least < 0)
+        self.value_range = value_range
 
     def _settings(self) -> dict[str, Any]:
         return {"factor": self.factor, "value_range": self.value_range}
@@ -89,9 +92,10 @@ class RandomHue(_Coloured):
 
 @builtin
 class RandomSaturation(_Coloured):
-    """Saturation times f / (1 - f), f from the range of factor: 0.5 changes nothing."""
+    """Saturation times f / (1 - f), f from the range of factor: 0.5 changes nothing, below 0 no color is left."""
 
     kind = "saturation"
+    least = -1.0
 
 
 @builtin
@@ -103,9 +107,10 @@ class RandomSharpness(_Coloured):
 
 @builtin
 class RandomColorDegeneration(_Coloured):
-    """Blended with its brightness: a factor of 1 leaves no colour."""
+    """Blended with its brightness: a factor of 1 leaves no colour, one below 0 adds to it."""
 
     kind = "color"
+    least = -1.0
 
 
 @builtin
@@ -169,7 +174,7 @@ class Solarization(Augmentation):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(seed, None, **kwargs)
+        super().__init__(seed, **kwargs)
         self.addition_factor = self._range("addition_factor", addition_factor, 0.0, mirrored=False)
         self.threshold_factor = self._range("threshold_factor", threshold_factor, 0.0, mirrored=False)
         self.value_range = value_range

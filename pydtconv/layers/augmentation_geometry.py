@@ -128,8 +128,7 @@ class RandomShear(_Moved):
     ) -> None:
         super().__init__(seed, data_format, **kwargs)
         self._filling(fill_mode, interpolation, fill_value)
-        self.x_factor = self._range("x_factor", x_factor, 0.0, mirrored=False)
-        self.y_factor = self._range("y_factor", y_factor, 0.0, mirrored=False)
+        self.x_factor, self.y_factor = self._range("x_factor", x_factor), self._range("y_factor", y_factor)
 
     def _settings(self) -> dict[str, Any]:
         return self._filled(x_factor=self.x_factor, y_factor=self.y_factor)
@@ -227,7 +226,6 @@ class Resizing(image_data.ImageLayer):
     """
 
     keeps = (*image_data.ImageLayer.keeps, "segmentation_masks")
-    bounding_box_format: str
 
     def __init__(
         self,
@@ -242,18 +240,13 @@ class Resizing(image_data.ImageLayer):
         data_format: str | None = None,
         **kwargs: Any,
     ) -> None:
-        image_data.take_format(self, kwargs)
-        super().__init__(**kwargs)
+        super().__init__(data_format=data_format, **kwargs)
         self.height = arguments.positive("Resizing", "height", height)
         self.width = arguments.positive("Resizing", "width", width)
         self.interpolation = interpolation
         self.crop_to_aspect_ratio, self.pad_to_aspect_ratio = crop_to_aspect_ratio, pad_to_aspect_ratio
         self.fill_mode, self.fill_value, self.antialias = fill_mode, fill_value, antialias
-        self.data_format = arguments.format_of("Resizing", data_format)
         self.built = True
-
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), **image_data.format_config(self)}
 
     def call(self, inputs: Any) -> Any:
         if not isinstance(inputs, Mapping):

@@ -20,13 +20,8 @@ class _Mixing(image_data.ImageLayer, RandomLayer):
     keeps = ()
 
     def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
-        image_data.take_format(self, kwargs)
-        super().__init__(seed, **kwargs)
+        super().__init__(seed=seed, data_format=data_format, **kwargs)
         self._draw = self.own_seed
-        self.data_format = arguments.format_of(type(self).__name__, data_format)
-
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), **image_data.format_config(self)}
 
     def call(self, inputs: Any, training: bool = True) -> Any:
         images = inputs["images"] if isinstance(inputs, Mapping) else inputs

@@ -29,7 +29,7 @@ class AutoContrast(Augmentation):
     always = True
 
     def __init__(self, value_range: Sequence[float] = (0, 255), **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("seed", None), kwargs.pop("data_format", None), **kwargs)
+        super().__init__(**kwargs)
         self.value_range = value_range
 
     def _settings(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Equalization(Augmentation):
     def __init__(
         self, value_range: Sequence[float] = (0, 255), bins: int = 256, data_format: str | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(kwargs.pop("seed", None), data_format, **kwargs)
+        super().__init__(data_format=data_format, **kwargs)
         self.value_range, self.bins = value_range, arguments.positive("Equalization", "bins", bins)
 
     def _settings(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class ContrastLimitedAdaptiveHistogramEqualization(Augmentation):
         data_format: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(kwargs.pop("seed", None), data_format, **kwargs)
+        super().__init__(data_format=data_format, **kwargs)
         name = type(self).__name__
         self.value_range, self.clip_limit = value_range, clip_limit
         if clip_limit < 0:

@@ -6,33 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers.arguments import format_of, positive
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.arguments import positive
+from pydtconv.layers.image_data import ImageLayer
 from pydtconv.serialization.configurable import builtin
 
 
 @builtin
-class MaxNumBoundingBoxes(Layer):
+class MaxNumBoundingBoxes(ImageLayer):
     """Cuts or fills the boxes of images to max_number, so that images with few and many boxes make one batch.
 
     Takes {"images": ..., "bounding_boxes": {"boxes": (..., k, 4), "labels": (..., k)}}; all else stays as it is.
-    fill_value: what boxes and labels are filled with.  bounding_box_format and data_format are Keras's arguments, on
-    which nothing depends here.
+    fill_value: what boxes and labels are filled with.  Nothing depends on bounding_box_format and data_format here.
     """
 
+    keeps = ()
+
     def __init__(self, max_number: int, fill_value: float = -1, **kwargs: Any) -> None:
-        self.bounding_box_format = kwargs.pop("bounding_box_format", None)
-        self.data_format = format_of("MaxNumBoundingBoxes", kwargs.pop("data_format", None))
         super().__init__(**kwargs)
         self.max_number = positive("MaxNumBoundingBoxes", "max_number", max_number)
         self.fill_value = fill_value
         self.built = True
-
-    def _own_config(self) -> dict[str, Any]:
-        more = {"data_format": self.data_format}
-        if self.bounding_box_format is not None:
-            more["bounding_box_format"] = self.bounding_box_format
-        return {**super()._own_config(), **more}
 
     def call(self, inputs: Any, training: bool = True) -> Any:
         if not isinstance(inputs, Mapping) or "bounding_boxes" not in inputs:

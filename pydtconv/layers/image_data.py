@@ -9,17 +9,34 @@ import numpy as np
 
 from pydtconv import ops, tree
 from pydtconv.dtypes import real
+from pydtconv.layers import arguments
 from pydtconv.layers.boxes import clip_to_image_size, convert_format
 from pydtconv.layers.layer import Layer
+from pydtconv.serialization.configurable import builtin
 
 ALL = ("images", "labels", "segmentation_masks", "bounding_boxes")
 
 
+@builtin
 class ImageLayer(Layer):
-    """Base of what takes images with what belongs to them; masks and boxes are not rounded to bfloat16."""
+    """Base of what takes images with what belongs to them; masks and boxes are not rounded to bfloat16.
+
+    All take data_format and bounding_box_format, whether or not their signature, which is Keras's, shows them.
+    """
 
     #: parts of data that come out as integers where arrays of integers are given
     keeps: tuple[str, ...] = ("labels", "bounding_boxes")
+
+    def __init__(
+        self, *, data_format: str | None = None, bounding_box_format: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.data_format = arguments.format_of(type(self).__name__, data_format)
+        self.bounding_box_format: Any = bounding_box_format
+
+    def _own_config(self) -> dict[str, Any]:
+        config = super()._own_config()
+        return {k: v for k, v in config.items() if k != "bounding_box_format" or v is not None}
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return _with_dtypes(inputs, super().__call__(inputs, *args, **kwargs), self.keeps)
@@ -33,16 +50,6 @@ class ImageLayer(Layer):
 
         exact = ("segmentation_masks", "bounding_boxes")
         return {k: tree.map_structure(wide if k in exact else self._autocast, v) for k, v in argument.items()}
-
-
-def take_format(layer: Any, kwargs: dict[str, Any]) -> None:
-    """Takes `bounding_box_format` from a constructor's further arguments."""
-    layer.bounding_box_format = kwargs.pop("bounding_box_format", None)
-
-
-def format_config(layer: Any) -> dict[str, Any]:
-    """What a config holds of it."""
-    return {} if layer.bounding_box_format is None else {"bounding_box_format": layer.bounding_box_format}
 
 
 def check_data(layer: Any, data: Mapping[str, Any]) -> None:

@@ -194,14 +194,9 @@ class RandomFlip(image_data.ImageLayer, RandomLayer):
         data_format: str | None = None,
         **kwargs: Any,
     ) -> None:
-        image_data.take_format(self, kwargs)
-        super().__init__(seed, **kwargs)
+        super().__init__(seed=seed, data_format=data_format, **kwargs)
         self.mode = arguments.choice("RandomFlip", "mode", mode, ("horizontal", "vertical", "horizontal_and_vertical"))
-        self.data_format = arguments.format_of("RandomFlip", data_format)
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
-
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), **image_data.format_config(self)}
 
     @_of_images
     def call(self, inputs: Any, training: bool = True) -> Any:
@@ -228,15 +223,10 @@ class RandomCrop(image_data.ImageLayer, RandomLayer):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        image_data.take_format(self, kwargs)
-        super().__init__(seed, name=name, **kwargs)
+        super().__init__(seed=seed, data_format=data_format, name=name, **kwargs)
         self.height = arguments.positive("RandomCrop", "height", height)
         self.width = arguments.positive("RandomCrop", "width", width)
-        self.data_format = arguments.format_of("RandomCrop", data_format)
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
-
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), **image_data.format_config(self)}
 
     @_of_images
     def call(self, inputs: Any, training: bool = True) -> Any:
@@ -255,16 +245,11 @@ class CenterCrop(image_data.ImageLayer):
     reads_integers = False
 
     def __init__(self, height: int, width: int, data_format: str | None = None, **kwargs: Any) -> None:
-        image_data.take_format(self, kwargs)
-        super().__init__(**kwargs)
+        super().__init__(data_format=data_format, **kwargs)
         self.height = arguments.positive("CenterCrop", "height", height)
         self.width = arguments.positive("CenterCrop", "width", width)
-        self.data_format = arguments.format_of("CenterCrop", data_format)
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
         self.built = True
-
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), **image_data.format_config(self)}
 
     @_of_images
     def call(self, inputs: Any) -> Any:

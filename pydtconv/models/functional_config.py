@@ -10,11 +10,15 @@ from typing import Any
 
 from pydtconv import ops, tree
 from pydtconv.layers.input_layer import InputLayer
+from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor, Node, OpCall, Operation, is_keras_tensor
 from pydtconv.models.keras_operations import Described, described
 from pydtconv.models.network import Network
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+
+#: in the data of a call whose caller named `training`; Keras, which reads past it, writes it for all calls
+_NAMED = "training_is_named"
 
 
 def functional_config(network: Network, name: str, trainable: bool) -> dict[str, Any]:
@@ -37,7 +41,8 @@ def functional_config(network: Network, name: str, trainable: bool) -> dict[str,
         return serialize_keras_object(leaf)
 
     def call_of(args: Any, kwargs: Any) -> dict[str, Any]:
-        return {"args": list(tree.map_structure(data_of, args)), "kwargs": tree.map_structure(data_of, kwargs)}
+        named = {_NAMED: True} if kwargs.get("training") is not None else {}
+        return {"args": list(tree.map_structure(data_of, args)), "kwargs": tree.map_structure(data_of, kwargs), **named}
 
     layers = []
     for operation in network.operations:
@@ -273,6 +278,8 @@ def functional_from_config(cls: Callable[..., Any], config: Mapping[str, Any]) -
                 later.append((operation, call))
                 continue
             kwargs = {key: value for key, value in kwargs.items() if not (key == "mask" and value is None)}
+            if not call.get(_NAMED) and kwargs.get("training") is _default_training(operation):
+                kwargs.pop("training", None)
             operation(*args, **kwargs)
         if len(later) == len(calls):
             raise ValueError(f"model config: calls of {later[0][0].name!r} depend on tensors that no call makes")
@@ -291,6 +298,14 @@ def functional_from_config(cls: Callable[..., Any], config: Mapping[str, Any]) -
     if config.get("trainable") is False:  # of the model itself: each layer's own config says what it is
         object.__setattr__(model, "_trainable", False)
     return model
+
+
+def _default_training(operation: Any) -> bool | None:
+    """The `training` of a layer that is called without, which Keras writes as if the call had named it."""
+    if not isinstance(operation, Layer):
+        return None
+    found = inspect.signature(operation.call).parameters.get("training")
+    return True if found is None else found.default  # Keras's layers of images all have it
 
 
 class _NotYet(Exception):
