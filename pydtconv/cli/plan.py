@@ -1,4 +1,4 @@
-"""Shows the plan of a training step: operators, algorithms of convolutions, bytes, and the predicted peak of memory.
+"""Shows the plan of a step of `pydtconv train`: operators, algorithms of convolutions, bytes, and the peak of memory.
 
 pydtconv plan --model resnet34 --batch-size 64 --variant CGT --picture memory.png
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import networks
+from pydtconv.cli import networks, training
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser, mebibytes, whole
+from pydtconv.cli.parser import Parser, whole
 
 SUMMARY = "show what a training step of a network runs, and its memory"
 
@@ -18,7 +18,7 @@ def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
     networks.add_shape(parser)
     parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
-    parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
+    training.add_arguments(parser)
     parser.add_argument(
         "--offload",
         metavar="FOLDER",
@@ -26,8 +26,6 @@ def add_arguments(parser: Parser) -> None:
         const=True,
         help="plan with a disk: a folder's, or one of 2 GB/s; on a GPU with pinned memory",
     )
-    networks.add_split(parser)
-    networks.add_device(parser)
     parser.add_argument("--picture", help="draw memory over the step into this file")
     parser.add_argument(
         "--dump", metavar="FOLDER", help="write the graph after each pass into this folder, as text and SVG"
@@ -35,9 +33,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Any) -> int:
-    networks.use_device(args)
-    model = networks.build(args, networks.shape_of(args), args.classes)
-    model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy", split=networks.split(args))
+    training.prepare(args)
+    shape, split = networks.shape_of(args), networks.split(args)
+    network = networks.build(args, shape, args.classes)
+    model = training.compiled(network, shape, training.optimizer(args.optimizer, 0.01), args.augment, split)
     try:
         plan = model.plan(args.batch_size, memory_limit=networks.limit(args), dump=args.dump, offload=args.offload)
         print(plan)

@@ -21,7 +21,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydtconv.cli import neighbours, networks, processes
+from pydtconv.cli import neighbours, networks, processes, training
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, mebibytes
 
@@ -250,10 +250,9 @@ def example(model: Any, args: Any, images: int) -> tuple[Any, Any]:
     """Random images, with a class for each image or pixel; the model is compiled for them."""
     import numpy as np
 
-    from pydtconv import optimizers
-
     if not model.compiled:
-        model.compile(optimizers.SGD(0.001, momentum=0.9), "sparse_categorical_crossentropy")
+        optimizer = training.optimizer(training.DEFAULT_OPTIMIZER, 0.001)
+        model.compile(optimizer, "sparse_categorical_crossentropy")
     model._training.memory.keeps_gradients = True  # as where they are reduced
     rng = np.random.default_rng(0)
     x = rng.standard_normal((images, *networks.shape_of(args)), np.float32)

@@ -17,19 +17,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pydtconv.cli import checkpointing, networks, processes
+from pydtconv.cli import checkpointing, networks, processes, training
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser, mebibytes, number, whole
+from pydtconv.cli.parser import Parser, number, whole
 
 SUMMARY = "train a network of the zoo on a data set or a folder of images"
-OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adam", "adamw", "nadam")
 
 
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
     networks.add_data(parser)
     parser.add_argument("--epochs", type=whole(1), default=10, help="passes over the training data (default: 10)")
-    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="momentum", help="default: momentum (SGD, Nesterov)")
+    training.add_arguments(parser)
     parser.add_argument(
         "--learning-rate", type=number(0, above=True), help="at the start (default: 0.05, or 0.001 for adaptive ones)"
     )
@@ -39,17 +38,12 @@ def add_arguments(parser: Parser) -> None:
         help="size that the learning rate is meant for: it is scaled by --batch-size over it",
     )
     parser.add_argument("--warmup-epochs", type=number(0), help="epochs in which the rate grows to the scaled one")
-    parser.add_argument("--weight-decay", type=number(0), default=5e-4, help="default: 5e-4")
-    parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
-    parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
+    parser.add_argument("--weight-decay", type=number(0), default=training.WEIGHT_DECAY, help="default: 5e-4")
     parser.add_argument(
         "--offload",
         metavar="FOLDER",
         help="write tensors here between forward and backward, to stay within it; on a GPU 'host', pinned memory",
     )
-    networks.add_split(parser)
-    networks.add_workspace_limit(parser)
-    networks.add_device(parser)
     parser.add_argument(
         "--tune",
         metavar="SECONDS",
@@ -73,8 +67,7 @@ def run(args: Any) -> int:
     processes.start(args)
     backup = checkpointing.callbacks_of(args)
     utils.set_random_seed(args.seed)
-    networks.limit_workspace(args)
-    networks.use_device(args)
+    training.prepare(args)
     if args.tune is not None:
         try:
             config.set_conv_tuning(args.tune)
@@ -82,10 +75,9 @@ def run(args: Any) -> int:
             raise CommandError(f"--tune: expected seconds of 0 or more, got {args.tune}") from None
     train, test, shape, classes = networks.load(args, training=True)
     network = networks.build(args, shape, classes)
-    model = networks.scaled(network, shape, flip=args.augment, shift=args.augment)
     steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
     split = networks.split(args)
-    model.compile(optimizer(args, steps), "sparse_categorical_crossentropy", metrics=["accuracy"], split=split)
+    model = training.compiled(network, shape, optimizer(args, steps), args.augment, split)
     name = args.output or network.name
     _check_outputs(args, network, name)
     whole = max(steps - 1, 1) * args.epochs  # batches of one size, where the last one of an epoch is smaller
@@ -194,7 +186,4 @@ def optimizer(args: Any, steps: int) -> Any:
                 "--batch-size, --base-batch-size: expected sizes whose ratio is a number above 0, got "
                 f"{args.batch_size} and {args.base_batch_size}"
             ) from None
-    if args.optimizer == "momentum":
-        return optimizers.SGD(rate, momentum=0.9, nesterov=True, weight_decay=args.weight_decay)
-    classes = {"sgd": "SGD", "rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW", "nadam": "Nadam"}
-    return getattr(optimizers, classes[args.optimizer])(rate, weight_decay=args.weight_decay)
+    return training.optimizer(args.optimizer, rate, args.weight_decay)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pydtconv.cli import networks
+from pydtconv.cli import networks, training
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, whole
 
@@ -65,8 +65,9 @@ def run(args: Any) -> int:
         disk = None if args.offload is None else disk_speed.measured_anew(args.offload)
         if args.threads is not None:
             config.set_num_threads(args.threads)
-        model = networks.build(args, networks.shape_of(args), args.classes)
-        model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy")
+        shape = networks.shape_of(args)
+        network = networks.build(args, shape, args.classes)
+        model = training.compiled(network, shape, training.optimizer(training.DEFAULT_OPTIMIZER, 0.01))
         plan = model.plan(args.batch_size, variant="AUTO")
         tasks = passes_of(plan.steps, plan.algorithms)
         with shown(len(set(tasks)), "tuning") as progress:
