@@ -39,9 +39,10 @@ def convolve(
     """The convolution of a (..., n) with b (m,), or of a (..., h, w) with b (kh, kw).
 
     mode: "full", all results; "same", the middle ones, as many as a has; "valid", those without zeros at the ends.
-    method: see the module; "auto" takes what is expected to be the fastest.  domain: "spatial" multiplies blocks
-    without transforms.  block: results (overlap_discard) or elements of a (overlap_add) of a block, of one axis also
-    a pair for "parts": elements of a's and of b's blocks, of which one divides the other; None: chosen.
+    method: see the module; "auto" takes what is expected to be the fastest.  Filters of two axes have "overlap_add" and
+    "direct".  domain: "spatial" multiplies blocks without transforms; "overlap_discard" has it not.  block: results
+    (overlap_discard) or elements of a (overlap_add) of a block, of one axis also a pair for "parts": elements of a's
+    and of b's blocks, of which one divides the other; None: chosen.
     Values that are not finite spoil all results of the blocks that they are in, but for "direct".
     Raises ValueError or TypeError naming the argument.
     """
@@ -51,13 +52,16 @@ def convolve(
             raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
     slices = [_slice(mode, n, m) for n, m in zip(a.shape[-b.ndim :], b.shape, strict=True)]
     if method == "auto":
-        method = "direct" if b.size < _FEW and block is None else "overlap_discard"
+        windows = b.ndim == 1 and domain == "spectral"
+        several = "overlap_discard" if windows else "overlap_add"
+        method = "direct" if b.size < _FEW and block is None else several
+    _check_method(method, domain, b.ndim)
     _check_block(method, block, b.ndim)
     if method == "direct":
         return _direct(a, b, slices, dtype)
     if method == "parts":
         return _in_parts(a, b, slices[0], domain, block, dtype)
-    if method == "overlap_discard" and b.ndim == 1 and domain == "spectral":
+    if method == "overlap_discard":
         return _discard(a, b, slices[0], block, dtype)
     full = _add(a, b, domain, block, dtype)
     return np.ascontiguousarray(full[_last(slice(*of) for of in slices)])
@@ -106,11 +110,18 @@ def _slice(mode: str, n: int, m: int) -> tuple[int, int]:
     return min(n, m) - 1, max(n, m)
 
 
+def _check_method(method: str, domain: str, axes: int) -> None:
+    if axes == 2 and method in ("overlap_discard", "parts"):
+        raise ValueError(f"method: expected 'overlap_add' or 'direct' for filters of two axes, got {method!r}")
+    if method == "overlap_discard" and domain == "spatial":
+        raise ValueError(
+            "method: expected 'overlap_add', 'parts' or 'direct' in the domain 'spatial', got 'overlap_discard'"
+        )
+
+
 def _check_block(method: str, block: Any, axes: int) -> None:
     several = isinstance(block, Sequence)
     if method == "parts":
-        if axes == 2:
-            raise ValueError("method: expected another one than 'parts' for filters of two axes, got 'parts'")
         if block is not None and not (several and len(block) == 2):
             raise ValueError(f"block: expected a pair of lengths for 'parts', of a's and b's blocks, got {block!r}")
     elif method == "direct" and block is not None:

@@ -89,7 +89,7 @@ CASES = [
 ]
 METHODS = [
     *((method, "spectral") for method in ("auto", "overlap_discard", "overlap_add", "parts", "direct")),
-    *((method, "spatial") for method in ("overlap_add", "parts", "overlap_discard")),
+    *((method, "spatial") for method in ("auto", "overlap_add", "parts", "direct")),
 ]
 
 
@@ -105,7 +105,7 @@ def test_signals(method: str, domain: str, mode: str) -> None:
         assert np.linalg.norm(got - want) <= limit * np.linalg.norm(want), (shape, taps, dtypes)
 
 
-@pytest.mark.parametrize("method", ["auto", "overlap_add", "overlap_discard", "direct"])
+@pytest.mark.parametrize("method", ["auto", "overlap_add", "direct"])
 def test_images(method: str) -> None:
     for shape, taps, mode in (
         ((40, 37), (5, 7), "same"),
@@ -116,6 +116,29 @@ def test_images(method: str) -> None:
         got, want = overlap.convolve(a, b, mode, method), plain(a, b, mode)
         assert got.shape == want.shape
         assert np.linalg.norm(got - want) <= 1e-6 * np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("domain", overlap.DOMAINS)
+@pytest.mark.parametrize("method", overlap.METHODS)
+def test_a_method_is_run_or_refused(method: str, domain: str, axes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {"_direct": "direct", "_in_parts": "parts", "_discard": "overlap_discard", "_add": "overlap_add"}
+    ran: list[str] = []
+    for name, its in runs.items():
+        own = getattr(overlap, name)
+        monkeypatch.setattr(overlap, name, lambda *of, own=own, its=its: (ran.append(its), own(*of))[1])
+    a, b = signal((30, 40), "float64", 1), signal((9,) * axes, "float64", 2)
+    if method in ("overlap_discard", "parts") and (axes == 2 or (method, domain) == ("overlap_discard", "spatial")):
+        with pytest.raises(ValueError, match=f"method: expected 'overlap_add'.*got '{method}'"):
+            overlap.convolve(a, b, "full", method, domain)
+        assert not ran
+        return
+    got, want = overlap.convolve(a, b, "full", method, domain), plain(a, b, "full")
+    assert np.linalg.norm(got - want) <= 1e-14 * np.linalg.norm(want)
+    expected = (
+        ("overlap_discard" if (axes, domain) == (1, "spectral") else "overlap_add") if method == "auto" else method
+    )
+    assert ran[0] == expected
 
 
 def test_blocks_of_any_length() -> None:
