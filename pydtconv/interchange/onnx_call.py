@@ -54,7 +54,7 @@ class Builder:
         self.made: dict[Any, Any] = {}
         self.of_batch: set[str] = set()
         self.fused: set[str] = set()
-        self._names: set[str] = set()
+        self._names: dict[str, int] = {}  # and the count that was tried last
 
     def enter(self, node: Any, name: str, value: Any) -> None:
         """Takes over an output of a node."""
@@ -75,10 +75,11 @@ class Builder:
     def layer_name(self, name: str) -> str:
         """A name for a layer that no other one has."""
         base = re.sub(r"[^\w.]+", "_", name).strip("_.") or "node"
-        name, count = base, 1
+        name, count = base, self._names.get(base, 0)
         while name in self._names:
-            name, count = f"{base}_{count}", count + 1
-        self._names.add(name)
+            count += 1
+            name = f"{base}_{count}"
+        self._names |= {base: count, name: self._names.get(name, 0)}
         return name
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv import ops
 from pydtconv.interchange.onnx_call import BATCH, Call, check_size
 from pydtconv.interchange.onnx_functions import TYPES
+from pydtconv.utils.reading import BadFileError
 
 _DTYPES = {number: name for name, number in TYPES.items() if name != "bfloat16"} | {10: "float32", 16: "float32"}
 
@@ -23,6 +24,8 @@ def compute(call: Call) -> Any:
     try:
         with np.errstate(all="ignore"):
             result = row(call, *call.x)
+    except BadFileError:
+        raise
     except (TypeError, IndexError, ValueError) as error:
         raise call.error(str(error)) from error
     call.check_attributes()
@@ -35,6 +38,16 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
     def row(call: Call, *x: Any) -> np.ndarray:
         check_size(call, np.broadcast_shapes(*(array.shape for array in x)))
         return np.asarray(function(*x))
+
+    return row
+
+
+def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that may copy its first input."""
+
+    def row(call: Call, x: np.ndarray, *rest: Any) -> Any:
+        check_size(call, x.shape)
+        return function(call, x, *rest)
 
     return row
 
@@ -162,20 +175,20 @@ ROWS: dict[str, Callable[..., Any]] = {
     "Range": _range,
     "Expand": _expand,
     "Tile": _tile,
-    "Reshape": _reshape,
+    "Reshape": _copied(_reshape),
     "Slice": _slice,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Gather": _gather,
     "Split": _split,
-    "Trilu": _triangle,
+    "Trilu": _copied(_triangle),
     "Identity": lambda call, x: x,
     "Shape": lambda call, x: np.array(x.shape, "int64")[call.attribute("start", 0) : call.attribute("end", x.ndim)],
     "Size": lambda call, x: np.array(x.size, "int64"),
-    "Cast": lambda call, x: x.astype(_DTYPES[call.attribute("to")]),
+    "Cast": _copied(lambda call, x: x.astype(_DTYPES[call.attribute("to")])),
     "Concat": _concat,
     "Transpose": lambda call, x: x.transpose(call.attribute("perm")),
-    "Flatten": lambda call, x: x.reshape(math.prod(x.shape[: call.attribute("axis", 1)]), -1),
+    "Flatten": _copied(lambda call, x: x.reshape(math.prod(x.shape[: call.attribute("axis", 1)]), -1)),
     "Add": _each(np.add),
     "Sub": _each(np.subtract),
     "Mul": _each(np.multiply),
@@ -203,9 +216,9 @@ ROWS: dict[str, Callable[..., Any]] = {
     "Or": _each(np.logical_or),
     "Not": _each(np.logical_not),
     "Where": _each(np.where),
-    "ReduceProd": _reduce(np.prod),
-    "ReduceSum": _reduce(np.sum),
-    "ReduceMax": _reduce(np.max),
-    "ReduceMin": _reduce(np.min),
-    "ReduceMean": _reduce(np.mean),
+    "ReduceProd": _copied(_reduce(np.prod)),
+    "ReduceSum": _copied(_reduce(np.sum)),
+    "ReduceMax": _copied(_reduce(np.max)),
+    "ReduceMin": _copied(_reduce(np.min)),
+    "ReduceMean": _copied(_reduce(np.mean)),
 }

@@ -9,11 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from pydtconv.graph.ir.variable import limited_variables
 from pydtconv.interchange import onnx_import_functions, onnx_import_layers, onnx_import_places
-from pydtconv.interchange.onnx_call import ROWS, Builder, Call, is_symbolic
+from pydtconv.interchange.onnx_call import ROWS, Builder, Call, check_size, is_symbolic
 from pydtconv.interchange.onnx_constants import compute
 from pydtconv.interchange.onnx_functions import TYPES
-from pydtconv.interchange.onnx_reader import array_of, attributes_of, opset_of, read_model
+from pydtconv.interchange.onnx_reader import array_of, attributes_of, bytes_of, opset_of, read_model
 from pydtconv.layers.input_layer import Input
 from pydtconv.utils.reading import BadFileError, unpacked_limit
 
@@ -33,14 +36,15 @@ def read_onnx(path: Path, free_batch: bool) -> tuple[list[Any], list[Any], str]:
     """
     model = read_model(path)
     graph = model.graph
-    folder = path.parent
-    builder = Builder(opset_of(model), limit=0)
     if graph.sparse_initializer:
         raise BadFileError("expected dense initializers, got sparse ones")
+    limit = unpacked_limit(bytes_of(graph, path))
+    builder = Builder(opset_of(model), limit)
     for tensor in graph.initializer:
-        builder.values[tensor.name] = array_of(tensor, folder)
-    held = sum(array.nbytes for array in builder.values.values())
-    builder.limit = unpacked_limit(max(path.stat().st_size, held))
+        builder.values[tensor.name] = array = array_of(tensor, path.parent)
+        builder.limit -= array.nbytes
+        if builder.limit < 0:
+            raise BadFileError(f"tensor {tensor.name!r}: expected {limit} bytes of initializers at most")
     inputs = []
     for info in graph.input:
         if info.name not in builder.values:
@@ -50,8 +54,9 @@ def read_onnx(path: Path, free_batch: bool) -> tuple[list[Any], list[Any], str]:
             builder.readers.setdefault(name, []).append(node)
     for info in graph.output:
         builder.readers.setdefault(info.name, []).append(None)
-    for node in graph.node:
-        _add(builder, node)
+    with limited_variables(limit):
+        for node in graph.node:
+            _add(builder, node)
     return inputs, [_output(builder, info.name) for info in graph.output], graph.name
 
 
@@ -102,6 +107,9 @@ def _add(builder: Builder, node: Any) -> None:
         unknown = [name for name in node.input if name in builder.of_batch]
         if unknown and node.op_type not in _SHAPED:
             raise call.error(f"{unknown[0]!r}: expected numbers that are known, got ones that follow the batch")
+        for value in call.x:
+            if isinstance(value, np.ndarray) and value.dtype != np.float32:  # converted anew for each node
+                check_size(call, value.shape, 4)
         try:
             results = row(call)
         except BadFileError:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pydtconv.interchange.onnx_package import import_onnx
-from pydtconv.utils.reading import BadFileError, open_regular
+from pydtconv.utils.reading import BadFileError, check_regular, open_regular
 
 #: ONNX's element types that can be read, and bytes of an element
 _BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}
@@ -69,24 +68,39 @@ def _held(tensor: Any, kind: int) -> int:
     return len(getattr(tensor, _FIELDS.get(kind, "int32_data")))
 
 
-def _outside(tensor: Any, size: int, folder: Path | None) -> bytes:
-    """The bytes of data in a file of its own."""
-    entries: Mapping[str, str] = {entry.key: entry.value for entry in tensor.external_data}
+def bytes_of(graph: Any, path: Path) -> int:
+    """The size of an ONNX file and of the other files that its initializers lie in."""
+    external = import_onnx("load_onnx").TensorProto.EXTERNAL
+    others = {_place(t, path.parent)[0] for t in graph.initializer if t.data_location == external}
+    return os.path.getsize(path) + sum(map(os.path.getsize, others))
+
+
+def _place(tensor: Any, folder: Path | None) -> tuple[str, dict[str, str]]:
+    """The file that data outside of the ONNX file lies in, and the entries that say where in it."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None or not location:
         raise BadFileError(f"tensor {tensor.name!r}: expected its data in the file, got it in {location!r}")
     root, path = os.path.realpath(folder), os.path.realpath(folder / location)
     if os.path.isabs(location) or os.path.commonpath([root, path]) != root or path == root:
         raise BadFileError(f"tensor {tensor.name!r}: expected its data in the model's folder, got {location!r}")
+    check_regular(path)
+    return path, entries
+
+
+def _outside(tensor: Any, size: int, folder: Path | None) -> bytes:
+    """The bytes of data in a file of its own."""
+    path, entries = _place(tensor, folder)
     offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
     if length != size or offset < 0:
         raise BadFileError(f"tensor {tensor.name!r}: expected {size} bytes of data, got {length} at {offset}")
     with open_regular(path) as file:
+        left = max(os.fstat(file.fileno()).st_size - offset, 0)
+        if left < size:
+            location = entries["location"]
+            raise BadFileError(f"tensor {tensor.name!r}: expected {size} bytes in {location!r}, it ends after {left}")
         file.seek(offset)
-        raw = file.read(size)
-    if len(raw) != size:
-        raise BadFileError(f"tensor {tensor.name!r}: expected {size} bytes in {location!r}, it ends after {len(raw)}")
-    return raw
+        return file.read(size)
 
 
 def attributes_of(node: Any) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pydtconv import replica
-from pydtconv.graph.ir.variable import limited_variables
 from pydtconv.interchange.onnx_import import read_onnx
 from pydtconv.models.model import Model
-from pydtconv.utils.reading import parsing, unpacked_limit
+from pydtconv.utils.reading import parsing
 
 
 def load_onnx(filepath: str | Path, free_batch: bool = False) -> Any:
@@ -26,15 +25,10 @@ def load_onnx(filepath: str | Path, free_batch: bool = False) -> Any:
     replica.current().wait_for(path)
     if not path.exists():
         raise FileNotFoundError(f"load_onnx: there is no file {path}")
-    with parsing(path, "an ONNX model"), limited_variables(unpacked_limit(_bytes_of(path))):
+    with parsing(path, "an ONNX model"):
         inputs, outputs, name = read_onnx(path, free_batch)
         name = "".join(c if c.isalnum() or c in "._-" else "_" for c in name) or "onnx"
         return Model(_one(inputs), _one(outputs), name=name)
-
-
-def _bytes_of(path: Path) -> int:
-    """Of the file and of those beside it, which may hold its weights."""
-    return path.stat().st_size + sum(other.stat().st_size for other in path.parent.glob("*") if other.is_file())
 
 
 def _one(values: list[Any]) -> Any:
