@@ -48,15 +48,15 @@ def read_pickle(path: Path, label_key: str = "labels", classes: int = 256) -> Sp
     with open_regular(path) as file:
         data = file.read()
     with parsing(path, f"{path.name}: damaged or no file of CIFAR"):
-        try:
-            entries = load_entries(data)
-        except MemoryError:  # bytes that it claims and does not have
-            raise BadFileError("expected no more bytes than the file has") from None
-        x, y = entries[b"data"], np.asarray(entries[label_key.encode()])
+        entries = load_entries(data)
+        x, y = entries[b"data"], entries[label_key.encode()]
+        if isinstance(y, list) and all(type(label) is int for label in y):
+            y = np.asarray(y)
         if not isinstance(x, np.ndarray) or x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != _IMAGE:
-            raise BadFileError(f"data: expected uint8 (n, {_IMAGE}), got {getattr(x, 'dtype', '')} {np.shape(x)}")
-        if y.shape != (len(x),) or y.dtype.kind not in "iu":
-            raise BadFileError(f"{label_key}: expected {len(x)} integers, got {y.dtype} {y.shape}")
+            raise BadFileError(f"data: expected uint8 (n, {_IMAGE}), got {getattr(x, 'dtype', type(x).__name__)}")
+        if not isinstance(y, np.ndarray) or y.shape != (len(x),) or y.dtype.kind not in "iu":
+            got = f"{y.dtype} {y.shape}" if isinstance(y, np.ndarray) else f"a {type(y).__name__} of others"
+            raise BadFileError(f"{label_key}: expected {len(x)} integers, got {got}")
         _check_labels(y, classes)
         return x.reshape(-1, 3, 32, 32), y.astype(np.uint8)
 

@@ -5,7 +5,6 @@ Data outside of the file must lie in its folder, and be as long as its shape say
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.interchange.onnx_package import import_onnx
-from pydtconv.utils.reading import BadFileError, check_regular, open_regular
+from pydtconv.utils.reading import BadFileError, check_regular, elements_of, open_regular, parsing
 
 #: ONNX's element types that can be read, and bytes of an element
 _BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}
@@ -46,10 +45,8 @@ def array_of(tensor: Any, folder: Path | None) -> np.ndarray:
     name, dims, kind = tensor.name, list(tensor.dims), tensor.data_type
     if kind not in _BYTES:
         raise BadFileError(f"tensor {name!r}: expected numbers, got element type {kind}")
-    if any(extent < 0 for extent in dims):
-        raise BadFileError(f"tensor {name!r}: expected extents of 0 or more, got {dims}")
-    count = math.prod(dims)
-    size = count * _BYTES[kind]
+    with parsing(f"tensor {name!r}", "a tensor"):
+        size = elements_of(dims) * _BYTES[kind]
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raw = _outside(tensor, size, folder)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)

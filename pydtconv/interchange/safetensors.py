@@ -7,19 +7,16 @@ as the format asks.  The file is mapped, and nothing of it is run.
 from __future__ import annotations
 
 import json
-import math
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pydtconv.utils.reading import BadFileError, open_regular, parsing
+from pydtconv.utils.reading import BadFileError, elements_of, open_regular, parsing
 
 #: bytes that a header may have: what the format's own reader takes
 _HEADER_LIMIT = 100_000_000
-#: that an array of NumPy may have
-_MOST_AXES = 64
 _DTYPES = {
     "F64": "<f8",
     "F32": "<f4",
@@ -48,8 +45,11 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
         found, end = {}, 0
         data = np.memmap(file, "u1", "r", 8 + length) if size > 8 + length else np.zeros(0, "u1")
         for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-            dtype, shape, first = _entry(name, entry, end)
-            end = first + math.prod(shape) * dtype.itemsize
+            if entry["dtype"] not in _DTYPES:
+                raise BadFileError(f"{name}: expected a dtype of {', '.join(_DTYPES)}, got {entry['dtype']!r}")
+            dtype, shape, first = np.dtype(_DTYPES[entry["dtype"]]), entry["shape"], end
+            with parsing(name, "a tensor"):
+                end = first + elements_of(shape) * dtype.itemsize
             if entry["data_offsets"] != [first, end] or end > len(data):
                 raise BadFileError(f"{name}: expected bytes {first} to {end} of {len(data)}, got {entry}")
             array = data[first:end].view(dtype).reshape(shape)
@@ -65,15 +65,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         raise BadFileError(f"expected each name once, got {len(pairs)} entries of {len(made)} names")
     return made
-
-
-def _entry(name: str, entry: Any, end: int) -> tuple[np.dtype, list[int], int]:
-    if entry["dtype"] not in _DTYPES:
-        raise BadFileError(f"{name}: expected a dtype of {', '.join(_DTYPES)}, got {entry['dtype']!r}")
-    shape = entry["shape"]
-    if not isinstance(shape, list) or len(shape) > _MOST_AXES or any(type(n) is not int or n < 0 for n in shape):
-        raise BadFileError(f"{name}: expected up to {_MOST_AXES} extents of 0 or more, got {str(shape)[:200]}")
-    return np.dtype(_DTYPES[entry["dtype"]]), shape, end
 
 
 def _widened(bits: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from typing import Any, BinaryIO
 
 #: bytes that any file may unpack to, and how many times its own size in addition
 FREE_BYTES, RATIO = 64 << 20, 16
+#: that an array of NumPy may have
+_MOST_AXES = 64
 
 
 class BadFileError(OSError, ValueError):
@@ -88,6 +91,19 @@ def check_unpacked(size: int, packed: int) -> None:
             f"expected {packed} bytes to unpack to {unpacked_limit(packed)} at most, they claim {size}; "
             "where that is right, store the file without compression"
         )
+
+
+def elements_of(shape: Any) -> int:
+    """The number of elements of an array of this shape.
+
+    Raises BadFileError where it is no list or tuple of whole numbers from 0 on, or longer than NumPy's may be: the
+    product of a million numbers takes minutes.
+    """
+    plain = isinstance(shape, (list, tuple)) and all(type(extent) is int for extent in shape)
+    if not plain or len(shape) > _MOST_AXES or min(shape, default=0) < 0:
+        got = str(shape[:_MOST_AXES])[:200] if plain else f"a {type(shape).__name__}"  # others may have no end
+        raise BadFileError(f"expected up to {_MOST_AXES} extents of 0 or more, got {got}")
+    return math.prod(shape)
 
 
 def _said(error: BaseException) -> str:

@@ -259,7 +259,7 @@ def test_a_pickle_that_would_run_code_is_refused(places):
             return print, ("harm",)
 
     (folder / "data_batch_2").write_bytes(pickle.dumps(Harm()))
-    with pytest.raises(ValueError, match=r"data_batch_2: damaged .* builtins\.print does not belong"):
+    with pytest.raises(ValueError, match=r"data_batch_2: expected a file of CIFAR, found builtins\.print in it"):
         cifar10.load_data()
 
 
@@ -302,7 +302,7 @@ def test_a_pickle_that_claims_bytes_that_it_has_not_is_named(places):
     folder = places[0] / "cifar-10-batches-py"
     write_cifar10(folder, python=True)
     (folder / "data_batch_2").write_bytes(b"\x80\x05\x96" + struct.pack("<Q", 1 << 60) + b"data.")
-    with pytest.raises(BadFileError, match="data_batch_2: expected no more bytes than the file has"):
+    with pytest.raises(BadFileError, match=r"data_batch_2: .*found 5 of 1152921504606846976 bytes"):
         cifar10.load_data()
 
 
