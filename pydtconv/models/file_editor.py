@@ -5,24 +5,19 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydtconv.layers.object_paths import walk
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, own_variables
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, attribute_of, is_group, members_of, opened, writing
+from pydtconv.utils.hdf5 import arrays_in, attribute_of, groups_in, opened, writing
 from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.whole_file import write_whole
 
-if TYPE_CHECKING:
-    import h5py
-
 #: the group of an object's own weights
 _WEIGHTS = "vars"
-#: levels of objects inside of objects
-_DEPTH = 64
 
 
 class KerasFileEditor:
@@ -51,18 +46,12 @@ class KerasFileEditor:
             with Archive(path, "a '.keras' file") as archive:
                 source = io.BytesIO(archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE)))
         with parsing(path, "a whole file of weights"), opened(source, "a whole file of weights") as h5:
-            self._read(h5, "", 0)
-
-    def _read(self, group: h5py.Group, path: str, depth: int) -> None:
-        if depth > _DEPTH:
-            raise ValueError(f"{path}: expected objects within {_DEPTH} others at most")
-        for name, member in members_of(group):
-            if name == _WEIGHTS and is_group(member):
-                self._objects[path] = {key: array_of(found) for key, found in members_of(member)}
-                if attribute_of(member, "name") is not None:
-                    self._names[path] = str(attribute_of(member, "name"))
-            elif is_group(member):
-                self._read(member, f"{path}/{name}".lstrip("/"), depth + 1)
+            for place, group in groups_in(h5):
+                place, _, last = place.rpartition("/")
+                if last == _WEIGHTS:
+                    self._objects[place] = arrays_in(group)
+                    if attribute_of(group, "name") is not None:
+                        self._names[place] = str(attribute_of(group, "name"))
 
     # --- looking ----------------------------------------------------------------------------------------------------
     def summary(self) -> None:

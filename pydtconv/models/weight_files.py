@@ -22,8 +22,19 @@ from pydtconv.layers.object_paths import walk, walk_held
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.legacy_files import is_legacy, names_in, read_legacy_weights, write_names
 from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import array_of, attribute_of, datasets_in, group_at, is_group, members_of, opened, writing
-from pydtconv.utils.reading import check_regular, check_unpacked, parsing
+from pydtconv.utils.hdf5 import (
+    array_of,
+    arrays_in,
+    attribute_of,
+    datasets_in,
+    group_at,
+    groups_in,
+    is_group,
+    members_of,
+    opened,
+    writing,
+)
+from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.uninterrupted import uninterrupted
 from pydtconv.utils.whole_file import write_whole
 
@@ -155,7 +166,7 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
                 place = _place_among(places[layer.name], place, layer, name)
             stored = group_at(h5, place)
             if stored is not None and type(layer).load_own_variables is not Layer.load_own_variables:
-                read_by_layers.append((layer, _arrays_in(stored, file)))
+                read_by_layers.append((layer, arrays_in(stored)))
                 continue
             datasets = datasets_in(stored, len(variables))
             problem = _mismatch(layer, path, variables, stored, datasets)
@@ -197,14 +208,6 @@ def _load_optimizer(optimizer: Any, state: dict[str, np.ndarray] | str) -> None:
         optimizer.variables_replaced()
 
 
-def _arrays_in(group: h5py.Group, file: Any) -> dict[str, np.ndarray]:
-    """All arrays of a group, whose shapes only the layer knows that wrote them."""
-    found = {key: member for key, member in members_of(group) if not is_group(member)}
-    size = len(file.getbuffer()) if hasattr(file, "getbuffer") else Path(file).stat().st_size
-    check_unpacked(sum(dataset.nbytes for dataset in found.values()), size)
-    return {key: array_of(dataset) for key, dataset in found.items()}
-
-
 def _load_by_layers(read: list[tuple[Layer, dict[str, np.ndarray]]], file: str, skip_mismatch: bool) -> Iterator[str]:
     """Lets layers that read for themselves do so; gives what is wrong with those that are skipped."""
     for layer, arrays in read:
@@ -230,13 +233,11 @@ def _place_among(places: list[str], own: str, layer: Layer, file: str) -> str:
 def _places_by_name(h5: h5py.File) -> dict[str, list[str]]:
     """Where a file has the variables of layers, by the layers' name, which is an attribute there."""
     found: dict[str, list[str]] = {}
-
-    def look(path: str, member: Any) -> None:
-        name = member.attrs.get("name") if is_group(member) else None
-        if name is not None and path.rpartition("/")[2] == "vars" and not path.startswith("optimizer/"):
-            found.setdefault(name.decode() if isinstance(name, bytes) else str(name), []).append(path)
-
-    h5.visititems(look)
+    for path, group in groups_in(h5):
+        if path.rpartition("/")[2] == "vars" and not path.startswith("optimizer/"):
+            name = attribute_of(group, "name")
+            if name is not None:
+                found.setdefault(name.decode() if isinstance(name, bytes) else str(name), []).append(path)
     return found
 
 
@@ -321,12 +322,8 @@ def is_without_weights(weights: bytes, name: str) -> bool:
     name: of the file, for errors.
     """
     with parsing(name, "a whole file of weights"), opened(io.BytesIO(weights), "a whole file of weights") as h5:
-        return not _has_arrays(h5, "optimizer")
-
-
-def _has_arrays(group: h5py.Group, *passed_over: str) -> bool:
-    members = ((name, member) for name, member in members_of(group) if name not in passed_over)
-    return any(_has_arrays(member) if is_group(member) else True for _, member in members)
+        own = (group for path, group in groups_in(h5) if path.partition("/")[0] != "optimizer")
+        return all(is_group(member) for group in own for _, member in members_of(group))
 
 
 def unbuilt_layers(model: Any) -> str:

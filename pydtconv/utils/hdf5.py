@@ -12,18 +12,25 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from pydtconv.utils.hdf5_trial import BUILT_IN, problem_of
-from pydtconv.utils.reading import FREE_BYTES, BadFileError
+from pydtconv.utils.reading import FREE_BYTES, BadFileError, unpacked_limit
 
 if TYPE_CHECKING:
     import h5py
 
 #: bytes of an attribute: configs of the largest networks have a few MB
 _ATTRIBUTE_BYTES = 1 << 26
+#: characters of the path of a group
+_PATH = 4096
+#: bytes of a text besides its characters
+_TEXT = 64
+#: bytes that may still be read of the file that is open, besides weights of shapes that are known
+_left: ContextVar[list[int]] = ContextVar("_left")
 #: bytes that are given back when memory has run out, for HDF5 to close its file with
 _RESERVE = 1 << 20
 #: what HDF5 says of memory
@@ -41,8 +48,20 @@ def opened(file: Any, what: str) -> Iterator[h5py.File]:
     problem = problem_of(file, size)
     if problem:
         raise BadFileError(f"expected {what}; {problem}")
-    with h5py.File(file, "r") as h5:
-        yield h5
+    token = _left.set([unpacked_limit(size)])
+    try:
+        with h5py.File(file, "r") as h5:
+            yield h5
+    finally:
+        _left.reset(token)
+
+
+def _spend(nbytes: int, where: str) -> None:
+    """Counts what is read without being expected.  Raises BadFileError where that is too much for the file's size."""
+    left = _left.get()
+    left[0] -= nbytes
+    if left[0] < 0:
+        raise BadFileError(f"{where}: expected less data, found {nbytes} bytes that are {-left[0]} more than allowed")
 
 
 @contextmanager
@@ -179,6 +198,32 @@ def dataset_at(group: h5py.Group | None, path: str) -> h5py.Dataset:
     return _dataset(inner, name)
 
 
+def groups_in(h5: h5py.File) -> Iterator[tuple[str, h5py.Group]]:
+    """(path, group) of a file itself, whose path is empty, and of all groups in it: each once, those outside first."""
+    from h5py import h5l, h5o
+
+    waiting, seen = [("", h5["/"])], set()
+    while waiting:
+        path, group = waiting.pop()
+        place = h5o.get_info(group.id)
+        if (place.fileno, place.addr) in seen:
+            continue
+        if len(path) > _PATH:
+            raise BadFileError(f"{path[:40]}...: expected paths of {_PATH} characters at most, found {len(path)}")
+        seen.add((place.fileno, place.addr))
+        yield path, group
+        links = group.id.links
+        own = [name for name in group if links.get_info(name.encode()).type == h5l.TYPE_HARD]
+        waiting += [(f"{path}/{name}".lstrip("/"), group[name]) for name in reversed(own) if is_group(group[name])]
+
+
+def arrays_in(group: h5py.Group) -> dict[str, np.ndarray]:
+    """The arrays in a group by name, of shapes that only the file knows."""
+    found = {name: member for name, member in members_of(group) if not is_group(member)}
+    _spend(sum(dataset.nbytes for dataset in found.values()), str(group.name))
+    return {name: array_of(dataset) for name, dataset in found.items()}
+
+
 def attribute_of(group: h5py.Group, name: str) -> Any:
     """An attribute that is a text or a list of texts, None where there is none; its size is looked at first."""
     if name not in group.attrs:
@@ -189,7 +234,9 @@ def attribute_of(group: h5py.Group, name: str) -> Any:
         raise BadFileError(f"{group.name}: {name}: expected texts, found {attribute.dtype}")
     if count * max(attribute.dtype.itemsize, 1) > _ATTRIBUTE_BYTES:
         raise BadFileError(f"{group.name}: {name}: expected {_ATTRIBUTE_BYTES} bytes at most, found {count} texts")
-    return group.attrs[name]
+    value = group.attrs[name]
+    _spend(sum(len(text) + _TEXT for text in np.ravel(value)), f"{group.name}: {name}")
+    return value
 
 
 def array_of(dataset: h5py.Dataset) -> np.ndarray:
