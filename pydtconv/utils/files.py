@@ -6,14 +6,13 @@ import hashlib
 import os
 import shutil
 import sys
-import tarfile
 import tempfile
-import zipfile
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 from pydtconv.utils.machine import home
+from pydtconv.utils.reading import unpacked_limit
+from pydtconv.utils.unpacking import unpack
 
 _BLOCK = 1 << 20
 
@@ -46,16 +45,19 @@ def get_file(
 
     fname: name in the cache, the URL's last part by default.  file_hash: expected digest, MD5 or SHA-256 by its length
     with hash_algorithm="auto".  extract (or untar): unpack a tar or zip archive into the folder `fname` and return that
-    folder.  cache_dir: instead of `cache_folder()`.
-    Raises OSError when the download fails and ValueError when what came has another digest; the cache then holds no
-    trace of it.
+    folder; one without a digest may unpack to 64 MiB and 16 times its own size.  cache_dir: instead of
+    `cache_folder()`.
+    Raises OSError when the download fails and ValueError when what came has another digest or is no such archive; the
+    cache then holds no trace of it.
     """
     if not origin:
         raise ValueError("get_file: expected origin to be a URL, got none")
     if archive_format not in ("auto", "tar", "zip"):
         raise ValueError(f"get_file: expected archive_format 'auto', 'tar' or 'zip', got {archive_format!r}")
     extract = extract or untar
-    fname = fname or os.path.basename(unquote(origin.split("?")[0]))
+    fname = os.fspath(fname or os.path.basename(unquote(origin.split("?")[0])))
+    if fname in ("", ".", "..") or not set(fname).isdisjoint({os.sep, os.altsep, "\0"}):
+        raise ValueError(f"get_file: fname: expected the name of a file, without a folder, got {fname!r}")
     folder = Path(cache_dir or cache_folder()) / cache_subdir
     target = folder / fname
     download = folder / (fname + ".archive") if extract else target
@@ -70,8 +72,7 @@ def get_file(
     download.parent.mkdir(parents=True, exist_ok=True)
     _download(origin, download, digest, algorithm)
     if extract:
-        _extract(download, target)
-        download.unlink()
+        _extract(download, target, bool(digest))
     return str(target)
 
 
@@ -112,30 +113,14 @@ def _download(origin: str, target: Path, digest: str | None, algorithm: str) -> 
         Path(name).unlink(missing_ok=True)
 
 
-def _extract(archive: Path, target: Path) -> None:
-    """Unpacks into a temporary folder that is renamed when all is there; refuses members outside of it."""
+def _extract(archive: Path, target: Path, known: bool) -> None:
+    """Unpacks into a temporary folder that is renamed when all is there.  known: it is the one that was asked for."""
     folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=target.name + "."))
     try:
-        if tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as tar:
-                _refuse_members_outside(tar, folder)
-                # Python 3.11.0 to 3.11.3 has no filters; later ones warn when none is given
-                options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-                tar.extractall(folder, **options)
-        elif zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as members:
-                members.extractall(folder)
-        else:
-            raise ValueError(f"get_file: expected {archive} to be a tar or zip archive")
+        unpack(archive, folder, None if known else unpacked_limit(archive.stat().st_size))
         os.chmod(folder, 0o755)
         shutil.rmtree(target, ignore_errors=True)
         os.replace(folder, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _refuse_members_outside(tar: tarfile.TarFile, folder: Path) -> None:
-    for member in tar:
-        inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
-        if not inside or not (member.isfile() or member.isdir()):
-            raise ValueError(f"get_file: {tar.name!r} holds {member.name!r}, which is no file or folder inside of it")
+        archive.unlink()

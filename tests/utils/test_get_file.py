@@ -1,5 +1,6 @@
 """get_file against a server of this process."""
 
+import gzip
 import hashlib
 import io
 import tarfile
@@ -10,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from pydtconv.utils import get_file
+from pydtconv.utils.reading import BadFileError
+from tests.traced import memory_below
 
 
 @pytest.fixture
@@ -121,6 +124,77 @@ def test_an_archive_may_not_write_elsewhere(server, cache):
         get_file("unpacked", f"{server.url}/data", extract=True)
     assert not (cache / "escaped.txt").exists()
     assert not (cache / "unpacked").exists()
+
+
+def tar_of(*members):
+    """A compressed tar of (name, type, size, data)."""
+    buffer = io.BytesIO()
+    with gzip.open(buffer, "wb") as file:
+        for name, kind, size, data in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.size = kind, size
+            file.write(member.tobuf(tarfile.GNU_FORMAT) + data)
+    return buffer.getvalue()
+
+
+def zip_of(size):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(size))
+    return buffer.getvalue()
+
+
+BOMBS = {
+    "tar": tar_of(("zeros", tarfile.REGTYPE, 1 << 22, bytes(1 << 22))),
+    "many members": tar_of(*[(f"{i}", tarfile.REGTYPE, 0, b"") for i in range(1 << 12)]),
+    "a long name": tar_of(("name", tarfile.GNUTYPE_LONGNAME, 1 << 22, bytes(1 << 22)), ("a", b"0", 0, b"")),
+    "a header of attributes": tar_of(("name", tarfile.XHDTYPE, 1 << 22, bytes(1 << 22)), ("a", b"0", 0, b"")),
+    "zip": zip_of(1 << 22),
+}
+
+
+@pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS)
+def test_an_archive_may_not_unpack_to_any_size(server, cache, data, monkeypatch):
+    monkeypatch.setattr("pydtconv.utils.reading.FREE_BYTES", 1 << 20)
+    server.files["/data"] = data
+    with (
+        memory_below(1 << 21),
+        pytest.raises(BadFileError, match=r"unpacked\.archive: expected an archive of \d+ bytes"),
+    ):
+        get_file("unpacked", f"{server.url}/data", extract=True)
+    assert contents(cache) == []
+
+
+@pytest.mark.parametrize("data", [BOMBS["tar"], BOMBS["zip"]], ids=["tar", "zip"])
+def test_an_archive_whose_digest_is_known_may(server, cache, data, monkeypatch):
+    monkeypatch.setattr("pydtconv.utils.reading.FREE_BYTES", 1 << 20)
+    server.files["/data"] = data
+    get_file("unpacked", f"{server.url}/data", extract=True, file_hash=hashlib.sha256(data).hexdigest())
+    assert (cache / "unpacked" / "zeros").stat().st_size == 1 << 22
+
+
+@pytest.mark.parametrize("data", [b"text", BOMBS["tar"][:-200], BOMBS["zip"][:-20], b"PK", b""])
+def test_what_is_no_archive_leaves_nothing(server, cache, data):
+    server.files["/data"] = data
+    with pytest.raises(BadFileError, match=r"unpacked\.archive: expected a tar or zip archive"):
+        get_file("unpacked", f"{server.url}/data", extract=True)
+    assert contents(cache) == []
+
+
+@pytest.mark.parametrize("extract", [False, True])
+@pytest.mark.parametrize("fname", ["../x", "../../x", "/tmp/x", "a/b", "..", ".", "a\0b"])
+def test_a_name_does_not_lead_out_of_the_cache(server, cache, fname, extract):
+    server.files["/data"] = b"text"
+    with pytest.raises(ValueError, match="fname: expected the name of a file, without a folder"):
+        get_file(fname, f"{server.url}/data", extract=extract)
+    assert not server.requests
+
+
+@pytest.mark.parametrize("path", ["/", "/..", "/a/%2e%2e", "/a/?b=/../x"])
+def test_a_name_from_an_address_does_not_either(server, cache, path):
+    with pytest.raises(ValueError, match="fname: expected the name of a file"):
+        get_file(origin=f"{server.url}{path}")
+    assert not server.requests
 
 
 @pytest.mark.parametrize(
