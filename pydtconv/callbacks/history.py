@@ -47,6 +47,7 @@ class CSVLogger(Callback):
     """Writes the results of each epoch as a row of a file; append goes on with a file that is there.
 
     Where the disk is full a warning says so, training goes on, and the rows are written as soon as there is room.
+    A link is followed, as by `open`.
     """
 
     main_only = True

@@ -8,9 +8,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pydtconv.utils.whole_file import check_target
+
 
 class GrowingFile:
-    """Appends to a file whose first `size` bytes stay, and whose other ones go.
+    """Appends to a file whose first `size` bytes stay, and whose other ones go.  Where path is a link, it is followed.
 
     size: bytes in the file, all of whole records.  pending: records that are still to be written.
     """
@@ -25,6 +27,8 @@ class GrowingFile:
 
         Raises OSError that names the file; it then ends with the last whole record, or is not there without any.
         """
+        if self._file is None:
+            check_target(self.path)
         self.pending += record
         try:
             self._open()

@@ -35,7 +35,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            raise BadFileError(f"{os.fspath(path)}: expected a regular file, got {_kind(mode)}")
+            raise BadFileError(f"{os.fspath(path)}: expected a regular file, got {kind_of(mode)}")
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -112,6 +112,7 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:500]}"
 
 
-def _kind(mode: int) -> str:
+def kind_of(mode: int) -> str:
+    """What a path leads to that is no regular file, by the mode that `os.stat` gives."""
     kinds = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")

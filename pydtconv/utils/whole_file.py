@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import IO
 
 from pydtconv import replica
 from pydtconv.utils.machine import home
+from pydtconv.utils.reading import kind_of
 
 #: reasons that lie with the disk and may pass, not with the name of the file
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE})
@@ -25,7 +27,8 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | No
     """Writes a file so that path holds either what it held or all that `write` wrote.
 
     The file grows under another name in the same folder, is forced to the disk, renamed, and the folder is forced to
-    the disk too.  size: bytes that are expected, for the error.
+    the disk too.  A link at path is replaced, and what it leads to stays.
+    size: bytes that are expected, for the error.
     Where several processes train one model, the first one writes (`write_alone` does so in each).
     Raises OSError, with the errno of the cause, that names the file and its size; nothing of it is left then.
     """
@@ -41,6 +44,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | No
 def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | None = None) -> None:
     """The same, whatever other processes do."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    check_target(path)
     with _named(path):
         descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
     try:
@@ -62,11 +66,21 @@ def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | No
     _sync_folder(path.parent)
 
 
+def check_target(path: Path) -> None:
+    """Raises OSError where a path leads to a folder, a pipe or a device: a file would take its place."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # nothing is there, or it may not be looked at: writing says so
+        return
+    if not stat.S_ISREG(mode):
+        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(number, f"expected the name of a file, got {kind_of(mode)}", str(path))
+
+
 def check_writable(path: Path, size: int = 0) -> None:
     """Raises OSError, naming the file, where one of so many bytes cannot be written now; leaves what is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "expected the name of a file, got a folder", str(path))
+    check_target(path)
     with _named(path), tempfile.TemporaryFile(prefix=temporary_prefix(path), dir=path.parent) as file:
         file.write(bytes(min(size, 4096)))
         file.flush()

@@ -1,6 +1,8 @@
 """Files that are whole or not there: full disks, exceptions, killed processes."""
 
 import errno
+import os
+import pty
 import pwd
 import signal
 import subprocess
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pydtconv.utils.files import cache_folder
+from pydtconv.utils.growing_file import GrowingFile
 from pydtconv.utils.machine import own_cache
 from pydtconv.utils.whole_file import check_writable, temporary_prefix, write_elsewhere, write_whole
 from tests.disks import file_size_limit, run_on_small_disk
@@ -33,6 +36,58 @@ def test_a_full_disk_names_file_and_sizes_and_keeps_what_was_there(tmp_path):
     assert e.value.filename == str(path)
     assert path.read_bytes() == b"before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def grow(path):
+    file = GrowingFile(path)
+    file.add(b"new")
+    file.close()
+
+
+@pytest.fixture
+def terminal():
+    """A device that nobody misses."""
+    ends = pty.openpty()
+    yield Path(os.ttyname(ends[1]))
+    for end in ends:
+        os.close(end)
+
+
+WRITERS = {
+    "whole": lambda path: write_whole(path, lambda file: file.write(b"new")),
+    "growing": grow,
+    "check": check_writable,
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "link"])
+@pytest.mark.parametrize("kind", ["a folder", "a pipe", "a device"])
+def test_what_is_no_file_is_not_replaced(write, linked, kind, tmp_path, terminal):
+    path = {"a folder": tmp_path / "folder", "a pipe": tmp_path / "pipe", "a device": terminal}[kind]
+    if kind != "a device":
+        (os.mkdir if kind == "a folder" else os.mkfifo)(path)
+    before = path.lstat()
+    if linked:
+        (tmp_path / "link").symlink_to(path)
+        path = tmp_path / "link"
+    with pytest.raises(OSError, match=f"expected the name of a file, got {kind}") as error:
+        write(path)
+    assert error.value.filename == str(path)
+    assert path.is_symlink() == linked
+    assert path.stat().st_ino == before.st_ino
+
+
+def test_links(tmp_path):
+    """Whole files take the place of a link, logs that grow are written through it."""
+    (tmp_path / "other").write_bytes(b"other")
+    for name, expected in (("whole", b"other"), ("growing", b"new")):
+        link = tmp_path / name
+        link.symlink_to(tmp_path / "other")
+        WRITERS[name](link)
+        assert link.read_bytes() == b"new"
+        assert link.is_symlink() == (name == "growing")
+        assert (tmp_path / "other").read_bytes() == expected
 
 
 def test_an_exception_keeps_what_was_there(tmp_path):
