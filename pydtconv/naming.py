@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import threading
 
+#: characters that a terminal follows instead of showing them, or that turn the order of those around them
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
 _uids: dict[str, int] = {}
 _lock = threading.Lock()
 
@@ -35,6 +38,18 @@ def get_uid(prefix: str = "") -> int:
 def reset_uids() -> None:
     """Lets all names begin anew."""
     _uids.clear()
+
+
+def checked_name(name: str) -> str:
+    """A name as it is.  Raises ValueError for control characters, which would do something where it is shown."""
+    if isinstance(name, str) and _CONTROL.search(name):
+        raise ValueError(f"name: expected a text without control characters, got {name!r}")
+    return name
+
+
+def printable(text: str) -> str:
+    """A text with escapes in the place of its control characters; lines and tabs stay."""
+    return _CONTROL.sub(lambda found: found[0] if found[0] in "\n\t" else ascii(found[0])[1:-1], text)
 
 
 def device_name(name: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.dtypes import BFLOAT16
 from pydtconv.graph.ir.graph import Graph
-from pydtconv.naming import auto_name
+from pydtconv.naming import auto_name, checked_name
 from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.checks import read_as
 from pydtconv.ops.operators import Operators, equal
@@ -63,7 +63,7 @@ class KerasTensor(Operators):
             )
         self.shape = tuple(shape)
         self.dtype = dtype
-        self.name = name or auto_name("keras_tensor")
+        self.name = checked_name(name or auto_name("keras_tensor"))
         self._keras_history: KerasHistory | None = None
 
     @property
@@ -151,7 +151,7 @@ class Operation:
             name = auto_name(type(self).__name__)
         if not isinstance(name, str) or "/" in name:
             raise ValueError(f"name: expected a string without '/', got {name!r}")
-        self.name = name
+        self.name = checked_name(name)
         self._inbound_nodes: list[Node] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import config, ops, replica
 from pydtconv.dtype_policies import gathering_dtype
 from pydtconv.dtypes import BFLOAT16, name_of, real
-from pydtconv.naming import to_snake_case
+from pydtconv.naming import checked_name, to_snake_case
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.serialization.objects import arguments_of, serialize_keras_object
 
@@ -37,7 +37,7 @@ class Loss:
     ) -> None:
         if reduction not in REDUCTIONS:
             raise ValueError(f"{type(self).__name__}: expected reduction to be one of {REDUCTIONS}, got {reduction!r}")
-        self.name = name or to_snake_case(type(self).__name__)
+        self.name = checked_name(name or to_snake_case(type(self).__name__))
         self.reduction = reduction
         self._dtype = None if dtype is None else gathering_dtype(type(self).__name__, dtype)
         if self._dtype not in (None, "float32", "float64"):

@@ -15,7 +15,7 @@ from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.hooks import as_result
-from pydtconv.naming import auto_name
+from pydtconv.naming import auto_name, checked_name
 from pydtconv.serialization.objects import arguments_of
 from pydtconv.utils.results import with_mask
 
@@ -110,7 +110,7 @@ class Metric(Masks):
             cls.result = recorded_result(cls.result)  # type: ignore[method-assign]
 
     def __init__(self, dtype: str | None = None, name: str | None = None) -> None:
-        self.name = name or auto_name(type(self).__name__)
+        self.name = checked_name(name or auto_name(type(self).__name__))
         self._dtype = None if dtype is None else real(gathering_dtype(type(self).__name__, dtype))
         self._states: list[tuple[State, Any]] = []
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pydtconv.layers.object_paths import walk
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, own_variables
+from pydtconv.naming import printable
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.hdf5 import arrays_in, attribute_of, groups_in, opened, writing
 from pydtconv.utils.reading import check_regular, parsing
@@ -56,12 +57,12 @@ class KerasFileEditor:
     # --- looking ----------------------------------------------------------------------------------------------------
     def summary(self) -> None:
         """Prints the objects with their weights."""
-        print(f"Weights of {self.filepath}")
+        lines = [f"Weights of {self.filepath}"]
         for path, weights in self._objects.items():
             if weights:
-                print(f"  {path or '(the model itself)'}")
-                for name, array in weights.items():
-                    print(f"    {name}: shape={array.shape}, dtype={array.dtype}")
+                lines.append(f"  {path or '(the model itself)'}")
+                lines += [f"    {name}: shape={array.shape}, dtype={array.dtype}" for name, array in weights.items()]
+        print(printable("\n".join(lines)))
 
     def compare(self, reference_model: Any) -> dict[str, Any]:
         """Prints where the file and a built model differ.
@@ -81,7 +82,7 @@ class KerasFileEditor:
                     matches += 1
                 else:
                     errors.append(f"{path}/{name}: expected {_told(theirs.get(name))}, the file has {_told(found)}")
-        print("\n".join(errors) if errors else f"The file fits the model {reference_model.name!r}")
+        print(printable("\n".join(errors)) if errors else f"The file fits the model {reference_model.name!r}")
         return {"status": "error" if errors else "success", "error_count": len(errors), "match_count": matches}
 
     # --- changing ---------------------------------------------------------------------------------------------------

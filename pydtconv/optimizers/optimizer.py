@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.hooks import as_result
-from pydtconv.naming import auto_name
+from pydtconv.naming import auto_name, checked_name
 from pydtconv.optimizers.arguments import (
     DEFAULTS,
     Shared,
@@ -64,7 +64,7 @@ class Optimizer(FlatStep):
                 "weight_decay)"
             )
         check_values(kind, values)
-        self.name: str = values.pop("name") or auto_name(kind)
+        self.name: str = checked_name(values.pop("name") or auto_name(kind))
         FlatStep.__init__(self, self.name)
         for name, value in values.items():
             setattr(self, name, value)

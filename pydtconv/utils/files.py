@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
+from pydtconv.naming import printable
 from pydtconv.utils.machine import home
 from pydtconv.utils.reading import unpacked_limit
 from pydtconv.utils.unpacking import unpack
@@ -96,7 +97,11 @@ def _download(origin: str, target: Path, digest: str | None, algorithm: str) -> 
         with os.fdopen(handle, "wb") as file, urllib.request.urlopen(origin, timeout=60) as response:
             length = int(response.headers.get("Content-Length") or 0)
             with tqdm(
-                total=length or None, desc=target.name, unit="B", unit_scale=True, disable=not sys.stderr.isatty()
+                total=length or None,
+                desc=printable(target.name),
+                unit="B",
+                unit_scale=True,
+                disable=not sys.stderr.isatty(),
             ) as bar:
                 while block := response.read(_BLOCK):
                     file.write(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from pydtconv.naming import printable
 from pydtconv.utils.whole_file import DISK_ERRORS
 
 _interactive = [True]
@@ -25,10 +26,11 @@ def is_interactive_logging_enabled() -> bool:
 
 
 def tell(text: str) -> None:
-    """A line of progress.
+    """A line of progress; control characters in it are shown as escapes.
 
     What standard output cannot encode is replaced.  Where it goes to a disk that is full, training is not to end.
     """
+    text = printable(text)
     if not _interactive[0]:
         logging.getLogger("pydtconv").info(text)
         return

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from pydtconv.naming import printable
 from pydtconv.utils.messages import is_interactive_logging_enabled, tell
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Progbar:
             parts = [_duration(per_step * (self.target - self._seen)) + " left"]
         parts.append(f"{_per_step(per_step)}/{self.unit_name}")
         parts += [f"{name}: {_number(total / count)}" for name, (total, count) in self._sums.items()]
-        return " - ".join(parts)
+        return printable(" - ".join(parts))
 
 
 def _duration(seconds: float) -> str:

@@ -14,6 +14,8 @@ import stat
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from pydtconv.naming import printable
+
 #: bytes that any file may unpack to, and how many times its own size in addition
 FREE_BYTES, RATIO = 64 << 20, 16
 #: that an array of NumPy may have
@@ -21,7 +23,13 @@ _MOST_AXES = 64
 
 
 class BadFileError(OSError, ValueError):
-    """A file that does not hold what it should; the text names it and says what was expected."""
+    """A file that does not hold what it should; the text names it and says what was expected.
+
+    Control characters of the text, which may be the file's, are shown as escapes.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))
 
 
 class MissingFileError(FileNotFoundError, ValueError):

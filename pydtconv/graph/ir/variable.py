@@ -18,6 +18,7 @@ from pydtconv.graph.ir.deferred import ValueNeededError
 from pydtconv.graph.ir.numpy_calls import call_ufunc
 from pydtconv.graph.ir.tracing import Tracer
 from pydtconv.kernels.eager import compute
+from pydtconv.naming import checked_name
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.operators import Operators, equal
 
@@ -112,7 +113,7 @@ class Variable(Operators):
         self.value: np.ndarray = np.array(initializer, dtype=dtype, order="C", copy=True if copy else None)
         if shape is not None and self.value.shape != tuple(shape):
             raise ValueError(f"variable {name!r}: expected shape {tuple(shape)}, got {self.value.shape}")
-        self.name = name
+        self.name = checked_name(name)
         self.path = name
         self.trainable = trainable
         self.aggregation = aggregation or "none"
