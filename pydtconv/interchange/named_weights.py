@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.graph.ir.variable import as_stored
 from pydtconv.interchange.safetensors import read_safetensors
 from pydtconv.interchange.torch_files import read_torch
 from pydtconv.layers.turns import turn_of
@@ -56,9 +57,10 @@ def load_named_weights(model: Any, path: Path) -> None:
     for name, variable in wanted.items():
         if own[name].shape != variable.shape:
             raise ValueError(f"{path}: {name}: expected shape {variable.shape}, got {own[name].shape}")
+    found = as_stored(str(path), ((variable, own[name]) for name, variable in wanted.items()))
     with turn_of(model).taken(), uninterrupted():
-        for name, variable in wanted.items():
-            variable.assign(own[name])
+        for variable, value in found:
+            variable.assign(value)
 
 
 def _plain(name: str) -> str:

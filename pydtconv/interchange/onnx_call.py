@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
+from pydtconv.graph.ir.variable import as_stored
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.utils.reading import BadFileError
 
@@ -159,7 +160,8 @@ class Call:
         made = layer(name=self.builder.layer_name(self.node.name or self.node.output[0]))
         y = made(inputs)
         if weights:
-            made.set_weights(weights)
+            named = as_stored(f"layer {made.name!r}", zip(made.weights, weights, strict=True), stacklevel=6)
+            made.set_weights([value for _, value in named])
         self.builder.made[whole] = made
         return y
 

@@ -111,7 +111,8 @@ def _add(builder: Builder, node: Any) -> None:
             if isinstance(value, np.ndarray) and value.dtype != np.float32:  # converted anew for each node
                 check_size(call, value.shape, 4)
         try:
-            results = row(call)
+            with np.errstate(over="ignore", invalid="ignore"):  # numbers of float64 in float32
+                results = row(call)
         except BadFileError:
             raise
         except (ValueError, TypeError, IndexError, KeyError, NotImplementedError) as error:

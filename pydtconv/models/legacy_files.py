@@ -17,7 +17,7 @@ import numpy as np
 
 from pydtconv import losses, metrics, optimizers
 from pydtconv._version import __version__
-from pydtconv.graph.ir.variable import Variable, limited_variables
+from pydtconv.graph.ir.variable import Variable, as_stored, limited_variables
 from pydtconv.layers.turns import turn_of
 from pydtconv.models.functional_config import is_function
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
@@ -118,7 +118,7 @@ def read_legacy_weights(
         raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]))
     if problems:
         warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
-    found = [(variable, array_of(dataset)) for variable, dataset in fitting]
+    found = as_stored(name, ((variable, array_of(dataset)) for variable, dataset in fitting), stacklevel=6)
     with turn_of(model).taken(), uninterrupted():
         for variable, value in found:
             variable.assign(value)
@@ -230,7 +230,8 @@ def _read_optimizer(model: Any, h5: h5py.File, name: str) -> None:
     if problem:
         warnings.warn(f"{name}: the optimizer's state was skipped: {problem}", stacklevel=4)
         return
-    optimizer.load_own_variables({str(i): array_of(dataset) for i, dataset in enumerate(datasets)})
+    found = as_stored(name, zip(optimizer.variables, map(array_of, datasets), strict=True))
+    optimizer.load_own_variables({str(i): value for i, (_, value) in enumerate(found)})
 
 
 # -- configs of Keras 2 ------------------------------------------------------------------------------------------------

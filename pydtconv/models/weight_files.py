@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pydtconv import optimizers, replica
-from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.ir.variable import Variable, as_stored
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.object_paths import walk, walk_held
 from pydtconv.layers.turns import turn_of
@@ -175,18 +175,15 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
             elif datasets:
                 fitting.extend(zip(variables, datasets, strict=True))
         wanted = skip_mismatch or not problems
-        found = [(variable, array_of(dataset)) for variable, dataset in fitting] if wanted else []
+        read = [(variable, array_of(dataset)) for variable, dataset in fitting] if wanted else []
         states = [
-            (optimizer, _optimizer_state(model, optimizer, path, h5) if wanted and not by_name else {})
+            (optimizer, _optimizer_state(model, optimizer, path, h5, name) if wanted and not by_name else {})
             for path, optimizer in _optimizers(model)
         ]
     if not wanted:
         more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
-    strange = [v.path for v, value in found if value.dtype.kind == "f" and not np.isfinite(value).all()]
-    if strange:
-        told = f"{name}: {len(strange)} variables hold values that are not finite: {', '.join(strange[:5])}"
-        warnings.warn(told, stacklevel=4)
+    found = as_stored(name, read, stacklevel=5)
     with uninterrupted():
         problems += _load_by_layers(read_by_layers, name, skip_mismatch)
         for variable, value in found:
@@ -241,7 +238,7 @@ def _places_by_name(h5: h5py.File) -> dict[str, list[str]]:
     return found
 
 
-def _optimizer_state(model: Any, optimizer: Any, path: str, h5: h5py.File) -> dict[str, np.ndarray] | str:
+def _optimizer_state(model: Any, optimizer: Any, path: str, h5: h5py.File, name: str) -> dict[str, np.ndarray] | str:
     """What an optimizer is to load, nothing where there is none; a text says why it is the state of another one."""
     group = group_at(h5, f"{path}/vars")
     if group is None:
@@ -259,7 +256,8 @@ def _optimizer_state(model: Any, optimizer: Any, path: str, h5: h5py.File) -> di
         problem = _difference(variable, dataset)
         if problem:
             return problem
-    return {str(index): array_of(dataset) for index, dataset in enumerate(datasets)}
+    found = as_stored(name, zip(variables, map(array_of, datasets), strict=True), stacklevel=7)
+    return {str(index): value for index, (_, value) in enumerate(found)}
 
 
 def _make_slots(model: Any, optimizer: Any, path: str, names: list[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -52,6 +53,23 @@ def _count(name: str, shape: Sequence[int], dtype: str) -> None:
         left[0] -= math.prod(shape) * np.dtype(dtype).itemsize
         if left[0] < 0:
             raise ValueError(f"variable {name!r}: of shape {tuple(shape)}, more than the file has weights for")
+
+
+def as_stored(
+    source: str, pairs: Iterable[tuple[Variable, np.ndarray]], stacklevel: int = 4
+) -> list[tuple[Variable, np.ndarray]]:
+    """Variables with the values that a file has for them, in their dtypes.
+
+    source: the file.  Values that are not finite, or are too large for the dtype, are taken: a run that diverged can be
+    looked at.  A warning names the variables.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = [(variable, np.asarray(value).astype(variable.dtype, copy=False)) for variable, value in pairs]
+    strange = [v.path for v, value in found if value.dtype.kind == "f" and not np.isfinite(value).all()]
+    if strange:
+        told = f"{source}: {len(strange)} variables hold values that are not finite: {', '.join(strange[:5])}"
+        warnings.warn(told, stacklevel=stacklevel)
+    return found
 
 
 @hooks.variable.fill
