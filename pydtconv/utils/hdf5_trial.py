@@ -10,12 +10,14 @@ import faulthandler
 import io
 import math
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from typing import Any
 
 #: seconds of processor time, and those for each byte of the file; bytes of memory besides 4 times the file's
@@ -26,6 +28,8 @@ _TEXT, _UNPACKED = 1 << 26, 1 << 27
 BUILT_IN = (1, 2, 3, 4, 32000)
 #: exit statuses of a trial: whatever went wrong is told; memory was not enough
 _WRONG, _MEMORY = 1, 3
+#: what the program writes before it reads, and after what it has seen
+_BEGUN, _ENDED = b"pydtconv reads\n", b"pydtconv has read\n"
 #: threads that hold no lock when a copy is made: those of a test runner
 IDLE: set[threading.Thread] = set()
 #: the module whose thread a progress bar leaves behind, which looks at bars now and then
@@ -85,11 +89,13 @@ def problem_of(file: Any, size: int) -> str | None:
     """
     place = None if not hasattr(file, "tell") else file.tell()
     try:
-        if _may_fork():
-            status = _forked(file, size)
-            if status is not None:
-                return status or None
-        return _in_another(file, size) or None
+        told = _forked(file, size) if _may_fork() else None
+        if told is None:
+            told = _in_another(file, size)
+        if told is None:
+            why = "an HDF5 file is read without a trial, for which no process can be started: damage may end this one"
+            warnings.warn(why, RuntimeWarning, stacklevel=3)
+        return told or None
     finally:
         if place is not None:
             file.seek(place)
@@ -104,6 +110,15 @@ def _limit(size: int, used: float, taken: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     nbytes = nbytes if most == resource.RLIM_INFINITY else min(nbytes, most)
     resource.setrlimit(resource.RLIMIT_AS, (nbytes, nbytes))
+
+
+def _taken() -> int:
+    """Bytes of the address space that this process has taken; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
 
 
 def _told(status: int, text: str) -> str:
@@ -131,14 +146,16 @@ def _may_fork() -> bool:
 
 
 def _forked(file: Any, size: int) -> str | None:
-    """What the trial has shown; None where it stood still, as a copy may that finds a lock taken."""
-    import warnings
-
+    """What the trial has shown; None where there is none, or it stood still, as a copy may that finds a lock taken."""
     import h5py  # noqa: F401  before the copy is made
 
-    with open("/proc/self/statm") as statm:
-        taken = int(statm.read().split()[0]) * resource.getpagesize()
-    inward, outward = os.pipe()
+    taken = _taken()
+    if not taken:
+        return None
+    try:
+        inward, outward = os.pipe()
+    except OSError:  # no files are left
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which are libraries' own and idle
@@ -200,38 +217,56 @@ def _ended(child: int, seconds: float) -> int | None:
 
 
 # --- another program --------------------------------------------------------------------------------------------------
-def _in_another(file: Any, size: int) -> str:
-    data = None
-    if hasattr(file, "read"):
+def _in_another(file: Any, size: int) -> str | None:
+    """What the trial has shown; None where there is none."""
+    interpreter, data = _interpreter(), b""
+    if interpreter is None:
+        return None
+    path = os.fspath(file) if not hasattr(file, "read") else ""
+    if not path:
         file.seek(0)
         data = file.read()
-    command = [sys.executable, __file__, "" if data is not None else os.fspath(file), str(size), *sys.path]
+    # isolated, and without site: nothing that the environment or the installation adds is run, or prints
+    command = [interpreter, "-I", "-S", __file__, path, str(size), *sys.path]
     try:
         done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=600)
     except subprocess.TimeoutExpired:
         return "reading it does not come to an end"
-    status = done.returncode or (_WRONG if done.stdout else 0)
-    return _told(status, done.stdout.decode(errors="replace"))
+    except OSError:  # no files, processes or memory are left, or it may not be run
+        return None
+    _, began, rest = done.stdout.partition(_BEGUN)
+    if not began:
+        return None
+    said, ended, _ = rest.rpartition(_ENDED)
+    # where the program does not want to know how its children end, their status is 0
+    status = said[-1] if ended else done.returncode if done.returncode < 0 else _UNKNOWN
+    return _told(status, said[:-1].decode(errors="replace"))
 
 
-def main(path: str, size: str, *places: str) -> int:
-    """The program: looks at a file, or at what comes from standard input; 3 where memory was not enough."""
+def _interpreter() -> str | None:
+    """Python's interpreter; None in a program that is frozen or embeds Python, which would start itself again."""
+    path = sys.executable or ""
+    known = re.fullmatch(r"(python|pypy)[\d.]*\w?(\.exe)?", os.path.basename(path).lower())
+    return path if known and not getattr(sys, "frozen", False) else None
+
+
+def main(path: str, size: str, *places: str) -> None:
+    """The program: looks at a file, or at what comes from standard input, and writes what it has seen."""
     sys.path[:] = places
     source = path or io.BytesIO(sys.stdin.buffer.read())
     import h5py  # noqa: F401
 
-    with open("/proc/self/statm") if os.path.exists("/proc/self/statm") else io.StringIO("0") as statm:
-        taken = int(statm.read().split()[0]) * resource.getpagesize() or 1 << 32
-    _limit(int(size), time.process_time(), taken)
+    os.write(1, _BEGUN)
+    _limit(int(size), time.process_time(), _taken() or 1 << 32)
+    status, text = 0, ""
     try:
         look(source)
     except MemoryError:
-        return _MEMORY
+        status = _MEMORY
     except Exception as error:
-        sys.stdout.write(f"{type(error).__name__}: {error}"[:500])
-        return _WRONG
-    return 0
+        status, text = _WRONG, f"{type(error).__name__}: {error}"[:500]
+    os.write(1, text.encode(errors="replace") + bytes([status]) + _ENDED)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -150,3 +150,77 @@ def test_a_process_that_cannot_be_copied(tmp_path, monkeypatch):
     files = len(os.listdir("/proc/self/fd"))
     model.load_weights(tmp_path / "a.weights.h5")
     assert len(os.listdir("/proc/self/fd")) == files
+
+
+#: programs that are no interpreter, or that cannot be run
+NO_HELPERS = {
+    "frozen": lambda patch, path: patch.setattr(sys, "frozen", True, raising=False),
+    "none": lambda patch, path: patch.setattr(sys, "executable", None),
+    "empty": lambda patch, path: patch.setattr(sys, "executable", ""),
+    "embedding": lambda patch, path: patch.setattr(sys, "executable", str(path / "editor")),
+    "gone": lambda patch, path: patch.setattr(sys, "executable", str(path / "gone" / "python3")),
+    "broken": lambda patch, path: patch.setattr(sys, "executable", str(path / "python3")),
+    "no program": lambda patch, path: patch.setattr(hdf5_trial, "__file__", str(path / "gone.py")),
+}
+
+
+@pytest.mark.parametrize("change", NO_HELPERS.values(), ids=NO_HELPERS)
+def test_a_helper_that_cannot_be_run_is_no_damaged_file(change, tmp_path, monkeypatch):
+    for name in ("editor", "python3"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho started >>{tmp_path}/{name}.log\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    path = tmp_path / "a.weights.h5"
+    model = saved(path)
+    monkeypatch.setattr(hdf5_trial, "_may_fork", lambda: False)
+    change(monkeypatch, tmp_path)
+    with pytest.warns(RuntimeWarning, match="read without a trial"):
+        model.load_weights(path)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.warns(RuntimeWarning, match="read without a trial"), pytest.raises(BadFileError, match="truncated"):
+        model.load_weights(path)
+    assert not (tmp_path / "editor.log").exists()
+
+
+def test_without_proc_and_without_files_for_pipes(tmp_path, monkeypatch):
+    """The copy cannot be limited, or not be told from: another program reads."""
+
+    def no_pipe():
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    model = saved(tmp_path / "a.weights.h5")
+    monkeypatch.setattr(hdf5_trial, "_may_fork", lambda: True)
+    for what, name, change in ((hdf5_trial, "_taken", lambda: 0), (os, "pipe", no_pipe)):
+        with monkeypatch.context() as patch, pytest.MonkeyPatch.context() as other:
+            other.setattr(hdf5_trial, "_in_another", lambda file, size: "the program")
+            patch.setattr(what, name, change)
+            with pytest.raises(BadFileError, match="the program"):
+                model.load_weights(tmp_path / "a.weights.h5")
+
+
+@pytest.mark.parametrize("files", [8, 12, 16, 24])
+def test_few_files(tmp_path, files):
+    saved(tmp_path / "a.weights.h5")
+    code = f"""if True:
+        import resource, sys, warnings, h5py, pydtconv
+        from pydtconv.utils import hdf5_trial
+        hdf5_trial._may_fork = lambda: False
+        resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))
+        warnings.simplefilter("ignore")
+        print(hdf5_trial.problem_of({str(tmp_path / "a.weights.h5")!r}, 10000))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "None\n"
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "damaged"])
+def test_what_the_environment_adds_is_not_run(tmp_path, monkeypatch, damaged):
+    (tmp_path / "sitecustomize.py").write_text("print('hello')")
+    path = tmp_path / "a.weights.h5"
+    saved(path)
+    if damaged:
+        path.write_bytes(path.read_bytes()[:-200])
+    for name, value in (("PYTHONPATH", str(tmp_path)), ("PYTHONINSPECT", "1"), ("PYTHONVERBOSE", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    told = hdf5_trial._in_another(path, path.stat().st_size)
+    assert ("truncated" in told) if damaged else told == ""
