@@ -16,18 +16,35 @@ BFLOAT16 = "bfloat16"
 
 #: floating dtypes; which of them an operator has a kernel for, the registry says
 FLOATING = ("float16", BFLOAT16, "float32", "float64")
+_INTEGERS = (*(f"int{bits}" for bits in (8, 16, 32, 64)), *(f"uint{bits}" for bits in (8, 16, 32, 64)))
+#: the dtypes that there are, and of the arrays that hold them
+_IN_MEMORY = {
+    name: np.dtype(np.uint16 if name == BFLOAT16 else name)
+    for name in ("bool", *_INTEGERS, *FLOATING, "complex64", "complex128")
+}
 
 
 def name_of(dtype: Any) -> str:
-    """The name of a dtype: of a name, a NumPy dtype or type, ml_dtypes' bfloat16.  Raises TypeError for others."""
-    if dtype == BFLOAT16 or getattr(dtype, "name", getattr(dtype, "__name__", None)) == BFLOAT16:
+    """The name of a dtype: of a name, a NumPy dtype or type, ml_dtypes' bfloat16.
+
+    Raises TypeError for what is none of numbers: memory of other dtypes (object, text) is not safe to compute with.
+    """
+    if isinstance(dtype, str) and dtype in _IN_MEMORY:
+        return dtype
+    if getattr(dtype, "name", getattr(dtype, "__name__", None)) == BFLOAT16:
         return BFLOAT16
-    return np.dtype(dtype).name
+    try:
+        name = None if dtype is None else np.dtype(dtype).name
+    except (TypeError, ValueError, SyntaxError):
+        name = None
+    if name not in _IN_MEMORY:
+        raise TypeError(f"dtype: expected one of {', '.join(_IN_MEMORY)}, got {dtype!r}")
+    return name
 
 
 def in_memory(dtype: str) -> np.dtype:
-    """The dtype of the arrays that hold it."""
-    return np.dtype(np.uint16) if dtype == BFLOAT16 else np.dtype(dtype)
+    """The dtype of the arrays that hold it.  Raises TypeError for what is no dtype."""
+    return _IN_MEMORY.get(dtype) or _IN_MEMORY[name_of(dtype)]
 
 
 def itemsize(dtype: str) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import name_of
 from pydtconv.initializers.initializer import Initializer, Shape
 
 
@@ -14,14 +15,14 @@ class Zeros(Initializer):
     """All 0."""
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
-        return np.zeros(shape, dtype or config.floatx())
+        return np.zeros(shape, name_of(dtype or config.floatx()))
 
 
 class Ones(Initializer):
     """All 1."""
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
-        return np.ones(shape, dtype or config.floatx())
+        return np.ones(shape, name_of(dtype or config.floatx()))
 
 
 class Constant(Initializer):
@@ -31,7 +32,7 @@ class Constant(Initializer):
         self.value = value
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
-        return np.full(tuple(shape), self.value, dtype or config.floatx())
+        return np.full(tuple(shape), self.value, name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         return {"value": np.asarray(self.value).tolist()}
@@ -46,7 +47,7 @@ class Identity(Initializer):
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
         if len(shape) != 2:
             raise ValueError(f"Identity initializer: expected a shape of rank 2, got {tuple(shape)}")
-        return self.gain * np.eye(shape[0], shape[1], dtype=dtype or config.floatx())
+        return self.gain * np.eye(shape[0], shape[1], dtype=name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain}

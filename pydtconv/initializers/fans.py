@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import name_of
 from pydtconv.initializers.initializer import Shape
 from pydtconv.initializers.random import TRUNCATED_STDDEV, RandomInitializer, standard_truncated_normal
 
@@ -74,7 +75,7 @@ class VarianceScaling(RandomInitializer):
             values = generator.normal(0.0, math.sqrt(variance), shape)
         else:
             values = standard_truncated_normal(generator, shape) * (math.sqrt(variance) / TRUNCATED_STDDEV)
-        return values.astype(dtype or config.floatx())
+        return values.astype(name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         if type(self) is not VarianceScaling:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import name_of
 from pydtconv.initializers.initializer import Initializer, Shape
 from pydtconv.utils.windows import window_of, written
 
@@ -43,7 +44,7 @@ class STFT(Initializer):
         if window is not None:
             total = {"density": np.sqrt(np.square(window).sum()), "spectrum": np.abs(window).sum(), None: 1.0}
             filters *= window[:, None, None] / total[self.scaling]
-        return filters.astype(dtype or config.floatx())
+        return filters.astype(name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import name_of
 from pydtconv.initializers.initializer import Initializer, Shape
 from pydtconv.utils.random import next_seed
 
@@ -39,7 +40,7 @@ class RandomNormal(RandomInitializer):
         super().__init__(seed)
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
-        return self._generator().normal(self.mean, self.stddev, tuple(shape)).astype(dtype or config.floatx())
+        return self._generator().normal(self.mean, self.stddev, tuple(shape)).astype(name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         return {"mean": self.mean, "stddev": self.stddev, **super().get_config()}
@@ -54,7 +55,8 @@ class RandomUniform(RandomInitializer):
         super().__init__(seed)
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
-        return self._generator().uniform(self.minval, self.maxval, tuple(shape)).astype(dtype or config.floatx())
+        values = self._generator().uniform(self.minval, self.maxval, tuple(shape))
+        return values.astype(name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         return {"minval": self.minval, "maxval": self.maxval, **super().get_config()}
@@ -70,7 +72,7 @@ class TruncatedNormal(RandomInitializer):
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
         standard = standard_truncated_normal(self._generator(), tuple(shape))
-        return (self.mean + self.stddev * standard).astype(dtype or config.floatx())
+        return (self.mean + self.stddev * standard).astype(name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         return {"mean": self.mean, "stddev": self.stddev, **super().get_config()}
@@ -94,7 +96,7 @@ class Orthogonal(RandomInitializer):
         # the signs of R's diagonal make the distribution uniform over the orthogonal matrices
         q = q * np.sign(np.diag(r))
         q = q.T if rows < columns else q
-        return (self.gain * q.reshape(tuple(shape))).astype(dtype or config.floatx())
+        return (self.gain * q.reshape(tuple(shape))).astype(name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain, **super().get_config()}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydtconv import tree
+from pydtconv.dtypes import name_of
 
 
 class InputSpec:
@@ -26,7 +27,7 @@ class InputSpec:
         name: str | None = None,
         optional: bool = False,
     ) -> None:
-        self.dtype = dtype
+        self.dtype = None if dtype is None else name_of(dtype)
         self.shape = None if shape is None else tuple(shape)
         self.ndim = ndim if shape is None else len(shape)
         self.max_ndim = max_ndim

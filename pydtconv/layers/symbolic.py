@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.dtypes import BFLOAT16
+from pydtconv.dtypes import BFLOAT16, name_of
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.naming import auto_name, checked_name
 from pydtconv.ops.base import Op, Spec, outputs_of
@@ -62,7 +62,7 @@ class KerasTensor(Operators):
                 f"{record_history}"
             )
         self.shape = tuple(shape)
-        self.dtype = dtype
+        self.dtype = name_of(dtype)
         self.name = checked_name(name or auto_name("keras_tensor"))
         self._keras_history: KerasHistory | None = None
 

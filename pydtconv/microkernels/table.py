@@ -6,9 +6,8 @@ import difflib
 import warnings
 from dataclasses import dataclass
 
-import numpy as np
-
 from pydtconv._ext import cpu, ukr
+from pydtconv.dtypes import name_of
 from pydtconv.microkernels import blis
 
 
@@ -39,10 +38,10 @@ _passed: set[tuple[str, str]] = set()
 
 def checked(dtype: object) -> str:
     """The name of a dtype that has a table; raises ValueError for any other."""
-    name = "bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name  # type: ignore[call-overload]
+    name = name_of(dtype)
     if name not in DTYPES:
         raise ValueError(f"dtype: expected 'float32', 'float64' or 'bfloat16', got {name!r}")
-    return str(name)
+    return name
 
 
 def rows_of(dtype: str) -> list[tuple]:

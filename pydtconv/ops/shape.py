@@ -147,9 +147,12 @@ class Slice(Op):
 
 @dataclass(frozen=True)
 class Cast(Op):
-    """x in another dtype; between float types the gradient is cast back."""
+    """x in another dtype; between float types the gradient is cast back.  Raises TypeError for what is no dtype."""
 
     dtype: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", name_of(self.dtype))
+
     def infer(self, *inputs: Spec) -> Spec:
-        return Spec(inputs[0].shape, name_of(self.dtype))
+        return Spec(inputs[0].shape, self.dtype)

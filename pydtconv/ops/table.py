@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pydtconv import config
-from pydtconv.dtypes import BFLOAT16, real
+from pydtconv.dtypes import BFLOAT16, name_of, real
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import FLOATING
 
@@ -104,7 +104,10 @@ class TableOp(Op):
     def __post_init__(self) -> None:
         if self.function not in RULES:
             raise ValueError(f"TableOp: expected the name of a function of the table, got {self.function!r}")
-        object.__setattr__(self, "static", tuple((str(key), value) for key, value in self.static))
+        static = {str(key): value for key, value in self.static}
+        if static.get("dtype") is not None:
+            static["dtype"] = name_of(static["dtype"])
+        object.__setattr__(self, "static", tuple(static.items()))
         if self.rule.gradient is no_gradient:
             object.__setattr__(self, "nondifferentiable", tuple(range(64)))
 
@@ -149,7 +152,7 @@ class TableOp(Op):
     def _dtype(self, kind: str, dtypes: list[str]) -> str:
         given = dict(self.static).get("dtype")
         if given is not None:
-            return np.dtype(given).name
+            return given
         if kind == "float":
             return dtypes[0] if dtypes[0] in FLOATING else config.floatx()
         if kind == "second":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import name_of
 from pydtconv.preprocessing.affine import FILL_MODES, affine_matrix, sample
 from pydtconv.preprocessing.dataframes import DataFrameIterator
 from pydtconv.preprocessing.iterators import ArrayIterator, DirectoryIterator
@@ -87,7 +88,7 @@ class ImageDataGenerator:
         self.channel_axis, self.row_axis, self.col_axis = (3, 1, 2) if data_format == "channels_last" else (1, 2, 3)
         self.validation_split = validation_split
         self.interpolation_order = interpolation_order
-        self.dtype = config.floatx() if dtype is None else dtype
+        self.dtype = name_of(dtype or config.floatx())
         self.mean: np.ndarray | None = None
         self.std: np.ndarray | None = None
         self.zca_whitening_matrix: np.ndarray | None = None

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import hooks
+from pydtconv import _public, hooks
+from pydtconv.dtypes import name_of
 from pydtconv.serialization import lambdas, registry
 
 #: our modules and the public ones of Keras that hold the same classes
@@ -194,11 +195,11 @@ def _deserialize(config: Any) -> Any:
         return {key: _deserialize(value) for key, value in config.items()}
     name, inner = config["class_name"], config["config"]
     if name == "__numpy__":
-        return np.array(inner["value"], inner["dtype"])
+        return np.array(inner["value"], name_of(inner["dtype"]))
     if name == "__tuple__":
         return tuple(_deserialize(item) for item in inner)
     if name == "__tensor__":
-        return np.array(inner["value"], inner["dtype"])
+        return np.array(inner["value"], name_of(inner["dtype"]))
     if name == "__slice__":
         return slice(*(_deserialize(inner[part]) for part in ("start", "stop", "step")))
     if name == "__ellipsis__":

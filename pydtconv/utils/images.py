@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.utils.pixels import FORMATS, FURTHER_FORMATS, WIDE, eight_bits, opened, pillow
-from pydtconv.utils.reading import open_regular
+from pydtconv.dtypes import name_of
+from pydtconv.utils.pixels import eight_bits, FORMATS, FURTHER_FORMATS, opened, pillow, WIDE
+from pydtconv.utils.reading import BadFileError, open_regular
 from pydtconv.utils.whole_file import write_alone
 
 _MODES = {"grayscale": "L", "rgba": "RGBA", "rgb": "RGB"}
@@ -75,7 +76,7 @@ def load_img(
 def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) -> np.ndarray:
     """An image of Pillow as an array (rows, columns, channels), or with the channels first; floatx by default."""
     data_format = _format(data_format)
-    x = np.asarray(img, dtype=config.floatx() if dtype is None else dtype)
+    x = np.asarray(img, dtype=name_of(dtype or config.floatx()))
     if x.ndim not in (2, 3):
         raise ValueError(f"img_to_array: expected an image of 2 or 3 dimensions, got shape {x.shape}")
     x = x if x.ndim == 3 else x[..., None]
@@ -86,7 +87,7 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
     """An array as an image of Pillow.  scale: the smallest value becomes 0, the largest 255."""
     image_module = pillow()
     data_format = _format(data_format)
-    x = np.asarray(x, dtype=config.floatx() if dtype is None else dtype)
+    x = np.asarray(x, dtype=name_of(dtype or config.floatx()))
     if x.ndim != 3:
         raise ValueError(f"array_to_img: expected an image of 3 dimensions, got shape {x.shape}")
     x = x if data_format == "channels_last" else x.transpose(1, 2, 0)

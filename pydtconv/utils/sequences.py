@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.dtypes import name_of
 from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.random import next_seed
 
@@ -58,8 +59,7 @@ def standardize_dtype(dtype: Any) -> str:
 
     if dtype is None:
         return config.floatx()
-    named = {"int": "int64", "float": "float32", "bfloat16": "bfloat16"}.get(dtype if isinstance(dtype, str) else "")
-    return named or np.dtype(dtype).name
+    return name_of("float32" if isinstance(dtype, str) and dtype == "float" else dtype)
 
 
 class _Windows(PyDataset):

@@ -111,8 +111,8 @@ class Variable(Operators):
         autocast, synchronization and layout are Keras's; only their defaults mean something here.
         """
         given = initializer.dtype if isinstance(initializer, (np.ndarray, np.generic)) else np.dtype("float32")
-        name, dtype = name or "variable", dtype or (given.name if given.kind in "iub" else "float32")
-        if name_of(dtype) == BFLOAT16:
+        name, dtype = name or "variable", name_of(dtype or (given.name if given.kind in "iub" else "float32"))
+        if dtype == BFLOAT16:
             raise ValueError(
                 f"variable {name!r}: dtype: expected one such as float32, got 'bfloat16', which layers compute in"
             )

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from pydtconv._ext import elem, wire
-from pydtconv.dtypes import BFLOAT16, FLOATING, from_bits, name_of, to_bits
+from pydtconv.dtypes import BFLOAT16, FLOATING, from_bits, to_bits
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.rows import matrices, real_of
 from pydtconv.kernels.cpu.strided import bind_copy, flat, merge, strides_of
@@ -126,7 +126,7 @@ class CastKernel(Kernel[Cast]):
         dx = p.dx[0]
         if dx is None:
             return nothing
-        if dx.dtype.name not in FLOATING or name_of(self.op.dtype) not in FLOATING:
+        if dx.dtype.name not in FLOATING or self.op.dtype not in FLOATING:
             return partial(dx.fill, 0)
         if self.op.dtype == BFLOAT16:
             return bind_widen(p.dy[0], dx)
@@ -152,7 +152,7 @@ class FromBfloat16Kernel(Kernel[Cast]):
         dx = p.dx[0]
         if dx is None:
             return nothing
-        return bind_narrow(p.dy[0], dx) if name_of(self.op.dtype) in FLOATING else partial(dx.fill, 0)
+        return bind_narrow(p.dy[0], dx) if self.op.dtype in FLOATING else partial(dx.fill, 0)
 
 
 def bind_narrow(x: np.ndarray, y: np.ndarray) -> Call:

@@ -217,7 +217,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float |
 def cast(x: Any, dtype: str) -> Any:
     """x in another dtype."""
     x, name = x if is_symbolic(x) else np.asarray(x), dtypes.name_of(dtype)
-    if dtypes.name_of(x.dtype) == name:
+    if str(x.dtype) == name:
         return x
     if is_symbolic(x) or is_watched(x):
         return Cast(name)(x)

@@ -92,9 +92,9 @@ def uniform(shape: Shape, minval: float = 0.0, maxval: float = 1.0, dtype: Any =
 
 def randint(shape: Shape, minval: int, maxval: int, dtype: Any = "int32", seed: Any = None) -> np.ndarray:
     """Integers from minval up to maxval - 1."""
-    if np.dtype(dtype).kind not in "iu":
+    if np.dtype(name_of(dtype)).kind not in "iu":
         raise ValueError(f"randint: dtype: expected an integer one, got {dtype!r}: use uniform for floats")
-    return generator(seed).integers(minval, maxval, tuple(shape)).astype(dtype)
+    return generator(seed).integers(minval, maxval, tuple(shape)).astype(name_of(dtype))
 
 
 def truncated_normal(
@@ -130,7 +130,7 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any =
     if logits.ndim != 2:
         raise ValueError(f"categorical: logits: expected (n, classes), got shape {logits.shape}")
     noise = generator(seed).gumbel(size=(logits.shape[0], num_samples, logits.shape[1]))
-    return np.argmax(logits[:, None, :] + noise, -1).astype(dtype)
+    return np.argmax(logits[:, None, :] + noise, -1).astype(name_of(dtype))
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> np.ndarray:

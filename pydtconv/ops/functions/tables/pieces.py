@@ -94,7 +94,7 @@ def view(x: Any, dtype: Any = None) -> Any:
         if dtype is None or dtypes.name_of(dtype) == dtypes.name_of(x.dtype):
             return x
         raise NotImplementedError(f"ops.view: other dtypes are here for arrays only, got {x!r} and {dtype!r}")
-    return np.asarray(x) if dtype is None else np.asarray(x).view(dtype)
+    return np.asarray(x) if dtype is None else np.asarray(x).view(dtypes.name_of(dtype))
 
 
 def real(x: Any) -> Any:
@@ -117,7 +117,8 @@ conjugate = conj
 
 def saturate_cast(x: Any, dtype: str) -> Any:
     """x in another dtype, limited to what that can hold."""
-    if dtypes.name_of(dtype) == dtypes.BFLOAT16:
+    dtype = dtypes.name_of(dtype)
+    if dtype == dtypes.BFLOAT16:
         largest = float(dtypes.from_bits(np.array(0x7F7F, "uint16")))
         return cast(minimum(maximum(x, -largest), largest), dtype)
     kind = np.dtype(dtype)
