@@ -15,8 +15,9 @@ from typing import NamedTuple
 from pydtconv._ext import runtime
 from pydtconv._ext import winograd as winograd_ext
 from pydtconv.conv import bases
-from pydtconv.conv.problem import LARGEST_SIZE, Axis, ConvProblem
+from pydtconv.conv.problem import Axis, ConvProblem
 from pydtconv.conv.taps import taps_met
+from pydtconv.extents import LARGEST
 
 #: the direct algorithm has its own micro-kernel, at the vector length of the build; matrix products find wider ones
 NARROW = 3.0 if runtime.level() == "generic" else 1.0
@@ -71,7 +72,7 @@ def _seen(p: ConvProblem) -> ConvProblem:
     """The problem as products of matrices and direct are given it: an image that filters meet whole is one pixel."""
     taps = prod(p.kernel)
     whole = p.kernel == p.spatial and all(axis.dilation == 1 or axis.kernel == 1 for axis in p.axes)
-    if not whole or taps == 1 or p.groups > 1 or p.dtype == "bfloat16" or p.ci * taps > LARGEST_SIZE:
+    if not whole or taps == 1 or p.groups > 1 or p.dtype == "bfloat16" or p.ci * taps > LARGEST:
         return p
     if any(side for sides in p.padding for side in sides) or prod(p.out) > 1:
         return p

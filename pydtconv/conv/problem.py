@@ -8,11 +8,10 @@ from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
+from pydtconv.extents import LARGEST, MOST_ELEMENTS, MOST_PRODUCTS, check
+
 DIRECTIONS = ("forward", "backward_data", "backward_weights")
 DTYPES = ("float32", "float64", "bfloat16")
-#: the largest size, the most elements of an image, the filters or the matrix of im2col, the most products of a pass:
-#: sums and products of sizes then fit 64 bits in C, coordinates 32
-LARGEST_SIZE, MOST_ELEMENTS, MOST_PRODUCTS = 2**31 - 1, 2**50, 2**62
 #: names of the sizes of an image along its axes, and of the sides of its padding, by the number of axes
 EXTENTS = {1: ("iw",), 2: ("ih", "iw"), 3: ("id", "ih", "iw")}
 SIDES = {1: "(left, right),", 2: "(top, bottom), (left, right)", 3: "(front, back), (top, bottom), (left, right)"}
@@ -22,7 +21,7 @@ Padding = tuple[tuple[int, int], ...]
 
 
 def several(value: Any, name: str, count: int, minimum: int = 1) -> tuple[int, ...]:
-    """An integer or `count` of them as a tuple, at most LARGEST_SIZE.  Raises ValueError naming the argument."""
+    """An integer or `count` of them as a tuple, at most LARGEST.  Raises ValueError naming the argument."""
     values = (value,) * count if isinstance(value, int) else value
     try:
         found = tuple(int(v) for v in values if int(v) == v)
@@ -32,13 +31,12 @@ def several(value: Any, name: str, count: int, minimum: int = 1) -> tuple[int, .
         raise ValueError(f"{name}: expected {_WANTED[count]}, got {value!r}")
     if min(found) < minimum:
         raise ValueError(f"{name}: expected integers of {minimum} or more, got {value!r}")
-    if max(found) > LARGEST_SIZE:
-        raise ValueError(f"{name}: expected integers of at most {LARGEST_SIZE}, got {value!r}")
+    check(name, found)
     return found
 
 
 def pair(value: Any, name: str, minimum: int = 1) -> tuple[int, int]:
-    """An integer or a pair of them as a pair, at most LARGEST_SIZE.  Raises ValueError naming the argument."""
+    """An integer or a pair of them as a pair, at most LARGEST.  Raises ValueError naming the argument."""
     first, second = several(value, name, 2, minimum)
     return first, second
 
@@ -146,7 +144,7 @@ class ConvProblem:
         """Of two axes; padding: "valid", "same" (Keras's) or ((top, bottom), (left, right)).
 
         Raises ValueError for sizes below 1, groups that do not divide the channels, an unknown dtype, an empty output,
-        and sizes beyond LARGEST_SIZE, MOST_ELEMENTS and MOST_PRODUCTS.
+        and sizes beyond LARGEST, MOST_ELEMENTS and MOST_PRODUCTS.
         """
         self._set(n, (ih, iw), ci, co, kernel, strides, padding, dilation, groups, dtype)
 
@@ -200,8 +198,7 @@ class ConvProblem:
         for name, value in counts.items():
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
                 raise ValueError(f"{name}: expected an integer of 1 or more, got {value!r}")
-            if value > LARGEST_SIZE:
-                raise ValueError(f"{name}: expected an integer of at most {LARGEST_SIZE}, got {value!r}")
+            check(name, int(value))
         kernel = several(kernel, "kernel", rank)
         strides = several(strides, "strides", rank)
         dilation = several(dilation, "dilation", rank)
@@ -238,9 +235,9 @@ class ConvProblem:
             for extent, sides, stride in zip(self.spatial, self.padding, self.strides, strict=True)
         ]
         for name, extent in zip(_WAYS[-self.rank :], extents, strict=True):
-            if extent > LARGEST_SIZE:
+            if extent > LARGEST:
                 raise ValueError(
-                    f"padding: expected at most {LARGEST_SIZE} pixels {name}, with a stride beyond them, got {extent}"
+                    f"padding: expected at most {LARGEST} pixels {name}, with a stride beyond them, got {extent}"
                 )
         pixels, taps, inputs = self.n * prod(self.out), prod(self.kernel), self.ci // self.groups
         for what, count in (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops
+from pydtconv.extents import check
 
 
 def integers(layer: str, name: str, value: Any, count: int, allow_zero: bool = False) -> Any:
@@ -20,7 +21,8 @@ def integers(layer: str, name: str, value: Any, count: int, allow_zero: bool = F
     ):
         many = "an integer" if count == 1 else f"an integer or {count} integers"
         raise ValueError(f"{layer}: {name}: expected {many} of {least} or more, got {value!r}")
-    return tuple(int(part) for part in parts)
+    check(f"{layer}: {name}", found := tuple(int(part) for part in parts))
+    return found
 
 
 def given(names: dict[str, Any]) -> dict[str, Any]:

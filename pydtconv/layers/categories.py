@@ -10,6 +10,8 @@ import numpy as np
 
 from pydtconv import config, ops
 from pydtconv.dtypes import real
+from pydtconv.extents import check
+from pydtconv.layers.arguments import positive
 from pydtconv.layers.layer import Layer
 from pydtconv.serialization.configurable import builtin
 
@@ -63,8 +65,7 @@ class CategoryEncoding(Layer):
         self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if num_tokens is None or num_tokens < 1:
-            raise ValueError(f"CategoryEncoding: num_tokens: expected 1 or more, got {num_tokens!r}")
+        num_tokens = positive("CategoryEncoding", "num_tokens", num_tokens)
         if sparse:
             raise ValueError("CategoryEncoding: sparse: expected False, got True")
         self.num_tokens = num_tokens
@@ -163,6 +164,7 @@ class _Lookup(Layer):
                 raise ValueError(f"{name}: {argument}: is not supported, got {value!r}")
         if unknown < 0:
             raise ValueError(f"{name}: num_oov_indices: expected 0 or more, got {unknown}")
+        check(f"{name}: num_oov_indices", unknown)
         self.max_tokens, self.num_oov_indices, self.mask_token = max_tokens, unknown, mask
         self.invert, self.output_mode = invert, check_mode(name, mode)
         if invert and mode != "int":
@@ -276,7 +278,10 @@ class IntegerLookup(_Lookup):
         )  # fmt: skip
 
     def _tokens(self, values: Any) -> list[int]:
-        return [int(value) for value in np.asarray(values).astype("int64")]
+        try:
+            return [int(value) for value in np.asarray(values).astype("int64")]
+        except OverflowError:
+            raise ValueError(f"IntegerLookup {self.name!r}: expected integers of 64 bits, got {values!r}") from None
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if self.num_oov_indices == 0 and not self.invert:

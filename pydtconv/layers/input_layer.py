@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import BFLOAT16, name_of
+from pydtconv.extents import check
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor, Node
 from pydtconv.naming import auto_name
@@ -93,4 +94,5 @@ def _checked(name: str, shape: Any) -> tuple[int | None, ...]:
         shape = (shape,)
     if any(extent is not None and not (isinstance(extent, (int, np.integer)) and extent >= 1) for extent in shape):
         raise ValueError(f"InputLayer: {name}: expected integers of 1 or more, or None, got {tuple(shape)}")
-    return tuple(None if extent is None else int(extent) for extent in shape)
+    check(f"InputLayer: {name}", shape := tuple(None if extent is None else int(extent) for extent in shape))
+    return shape

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, initializers, ops
+from pydtconv.extents import check
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.initializers.fourier import SCALINGS
 from pydtconv.layers.arguments import format_of, positive
@@ -57,6 +58,7 @@ class STFTSpectrogram(Layer):
         if fft_length is not None and (fft_length < frame_length or fft_length & (fft_length - 1)):
             raise ValueError(f"{kind}: fft_length: expected a power of 2 from {frame_length} on, got {fft_length}")
         self.mode, self.window, self.periodic, self.scaling = mode, window, periodic, scaling
+        check(f"{kind}: fft_length", fft_length)
         self.frame_step, self.fft_length, self.padding = frame_step, fft_length, padding
         self.expand_dims, self.data_format = expand_dims, format_of(kind, data_format)
         self._step = frame_step or max(1, self.frame_length // 2)

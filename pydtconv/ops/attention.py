@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pydtconv.extents import check_products
 from pydtconv.ops.base import Cost, Op, Retained, Spec
 from pydtconv.ops.checks import fits, same_float
 
@@ -63,6 +64,7 @@ class Attention(Op):
             raise ValueError(f"Attention: expected heads of k and v that divide {heads}, got {k.shape[2]}")
         if len(inputs) > 3:
             self._check_mask(inputs[3], (n, heads, tq, k.shape[1]))
+        check_products("Attention", self.cost("backward", *inputs)["backward"].multiplications)
         return Spec((n, tq, heads, v.shape[3]), dtype)
 
     def _check_mask(self, mask: Spec, shape: tuple[int | None, ...]) -> None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pydtconv import dtypes, hooks
+from pydtconv.extents import check, check_elements
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,8 @@ class Op:
     smooth_activations: ClassVar[tuple[str, ...]] = ()
     #: whether `residual` may be True
     takes_residual: ClassVar[bool] = False
+    #: attributes that are numbers of elements: extents, steps, paddings; how large they may be, `pydtconv.extents` says
+    extent_fields: ClassVar[tuple[str, ...]] = ()
     #: the activation that is applied to its result; alpha is its parameter
     activation: str | None = None
     #: whether the last input is of the output's shape and is added to the result before the activation
@@ -156,6 +159,14 @@ class Op:
     def name(self) -> str:
         """Lower-case kind of the operator, as tables and traces show it."""
         return type(self).__name__.lower()
+
+    def given_extents(self) -> dict[str, Any]:
+        """The values of `extent_fields`, by name."""
+        return {name: getattr(self, name) for name in self.extent_fields}
+
+    def least_extent(self, name: str) -> int:
+        """The least value of one of them."""
+        return 0
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         """Specs of the outputs.  Raises ValueError naming what was expected and what came."""
@@ -206,9 +217,17 @@ class Op:
 
 
 def outputs_of(op: Op, *specs: Spec) -> tuple[Spec, ...]:
-    """op.infer's result as a tuple."""
+    """op.infer's result as a tuple.  Raises ValueError for what is too large, too (see `pydtconv.extents`)."""
+    given = op.given_extents()
+    for name, value in given.items():
+        check(f"{op.name}: {name}", value, op.least_extent(name))
     result = op.infer(*specs)
-    return result if isinstance(result, tuple) else (result,)
+    result = result if isinstance(result, tuple) else (result,)
+    for spec in result:
+        check_elements(op.name, spec.shape)
+        if given:
+            check(f"{op.name}: shape of the result", spec.shape)
+    return result
 
 
 def spec_of(array: np.ndarray) -> Spec:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pydtconv.extents import check
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import check_axis, check_float, fits
 
@@ -53,6 +54,7 @@ class Targets(Op):
             raise ValueError(f"{self._op}: expected label_smoothing in [0, 1], got {self.label_smoothing}")
         if self.kind == "sparse" and self.label_smoothing:
             raise ValueError(f"{self._op}: label_smoothing needs kind 'categorical' or 'binary', got 'sparse'")
+        check(f"{self._op}: ignore_class", self.ignore_class)
         if self.kind != "sparse" and self.ignore_class is not None:
             raise ValueError(f"{self._op}: ignore_class needs kind 'sparse', got {self.kind!r}")
 

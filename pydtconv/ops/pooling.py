@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from pydtconv.conv.problem import same_padding
+from pydtconv.extents import LARGEST, check_products
 from pydtconv.ops.base import Op, Spec, Window
 from pydtconv.ops.checks import check_float
 from pydtconv.ops.halo import Halo
@@ -30,6 +31,7 @@ class WindowPool(Op):
     halo: Halo | None = field(default=None, kw_only=True, repr=False)
 
     accumulates = (0,)
+    extent_fields = ("pool_size", "strides", "padding")
 
     def __post_init__(self) -> None:
         count = len(self.pool_size)
@@ -88,7 +90,12 @@ class WindowPool(Op):
         out = [self._outputs(axis, x) for axis in range(1, len(x.shape) - 1)]
         if min(out) < 1:
             raise ValueError(f"{self._kind}: a window of {self.pool_size} does not fit in x of shape {x.shape}")
-        return Spec((x.shape[0], *out, x.shape[-1]), x.dtype)
+        taps = prod(self.pool_size)
+        if taps > LARGEST:
+            raise ValueError(f"{self._kind}: expected windows of at most {LARGEST} pixels, got {self.pool_size}")
+        y = Spec((x.shape[0], *out, x.shape[-1]), x.dtype)
+        check_products(self._kind, prod(extent or 1 for extent in y.shape) * taps)
+        return y
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,7 @@ class AdaptivePool(Op):
     output_size: tuple[int, ...]
 
     accumulates = (0,)
+    extent_fields = ("output_size",)
 
     def __post_init__(self) -> None:
         kind, count = type(self).__name__, len(self.output_size)

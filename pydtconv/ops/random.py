@@ -138,6 +138,8 @@ class RandomCrop(RandomWindow):
     seed: int | None = None
     always: bool = False
 
+    extent_fields: ClassVar[tuple[str, ...]] = ("height", "width")
+
     def __post_init__(self) -> None:
         if self.height < 1 or self.width < 1:
             raise ValueError(

@@ -33,6 +33,7 @@ class Pad(Op):
     value: float = 0.0
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
+    extent_fields: ClassVar[tuple[str, ...]] = ("padding",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "padding", tuple((int(a), int(b)) for a, b in self.padding))
@@ -66,6 +67,7 @@ class Upsample(Op):
     interpolation: str = "nearest"
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
+    extent_fields: ClassVar[tuple[str, ...]] = ("size",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", tuple(self.size))

@@ -15,6 +15,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import BFLOAT16, name_of, real
+from pydtconv.extents import LARGEST
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import FLOATING
 
@@ -58,6 +59,14 @@ class Rule:
     reads_x: bool = True
     reads_y: bool = False
 
+
+#: settings of rules that are numbers of elements, as `Op.extent_fields` are those of an operator, and the least of them
+EXTENTS = {
+    **dict.fromkeys(("block_size", "dilation", "fft_length", "kernel_size", "length", "output_size", "size"), 1),
+    **dict.fromkeys(("sequence_length", "sequence_stride", "stride", "strides", "top_paths"), 1),
+    **dict.fromkeys(("num_classes", "num_segments", "padding", "repeats", "shape"), 0),
+    **dict.fromkeys(("decimals", "filters", "k", "offset"), -LARGEST),
+}
 
 #: rules by name of the function
 RULES: dict[str, Rule] = {}
@@ -133,6 +142,12 @@ class TableOp(Op):
         kind = self.rule.dtype
         counted = given if kind == "promote" else given[1:] if kind == "behind the first" else given[:1]
         return BFLOAT16 if narrow and {dtype for dtype in counted if dtype in FLOATING} == {BFLOAT16} else read
+
+    def given_extents(self) -> dict[str, Any]:
+        return {name: value for name, value in self.static if name in EXTENTS}
+
+    def least_extent(self, name: str) -> int:
+        return EXTENTS[name]
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         shapes: list[Any] = [spec.shape for spec in inputs]

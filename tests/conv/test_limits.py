@@ -21,9 +21,9 @@ SIZES = {"n": 2, "ih": 6, "iw": 5, "ci": 4, "co": 8, "kernel": 3, "padding": "sa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"ci": 2**62, "kernel": 1, "strides": 2}, f"ci: expected an integer of at most 2147483647, got {2**62}"),
-        ({"n": 2**31}, "n: expected an integer of at most 2147483647, got 2147483648"),
-        ({"n": 2**64}, f"n: expected an integer of at most 2147483647, got {2**64}"),
+        ({"ci": 2**62, "kernel": 1, "strides": 2}, f"ci: expected integers of at most 2147483647, got {2**62}"),
+        ({"n": 2**31}, "n: expected integers of at most 2147483647, got 2147483648"),
+        ({"n": 2**64}, f"n: expected integers of at most 2147483647, got {2**64}"),
         ({"kernel": (3, 2**40)}, "kernel: expected integers of at most 2147483647"),
         ({"kernel": float("inf")}, "kernel: expected an integer or a pair of integers, got inf"),
         ({"strides": 2**33}, "strides: expected integers of at most 2147483647"),

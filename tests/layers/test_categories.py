@@ -97,7 +97,7 @@ def test_adapting_fills_max_tokens(mode, vocabulary):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: layers.CategoryEncoding(), "num_tokens: expected 1 or more, got None"),
+        (lambda: layers.CategoryEncoding(), "num_tokens: expected an integer of 1 or more, got None"),
         (lambda: layers.CategoryEncoding(3, sparse=True), "sparse: expected False"),
         (lambda: layers.Discretization(), "expected bin_boundaries or num_bins"),
         (lambda: layers.StringLookup(vocabulary=["a", "a"]), "vocabulary: expected each word once"),

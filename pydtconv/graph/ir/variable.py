@@ -14,6 +14,7 @@ import numpy as np
 
 from pydtconv import hooks, tree
 from pydtconv.dtypes import BFLOAT16, name_of
+from pydtconv.extents import check, check_elements
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import ValueNeededError
 from pydtconv.graph.ir.numpy_calls import call_ufunc
@@ -125,6 +126,8 @@ class Variable(Operators):
         if callable(initializer):
             if shape is None:
                 raise ValueError(f"variable {name!r}: a callable initializer needs a shape")
+            check(f"variable {name!r}: shape", tuple(shape), least=0)
+            check_elements(f"variable {name!r}", shape)
             _count(name, shape, dtype)
             initializer = initializer(tuple(shape), dtype=dtype)
         _refuse_none(name, initializer)

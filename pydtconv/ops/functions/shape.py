@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, dtypes
+from pydtconv.extents import check
 from pydtconv.ops.checks import check_axis, normalize_axes
 from pydtconv.ops.functions.moving import moved
 from pydtconv.ops.functions.operands import as_tensor, is_symbolic, is_watched, of_one_kind
@@ -207,6 +208,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> Any:
     """x with (before, after) elements per axis: constant_values (0), or mirrored ("reflect", "symmetric")."""
     x = as_tensor(x)
+    check("pad: pad_width", pad_width)
     widths = np.broadcast_to(np.asarray(pad_width, int), (len(x.shape), 2))
     if not widths.any():
         return x

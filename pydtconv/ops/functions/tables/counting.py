@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.extents import check
 from pydtconv.ops.functions.operands import as_operand, is_symbolic
 from pydtconv.ops.functions.tables import elementwise
 
@@ -31,6 +32,7 @@ def nonzero(x: Any) -> tuple[np.ndarray, ...]:
 
 def unravel_index(indices: Any, shape: Any) -> tuple[np.ndarray, ...]:
     """Indices into a flat array as indices for each axis of a shape."""
+    check("unravel_index: shape", tuple(shape), least=0)
     found = np.unravel_index(_array("unravel_index", indices), tuple(shape))
     return tuple(index.astype("int32") for index in found)
 
@@ -40,6 +42,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
     if sparse:
         raise ValueError("bincount: sparse: expected False, got True")
     x = _array("bincount", x)
+    check("bincount: minlength", minlength, least=0)
     length = max(int(x.max()) + 1 if x.size else 0, minlength or 0)
     rows, heavy = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), None
     if weights is not None:
@@ -52,6 +55,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
 def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Counts of the elements in equal bins, and the edges of these."""
     x = as_operand(_array("histogram", x))
+    check("histogram: bins", bins, least=1)
     counts, edges = np.histogram(x, bins, range)
     return counts.astype(x.dtype), edges.astype(x.dtype)
 

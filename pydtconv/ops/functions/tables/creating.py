@@ -9,6 +9,8 @@ import numpy as np
 
 from pydtconv import config, hooks
 from pydtconv.dtypes import converted
+from pydtconv.extents import check, LARGEST
+from pydtconv.ops import base
 from pydtconv.ops.functions.operands import is_symbolic, is_watched
 from pydtconv.ops.functions.tables.making import signature_of, widened
 
@@ -46,6 +48,10 @@ _WINDOWS: list[tuple[str, str, Callable[..., Any]]] = [
 ]
 
 
+#: arguments that are numbers of elements
+_SIZES = {"shape", "N", "M", "n", "num", "k", "x"}
+
+
 def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
     name, signature = signature_of(text)
 
@@ -53,6 +59,8 @@ def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Cal
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = {key: widened(value) for key, value in bound.arguments.items()}
+        for key in _SIZES.intersection(given):
+            check(f"{name}: {key}", given[key], least=-LARGEST if key == "k" else 0)
         dtype = given.pop("dtype", None)
         if dtype is None:
             dtype = config.floatx()
@@ -79,6 +87,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     step = 1 if step is None else step
     if any(isinstance(value, (str, bytes)) for value in (start, stop, step)) or step == 0:
         raise ValueError(f"arange: expected numbers, and a step other than 0, got {start!r}, {stop!r}, {step!r}")
+    if all(isinstance(value, int) for value in (start, stop, step)):
+        check("arange: elements", -((start - stop) // step))
     array = np.arange(start, stop, step)
     return converted(array, dtype or ("int32" if array.dtype.kind in "iu" else config.floatx()))
 

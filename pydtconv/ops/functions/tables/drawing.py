@@ -14,6 +14,7 @@ import numpy as np
 
 from pydtconv import config, hooks
 from pydtconv.dtypes import FLOATING, converted, name_of
+from pydtconv.extents import check, check_elements
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.utils.random import next_seed
 
@@ -74,27 +75,34 @@ def generator(seed: Any) -> np.random.Generator:
     return np.random.default_rng(next_seed() if seed is None else int(seed))
 
 
+def _extents(shape: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of what is drawn.  Raises ValueError for what is none, or too large."""
+    check("shape", found := tuple(shape), least=0)
+    check_elements("shape", found)
+    return found
+
+
 def _float(dtype: Any) -> str:
     return config.floatx() if dtype is None else name_of(dtype)
 
 
 def normal(shape: Shape, mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """Normally distributed numbers."""
-    return converted(generator(seed).normal(mean, stddev, tuple(shape)), _float(dtype))
+    return converted(generator(seed).normal(mean, stddev, _extents(shape)), _float(dtype))
 
 
 def uniform(shape: Shape, minval: float = 0.0, maxval: float = 1.0, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """Numbers from minval up to maxval."""
     if _float(dtype) not in FLOATING:
         raise ValueError(f"uniform: dtype: expected a float, got {dtype!r}: use randint for integers")
-    return converted(generator(seed).uniform(minval, maxval, tuple(shape)), _float(dtype))
+    return converted(generator(seed).uniform(minval, maxval, _extents(shape)), _float(dtype))
 
 
 def randint(shape: Shape, minval: int, maxval: int, dtype: Any = "int32", seed: Any = None) -> np.ndarray:
     """Integers from minval up to maxval - 1."""
     if np.dtype(name_of(dtype)).kind not in "iu":
         raise ValueError(f"randint: dtype: expected an integer one, got {dtype!r}: use uniform for floats")
-    return generator(seed).integers(minval, maxval, tuple(shape)).astype(name_of(dtype))
+    return generator(seed).integers(minval, maxval, _extents(shape)).astype(name_of(dtype))
 
 
 def truncated_normal(
@@ -102,7 +110,7 @@ def truncated_normal(
 ) -> np.ndarray:
     """Normally distributed numbers, those beyond two deviations drawn again."""
     rng = generator(seed)
-    values = rng.standard_normal(tuple(shape))
+    values = rng.standard_normal(_extents(shape))
     while (far := np.abs(values) > 2).any():
         values[far] = rng.standard_normal(int(far.sum()))
     return converted(mean + stddev * values, _float(dtype))
@@ -110,17 +118,17 @@ def truncated_normal(
 
 def beta(shape: Shape, alpha: Any, beta: Any, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """Numbers of the beta distribution."""
-    return converted(generator(seed).beta(alpha, beta, tuple(shape)), _float(dtype))
+    return converted(generator(seed).beta(alpha, beta, _extents(shape)), _float(dtype))
 
 
 def gamma(shape: Shape, alpha: Any, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """Numbers of the gamma distribution of scale 1."""
-    return converted(generator(seed).gamma(alpha, size=tuple(shape)), _float(dtype))
+    return converted(generator(seed).gamma(alpha, size=_extents(shape)), _float(dtype))
 
 
 def binomial(shape: Shape, counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None) -> np.ndarray:
     """How many of `counts` trials succeed."""
-    values = generator(seed).binomial(np.asarray(counts).astype("int64"), np.asarray(probabilities), tuple(shape))
+    values = generator(seed).binomial(np.asarray(counts).astype("int64"), np.asarray(probabilities), _extents(shape))
     return converted(values, _float(dtype))
 
 
@@ -129,7 +137,7 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any =
     logits = np.asarray(logits)
     if logits.ndim != 2:
         raise ValueError(f"categorical: logits: expected (n, classes), got shape {logits.shape}")
-    noise = generator(seed).gumbel(size=(logits.shape[0], num_samples, logits.shape[1]))
+    noise = generator(seed).gumbel(size=_extents((logits.shape[0], num_samples, logits.shape[1])))
     return np.argmax(logits[:, None, :] + noise, -1).astype(name_of(dtype))
 
 
@@ -150,10 +158,6 @@ def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None)
             inputs
         )
     x = np.asarray(inputs)
-    shape = (
-        x.shape
-        if noise_shape is None
-        else tuple(a if b is None else b for a, b in zip(x.shape, noise_shape, strict=True))
-    )
-    kept = generator(seed).random(shape) >= rate
+    shape = Dropout(rate, noise_shape=noise_shape).mask_shape(x.shape)
+    kept = generator(seed).random(_extents(shape)) >= rate
     return np.where(kept, x / (1 - rate), 0).astype(x.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.extents import check
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.functions.tables.elementwise import _FUNCTIONS
 from pydtconv.ops.functions.tables.making import apply
@@ -203,6 +204,11 @@ def _stft_shape(
 RULES["stft"] = Rule(_stft, _stft_gradient, _stft_shape)
 
 
+def _check_sizes(*sizes: int) -> None:
+    for name, size in zip(("sequence_length", "sequence_stride", "fft_length"), sizes, strict=True):
+        check(f"stft: {name}", size, least=1)
+
+
 def stft(
     x: Any,
     sequence_length: int,
@@ -212,6 +218,7 @@ def stft(
     center: bool = True,
 ) -> tuple[Any, Any]:
     """Transforms of windows along the last axis: (..., n) -> two of (..., windows, fft_length // 2 + 1)."""
+    _check_sizes(sequence_length, sequence_stride, fft_length)
     _window(window, sequence_length, fft_length)  # whether it can be
     sizes = {"sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length}
     return apply("stft", [x], {**sizes, "window": window, "center": center})
@@ -269,6 +276,7 @@ def istft(
     center: bool = True,
 ) -> Any:
     """The inverse of stft: windows added up, divided by the sum of their squares."""
+    _check_sizes(sequence_length, sequence_stride, fft_length)
     _window(window, sequence_length, fft_length)
     sizes = {"sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length}
     return apply("istft", list(x), {**sizes, "length": length, "window": window, "center": center})

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.dtypes import name_of, real
+from pydtconv.extents import check
 from pydtconv.ops.functions.arithmetic import add, divide, multiply, subtract
 from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor
 from pydtconv.ops.functions.reduction import mean
@@ -17,6 +18,7 @@ from pydtconv.ops.functions.tables.image_axes import axes_of, channels_are_last
 
 
 def _gaussian(size: int, sigma: float) -> tuple[float, ...]:
+    check("size of the filter", int(size), least=1)
     x = np.arange(int(size)) - (int(size) - 1) / 2
     weights = np.exp(-0.5 * (x / float(sigma)) ** 2)
     return tuple((weights / weights.sum()).tolist())

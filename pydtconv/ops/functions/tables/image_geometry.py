@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.dtypes import FLOATING, name_of
+from pydtconv.extents import check
 from pydtconv.ops.functions.arithmetic import clip
 from pydtconv.ops.functions.operands import as_operand, as_tensor, is_symbolic
 from pydtconv.ops.functions.shape import cast, get_item, pad
@@ -45,6 +46,7 @@ def resize(
         raise ValueError("resize: expected crop_to_aspect_ratio or pad_to_aspect_ratio, got both")
     if len(size) != 2:
         raise ValueError(f"resize: size: expected (rows, columns), got {size!r}")
+    check("resize: size", size, least=1)
     x = images if is_symbolic(images) else np.asarray(images)
     dtype = name_of(x.dtype)
     x = x if dtype in FLOATING else cast(x, "float32")

@@ -11,10 +11,12 @@ import numpy as np
 from pydtconv import config, hooks
 from pydtconv.dtypes import BFLOAT16, converted, from_bits, name_of, real, to_bits
 from pydtconv.hooks import as_result
+from pydtconv.ops import base
+from pydtconv.ops.base import outputs_of, spec_of
 from pydtconv.ops.checks import FLOATING
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.shape import Cast
-from pydtconv.ops.table import RULES, Rule, TableOp, counted, promoted
+from pydtconv.ops.table import counted, EXTENTS, promoted, Rule, RULES, TableOp
 
 #: a row: the signature ("flip(x, axis=None)"), what it computes, the rule
 Row = tuple[str, str, Rule]
@@ -70,6 +72,8 @@ def apply(name: str, values: list[Any], static: dict[str, Any]) -> Any:
     if watched or any(is_symbolic(value) for value in operands):
         return TableOp(name, tuple((key, frozen(value)) for key, value in static.items()))(*operands)
     rule = RULES[name]
+    if not static.keys().isdisjoint(EXTENTS):
+        outputs_of(TableOp(name, tuple((key, frozen(value)) for key, value in static.items())), *map(spec_of, operands))
     dtypes = [array.dtype.name for array in operands]
     if len(set(dtypes)) > 1:
         operands = list(map(widened, operands))

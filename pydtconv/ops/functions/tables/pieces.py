@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import dtypes
+from pydtconv.extents import LARGEST, check
 from pydtconv.ops.functions.arithmetic import (
     divide,
     maximum,
@@ -187,6 +188,11 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """x cut along an axis; sections need not be equal."""
     x = as_tensor(x)
     extent = x.shape[axis]
+    check(
+        "array_split: indices_or_sections",
+        indices_or_sections,
+        least=1 if isinstance(indices_or_sections, int) else -LARGEST,
+    )
     if isinstance(indices_or_sections, int):
         each, more = divmod(extent, indices_or_sections)
         cuts = np.cumsum([each + (i < more) for i in range(indices_or_sections)])[:-1].tolist()
@@ -197,7 +203,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 def _even_split(x: Any, indices_or_sections: Any, axis: int) -> list[Any]:
     extent = shape(x)[axis]
-    if isinstance(indices_or_sections, int) and extent % indices_or_sections:  # type: ignore[operator]
+    if isinstance(indices_or_sections, int) and indices_or_sections and extent % indices_or_sections:  # type: ignore[operator]
         raise ValueError(f"split: expected a divisor of {extent} as the number of sections, got {indices_or_sections}")
     return array_split(x, indices_or_sections, axis)
 

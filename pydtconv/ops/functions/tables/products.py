@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.extents import check
 from pydtconv.ops.checks import check_axis, normalize_axes
 from pydtconv.ops.functions.arithmetic import (
     abs,
@@ -226,6 +227,8 @@ def multi_hot(
 
 def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Any:
     """Windows along the last axis: (..., n) -> (..., windows, sequence_length)."""
+    check("extract_sequences: sequence_length", sequence_length, least=1)
+    check("extract_sequences: sequence_stride", sequence_stride, least=1)
     count = 1 + (shape(x)[-1] - sequence_length) // sequence_stride  # type: ignore[operator]
     places = np.arange(count)[:, None] * sequence_stride + np.arange(sequence_length)
     return selecting._FUNCTIONS["take"](x, places, -1)
@@ -234,5 +237,6 @@ def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Any
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Powers of a vector's elements as rows."""
     count = shape(x)[0] if N is None else N
+    check("vander: N", count, least=0)
     powers = [power(x, float(i)) if i else add(multiply(x, 0.0), 1.0) for i in range(count)]  # type: ignore[arg-type]
     return stack(powers if increasing else powers[::-1], -1)

@@ -93,7 +93,7 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     """Differences of neighbours along an axis, n times; of booleans, whether they differ."""
     a = as_tensor(a)
     difference: Any = elementwise._FUNCTIONS["not_equal"] if a.dtype == "bool" else subtract
-    for _ in range(n):
+    for _ in range(min(n, a.shape[axis] or n)):  # nothing is left then
         a = difference(slice_along(a, axis, 1, None), slice_along(a, axis, 0, -1))
     return a
 
