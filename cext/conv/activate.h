@@ -23,20 +23,21 @@ static inline real activate(real x, dtconv_activation activation, real alpha) {
     }
 }
 
-static inline real derivative(real y, dtconv_activation activation, real alpha) {
+/* dy times the derivative; where that is 0, dy is left out, for it may be infinite. */
+static inline real through(real dy, real y, dtconv_activation activation, real alpha) {
     switch (activation) {
         case DTCONV_RELU:
-            return y > 0;
+            return y > 0 ? dy : 0;
         case DTCONV_RELU6:
-            return y > 0 && y < 6;
+            return y > 0 && y < 6 ? dy : 0;
         case DTCONV_LEAKY_RELU:
-            return y > 0 ? 1 : alpha;
+            return y > 0 ? dy : alpha == 0 ? 0 : alpha * dy;
         case DTCONV_SIGMOID:
-            return y * (1 - y);
+            return dy * (y * (1 - y));
         case DTCONV_TANH:
-            return 1 - y * y;
+            return dy * (1 - y * y);
         default:
-            return 1;
+            return dy;
     }
 }
 

@@ -73,7 +73,7 @@ dtconv_status DT(conv_bias_forward)(int64_t pixels, int64_t co, elem *y, int64_t
 static inline __attribute__((always_inline)) void backward_pixel(int64_t co, const elem *y, elem *dy, real *sum,
                                                                  dtconv_activation activation, real alpha) {
     if (activation != DTCONV_LINEAR)
-        for (int64_t c = 0; c < co; c++) dy[c] = narrow(widen(dy[c]) * derivative(widen(y[c]), activation, alpha));
+        for (int64_t c = 0; c < co; c++) dy[c] = narrow(through(widen(dy[c]), widen(y[c]), activation, alpha));
     if (sum)
         for (int64_t c = 0; c < co; c++) sum[c] += widen(dy[c]);
 }

@@ -32,30 +32,30 @@ __device__ inline real activate(int kind, real alpha, real z) {
     return z;
 }
 
-/* act' from z, of those whose slope does not follow from y */
-__device__ inline real slope_at(int kind, real z) {
+/* g act' from z, of those whose slope does not follow from y */
+__device__ inline real through_input(int kind, real z, real g) {
     if (kind == SILU) {
         const real s = sigmoid_(z);
-        return s * (1 + z * (1 - s));
+        return g * (s * (1 + z * (1 - s)));
     }
-    return z <= -3 ? 0 : (z > 3 ? 1 : (2 * z + 3) / 6);
+    return z <= -3 ? 0 : (z > 3 ? g : g * ((2 * z + 3) / 6));
 }
 
-/* act' from y */
-__device__ inline real slope_of(int kind, real alpha, real y) {
+/* g act' from y; where act is constant, g is left out: it may be infinite */
+__device__ inline real through(int kind, real alpha, real y, real g) {
     switch (kind) {
         case RELU:
-            return y > 0 ? 1 : 0;
+            return y > 0 ? g : 0;
         case RELU6:
-            return y > 0 && y < 6 ? 1 : 0;
+            return y > 0 && y < 6 ? g : 0;
         case LEAKY_RELU:
-            return y > 0 ? 1 : alpha;
+            return y > 0 ? g : (alpha == 0 ? 0 : alpha * g);
         case SIGMOID:
-            return y * (1 - y);
+            return g * (y * (1 - y));
         case TANH:
-            return 1 - y * y;
+            return g * (1 - y * y);
     }
-    return 1;
+    return g;
 }
 
 /* What batch normalization's backward reads; y: none where it is computed again. */
@@ -78,12 +78,12 @@ __device__ inline pack<W> gradient(const normalization &a, int64_t row, int64_t 
         for (int e = 0; e < W; e++) out.v[e] = away.v[e] * factor.v[e];
         if (a.beta) add(out, load<W>(a.beta, j));
         if (a.kind == SILU || a.kind == HARD_SILU) {
-            for (int e = 0; e < W; e++) g.v[e] *= slope_at(a.kind, out.v[e]);
+            for (int e = 0; e < W; e++) g.v[e] = through_input(a.kind, out.v[e], g.v[e]);
             return g;
         }
         for (int e = 0; e < W; e++) out.v[e] = activate(a.kind, a.alpha, out.v[e]);
     }
-    for (int e = 0; e < W; e++) g.v[e] *= slope_of(a.kind, a.alpha, out.v[e]);
+    for (int e = 0; e < W; e++) g.v[e] = through(a.kind, a.alpha, out.v[e], g.v[e]);
     return g;
 }
 
@@ -249,7 +249,7 @@ GLOBAL slope(int64_t rows, int64_t c, int64_t kind, double alpha, Array<const re
         const cell at = cell_of(i, c);
         const pack<W> out = load<W>(y, at.row * ldy + at.column);
         pack<W> g = load<W>(readable(dy), at.row * lddy + at.column);
-        for (int e = 0; e < W; e++) g.v[e] *= slope_of((int)kind, (real)alpha, out.v[e]);
+        for (int e = 0; e < W; e++) g.v[e] = through((int)kind, (real)alpha, out.v[e], g.v[e]);
         store<W>(dy, at.row * lddy + at.column, g);
     });
 }

@@ -16,12 +16,12 @@ enum unary {
     ELU,
     EXP,
     SOFTPLUS,
-    CLIP,
     HARD_SIGMOID,
     SQRT,
     RECIPROCAL,
     AFFINE,
     FROM_INPUT,
+    CLIP,
     RELU_GENERAL,
     GELU,
     GELU_TANH,
@@ -129,84 +129,87 @@ __device__ inline real function(int kind, const parameters &a, real x) {
     return x;
 }
 
-/* f' from v, which is y for the kinds before FROM_INPUT and x for those behind it */
-__device__ inline real slope(int kind, const parameters &a, real v) {
+/* slope * g, and 0 where the slope is 0, whatever g is */
+__device__ inline real sloped(real slope, real g) { return slope == 0 ? 0 : slope * g; }
+
+/* g f' from v, which is y for the kinds before FROM_INPUT and x for those behind it; where f is constant, g is left out
+ */
+__device__ inline real through(int kind, const parameters &a, real v, real g) {
     const real *p = a.p;
     switch (kind) {
         case RELU:
-            return v > 0 ? 1 : 0;
+            return v > 0 ? g : 0;
         case RELU6:
-            return v > 0 && v < 6 ? 1 : 0;
+            return v > 0 && v < 6 ? g : 0;
         case LEAKY_RELU:
-            return v > 0 ? 1 : p[0];
+            return v > 0 ? g : sloped(p[0], g);
         case SIGMOID:
-            return v * (1 - v);
+            return g * (v * (1 - v));
         case TANH:
-            return 1 - v * v;
+            return g * (1 - v * v);
         case ELU:
-            return v > 0 ? p[1] : (v + p[1] * p[0]) / p[2];
+            return sloped(v > 0 ? p[1] : (v + p[1] * p[0]) / p[2], g);
         case EXP:
-            return v;
+            return g * v;
         case SOFTPLUS:
-            return -expm1_(-v);
-        case CLIP:
-            return v > p[0] && v < p[1] ? 1 : 0;
+            return g * -expm1_(-v);
         case HARD_SIGMOID:
-            return v > 0 && v < 1 ? p[0] : 0;
+            return v > 0 && v < 1 ? p[0] * g : 0;
         case SQRT:
-            return (real)0.5 / v;
+            return g * ((real)0.5 / v);
         case RECIPROCAL:
-            return -v * v;
+            return g * (-v * v);
         case AFFINE:
-            return p[0];
+            return p[0] * g;
+        case CLIP:
+            return v > p[0] && v < p[1] ? g : (v == p[0] || v == p[1] ? p[2] * g : 0);
         case RELU_GENERAL:
-            return v >= p[1] ? 0 : (v < p[2] ? p[0] : 1);
+            return v >= p[1] ? 0 : (v < p[2] ? sloped(p[0], g) : g);
         case GELU:
-            return normal_cdf(v) + v * (real)0.39894228040143267794 * exp_((real)-0.5 * v * v);
+            return g * (normal_cdf(v) + v * (real)0.39894228040143267794 * exp_((real)-0.5 * v * v));
         case GELU_TANH: {
             const real x = v > 20 ? 20 : (v < -20 ? -20 : v), s = sigmoid_(2 * gelu_inner(x));
-            return s + 2 * x * s * (1 - s) * (real)0.79788456080286535588 * (1 + 3 * (real)0.044715 * x * x);
+            return g * (s + 2 * x * s * (1 - s) * (real)0.79788456080286535588 * (1 + 3 * (real)0.044715 * x * x));
         }
         case SILU: {
             const real s = sigmoid_(v);
-            return s * (1 + v * (1 - s));
+            return g * (s * (1 + v * (1 - s)));
         }
         case SOFTSIGN: {
             const real d = 1 + (v < 0 ? -v : v);
-            return 1 / (d * d);
+            return g * (1 / (d * d));
         }
         case HARD_SILU:
-            return v <= -3 ? 0 : (v > 3 ? 1 : (2 * v + 3) / 6);
+            return v <= -3 ? 0 : (v > 3 ? g : g * ((2 * v + 3) / 6));
         case MISH: {
             const real e = exp_(v > 20 ? 20 : v), n = e * (e + 2);
-            return n / (n + 2) + (v > 20 ? 0 : v * 4 * e * (e + 1) / ((n + 2) * (n + 2)));
+            return g * (n / (n + 2) + (v > 20 ? 0 : v * 4 * e * (e + 1) / ((n + 2) * (n + 2))));
         }
         case LOG_SIGMOID:
-            return sigmoid_(-v);
+            return g * sigmoid_(-v);
         case THRESHOLD:
-            return v > p[0] ? 1 : 0;
+            return v > p[0] ? g : 0;
         case TANH_SHRINK:
-            return tanh_(v) * tanh_(v);
+            return g * (tanh_(v) * tanh_(v));
         case HARD_SHRINK:
-            return v > p[0] || v < -p[0] ? 1 : 0;
         case SOFT_SHRINK:
-            return v > p[0] || v < -p[0] ? 1 : 0;
+            return v > p[0] || v < -p[0] ? g : 0;
         case SQUAREPLUS:
-            return (real)0.5 * (1 + v / sqrt_(v * v + p[0]));
+            return sloped((real)0.5 * (1 + v / sqrt_(v * v + p[0])), g);
         case SPARSE_PLUS:
-            return v <= -1 ? 0 : (v < 1 ? (real)0.5 * (v + 1) : 1);
+            return v <= -1 ? 0 : (v < 1 ? g * ((real)0.5 * (v + 1)) : g);
         case ABS:
-            return v < 0 ? -1 : (v > 0 ? 1 : 0);
+            return v < 0 ? -g : (v > 0 ? g : 0);
         case SQUARE:
-            return 2 * v;
+            return g * (2 * v);
         case LOG:
-            return 1 / v;
+            return g * (1 / v);
         case POWER:
-            return p[0] * pow_(v, p[0] - 1);
+            return p[0] == 0 ? 0 : g * (p[0] * pow_(v, p[0] - 1));
         case SIGN:
             return 0;
     }
-    return 1;
+    return g;
 }
 
 template <int K>
@@ -281,7 +284,7 @@ KERNEL(unary_forward)
 GLOBAL unary_backward(int64_t kind, double p0, double p1, double p2, int64_t accumulate, int64_t n,
                       Array<const int64_t> layout, Array<const real> v, Array<const real> dy, Array<real> dx) {
     const parameters p = of(p0, p1, p2);
-    map<2>(n, layout, {{v, dy}}, accumulate, dx, [&](const real *a) { return a[1] * slope((int)kind, p, a[0]); });
+    map<2>(n, layout, {{v, dy}}, accumulate, dx, [&](const real *a) { return through((int)kind, p, a[0], a[1]); });
 }
 KERNEL(unary_backward)
 

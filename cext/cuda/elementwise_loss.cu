@@ -140,7 +140,8 @@ GLOBAL loss_backward(int64_t n, int64_t k, int64_t inner, int64_t kind, double a
     FOR_EACH(i, n) {
         const int64_t sample = i / (k * inner) * inner + i % inner;
         const real v = x[i], factor = dloss ? (kind == DIVERGENCE ? dloss[sample] : dloss[sample] / (real)k) : 0;
-        real value = slope_of((int)kind, (real)a, v, truth_of((int)kind, (real)smoothing, with_sign, t[i])) * factor;
+        const real slope = slope_of((int)kind, (real)a, v, truth_of((int)kind, (real)smoothing, with_sign, t[i]));
+        real value = slope == 0 ? 0 : slope * factor;
         if (dp) value += dp[i] * v * (1 - v);
         dx[i] = accumulate ? dx[i] + value : value;
     }

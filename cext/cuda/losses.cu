@@ -176,7 +176,8 @@ GLOBAL cross_entropy_backward(int64_t samples, int64_t k, int64_t inner, int64_t
         real value;
         if (prediction == PROBABILITIES) {
             const real q = x[i] * share, dq = q >= low && q <= high ? -own / q : 0;
-            value = (dq + inside) * share * g;
+            const real slope = (dq + inside) * share;
+            value = slope == 0 ? 0 : slope * g;
         } else {
             const real q = prediction == SCORES ? exp_(x[i] - m) / s : x[i];
             value = (q * total - own) * g + (dp ? q * (dp[i] - product) : 0);

@@ -63,7 +63,7 @@ INLINE vec activated(dtconv_activation act, vec z) {
     return z;
 }
 
-/* g times the slope of the activation at z. */
+/* g times the slope of the activation at z; where that is 0, g is left out, for it may be infinite. */
 INLINE vec through_slope(dtconv_activation act, vec g, vec z) {
     if (act == DTCONV_RELU) return where(z > 0, g, (vec){0});
     if (act == DTCONV_RELU6) return where((z > 0) & (z < 6), g, (vec){0});
@@ -73,7 +73,7 @@ INLINE vec through_slope(dtconv_activation act, vec g, vec z) {
     }
     if (act == DTCONV_HARD_SILU) {
         const vec slope = (2 * z + 3) * (real)(1.0 / 6);
-        return g * where(z <= -3, (vec){0}, where(z > 3, (vec){0} + 1, slope));
+        return where(z <= -3, (vec){0}, g * where(z > 3, (vec){0} + 1, slope));
     }
     return g;
 }

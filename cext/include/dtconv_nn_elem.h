@@ -25,12 +25,12 @@ typedef enum {
     DTCONV_UNARY_ELU, /* x > 0 ? p1 x : p1 p0 expm1(x / p2): elu, selu, celu */
     DTCONV_UNARY_EXP,
     DTCONV_UNARY_SOFTPLUS,
-    DTCONV_UNARY_CLIP,         /* min(max(x, p0), p1) */
     DTCONV_UNARY_HARD_SIGMOID, /* min(max(p0 x + 1/2, 0), 1) */
     DTCONV_UNARY_SQRT,
     DTCONV_UNARY_RECIPROCAL,
     DTCONV_UNARY_AFFINE,       /* p0 x + p1 */
     DTCONV_UNARY_FROM_INPUT,   /* no kind: those that follow need x for the derivative */
+    DTCONV_UNARY_CLIP,         /* min(max(x, p0), p1); p2: the derivative where x is one of both */
     DTCONV_UNARY_RELU_GENERAL, /* p0: slope, p1: maximum, p2: threshold */
     DTCONV_UNARY_GELU,
     DTCONV_UNARY_GELU_TANH,
@@ -61,7 +61,7 @@ typedef enum {
     DTCONV_BINARY_MAXIMUM,
     DTCONV_BINARY_MINIMUM,
     DTCONV_BINARY_POWER,
-    DTCONV_BINARY_EQUAL, /* 1 or 0; without derivative */
+    DTCONV_BINARY_EQUAL, /* 1 or 0; backward gives a, of which b is an extremum, dy where they are equal */
     DTCONV_BINARY_KINDS
 } dtconv_binary;
 
@@ -89,8 +89,8 @@ dtconv_status DT(add_activation)(int kind, const real *p, const int64_t *layout,
 dtconv_status DT(binary_forward)(int kind, const int64_t *layout, const elem *a, const elem *b, elem *y);
 
 /* da (+)= dy * d(a op b)/da for operand 0, d/db for operand 1.  Of a, b and y those that the derivative needs, else
- * NULL: add, subtract none; multiply the other operand; divide b, and for operand 1 also y; maximum, minimum, power a
- * and b. layout: dy, a, b, y, out; strides of a missing operand are ignored. */
+ * NULL: add, subtract none; multiply the other operand; divide b, and for operand 1 also y; maximum, minimum, power,
+ * equal a and b. layout: dy, a, b, y, out; strides of a missing operand are ignored. */
 dtconv_status DT(binary_backward)(int kind, int operand, int accumulate, const int64_t *layout, const elem *dy,
                                   const elem *a, const elem *b, const elem *y, elem *out);
 

@@ -194,7 +194,7 @@ INLINE vec gradient(int code, real alpha, vec dy, vec x, const elem *y, int64_t 
     KEEP_VECTOR(dy); /* loaded by itself: a load under the mask that follows from x waits for x */
 #endif
     const vec z = normalized(x, mean, scale, beta);
-    if (code == DTCONV_LEAKY_RELU) return where(z > 0, dy, alpha * dy);
+    if (code == DTCONV_LEAKY_RELU) return where(z > 0, dy, alpha == 0 ? (vec){0} : alpha * dy);
     return through_slope((dtconv_activation)code, dy, z);
 }
 

@@ -10,7 +10,8 @@ dtconv_status DT(binary_forward)(int kind, const int64_t *layout, const elem *a,
 
 dtconv_status DT(binary_backward)(int kind, int operand, int accumulate, const int64_t *layout, const elem *dy,
                                   const elem *a, const elem *b, const elem *y, elem *out) {
-    if (kind < 0 || kind >= DTCONV_BINARY_EQUAL || (operand != 0 && operand != 1)) return DTCONV_ARGUMENT;
+    if (kind < 0 || kind >= DTCONV_BINARY_KINDS || operand < 0 || operand > (kind != DTCONV_BINARY_EQUAL))
+        return DTCONV_ARGUMENT;
     const RT(binary_context) context = {kind, operand, accumulate, 0};
     return DT(map_spans)(RT(binary_backward_span), &context, accumulate, layout, (const elem *const[]){dy, a, b, y},
                          out);

@@ -41,9 +41,8 @@ void DT(binary_forward_span)(const void *context, int64_t n, const real *const *
         else                             \
             LOOP(expression);            \
     } while (0)
-/* a tie shares the gradient */
-#define SHARE(mine, sign, other) \
-    dy[i] * (sign mine[i] > sign other[i] ? (real)1 : (mine[i] == other[i] ? (real)0.5 : 0))
+/* a tie shares the gradient; the other one's is left out, not multiplied by 0, for dy may be infinite */
+#define SHARE(mine, sign, other) (sign mine[i] > sign other[i] ? dy[i] : (mine[i] == other[i] ? (real)0.5 * dy[i] : 0))
 
 void DT(binary_backward_span)(const void *context, int64_t n, const real *const *in, real *out) {
     const DT(binary_context) *c = context;
@@ -86,6 +85,9 @@ void DT(binary_backward_span)(const void *context, int64_t n, const real *const 
             break;
         case DTCONV_BINARY_POWER * 2 + 1:
             GRADIENT(a[i] == 0 ? 0 : dy[i] * DT(pow_)(a[i], b[i]) * DT(log_)(a[i]));
+            break;
+        case DTCONV_BINARY_EQUAL * 2:
+            GRADIENT(a[i] == b[i] ? dy[i] : 0);
             break;
     }
 }

@@ -138,7 +138,8 @@ INLINE void gradient_of_probabilities(const real *x, int64_t k, int64_t stride, 
     for (int64_t j = 0; j < k; j++) {
         const real q = x[j * stride] * share;
         const real dq = q >= epsilon && q <= 1 - epsilon ? -truth_at(a, j, stride) / q : 0;
-        put(dx + j * stride, accumulate, (dq + inside) * share * dloss);
+        const real slope = (dq + inside) * share;
+        put(dx + j * stride, accumulate, slope == 0 ? 0 : slope * dloss); /* outside, however large dloss is */
     }
 }
 

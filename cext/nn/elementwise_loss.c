@@ -121,7 +121,8 @@ INLINE void put_slopes(dtconv_loss kind, const parameters *q, int64_t k, int64_t
 #pragma omp simd
     for (int64_t j = 0; j < k; j++) {
         const real v = x[j * stride];
-        real value = slope_of(kind, q, v, t[j * stride]) * factor;
+        const real slope = slope_of(kind, q, v, t[j * stride]);
+        real value = slope == 0 ? 0 : slope * factor; /* beyond a margin or a bound, however large the factor is */
         if (kind == DTCONV_LOSS_SIGMOID && dp) value += dp[j * stride] * v * (1 - v);
         dx[j * stride] = accumulate ? dx[j * stride] + value : value;
     }

@@ -1,6 +1,6 @@
 /* Activations and other functions of one argument: y = f(x), dx = dy f'(x).
  *
- * One table of formulas; each row becomes two loops that the compiler vectorises.  The derivative of the kinds in the
+ * One table of formulas; each row becomes two loops that the compiler vectorises.  The gradient of the kinds in the
  * first table is written in y (their x need not be kept, and y may overwrite x), of those in the second in x.  GELU is
  * written in vectors.
  */
@@ -19,44 +19,49 @@
 #define GELU_C ((real)0.79788456080286535588) /* sqrt(2 / pi) */
 #define GELU_A ((real)0.044715)
 
-/* K(kind, f in x, f' in y); a maximum is written as a comparison that keeps NaN */
-#define FROM_OUTPUT_TABLE(K)                                                                          \
-    K(LINEAR, x, 1 + 0 * y)                                                                           \
-    K(RELU, x < 0 ? 0 : x, y > 0 ? 1 : 0)                                                             \
-    K(RELU6, x < 0 ? 0 : (x > 6 ? 6 : x), y > 0 && y < 6 ? 1 : 0)                                     \
-    K(LEAKY_RELU, x < 0 ? p[0] * x : x, y > 0 ? 1 : p[0])                                             \
-    K(SIGMOID, DT(sigmoid_)(x), y * (1 - y))                                                          \
-    K(TANH, DT(tanh_)(x), 1 - y * y)                                                                  \
-    K(ELU, p[1] * (x > 0 ? x : p[0] * DT(expm1_)(x / p[2])), y > 0 ? p[1] : (y + p[1] * p[0]) / p[2]) \
-    K(EXP, DT(exp_)(x), y)                                                                            \
-    K(SOFTPLUS, DT(softplus_)(x), -DT(expm1_)(-y))                                                    \
-    K(CLIP, x<p[0] ? p[0] : (x > p[1] ? p[1] : x), y> p[0] && y < p[1] ? 1 : 0)                       \
-    K(HARD_SIGMOID, p[0] * x < (real) - 0.5 ? 0 : (p[0] * x > (real)0.5 ? 1 : p[0] * x + (real)0.5),  \
-      y > 0 && y < 1 ? p[0] : 0)                                                                      \
-    K(SQRT, DT(sqrt_)(x), (real)0.5 / y)                                                              \
-    K(RECIPROCAL, 1 / x, -y * y)                                                                      \
-    K(AFFINE, p[0] * x + p[1], p[0] + 0 * y)
+/* slope * g, and 0 where the slope is 0, whatever g is. */
+static inline real sloped(real slope, real g) { return slope == 0 ? 0 : slope * g; }
 
-/* K(kind, f in x, f' in x) */
-#define FROM_INPUT_TABLE(K)                                                                                       \
-    K(RELU_GENERAL, x >= p[1] ? p[1] : (x < p[2] ? p[0] * (x - p[2]) : x), x >= p[1] ? 0 : (x < p[2] ? p[0] : 1)) \
-    K(GELU_TANH, x *DT(sigmoid_)(2 * gelu_inner(x)), gelu_tanh_slope(x))                                          \
-    K(SILU, x *DT(sigmoid_)(x), silu_slope(x))                                                                    \
-    K(SOFTSIGN, x / (1 + (x < 0 ? -x : x)), 1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))))                \
-    K(HARD_SILU, x < -3 ? 0 : (x > 3 ? x : x * (x + 3) / 6), x <= -3 ? 0 : (x > 3 ? 1 : (2 * x + 3) / 6))         \
-    K(MISH, x *mish_ratio(x), mish_slope(x))                                                                      \
-    K(LOG_SIGMOID, -DT(softplus_)(-x), DT(sigmoid_)(-x))                                                          \
-    K(THRESHOLD, x <= p[0] ? p[1] : x, x > p[0] ? 1 : 0)                                                          \
-    K(TANH_SHRINK, x - DT(tanh_)(x), DT(tanh_)(x) * DT(tanh_)(x))                                                 \
-    K(HARD_SHRINK, x > p[0] || x < -p[0] ? x : x - x, x > p[0] || x < -p[0] ? 1 : 0)                              \
-    K(SOFT_SHRINK, x > p[0] ? x - p[0] : (x < -p[0] ? x + p[0] : x - x), x > p[0] || x < -p[0] ? 1 : 0)           \
-    K(SQUAREPLUS, (real)0.5 * (x + DT(sqrt_)(x * x + p[0])), (real)0.5 * (1 + x / DT(sqrt_)(x * x + p[0])))       \
-    K(SPARSE_PLUS, x <= -1 ? 0 : (x < 1 ? (real)0.25 * (x + 1) * (x + 1) : x),                                    \
-      x <= -1 ? 0 : (x < 1 ? (real)0.5 * (x + 1) : 1))                                                            \
-    K(ABS, x < 0 ? -x : x, x < 0 ? -1 : (x > 0 ? 1 : 0))                                                          \
-    K(SQUARE, x *x, 2 * x)                                                                                        \
-    K(LOG, DT(log_)(x), 1 / x)                                                                                    \
-    K(SIGN, x < 0 ? -1 : (x > 0 ? 1 : 0), 0 * x)
+/* K(kind, f in x, g f' in y); a maximum is written as a comparison that keeps NaN.  Where f is constant the gradient g
+ * is left out, not multiplied by 0: it may be infinite. */
+#define FROM_OUTPUT_TABLE(K)                                                                                     \
+    K(LINEAR, x, g)                                                                                              \
+    K(RELU, x < 0 ? 0 : x, y > 0 ? g : 0)                                                                        \
+    K(RELU6, x < 0 ? 0 : (x > 6 ? 6 : x), y > 0 && y < 6 ? g : 0)                                                \
+    K(LEAKY_RELU, x < 0 ? p[0] * x : x, y > 0 ? g : sloped(p[0], g))                                             \
+    K(SIGMOID, DT(sigmoid_)(x), y * (1 - y) * g)                                                                 \
+    K(TANH, DT(tanh_)(x), (1 - y * y) * g)                                                                       \
+    K(ELU, p[1] * (x > 0 ? x : p[0] * DT(expm1_)(x / p[2])), sloped(y > 0 ? p[1] : (y + p[1] * p[0]) / p[2], g)) \
+    K(EXP, DT(exp_)(x), y *g)                                                                                    \
+    K(SOFTPLUS, DT(softplus_)(x), -DT(expm1_)(-y) * g)                                                           \
+    K(HARD_SIGMOID, p[0] * x < (real) - 0.5 ? 0 : (p[0] * x > (real)0.5 ? 1 : p[0] * x + (real)0.5),             \
+      y > 0 && y < 1 ? p[0] * g : 0)                                                                             \
+    K(SQRT, DT(sqrt_)(x), (real)0.5 / y * g)                                                                     \
+    K(RECIPROCAL, 1 / x, -y * y * g)                                                                             \
+    K(AFFINE, p[0] * x + p[1], p[0] * g)
+
+/* K(kind, f in x, g f' in x) */
+#define FROM_INPUT_TABLE(K)                                                                                            \
+    K(CLIP, x<p[0] ? p[0] : (x > p[1] ? p[1] : x), x> p[0] && x < p[1] ? g : (x == p[0] || x == p[1] ? p[2] * g : 0))  \
+    K(RELU_GENERAL, x >= p[1] ? p[1] : (x < p[2] ? p[0] * (x - p[2]) : x),                                             \
+      x >= p[1] ? 0 : (x < p[2] ? sloped(p[0], g) : g))                                                                \
+    K(GELU_TANH, x *DT(sigmoid_)(2 * gelu_inner(x)), gelu_tanh_slope(x) * g)                                           \
+    K(SILU, x *DT(sigmoid_)(x), silu_slope(x) * g)                                                                     \
+    K(SOFTSIGN, x / (1 + (x < 0 ? -x : x)), 1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))) * g)                 \
+    K(HARD_SILU, x < -3 ? 0 : (x > 3 ? x : x * (x + 3) / 6), x <= -3 ? 0 : (x > 3 ? g : g * ((2 * x + 3) / 6)))        \
+    K(MISH, x *mish_ratio(x), mish_slope(x) * g)                                                                       \
+    K(LOG_SIGMOID, -DT(softplus_)(-x), DT(sigmoid_)(-x) * g)                                                           \
+    K(THRESHOLD, x <= p[0] ? p[1] : x, x > p[0] ? g : 0)                                                               \
+    K(TANH_SHRINK, x - DT(tanh_)(x), DT(tanh_)(x) * DT(tanh_)(x) * g)                                                  \
+    K(HARD_SHRINK, x > p[0] || x < -p[0] ? x : x - x, x > p[0] || x < -p[0] ? g : 0)                                   \
+    K(SOFT_SHRINK, x > p[0] ? x - p[0] : (x < -p[0] ? x + p[0] : x - x), x > p[0] || x < -p[0] ? g : 0)                \
+    K(SQUAREPLUS, (real)0.5 * (x + DT(sqrt_)(x * x + p[0])), sloped((real)0.5 * (1 + x / DT(sqrt_)(x * x + p[0])), g)) \
+    K(SPARSE_PLUS, x <= -1 ? 0 : (x < 1 ? (real)0.25 * (x + 1) * (x + 1) : x),                                         \
+      x <= -1 ? 0 : (x < 1 ? g * ((real)0.5 * (x + 1)) : g))                                                           \
+    K(ABS, x < 0 ? -x : x, x < 0 ? -g : (x > 0 ? g : 0))                                                               \
+    K(SQUARE, x *x, 2 * x * g)                                                                                         \
+    K(LOG, DT(log_)(x), 1 / x * g)                                                                                     \
+    K(SIGN, x < 0 ? -1 : (x > 0 ? 1 : 0), 0)
 
 /* gelu(x) = x (1 + tanh(u)) / 2 = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
 static inline real gelu_inner(real x) { return GELU_C * (x + GELU_A * x * x * x); }
@@ -132,7 +137,7 @@ static void gelu_backward(int accumulate, int64_t n, const real *xs, const real 
     }
 }
 
-#define FORWARD_CASE(kind, f, slope)           \
+#define FORWARD_CASE(kind, f, gradient)        \
     case DTCONV_UNARY_##kind:                  \
         SIMD for (int64_t i = 0; i < n; i++) { \
             const real x = xs[i];              \
@@ -140,7 +145,8 @@ static void gelu_backward(int accumulate, int64_t n, const real *xs, const real 
         }                                      \
         break;
 
-static void forward_span(int kind, const real *p, int64_t n, const real *xs, real *ys) {
+static void forward_span(int kind, const real *of, int64_t n, const real *xs, real *ys) {
+    const real p[3] = {of[0], of[1], of[2]}; /* values that no store changes */
     switch (kind) {
         case DTCONV_UNARY_POWER:
             for (int64_t i = 0; i < n; i++) ys[i] = DT(pow_)(xs[i], p[0]);
@@ -153,30 +159,34 @@ static void forward_span(int kind, const real *p, int64_t n, const real *xs, rea
     }
 }
 
-#define BACKWARD_CASE(kind, v, slope)              \
+/* v or g alone are enough for some kinds */
+#define BACKWARD_CASE(kind, v, gradient)           \
     case DTCONV_UNARY_##kind:                      \
         if (accumulate) {                          \
             SIMD for (int64_t i = 0; i < n; i++) { \
-                const real v = vs[i];              \
-                dx[i] += dy[i] * (real)(slope);    \
+                const real v = vs[i], g = dy[i];   \
+                (void)v, (void)g;                  \
+                dx[i] += (real)(gradient);         \
             }                                      \
         } else {                                   \
             SIMD for (int64_t i = 0; i < n; i++) { \
-                const real v = vs[i];              \
-                dx[i] = dy[i] * (real)(slope);     \
+                const real v = vs[i], g = dy[i];   \
+                (void)v, (void)g;                  \
+                dx[i] = (real)(gradient);          \
             }                                      \
         }                                          \
         break;
-#define BACKWARD_FROM_OUTPUT(kind, f, slope) BACKWARD_CASE(kind, y, slope)
-#define BACKWARD_FROM_INPUT(kind, f, slope) BACKWARD_CASE(kind, x, slope)
+#define BACKWARD_FROM_OUTPUT(kind, f, gradient) BACKWARD_CASE(kind, y, gradient)
+#define BACKWARD_FROM_INPUT(kind, f, gradient) BACKWARD_CASE(kind, x, gradient)
 
-static void backward_span(int kind, const real *p, int accumulate, int64_t n, const real *vs, const real *dy,
+static void backward_span(int kind, const real *of, int accumulate, int64_t n, const real *vs, const real *dy,
                           real *dx) {
+    const real p[3] = {of[0], of[1], of[2]};
     switch (kind) {
         case DTCONV_UNARY_POWER: /* x^0 is 1, at 0, too, where x^-1 is no number */
             for (int64_t i = 0; i < n; i++) {
-                const real slope = p[0] == 0 ? 0 : p[0] * DT(pow_)(vs[i], p[0] - 1);
-                dx[i] = (accumulate ? dx[i] : 0) + dy[i] * slope;
+                const real g = p[0] == 0 ? 0 : dy[i] * (p[0] * DT(pow_)(vs[i], p[0] - 1));
+                dx[i] = (accumulate ? dx[i] : 0) + g;
             }
             break;
         case DTCONV_UNARY_GELU:

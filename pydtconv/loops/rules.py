@@ -28,10 +28,6 @@ def _unbroadcast(g: Any, shape: Sequence[int]) -> Any:
     return ops.reshape(ops.sum(g, axis=axes), tuple(shape)) if axes else g
 
 
-def _mask(condition: Any, like: Any) -> Any:
-    return ops.cast(condition, like.dtype)
-
-
 def _spread(g: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
     """g, of which axes were reduced, repeated along these."""
     kept = tuple(1 if i in axes else e for i, e in enumerate(shape))
@@ -41,19 +37,35 @@ def _spread(g: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
 # --- element by element -----------------------------------------------------------------------------------------------
 
 
-def _slope(node: Node, x: Any, y: Any) -> Any:
-    """The derivative of an activation; None where it is 0, a number where it is the same everywhere."""
+def _between(x: Any, low: float, high: float, dy: Any, otherwise: Any = 0.0) -> Any:
+    return ops.where(ops.logical_and(x > low, x < high), dy, otherwise)
+
+
+def _pieces(node: Node, x: Any, dy: Any) -> Any:
+    """The gradient of an activation that is made of straight pieces; None for another one.
+
+    Where a piece is constant, dy is left out, not multiplied by 0: it may be infinite.
+    """
     op: Any = node.op
-    a, b, _ = op.parameters
+    a, b, c = op.parameters
+    gradients: dict[str, Callable[[], Any]] = {
+        "relu": lambda: ops.where(x > 0.0, dy, 0.0),
+        "relu6": lambda: _between(x, 0.0, 6.0, dy),
+        "clip": lambda: _between(x, a, b, dy, ops.where(ops.logical_or(ops.equal(x, a), ops.equal(x, b)), c * dy, 0.0)),
+        "leaky_relu": lambda: ops.where(x > 0.0, dy, a * dy if a else 0.0),
+        "abs": lambda: ops.where(ops.equal(x, 0.0), 0.0, dy * ops.sign(x)),
+    }
+    return gradients[op.kind]() if op.kind in gradients else None
+
+
+def _slope(node: Node, x: Any, y: Any) -> Any:
+    """The derivative of a smooth activation; None where it is 0, a number where it is the same everywhere."""
+    op: Any = node.op
+    a = op.parameters[0]
     slopes: dict[str, Callable[[], Any]] = {
         "linear": lambda: 1.0,
         "affine": lambda: a,
         "sign": lambda: None,
-        "relu": lambda: _mask(x > 0.0, x),
-        "relu6": lambda: _mask(x > 0.0, x) * _mask(x < 6.0, x),
-        "clip": lambda: _mask(x > a, x) * _mask(x < b, x),
-        "leaky_relu": lambda: _mask(x > 0.0, x) * (1.0 - a) + a,
-        "abs": lambda: ops.sign(x),
         "square": lambda: x * 2.0,
         "sqrt": lambda: 0.5 / y,
         "reciprocal": lambda: -ops.square(y),
@@ -75,6 +87,9 @@ def _slope(node: Node, x: Any, y: Any) -> Any:
 
 
 def _activation(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+    found = _pieces(node, x[0], dy)
+    if found is not None:
+        return [found]
     slope = _slope(node, x[0], y)
     return [None if slope is None else dy * slope]
 
@@ -99,9 +114,8 @@ def _divide(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
 
 
 def _larger(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
-    share = [_mask(ops.equal(each, y), dy) for each in x]
-    total = share[0] + share[1]
-    return [_unbroadcast(dy * part / total, each.shape) for part, each in zip(share, x, strict=True)]
+    mine = ops.where(ops.equal(x[0], x[1]), 0.5 * dy, dy)
+    return [_unbroadcast(ops.where(ops.equal(each, y), mine, 0.0), each.shape) for each in x]
 
 
 def _power(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
@@ -131,9 +145,9 @@ def _mean(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
 
 def _extremum(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
     axes = _axes(node)
-    equal = _mask(ops.equal(x[0], _spread(y, x[0].shape, axes)), dy)
-    count = ops.sum(equal, axis=axes, keepdims=True)
-    return [_spread(dy, x[0].shape, axes) * equal / count]
+    equal = ops.equal(x[0], _spread(y, x[0].shape, axes))
+    count = ops.sum(ops.cast(equal, dy.dtype), axis=axes, keepdims=True)
+    return [ops.where(equal, _spread(dy, x[0].shape, axes) / count, 0.0)]
 
 
 def _global_average(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
@@ -301,7 +315,12 @@ def _dropout(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
     graph: Any = dy.graph
     mask = node.op(graph.constant(np.ones(tuple(x[0].shape)), x[0].dtype, tuple(x[0].shape)))
     mask.node.stream = node.stream
-    return [dy * mask]
+    return [ops.where(ops.equal(mask, 0.0), 0.0, dy * mask)]
+
+
+def _where(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+    chosen = (ops.where(x[0], dy, 0.0), ops.where(x[0], 0.0, dy))
+    return [None, *(_unbroadcast(g, each.shape) for g, each in zip(chosen, x[1:], strict=True))]
 
 
 def _same(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
@@ -314,7 +333,7 @@ class _NotHere:
 
 _NOT_HERE = _NotHere()
 
-#: rules by the operator's class
+#: rules by the operator's class, or the function of the table
 RULES: dict[str, Rule] = {
     "Activation": _activation, "Add": _add, "Subtract": _subtract, "Multiply": _multiply, "Divide": _divide,
     "Maximum": _larger, "Minimum": _larger, "Power": _power, "Sum": _sum, "Mean": _mean, "Max": _extremum,
@@ -323,13 +342,13 @@ RULES: dict[str, Rule] = {
     "Slice": _slice, "Pad": _pad, "Cast": _cast, "MatMul": _matmul, "Dense": _dense, "Bias": _bias,
     "Conv": _convolution, "ConvTranspose": _transposed_convolution, "LayerNorm": _layer_norm,
     "BatchNorm": _batch_norm, "Softmax": _softmax, "LogSoftmax": _log_softmax, "Dropout": _dropout,
-    "GaussianNoise": _same,
+    "GaussianNoise": _same, "where": _where,
 }  # fmt: skip
 
 
 def rule_of(node: Node) -> Rule:
     """The rule of a node's operator.  Raises NotImplementedError that names it where there is none."""
-    rule = RULES.get(type(node.op).__name__)
+    rule = RULES.get(getattr(node.op, "function", type(node.op).__name__))
     if rule is None:
         raise _refused(node.op.name)
     return rule

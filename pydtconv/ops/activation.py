@@ -31,7 +31,6 @@ FROM_OUTPUT = (
     "elu",
     "exponential",
     "softplus",
-    "clip",
     "hard_sigmoid",
     "sqrt",
     "reciprocal",
@@ -40,6 +39,7 @@ FROM_OUTPUT = (
 
 #: kinds whose derivative needs x
 FROM_INPUT = (
+    "clip",
     "relu_general",
     "gelu",
     "gelu_tanh",
@@ -69,7 +69,7 @@ def parameters(kind: str, alpha: float | None, beta: float | None, gamma: float 
     defaults = {
         "leaky_relu": (0.2, 0, 0),
         "elu": (1, 1, 1),
-        "clip": (-1, 1, 0),
+        "clip": (-1, 1, 1),
         "hard_sigmoid": (1 / 6, 0, 0),
         "affine": (1, 0, 0),
         "relu_general": (0, float("inf"), 0),

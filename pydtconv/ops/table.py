@@ -185,6 +185,11 @@ class TableOp(Op):
         return Retained(x=tuple(range(len(needs))) if rule.reads_x else (), y=(0,) if rule.reads_y else ())
 
 
+def sloped(slope: Any, dy: np.ndarray) -> Any:
+    """slope * dy, and 0 where the slope is 0: there dy, which may be infinite, is left out."""
+    return np.where(np.equal(slope, 0), 0, slope * dy)
+
+
 def unbroadcast(gradient: np.ndarray, shape: Shape) -> np.ndarray:
     """The sum over the axes along which an array of this shape was repeated."""
     if gradient.shape == tuple(shape):

@@ -27,11 +27,11 @@ CODES: dict[str | None, int] = {
     "elu": 6,
     "exponential": 7,
     "softplus": 8,
-    "clip": 9,
-    "hard_sigmoid": 10,
-    "sqrt": 11,
-    "reciprocal": 12,
-    "affine": 13,
+    "hard_sigmoid": 9,
+    "sqrt": 10,
+    "reciprocal": 11,
+    "affine": 12,
+    "clip": 14,
     "relu_general": 15,
     "gelu": 16,
     "gelu_tanh": 17,
@@ -55,7 +55,7 @@ CODES: dict[str | None, int] = {
 
 
 def _as_reals(kind: str, params: tuple[float, float, float], image: np.ndarray) -> np.ndarray:
-    """Parameters for an image; bounds of "clip" as its dtype holds them: backward asks which results are between."""
+    """Parameters for an image; bounds of "clip" as its dtype holds them: backward asks which x are between."""
     reals = np.array(params, real_of(image))
     return from_bits(to_bits(reals)) if kind == "clip" and image.dtype == np.uint16 else reals
 

@@ -42,8 +42,11 @@ def bind_binary(kind: str, a: np.ndarray, b: np.ndarray, y: np.ndarray) -> Call:
 def bind_binary_backward(
     kind: str, operand: int, dy: np.ndarray, given: Sequence[np.ndarray | None], out: np.ndarray, accumulate: bool
 ) -> Call:
-    """out (+)= dy times the derivative by the operand; given: a, b and y of `bind_binary`, None for those not read."""
-    places = layout(dy.shape, dy, *given, out)
+    """out (+)= dy times the derivative by the operand; given: a, b and y of `bind_binary`, None for those not read.
+
+    All are broadcast to out's shape.
+    """
+    places = layout(out.shape, dy, *given, out)
     call: Call = elem.bind_binary_backward(
         BINARY[kind], operand, accumulate, places, flat(dy), *map(flat, given), flat(out)
     )

@@ -71,7 +71,7 @@ class MeanKernel(ReductionKernel[Mean]):
 
 
 class ExtremumKernel(ReductionKernel[ReductionType]):
-    """Backward finds again which elements are the extremum, and shares dy among them."""
+    """Backward finds again which elements are the extremum, and shares dy among them; the others get none of it."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
         x = inputs[0]
@@ -82,7 +82,7 @@ class ExtremumKernel(ReductionKernel[ReductionType]):
         return aligned(x.nbytes) + aligned(self.op.infer(x).nbytes) + reducing
 
     def backward(self, p: Pass) -> Call:
-        """dx (+)= mask * (dy / count), mask = (x == y), count = sum of the mask."""
+        """dx (+)= dy / count where x == y, count = sum of the mask x == y."""
         x, dx, ws = p.x[0], p.dx[0], p.workspace
         if dx is None or x.size == 0:
             return nothing
@@ -97,7 +97,7 @@ class ExtremumKernel(ReductionKernel[ReductionType]):
                 bind_binary("equal", x, y, mask),
                 bind_reduce("sum", axes, mask, share, rest[aligned(dy.nbytes) :]) if axes else bind_copy(mask, share),
                 bind_binary("divide", dy, share, share),
-                bind_binary_backward("multiply", 0, mask, (None, share, None), dx, p.adds(0)),
+                bind_binary_backward("equal", 0, share, (x, y, None), dx, p.adds(0)),
             ]
         )
 

@@ -34,6 +34,11 @@ def _binary(op: Op, x1: Any, x2: Any) -> Any:
     return op(*of_one_dtype(x1, x2))
 
 
+def _bounded(x: Any, low: float, high: float) -> Any:
+    """x between numbers; at one that it is equal to it gets half of the gradient, as from `Maximum` and `Minimum`."""
+    return unary("clip", x, low, high, 0.5)
+
+
 def _is_traced(x: Any) -> bool:
     return is_symbolic(x) or (isinstance(x, np.ndarray) and is_watched(x))
 
@@ -107,9 +112,9 @@ def _exponential(x: Any, rate: float) -> Any:
 def maximum(x1: Any, x2: Any) -> Any:
     """The larger of x1 and x2, element by element; NaN where one of them is."""
     if is_scalar(x2) and not is_scalar(x1) and not math.isnan(x2):
-        return clip(x1, x2, math.inf)
+        return _bounded(x1, float(x2), math.inf)
     if is_scalar(x1) and not is_scalar(x2) and not math.isnan(x1):
-        return clip(x2, x1, math.inf)
+        return _bounded(x2, float(x1), math.inf)
     return _binary(Maximum(), x1, x2)
 
 
@@ -117,9 +122,9 @@ def maximum(x1: Any, x2: Any) -> Any:
 def minimum(x1: Any, x2: Any) -> Any:
     """The smaller of x1 and x2, element by element; NaN where one of them is."""
     if is_scalar(x2) and not is_scalar(x1) and not math.isnan(x2):
-        return clip(x1, -math.inf, x2)
+        return _bounded(x1, -math.inf, float(x2))
     if is_scalar(x1) and not is_scalar(x2) and not math.isnan(x1):
-        return clip(x2, -math.inf, x1)
+        return _bounded(x2, -math.inf, float(x1))
     return _binary(Minimum(), x1, x2)
 
 
@@ -190,7 +195,10 @@ def log(x: Any) -> Any:
 
 @exact(np.clip)
 def clip(x: Any, x_min: Any, x_max: Any) -> Any:
-    """min(max(x, x_min), x_max), element by element; a bound that is None is none."""
+    """min(max(x, x_min), x_max), element by element; a bound that is None is none.
+
+    The gradient passes where x is equal to a bound that is a number, as in PyTorch.
+    """
     if not (is_scalar(x_min) and is_scalar(x_max)):
         x = as_tensor(x) if x_min is None else maximum(x, x_min)
         return x if x_max is None else minimum(x, x_max)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.functions.tables.making import Row, functions_of
-from pydtconv.ops.table import Backward, Rule, no_gradient, unbroadcast
+from pydtconv.ops.table import Backward, Rule, no_gradient, sloped, unbroadcast
 
 _LN2, _LN10, _PI = math.log(2), math.log(10), math.pi
 
@@ -24,7 +24,7 @@ def _unary(forward: Callable[..., Any], slope: Callable[..., Any], dtype: str = 
     of_y = list(inspect.signature(slope).parameters) == ["y"]
 
     def gradient(b: Backward, **static: Any) -> Any:
-        return (b.dy[0] * slope(b.y[0] if of_y else b.x[0]),)
+        return (sloped(slope(b.y[0] if of_y else b.x[0]), b.dy[0]),)
 
     return Rule(_cast_first(forward), gradient, _same, dtype, reads_x=not of_y, reads_y=of_y)
 
@@ -54,9 +54,8 @@ def _binary(
     """left, right: the derivatives, functions of both arguments."""
 
     def gradient(b: Backward, **static: Any) -> Any:
-        return tuple(
-            unbroadcast(b.dy[0] * slope(*b.x), shape) for slope, shape in zip((left, right), b.shapes, strict=True)
-        )
+        slopes = zip((left, right), b.shapes, strict=True)
+        return tuple(unbroadcast(sloped(slope(*b.x), b.dy[0]), shape) for slope, shape in slopes)
 
     return Rule(_cast_first(forward) if dtype == "float" else forward, gradient, None, dtype)
 
@@ -161,7 +160,7 @@ UNARY: list[Row] = [
         "x with numbers in the place of NaN and infinities.",
         Rule(
             lambda x, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
-            lambda b, **static: (b.dy[0] * np.isfinite(b.x[0]),),
+            lambda b, **static: (sloped(np.isfinite(b.x[0]), b.dy[0]),),
             _same,
             "promote",
         ),

@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.tables.making import Row, functions_of
-from pydtconv.ops.table import Backward, Rule, no_gradient
+from pydtconv.ops.table import Backward, Rule, no_gradient, sloped
 
 Shape = tuple[int, ...]
 Axes = int | Sequence[int] | None
@@ -142,8 +142,8 @@ def _quantile_gradient(b: Backward, q: Any, axis: Axes, method: str, keepdims: b
     for each, dy in zip(np.atleast_1d(np.asarray(q, float)), dys, strict=True):
         low, high, share = _neighbours(float(each), rows.shape[-1], method)
         dy = dy.reshape(rows.shape[:-1])
-        spread[..., low] += dy * (1 - share)
-        spread[..., high] += dy * share
+        spread[..., low] += sloped(1 - share, dy)
+        spread[..., high] += sloped(share, dy)
     dx = np.zeros_like(spread)
     np.put_along_axis(dx, order, spread, -1)
     numbers = _rows(np.arange(x.size).reshape(x.shape), axis)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.functions.tables.making import Row, functions_of
-from pydtconv.ops.table import Backward, Rule
+from pydtconv.ops.table import Backward, Rule, sloped
 
 Shape = tuple[int, ...]
 #: rows of a matrix along an axis: kind and its settings
@@ -194,7 +194,7 @@ def _spread(dx: np.ndarray, coordinates: np.ndarray, dy: np.ndarray, order: int,
     rank = len(coordinates)
     for indices, weight, inside in _corners(np.asarray(coordinates, "float64"), dx.shape[:rank], order, fill_mode):
         weight = weight if inside is None else weight * inside
-        np.add.at(dx, indices, weight.reshape(weight.shape + (1,) * (dx.ndim - rank)) * dy)
+        np.add.at(dx, indices, sloped(weight.reshape(weight.shape + (1,) * (dx.ndim - rank)), dy))
 
 
 def _map_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) -> Any:
@@ -206,7 +206,7 @@ def _map_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) ->
         low = np.floor(moved[0][axis])
         moved[0][axis], moved[1][axis] = low, low + 1
         ends = [sample(b.x[0], points, order, fill_mode, fill_value) for points in moved]
-        slopes.append(b.dy[0] * (ends[1] - ends[0]) * (order > 0))
+        slopes.append(sloped((ends[1] - ends[0]) * (order > 0), b.dy[0]))
     return dx, np.stack(slopes)
 
 

@@ -181,11 +181,11 @@ def _segment_sum_gradient(b: Backward, **static: Any) -> Any:
 
 def _segment_extremum_gradient(b: Backward, **static: Any) -> Any:
     rows, ids = _inside(b.x[1], b.dy[0])
-    mask = (b.x[0][rows] == b.y[0][ids]).astype(b.dy[0].dtype)
-    share = np.zeros(b.y[0].shape, mask.dtype)
+    mask = b.x[0][rows] == b.y[0][ids]
+    share = np.zeros(b.y[0].shape, b.dy[0].dtype)
     np.add.at(share, ids, mask)
     dx = np.zeros(b.shapes[0], b.dy[0].dtype)
-    dx[rows] = mask * (b.dy[0] / np.where(share == 0, 1, share))[ids]
+    dx[rows] = np.where(mask, (b.dy[0] / np.where(share == 0, 1, share))[ids], 0)
     return dx, None
 
 
