@@ -238,7 +238,7 @@ def _resize(call: Call) -> Any:
         factors = [size / shape[axis] for size, axis in zip(wanted, axes, strict=True)]
     else:
         factors = [float(factor) for factor in np.ravel(scales)]  # type: ignore[arg-type]
-        wanted = [math.floor(shape[axis] * factor) for factor, axis in zip(factors, axes, strict=True)]
+        wanted = [int(np.float32(shape[axis]) * np.float32(factor)) for factor, axis in zip(factors, axes, strict=True)]
     changes = [(axis, factor, size) for axis, factor, size in zip(axes, factors, wanted, strict=True) if factor != 1]
     if mode not in ("nearest", "linear", "cubic"):
         raise call.error(f"mode: expected 'nearest', 'linear' or 'cubic', got {mode!r}")
@@ -252,7 +252,8 @@ def _resize(call: Call) -> Any:
         return layers.UpSampling2D(times, data_format="channels_first", name=name)(x)
     for axis, factor, size in changes:
         check_size(call, [size, 1 if mode == "nearest" else shape[axis]])
-        centre = _centres(place, np.arange(size, dtype="float64"), shape[axis], size, factor, call)
+        single = "float32" if mode == "nearest" else "float64"  # ONNX Runtime rounds places in single precision
+        centre = _centres(place, np.arange(size, dtype=single), shape[axis], size, factor, call).astype("float64")
         if mode == "nearest":
             x = ops.take(x, np.clip(_ROUNDINGS[rounding](centre), 0, shape[axis] - 1).astype("int64"), axis)
             continue
@@ -269,8 +270,9 @@ _ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def _centres(place: str, i: np.ndarray, extent: int, size: int, factor: float, call: Call) -> np.ndarray:
-    """Where the pixels of the result are in the image."""
+def _centres(place: str, i: np.ndarray, extent: Any, size: Any, factor: Any, call: Call) -> np.ndarray:
+    """Where the pixels of the result are in the image, in the precision of their numbers i."""
+    extent, size, factor = map(i.dtype.type, (extent, size, factor))
     if place in ("half_pixel", "pytorch_half_pixel"):
         return np.zeros(1) if place == "pytorch_half_pixel" and size == 1 else (i + 0.5) / factor - 0.5
     if place == "half_pixel_symmetric":
@@ -278,7 +280,7 @@ def _centres(place: str, i: np.ndarray, extent: int, size: int, factor: float, c
     if place == "asymmetric":
         return i / factor
     if place == "align_corners":
-        return i * (extent - 1) / (extent * factor - 1) if size > 1 else np.zeros(1)
+        return i * (extent - 1) / (size - 1) if size > 1 else np.zeros(1)  # as PyTorch and ONNX Runtime have it
     raise call.error(f"coordinate_transformation_mode: {place!r} is not supported")
 
 

@@ -67,6 +67,26 @@ def test_pixels_repeated_not_quite_twice(tmp_path):
     np.testing.assert_array_equal(model(x), x[..., np.floor(np.arange(20) / 2.05).astype(int)])
 
 
+PLACES = ("half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric", "pytorch_half_pixel")
+NEAREST = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("how", ["linear", "cubic", *NEAREST])
+def test_resizing_by_scales_beside_onnxruntime(tmp_path, place, how):
+    """By scales that give extents which are not whole; even ones of odd ones, or rounding decides about the middle."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    settings = {"mode": how} if how not in NEAREST else {"mode": "nearest", "nearest_mode": how}
+    x = normal(1, 1, 7, 9)
+    for down, across in ((1.55, 0.93), (0.5, 1.13), (0.75, 0.71)):
+        scales = vector("s", np.array([1, 1, down, across], "float32"))
+        nodes = [node("Resize", ["x", "", "s"], coordinate_transformation_mode=place, **settings)]
+        file = made(nodes, [scales], shape=(1, 1, 7, 9)).SerializeToString()
+        (want,) = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        (tmp_path / "net.onnx").write_bytes(file)
+        np.testing.assert_allclose(saving.load_onnx(tmp_path / "net.onnx")(x), want, rtol=1e-5, atol=2e-6)
+
+
 def test_slopes_of_channels_in_old_files(tmp_path):
     slope, x = normal(4), normal(2, 4, 3, 4)
     model = load(tmp_path, [node("PRelu", ["x", "s"])], [vector("s", slope)], shape=("n", 4, 3, 4), opset=6)
