@@ -105,7 +105,7 @@ OPERATIONS = {
     "argmax": lambda o, x: o.cast(o.argmax(x, axis=-1), "float32"),
     "expand_dims": lambda o, x: o.expand_dims(x, (1, -1)),
     "layer_normalization": lambda o, x: o.layer_normalization(x, axis=-1),
-    "resize": lambda o, x: o.image.resize(x, (7, 5), interpolation="bicubic"),
+    "resize": lambda o, x: o.image.resize(x, (7, 5), interpolation="bicubic", antialias=True),
     "crop_images": lambda o, x: o.image.crop_images(x, 1, 0, 1, 2),
     "pad_images": lambda o, x: o.image.pad_images(x, 1, 0, 1, 2),
     "extract_patches": lambda o, x: o.image.extract_patches(x, 2, strides=2),

@@ -56,7 +56,7 @@ FUNCTIONS = {
     "one_hot": lambda x: ops.one_hot(ops.argmax(x, -1), 3) + ops.sin(x) + ops.erf(x) + ops.log1p(ops.abs(x)),
     "resizing": lambda x: ops.image.resize(x, (6, 5)) + ops.image.resize(x, (6, 5), "nearest"),
     "resizing of channels first": lambda x: ops.image.resize(x, (6, 5), data_format="channels_first"),
-    "resizing by cubics": lambda x: ops.image.resize(x, (8, 8), "bicubic"),
+    "resizing by cubics": lambda x: ops.image.resize(x, (8, 8), "bicubic", antialias=True),
     "patches": lambda x: ops.image.extract_patches(x, 2),
     "patches that overlap": lambda x: ops.image.extract_patches(x, (2, 3), strides=1, padding="same"),
     "normalization with weights": lambda x: ops.layer_normalization(

@@ -37,7 +37,11 @@ def resize(
     fill_value: float = 0.0,
     data_format: str | None = None,
 ) -> Any:
-    """Images of size (rows, columns); first cut or padded to its ratio where that is asked for."""
+    """Images of size (rows, columns); first cut or padded to its ratio where that is asked for.
+
+    As Keras on TensorFlow and JAX: "bicubic" is Keys's kernel of a = -1/2 (PyTorch's is -3/4 without antialias), and
+    weights have the sum 1, at the border, too.
+    """
     if interpolation not in _RESIZING:
         raise ValueError(f"resize: interpolation: expected one of {', '.join(_RESIZING)}, got {interpolation!r}")
     if fill_mode != "constant":
@@ -68,7 +72,7 @@ def resize(
             widths[axis] = (start, start)
         x = pad(x, widths, "constant", fill_value)
     kind = _RESIZING[interpolation]
-    smooth = antialias and kind in ("linear", "bicubic")
+    smooth = antialias and kind != "nearest"
     y = sampling.along(x, axes, [("resize", n, kind, smooth) for n in (height, width)])
     if dtype in FLOATING:
         return y

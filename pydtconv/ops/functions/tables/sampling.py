@@ -27,58 +27,42 @@ def _triangle(x: np.ndarray) -> np.ndarray:
     return np.maximum(0, 1 - x)
 
 
-def _cubic(a: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Keys's kernel."""
-
-    def kernel(x: np.ndarray) -> np.ndarray:
-        inner = ((a + 2) * x - (a + 3)) * x * x + 1
-        outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-        return np.where(x < 1, inner, np.where(x < 2, outer, 0))
-
-    return kernel
+def _cubic(x: np.ndarray) -> np.ndarray:
+    """Keys's kernel (IEEE TASSP 1981), a = -1/2: as in Keras on TensorFlow and JAX."""
+    inner = (1.5 * x - 2.5) * x * x + 1
+    outer = ((2.5 - 0.5 * x) * x - 4) * x + 2
+    return np.where(x < 1, inner, np.where(x < 2, outer, 0))
 
 
 def _lanczos(radius: int) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
 
 
-#: interpolation by name: kernel, its radius
-_KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], int]] = {
-    "linear": (_triangle, 1),
-    "cubic": (_cubic(-0.5), 2),
-    "bicubic": (_cubic(-0.75), 2),
-    "lanczos3": (_lanczos(3), 3),
-    "lanczos5": (_lanczos(5), 5),
+#: interpolation by name: the weight of a pixel by its distance
+_KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "linear": _triangle,
+    "cubic": _cubic,
+    "bicubic": _cubic,
+    "lanczos3": _lanczos(3),
+    "lanczos5": _lanczos(5),
 }
 
 
 def _resized(extent: int, size: int, interpolation: str, antialias: bool) -> np.ndarray:
-    """(size, extent): centres of pixels correspond; at the border the outermost pixel repeats."""
+    """(size, extent): centres of pixels correspond."""
+    if interpolation != "nearest":
+        return _moved(extent, size, size / extent, 0.0, interpolation, antialias)
     matrix = np.zeros((size, extent))
-    centre = (np.arange(size) + 0.5) * extent / size - 0.5
-    if interpolation == "nearest":
-        matrix[
-            np.arange(size), np.minimum(np.floor((np.arange(size) + 0.5) * extent / size).astype(int), extent - 1)
-        ] = 1
-        return matrix
-    if antialias:
-        kernel, _ = _KERNELS["cubic" if interpolation == "bicubic" else interpolation]
-        stretch = max(extent / size, 1.0)
-        weights = kernel(np.abs(centre[:, None] - np.arange(extent)) / stretch)
-        return weights / weights.sum(1, keepdims=True)
-    kernel, radius = _KERNELS[interpolation]
-    if interpolation == "linear":
-        centre = np.maximum(centre, 0)
-    low = np.floor(centre).astype(int)
-    for step in range(1 - radius, radius + 1):
-        place = low + step
-        np.add.at(matrix, (np.arange(size), np.clip(place, 0, extent - 1)), kernel(np.abs(centre - place)))
+    matrix[np.arange(size), np.minimum(np.floor((np.arange(size) + 0.5) * extent / size).astype(int), extent - 1)] = 1
     return matrix
 
 
 def _moved(extent: int, size: int, scale: float, translation: float, method: str, antialias: bool) -> np.ndarray:
-    """(size, extent): x * scale + translation, nothing from outside."""
-    kernel, _ = _KERNELS[method]
+    """(size, extent): x * scale + translation, nothing from outside; the weights of each pixel have the sum 1.
+
+    antialias: where images shrink, a pixel is made of all those that it covers.
+    """
+    kernel = _KERNELS[method]
     centre = (np.arange(size) + 0.5 - translation) / scale - 0.5
     stretch = max(1 / scale, 1.0) if antialias else 1.0
     weights = kernel(np.abs(centre[:, None] - np.arange(extent)) / stretch)
