@@ -16,11 +16,12 @@ BFLOAT16 = "bfloat16"
 
 #: floating dtypes; which of them an operator has a kernel for, the registry says
 FLOATING = ("float16", BFLOAT16, "float32", "float64")
+#: dtypes of complex numbers, which arrays alone have
+COMPLEX = ("complex64", "complex128")
 _INTEGERS = (*(f"int{bits}" for bits in (8, 16, 32, 64)), *(f"uint{bits}" for bits in (8, 16, 32, 64)))
 #: the dtypes that there are, and of the arrays that hold them
 _IN_MEMORY = {
-    name: np.dtype(np.uint16 if name == BFLOAT16 else name)
-    for name in ("bool", *_INTEGERS, *FLOATING, "complex64", "complex128")
+    name: np.dtype(np.uint16 if name == BFLOAT16 else name) for name in ("bool", *_INTEGERS, *FLOATING, *COMPLEX)
 }
 
 
@@ -99,15 +100,24 @@ def from_bits(bits: np.ndarray) -> np.ndarray:
     return values.reshape(np.shape(bits))
 
 
+def real_array(name: str, values: Any) -> np.ndarray:
+    """The values as an array.  Raises TypeError, naming it, for complex numbers, where real ones are computed with."""
+    array = np.asarray(values)
+    if array.dtype.kind == "c":
+        raise TypeError(f"{name}: expected real numbers, got {array.dtype.name}")
+    return array
+
+
 def converted(values: Any, dtype: Any) -> np.ndarray:
-    """The values as an array of a dtype.
+    """The values as an array of a dtype.  Raises TypeError for complex numbers where that is real.
 
     Of bfloat16 as `as_bfloat16` gives it, where ml_dtypes is installed; else its numbers in float32, of which a graph
     makes bfloat16 where they meet it.
     """
     name = name_of(dtype)
     if name != BFLOAT16:
-        return np.asarray(values).astype(name, copy=False)
+        array = np.asarray(values) if name in COMPLEX else real_array(f"array of {name}", values)
+        return array.astype(name, copy=False)
     try:
         return as_bfloat16(values)
     except ImportError:

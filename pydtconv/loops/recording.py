@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.dtypes import FLOATING, real
+from pydtconv.dtypes import BFLOAT16, FLOATING, real
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred, Known, ValueNeededError
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
@@ -415,7 +415,13 @@ def _same(kept: np.ndarray, array: np.ndarray) -> bool:
 
 
 def kind_of(array: np.ndarray) -> str:
-    """The dtype in which an array is read: floats as they are, integers in 32 or 64 bits, which hold them all."""
-    if array.dtype.kind == "f":
-        return real(array.dtype.name)
+    """The dtype in which an array is read: floats as they are, integers in 32 or 64 bits, which hold them all.
+
+    bfloat16 is read in float32.  Raises TypeError for complex numbers.
+    """
+    name = array.dtype.name
+    if array.dtype.kind == "f" or name == BFLOAT16:
+        return real(name)
+    if array.dtype.kind == "c":
+        raise TypeError(f"traced code: expected real numbers, got {name}")
     return "int64" if array.dtype.itemsize > 4 or array.dtype == np.uint32 else "int32"

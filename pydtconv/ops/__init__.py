@@ -51,6 +51,7 @@ from pydtconv.ops.functions.losses import *
 from pydtconv.ops.functions.normalization import *
 from pydtconv.ops.functions.pooling import *
 from pydtconv.ops.functions.reduction import *
+from pydtconv.ops.functions.result_types import of_all_dtypes as _of_all_dtypes
 from pydtconv.ops.functions.shape import *
 from pydtconv.ops.functions.softmax import *
 from pydtconv.ops.functions.tables.control import *
@@ -68,5 +69,7 @@ from pydtconv.ops.functions.tables.sequences import *
 from pydtconv.ops.functions.tables.sums import *
 from pydtconv.ops.table import TableOp
 from pydtconv.suggest import refusal as _refusal
+
+globals().update(_of_all_dtypes(globals()))
 
 __getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

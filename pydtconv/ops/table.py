@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pydtconv import config
-from pydtconv.dtypes import BFLOAT16, name_of, real
+from pydtconv.dtypes import BFLOAT16, COMPLEX, name_of, real
 from pydtconv.extents import LARGEST
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import FLOATING
@@ -46,9 +46,7 @@ class Rule:
     gradient(backward, **static): the gradient of each input, or None for one without; `no_gradient` where it is zero,
     None where there is one that is not here, so that asking for it raises.
     shape(*shapes, **static): that of the output, or a tuple of shapes; by default all inputs broadcast together.
-    dtype: "float": that of input 0 if it is a float, else floatx; "promote": the widest of the inputs';
-    "count": as "first", but int32 for booleans and short integers; "behind the first": of all but input 0; "second": as
-    "float", of input 1; "first": that of input 0; else a name, or a tuple with one for each output.
+    dtype: a kind of `result_dtype`, or a tuple with one for each output.
     reads_x, reads_y: whether the gradient reads inputs and outputs.
     """
 
@@ -85,7 +83,9 @@ NARROW = frozenset(
 
 
 def promoted(dtypes: Sequence[str]) -> str:
-    """Keras's common dtype: the widest float where there is one, whatever the integers are."""
+    """Keras's common dtype: the widest float where there is one, whatever the integers are; complex as in NumPy."""
+    if any(dtype in COMPLEX for dtype in dtypes):
+        return "complex128" if {"complex128", "float64"} & set(dtypes) else "complex64"
     floats = {dtype for dtype in dtypes if dtype in FLOATING}
     if floats == {"float16", BFLOAT16}:  # neither holds the other's numbers
         return "float32"
@@ -98,6 +98,29 @@ def promoted(dtypes: Sequence[str]) -> str:
 def counted(dtype: str) -> str:
     """Keras's dtype of sums of what has this dtype."""
     return {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}.get(dtype, dtype)
+
+
+def result_dtype(kind: str, dtypes: Sequence[str]) -> str:
+    """The dtype of a result by that of the operands.
+
+    kind: "promote": the common one of all operands; "behind the first": of all but operand 0; "numbers": as "promote",
+    but int32 for booleans; "floats": as "promote", but floatx for integers; "float", "second": the same of operand 0 or
+    1 alone; "wide float": as "float", but float64 for int64; "first": that of operand 0; "count": as "first", but int32
+    or uint32 for booleans and short integers; else a name.
+    """
+    if kind in ("promote", "behind the first"):
+        return promoted(dtypes[kind != "promote" :])
+    if kind == "numbers":
+        common = promoted(dtypes)
+        return "int32" if common == "bool" else common
+    if kind in ("float", "floats", "second", "wide float"):
+        common = promoted(dtypes) if kind == "floats" else dtypes[kind == "second"]
+        if common in FLOATING or common in COMPLEX:
+            return common
+        return "float64" if (kind, common) == ("wide float", "int64") else config.floatx()
+    if kind == "count":
+        return counted(dtypes[0])
+    return dtypes[0] if kind == "first" else kind
 
 
 @dataclass(frozen=True)
@@ -166,19 +189,7 @@ class TableOp(Op):
 
     def _dtype(self, kind: str, dtypes: list[str]) -> str:
         given = dict(self.static).get("dtype")
-        if given is not None:
-            return given
-        if kind == "float":
-            return dtypes[0] if dtypes[0] in FLOATING else config.floatx()
-        if kind == "second":
-            return dtypes[1] if dtypes[1] in FLOATING else config.floatx()
-        if kind in ("promote", "behind the first"):
-            return promoted(dtypes if kind == "promote" else dtypes[1:])
-        if kind == "count":
-            return counted(dtypes[0])
-        if kind == "first":
-            return dtypes[0]
-        return kind
+        return result_dtype(kind, dtypes) if given is None else given
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         rule = self.rule

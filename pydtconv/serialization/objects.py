@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import _public, hooks
+from pydtconv import hooks
 from pydtconv.dtypes import name_of
 from pydtconv.serialization import lambdas, registry
 

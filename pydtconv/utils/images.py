@@ -11,8 +11,8 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import name_of
-from pydtconv.utils.pixels import eight_bits, FORMATS, FURTHER_FORMATS, opened, pillow, WIDE
-from pydtconv.utils.reading import BadFileError, open_regular
+from pydtconv.utils.pixels import FORMATS, FURTHER_FORMATS, WIDE, eight_bits, opened, pillow
+from pydtconv.utils.reading import open_regular
 from pydtconv.utils.whole_file import write_alone
 
 _MODES = {"grayscale": "L", "rgba": "RGBA", "rgb": "RGB"}

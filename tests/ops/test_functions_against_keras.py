@@ -202,7 +202,8 @@ def test_products_of_integers_are_integers():
     ]
     assert [(y.dtype.kind, y.item()) for y in products] == [("i", 2**25 + 1)] * 7
     pixels = np.full((2, 2), 200, "uint8")
-    np.testing.assert_array_equal(ops.matmul(pixels, pixels), 2 * 200 * 200)
+    np.testing.assert_array_equal(ops.matmul(pixels, pixels), pixels @ pixels)  # modulo 256, as in NumPy and Keras
+    np.testing.assert_array_equal(ops.matmul(pixels, pixels.astype("int32")), 2 * 200 * 200)
     assert ops.matmul(pixels, np.ones((2, 2), "float32")).dtype == "float32"
 
 

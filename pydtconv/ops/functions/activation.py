@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from pydtconv.ops.functions.arithmetic import multiply
+from pydtconv.ops.functions.integers import exact
 from pydtconv.ops.functions.operands import in_reals, unary
 from pydtconv.ops.functions.shape import split
 
@@ -24,6 +27,7 @@ def linear(x: Any) -> Any:
     return x
 
 
+@exact(lambda x: np.maximum(x, 0))
 def relu(x: Any) -> Any:
     """max(x, 0)"""
     return unary("relu", x)
@@ -136,6 +140,7 @@ def tanh_shrink(x: Any) -> Any:
     return unary("tanh_shrink", x)
 
 
+@exact(lambda x: np.clip(x, 0 if x.dtype.kind == "u" else -1, 1))
 def hard_tanh(x: Any) -> Any:
     """x between -1 and 1."""
     return unary("clip", x, -1.0, 1.0)

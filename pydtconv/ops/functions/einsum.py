@@ -49,7 +49,7 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     fit.
     """
     inputs, output = _parsed(subscripts, [len(as_operand(x).shape) for x in operands])
-    whole = as_integers(*operands)
+    whole = as_integers(*operands, widens=True)
     if whole is not None:
         return of_integers(_EINSUM, _sums, whole, subscripts=f"{','.join(inputs)}->{output}")
     values = list(of_one_dtype(*operands))

@@ -35,7 +35,7 @@ def exact(on_integers: Callable[..., Any], of_booleans: bool = False) -> Callabl
             values = [as_one(value) if isinstance(value, (bool, np.bool_)) else value for value in values]
             if not kinds or not all(kinds) or not all(map(_is_integer, filter(_is_number, values))):
                 return on_floats(*args, **kwargs)
-            if not (of_booleans and set(kinds) == {"bool"} and not any(map(_is_number, values))):
+            if set(kinds) == {"bool"} and not (of_booleans and not any(map(_is_number, values))):
                 values = [_counting(value) for value in values]
             kind = next(str(value.dtype) for value in values if not _is_number(value))
             operands = [np.asarray(value, kind) if _is_number(value) else value for value in values]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.functions.operands import as_integers, is_scalar, of_integers, of_one_dtype
+from pydtconv.ops.functions.operands import as_integers, as_tensor, is_scalar, of_integers, of_one_dtype
 from pydtconv.ops.functions.shape import expand_dims, squeeze
 from pydtconv.ops.linear import Dense, MatMul
 from pydtconv.ops.table import RULES, Rule, no_gradient
@@ -29,17 +29,23 @@ def matmul(x1: Any, x2: Any) -> Any:
     """The matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast.
 
     x1: (..., m, k) or (k,).  x2: (..., k, n) or (k,).  Returns (..., m, n), without the axis of a vector; of integers,
-    integers.
+    integers of their common dtype, of int8 int32.
     """
+    whole = as_integers(x1, x2, widens=True)
+    return product(*((x1, x2) if whole is None else whole))
+
+
+def product(x1: Any, x2: Any) -> Any:
+    """matmul, but int8 stays what it is."""
     whole = as_integers(x1, x2)
     if whole is not None:
         return of_integers(_MATMUL, np.matmul, whole)
     x1, x2 = of_one_dtype(x1, x2)
     if len(x1.shape) == 1:
-        y = matmul(expand_dims(x1, 0), x2)
+        y = product(expand_dims(x1, 0), x2)
         return squeeze(y, -2 if len(x2.shape) > 1 else 0)
     if len(x2.shape) == 1:
-        return squeeze(matmul(x1, expand_dims(x2, 1)), -1)
+        return squeeze(product(x1, expand_dims(x2, 1)), -1)
     return Dense()(x1, x2) if len(x2.shape) == 2 else MatMul()(x1, x2)
 
 
@@ -51,13 +57,13 @@ def dot(x1: Any, x2: Any) -> Any:
     from pydtconv.ops.functions.arithmetic import multiply
 
     if is_scalar(x1) or is_scalar(x2):
-        return multiply(x1, x2)
+        return multiply(*(as_tensor(x) if isinstance(x, int) else x for x in (x1, x2)))
     whole = as_integers(x1, x2)
     x1, x2 = of_one_dtype(x1, x2) if whole is None else whole
     if not x1.shape or not x2.shape:
         return multiply(x1, x2)
     if len(x1.shape) == 1 or len(x2.shape) <= 2:
-        return matmul(x1, x2) if len(x2.shape) <= 2 or len(x1.shape) > 2 else _dot(x1, x2)
+        return product(x1, x2) if len(x2.shape) <= 2 or len(x1.shape) > 2 else _dot(x1, x2)
     return _dot(x1, x2)
 
 

@@ -8,16 +8,14 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.ops.cross_entropy import CrossEntropy
-from pydtconv.ops.functions.operands import as_operand
+from pydtconv.ops.functions.operands import as_operand, of_one_dtype
 
 __all__ = ["categorical_crossentropy", "sparse_categorical_crossentropy"]
 
 
 def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:
     """-sum(target * log(output)) along an axis; see `CrossEntropy`."""
-    return CrossEntropy("categorical", from_logits, axis=axis, epsilon=config.epsilon())(
-        as_operand(output), as_operand(target)
-    )
+    return CrossEntropy("categorical", from_logits, axis=axis, epsilon=config.epsilon())(*of_one_dtype(output, target))
 
 
 def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from pydtconv import config
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.arithmetic import add, multiply, rsqrt, subtract
-from pydtconv.ops.functions.operands import as_float, as_operand, in_reals, is_symbolic, is_watched
+from pydtconv.ops.functions.operands import as_float, as_operand, in_reals, is_symbolic, is_watched, of_one_dtype
 from pydtconv.ops.functions.shape import reshape, transpose, with_axis_last
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.normalization import BatchNorm
@@ -25,7 +25,7 @@ def batch_normalization(
     if not (_is_state(mean) and _is_state(variance)):
         return _by_arithmetic(x, mean, variance, axis, offset, scale, epsilon)
     op = BatchNorm(epsilon, scale=scale is not None, center=offset is not None, frozen=True)
-    vectors = [as_operand(v) for v in (scale, offset, mean, variance) if v is not None]
+    x, *vectors = of_one_dtype(x, *(v for v in (scale, offset, mean, variance) if v is not None))
     return with_axis_last(lambda moved: op(moved, *vectors), x, axis)
 
 

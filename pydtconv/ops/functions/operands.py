@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, hooks
-from pydtconv.dtypes import BFLOAT16, FLOATING, name_of, real
+from pydtconv.dtypes import BFLOAT16, COMPLEX, FLOATING, name_of, real
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.checks import FLOATS
 from pydtconv.ops.shape import Cast
-from pydtconv.ops.table import TableOp
+from pydtconv.ops.table import TableOp, promoted
 
 
 def is_symbolic(x: Any) -> bool:
@@ -46,6 +46,8 @@ def as_operand(x: Any, dtype: str | None = None) -> Any:
     array = np.asarray(x)
     if array.dtype == object and any(each is None for each in array.flat):  # which NumPy makes a nan
         raise ValueError(f"expected a tensor or numbers, got {x!r}")
+    if array.dtype.kind == "c":
+        raise TypeError(f"expected real numbers, got {array.dtype}")
     wanted = dtype and real(dtype)  # the graph makes bfloat16 of it
     if wanted is None and (lists_numbers(x) or (isinstance(x, (int, float)) and not isinstance(x, np.generic))):
         wanted = config.floatx()
@@ -62,16 +64,18 @@ def as_float(x: Any, dtype: str | None = None) -> Any:
 
 
 def as_tensor(x: Any) -> Any:
-    """x as an operand of what only moves elements: integers and booleans stay what they are.
+    """x as an operand of what only moves elements: integers, booleans and complex numbers stay what they are.
 
-    Lists of Python's integers are int32, as far as these are small enough.
+    Python's integers, and lists of them, are int32, as far as these are small enough.
     """
     if is_symbolic(x):
         return x
     array = np.asarray(x)
-    if isinstance(x, (np.ndarray, np.generic)) and array.dtype.kind in "biu":
+    if isinstance(x, (np.ndarray, np.generic)) and array.dtype.kind in "biuc":
         return array
-    if array.dtype.kind not in "biu" or not lists_numbers(x):
+    if array.dtype.kind == "c":
+        return array.astype("complex64" if config.floatx() == "float32" else "complex128")
+    if array.dtype.kind not in "biu":
         return as_operand(x)
     small = array.dtype == np.int64 and array.min() >= -(2**31) and array.max() < 2**31
     return array.astype("int32") if small else array
@@ -87,12 +91,17 @@ def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
     return tuple(as_float(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
 
 
-def as_integers(*xs: Any) -> list[Any] | None:
-    """Integers in their common dtype, of at least 32 bits; None where one of xs has floats."""
+def as_integers(*xs: Any, widens: bool = False) -> list[Any] | None:
+    """Integers in their common dtype; None where one of xs has floats.
+
+    widens: whether int8 alone becomes int32, as in Keras's products for quantized layers.
+    """
     tensors = [as_tensor(x) for x in xs]
     if any(name_of(x.dtype) in FLOATING for x in tensors):
         return None
-    kind = np.result_type(np.int32, *(str(x.dtype) for x in tensors)).name
+    kind = np.result_type(*(str(x.dtype) for x in tensors)).name
+    if widens and {str(x.dtype) for x in tensors} == {"int8"}:
+        kind = "int32"
     return [Cast(kind)(x) if is_symbolic(x) else x.astype(kind) for x in tensors]
 
 
@@ -104,14 +113,15 @@ def of_integers(rule: str, function: Callable[..., Any], xs: Sequence[Any], **st
 
 
 def of_one_kind(*xs: Any) -> tuple[Any, ...]:
-    """Operands of one dtype: floats where one of them is, else the common one of integers."""
+    """Operands of one dtype: floats where one of them is, else the common one of integers or of complex numbers."""
     tensors = [as_tensor(x) for x in xs]
     if not tensors:
         return ()
     kinds = [name_of(x.dtype) for x in tensors]
-    if any(kind in FLOATING for kind in kinds):
+    whole = not any(kind in COMPLEX for kind in kinds)
+    if whole and any(kind in FLOATING for kind in kinds):
         return of_one_dtype(*xs)
-    kind = np.result_type(*kinds).name
+    kind = promoted(kinds)
     return tuple(x if name_of(x.dtype) == kind else Cast(kind)(x) for x in tensors)
 
 

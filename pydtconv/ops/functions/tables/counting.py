@@ -25,6 +25,13 @@ def _array(name: str, x: Any) -> np.ndarray:
     return np.asarray(x)
 
 
+def _integers(name: str, x: Any) -> np.ndarray:
+    array = _array(name, x)
+    if array.dtype.kind not in "biu" and array.size:
+        raise TypeError(f"ops.{name}: expected integers, got {array.dtype}")
+    return array
+
+
 def nonzero(x: Any) -> tuple[np.ndarray, ...]:
     """The indices of the elements of an array that are not zero, for each axis."""
     return tuple(index.astype("int32") for index in np.nonzero(_array("nonzero", x)))
@@ -33,15 +40,17 @@ def nonzero(x: Any) -> tuple[np.ndarray, ...]:
 def unravel_index(indices: Any, shape: Any) -> tuple[np.ndarray, ...]:
     """Indices into a flat array as indices for each axis of a shape."""
     check("unravel_index: shape", tuple(shape), least=0)
-    found = np.unravel_index(_array("unravel_index", indices), tuple(shape))
-    return tuple(index.astype("int32") for index in found)
+    places = _integers("unravel_index", indices)
+    found = np.unravel_index(places, tuple(shape))
+    whole = isinstance(indices, np.ndarray) and places.dtype.kind in "iu"
+    return tuple(index.astype(places.dtype if whole else "int32") for index in found)
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = False) -> np.ndarray:
     """How often each integer is among the elements (of each row), or the sums of their weights."""
     if sparse:
         raise ValueError("bincount: sparse: expected False, got True")
-    x = _array("bincount", x)
+    x = _integers("bincount", x)
     check("bincount: minlength", minlength, least=0)
     length = max(int(x.max()) + 1 if x.size else 0, minlength or 0)
     rows, heavy = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), None

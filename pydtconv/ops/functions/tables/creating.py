@@ -9,10 +9,9 @@ import numpy as np
 
 from pydtconv import config, hooks
 from pydtconv.dtypes import converted
-from pydtconv.extents import check, LARGEST
-from pydtconv.ops import base
+from pydtconv.extents import LARGEST, check
 from pydtconv.ops.functions.operands import is_symbolic, is_watched
-from pydtconv.ops.functions.tables.making import signature_of, widened
+from pydtconv.ops.functions.tables.making import signature_of
 
 #: signature, what it gives, and how; dtype None is floatx
 _OF_FLOATS: list[tuple[str, str, Callable[..., Any]]] = [
@@ -58,13 +57,14 @@ def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Cal
     def made(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given = {key: widened(value) for key, value in bound.arguments.items()}
+        given = dict(bound.arguments)
         for key in _SIZES.intersection(given):
             check(f"{name}: {key}", given[key], least=-LARGEST if key == "k" else 0)
         dtype = given.pop("dtype", None)
-        if dtype is None:
-            dtype = config.floatx()
         result = function(**given) if "x" not in given else function(int(given.pop("x")), **given)
+        if dtype is None:
+            wide = config.floatx() == "float64"
+            dtype = config.floatx() if not np.iscomplexobj(result) else "complex128" if wide else "complex64"
         if isinstance(result, tuple):
             return converted(result[0], dtype), result[1]
         return converted(result, dtype)

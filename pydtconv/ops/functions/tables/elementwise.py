@@ -57,7 +57,7 @@ def _binary(
         slopes = zip((left, right), b.shapes, strict=True)
         return tuple(unbroadcast(sloped(slope(*b.x), b.dy[0]), shape) for slope, shape in slopes)
 
-    return Rule(_cast_first(forward) if dtype == "float" else forward, gradient, None, dtype)
+    return Rule(_cast_first(forward) if dtype == "floats" else forward, gradient, None, dtype)
 
 
 def _pair(forward: Callable[..., Any], dtype: str = "promote") -> Rule:
@@ -132,14 +132,14 @@ UNARY: list[Row] = [
     ("log10(x)", "The logarithm to base 10.", _unary(np.log10, lambda x: 1 / (x * _LN10))),
     ("log1p(x)", "log(1 + x).", _unary(np.log1p, lambda x: 1 / (1 + x))),
     ("log2(x)", "The logarithm to base 2.", _unary(np.log2, lambda x: 1 / (x * _LN2))),
-    ("cbrt(x)", "The cube root.", _unary(np.cbrt, lambda y: 1 / (3 * y * y))),
-    ("deg2rad(x)", "Degrees as radians.", _unary(np.deg2rad, lambda y: _PI / 180)),
-    ("rad2deg(x)", "Radians as degrees.", _unary(np.rad2deg, lambda y: 180 / _PI)),
+    ("cbrt(x)", "The cube root.", _unary(np.cbrt, lambda y: 1 / (3 * y * y), "wide float")),
+    ("deg2rad(x)", "Degrees as radians.", _unary(np.deg2rad, lambda y: _PI / 180, "wide float")),
+    ("rad2deg(x)", "Radians as degrees.", _unary(np.rad2deg, lambda y: 180 / _PI, "wide float")),
     ("erf(x)", "The error function.", _unary(_erf, lambda x: 2 / math.sqrt(_PI) * np.exp(-x * x))),
     ("erfc(x)", "1 - erf(x).", _unary(_erfc, lambda x: -2 / math.sqrt(_PI) * np.exp(-x * x))),
     ("erfinv(x)", "The inverse of erf.", _unary(_erfinv, lambda y: math.sqrt(_PI) / 2 * np.exp(y * y))),
     ("sinc(x)", "sin(pi x) / (pi x).", _unary(np.sinc, _sinc_slope)),
-    ("i0(x)", "The modified Bessel function of order 0.", _unary(np.i0, lambda x: _i1(x))),
+    ("i0(x)", "The modified Bessel function of order 0.", _unary(np.i0, lambda x: _i1(x), "wide float")),
     ("fabs(x)", "The absolute value, as a float.", _unary(np.abs, lambda x: np.sign(x))),
     ("floor(x)", "The largest integer up to x.", _step(np.floor)),
     ("ceil(x)", "The smallest integer from x on.", _step(np.ceil)),
@@ -176,7 +176,7 @@ BINARY: list[Row] = [
     (
         "arctan2(x1, x2)",
         "The angle of the point (x2, x1).",
-        _binary(np.arctan2, lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b), "float"),
+        _binary(np.arctan2, lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b), "floats"),
     ),
     (
         "fmax(x1, x2)",
@@ -199,32 +199,32 @@ BINARY: list[Row] = [
     (
         "fmod(x1, x2)",
         "The remainder with the sign of x1.",
-        _binary(np.fmod, lambda a, b: 1, lambda a, b: -np.trunc(a / b)),
+        _binary(np.fmod, lambda a, b: 1, lambda a, b: -np.trunc(a / b), "numbers"),
     ),
     (
         "mod(x1, x2)",
         "The remainder with the sign of x2.",
-        _binary(np.mod, lambda a, b: 1, lambda a, b: -np.floor(a / b)),
+        _binary(np.mod, lambda a, b: 1, lambda a, b: -np.floor(a / b), "numbers"),
     ),
     (
         "hypot(x1, x2)",
         "sqrt(x1^2 + x2^2).",
-        _binary(np.hypot, lambda a, b: a / _safe(np.hypot(a, b)), lambda a, b: b / _safe(np.hypot(a, b)), "float"),
+        _binary(np.hypot, lambda a, b: a / _safe(np.hypot(a, b)), lambda a, b: b / _safe(np.hypot(a, b)), "floats"),
     ),
     (
         "logaddexp(x1, x2)",
         "log(exp(x1) + exp(x2)).",
-        _binary(np.logaddexp, lambda a, b: _sigmoid(a - b), lambda a, b: _sigmoid(b - a), "float"),
+        _binary(np.logaddexp, lambda a, b: _sigmoid(a - b), lambda a, b: _sigmoid(b - a), "floats"),
     ),
     (
         "logaddexp2(x1, x2)",
         "log2(2^x1 + 2^x2).",
-        _binary(np.logaddexp2, lambda a, b: _sigmoid((a - b) * _LN2), lambda a, b: _sigmoid((b - a) * _LN2), "float"),
+        _binary(np.logaddexp2, lambda a, b: _sigmoid((a - b) * _LN2), lambda a, b: _sigmoid((b - a) * _LN2), "floats"),
     ),
     (
         "ldexp(x1, x2)",
         "x1 * 2 ** x2.",
-        _binary(lambda a, b: a * np.exp2(b), lambda a, b: np.exp2(b), lambda a, b: a * np.exp2(b) * _LN2, "float"),
+        _binary(lambda a, b: a * np.exp2(b), lambda a, b: np.exp2(b), lambda a, b: a * np.exp2(b) * _LN2, "floats"),
     ),
     (
         "divide_no_nan(x1, x2)",
@@ -233,21 +233,21 @@ BINARY: list[Row] = [
             lambda a, b: np.where(b == 0, 0, a / _safe(b)),
             lambda a, b: np.where(b == 0, 0, 1 / _safe(b)),
             lambda a, b: np.where(b == 0, 0, -a / _safe(b) ** 2),
-            "float",
+            "floats",
         ),
     ),
-    ("floor_divide(x1, x2)", "The largest integer up to x1 / x2.", _pair(np.floor_divide)),
-    ("heaviside(x1, x2)", "0 below zero, x2 at zero, 1 above.", _pair(np.heaviside, "float")),
-    ("nextafter(x1, x2)", "The float next to x1 towards x2.", _pair(np.nextafter)),
+    ("floor_divide(x1, x2)", "The largest integer up to x1 / x2.", _pair(np.floor_divide, "numbers")),
+    ("heaviside(x1, x2)", "0 below zero, x2 at zero, 1 above.", _pair(np.heaviside, "floats")),
+    ("nextafter(x1, x2)", "The float next to x1 towards x2.", _pair(_cast_first(np.nextafter), "floats")),
     ("gcd(x1, x2)", "The greatest common divisor of integers.", _pair(np.gcd)),
     ("lcm(x1, x2)", "The least common multiple of integers.", _pair(np.lcm)),
     ("bitwise_and(x, y)", "Bits set in both.", _pair(np.bitwise_and)),
     ("bitwise_or(x, y)", "Bits set in one or both.", _pair(np.bitwise_or)),
     ("bitwise_xor(x, y)", "Bits set in one of both.", _pair(np.bitwise_xor)),
-    ("bitwise_left_shift(x, y)", "x moved y bits to the left.", _pair(np.left_shift)),
-    ("left_shift(x, y)", "x moved y bits to the left.", _pair(np.left_shift)),
-    ("bitwise_right_shift(x, y)", "x moved y bits to the right.", _pair(np.right_shift)),
-    ("right_shift(x, y)", "x moved y bits to the right.", _pair(np.right_shift)),
+    ("bitwise_left_shift(x, y)", "x moved y bits to the left.", _pair(np.left_shift, "numbers")),
+    ("left_shift(x, y)", "x moved y bits to the left.", _pair(np.left_shift, "numbers")),
+    ("bitwise_right_shift(x, y)", "x moved y bits to the right.", _pair(np.right_shift, "numbers")),
+    ("right_shift(x, y)", "x moved y bits to the right.", _pair(np.right_shift, "numbers")),
     ("equal(x1, x2)", "Whether both are equal.", _pair(np.equal, "bool")),
     ("not_equal(x1, x2)", "Whether they differ.", _pair(np.not_equal, "bool")),
     ("greater(x1, x2)", "Whether x1 > x2.", _pair(np.greater, "bool")),

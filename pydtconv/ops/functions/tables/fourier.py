@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.extents import check
-from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops.functions.operands import as_operand, is_symbolic
 from pydtconv.ops.functions.tables.elementwise import _FUNCTIONS
 from pydtconv.ops.functions.tables.making import apply
 from pydtconv.ops.table import RULES, Backward, Rule, unbroadcast
@@ -290,13 +290,14 @@ def angle(x: Any) -> np.ndarray:
 
 def polar(abs_: Any, angle: Any) -> np.ndarray:
     """Complex numbers of absolute values and angles."""
-    return _array("polar", abs_) * np.exp(1j * _array("polar", angle)).astype("complex64")
+    radius, turn = as_operand(_array("polar", abs_)), as_operand(_array("polar", angle))
+    return radius * np.exp(1j * turn)
 
 
 def view_as_complex(x: Any) -> np.ndarray:
     """(..., 2), real and imaginary parts, as complex numbers."""
-    array = _array("view_as_complex", x)
-    return array[..., 0] + (1j * array[..., 1]).astype("complex64")
+    array = as_operand(_array("view_as_complex", x))
+    return array[..., 0] + 1j * array[..., 1]
 
 
 def view_as_real(x: Any) -> np.ndarray:

@@ -163,17 +163,22 @@ ROWS: list[Row] = [
     (
         "solve(a, b)",
         "x of a x = b.",
-        Rule(_solve, _solve_gradient, lambda a, b: b, reads_y=True),
+        Rule(_solve, _solve_gradient, lambda a, b: b, "floats", reads_y=True),
     ),
     (
         "solve_triangular(a, b, lower=False)",
         "x of a x = b for a triangular a.",
-        Rule(_solve_triangular, None, lambda a, b, lower: b),
+        Rule(_solve_triangular, None, lambda a, b, lower: b, "floats"),
     ),
     (
         "lstsq(a, b, rcond=None)",
         "x of the smallest |a x - b|.",
-        Rule(lambda a, b, rcond: np.linalg.lstsq(a, b, rcond=rcond)[0], None, lambda a, b, rcond: (a[-1], *b[1:])),
+        Rule(
+            lambda a, b, rcond: np.linalg.lstsq(a, b, rcond=rcond)[0],
+            None,
+            lambda a, b, rcond: (a[-1], *b[1:]),
+            "floats",
+        ),
     ),
     (
         "pinv(x, rcond=None)",
@@ -192,16 +197,16 @@ ROWS: list[Row] = [
     (
         "corrcoef(x)",
         "Correlation coefficients of the rows of x.",
-        Rule(np.corrcoef, None, lambda extents: (extents[0], extents[0]) if len(extents) > 1 else ()),
+        Rule(np.corrcoef, None, lambda extents: (extents[0], extents[0]) if len(extents) > 1 else (), "wide float"),
     ),
     (
         "correlate(x1, x2, mode='valid')",
         "The correlation of two vectors.",
         Rule(
-            np.correlate,
+            lambda a, b, mode: np.correlate(a * np.float32(1), b * np.float32(1), mode),
             None,
             lambda a, b, mode: np.correlate(np.zeros(a), np.zeros(b), mode).shape,
-            "promote",
+            "floats",
         ),
     ),
 ]

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, hooks
-from pydtconv.dtypes import BFLOAT16, converted, from_bits, name_of, real, to_bits
+from pydtconv.dtypes import BFLOAT16, COMPLEX, converted, from_bits, name_of, real, to_bits
 from pydtconv.hooks import as_result
-from pydtconv.ops import base
 from pydtconv.ops.base import outputs_of, spec_of
 from pydtconv.ops.checks import FLOATING
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.shape import Cast
-from pydtconv.ops.table import counted, EXTENTS, promoted, Rule, RULES, TableOp
+from pydtconv.ops.table import EXTENTS, RULES, Rule, TableOp, result_dtype
 
 #: a row: the signature ("flip(x, axis=None)"), what it computes, the rule
 Row = tuple[str, str, Rule]
@@ -75,8 +74,6 @@ def apply(name: str, values: list[Any], static: dict[str, Any]) -> Any:
     if not static.keys().isdisjoint(EXTENTS):
         outputs_of(TableOp(name, tuple((key, frozen(value)) for key, value in static.items())), *map(spec_of, operands))
     dtypes = [array.dtype.name for array in operands]
-    if len(set(dtypes)) > 1:
-        operands = list(map(widened, operands))
     with np.errstate(all="ignore"):
         result = rule.forward(*operands, **static)
     if isinstance(result, (tuple, list)):
@@ -94,25 +91,7 @@ def _in_kind(result: Any, kind: str, dtypes: list[str], static: dict[str, Any]) 
     array = np.asarray(result)
     if static.get("dtype") is not None:
         return array.astype(static["dtype"], copy=False)
-    if kind == "float":
-        kind = dtypes[0] if dtypes[0] in FLOATING else config.floatx()
-    elif kind == "second":
-        kind = dtypes[1] if dtypes[1] in FLOATING else config.floatx()
-    elif kind in ("promote", "behind the first"):
-        kind = promoted(dtypes if kind == "promote" else dtypes[1:])
-    elif kind == "first":
-        kind = dtypes[0]
-    elif kind == "count":
-        kind = counted(dtypes[0])
-    elif kind == "natural":
-        return array
-    return array.astype(kind, copy=False)
-
-
-def widened(value: Any) -> Any:
-    """An array of bfloat16, which has no common dtype with others in NumPy, as float32; anything else as it is."""
-    narrow = isinstance(value, (np.ndarray, np.generic)) and value.dtype.name == BFLOAT16
-    return value.astype(real(BFLOAT16)) if narrow else value
+    return array.astype(result_dtype(kind, dtypes), copy=False)
 
 
 def operands_of(*values: Any) -> list[Any]:
@@ -134,7 +113,9 @@ def operands_of(*values: Any) -> list[Any]:
             return array
         if array.dtype.kind == "f":
             return from_bits(to_bits(array)) if rounds else array.astype(floats[0] if floats else config.floatx())
-        if array.dtype.kind == "i" and array.ndim == 0 and known:
+        if array.dtype.kind == "c":
+            return array.astype("complex64" if config.floatx() == "float32" else "complex128")
+        if array.dtype.kind == "i" and array.ndim == 0 and known and known[0] not in COMPLEX:
             return array.astype(floats[0] if floats else _kind_beside(value, known[0]))
         if array.dtype.kind == "i" and array.dtype == np.int64:
             return array.astype("int32")

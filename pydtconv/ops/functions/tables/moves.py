@@ -213,6 +213,7 @@ ROWS: list[Row] = [
             _fold,
             lambda b, output_size, **window: (_unfold(b.dy[0], **window),),
             _fold_shape,
+            "promote",
             reads_x=False,
         ),
     ),

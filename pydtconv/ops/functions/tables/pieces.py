@@ -110,7 +110,7 @@ def imag(x: Any) -> Any:
 
 def conj(x: Any) -> Any:
     """The complex conjugate: x where it is not complex."""
-    return x if is_symbolic(x) else np.conj(x)
+    return np.conj(x) if np.iscomplexobj(x) else x
 
 
 conjugate = conj

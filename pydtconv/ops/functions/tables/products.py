@@ -27,8 +27,8 @@ from pydtconv.ops.functions.arithmetic import (
     square,
     subtract,
 )
-from pydtconv.ops.functions.linear import matmul
-from pydtconv.ops.functions.operands import as_operand, in_reals, is_symbolic, of_one_kind
+from pydtconv.ops.functions.linear import product
+from pydtconv.ops.functions.operands import as_operand, as_tensor, in_reals, is_symbolic, of_one_dtype, of_one_kind
 from pydtconv.ops.functions.reduction import amax, amin, mean
 from pydtconv.ops.functions.reduction import sum as sum_over
 from pydtconv.ops.functions.shape import (
@@ -41,6 +41,7 @@ from pydtconv.ops.functions.shape import (
     transpose,
 )
 from pydtconv.ops.functions.tables import elementwise, selecting
+from pydtconv.ops.functions.tables.creating import ones_like
 from pydtconv.ops.functions.tables.making import operands_of
 from pydtconv.ops.functions.tables.pieces import ndim, shape, size, unstack, where
 from pydtconv.ops.reduction import Axes
@@ -71,7 +72,7 @@ def vdot(x1: Any, x2: Any) -> Any:
     shapes = shape(x1), shape(x2)
     if not any(None in extents for extents in shapes) and size(x1) != size(x2):
         raise ValueError(f"vdot: expected as many elements of each, got shapes {shapes[0]} and {shapes[1]}")
-    return sum_over(multiply(ravel(x1), ravel(x2)))
+    return product(ravel(x1), ravel(x2))
 
 
 def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
@@ -91,7 +92,7 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
     if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
         raise ValueError(f"tensordot: expected equal extents along axes={axes}, got {shape(a)} and {shape(b)}")
     rows, columns = (-1 if None in extents else math.prod(extents) for extents in (extents_a, extents_b))
-    y = matmul(
+    y = product(
         reshape(transpose(a, [*kept_a, *left]), (rows, common)),
         reshape(transpose(b, [*right, *kept_b]), (common, columns)),
     )
@@ -177,7 +178,7 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: float 
     x = as_operand(x)
     epsilon = config.epsilon() if epsilon is None else epsilon
     y = divide(x, sqrt(add(mean(square(x), axis, True), epsilon)))
-    return y if scale is None else multiply(y, scale)
+    return y if scale is None else multiply(y, cast(as_operand(scale), x.dtype))
 
 
 def psnr(x1: Any, x2: Any, max_val: float) -> Any:
@@ -194,7 +195,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
         raise ValueError(
             f"binary_crossentropy: expected target and output of one shape, got {shape(target)} and {shape(output)}"
         )
-    target = cast(target, str(output.dtype))
+    target, output = of_one_dtype(target, output)
     if from_logits:
         positive = subtract(maximum(output, 0.0), multiply(output, target))
         return add(positive, elementwise._FUNCTIONS["log1p"](exp(negative(abs(output)))))
@@ -238,5 +239,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Powers of a vector's elements as rows."""
     count = shape(x)[0] if N is None else N
     check("vander: N", count, least=0)
-    powers = [power(x, float(i)) if i else add(multiply(x, 0.0), 1.0) for i in range(count)]  # type: ignore[arg-type]
-    return stack(powers if increasing else powers[::-1], -1)
+    x = as_tensor(x)
+    powers = [power(x, i) if i else ones_like(x) for i in range(count)]  # type: ignore[arg-type]
+    return cast(stack(powers if increasing else powers[::-1], -1), x.dtype)

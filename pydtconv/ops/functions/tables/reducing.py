@@ -155,7 +155,9 @@ def _quantile_gradient(b: Backward, q: Any, axis: Axes, method: str, keepdims: b
 def _nan(function: Any) -> Rule:
     """NumPy's function for data with gaps."""
     return Rule(
-        lambda x, q, axis, method, keepdims: function(x, q, axis=_axes(axis), method=method, keepdims=keepdims),
+        lambda x, q, axis, method, keepdims: function(
+            _counted(x), q, axis=_axes(axis), method=method, keepdims=keepdims
+        ),
         None,
         _quantile_shape,
     )
@@ -197,14 +199,14 @@ ROWS: list[Row] = [
             lambda x, axis, dtype: np.cumsum(_counted(x), axis, dtype),
             _cumsum_gradient,
             _cumulated,
-            "count",
+            "numbers",
             reads_x=False,
         ),
     ),
     (
         "cumprod(x, axis=None, dtype=None)",
         "Products of all elements up to each along an axis; of the flat array where it is None.",
-        Rule(lambda x, axis, dtype: np.cumprod(_counted(x), axis, dtype), _cumprod_gradient, _cumulated, "count"),
+        Rule(lambda x, axis, dtype: np.cumprod(_counted(x), axis, dtype), _cumprod_gradient, _cumulated, "numbers"),
     ),
     (
         "quantile(x, q, axis=None, method='linear', keepdims=False)",

@@ -190,11 +190,11 @@ def _segment_extremum_gradient(b: Backward, **static: Any) -> Any:
 
 
 def _least(dtype: np.dtype) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return -np.inf if dtype.kind == "f" else dtype.kind != "b" and np.iinfo(dtype).min
 
 
 def _most(dtype: np.dtype) -> Any:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    return np.inf if dtype.kind == "f" else dtype.kind == "b" or np.iinfo(dtype).max
 
 
 def _argmin(x: np.ndarray, axis: int | None, keepdims: bool) -> Any:

@@ -181,6 +181,7 @@ def _ctc_decode(
 ) -> Any:
     _decoded_shape(inputs.shape, sequence_lengths.shape, strategy, beam_width, top_paths, merge_repeated, mask_index)
     n, steps, classes = inputs.shape
+    inputs = inputs if inputs.dtype.kind == "f" else inputs.astype(np.float32)
     if len(sequence_lengths) != n:
         raise ValueError(f"ctc_decode: expected {n} sequence_lengths, got {len(sequence_lengths)}")
     blank = classes - 1 if mask_index is None else mask_index
