@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.dtypes import name_of
+from pydtconv.dtypes import name_of, real_array
 from pydtconv.initializers.initializer import Initializer, Shape
 
 
@@ -32,7 +32,7 @@ class Constant(Initializer):
         self.value = value
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:
-        return np.full(tuple(shape), self.value, name_of(dtype or config.floatx()))
+        return np.full(tuple(shape), real_array("Constant", self.value), name_of(dtype or config.floatx()))
 
     def get_config(self) -> dict[str, Any]:
         return {"value": np.asarray(self.value).tolist()}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.dtypes import real_array
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.layers import context
 from pydtconv.layers.masks import mask_of, set_mask
@@ -98,7 +99,7 @@ def _as_array(leaf: Any, dtype: str) -> Any:
     if leaf is None or isinstance(leaf, (str, bool)) or callable(leaf):
         return leaf
     if isinstance(leaf, (np.ndarray, np.generic)) or hasattr(leaf, "__array__"):
-        array = np.asarray(leaf)
+        array = real_array("layer", leaf)
         array = np.ascontiguousarray(array, dtype=array.dtype if array.dtype.kind in "biu" else dtype)
         return with_mask(array, mask_of(leaf))
     return leaf

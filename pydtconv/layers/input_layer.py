@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.dtypes import BFLOAT16, name_of
+from pydtconv.dtypes import BFLOAT16, COMPLEX, name_of
 from pydtconv.extents import check
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor, Node
@@ -44,6 +44,8 @@ class InputLayer(Layer):
             raise ValueError("InputLayer: batch_size cannot be given together with batch_shape")
         self.batch_shape = _checked("batch_shape", batch_shape)
         self._input_dtype = config.floatx() if dtype is None else name_of(dtype)
+        if self._input_dtype in COMPLEX:
+            raise TypeError(f"Input: dtype: expected a real one, got {self._input_dtype}")
         if self._input_dtype == BFLOAT16:
             raise ValueError("Input: dtype: expected one such as float32, got 'bfloat16': layers round what they read")
         self.sparse, self.ragged, self.optional = False, False, False

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops
+from pydtconv.dtypes import real_array
 from pydtconv.layers import arguments, image_data
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
@@ -119,7 +120,7 @@ class Normalization(Layer):
         batches = [data] if isinstance(data, np.ndarray) else data
         count, mean, spread = 0, np.zeros(()), np.zeros(())
         for batch in batches:
-            x = np.asarray(batch[0] if isinstance(batch, tuple) else batch)
+            x = real_array("Normalization", batch[0] if isinstance(batch, tuple) else batch)
             if not self.built:
                 self.build(x.shape)
             axes = tuple(i for i in range(x.ndim) if i not in self._kept)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv import config, ops, replica
 from pydtconv.dtype_policies import gathering_dtype
-from pydtconv.dtypes import BFLOAT16, name_of, real
+from pydtconv.dtypes import BFLOAT16, name_of, real, real_array
 from pydtconv.naming import checked_name, to_snake_case
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.serialization.objects import arguments_of, serialize_keras_object
@@ -134,7 +134,7 @@ def _widened(x: Any) -> Any:
 
 def _dense(array: np.ndarray, dtype: Any) -> Any:
     """The array, dense and of this dtype; one that a tape watches itself, since nobody watches a copy."""
-    return ops.cast(array, str(dtype)) if is_watched(array) else np.ascontiguousarray(array, dtype)
+    return ops.cast(array, str(dtype)) if is_watched(array) else np.ascontiguousarray(real_array("loss", array), dtype)
 
 
 def match_ranks(x1: Any, x2: Any) -> tuple[Any, Any]:

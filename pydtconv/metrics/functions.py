@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import real_array
 
 
 def match_ranks(x1: np.ndarray, x2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -23,7 +24,7 @@ def match_ranks(x1: np.ndarray, x2: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def as_floats(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
     """Both as arrays of the predictions' float type."""
-    y_pred = np.asarray(y_pred)
+    y_true, y_pred = real_array("y_true", y_true), real_array("y_pred", y_pred)
     if y_pred.dtype.kind != "f":
         y_pred = y_pred.astype(config.floatx())
     return np.asarray(y_true, dtype=y_pred.dtype), y_pred

@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv import config, tree
 from pydtconv.dtype_policies import gathering_dtype
-from pydtconv.dtypes import real
+from pydtconv.dtypes import real, real_array
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
@@ -187,7 +187,7 @@ class Metric(Masks):
 
 
 def as_array(metric: Metric, name: str, value: Any) -> np.ndarray:
-    """The value as an array.  Raises TypeError for symbolic tensors, which have no values yet."""
+    """The value as an array.  Raises TypeError for symbolic tensors, which have no values yet, and complex numbers."""
     if isinstance(value, Tensor) and not value.graph.records:
         raise TypeError(f"metric {metric.name!r}: {name} is a symbolic tensor; metrics are updated with arrays, by fit")
-    return np.asarray(value)
+    return real_array(f"metric {metric.name!r}: {name}", value)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import real_array
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray:
@@ -17,7 +18,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray:
     Returns an array of shape x.shape + (num_classes,) in the default float type.
     Raises ValueError for labels out of range.
     """
-    labels = np.asarray(x).astype(np.int64)
+    labels = real_array("to_categorical", x).astype(np.int64)
     if labels.ndim > 1 and labels.shape[-1] == 1:
         labels = labels[..., 0]
     if num_classes is None:
@@ -35,7 +36,7 @@ def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
     """x divided by its norm of the given order along an axis; a zero norm divides by 1.  A scalar becomes a vector."""
     if hasattr(x, "apply_op"):
         raise TypeError(f"normalize: expected an array, got {type(x).__name__}; ops.normalize takes tensors")
-    values = np.atleast_1d(np.asarray(x))
+    values = np.atleast_1d(real_array("normalize", x))
     if not np.issubdtype(values.dtype, np.floating):
         values = values.astype(config.floatx())
     if not isinstance(order, int) or order < 1:

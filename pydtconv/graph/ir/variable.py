@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pydtconv import hooks, tree
-from pydtconv.dtypes import BFLOAT16, name_of
+from pydtconv import config, hooks, tree
+from pydtconv.dtypes import BFLOAT16, name_of, real_array
 from pydtconv.extents import check, check_elements
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import ValueNeededError
@@ -105,14 +105,14 @@ class Variable(Operators):
     ) -> None:
         """initializer: a callable (shape, dtype) -> array, or an array.
 
-        dtype: by default that of an array of integers or truth values, else float32.
+        dtype: by default that of an array of integers or truth values, else `config.floatx()`.
 
         copy: False to keep the array itself.  aggregation: what processes that train together make of the values that
         code of theirs assigns: "mean" (by samples), "sum", "only_first_replica"; with "none" they must be equal.
         autocast, synchronization and layout are Keras's; only their defaults mean something here.
         """
         given = initializer.dtype if isinstance(initializer, (np.ndarray, np.generic)) else np.dtype("float32")
-        name, dtype = name or "variable", name_of(dtype or (given.name if given.kind in "iub" else "float32"))
+        name, dtype = name or "variable", name_of(dtype or (given.name if given.kind in "iub" else config.floatx()))
         if dtype == BFLOAT16:
             raise ValueError(
                 f"variable {name!r}: dtype: expected one such as float32, got 'bfloat16', which layers compute in"
@@ -131,6 +131,7 @@ class Variable(Operators):
             _count(name, shape, dtype)
             initializer = initializer(tuple(shape), dtype=dtype)
         _refuse_none(name, initializer)
+        real_array(f"variable {name!r}", initializer)
         self.value: np.ndarray = np.array(initializer, dtype=dtype, order="C", copy=True if copy else None)
         if shape is not None and self.value.shape != tuple(shape):
             raise ValueError(f"variable {name!r}: expected shape {tuple(shape)}, got {self.value.shape}")
@@ -231,7 +232,7 @@ class Variable(Operators):
             graph.assign(self, value, None)
             return self
         _refuse_none(self.path, value)
-        array = np.asarray(value, dtype=self.value.dtype)
+        array = real_array(f"variable {self.path!r}", value).astype(self.value.dtype, copy=False)
         if array.shape != self.value.shape:
             raise ValueError(f"variable {self.path!r}: expected shape {self.value.shape}, got {array.shape}")
         self.value[...] = array
