@@ -37,7 +37,7 @@ def conv_bn_relu(x: Any, filters: int, size: int, stride: int = 1) -> Any:
 
 def max_pool(x: Any) -> Any:
     """3x3 with stride 2; the padding of one pixel on each side never is the maximum."""
-    return ops.MaxPool((3, 3), (2, 2), ((1, 1), (1, 1)))(x)
+    return ops.max_pool(x, 3, 2, ((1, 1), (1, 1)), "channels_last")
 
 
 def stem(x: Any, small_filters: int = 64) -> Any:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import ops, tree
 from pydtconv.dtypes import BFLOAT16, name_of
-from pydtconv.graph.ir.graph import Graph
+from pydtconv.graph.ir.graph import Graph, current_graph
 from pydtconv.naming import auto_name, checked_name
 from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.checks import read_as
+from pydtconv.ops.operations import Card, Waiting
 from pydtconv.ops.operators import Operators, equal
 from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import TableOp
@@ -37,7 +38,7 @@ class KerasHistory(NamedTuple):
     tensor_index: int
 
 
-class KerasTensor(Operators):
+class KerasTensor(Operators, Waiting):
     """A tensor of known rank and dtype whose batch extent is usually None.
 
     mask_spec: of the mask that will go with it, where one will.  times: how often the batch is in its only extent that
@@ -83,6 +84,17 @@ class KerasTensor(Operators):
 
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Any:
         return OpCall(op)(*inputs)
+
+    def apply_function(self, card: Card, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call, config = card.split(args, kwargs)
+        symbolic = {name: config.pop(name) for name in list(config) if symbolic_leaves(config[name])}
+        return FunctionCall(card, config)(*call, **symbolic)
+
+    def reshape(self, newshape: Any) -> Any:
+        return ops.reshape(self, newshape)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        return ops.squeeze(self, axis)
 
     def __bool__(self) -> bool:
         raise TypeError(f"{self} has no value yet: Python cannot branch on it")
@@ -155,7 +167,26 @@ class Operation:
         self._inbound_nodes: list[Node] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
+        return (self.symbolic_call if symbolic_leaves((args, kwargs)) else self.call)(*args, **kwargs)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """What is computed: to be written by a subclass, in `pydtconv.ops`."""
+        raise NotImplementedError(f"operation {type(self).__name__} has no call()")
+
+    def symbolic_call(self, *args: Any, **kwargs: Any) -> Any:
+        """The symbolic outputs of a call, which is recorded."""
+        outputs = self.compute_output_spec(*args, **kwargs)
+        Node(self, args, kwargs, outputs)
+        return outputs
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Symbolic outputs for symbolic inputs, found by tracing `call`."""
+        return infer_outputs(self.call, args, kwargs)
+
+    @property
+    def kind(self) -> str:
+        """The name of its class, as summaries show it."""
+        return type(self).__name__
 
     @property
     def input(self) -> Any:
@@ -173,12 +204,47 @@ class Operation:
         return self._inbound_nodes[0]
 
 
+class FunctionCall(Operation):
+    """A function of `ops` as an operation: what `a + b` on symbolic tensors leaves.
+
+    config: the arguments that Keras's operation keeps; a call has the others.
+    """
+
+    def __init__(self, card: Card, config: Mapping[str, Any], name: str | None = None) -> None:
+        super().__init__(name or auto_name(card.class_name))
+        self.card = card
+        self.config = dict(config)
+
+    @property
+    def kind(self) -> str:
+        return self.card.class_name
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        found, graph = self.card.apply(args, kwargs, self.config), current_graph()
+        return found if graph is None else tree.map_structure(lambda leaf: _in_graph(leaf, graph), found)
+
+    def __repr__(self) -> str:
+        return f"<FunctionCall {self.name} {self.card.class_name} {self.config}>"
+
+
+def _in_graph(leaf: Any, graph: Graph) -> Any:
+    """A result as a tensor, as extents are, too."""
+    if hasattr(leaf, "spec"):
+        return leaf
+    array = np.asarray(leaf, "int32" if isinstance(leaf, int) else None)
+    return graph.constant(array, array.dtype.name)
+
+
 class OpCall(Operation):
-    """One op as a node of a functional model: what `a + b` on symbolic tensors leaves."""
+    """One op as a node of a functional model: what an operator that is called on symbolic tensors leaves."""
 
     def __init__(self, op: Op, name: str | None = None) -> None:
         super().__init__(name or auto_name(getattr(op, "kind", None) or type(op).__name__))
         self.op = op
+
+    @property
+    def kind(self) -> str:
+        return type(self.op).__name__
 
     def __call__(self, *inputs: Any) -> Any:
         if not symbolic_leaves(inputs):

@@ -11,7 +11,7 @@ from typing import Any
 from pydtconv import tree
 from pydtconv.layers.input_layer import Input, InputLayer
 from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor, OpCall, Operation
+from pydtconv.layers.symbolic import KerasTensor, Operation
 from pydtconv.models.model import Functional, Model
 from pydtconv.models.sequential import Sequential
 from pydtconv.serialization.objects import deserialize_keras_object
@@ -83,7 +83,11 @@ def _like(model: Model, clone: Model) -> Model:
 
 
 def _copy_of(operation: Operation, clone: Callable[[Layer], Layer]) -> Any:
-    return clone(operation) if isinstance(operation, Layer) else OpCall(operation.op, operation.name)  # type: ignore[attr-defined]
+    if isinstance(operation, Layer):
+        return clone(operation)
+    twin = copy.copy(operation)
+    twin._inbound_nodes = []
+    return twin
 
 
 def _clone_layer(layer: Layer) -> Any:

@@ -19,7 +19,7 @@ from pydtconv import losses, metrics, optimizers
 from pydtconv._version import __version__
 from pydtconv.graph.ir.variable import Variable, as_stored, limited_variables
 from pydtconv.layers.turns import turn_of
-from pydtconv.models.functional_config import is_function
+from pydtconv.ops.operations import card_of_class
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.serialization.registry import custom_object_scope, get_registered_object
 from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
@@ -291,7 +291,7 @@ def _is_operation(data: dict[str, Any]) -> bool:
     """Whether it is a function of `keras.ops` in a model: only layers are trainable or not."""
     config, name = data["config"], data["class_name"]
     called = any(isinstance(node, dict) for node in data.get("inbound_nodes") or ())
-    return called and isinstance(config, dict) and "trainable" not in config and is_function(str(name))
+    return called and isinstance(config, dict) and "trainable" not in config and card_of_class(str(name)) is not None
 
 
 def _is_old_call(layer: Any) -> bool:

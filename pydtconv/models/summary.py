@@ -82,7 +82,7 @@ def _add_rows(
     rows: list[list[str]], layer: Any, level: int, connected: bool, show_trainable: bool, expand: bool, inside: set[Any]
 ) -> None:
     prefix = "   " * level + "└ " if level else ""
-    row = [f"{prefix}{layer.name} ({_kind(layer)})", _output_shape(layer), _params(layer)]
+    row = [f"{prefix}{layer.name} ({layer.kind})", _output_shape(layer), _params(layer)]
     if connected:
         row.append(_connections(layer, inside))
     if show_trainable:
@@ -91,10 +91,6 @@ def _add_rows(
     if expand:
         for inner in getattr(layer, "layers", ()):
             _add_rows(rows, inner, level + 1, connected, show_trainable, expand, inside)
-
-
-def _kind(layer: Any) -> str:
-    return type(layer).__name__ if isinstance(layer, Layer) else type(layer.op).__name__
 
 
 def _params(layer: Any) -> str:

@@ -67,9 +67,12 @@ from pydtconv.ops.functions.tables.reducing import *
 from pydtconv.ops.functions.tables.selecting import *
 from pydtconv.ops.functions.tables.sequences import *
 from pydtconv.ops.functions.tables.sums import *
+from pydtconv.ops.operations import operations_of as _operations_of
 from pydtconv.ops.table import TableOp
 from pydtconv.suggest import refusal as _refusal
 
 globals().update(_of_all_dtypes(globals()))
+
+globals().update(_operations_of(globals()))
 
 __getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

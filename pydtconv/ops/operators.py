@@ -67,14 +67,14 @@ class Operators:
         return multiply(other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        from pydtconv.ops import divide
+        from pydtconv.ops import true_divide
 
-        return divide(self, other)
+        return true_divide(self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        from pydtconv.ops import divide
+        from pydtconv.ops import true_divide
 
-        return divide(other, self)
+        return true_divide(other, self)
 
     def __pow__(self, exponent: Any) -> Any:
         from pydtconv.ops import power
@@ -135,13 +135,20 @@ class Operators:
     def __and__(self, other: Any) -> Any:
         return _of_table("logical_and", self, other)
 
+    def __rand__(self, other: Any) -> Any:
+        return _of_table("logical_and", other, self)
+
     def __or__(self, other: Any) -> Any:
         return _of_table("logical_or", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _of_table("logical_or", other, self)
 
     def __xor__(self, other: Any) -> Any:
         return _of_table("logical_xor", self, other)
 
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    def __rxor__(self, other: Any) -> Any:
+        return _of_table("logical_xor", other, self)
 
     def __invert__(self) -> Any:
         return _of_table("logical_not", self)

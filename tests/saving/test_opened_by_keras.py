@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::U
 
 
 def _of_integers(x):
-    y = ops.clip(ops.abs(x - 3) * 2, 1, 7) + ops.maximum(x, 2) - ops.bitwise_and(x, 5) + ops.square(x)
+    y = ops.clip(ops.abs(x - 3) * 2, 1, 7) + ops.maximum(x, 2) - ops.bitwise_and(x, np.array(5)) + ops.square(x)
     return ops.cast(ops.concatenate([ops.diff(y, axis=2), ops.transpose(y, (0, 2, 1, 3))], 2), "float32")
 
 
@@ -31,7 +31,7 @@ FUNCTIONS = {
     ),
     "products": lambda x: ops.matmul(x, ops.transpose(x, (0, 1, 3, 2))) + ops.einsum("nijc,njkc->nijk", x, x)[..., :4],
     "pooling": lambda x: (
-        ops.max_pool(x, 2, padding="same") + ops.MaxPool((3, 3), (2, 2), ((1, 1), (1, 1)))(x) + ops.average_pool(x, 2)
+        ops.max_pool(x, 2, padding="same") + ops.max_pool(x, 3, 2, ((1, 1), (1, 1))) + ops.average_pool(x, 2)
     ),
     "more": lambda x: (
         ops.cbrt(x) + ops.divide_no_nan(x, x) + ops.fmax(x, 0.2) + ops.flipud(x) + ops.logaddexp2(x, x) + ops.erfc(x)

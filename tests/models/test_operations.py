@@ -1,0 +1,90 @@
+"""Functions as operations of functional models: names, order and weights as Keras has them."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import layers
+from tests.fuzz import room_keras
+from tests.models import operation_graphs
+from tests.real_keras import import_keras
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+RECORDED = json.loads(operation_graphs.FILE.read_text())
+
+
+def test_every_function_is_recorded_or_left_out_for_a_reason():
+    assert sorted(RECORDED) == sorted(operation_graphs.names())
+    assert {name for name, graph in RECORDED.items() if graph is None} == set(operation_graphs.NONE_IN_KERAS)
+
+
+@pytest.mark.slow
+def test_what_is_recorded_is_keras():
+    keras = import_keras()
+    for name in operation_graphs.names():
+        if name not in operation_graphs.NONE_IN_KERAS:
+            assert operation_graphs.graph_of(keras, name) == RECORDED[name], name
+
+
+def test_functions_are_the_operations_that_they_are_in_keras():
+    names = [name for name in RECORDED if name not in operation_graphs.NONE_IN_KERAS]
+    for name in names:
+        if name not in operation_graphs.ARRAYS_ONLY:
+            assert operation_graphs.graph_of(pydtconv, name) == RECORDED[name], name
+            continue
+        with pytest.raises((NotImplementedError, TypeError, ValueError)):
+            operation_graphs.graph_of(pydtconv, name)
+
+
+@pytest.mark.parametrize("name", ["affine", "mean_of", "mish", "slice_along"])
+def test_functions_that_keras_has_not_are_one_operation_each(name):
+    x = pydtconv.Input((4, 5))
+    more = {"affine": (2.0, 3.0), "slice_along": (1, 0, 2)}.get(name, ())
+    given = [x, x] if name == "mean_of" else x
+    made = pydtconv.Model(x, getattr(pydtconv.ops, name)(given, *more)).operations
+    assert len(made) == 2
+
+
+def test_weights_of_branches_that_meet_behind_a_composite_function():
+    """The order that Keras 3.15 gives: with a depth too many for the slice, the first two layers change places."""
+    i = pydtconv.Input((4, 5))
+    tokens, mean = layers.Dense(5, name="tokens")(i), layers.Dense(5, name="mean")(i)
+    outputs = [layers.Dense(5, name="c")(layers.Dense(5, name="b")(mean)), layers.Dense(5, name="a")(tokens[:, 0])]
+    names = [layer.name for layer in pydtconv.Model(i, outputs).layers[1:]]
+    assert names == ["mean", "tokens", "b", "c", "a"]
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(300, marks=pytest.mark.slow)])
+def test_random_graphs_take_weights_and_files_of_keras_and_give_theirs(count):
+    keras = import_keras()
+    ways = [room_keras.try_graph(keras, (seed, 0)) for seed in range(count)]
+    assert len(ways) == count
+
+
+def test_functions_with_symbolic_tensors_around_them_are_traced():
+    """Keras cannot run these."""
+    x = pydtconv.Input((3,))
+    y = pydtconv.ops.cond(pydtconv.ops.sum(x) > 2, lambda: x * 2, lambda: x)
+    for value in (np.ones((1, 3), "float32"), np.zeros((1, 3), "float32")):
+        np.testing.assert_array_equal(pydtconv.Model(x, y)(value), value * 2)
+
+
+def test_lists_of_indices_stay_lists_in_files(tmp_path):
+    x = pydtconv.Input(batch_shape=(2, 3, 4))
+    model = pydtconv.Model(x, [x[[1, 0]], x[:, [0, 2]]])
+    model.save(tmp_path / "m.keras")
+    data = np.random.default_rng(0).random((2, 3, 4), np.float32)
+    rows, columns = pydtconv.saving.load_model(tmp_path / "m.keras")(data)
+    np.testing.assert_array_equal(rows, data[[1, 0]])
+    np.testing.assert_array_equal(columns, data[:, [0, 2]])
+
+
+def test_pickles_and_copies_of_functions():
+    for function in (pydtconv.ops.stack, pydtconv.ops.image.resize, pydtconv.ops.flip):
+        assert pickle.loads(pickle.dumps(function)) is function
