@@ -16,9 +16,12 @@ SUMMARY = "measure trained weights on test data"
 
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
+    networks.add_weights(parser)
+    networks.add_variant(parser)
+    networks.add_precision(parser)
     networks.add_data(parser)
     networks.add_device(parser)
-    processes.add_arguments(parser)
+    processes.add_arguments(parser, gradients=False)
 
 
 def run(args: Any) -> int:

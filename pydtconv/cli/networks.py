@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,32 @@ def add_model(parser: Parser, required: bool = True) -> None:
         required=required,
         help="a network, such as resnet34, vgg16bn, or vgg16 (Keras's) and smallvgg16 (for small images)",
     )
-    parser.add_argument("--weights", help="a .weights.h5 file to start from")
-    parser.add_argument("--variant", help="convolutions: BASE, RDX, CGT, CGT+PM, CGT+DG or AUTO (default)")
     parser.add_argument("--dtype", help="policy of all layers: float32 (default), float64 or mixed_bfloat16")
+
+
+def add_weights(parser: Parser) -> None:
+    parser.add_argument("--weights", help="a .weights.h5 file to start from")
+
+
+def add_variant(parser: Parser) -> None:
+    parser.add_argument("--variant", help="convolutions: BASE, RDX, CGT, CGT+PM, CGT+DG or AUTO (default)")
+
+
+def add_precision(parser: Parser) -> None:
     parser.add_argument(
         "--matmul-precision", help="how float32 is multiplied: highest (default), high or medium (with AMX: faster)"
     )
+
+
+#: what an image and its classes are without the options of `add_shape`
+_SHAPE = {"image_size": 32, "channels": 3, "classes": 10}
+
+
+def refuse(args: Any, names: Iterable[str], why: str) -> None:
+    """Raises CommandError where one of these options is given: it would change nothing, for a reason."""
+    for name in names:
+        if getattr(args, name, None) not in (None, False, _SHAPE.get(name)):
+            raise CommandError(f"--{name.replace('_', '-')}: changes nothing {why}")
 
 
 def add_device(parser: Parser) -> None:
@@ -81,11 +102,13 @@ def add_shape(parser: Parser) -> None:
     parser.add_argument(
         "--image-size",
         type=whole(1),
-        default=32,
+        default=_SHAPE["image_size"],
         help="rows and columns of an image, planes of a volume, steps of a signal (default: 32)",
     )
-    parser.add_argument("--channels", type=whole(1), default=3, help="channels of an image (default: 3)")
-    parser.add_argument("--classes", type=whole(1), default=10, help="number of classes (default: 10)")
+    parser.add_argument(
+        "--channels", type=whole(1), default=_SHAPE["channels"], help="channels of an image (default: 3)"
+    )
+    parser.add_argument("--classes", type=whole(1), default=_SHAPE["classes"], help="number of classes (default: 10)")
 
 
 def shape_of(args: Any) -> Shape:
@@ -98,10 +121,10 @@ def shape_of(args: Any) -> Shape:
 def add_data(parser: Parser) -> None:
     parser.add_argument("--dataset", help="a data set (default: cifar10); not with --data")
     parser.add_argument("--data", help="a folder of images with train/ and val/, each with one folder for a class")
-    parser.add_argument("--image-size", type=whole(1), default=224, help="rows and columns for --data (default: 224)")
+    parser.add_argument("--image-size", type=whole(1), help="rows and columns for --data (default: 224)")
     parser.add_argument("--classes", type=whole(1), help="number of classes (default: that of the data)")
     parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
-    parser.add_argument("--samples", type=whole(1), help="use only the first ones of a data set's parts")
+    parser.add_argument("--samples", type=whole(1), help="use only the first ones of the parts of a --dataset")
     parser.add_argument("--skip-bad-files", action="store_true", help="name files of --data that are bad, and go on")
 
 
@@ -112,13 +135,15 @@ def build(args: Any, input_shape: Shape, classes: int) -> Any:
 
     set_dtype(args)
 
-    if args.variant is not None:
+    if getattr(args, "variant", None) is not None:
         if args.variant.upper() not in VARIANTS:
             hint = did_you_mean(args.variant, VARIANTS) or f"; expected one of {', '.join(VARIANTS)}"
             raise CommandError(f"--variant: unknown variant {args.variant!r}{hint}")
         config.set_conv_variant(args.variant.upper())
     try:
-        return applications.build(args.model, input_shape=input_shape, classes=classes, weights=args.weights)
+        return applications.build(
+            args.model, input_shape=input_shape, classes=classes, weights=getattr(args, "weights", None)
+        )
     except MemoryError as error:
         size = "x".join(map(str, input_shape))
         raise CommandError(f"{args.model} for images of {size} and {classes} classes: {error}") from None
@@ -138,7 +163,7 @@ def set_dtype(args: Any) -> None:
             config.set_dtype_policy(args.dtype)
         except ValueError as error:
             raise CommandError(f"--dtype: {error}") from None
-    if args.matmul_precision is not None:
+    if getattr(args, "matmul_precision", None) is not None:
         try:
             config.set_float32_matmul_precision(args.matmul_precision)
         except ValueError as error:
@@ -152,6 +177,10 @@ def load(args: Any, training: bool) -> tuple[Any, Any, Shape, int]:
     """
     if args.data and args.dataset:
         raise CommandError(f"--data and --dataset: expected one of them, got {args.data!r} and {args.dataset!r}")
+    if args.data:
+        refuse(args, ("samples",), "with --data, whose images are all used: it is of --dataset")
+    else:
+        refuse(args, ("image_size", "skip_bad_files"), "without --data, whose images it is about")
     try:
         return _folders(args, training) if args.data else _arrays(args)
     except (ValueError, OSError, ImportError) as error:
@@ -166,7 +195,7 @@ def limit(args: Any) -> int | None:
 def _folders(args: Any, training: bool) -> tuple[Any, Any, Shape, int]:
     from pydtconv.utils import image_dataset_from_directory
 
-    size = (args.image_size, args.image_size)
+    size = (args.image_size or 224, args.image_size or 224)
     options = {"image_size": size, "batch_size": args.batch_size, "crop_to_aspect_ratio": True}
     options["on_error"] = "skip" if args.skip_bad_files else "raise"
     train = image_dataset_from_directory(Path(args.data) / "train", **options) if training else None

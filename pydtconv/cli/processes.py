@@ -8,11 +8,13 @@ import os
 import sys
 from typing import Any
 
+from pydtconv.cli import networks
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, number
 
 
-def add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser, gradients: bool = True) -> None:
+    """gradients: whether there are any, and the options of how they are reduced."""
     group = parser.add_argument_group("several processes, under mpiexec")
     group.add_argument(
         "--no-distribution", action="store_true", help="let each process train by itself instead of all together"
@@ -29,6 +31,8 @@ def add_arguments(parser: Parser) -> None:
         type=_network,
         help="between the processes, such as 1Gbps:100us: with --mesh, convolutions share a wider halo where that pays",
     )
+    if not gradients:
+        return
     group.add_argument(
         "--bucket-size", type=_bucket, help="MiB of gradients that are reduced together (default: 4), or 'tune'"
     )
@@ -36,7 +40,7 @@ def add_arguments(parser: Parser) -> None:
     group.add_argument(
         "--no-shared-memory", action="store_true", help="send gradients by MPI even where all ranks are on one host"
     )
-    group.add_argument("--wire", choices=("float32", "bfloat16"), default="float32", help="numbers that are sent")
+    group.add_argument("--wire", choices=("float32", "bfloat16"), help="numbers that are sent (default: float32)")
     group.add_argument(
         "--check-gradients", action="store_true", help="end where a gradient is not finite, and name parameter and rank"
     )
@@ -91,6 +95,10 @@ def start(args: Any) -> None:
         if rank:
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends, the first one tells)
         raise CommandError(f"--mesh {told}: expected mpiexec -n {math.prod(args.mesh.values())}, got {size} processes")
+    if args.no_distribution:
+        networks.refuse(args, _REDUCTION, "with --no-distribution: gradients stay where they are")
+    if size == 1:
+        networks.refuse(args, ("check_gradients",), "in one process: gradients are looked at where they are reduced")
     if size == 1 or args.no_distribution:
         return
     from pydtconv import distribution
@@ -111,8 +119,18 @@ def start(args: Any) -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
 
 
+#: options of how gradients are reduced
+_REDUCTION = ("bucket_size", "blocking", "no_shared_memory", "wire", "check_gradients")
+
+
 def _options(args: Any) -> dict[str, Any]:
-    options: dict[str, Any] = {"overlap": not args.blocking, "check_gradients": args.check_gradients, "wire": args.wire}
+    if not hasattr(args, "wire"):
+        return {}
+    options: dict[str, Any] = {
+        "overlap": not args.blocking,
+        "check_gradients": args.check_gradients,
+        "wire": args.wire or "float32",
+    }
     options["shared_memory"] = not args.no_shared_memory
     if args.bucket_size is not None:
         options["bucket_size"] = args.bucket_size

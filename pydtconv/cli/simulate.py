@@ -34,18 +34,20 @@ SUMMARY = "predict the scaling of data-parallel training over many ranks"
 
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser, required=False)
+    networks.add_variant(parser)
+    networks.add_precision(parser)
     networks.add_shape(parser)
     parser.add_argument("--profile", nargs="+", metavar="FILE", help="profiles to read, instead of --model")
-    parser.add_argument("--ranks", default="1,2,4,...,64", help="numbers of ranks (default: 1,2,4,...,64)")
+    parser.add_argument("--ranks", help="numbers of ranks (default: 1,2,4,...,64)")
     parser.add_argument("--network", default="100Gbps:1.5us", help="bandwidth:latency[:addition[:processing]]")
     parser.add_argument("--batch-per-rank", type=int, default=64, help="images of a rank, weak scaling (default: 64)")
     parser.add_argument(
         "--batch", type=int, help="images of all ranks, strong scaling (default: 16 times those of one)"
     )
-    parser.add_argument("--bucket-size", type=float, default=4.0, help="MiB of a bucket of gradients (default: 4)")
-    parser.add_argument("--algorithm", default="best", help="ring, recursive_doubling, rabenseifner or best (default)")
+    parser.add_argument("--bucket-size", type=float, help="MiB of a bucket of gradients (default: 4)")
+    parser.add_argument("--algorithm", help="ring, recursive_doubling, rabenseifner or best (default)")
     parser.add_argument("--threads", type=int, help="threads of a rank (default: as everywhere)")
-    parser.add_argument("--steps", type=int, default=5, help="steps that are profiled at each batch size (default: 5)")
+    parser.add_argument("--steps", type=int, help="steps that are profiled at each batch size (default: 5)")
     parser.add_argument(
         "--mesh",
         nargs="+",
@@ -56,7 +58,6 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--ranks-per-host",
         type=int,
-        default=1,
         metavar="N",
         help="ranks of a host: with --mesh, one is profiled beside N - 1 processes that do the same (default: 1)",
     )
@@ -73,7 +74,12 @@ def run(args: Any) -> int:
         return run_neighbour(args)
     if args.mesh is not None:
         return run_meshes(args)
+    networks.refuse(args, ("ranks_per_host", "memory_limit"), "without --mesh, of whose ranks it is")
+    if args.profile is not None:
+        shape = ("image_size", "channels", "classes", "variant", "dtype", "matmul_precision")
+        networks.refuse(args, (*shape, "threads", "steps"), "with --profile, whose steps have been timed")
     try:
+        with_defaults(args)
         check(args)
         ranks, network = parse_ranks(args.ranks), Network.parse(args.network)
         workload = Workload(profiles(args))
@@ -111,7 +117,9 @@ def run_meshes(args: Any) -> int:
     if args.model is None or args.profile is not None:
         raise CommandError("--mesh: expected --model, whose plans are made for each mesh, got --profile or none")
     limit = None if args.memory_limit is None else int(args.memory_limit * 2**20)
+    networks.refuse(args, ("ranks", "algorithm", "bucket_size", "picture"), "with --mesh, of which one table is made")
     try:
+        with_defaults(args)
         check(args)
         network, images = Network.parse(args.network), args.batch or args.batch_per_rank
         threads = threads_of_rank(args)
@@ -165,6 +173,7 @@ def words_of(args: Any, images: int, threads: int) -> list[str]:
 
 def run_neighbour(args: Any) -> int:
     """Trains as `measured` does until the standard input ends."""
+    with_defaults(args)
     threads_of_rank(args)
     model = networks.build(args, networks.shape_of(args), args.classes)
     neighbours.serve(model, *example(model, args, args.batch))
@@ -201,6 +210,14 @@ def parse_ranks(text: str) -> list[int]:
     if any(b <= a for a, b in itertools.pairwise(numbers)):
         raise wrong
     return numbers
+
+
+def with_defaults(args: Any) -> None:
+    """Options that were not given, after those have been refused that were and would change nothing."""
+    defaults = {"ranks": "1,2,4,...,64", "bucket_size": 4.0, "algorithm": "best", "steps": 5, "ranks_per_host": 1}
+    for name, value in defaults.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
 
 
 def check(args: Any) -> None:

@@ -26,6 +26,7 @@ SUMMARY = "train a network of the zoo on a data set or a folder of images"
 
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser)
+    networks.add_weights(parser)
     networks.add_data(parser)
     parser.add_argument("--epochs", type=whole(1), default=10, help="passes over the training data (default: 10)")
     training.add_arguments(parser)

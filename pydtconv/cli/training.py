@@ -22,6 +22,8 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--augment", action="store_true", help="mirror and shift images in training")
     parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
+    networks.add_variant(parser)
+    networks.add_precision(parser)
     networks.add_split(parser)
     networks.add_workspace_limit(parser)
     networks.add_device(parser)

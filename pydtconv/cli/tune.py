@@ -35,11 +35,12 @@ SUMMARY = "find the fastest convolution algorithms for a network on this machine
 
 def add_arguments(parser: Parser) -> None:
     networks.add_model(parser, required=False)
+    networks.add_precision(parser)
     networks.add_shape(parser)
-    parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
+    parser.add_argument("--batch-size", type=whole(1), help="images in a step (default: 64)")
     networks.add_device(parser)
     parser.add_argument("--threads", type=int, help="threads to tune for (default: as everywhere)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="time for all of it (default: 60)")
+    parser.add_argument("--seconds", type=float, help="time for all of it (default: 60)")
     networks.add_workspace_limit(parser)
     parser.add_argument("--offload", metavar="FOLDER", help="also time the disk of this folder")
     parser.add_argument("--calibrate", action="store_true", help="fit the cost model to this machine; needs no --model")
@@ -52,10 +53,11 @@ def run(args: Any) -> int:
     from pydtconv.graph import disk_speed, passes_of
     from pydtconv.trainers.first_use import bench_of, shown
 
-    if not args.seconds > 0:
-        raise CommandError(f"--seconds: expected a number above 0, got {args.seconds}")
     if args.calibrate:
         return _calibrate(args)
+    seconds = 60.0 if args.seconds is None else args.seconds
+    if not seconds > 0:
+        raise CommandError(f"--seconds: expected a number above 0, got {args.seconds}")
     if args.model is None:
         raise CommandError("--model: expected a network, or --calibrate, which needs none")
     networks.limit_workspace(args)
@@ -68,10 +70,10 @@ def run(args: Any) -> int:
         shape = networks.shape_of(args)
         network = networks.build(args, shape, args.classes)
         model = training.compiled(network, shape, training.optimizer(training.DEFAULT_OPTIMIZER, 0.01))
-        plan = model.plan(args.batch_size, variant="AUTO")
+        plan = model.plan(args.batch_size or 64, variant="AUTO")
         tasks = passes_of(plan.steps, plan.algorithms)
         with shown(len(set(tasks)), "tuning") as progress:
-            found = tuning.tune(tasks, args.seconds, config.conv_workspace_limit(), args.again, progress, bench=bench)
+            found = tuning.tune(tasks, seconds, config.conv_workspace_limit(), args.again, progress, bench=bench)
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None
     print("\n".join(report(tasks, found, bench)))
@@ -89,6 +91,9 @@ def _calibrate(args: Any) -> int:
 
     if args.model is not None:
         raise CommandError(f"--calibrate: expected no --model, which it does not look at; got {args.model}")
+    shape = ("image_size", "channels", "classes", "batch_size")
+    others = ("device", "workspace_limit", "matmul_precision", "seconds", "offload", "again")
+    networks.refuse(args, (*shape, *others), "with --calibrate, which is of this machine's products")
     names = calibrated.DTYPES if args.dtype is None else (args.dtype.removeprefix("mixed_"),)
     if names[0] not in calibrated.DTYPES:
         expected = ", ".join([*calibrated.DTYPES, "mixed_bfloat16"])

@@ -51,16 +51,20 @@ MODELS = ("mlp", "mlp", "mlp", "lenet", "resnet20", "MLP", "resnet34x")
 PATHS = ("new", "new/deep/er", "file", "file/below", "folder", "folder/", "damaged.weights.h5", "/proc/none", "a" * 300)
 
 #: by option, what its value is drawn from besides TEXTS; None: it takes none
-MODEL = {"--model": MODELS, "--weights": PATHS, "--variant": ("BASE", "cgt+pm", "AUTO", "CGT+")}
+MODEL = {"--model": MODELS}
+VARIANT = {"--variant": ("BASE", "cgt+pm", "AUTO", "CGT+")}
 SHAPE = dict.fromkeys(("--image-size", "--channels", "--classes"), NUMBERS + LARGE)
 OPTIONS: dict[str, dict[str, Any]] = {
     "summary": MODEL | SHAPE,
     "plan": MODEL
     | SHAPE
+    | VARIANT
     | {"--batch-size": NUMBERS + LARGE, "--memory-limit": NUMBERS + LARGE + SIZES, "--picture": PATHS, "--dump": PATHS},
     "doctor": {"--quick": None},
     "train": MODEL
+    | VARIANT
     | {
+        "--weights": PATHS,
         "--dataset": ("digits", "digit", "mnist"),
         "--data": PATHS,
         "--image-size": NUMBERS,
