@@ -24,13 +24,13 @@ int64_t dtconv_piece(int64_t count) {
 
 int dtconv_threads_for(int64_t multiplications) {
     const int threads = dtconv_get_num_threads();
-    const int64_t useful = multiplications / DTCONV_WORTH_A_THREAD + 1;
-    return useful < threads ? (int)useful : threads;
+    const int64_t more = multiplications / DTCONV_WORTH_A_THREAD; /* beside the first */
+    return more < threads - 1 ? (int)more + 1 : threads;
 }
 
 int dtconv_threads_to_move(int64_t elements) {
     enum { MULTIPLICATIONS = 16 };
-    return dtconv_threads_for(MULTIPLICATIONS * elements);
+    return dtconv_threads_for(elements < INT64_MAX / MULTIPLICATIONS ? MULTIPLICATIONS * elements : INT64_MAX);
 }
 
 void dtconv_compute_alone(void) { alone = 1; }

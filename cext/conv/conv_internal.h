@@ -7,6 +7,7 @@
 #include <omp.h>
 #endif
 
+#include "dtconv_limits.h"
 #include "dtconv_real.h"
 /* these need `real` */
 #include "dtconv_conv.h"
@@ -66,13 +67,29 @@ dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, in
 dtconv_status DT(product_rows)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, int64_t first,
                                int64_t last, real *product, void *workspace, size_t bytes);
 
-/* Whether the sizes are those of a convolution: each of them 1 or more, groups that divide the channels, pixels that do
- * not overlap.  How large they may be says whoever makes the problem (pydtconv/conv/problem.py). */
+/* Whether coordinates along an axis fit into 32 bits: of pixels with the padding, and of the taps of the last window.
+ */
+static inline int dtconv_axis_fits(int64_t extent, int64_t before, int64_t out, int64_t stride, int64_t taps,
+                                   int64_t dilation) {
+    return DTCONV_ARE_SIZES(1, extent, out, stride, taps, dilation) && DTCONV_ARE_SIZES(0, before) &&
+           extent + before + stride <= DTCONV_LARGEST &&
+           (out - 1) * stride + (taps - 1) * dilation + stride <= DTCONV_LARGEST;
+}
+
+/* Whether the sizes are those of a convolution, within the limits of dtconv_limits.h: groups that divide the channels,
+ * pixels that do not overlap. */
 static inline int dtconv_fits(const dtconv_conv *p) {
-    return p->n > 0 && p->ih > 0 && p->iw > 0 && p->ci > 0 && p->oh > 0 && p->ow > 0 && p->co > 0 && p->kh > 0 &&
-           p->kw > 0 && p->sh > 0 && p->sw > 0 && p->dil_h > 0 && p->dil_w > 0 && p->pad_t >= 0 && p->pad_l >= 0 &&
-           p->id > 0 && p->od > 0 && p->kd > 0 && p->sd > 0 && p->dil_d > 0 && p->pad_f >= 0 && p->groups > 0 &&
-           p->ci % p->groups == 0 && p->co % p->groups == 0 && p->ldx >= p->ci && p->ldy >= p->co;
+    return dtconv_axis_fits(p->id, p->pad_f, p->od, p->sd, p->kd, p->dil_d) &&
+           dtconv_axis_fits(p->ih, p->pad_t, p->oh, p->sh, p->kh, p->dil_h) &&
+           dtconv_axis_fits(p->iw, p->pad_l, p->ow, p->sw, p->kw, p->dil_w) &&
+           DTCONV_ARE_SIZES(1, p->n, p->ci, p->co, p->groups) && p->ci % p->groups == 0 && p->co % p->groups == 0 &&
+           p->ldx >= p->ci && p->ldy >= p->co &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, p->n, p->id, p->ih, p->iw, p->ldx) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, p->n, p->od, p->oh, p->ow, p->ldy) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, p->kd, p->kh, p->kw, p->ci / p->groups, p->co) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, p->n, p->od, p->oh, p->ow, p->kd, p->kh, p->kw, p->ci) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_PRODUCTS, p->n, p->od, p->oh, p->ow, p->kd, p->kh, p->kw, p->ci / p->groups,
+                             p->co);
 }
 
 /* One tap, stride 1, no padding: the image is the matrix. */

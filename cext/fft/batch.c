@@ -230,7 +230,9 @@ static void groups_to_real(const batch *b, int64_t group, int two, real *arrays,
 
 static int fits(const dtconv_fft_problem *p) {
     return p->outer > 0 && p->inner > 0 && p->x_high > 0 && p->x_wide > 0 && dtconv_fft_length(p->high) &&
-           dtconv_fft_length(p->wide);
+           dtconv_fft_length(p->wide) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, p->outer, p->x_high, p->x_wide, p->inner) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, p->outer, p->high, p->wide, p->inner);
 }
 
 size_t DT(fft_batch_workspace)(const dtconv_fft_problem *p) {

@@ -189,9 +189,12 @@ static void chunk_of(const overlap *s, const real *a, int64_t first, int64_t blo
 }
 
 static int fits(const dtconv_overlap *p) {
-    return p->signals > 0 && p->length > 0 && p->taps > 0 && p->part > 0 && p->hop > 0 && p->stop > p->start &&
-           p->points > 1 && dtconv_fft_length(p->points) && p->hop + p->part - 1 <= p->points &&
-           (parts_of(p) == 1 || p->part == p->hop);
+    const int64_t most = DTCONV_MOST_ELEMENTS;
+    return p->signals > 0 && p->length > 0 && p->taps > 0 && p->taps <= most && p->part > 0 && p->hop > 0 &&
+           p->points > 1 && dtconv_fft_length(p->points) && p->hop <= p->points && p->part <= p->points &&
+           p->hop + p->part - 1 <= p->points && (parts_of(p) == 1 || p->part == p->hop) && p->start >= 0 &&
+           p->stop > p->start && p->stop <= 2 * most && DTCONV_FIT_WITHIN(most, p->signals, p->length) &&
+           DTCONV_FIT_WITHIN(most, p->signals, p->stop - p->start);
 }
 
 size_t DT(overlap_workspace)(const dtconv_overlap *p) {

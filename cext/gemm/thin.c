@@ -207,8 +207,14 @@ typedef void (*kernel)(const thin *, int64_t, int64_t, vec *);
 
 static size_t a_bytes(int64_t m, int64_t k) { return (size_t)(m * ((k + V - 1) / V)) * VECTOR_BYTES; }
 
-static int reads_large(int64_t n, int64_t k) { return n * k * (int64_t)sizeof(real) >= LARGE; }
-static int writes_large(int64_t m, int64_t n) { return n >= WIDE && n * m * (int64_t)sizeof(real) >= LARGE; }
+/* Whether a matrix has LARGE bytes; one that lies on itself, with strides of 0, may have more than 64 bits can hold. */
+static int is_large(int64_t rows, int64_t columns) {
+    int64_t elements;
+    return __builtin_mul_overflow(rows, columns, &elements) || elements >= LARGE / (int64_t)sizeof(real);
+}
+
+static int reads_large(int64_t n, int64_t k) { return is_large(n, k); }
+static int writes_large(int64_t m, int64_t n) { return n >= WIDE && is_large(m, n); }
 
 int DT(gemm_has_few_rows)(int64_t m, int64_t n, int64_t k) { return m <= FEW && reads_large(n, k); }
 

@@ -3,6 +3,8 @@
  * Everything here is plain C11 + OpenMP and knows nothing of Python.  Rules that hold for every function:
  *  - it takes sizes, arrays and a workspace that the caller owns, and returns a dtconv_status;
  *  - it never allocates, prints or exits;
+ *  - arrays, and matrices whose sizes a *_workspace function is asked with, have at most DTCONV_MOST_ELEMENTS elements
+ *    (dtconv_limits.h); sizes that no array has (windows, strides, padding) it checks itself;
  *  - images are NHWC, filters HWIO.  An image argument comes as a pointer and a leading dimension `ld*`: the distance,
  *    in elements, between two neighbouring pixels.  ld == channels for a dense tensor, larger for a slice of channels
  *    (how concatenations are written and read without a copy);

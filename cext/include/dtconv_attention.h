@@ -8,6 +8,8 @@
 #include "dtconv_real.h"
 #endif
 
+#include "dtconv_limits.h"
+
 #ifndef DTCONV_ATTENTION_PROBLEM
 #define DTCONV_ATTENTION_PROBLEM
 /* Strides, in elements: of a sample, a token, a head; features are neighbours.  mask: of a sample, a head, a query, a
@@ -15,7 +17,8 @@
  * causal: query i attends to keys 0 .. i.  rate: probability with which an element of P is dropped, the others being
  * divided by 1 - rate; element (b, h, i, j) is number ((b heads + h) tq + i) tk + j behind key.first.
  * zero_empty: what a query that may attend to no key gets: 0; otherwise the mean of all values.
- * add_q, add_k, add_v: add to the gradient instead of overwriting it. */
+ * add_q, add_k, add_v: add to the gradient instead of overwriting it.
+ * Sizes are within the limits of dtconv_limits.h: each of them, and the products of backward. */
 typedef struct {
     int64_t n, heads, kv_heads, tq, tk, d, dv;
     int64_t q[3], k[3], v[3], y[3], dy[3], dq[3], dk[3], dvalue[3];

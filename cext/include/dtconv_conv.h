@@ -20,6 +20,10 @@
 #ifndef DTCONV_CONV_H
 #define DTCONV_CONV_H
 
+#include "dtconv_limits.h"
+
+/* Sizes are within the limits of dtconv_limits.h: those along an axis, pixels with their padding and a stride beyond
+ * them, elements of images, filters and im2col's matrix, products. */
 typedef struct {
     int64_t n, ih, iw, ci;                /* x and dx */
     int64_t oh, ow, co;                   /* y and dy */
@@ -84,7 +88,7 @@ typedef struct {
     X(direct, backward_weights)
 
 /* A pass of an algorithm in one precision; args is a DT(conv_args) of that precision (see below).  run answers
- * DTCONV_ARGUMENT for sizes below 1 and for vectors of which some are missing; workspace: 0 then. */
+ * DTCONV_ARGUMENT for other sizes and for vectors of which some are missing; workspace: 0 then. */
 typedef struct {
     const char *algorithm, *pass;
     dtconv_status (*run)(const dtconv_conv *p, const void *args, void *workspace, size_t bytes);

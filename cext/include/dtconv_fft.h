@@ -9,6 +9,8 @@
  */
 #ifndef DTCONV_FFT_SIZES
 #define DTCONV_FFT_SIZES
+#include "dtconv_limits.h"
+
 enum { DTCONV_FFT_MOST = 256, DTCONV_FFT_PASSES = 5 };
 
 typedef enum {
@@ -20,7 +22,7 @@ typedef enum {
 
 /* Transforms of `outer` arrays (high, wide, inner) over their first two axes; high is 1 where there is one axis only.
  * x is (outer, x_high, x_wide, inner): what is beyond the points is left out, what is missing is zero; of TO_REAL,
- * x_wide counts frequencies.  Complex elements are pairs of reals. */
+ * x_wide counts frequencies.  Complex elements are pairs of reals.  x and y have at most DTCONV_MOST_ELEMENTS. */
 typedef struct {
     int64_t outer, high, wide, inner, x_high, x_wide;
     dtconv_fft_kind kind;
@@ -28,7 +30,8 @@ typedef struct {
 } dtconv_fft_problem;
 
 /* Results [start, stop) of the full convolution of `signals` signals of `length` elements with a filter of `taps`, in
- * parts of `part` taps: equal to `hop` where they are more than one; hop + part - 1 <= points. */
+ * parts of `part` taps: equal to `hop` where they are more than one; hop + part - 1 <= points.  All signals together,
+ * all results and the filter have at most DTCONV_MOST_ELEMENTS each; start is 0 or more. */
 typedef struct {
     int64_t signals, length, taps, start, stop, points, hop, part;
 } dtconv_overlap;

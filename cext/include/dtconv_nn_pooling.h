@@ -7,13 +7,16 @@
 #ifndef real
 #include "dtconv_real.h"
 #endif
+#include "dtconv_limits.h"
 
 #ifndef DTCONV_POOL_WINDOW
 #define DTCONV_POOL_WINDOW
 /* x (n, ih, iw, c) -> y (n, oh, ow, c); the window of output (i, j) starts at input (i * sh - top, j * sw - left).
  * With a depth x (n, id, ih, iw, c) -> y (n, od, oh, ow, c), likewise; without one id, od, kd and sd are 1.
  * An axis whose stride is 0 is cut into as many windows as there are outputs, which meet or overlap by a pixel: output
- * i of ow has the inputs from floor(i * iw / ow) up to ceil((i + 1) * iw / ow), at most kw of them. */
+ * i of ow has the inputs from floor(i * iw / ow) up to ceil((i + 1) * iw / ow), at most kw of them.
+ * A window has at most DTCONV_LARGEST pixels, one of them inside; other limits are those of dtconv_limits.h.  Functions
+ * answer DTCONV_ARGUMENT for what is beyond them. */
 typedef struct {
     int64_t n, ih, iw, c, oh, ow, kh, kw, sh, sw, top, left;
     int64_t id, od, kd, sd, front;

@@ -98,9 +98,16 @@ INLINE int64_t reach_of_rows(const dtconv_attention *p, const uint8_t *mask, int
 }
 
 /* Factors 0 or 1 / (1 - rate) of the elements of P from (b, h, i, j) on. */
+/* Whether sizes are what dtconv_attention.h says. */
+INLINE int fits(const dtconv_attention *p) {
+    return DTCONV_ARE_SIZES(0, p->n, p->tq, p->dv) && DTCONV_ARE_SIZES(1, p->heads, p->kv_heads, p->tk, p->d) &&
+           p->heads % p->kv_heads == 0 &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_PRODUCTS, p->n, p->heads, p->tq, p->tk, 3 * p->d + 2 * p->dv);
+}
+
 INLINE void draw(const dtconv_attention *p, int64_t b, int64_t h, int64_t i, int64_t j, int64_t count, real *factors) {
     dtconv_random_key key = p->key;
-    key.first += ((b * p->heads + h) * p->tq + i) * p->tk + j;
+    key.first = (int64_t)((uint64_t)key.first + (uint64_t)(((b * p->heads + h) * p->tq + i) * p->tk + j));
     DT(dropout)(&key, p->rate, 0, 1, count, NULL, 0, factors, count);
 }
 

@@ -215,8 +215,7 @@ size_t DT(attention_backward_workspace)(const dtconv_attention *p) {
 dtconv_status DT(attention_backward)(const dtconv_attention *p, const real *q, const real *k, const real *v,
                                      const uint8_t *mask, const real *y, const real *sums, const real *dy, real *dq,
                                      real *dk, real *dv, void *workspace, size_t bytes) {
-    if (p->n < 0 || p->kv_heads < 1 || p->heads % p->kv_heads || p->tk < 1 || p->d < 1 || p->dv < 1)
-        return DTCONV_ARGUMENT;
+    if (!fits(p) || p->dv < 1) return DTCONV_ARGUMENT;
     if (p->n == 0) return DTCONV_OK;
     job w = {.t = tiling_of(p, ROWS), .q = q, .k = k, .v = v, .y = y, .dy = dy, .sums = sums, .mask = mask};
     w.dq = dq, w.dk = dk, w.dv = dv;

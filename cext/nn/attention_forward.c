@@ -147,6 +147,7 @@ static void attend(const job *w, const scratch *s, int64_t b, int64_t h, int64_t
 size_t DT(attention_backward_workspace)(const dtconv_attention *p);
 
 size_t DT(attention_workspace)(const dtconv_attention *p, int backward) {
+    if (!fits(p)) return 0;
     if (backward) return DT(attention_backward_workspace)(p);
     const tiling t = tiling_of(p, ROWS);
     return t.ukr ? 64 + (size_t)dtconv_get_num_threads() * scratch_bytes(&t) : 0;
@@ -154,7 +155,7 @@ size_t DT(attention_workspace)(const dtconv_attention *p, int backward) {
 
 dtconv_status DT(attention_forward)(const dtconv_attention *p, const real *q, const real *k, const real *v,
                                     const uint8_t *mask, real *y, real *sums, void *workspace, size_t bytes) {
-    if (p->n < 0 || p->kv_heads < 1 || p->heads % p->kv_heads || p->tk < 1 || p->d < 1) return DTCONV_ARGUMENT;
+    if (!fits(p)) return DTCONV_ARGUMENT;
     if (p->n == 0 || p->tq == 0 || p->dv == 0) return DTCONV_OK;
     const job w = {.t = tiling_of(p, ROWS), .q = q, .k = k, .v = v, .mask = mask, .y = y, .sums = sums};
     if (!w.t.ukr) return DTCONV_KERNEL;

@@ -15,7 +15,7 @@ enum { SUMS = 8192 };
 static int64_t width_of_sums(const dtconv_pool *p) {
     const int64_t together = AT_ONCE * V, columns = p->kw + 8 * p->sw;
     if (!p->sd || !p->sh || !p->sw || p->kw <= p->sw || p->kd * p->kh > WINDOWS) return 0;
-    return columns * p->c <= SUMS ? p->c : SUMS / columns / together * together;
+    return columns <= SUMS / p->c ? p->c : SUMS / columns / together * together;
 }
 
 /* Rows that are added, and what each counts. */
@@ -208,6 +208,7 @@ static void read_new_rows(const dtconv_pool *p, const elem *x, int64_t ldx, taps
 
 dtconv_status DT(average_pool_forward)(const dtconv_pool *p, const elem *x, int64_t ldx, int include_pad, elem *y,
                                        int64_t ldy) {
+    if (!fits(p)) return DTCONV_ARGUMENT;
     const int ahead = reads_ahead(p);
     const int64_t width = width_of_sums(p);
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->od * p->oh)) \
@@ -245,6 +246,7 @@ INLINE void average_gather(const window *over, int64_t windows, const elem *dy, 
 
 dtconv_status DT(average_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, int include_pad,
                                         int accumulate, elem *dx, int64_t lddx) {
+    if (!fits(p)) return DTCONV_ARGUMENT;
     const int64_t width = width_of_sums(p);
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->id * p->ih)) \
     num_threads(dtconv_threads_to_move(p->n * p->id * p->ih * p->iw * p->c))

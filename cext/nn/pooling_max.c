@@ -196,6 +196,7 @@ static void small_forward(const dtconv_pool *p, const elem *x, int64_t ldx, elem
 
 dtconv_status DT(max_pool_forward)(const dtconv_pool *p, const elem *x, int64_t ldx, elem *y, int64_t ldy, void *argmax,
                                    int argmax_bytes) {
+    if (!fits(p)) return DTCONV_ARGUMENT;
     if (argmax && argmax_bytes == 1 && p->kd * p->kh * p->kw > 256) return DTCONV_ARGUMENT;
     if (has_small_windows(p, argmax ? argmax_bytes : 1)) {
         small_forward(p, x, ldx, y, ldy, argmax);
@@ -298,6 +299,7 @@ INLINE void small_gather_row(const dtconv_pool *p, const covered *row, const ele
 
 dtconv_status DT(max_pool_backward)(const dtconv_pool *p, const elem *dy, int64_t lddy, const void *argmax,
                                     int argmax_bytes, int accumulate, elem *dx, int64_t lddx) {
+    if (!fits(p)) return DTCONV_ARGUMENT;
 #pragma omp parallel for schedule(dynamic, dtconv_piece(p->n * p->id * p->ih)) \
     num_threads(dtconv_threads_to_move(p->n * p->id * p->ih * p->iw * p->c))
     for (int64_t row = 0; row < p->n * p->id * p->ih; row++) {

@@ -39,6 +39,22 @@ INLINE int64_t start_of(axis a, int64_t window) {
     return a.stride ? window * a.stride - a.before : window * a.extent / a.out;
 }
 
+/* Whether the windows along an axis have a pixel inside. */
+INLINE int meet_pixels(axis a) {
+    const int64_t sizes[] = {a.extent, a.out, a.taps}, steps[] = {a.stride, a.before};
+    if (!dtconv_are_sizes(1, 3, sizes) || !dtconv_are_sizes(0, 2, steps)) return 0;
+    return !a.stride || (a.before < a.taps && (a.out - 1) * a.stride - a.before < a.extent);
+}
+
+/* Whether sizes are what dtconv_nn_pooling.h says. */
+INLINE int fits(const dtconv_pool *p) {
+    return meet_pixels(across(p)) && meet_pixels(down(p)) && meet_pixels(deep(p)) && DTCONV_ARE_SIZES(1, p->n, p->c) &&
+           DTCONV_FIT_WITHIN(DTCONV_LARGEST, p->kd, p->kh, p->kw) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, p->n, p->id, p->ih, p->iw, p->c) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, p->n, p->od, p->oh, p->ow, p->c) &&
+           DTCONV_FIT_WITHIN(DTCONV_MOST_PRODUCTS, p->n, p->od, p->oh, p->ow, p->c, p->kd, p->kh, p->kw);
+}
+
 /* Taps [*from, *to) of a window which lie inside; returns where it starts. */
 INLINE int64_t inside(axis a, int64_t window, int64_t *from, int64_t *to) {
     const int64_t start = start_of(a, window);

@@ -132,9 +132,10 @@ static dtconv_status run(const job *t, int64_t rows, int64_t c, const elem *x, i
         for (int64_t item = g * per_group; item < items && item < (g + 1) * per_group; item++) {
             const int64_t row = item / spans, from = item % spans * span, to = from + span < c ? from + span : c;
             for (int64_t i = from; i < to;) {
-                const int64_t index = t->key->first + row * c + i, skip = index % BLOCK;
+                const uint64_t index = (uint64_t)t->key->first + (uint64_t)(row * c + i);
+                const int64_t skip = (int64_t)(index % BLOCK);
                 const int64_t n = to - i < BLOCK - skip ? to - i : BLOCK - skip;
-                load_block(t->key, t->normal, index / BLOCK, &random);
+                load_block(t->key, t->normal, (int64_t)(index / BLOCK), &random);
                 apply(t, &random, skip, n, x ? x + row * ldx + i : NULL, y + row * ldy + i);
                 i += n;
             }
@@ -165,8 +166,8 @@ typedef struct {
 
 static window window_of(const dtconv_random_key *key, int flip, int64_t sample, int64_t rows, int64_t columns) {
     uint32_t words[BLOCK];
-    const int64_t index = key->first + sample;
-    random_block(key, (uint64_t)(index / LANES), words);
+    const uint64_t index = (uint64_t)key->first + (uint64_t)sample;
+    random_block(key, index / LANES, words);
     const uint32_t *w = words + index % LANES;
     return (window){(int64_t)(((uint64_t)w[2 * LANES] * (uint64_t)rows) >> 32),
                     (int64_t)(((uint64_t)w[3 * LANES] * (uint64_t)columns) >> 32), (flip & 2) && (w[LANES] >> 31),
