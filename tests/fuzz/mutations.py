@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 #: numbers that sizes and offsets go wrong at
-_EXTREME = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 1 << 20, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 40, (1 << 64) - 1)
+_EXTREME = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 1 << 20, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 40, 1 << 61)
+_EXTREME += (1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 
 
 @st.composite

@@ -1,5 +1,6 @@
 #!/bin/sh
 # races.sh: the convolutions, products and kernels of layers of the C library under ThreadSanitizer, on threads that it understands.
+# Then sizes.c, sizes that overflow: SEED, TRIALS.
 # CC: a GCC, for which cext/common/team.c is the threads.  LEVEL: generic, x86-64-v3, x86-64-v4, x86-64-v4-bf16 or native (this CPU's;
 # default: generic).  SANITIZER=address,undefined: the same program under these sanitizers.
 set -eu
@@ -35,7 +36,10 @@ for path, suffix, defines in libdtconv.sources():
         print(f"{target}: {source} {headers}\n\t$(COMPILE) {' '.join(defines)} -c $< -o $@")
 print(f"{folder}/races: {' '.join(rows)} tools/sanitize/races.c tools/sanitize/races_nn.h")
 print("\t$(LINK) $(filter-out %.h,$^) -o $@ -lm -pthread -ldl")
+print(f"{folder}/sizes: {' '.join(rows)} tools/sanitize/sizes.c")
+print("\t$(LINK) $^ -o $@ -lm -pthread -ldl")
 LIST
-make -s -f "$folder/Makefile" COMPILE="$CC $flags -fopenmp" LINK="$CC $flags" -j "${JOBS:-2}" "$folder/races"
+make -s -f "$folder/Makefile" COMPILE="$CC $flags -fopenmp" LINK="$CC $flags" -j "${JOBS:-2}" "$folder/races" "$folder/sizes"
 TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" "$folder/races"
+"$folder/sizes" "${SEED:-1}" "${TRIALS:-20000}"
 echo "races.sh: -fsanitize=$sanitizer, ${LEVEL:-generic}: no finding"
