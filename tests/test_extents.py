@@ -1,14 +1,18 @@
 """Sizes that no memory holds are refused by name: in each layer, operator and function, and in files."""
 
+import json
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pydtconv import Input, Model, Variable, layers, ops
+from pydtconv import Input, Model, Variable, layers, ops, saving
 from pydtconv.extents import LARGEST, MOST_ELEMENTS, check, check_elements, check_products
+from pydtconv.utils.reading import BadFileError
 from tests.extremes import walk
 
 ROOT = Path(__file__).parents[1]
@@ -88,3 +92,26 @@ def test_results_that_nothing_addresses():
         with pytest.raises(ValueError, match=r"expected (at most|integers of at most|windows of at most)"):
             call()
     assert MOST_ELEMENTS == 2**50
+
+
+def test_files(tmp_path):
+    """Each extent of a model's config is another one, in turn: refused when the file is loaded."""
+    x = Input((8, 8, 3))
+    y = layers.ZeroPadding2D(1)(layers.AveragePooling2D((3, 2), 1)(x))
+    y = ops.AveragePool((3, 2), (1, 1))(layers.UpSampling2D(2)(y))
+    y = layers.Cropping2D(1)(layers.Conv2D(4, 3)(y))
+    Model(x, layers.RepeatVector(3)(layers.GlobalMaxPooling2D()(y))).save(tmp_path / "whole.keras")
+    with zipfile.ZipFile(tmp_path / "whole.keras") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    config = json.loads(members["config.json"])
+    count = 0
+    for where, value, changed in walk.changed(config, (2**31, 2**62, 10**30)):
+        if not re.search(r"\.(pool_size|strides|padding|size|kernel_size|cropping|filters|n)(\.|$)", where):
+            continue
+        count += 1
+        with zipfile.ZipFile(tmp_path / "changed.keras", "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, json.dumps(changed) if name == "config.json" else data)
+        with pytest.raises(BadFileError, match=rf"changed\.keras.*expected.* at most 2147483647.*{value}"):
+            saving.load_model(tmp_path / "changed.keras")
+    assert count > 50
