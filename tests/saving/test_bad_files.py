@@ -197,7 +197,7 @@ CHANGES = {
         lambda c: layer_of(c)["config"].update(activation={"class_name": "__lambda__", "config": {"value": "4w"}}),
         "Python lambda",
     ),
-    "far too many units": (lambda c: layer_of(c)["config"].update(units=1 << 40), "kernel.*more than"),
+    "far too many units": (lambda c: layer_of(c)["config"].update(units=1 << 40), "units.*at most"),
     "more units than weights": (
         lambda c: layer_of(c)["config"].update(units=1 << 26),
         "kernel.*more than",
