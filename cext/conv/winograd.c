@@ -18,7 +18,12 @@
  * made once.  Where a row of V ends and goes on at its beginning, the product is cut in two.
  *
  * The micro-kernel reads V in place, rows are tiles; U is written as its packed panels.
+ *
+ * Where a tile has numbers, sums of its points leave rounding errors also in pixels whose own window reads zeros alone,
+ * where the direct method has exact zeros; a ReLU behind it would take half of them for positive.  Such pixels are
+ * zeros here, too (images with a constant background).  What is normalized as it is read is not looked through.
  */
+#include "activate.h"
 #include "gather.h"
 #include "winograd_points.h"
 
@@ -166,6 +171,64 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
     DT(gather_count)(sums, count);
 }
 
+static int is_zero(const elem *x, int64_t n) {
+    int others = 0;
+    int64_t c = 0;
+    for (; c + V <= n && !others; c += V)
+        for (int64_t k = c; k < c + V; k++) others |= widen(x[k]) != 0;
+    if (!others)
+        for (; c < n; c++) others |= widen(x[c]) != 0;
+    return !others;
+}
+
+/* The pixels of each row of a tile of y whose windows read zeros alone, as bits; whether there are any.  A tile all of
+ * which reads zeros has zeros without more ado, and has none. */
+static int find_empty(const pass_state *s, const DT(place) * at, unsigned *empty) {
+    const DT(tiling) *w = &s->w;
+    const int ah = w->t->ah, aw = w->t->aw, mh = w->t->mh;
+    const unsigned every = (1u << w->t->mw) - 1;
+    const int64_t from = at->plane - w->pad_f;
+    unsigned zero[TRANSFORM_MAX], some = 0, all = every;
+    if (s->prologue.mean) return 0;
+    for (int i = 0; i < ah; i++) zero[i] = (1u << aw) - 1;
+    for (int64_t plane = MAX(0, from); plane < MIN(w->id, from + w->kd); plane++) {
+        const elem *pixels[TRANSFORM_PIXELS];
+        const DT(place) of = {at->image, plane, at->i, at->j};
+        unsigned left = 0;
+        DT(tile_probes)(w, s->x, &of, s->zeros, pixels);
+        for (int i = 0; i < (ah / 3) * (aw / 3); i++) left |= pixels[i] == s->zeros || is_zero(pixels[i], w->ci);
+        if (!left) return 0;
+        left = 0;
+        DT(tile_of_x)(w, s->x, &of, s->zeros, pixels);
+        for (int i = 0; i < ah; left |= zero[i++])
+            for (int j = 0; j < aw; j++)
+                if (pixels[i * aw + j] != s->zeros && !is_zero(pixels[i * aw + j], w->ci)) zero[i] &= ~(1u << j);
+        if (!left) return 0;
+    }
+    for (int i = 0; i < mh; i++) {
+        const unsigned rows = zero[i] & zero[i + 1] & zero[i + 2];
+        empty[i] = rows & rows >> 1 & rows >> 2 & every;
+        some |= empty[i], all &= empty[i];
+    }
+    return some && all != every;
+}
+
+/* Channels [j, j + n) of a tile of y, from M; pixels of `empty` windows have no sums of products. */
+static void put_tile(const pass_state *s, const real *m, int64_t j, int64_t n, const tile_pixels *at,
+                     const DT(contract_finish) * finish, const unsigned *empty, elem *outside) {
+    const int mw = s->w.t->mw, count = s->w.t->mh * mw;
+    elem *others[TRANSFORM_PIXELS];
+    for (int i = 0; i < count; i++) others[i] = empty[i / mw] >> i % mw & 1 ? outside : at->y[i];
+    s->points.maps->output(m, s->m_plane, j, n, others, finish);
+    for (int i = 0; i < count; i++) {
+        if (others[i] == at->y[i]) continue;
+        for (int64_t c = j; c < j + n; c++) {
+            const real sum = (finish->bias ? finish->bias[c] : 0) + (finish->added ? widen(finish->added[i][c]) : 0);
+            at->y[i][c] = narrow(activate(sum, finish->activation, finish->alpha));
+        }
+    }
+}
+
 /* Tiles, and the plane of y where they are. */
 typedef struct {
     int64_t first, count, plane;
@@ -223,12 +286,17 @@ static void products(const pass_state *s, const tiles_of *of, const tiles_of *ne
     find_pixels(s, &at, j, n, outside, &pixels[0]);
     for (int64_t i = 0; i < count; i++) {
         const tile_pixels *now = &pixels[i % 2];
+        unsigned empty[TRANSFORM_MAX];
+        const int has_empty = find_empty(s, &at, empty);
         if (i + 1 < count) {
             DT(tile_next)(w, &at);
             find_pixels(s, &at, j, n, outside, &pixels[(i + 1) % 2]);
         }
         if (s->added) finish.added = now->added;
-        s->points.maps->output(m + i * s->ldm, s->m_plane, j, n, now->y, &finish);
+        if (has_empty)
+            put_tile(s, m + i * s->ldm, j, n, now, &finish, empty, outside);
+        else
+            s->points.maps->output(m + i * s->ldm, s->m_plane, j, n, now->y, &finish);
         if (s->gathered.wanted) gather(s, &sums, j, n, now, outside);
     }
     if (s->gathered.wanted) DT(gather_end)(&sums, &s->gathered, first / s->block * w->od + plane, j, n);

@@ -60,7 +60,8 @@ def forward(
     its bits, w and bias float32.  algorithm: a name of the table; "auto": the variant's, else the ranking's.
     "winograd", "fft" and "fft_overlap_add" make whole tiles of y infinite or NaN where x has one such value, or one
     that nearly overflows; those in the Fourier domain go in pairs, perhaps of two images, whose errors are relative to
-    the larger one.  `config.set_conv_precision("strict")` has "auto" leave them out.
+    the larger one.  `config.set_conv_precision("strict")` has "auto" leave them out.  Where a window reads zeros alone
+    those in the Fourier domain may leave rounding errors; all others give 0.
     Raises ValueError or TypeError naming the argument, before anything is written.
     """
     if hasattr(x, "__cuda_array_interface__"):

@@ -10,6 +10,7 @@ from pydtconv.conv import ConvProblem, algorithms, backward_data, choose, explai
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.conv.winograd import TransformedFilters
+from pydtconv.dtypes import to_bits
 from tests.conv.cases import case_of, channel_slice, tolerance
 
 
@@ -185,3 +186,40 @@ def test_filters_transformed_ahead(channels):
         back(case.dy, activation="relu")
     with pytest.raises(ValueError, match="out: expected a writable array"):
         ahead(case.x, out=np.broadcast_to(case.x[:1, :1, :1, :1], case.p.y_shape))
+
+
+SPARSE = {
+    **{
+        f"{h}x{w}": ((2, h, w, 19), (3, 3, 19, 35), {})
+        for h, w in ((2, 2), (6, 4), (8, 12), (15, 10), (18, 12), (14, 14), (16, 16), (20, 7))
+    },
+    "one channel": ((3, 28, 28, 1), (3, 3, 1, 8), {}),
+    "dilated": ((2, 17, 13, 6), (3, 3, 6, 40), {"dilation": (3, 2)}),
+    "of a volume": ((2, 5, 12, 9, 4), (3, 3, 3, 4, 20), {}),
+    "tiles kept": ((3, 12, 12, 256), (3, 3, 256, 320), {}),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", SPARSE)
+def test_windows_of_zeros_give_zeros(name, dtype):
+    """As the direct method does: a constant background stays one, which a ReLU and its gradient see."""
+    shape, filters, more = SPARSE[name]
+    p = ConvProblem.of(shape, filters, padding="same", dtype=dtype, **more)
+    random = np.random.default_rng(3)
+    real = "float64" if dtype == "float64" else "float32"
+    w, bias = (random.standard_normal(each).astype(real) for each in (filters, filters[-1:]))
+    for call, extents in ((forward, p.x_shape), (backward_data, p.y_shape)):
+        x = random.standard_normal(extents) * (random.random((*extents[:-1], 1)) < 0.04)
+        x = to_bits(x.astype("float32")) if dtype == "bfloat16" else x.astype(dtype)
+        want = call(p, x, w, algorithm="direct")
+        found = []
+        for threads in (1, 2):
+            config.set_num_threads(threads)
+            found.append(call(p, x, w, algorithm="winograd"))
+        np.testing.assert_array_equal(*found)
+        assert (want == 0).any()
+        np.testing.assert_array_equal(found[0][want == 0], 0)
+        if call is forward:
+            with_bias = call(p, x, w, bias, algorithm="winograd")
+            np.testing.assert_array_equal(with_bias[want == 0], call(p, x, w, bias, algorithm="direct")[want == 0])
