@@ -9,7 +9,6 @@ h5py takes as much memory as NumPy: it is imported when a file is opened.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ import numpy as np
 
 from pydtconv.utils.hdf5_trial import BUILT_IN, problem_of
 from pydtconv.utils.reading import FREE_BYTES, BadFileError, unpacked_limit
+from pydtconv.utils.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     import h5py
@@ -68,33 +68,24 @@ def _spend(nbytes: int, where: str) -> None:
 def writing(file: Any, nbytes: int) -> Iterator[h5py.File]:
     """A new file in a file object, to be filled with arrays of so many bytes in all.
 
-    Raises what the file object raised first, also Ctrl-C within it, and MemoryError where there is no memory.
+    Raises what the file object raised first, and MemoryError where there is no memory.  Ctrl-C waits until the file is
+    closed: HDF5 would make another error of it, or crash.
     """
     import h5py
 
-    output, handled = _Output(file), sys.exc_info()[1]
-    try:
-        with h5py.File(output, "w") as h5:
-            yield h5
-    except Exception as error:
-        interrupt = _interrupt(error, handled)
-        if not (interrupt or output.error or isinstance(error, MemoryError) or _NO_MEMORY in str(error)):
-            raise
-        output.failed(interrupt or error)
+    output = _Output(file)
+    with uninterrupted():
+        try:
+            with h5py.File(output, "w") as h5:
+                yield h5
+        except Exception as error:
+            if not (output.error or isinstance(error, MemoryError) or _NO_MEMORY in str(error)):
+                raise
+            output.failed(error)
     if (isinstance(output.error, OSError) and output.error.errno) or not isinstance(output.error, Exception | None):
         raise output.error
     if output.error is not None:
         raise MemoryError(f"no memory to write weights of {nbytes / (1 << 20):.1f} MiB") from output.error
-
-
-def _interrupt(error: BaseException | None, handled: BaseException | None) -> BaseException | None:
-    """Ctrl-C, or an exit, between two calls of the file object, which h5py tells as an error of its own.
-
-    handled: what was handled already when the file was opened.
-    """
-    while isinstance(error, Exception) and error is not handled:
-        error = error.__cause__ or error.__context__
-    return None if error is handled else error
 
 
 class _Output:
@@ -148,7 +139,7 @@ class _Output:
         if self.error is None:
             try:
                 call()
-            except BaseException as error:  # Ctrl-C, too, of which HDF5 would make something else
+            except BaseException as error:  # an exit, too, of which HDF5 would make something else
                 self.failed(error)
 
 

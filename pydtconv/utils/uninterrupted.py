@@ -26,7 +26,7 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, lambda *received: noted.append(received))
         yield
     finally:
-        for number, handler in held.items():
+        for number, handler in reversed(held.items()):  # Ctrl-C last: it may come in between
             signal.signal(number, handler)
         for number, frame in noted:
             held[number](number, frame)

@@ -16,6 +16,7 @@ from typing import IO
 from pydtconv import replica
 from pydtconv.utils.machine import home
 from pydtconv.utils.reading import kind_of
+from pydtconv.utils.uninterrupted import uninterrupted
 
 #: reasons that lie with the disk and may pass, not with the name of the file
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE})
@@ -45,24 +46,29 @@ def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | No
     """The same, whatever other processes do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     check_target(path)
-    with _named(path):
-        descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
+    temporary, file = "", None
     try:
-        with os.fdopen(descriptor, "w+b") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
+        with uninterrupted(), _named(path):
+            mask = os.umask(0)
+            os.umask(mask)
+            descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
+            file = os.fdopen(descriptor, "w+b")
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
         os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except OSError as error:
-        told = _told(error, path, temporary, size)
-        os.unlink(temporary)
-        raise told from error
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        if not temporary:
+            raise
+        raise _told(error, path, temporary, size) from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            if file is not None:
+                file.close()
     _sync_folder(path.parent)
 
 

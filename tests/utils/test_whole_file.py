@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import pydtconv as keras
+from pydtconv.utils import hdf5, uninterrupted, whole_file
 from pydtconv.utils.files import cache_folder
 from pydtconv.utils.growing_file import GrowingFile
 from pydtconv.utils.machine import own_cache
@@ -175,3 +177,42 @@ def test_a_user_whom_the_system_does_not_know(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     path = write_elsewhere(tmp_path / "a.npz", ".npz", lambda file: file.write(b"kept"))
     assert (path.parent, path.read_bytes()) == (tmp_path, b"kept")
+
+
+def interrupting(at, files):
+    """A trace function that sends Ctrl-C at a line, counted over all that run in these files."""
+    count = [0]
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename not in files:
+            return None
+        count[0] += event == "line"
+        if count[0] == at and event == "line":
+            signal.raise_signal(signal.SIGINT)
+        return trace
+
+    return trace
+
+
+@pytest.mark.parametrize("name", ["a.keras", "a.weights.h5", "a.h5"])
+def test_ctrl_c_while_a_model_is_saved(name, tmp_path):
+    """At each line it comes out as KeyboardInterrupt, and leaves the file before or the new one, and nothing else."""
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    path = tmp_path / name
+    save = model.save_weights if name == "a.weights.h5" else model.save
+    files = {module.__file__ for module in (whole_file, hdf5, uninterrupted)}
+    save(path)
+    interrupts, before = 0, sys.gettrace()
+    for at in range(1, 2000):
+        sys.settrace(interrupting(at, files))
+        try:
+            save(path)
+            break
+        except KeyboardInterrupt:
+            interrupts += 1
+        finally:
+            sys.settrace(before)
+        assert [entry.name for entry in tmp_path.iterdir()] == [name]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert interrupts > 30
+    model.load_weights(path)
