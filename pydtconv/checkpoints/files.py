@@ -47,7 +47,7 @@ def write_checkpoint(path: str | Path, state: Mapping[str, Any], about: Mapping[
 
     def write(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
-            archive.writestr(_STATE, text)
+            archive.writestr(zipfile.ZipInfo(_STATE), text)  # of 1980: a clock may be before that
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=array.nbytes > 1 << 31) as member:
                     _write_array(member, array)

@@ -76,11 +76,9 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
 
     def write(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("metadata.json", json.dumps(metadata))
-            archive.writestr("config.json", json.dumps(config))
-            archive.writestr(WEIGHTS_IN_ARCHIVE, weights.getvalue())
-            for name, data in assets.items():
-                archive.writestr(name, data)
+            parts = {"metadata.json": json.dumps(metadata), "config.json": json.dumps(config)}
+            for name, data in {**parts, WEIGHTS_IN_ARCHIVE: weights.getvalue(), **assets}.items():
+                archive.writestr(zipfile.ZipInfo(name), data)  # of 1980: a clock may be before that
 
     write_whole(path, write, weights.getbuffer().nbytes + sum(map(len, assets.values())))
 
