@@ -8,7 +8,9 @@ h5py takes as much memory as NumPy: it is imported when a file is opened.
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,6 +39,14 @@ _RESERVE = 1 << 20
 _NO_MEMORY = "memory allocation failed"
 #: deflate, shuffle, checksum, szip and LZF, which are built in
 _FILTERS = set(BUILT_IN)
+
+
+@atexit.register
+def _let_go_of_converters() -> None:
+    """What h5py does at exit: where it is imported then, by a first save, it is too late to register that."""
+    h5py = sys.modules.get("h5py")
+    if h5py is not None:
+        h5py._unregister_converters()
 
 
 @contextmanager
