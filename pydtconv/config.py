@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -257,15 +258,31 @@ def set_num_threads(threads: int) -> None:
     runtime.set_num_threads(threads)
 
 
-def default_num_threads() -> int:
-    """`PYDTCONV_NUM_THREADS`, else `OMP_NUM_THREADS`, else the cores this process may run on."""
+def threads_of_environment() -> tuple[str, int] | None:
+    """The variable of the environment that says how many threads to use, and their number.
+
+    Raises ValueError for another value of `PYDTCONV_NUM_THREADS`.
+    One of `OMP_NUM_THREADS`, which is for other programs,
+    too, is passed over with a warning.
+    """
     for name in ("PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(name, "").split(",")[0].strip()
         if text:
             threads = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
-            if not 1 <= threads <= MOST_THREADS:
-                raise ValueError(f"{name}: expected an integer of 1 or more, at most {MOST_THREADS}, got {text!r}")
-            return threads
+            if 1 <= threads <= MOST_THREADS:
+                return name, threads
+            problem = f"{name}: expected an integer of 1 or more, at most {MOST_THREADS}, got {text[:20]!r}"
+            if name != "OMP_NUM_THREADS":
+                raise ValueError(problem)
+            warnings.warn(f"{problem}: passed over", RuntimeWarning, stacklevel=3)
+    return None
+
+
+def default_num_threads() -> int:
+    """`PYDTCONV_NUM_THREADS`, else `OMP_NUM_THREADS`, else the cores this process may run on."""
+    named = threads_of_environment()
+    if named:
+        return named[1]
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -286,8 +303,7 @@ def of_kernels() -> tuple[Any, ...]:
 
 def threads_are_set() -> bool:
     """Whether the environment or `set_num_threads` says how many threads to use, and not the number of cores."""
-    named = any(os.environ.get(name, "").strip() for name in ("PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"))
-    return named or num_threads() != default_num_threads()
+    return threads_of_environment() is not None or num_threads() != default_num_threads()
 
 
 def _device_of_the_environment() -> str:

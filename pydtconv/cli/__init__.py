@@ -55,7 +55,7 @@ environment:
 `pydtconv COMMAND --help` tells more of a command.
 """
 #: what errors begin with that are about a variable of the environment
-_VARIABLES = ("PYDTCONV_", "OMP_NUM_THREADS")
+_VARIABLES = "PYDTCONV_"
 
 
 def build_parser() -> Parser:

@@ -154,10 +154,8 @@ def find_problems() -> Iterator[str]:
 
 
 def _threads_from() -> str:
-    for name in ("PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"):
-        if os.environ.get(name):
-            return f"from {name}"
-    return "one per core; PYDTCONV_NUM_THREADS changes it"
+    named = config.threads_of_environment()
+    return f"from {named[0]}" if named else "one per core; PYDTCONV_NUM_THREADS changes it"
 
 
 def _caches() -> str:

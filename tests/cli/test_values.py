@@ -60,7 +60,6 @@ def test_memory_limits_have_units(capsys):
     ("name", "words"),
     [
         ("PYDTCONV_NUM_THREADS", ["summary", "--model", "mlp"]),
-        slow("OMP_NUM_THREADS", ["--version"]),
         slow("PYDTCONV_LEVEL", ["doctor", "--quick"]),
         slow("PYDTCONV_UKR", ["doctor", "--quick"]),
         slow("PYDTCONV_TUNE", ["--help"]),
