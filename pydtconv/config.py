@@ -261,8 +261,7 @@ def set_num_threads(threads: int) -> None:
 def threads_of_environment() -> tuple[str, int] | None:
     """The variable of the environment that says how many threads to use, and their number.
 
-    Raises ValueError for another value of `PYDTCONV_NUM_THREADS`.
-    One of `OMP_NUM_THREADS`, which is for other programs,
+    Raises ValueError for another value of `PYDTCONV_NUM_THREADS`.  One of `OMP_NUM_THREADS`, which other programs read
     too, is passed over with a warning.
     """
     for name in ("PYDTCONV_NUM_THREADS", "OMP_NUM_THREADS"):

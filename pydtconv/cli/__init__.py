@@ -75,7 +75,10 @@ def build_parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command with these arguments (those of the process by default); returns its exit status."""
     try:
-        return _main(argv)
+        try:
+            return _main(argv)
+        finally:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         from pydtconv.cli import processes
 
@@ -84,10 +87,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         if not _nobody_reads():
             raise
-        from pydtconv.cli import processes
+        return _end_output(128 + signal.SIGPIPE)
+    except OSError as error:
+        from pydtconv.utils.whole_file import DISK_ERRORS
 
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left at its end
-        return processes.finish(128 + signal.SIGPIPE)
+        if error.errno not in DISK_ERRORS or error.filename is not None:  # of a file
+            raise
+        print(f"pydtconv: standard output: {error.strerror}", file=sys.stderr, flush=True)
+        return _end_output(1)
+
+
+def _end_output(status: int) -> int:
+    """The exit status of a command that could not write all its output."""
+    from pydtconv.cli import processes
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left at its end
+    return processes.finish(status)
 
 
 def _nobody_reads() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 
 from pydtconv.naming import printable
@@ -28,7 +29,8 @@ def is_interactive_logging_enabled() -> bool:
 def tell(text: str) -> None:
     """A line of progress; control characters in it are shown as escapes.
 
-    What standard output cannot encode is replaced.  Where it goes to a disk that is full, training is not to end.
+    What standard output cannot encode is replaced.  Where it goes to a full disk, or nobody reads it, training is not
+    to end.
     """
     text = printable(text)
     if not _interactive[0]:
@@ -39,5 +41,5 @@ def tell(text: str) -> None:
     except UnicodeEncodeError as error:
         print(text.encode(error.encoding, "replace").decode(error.encoding), flush=True)
     except OSError as error:
-        if error.errno not in DISK_ERRORS:
+        if error.errno not in DISK_ERRORS | {errno.EPIPE}:
             raise

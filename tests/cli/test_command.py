@@ -1,5 +1,6 @@
 """The `pydtconv` command: help, versions, near names, doctor."""
 
+import os
 import re
 import signal
 import subprocess
@@ -172,3 +173,31 @@ def test_the_demo_ends_well_where_its_picture_cannot_be_drawn(monkeypatch, capsy
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2].startswith("test accuracy")
     assert lines[-1].startswith("no learning curve: ")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+@pytest.mark.parametrize(
+    "arguments", [["--version"], slow(["plan", "--help"]), slow(["doctor", "--quick"])], ids=" ".join
+)
+def test_output_to_a_full_disk_is_one_line(arguments):
+    environment = os.environ | {"PYTHONUNBUFFERED": ""}
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "pydtconv", *arguments]
+        done = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert done.stderr == "pydtconv: standard output: No space left on device\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["a full disk", "nobody"])
+def test_training_goes_on_where_its_output_cannot_be_written(where, tmp_path):
+    options = ["--dataset", "digits", "--samples", "64", "--epochs", "2", "--output", str(tmp_path / "net")]
+    command = [sys.executable, "-m", "pydtconv", "train", "--model", "mlp", *options]
+    if where == "nobody":
+        inward, outward = os.pipe()
+        os.close(inward)
+    else:
+        outward = os.open("/dev/full", os.O_WRONLY)
+    assert subprocess.run(command, stdout=outward, stderr=subprocess.PIPE, timeout=100).returncode not in (0, 120)
+    os.close(outward)
+    assert (tmp_path / "net.weights.h5").exists()
