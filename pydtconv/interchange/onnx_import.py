@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.graph.ir.variable import limited_variables
 from pydtconv.interchange import onnx_import_functions, onnx_import_layers, onnx_import_places
 from pydtconv.interchange.onnx_call import ROWS, Builder, Call, check_size, is_symbolic
 from pydtconv.interchange.onnx_constants import compute
 from pydtconv.interchange.onnx_functions import TYPES
 from pydtconv.interchange.onnx_reader import array_of, attributes_of, bytes_of, opset_of, read_model
 from pydtconv.layers.input_layer import Input
+from pydtconv.serialization.budget import limited_memory
 from pydtconv.utils.reading import BadFileError, unpacked_limit
 
 #: what enters rows into the table
@@ -54,7 +54,7 @@ def read_onnx(path: Path, free_batch: bool) -> tuple[list[Any], list[Any], str]:
             builder.readers.setdefault(name, []).append(node)
     for info in graph.output:
         builder.readers.setdefault(info.name, []).append(None)
-    with limited_variables(limit):
+    with limited_memory(limit):
         for node in graph.node:
             _add(builder, node)
     return inputs, [_output(builder, info.name) for info in graph.output], graph.name

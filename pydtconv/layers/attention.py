@@ -12,6 +12,7 @@ from pydtconv.dtypes import real
 from pydtconv.layers import masks
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.seeds import seed_of_call
+from pydtconv.serialization.budget import claim
 from pydtconv.serialization.configurable import builtin
 from pydtconv.utils.random import next_seed
 
@@ -118,6 +119,7 @@ class Attention(Layer):
     def _masked(self, scores: Any, mask: Any, causal: bool) -> Any:
         if causal:
             tq, tv = scores.shape[-2:]
+            claim(tq * tv, f"attention: a mask of {tq} x {tv}")
             scores = ops.add(scores, np.triu(np.full((tq, tv), -_NEVER, real(scores.dtype)), 1))
         if mask is None:
             return scores
@@ -148,6 +150,9 @@ class AdditiveAttention(Attention):
 
 def with_causality(shape: Sequence[int], window: int | None, causal: bool) -> np.ndarray | None:
     """(1, tq, tk) of 1 and 0: keys up to each query, fewer than `window` steps away; None for all."""
+    if window is None and not causal:
+        return None
+    claim(shape[0] * shape[1], f"attention: a mask of {shape[0]} x {shape[1]}")
     rows, columns = np.arange(shape[0])[:, None], np.arange(shape[1])[None]
     allowed = np.ones((shape[0], shape[1]), bool)
     if causal:

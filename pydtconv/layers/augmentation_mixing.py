@@ -11,6 +11,7 @@ from pydtconv import ops
 from pydtconv.dtypes import real
 from pydtconv.layers import arguments, image_data
 from pydtconv.layers.regularization import RandomLayer
+from pydtconv.serialization.budget import claim
 from pydtconv.serialization.configurable import builtin
 
 
@@ -132,6 +133,7 @@ class CutMix(_Mixing):
         for extent, shape in ((h, (1, h, 1, 1)), (w, (1, 1, w, 1))):
             length = side * float(extent)
             first = self._uniform(ones) * (float(extent) - length)
+            claim(4 * extent, f"CutMix: images of {extent} pixels")
             places = np.arange(extent, dtype="float32").reshape(shape)
             here = ops.logical_and(ops.less_equal(first, places), ops.greater(first + length, places))
             inside, area = here if inside is None else ops.logical_and(here, inside), length * area

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydtconv import ops
+from pydtconv.dtypes import FLOATING
 from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
@@ -81,4 +82,5 @@ class RepeatVector(Layer):
 
     def call(self, inputs: Any) -> Any:
         batch, c = inputs.shape
-        return ops.concatenate([ops.reshape(inputs, (batch, 1, c))] * self.n, axis=1)
+        vectors = ops.reshape(inputs, (batch, 1, c))
+        return ops.Upsample((self.n,))(vectors) if vectors.dtype in FLOATING else ops.repeat(vectors, self.n, 1)

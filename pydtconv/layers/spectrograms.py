@@ -13,8 +13,9 @@ from pydtconv.initializers.fourier import SCALINGS
 from pydtconv.layers.arguments import format_of, positive
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.numpy_layer import NumpyLayer
+from pydtconv.serialization.budget import claim
 from pydtconv.serialization.configurable import builtin
-from pydtconv.utils.windows import written
+from pydtconv.utils.windows import window_of, written
 
 MODES = ("log", "magnitude", "psd", "real", "imag", "angle", "stft")
 
@@ -170,6 +171,8 @@ class MelSpectrogram(NumpyLayer):
             raise ValueError(
                 f"{kind}: sequence_length: expected at most fft_length = {fft_length}, got {sequence_length}"
             )
+        claim(16 * self.sequence_length, f"{kind}: a window of {self.sequence_length} numbers")
+        window_of(window, self.sequence_length, periodic=True)  # whether it can be
         self.num_mel_bins = positive(kind, "num_mel_bins", num_mel_bins)
         self.window, self.sampling_rate, self.min_freq = window, sampling_rate, min_freq
         self.max_freq = int(sampling_rate / 2) if max_freq is None else max_freq

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.metrics.confusion import Confusion, divide
+from pydtconv.metrics.confusion import Confusion, claim_thresholds, divide, of_class
 
 #: rates of a confusion matrix by name
 _RATES = {
@@ -28,6 +28,7 @@ class AtConstraint(Confusion):
             raise ValueError(f"{type(self).__name__}: {self.given}: expected a number from 0 to 1, got {value}")
         if num_thresholds <= 0:
             raise ValueError(f"{type(self).__name__}: num_thresholds: expected 1 or more, got {num_thresholds}")
+        claim_thresholds(self, num_thresholds)
         limits = [0.5] if num_thresholds == 1 else np.linspace(0, 1, num_thresholds).tolist()
         super().__init__(limits, name, dtype)
         self.thresholds = limits
@@ -38,7 +39,7 @@ class AtConstraint(Confusion):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         labels, scores, weights = self._arrays(y_true, y_pred, sample_weight)
         if self.class_id is not None:
-            labels, scores, weights = (array[..., self.class_id] for array in (labels, scores, weights))
+            labels, scores, weights = of_class(self, self.class_id, labels, scores, weights)
         self._count(labels, scores, weights)
 
     def result(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.metrics.confusion import Confusion, divide
+from pydtconv.metrics.confusion import Confusion, claim_thresholds, divide
 
 
 class AUC(Confusion):
@@ -43,6 +43,7 @@ class AUC(Confusion):
             raise ValueError(f"AUC: expected num_thresholds of 2 or more, got {num_thresholds!r}")
         if num_labels and not multi_label:
             raise ValueError("AUC: num_labels is only used with multi_label=True")
+        claim_thresholds(self, num_thresholds)
         self._given = thresholds
         inner = sorted(thresholds) if thresholds is not None else np.linspace(0, 1, num_thresholds)[1:-1]
         self.thresholds = [-config.epsilon(), *map(float, inner), 1 + config.epsilon()]

@@ -14,12 +14,28 @@ import numpy as np
 
 from pydtconv.metrics.functions import match_ranks
 from pydtconv.metrics.metric import Metric, as_array
+from pydtconv.serialization.budget import claim
 
 
 def divide(x: Any, y: Any) -> np.ndarray:
     """x / y, 0 where y is 0."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     return np.divide(x, y, out=np.zeros(np.broadcast_shapes(x.shape, y.shape)), where=y != 0)
+
+
+def claim_thresholds(metric: Any, count: int) -> None:
+    """Before so many thresholds are made, by default, with the counts of each."""
+    claim(64 * count, f"{type(metric).__name__}: num_thresholds: {count}")
+
+
+def of_class(metric: Any, class_id: int, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The arrays, (..., classes), of one class.  Raises ValueError where there is none of this number."""
+    shape = arrays[1].shape
+    if len(shape) < 2 or not -shape[-1] <= class_id < shape[-1]:
+        raise ValueError(
+            f"metric {metric.name!r}: class_id needs y_pred with two or more axes and a class {class_id}, got {shape}"
+        )
+    return tuple(array[..., class_id] for array in arrays)
 
 
 class Confusion(Metric):
@@ -89,11 +105,7 @@ class _Thresholded(Confusion):
             worst = np.argsort(-scores, axis=-1, kind="stable")[..., self.top_k :]
             np.put_along_axis(scores, worst, -1e10, axis=-1)
         if self.class_id is not None:
-            if scores.ndim < 2:
-                raise ValueError(
-                    f"metric {self.name!r}: class_id needs y_pred with two or more axes, got {scores.shape}"
-                )
-            labels, scores, weights = (array[..., self.class_id] for array in (labels, scores, weights))
+            labels, scores, weights = of_class(self, self.class_id, labels, scores, weights)
         self._count(labels, scores, weights)
 
     def _shown(self, values: np.ndarray) -> Any:

@@ -30,6 +30,7 @@ class IoU(Metric):
         axis: int = -1,
     ) -> None:
         super().__init__(dtype, name)
+        self.total_cm = self.add_variable((num_classes, num_classes), dtype="float64", name="total_confusion_matrix")
         if max(target_class_ids) >= num_classes:
             raise ValueError(
                 f"{type(self).__name__}: target_class_ids: expected numbers below {num_classes}, got {target_class_ids}"
@@ -40,7 +41,6 @@ class IoU(Metric):
         self.sparse_y_true = sparse_y_true
         self.sparse_y_pred = sparse_y_pred
         self.axis = axis
-        self.total_cm = self.add_variable((num_classes, num_classes), dtype="float64", name="total_confusion_matrix")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         labels, found = as_array(self, "y_true", y_true), as_array(self, "y_pred", y_pred)

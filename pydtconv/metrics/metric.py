@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.hooks import as_result
 from pydtconv.naming import auto_name, checked_name
+from pydtconv.serialization.budget import claim
 from pydtconv.serialization.objects import arguments_of
 from pydtconv.utils.results import with_mask
 
@@ -132,6 +134,7 @@ class Metric(Masks):
         start = named.get(initializer, initializer) if isinstance(initializer, str) else initializer
         if isinstance(start, str):
             raise ValueError(f"metric {self.name!r}: expected initializer 'zeros' or 'ones', got {initializer!r}")
+        claim(16 * math.prod(shape), f"metric {self.name!r}: a state of shape {tuple(shape)}")
         start = start if callable(start) else np.broadcast_to(np.asarray(start), tuple(shape))
         state = State(start, tuple(shape), dtype or self.dtype, trainable=False, name=name or "state")
         state.path = f"{self.name}/{state.name}"

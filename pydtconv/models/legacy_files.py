@@ -17,9 +17,10 @@ import numpy as np
 
 from pydtconv import losses, metrics, optimizers
 from pydtconv._version import __version__
-from pydtconv.graph.ir.variable import Variable, as_stored, limited_variables
+from pydtconv.graph.ir.variable import Variable, as_stored
 from pydtconv.layers.turns import turn_of
 from pydtconv.ops.operations import card_of_class
+from pydtconv.serialization.budget import limited_memory
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.serialization.registry import custom_object_scope, get_registered_object
 from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
@@ -50,7 +51,7 @@ def load_legacy_model(path: Path, custom_objects: Mapping[str, Any] | None, comp
         config = _json(h5, "model_config")
         if config is None:
             raise BadFileError("expected a whole model, found weights alone: build the model and use load_weights")
-        with limited_variables(unpacked_limit(path.stat().st_size)), reading_shared():
+        with limited_memory(unpacked_limit(path.stat().st_size)), reading_shared():
             model = deserialize_keras_object(modern(config), custom_objects)
         read_legacy_weights(model, h5, str(path))
         training = _json(h5, "training_config")

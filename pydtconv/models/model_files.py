@@ -14,7 +14,6 @@ from typing import IO, Any
 
 from pydtconv import replica
 from pydtconv._version import __version__
-from pydtconv.graph.ir.variable import limited_variables
 from pydtconv.layers.asset_files import read_assets, written_assets
 from pydtconv.layers.layer import Layer
 from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
@@ -26,6 +25,7 @@ from pydtconv.models.weight_files import (
     unbuilt_layers,
     write_weights,
 )
+from pydtconv.serialization.budget import limited_memory
 from pydtconv.serialization.lambdas import safe_mode_scope
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.serialization.registry import custom_object_scope
@@ -109,7 +109,7 @@ def load_model(
     with Archive(path, "a '.keras' file") as archive:
         text = archive.read("config.json", _CONFIG_LIMIT)
         weights = archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE))
-    with parsing(path, "a model that can be made"), limited_variables(unpacked_limit(path.stat().st_size)):
+    with parsing(path, "a model that can be made"), limited_memory(unpacked_limit(path.stat().st_size)):
         config = json.loads(text)
         if not isinstance(config, dict):
             raise BadFileError(f"expected config.json to hold an object, got a {type(config).__name__}")

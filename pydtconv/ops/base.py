@@ -17,6 +17,10 @@ import numpy as np
 
 from pydtconv import dtypes, hooks
 from pydtconv.extents import check, check_elements
+from pydtconv.serialization.budget import claim
+
+#: bytes of an operator in a graph, about
+_NODE = 1024
 
 
 @dataclass(frozen=True)
@@ -221,6 +225,7 @@ def outputs_of(op: Op, *specs: Spec) -> tuple[Spec, ...]:
     given = op.given_extents()
     for name, value in given.items():
         check(f"{op.name}: {name}", value, op.least_extent(name))
+    claim(_NODE, f"the operator {op.name}")
     result = op.infer(*specs)
     result = result if isinstance(result, tuple) else (result,)
     for spec in result:

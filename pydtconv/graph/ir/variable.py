@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, ClassVar
 
@@ -23,37 +21,19 @@ from pydtconv.kernels.eager import compute
 from pydtconv.naming import checked_name
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.operators import Operators, equal
+from pydtconv.serialization.budget import claim
 
 #: what `Variable.aggregation` may be
 AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
 #: called when a variable begins or ceases to be trainable
 trainable_changes: list[Callable[[], None]] = []
 _numbers = count(1)
-_bytes_left: ContextVar[list[int] | None] = ContextVar("_bytes_left", default=None)
-
-
-@contextmanager
-def limited_variables(nbytes: int) -> Iterator[None]:
-    """Within it, initializers make no more than so many bytes of variables: for models that a file describes."""
-    token = _bytes_left.set([nbytes])
-    try:
-        yield
-    finally:
-        _bytes_left.reset(token)
 
 
 def _refuse_none(name: str, value: Any) -> None:
     """Raises ValueError for None, also among numbers, which NumPy makes a nan."""
     if value is None or (isinstance(value, (list, tuple)) and any(each is None for each in tree.flatten(value))):
         raise ValueError(f"variable {name!r}: expected numbers, got {value!r}")
-
-
-def _count(name: str, shape: Sequence[int], dtype: str) -> None:
-    left = _bytes_left.get()
-    if left is not None:
-        left[0] -= math.prod(shape) * np.dtype(dtype).itemsize
-        if left[0] < 0:
-            raise ValueError(f"variable {name!r}: of shape {tuple(shape)}, more than the file has weights for")
 
 
 def as_stored(
@@ -128,7 +108,7 @@ class Variable(Operators):
                 raise ValueError(f"variable {name!r}: a callable initializer needs a shape")
             check(f"variable {name!r}: shape", tuple(shape), least=0)
             check_elements(f"variable {name!r}", shape)
-            _count(name, shape, dtype)
+            claim(math.prod(shape) * np.dtype(dtype).itemsize, f"variable {name!r}: of shape {tuple(shape)}")
             initializer = initializer(tuple(shape), dtype=dtype)
         _refuse_none(name, initializer)
         real_array(f"variable {name!r}", initializer)

@@ -13,6 +13,7 @@ from pydtconv.ops.functions.einsum import einsum
 from pydtconv.ops.functions.operands import as_operand, of_one_dtype
 from pydtconv.ops.functions.shape import reshape
 from pydtconv.ops.functions.softmax import softmax
+from pydtconv.serialization.budget import claim
 
 __all__ = ["dot_product_attention"]
 
@@ -67,6 +68,7 @@ def _with_scores(op: Attention, query: Any, key: Any, value: Any, bias: Any, mas
     if bias is not None:
         scores = add(scores, of_one_dtype(scores, bias)[1])
     if op.causal:
+        claim(tq * tk, f"attention: a mask of {tq} x {tk}")
         scores = add(scores, np.triu(np.full((tq, tk), _NEVER, real(scores.dtype)), 1))
     if mask is not None:
         scores = add(scores, multiply(add(of_one_dtype(scores, mask)[1], -1.0), -_NEVER))

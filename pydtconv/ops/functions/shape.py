@@ -199,9 +199,9 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
         sections = indices_or_sections
         if sections < 1 or extent % sections:
             raise ValueError(f"split: expected a divisor of {extent} as the number of sections, got {sections}")
-        cuts = [extent // sections * i for i in range(1, sections)]
-    else:
-        cuts = list(indices_or_sections)
+        each = extent // sections
+        return [slice_along(x, axis, i * each, (i + 1) * each) for i in range(sections)]
+    cuts = list(indices_or_sections)
     return [slice_along(x, axis, a, b) for a, b in zip([0, *cuts], [*cuts, extent], strict=True)]
 
 

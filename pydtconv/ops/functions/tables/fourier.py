@@ -12,6 +12,7 @@ from pydtconv.ops.functions.operands import as_operand, is_symbolic
 from pydtconv.ops.functions.tables.elementwise import _FUNCTIONS
 from pydtconv.ops.functions.tables.making import apply
 from pydtconv.ops.table import RULES, Backward, Rule, unbroadcast
+from pydtconv.serialization.budget import claim
 from pydtconv.utils.windows import window_of
 
 __all__ = [
@@ -152,6 +153,9 @@ def irfft(x: Any, fft_length: int | None = None) -> Any:
 def _window(window: Any, sequence_length: int, fft_length: int) -> np.ndarray:
     """A periodic window of sequence_length in the middle of fft_length; None for ones."""
     window = np.asarray(window) if isinstance(window, tuple) else window
+    if not 0 < sequence_length <= fft_length:
+        raise ValueError(f"stft: sequence_length: expected 1 to fft_length = {fft_length}, got {sequence_length}")
+    claim(16 * fft_length, f"stft: a window of {fft_length} numbers")
     try:
         found = window_of(window, sequence_length, periodic=True)
     except ValueError as error:
@@ -197,7 +201,10 @@ def _stft_gradient(
 def _stft_shape(
     x: Shape, sequence_length: int, sequence_stride: int, fft_length: int, window: Any, center: bool
 ) -> list[Shape]:
-    shape = (*x[:-1], len(_places(x[-1], sequence_stride, fft_length, center)), fft_length // 2 + 1)
+    extent = x[-1] + fft_length // 2 * 2 * center
+    if extent < fft_length:
+        raise ValueError(f"expected {fft_length} steps or more, got {extent}")
+    shape = (*x[:-1], (extent - fft_length) // sequence_stride + 1, fft_length // 2 + 1)
     return [shape, shape]
 
 
@@ -224,24 +231,29 @@ def stft(
     return apply("stft", [x], {**sizes, "window": window, "center": center})
 
 
+def _kept(windows: int, static: Mapping[str, Any]) -> tuple[int, slice]:
+    """The extent of windows that are added up, and the part of it that is the result."""
+    total = static["fft_length"] + (windows - 1) * static["sequence_stride"]
+    half = static["fft_length"] // 2 if static["center"] else 0
+    return total, slice(half, total - half if static["length"] is None else min(half + static["length"], total))
+
+
+def _istft_shape(real: Shape, imag: Shape, **static: Any) -> Shape:
+    _, kept = _kept(real[-2], static)
+    return (*real[:-2], kept.stop - kept.start)
+
+
 class _Overlapping:
     """Windows that are added up, divided by the sum of their squares: where they go, and what is left at the ends."""
 
     def __init__(self, windows: int, static: Mapping[str, Any]) -> None:
         length, stride, self.fft_length = (static[f"{k}"] for k in ("sequence_length", "sequence_stride", "fft_length"))
+        self.total, self.kept = _kept(windows, static)
         self.values = _window(static["window"], length, self.fft_length)
-        self.total = self.fft_length + (windows - 1) * stride
         self.places = np.arange(windows)[:, None] * stride + np.arange(self.fft_length)
         weight = np.zeros(self.total)
         _add_at(weight, self.places, np.broadcast_to(self.values**2, self.places.shape))
         self.weight = np.where(weight > 1e-11, weight, 1)
-        half = self.fft_length // 2 if static["center"] else 0
-        end = self.total - half if static["length"] is None else min(half + static["length"], self.total)
-        self.kept = slice(half, end)
-
-    @property
-    def extent(self) -> int:
-        return self.kept.stop - self.kept.start
 
 
 def _istft(real: np.ndarray, imag: np.ndarray, **static: Any) -> np.ndarray:
@@ -261,9 +273,7 @@ def _istft_gradient(b: Backward, **static: Any) -> Any:
     return _parts(_adjoint_of_irfft(frames, bins))
 
 
-RULES["istft"] = Rule(
-    _istft, _istft_gradient, lambda real, imag, **static: (*real[:-2], _Overlapping(real[-2], static).extent)
-)
+RULES["istft"] = Rule(_istft, _istft_gradient, _istft_shape)
 
 
 def istft(

@@ -15,10 +15,12 @@ from pydtconv.ops.functions.reduction import mean
 from pydtconv.ops.functions.shape import cast, expand_dims, get_item, moveaxis, pad, squeeze, stack
 from pydtconv.ops.functions.tables import moves, sampling
 from pydtconv.ops.functions.tables.image_axes import axes_of, channels_are_last
+from pydtconv.serialization.budget import claim
 
 
 def _gaussian(size: int, sigma: float) -> tuple[float, ...]:
     check("size of the filter", int(size), least=1)
+    claim(64 * int(size), f"a filter of {size} numbers")
     x = np.arange(int(size)) - (int(size) - 1) / 2
     weights = np.exp(-0.5 * (x / float(sigma)) ** 2)
     return tuple((weights / weights.sum()).tolist())

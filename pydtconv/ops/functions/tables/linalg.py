@@ -26,6 +26,13 @@ def _t(x: np.ndarray) -> np.ndarray:
     return np.swapaxes(x, -1, -2)
 
 
+def _correlated(a: Shape, b: Shape, mode: str) -> Shape:
+    if len(a) != 1 or len(b) != 1 or mode not in ("valid", "same", "full"):
+        raise ValueError(f"expected two vectors and mode 'valid', 'same' or 'full', got {mode!r}")
+    short, long = sorted((*a, *b))
+    return ({"valid": long - short + 1, "same": long, "full": long + short - 1}[mode],)
+
+
 def _cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
     lower = np.linalg.cholesky(x)
     return _t(lower) if upper else lower
@@ -205,7 +212,7 @@ ROWS: list[Row] = [
         Rule(
             lambda a, b, mode: np.correlate(a * np.float32(1), b * np.float32(1), mode),
             None,
-            lambda a, b, mode: np.correlate(np.zeros(a), np.zeros(b), mode).shape,
+            _correlated,
             "floats",
         ),
     ),

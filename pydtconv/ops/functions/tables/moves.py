@@ -16,9 +16,14 @@ import numpy as np
 
 from pydtconv.ops.functions.tables.making import Row, functions_of
 from pydtconv.ops.table import Backward, Rule
+from pydtconv.serialization.budget import claim
 from pydtconv.utils.kept_arrays import KeptArrays
 
 Shape = tuple[int, ...]
+
+
+#: an element that takes no memory
+_NOTHING = np.zeros((), "V0")
 
 
 def _numbers(forward: Callable[..., np.ndarray], extents: Shape, static: tuple[tuple[str, Any], ...]) -> np.ndarray:
@@ -40,7 +45,8 @@ def moving(forward: Callable[..., np.ndarray], shape: Callable[..., Any] | None 
         return (sums[1:].reshape(extents),)
 
     def shape_of(extents: Shape, **static: Any) -> Any:
-        return forward(np.broadcast_to(np.int8(0), extents), **static).shape
+        claim(math.prod(extents) >> 6, f"{forward.__name__} of {tuple(extents)}")  # it may still walk the elements
+        return forward(np.broadcast_to(_NOTHING, extents), **static).shape
 
     return Rule(forward, gradient, shape or shape_of, "promote", reads_x=False)
 
@@ -65,6 +71,30 @@ def _unfold(x: np.ndarray, kernel_size: Any, dilation: Any, padding: Any, stride
     windows = windows[:, :, ::sh, ::sw, ::dh, ::dw]
     n, c, rows, columns = windows.shape[:4]
     return windows.transpose(0, 1, 4, 5, 2, 3).reshape(n, c * kh * kw, rows * columns)
+
+
+def _on_diagonal(extents: Shape, k: int) -> Shape:
+    """The matrix whose diagonal has all elements."""
+    return (math.prod(extents) + abs(k),) * 2
+
+
+def _diagonal_of(extents: Shape, k: int) -> Shape:
+    if len(extents) == 1:
+        return _on_diagonal(extents, k)
+    if len(extents) != 2:
+        raise ValueError("expected a vector or a matrix")
+    return (max(0, min(extents[0] + min(k, 0), extents[1] - max(k, 0))),)
+
+
+def _unfolded(extents: Shape, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Shape:
+    n, c, *image = extents
+    if len(image) != 2:
+        raise ValueError("expected images (n, c, h, w)")
+    settings = zip(image, *map(_pair, (kernel_size, dilation, padding, stride)), strict=True)
+    windows = [(extent + 2 * p - (k - 1) * d - 1) // s + 1 for extent, k, d, p, s in settings]
+    if min(windows) < 1:
+        raise ValueError(f"no window of {kernel_size} fits")
+    return (n, c * math.prod(_pair(kernel_size)), math.prod(windows))
 
 
 def _fold_numbers(extents: Shape, output_size: Any, **window: Any) -> tuple[np.ndarray, Shape]:
@@ -197,14 +227,14 @@ ROWS: list[Row] = [
         moving(np.broadcast_to, lambda extents, shape: np.broadcast_shapes(extents, tuple(shape))),
     ),
     ("diagonal(x, offset=0, axis1=0, axis2=1)", "Diagonals of matrices, as the last axis.", moving(np.diagonal)),
-    ("diag(x, k=0)", "The diagonal of a matrix, or the matrix of a diagonal.", moving(np.diag)),
-    ("diagflat(x, k=0)", "The matrix whose diagonal has all elements.", moving(np.diagflat)),
+    ("diag(x, k=0)", "The diagonal of a matrix, or the matrix of a diagonal.", moving(np.diag, _diagonal_of)),
+    ("diagflat(x, k=0)", "The matrix whose diagonal has all elements.", moving(np.diagflat, _on_diagonal)),
     ("tril(x, k=0)", "Matrices without what lies above a diagonal.", moving(np.tril, _triangle)),
     ("triu(x, k=0)", "Matrices without what lies below a diagonal.", moving(np.triu, _triangle)),
     (
         "unfold(x, kernel_size, dilation=1, padding=0, stride=1)",
         "The windows of images (n, c, h, w) as (n, c * kernel, windows).",
-        moving(_unfold),
+        moving(_unfold, _unfolded),
     ),
     (
         "fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1)",

@@ -195,9 +195,9 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     )
     if isinstance(indices_or_sections, int):
         each, more = divmod(extent, indices_or_sections)
-        cuts = np.cumsum([each + (i < more) for i in range(indices_or_sections)])[:-1].tolist()
-    else:
-        cuts = [min(int(cut), extent) for cut in indices_or_sections]
+        starts = (i * each + min(i, more) for i in range(indices_or_sections))
+        return [slice_along(x, axis, a, a + each + (i < more)) for i, a in enumerate(starts)]
+    cuts = [min(int(cut), extent) for cut in indices_or_sections]
     return [slice_along(x, axis, a, b) for a, b in zip([0, *cuts], [*cuts, extent], strict=True)]
 
 

@@ -45,6 +45,7 @@ from pydtconv.ops.functions.tables.creating import ones_like
 from pydtconv.ops.functions.tables.making import operands_of
 from pydtconv.ops.functions.tables.pieces import ndim, shape, size, unstack, where
 from pydtconv.ops.reduction import Axes
+from pydtconv.serialization.budget import claim
 
 # fmt: off
 __all__ = [
@@ -231,6 +232,9 @@ def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Any
     check("extract_sequences: sequence_length", sequence_length, least=1)
     check("extract_sequences: sequence_stride", sequence_stride, least=1)
     count = 1 + (shape(x)[-1] - sequence_length) // sequence_stride  # type: ignore[operator]
+    if count < 1 or sequence_length < 1:
+        raise ValueError(f"extract_sequences: sequence_length: expected 1 to {shape(x)[-1]}, got {sequence_length}")
+    claim(8 * count * sequence_length, f"extract_sequences: {count} windows of {sequence_length}")
     places = np.arange(count)[:, None] * sequence_stride + np.arange(sequence_length)
     return selecting._FUNCTIONS["take"](x, places, -1)
 
