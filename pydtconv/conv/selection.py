@@ -14,7 +14,7 @@ from functools import lru_cache
 from pydtconv import config, dtypes
 from pydtconv.conv import calibrated, products, timings
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
-from pydtconv.conv.table import TABLE, Algorithm
+from pydtconv.conv.table import TABLE, Algorithm, check_algorithm
 
 #: pixels of an output by which "strict" chooses
 _OUT = 32
@@ -182,8 +182,7 @@ def seconds_to_read(p: ConvProblem, images: int) -> float:
 def supported(p: ConvProblem, direction: str, algorithm: str) -> str:
     """The algorithm's name, if it supports this pass of p.  Raises ValueError with the reason."""
     check_direction(direction)
-    if algorithm not in TABLE:
-        raise ValueError(f"algorithm: expected 'auto' or one of {', '.join(TABLE)}, got {algorithm!r}")
+    check_algorithm(algorithm)
     reason = TABLE[algorithm].reason(p, direction)
     if reason is not None:
         raise ValueError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from pydtconv._ext import conv as ext
 from pydtconv.conv import bases, calibrated, estimates
@@ -353,3 +354,9 @@ TABLE = Table(
         )
     }
 )
+
+
+def check_algorithm(name: Any) -> None:
+    """Raises ValueError where there is no algorithm of this name."""
+    if name not in TABLE:
+        raise ValueError(f"algorithm: expected 'auto' or one of {', '.join(TABLE)}, got {name!r}")

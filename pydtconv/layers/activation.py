@@ -101,9 +101,11 @@ class PReLU(Layer):
         self.shared_axes = [shared_axes] if isinstance(shared_axes, int) else shared_axes and list(shared_axes)
 
     def build(self, input_shape: Any) -> None:
-        shape = list(input_shape[1:])
+        shape, rank = list(input_shape[1:]), len(input_shape)
         for axis in self.shared_axes or ():
-            shape[axis - 1] = 1
+            if axis % rank < 1 or not -rank < axis < rank:
+                raise ValueError(f"PReLU {self.name!r}: shared_axes: expected axes from 1 to {rank - 1}, got {axis}")
+            shape[axis % rank - 1] = 1
         if None in shape:
             raise ValueError(f"PReLU {self.name!r}: the input's shape must be known, got {tuple(input_shape)}")
         self.alpha = self._add_kept("alpha", tuple(shape))

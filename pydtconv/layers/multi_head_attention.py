@@ -198,6 +198,8 @@ class MultiHeadAttention(ProjectedAttention):
             (bias_initializer, bias_regularizer, bias_constraint), use_gate, seed,
         )  # fmt: skip
         features = (output_shape,) if isinstance(output_shape, int) else output_shape
+        for count in features or ():
+            positive("MultiHeadAttention", "output_shape", count)
         self._output_features = tuple(features) if features else None
         self.attention_axes = (attention_axes,) if isinstance(attention_axes, int) else attention_axes
 

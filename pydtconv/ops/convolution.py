@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.problem import ConvProblem, by_axis
+from pydtconv.conv.table import check_algorithm
 from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec, Window
@@ -55,6 +56,10 @@ class ConvBase(Op):
         object.__setattr__(self, "dilation", by_axis(self.dilation, "dilation"))
         if isinstance(self.algorithm, Mapping):
             object.__setattr__(self, "algorithm", tuple(sorted(self.algorithm.items())))
+        named = self.algorithm if isinstance(self.algorithm, tuple) else ((None, self.algorithm),)
+        for _, name in named:
+            if name not in (None, "auto"):
+                check_algorithm(name)
         check_fusable(self.activation)
 
     @property

@@ -174,6 +174,9 @@ class TableOp(Op):
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         shapes: list[Any] = [spec.shape for spec in inputs]
+        axis = dict(self.static).get("axis")
+        if isinstance(axis, int) and shapes[0] and not -len(shapes[0]) - 1 <= axis <= len(shapes[0]):
+            raise ValueError(f"{self.function}: axis: expected one of {len(shapes[0])} axes, got {axis}")
         rule, dtypes = self.rule, [spec.dtype for spec in inputs]
         try:
             found = (rule.shape or np.broadcast_shapes)(*shapes, **dict(self.static) if rule.shape else {})
