@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from pydtconv.extents import check
 from pydtconv.layers.arguments import positive
 from pydtconv.layers.layer import Layer
 from pydtconv.serialization.configurable import builtin
+from pydtconv.serialization.lambdas import refuse_path
+from pydtconv.utils.reading import open_regular
 
 #: how indices are handed out: as they are, or as vectors of the classes
 MODES = ("int", "one_hot", "multi_hot", "count")
@@ -42,13 +44,14 @@ def check_mode(layer: str, mode: str, modes: Sequence[str] = MODES) -> str:
     return mode
 
 
-def _check_known(layer: Layer, inputs: Any, known: Any, expected: str) -> None:
+def _check_known(layer: Layer, inputs: Any, is_known: Callable[[Any], Any], expected: str) -> None:
     """Raises ValueError where an array has other values; those of tensors are not there yet."""
     if hasattr(inputs, "apply_op"):
         return
-    unknown = np.setdiff1d(np.asarray(inputs).astype("int64"), known)
+    values = np.asarray(inputs).astype("int64")
+    unknown = values[~is_known(values)]
     if unknown.size:
-        raise ValueError(f"{type(layer).__name__} {layer.name!r}: expected {expected}, got {unknown[0]}")
+        raise ValueError(f"{type(layer).__name__} {layer.name!r}: expected {expected}, got {unknown.min()}")
 
 
 def _batches(data: Any) -> Iterable[np.ndarray]:
@@ -65,17 +68,17 @@ class CategoryEncoding(Layer):
         self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        num_tokens = positive("CategoryEncoding", "num_tokens", num_tokens)
         if sparse:
             raise ValueError("CategoryEncoding: sparse: expected False, got True")
-        self.num_tokens = num_tokens
+        self.num_tokens = positive("CategoryEncoding", "num_tokens", num_tokens)
         self.output_mode = check_mode("CategoryEncoding", output_mode, MODES[1:])
         self.sparse = False
         self.autocast = False
         self.built = True
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        _check_known(self, inputs, np.arange(self.num_tokens), f"classes from 0 to {self.num_tokens - 1}")
+        expected = f"classes from 0 to {self.num_tokens - 1}"
+        _check_known(self, inputs, lambda values: (values >= 0) & (values < self.num_tokens), expected)
         return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any, count_weights: Any = None) -> Any:
@@ -179,13 +182,13 @@ class _Lookup(Layer):
 
     def _head(self) -> list[Any]:
         """The tokens before the vocabulary's first word."""
-        mask = [self.mask_token] if self.mask_token is not None and self.output_mode == "int" else []
+        mask = [self.mask_token] * (self._first - self.num_oov_indices)
         return [*mask, *[self.oov_token] * self.num_oov_indices]  # type: ignore[attr-defined]
 
     @property
     def _first(self) -> int:
         """The index of the vocabulary's first word."""
-        return len(self._head())
+        return self.num_oov_indices + (self.mask_token is not None and self.output_mode == "int")
 
     @property
     def _masked(self) -> int:
@@ -200,11 +203,12 @@ class _Lookup(Layer):
         if idf_weights is not None:
             raise ValueError(f"{type(self).__name__} {self.name!r}: idf_weights are not supported")
         if isinstance(vocabulary, str):
-            with open(vocabulary, encoding="utf-8") as file:
-                vocabulary = file.read().splitlines()
+            refuse_path(f"{type(self).__name__} {self.name!r}: vocabulary", vocabulary)
+            with open_regular(vocabulary) as file:
+                vocabulary = file.read().decode().splitlines()
         words = self._tokens(np.asarray(vocabulary).reshape(-1))
-        head = self._head()
-        words = words[len(head) :] if head and words[: len(head)] == head else words
+        if 0 < self._first <= len(words) and words[: self._first] == self._head():
+            words = words[self._first :]
         if len(set(words)) != len(words):
             raise ValueError(f"{type(self).__name__} {self.name!r}: vocabulary: expected each word once")
         self.vocabulary = words
@@ -286,16 +290,21 @@ class IntegerLookup(_Lookup):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if self.num_oov_indices == 0 and not self.invert:
             known = [*self._known(), *([] if self.mask_token is None else [self.mask_token])]
-            _check_known(self, inputs, known, "values of the vocabulary, with num_oov_indices=0")
+            expected = "values of the vocabulary, with num_oov_indices=0"
+            _check_known(self, inputs, lambda values: np.isin(values, known), expected)
         return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any) -> Any:
         words = np.array(self._known(), "int64")
         values = ops.cast(inputs, "int64")
         if self.invert:
-            table = np.array(self.get_vocabulary(), "int64")
-            inside = ops.logical_and(ops.greater_equal(values, 0), ops.less(values, len(table)))
-            return ops.where(inside, ops.take(table, ops.mod(values, len(table))), np.int64(self.oov_token))
+            place = ops.subtract(values, self._first)
+            inside = ops.logical_and(ops.greater_equal(place, 0), ops.less(place, len(words)))
+            known = ops.take(words, ops.mod(place, len(words))) if len(words) else values
+            result = ops.where(inside, known, np.int64(self.oov_token))
+            if self._first == self.num_oov_indices:
+                return result
+            return ops.where(ops.equal(values, 0), np.int64(self.mask_token), result)
         order = np.argsort(words)
         place = ops.mod(ops.searchsorted(words[order], values), max(len(words), 1))
         found = ops.take(words[order], place) if len(words) else values
@@ -304,8 +313,7 @@ class IntegerLookup(_Lookup):
         if self.num_oov_indices == 0:
             unknown: Any = np.int64(-1)
         else:
-            places = np.arange(self.num_oov_indices) + self._first - self.num_oov_indices
-            unknown = ops.take(places, ops.mod(values, self.num_oov_indices))
+            unknown = ops.add(ops.mod(values, self.num_oov_indices), self._first - self.num_oov_indices)
         result = ops.where(known, index, unknown)
         if self.mask_token is not None:
             result = ops.where(ops.equal(values, self.mask_token), np.int64(self._masked), result)

@@ -9,8 +9,8 @@ from typing import Any
 from pydtconv import tree
 from pydtconv.layers.input_layer import InputLayer
 from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor, Node
-from pydtconv.models.keras_operations import call_operation, operation_data, operation_of
+from pydtconv.layers.symbolic import KerasTensor, Node, symbolic_leaves
+from pydtconv.models.keras_operations import call_operation, check_call, operation_data, operation_of
 from pydtconv.models.network import Network
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 
@@ -104,6 +104,9 @@ def functional_from_config(cls: Callable[..., Any], config: Mapping[str, Any]) -
                 blocked.add(name)
                 later.append((name, call))
                 continue
+            check_call(operations[name], call)
+            if not symbolic_leaves((args, kwargs)):
+                raise ValueError(f"model config: the call of {name!r}: expected a tensor of the model")
             kwargs = {key: value for key, value in kwargs.items() if not (key == "mask" and value is None)}
             if not call.get(_NAMED) and kwargs.get("training") is _default_training(operations[name]):
                 kwargs.pop("training", None)

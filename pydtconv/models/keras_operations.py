@@ -6,6 +6,7 @@ Keras refuses a file with operators of ours by their names.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +18,8 @@ from pydtconv.config import image_data_format
 from pydtconv.layers.symbolic import FunctionCall, KerasTensor, Node, OpCall, Operation
 from pydtconv.naming import to_snake_case
 from pydtconv.ops.operations import Card, card_of, card_of_class
-from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.objects import deserialize_keras_object, naming, serialize_keras_object
+from pydtconv.serialization.values import check_arguments
 
 Data = dict[str, Any]
 
@@ -94,17 +96,23 @@ def operation_of(data: Data) -> Any:
     if module != "pydtconv.ops":
         given = {key: value for key, value in data.items() if key not in ("name", "inbound_nodes")}
         return deserialize_keras_object(given)
-    fields = {key: _as_tuples(deserialize_keras_object(value)) for key, value in config.items() if key != "name"}
-    op_class = getattr(ops, data["class_name"], None)
-    if op_class is None:
+    op_class = getattr(ops, str(data["class_name"]), None)
+    if not inspect.isclass(op_class) or not issubclass(op_class, ops.Op) or op_class is ops.Op:
         raise ValueError(f"unknown op {data['class_name']!r} in the model's config")
-    return OpCall(op_class(**fields), config["name"])
+    check_arguments(op_class, config)
+    card = card_of_class(str(config.get("function"))) if op_class is ops.TableOp else None
+    if card is not None:  # a row of the table, whose settings are those of the function
+        check_arguments(card.function, dict(config.get("static") or ()))
+    with naming(op_class, config):
+        fields = {key: _as_tuples(deserialize_keras_object(value)) for key, value in config.items() if key != "name"}
+        return OpCall(op_class(**fields), config["name"])
 
 
 def _function_of(class_name: str, config: Mapping[str, Any]) -> FunctionCall:
     card = card_of_class(class_name)
-    if card is None:
+    if card is None or card.takes_functions:  # which a file cannot hold
         raise ValueError(f"the model uses keras.ops.{to_snake_case(class_name)}, which pydtconv.ops does not have")
+    check_arguments(card.function, config)
     known = {}
     for key, value in config.items():
         if key in card.parameters or key in card.config:
@@ -117,16 +125,25 @@ def _function_of(class_name: str, config: Mapping[str, Any]) -> FunctionCall:
     return FunctionCall(card, known, name.replace("/", "_") if isinstance(name, str) and name else None)
 
 
+def check_call(operation: Operation, call: Data) -> None:
+    """Raises ValueError where an argument of a function's call, as the file has it, cannot be."""
+    if isinstance(operation, FunctionCall):
+        check_arguments(operation.card.function, dict(zip(operation.card.call_names, call["args"], strict=False)))
+        check_arguments(operation.card.function, call.get("kwargs") or {})
+
+
 def call_operation(operation: Operation, args: list[Any], kwargs: dict[str, Any]) -> Operation:
     """Repeats a call of a file; the operation that has it, which is another for a pooling of what is padded."""
     if not isinstance(operation, FunctionCall):
-        operation(*args, **kwargs)
+        with naming(type(operation), {"name": operation.name}):
+            operation(*args, **kwargs)
         return operation
     if operation.card.name == "get_item" and len(args) == 2 and isinstance(args[1], list):
         args = [args[0], tuple(args[1])]
     operation, args = _with_its_padding(operation, args)
     try:
-        operation(*args, **kwargs)
+        with naming(operation.card.function, {"name": operation.name}):
+            operation(*args, **kwargs)
     except TypeError as error:
         told = f"the model uses keras.ops.{operation.card.name} in a way that is not known here"
         raise ValueError(f"{told}: {error}") from error

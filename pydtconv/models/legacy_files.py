@@ -23,6 +23,7 @@ from pydtconv.ops.operations import card_of_class
 from pydtconv.serialization.budget import limited_memory
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.serialization.registry import custom_object_scope, get_registered_object
+from pydtconv.serialization.values import parsed
 from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
 from pydtconv.utils.reading import BadFileError, check_regular, parsing, unpacked_limit
 from pydtconv.utils.uninterrupted import uninterrupted
@@ -75,7 +76,7 @@ def _json(h5: h5py.File, name: str) -> Any:
     text = attribute_of(h5, name)
     if text is None:
         return None
-    return json.loads(text.decode() if isinstance(text, bytes) else str(text))
+    return parsed(text.decode() if isinstance(text, bytes) else str(text))
 
 
 def read_legacy_weights(

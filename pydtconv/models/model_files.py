@@ -29,6 +29,7 @@ from pydtconv.serialization.budget import limited_memory
 from pydtconv.serialization.lambdas import safe_mode_scope
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.serialization.registry import custom_object_scope
+from pydtconv.serialization.values import parsed
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.reading import BadFileError, MissingFileError, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
@@ -110,7 +111,7 @@ def load_model(
         text = archive.read("config.json", _CONFIG_LIMIT)
         weights = archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE))
     with parsing(path, "a model that can be made"), limited_memory(unpacked_limit(path.stat().st_size)):
-        config = json.loads(text)
+        config = parsed(text)
         if not isinstance(config, dict):
             raise BadFileError(f"expected config.json to hold an object, got a {type(config).__name__}")
         compile_config = config.pop("compile_config", None)

@@ -166,6 +166,17 @@ class Card:
             return frozenset(_CONFIGS[self.name].split())
         return frozenset(name for name, each in self.parameters.items() if each.default is not each.empty)
 
+    @functools.cached_property
+    def call_names(self) -> list[str]:
+        """The arguments of a call, in order; none where their number is free."""
+        if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in self.parameters.values()):
+            return []
+        return [name for name in self.parameters if name not in self.config]
+
+    @functools.cached_property
+    def takes_functions(self) -> bool:
+        return any("Callable" in str(each.annotation) for each in self.parameters.values())
+
     def split(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of the function as those of an operation's call, and the operation's config."""
         bound = self.signature.bind(*args, **kwargs)
@@ -189,7 +200,7 @@ class Card:
         """The function of what `split` gives; kwargs: arguments of either kind by name."""
         if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in self.parameters.values()):
             return self.function(*config.values(), *args, **kwargs)
-        names = [name for name in self.parameters if name not in self.config]
+        names = self.call_names
         if len(args) > len(names):
             raise TypeError(f"{self.name}: expected the arguments {', '.join(names)}, got {len(args)}")
         return self.function(**dict(zip(names, args, strict=False)), **config, **kwargs)

@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.lambdas import reading
+from pydtconv.serialization.objects import deserialize_keras_object, made, serialize_keras_object
 from pydtconv.serialization.registry import custom_object_scope, get_registered_object
 
 
@@ -56,9 +57,8 @@ class BuiltIns:
             found = self.lookup(config.get("registered_name") or config["class_name"], custom_objects)
             if not inspect.isclass(found):
                 return found
-            inner = config.get("config") or {}
-            with custom_object_scope(custom_objects or {}):
-                return found.from_config(inner) if hasattr(found, "from_config") else found(**inner)
+            with custom_object_scope(custom_objects or {}), reading():
+                return made(found, config.get("config") or {})
         if isinstance(config, str):
             return self.lookup(config, custom_objects)
         if isinstance(config, dict):

@@ -30,6 +30,9 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 #: None: no scope says anything
 _safe_mode: ContextVar[bool | None] = ContextVar("_safe_mode", default=None)
 
+#: whether a config is being read
+_reading: ContextVar[bool] = ContextVar("_reading", default=False)
+
 _REFUSED = (
     "the file holds the code of a Python lambda, which could do anything when it runs. If you trust where the file "
     "comes from, load it with safe_mode=False, or call config.enable_unsafe_deserialization() before. Without its "
@@ -54,6 +57,25 @@ def safe_mode_scope(safe_mode: bool) -> Iterator[None]:
         yield
     finally:
         _safe_mode.reset(token)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Inside, objects are made of a config, and what it names is not trusted in safe mode."""
+    token = _reading.set(True)
+    try:
+        yield
+    finally:
+        _reading.reset(token)
+
+
+def refuse_path(what: str, path: str) -> None:
+    """Raises ValueError where a config that is read in safe mode names a file."""
+    if _reading.get() and in_safe_mode():
+        raise ValueError(
+            f"{what}: expected values, got the path {path!r}: a config may name no file. If you trust where it comes "
+            "from, load it with safe_mode=False, or call config.enable_unsafe_deserialization() before"
+        )
 
 
 def is_lambda(function: Any) -> bool:

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv import hooks
-from pydtconv.dtypes import name_of
+from pydtconv.dtypes import in_memory, name_of
 from pydtconv.serialization import lambdas, registry
+from pydtconv.serialization.budget import claim
+from pydtconv.serialization.values import check_arguments, label
 
 #: our modules and the public ones of Keras that hold the same classes
 _PUBLIC = {
@@ -182,7 +184,7 @@ def deserialize_keras_object(
     safe_mode: whether the code of lambda functions in the config is refused.
     """
     unsafe = nullcontext() if safe_mode else lambdas.safe_mode_scope(False)
-    with registry.custom_object_scope(custom_objects or {}), unsafe:
+    with registry.custom_object_scope(custom_objects or {}), unsafe, lambdas.reading():
         return _deserialize(config)
 
 
@@ -194,12 +196,10 @@ def _deserialize(config: Any) -> Any:
     if "class_name" not in config or "config" not in config:
         return {key: _deserialize(value) for key, value in config.items()}
     name, inner = config["class_name"], config["config"]
-    if name == "__numpy__":
-        return np.array(inner["value"], name_of(inner["dtype"]))
+    if name in ("__numpy__", "__tensor__"):
+        return _array(inner)
     if name == "__tuple__":
         return tuple(_deserialize(item) for item in inner)
-    if name == "__tensor__":
-        return np.array(inner["value"], name_of(inner["dtype"]))
     if name == "__slice__":
         return slice(*(_deserialize(inner[part]) for part in ("start", "stop", "step")))
     if name == "__ellipsis__":
@@ -219,13 +219,54 @@ def _deserialize(config: Any) -> Any:
     cls = find_object(config.get("registered_name") or name, name, config.get("module"))
     if not inspect.isclass(cls):
         raise ValueError(f"expected {name!r} to be a class, got a {type(cls).__name__}")
-    obj = cls.from_config(dict(inner)) if hasattr(cls, "from_config") else cls(**inner)
+    obj = made(cls, inner)
     build_config = config.get("build_config")
     if build_config and hasattr(obj, "build_from_config"):
         obj.build_from_config({key: _as_shapes(value) for key, value in build_config.items()})
     if isinstance(number, int) and read is not None:
         read[number] = obj
     return obj
+
+
+def made(cls: Any, config: Any) -> Any:
+    """The object of a class with these arguments.
+
+    Raises ValueError for those that are checked before (values.py), and where the constructor of a class of ours raises
+    it, with the names of class and object.
+    """
+    if not isinstance(config, dict):
+        raise ValueError(f"{cls.__name__}: expected an object with arguments, got {config!r:.80}")
+    check_arguments(cls, config)
+    with naming(cls, config):
+        return cls.from_config(dict(config)) if hasattr(cls, "from_config") else cls(**config)
+
+
+@contextmanager
+def naming(target: Any, config: Mapping[str, Any]) -> Iterator[None]:
+    """Errors from inside name the class or function of ours that is used; those of others, and of models, are left."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        if not _is_of_ours(target) or isinstance(error, UnusableError):
+            raise
+        name, told = label(target, config), str(error).removeprefix(f"{target.__name__}: ")
+        raise UnusableError(told if told.startswith(name) else f"{name}: {told}") from error
+
+
+class UnusableError(TypeError, ValueError):
+    """Arguments in a config of which no object of ours can be made; the text names it."""
+
+
+def _is_of_ours(cls: Any) -> bool:
+    return cls.__module__.startswith("pydtconv.") and not cls.__module__.startswith("pydtconv.models.")
+
+
+def _array(config: Any) -> np.ndarray:
+    """The array of a nested list and the name of a dtype."""
+    kind = in_memory(name_of(config["dtype"]))
+    array = np.array(config["value"])
+    claim(array.size * kind.itemsize, f"an array of {array.size} elements of {config['dtype']}")
+    return array.astype(kind)
 
 
 def arguments_of(config: Mapping[str, Any]) -> dict[str, Any]:

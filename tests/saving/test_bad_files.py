@@ -197,7 +197,7 @@ CHANGES = {
         lambda c: layer_of(c)["config"].update(activation={"class_name": "__lambda__", "config": {"value": "4w"}}),
         "Python lambda",
     ),
-    "far too many units": (lambda c: layer_of(c)["config"].update(units=1 << 40), "units.*at most"),
+    "far too many units": (lambda c: layer_of(c)["config"].update(units=1 << 40), r"units: expected int below 2\*\*31"),
     "more units than weights": (
         lambda c: layer_of(c)["config"].update(units=1 << 26),
         "kernel.*more than",
@@ -220,7 +220,7 @@ def test_a_config_nested_too_deep_names_the_file(tmp_path):
     network().save(path)
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("config.json", "[" * 100_000)
-    with pytest.raises(BadFileError, match=r"a\.keras: .*RecursionError"):
+    with pytest.raises(BadFileError, match=r"a\.keras: .*nested 200 deep at most"):
         saving.load_model(path)
 
 
