@@ -99,9 +99,9 @@ class LossFunctionWrapper(Loss):
         dtype: str | None = None,
         **kwargs: Any,
     ) -> None:
+        super().__init__(name or getattr(fn, "__name__", type(fn).__name__), reduction, dtype)
         if not callable(fn):
             raise ValueError(f"{type(self).__name__}: fn: expected a function, got {fn!r}")
-        super().__init__(name or getattr(fn, "__name__", type(fn).__name__), reduction, dtype)
         self.fn = fn
         self._fn_kwargs = kwargs
 

@@ -104,9 +104,9 @@ class MeanMetricWrapper(Mean):
     def __init__(
         self, fn: Callable[..., Any], name: str | None = None, dtype: str | None = None, **kwargs: Any
     ) -> None:
+        super().__init__(name or str(getattr(fn, "__name__", type(fn).__name__)), dtype)
         if not callable(fn):
             raise ValueError(f"{type(self).__name__}: fn: expected a function, got {fn!r}")
-        super().__init__(name or str(getattr(fn, "__name__", type(fn).__name__)), dtype)
         self._fn = fn
         self._fn_kwargs = kwargs
 

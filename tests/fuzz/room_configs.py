@@ -72,9 +72,8 @@ def run(seed: int) -> None:
 
 def changed(draw: random.Random, member: Member) -> Any:
     """The config of a model that holds the member, after some changes."""
-    given = {}
-    for _ in range(draw.randint(0, 2)):
-        arguments = member.arguments()
+    given, arguments = {}, member.arguments()
+    for _ in range(draw.randint(0, 2) if arguments else 0):
         given[draw.choice(arguments)] = draw.choice([draw.choice(NUMBERS), draw.choice(OTHERS)])
     model = copy.deepcopy(member.model(**given))
     for _ in range(draw.randint(0 if given else 1, 2)):

@@ -241,9 +241,9 @@ def test_metrics_of_any_size_are_refused(kind, name, arguments, refused):
 
 
 SHAPES = {
-    "tile": lambda x: ops.tile(x, [1, 10**9]),
-    "repeat": lambda x: ops.repeat(x, 10**9, axis=1),
-    "diagflat": lambda x: ops.diagflat(x),
+    "tile": lambda x: ops.tile(x, [1, 2000]),
+    "repeat": lambda x: ops.repeat(x, 2000, axis=1),
+    "diagflat": lambda x: ops.diagflat(x[:, : 1 << 14]),
     "roll": lambda x: ops.roll(x, 1, axis=1),
     "rot90": lambda x: ops.rot90(x),
     "index": lambda x: x[:, [0, 2, 1]],
