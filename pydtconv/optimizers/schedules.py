@@ -188,6 +188,8 @@ class CosineDecayRestarts(LearningRateSchedule):
         alpha: float = 0.0,
         name: str = "SGDRDecay",
     ) -> None:
+        if not 0 < t_mul < float("inf"):
+            raise ValueError(f"CosineDecayRestarts: t_mul: expected a positive number, got {t_mul!r}")
         self.initial_learning_rate = initial_learning_rate
         self.first_decay_steps = _positive(name, "first_decay_steps", first_decay_steps)
         self.t_mul = t_mul

@@ -31,6 +31,9 @@ _SETTINGS = {
     **dict.fromkeys(("mode", "method", "dtype", "data_format", "interpolation", "fill_mode"), "str"),
     "keepdims": "bool",
     "bins": "Sequence[float]",
+    "start_indices": "Sequence[int]",
+    "learning_rate": "float | LearningRateSchedule",
+    **dict.fromkeys(("x1", "x2"), "Array | None"),
     "q": "float | Sequence[float]",
 }
 
@@ -123,8 +126,7 @@ def _arguments(target: Any) -> dict[str, _Argument]:
     for owner in owners:
         for name, each in inspect.signature(owner).parameters.items():
             kinds = _kinds_of(each, plain)
-            needed = each.default is each.empty if plain else False
-            needed = needed or (each.default is not None and each.default is not each.empty)
+            needed = each.default is not None
             optional = not needed or bool({"None", "Any"} & set(_alternatives(kinds))) or kinds in _ROOMS.values()
             found.setdefault(name, _Argument(kinds, plain, optional))
     return found
@@ -139,7 +141,7 @@ def _kinds_of(parameter: inspect.Parameter, plain: bool) -> str:
     room = next((room for end, room in _ROOMS.items() if name.endswith(end)), None)
     if room is not None or (isinstance(given, str) and given != "Any"):
         return room or given
-    kinds = _SETTINGS.get(name) if plain or name == "axis" else None
+    kinds = _SETTINGS.get(name) if plain or name in ("axis", "learning_rate") else None
     if kinds is None and plain:
         is_word = isinstance(parameter.default, (bool, int, float, str))
         kinds = type(parameter.default).__name__ if is_word else None
@@ -186,6 +188,7 @@ _KINDS: dict[str, Callable[[str, Any], bool]] = {
     "Padding": lambda name, value: _fits("str | Sequence[Sequence[int]]", name, value),
     "Algorithm": lambda name, value: _fits("str | Sequence[Sequence[str]]", name, value),
     **dict.fromkeys(("Halo", "Within", "Boxes"), lambda name, value: False),  # of the runtime's own operators
+    "LearningRateSchedule": lambda name, value: isinstance(value, dict),
     "Array": lambda name, value: not isinstance(value, str),
     "Any": lambda name, value: True,
     "bool": lambda name, value: isinstance(value, bool) or value in (0, 1),

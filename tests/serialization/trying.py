@@ -121,7 +121,7 @@ def values(pipe: str) -> dict[str, Any]:
 
 def trials(member: Member, pipe: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """(what is changed, the text of config.json, what an error may name); the first one is the member as it is."""
-    own = (member.name, "'it'", to_snake_case(member.name))
+    own = (member.name, "'it'", to_snake_case(member.name), getattr(member.target, "__name__", member.name))
     yield "", json.dumps(member.model()), ("",)
     for extent in (10**6, 2**31 - 1):
         for axis in range(1, 1 + max(map(len, member.shapes), default=0)):
