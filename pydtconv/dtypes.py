@@ -69,7 +69,7 @@ def to_bits(values: Any) -> np.ndarray:
     bits = np.empty(array.shape, np.uint16)
     if array.size:
         wire.to_bfloat16(array.reshape(-1), bits.reshape(-1))
-    return bits
+    return bits.reshape(np.shape(values))
 
 
 def _rounded_to_odd(array: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ MORE: dict[str, list[tuple]] = {
     **{f"adaptive_{kind}_pool": [(IMAGES, (2, 3), {"data_format": "channels_last"})] for kind in ("average", "max")},
     **{f"{kind}_pool": [(IMAGES, 2, {"data_format": "channels_last"})] for kind in ("average", "max")},
     **{name: [(X,)] for name in ("angle", "copy", "imag", "real", "sparsemax")},
-    **{name: [(IMAGES, KERNEL, {"data_format": "channels_last"})] for name in ("conv", "conv_transpose")},
+    **{name: [(IMAGES, KERNEL, {"data_format": "channels_last"})] for name in ("conv",)},
     "batch_normalization": [(X, np.abs(ROW), np.abs(ROW), -1), (X, np.abs(ROW), np.abs(ROW), -1, ROW, ROW)],
     "depthwise_conv": [(IMAGES, KERNEL[..., :2], {"data_format": "channels_last"})],
     "dot_product_attention": [(HEADS, HEADS, HEADS, {"flash_attention": False})],

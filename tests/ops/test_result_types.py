@@ -8,7 +8,7 @@ import pytest
 
 import pydtconv
 from pydtconv import ops, tree
-from pydtconv.dtypes import FLOATING
+from pydtconv.dtypes import FLOATING, as_bfloat16
 from tests.ops.result_types import as_dtype, calls, dtypes_of, functions, keras_dtypes, table
 from tests.real_keras import import_keras
 
@@ -75,11 +75,16 @@ def test_the_table_is_what_keras_gives():
 def test_arrays_of_bfloat16_are_computed_in_float32_and_rounded_once():
     wrong = []
     for name, function in functions(ops):
-        for _, args, kwargs in calls(name, function, ["bfloat16"]) if name not in REFUSED else ():
-            got = tree.flatten(function(*args, **kwargs))
+        for label, args, kwargs in calls(name, function, ["bfloat16"]):
+            if label.count(" ") > 1:  # beside numbers
+                continue
+            try:
+                got = tree.flatten(function(*args, **kwargs))
+            except (TypeError, ValueError, IndexError):  # what is refused
+                continue
             wide = tree.map_structure(lambda x: x.astype("float32") if dtypes_of(x) == "bfloat16" else x, args)
             for y, z in zip(got, tree.flatten(function(*wide, **kwargs)), strict=True):
-                if dtypes_of(y) == "bfloat16" and not np.array_equal(y, as_dtype(z, "bfloat16"), equal_nan=True):
+                if dtypes_of(y) == "bfloat16" and not np.array_equal(y, as_bfloat16(z), equal_nan=True):
                     wrong.append((name, kwargs))
     assert not wrong
 
