@@ -17,9 +17,14 @@ from pydtconv.ops.shape import Cast
 
 
 def place_casts(graph: Graph) -> None:
-    """Puts casts around operators that cannot compute in bfloat16, and drops those that are not needed."""
+    """Puts casts around operators that cannot compute in bfloat16, and drops those that are not needed.
+
+    Raises NotImplementedError on other devices than the CPU.
+    """
     if not any(tensor.dtype == BFLOAT16 for node in graph.nodes for tensor in node.outputs):
         return
+    if graph.device != "cpu":
+        raise NotImplementedError(f"device {graph.device}: expected float32 or float64, got {BFLOAT16}")
     made: set[Node] = set()
     for node in list(graph.nodes):
         if _cannot(node):
