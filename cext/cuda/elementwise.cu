@@ -86,7 +86,7 @@ __device__ inline real function(int kind, const parameters &a, real x) {
         case AFFINE:
             return p[0] * x + p[1];
         case RELU_GENERAL:
-            return x >= p[1] ? p[1] : (x < p[2] ? p[0] * (x - p[2]) : x);
+            return x <= p[2] ? p[0] * (x - p[2]) : (x >= p[1] ? p[1] : x);
         case GELU:
             return x * normal_cdf(x);
         case GELU_TANH:
@@ -164,7 +164,7 @@ __device__ inline real through(int kind, const parameters &a, real v, real g) {
         case CLIP:
             return v > p[0] && v < p[1] ? g : (v == p[0] || v == p[1] ? p[2] * g : 0);
         case RELU_GENERAL:
-            return v >= p[1] ? 0 : (v < p[2] ? sloped(p[0], g) : g);
+            return v <= p[2] ? sloped(p[0], g) : (v >= p[1] ? 0 : g);
         case GELU:
             return g * (normal_cdf(v) + v * (real)0.39894228040143267794 * exp_((real)-0.5 * v * v));
         case GELU_TANH: {

@@ -43,8 +43,8 @@ static inline real sloped(real slope, real g) { return slope == 0 ? 0 : slope * 
 /* K(kind, f in x, g f' in x) */
 #define FROM_INPUT_TABLE(K)                                                                                            \
     K(CLIP, x<p[0] ? p[0] : (x > p[1] ? p[1] : x), x> p[0] && x < p[1] ? g : (x == p[0] || x == p[1] ? p[2] * g : 0))  \
-    K(RELU_GENERAL, x >= p[1] ? p[1] : (x < p[2] ? p[0] * (x - p[2]) : x),                                             \
-      x >= p[1] ? 0 : (x < p[2] ? sloped(p[0], g) : g))                                                                \
+    K(RELU_GENERAL, x <= p[2] ? p[0] * (x - p[2]) : (x >= p[1] ? p[1] : x),                                            \
+      x <= p[2] ? sloped(p[0], g) : (x >= p[1] ? 0 : g))                                                               \
     K(GELU_TANH, x *DT(sigmoid_)(2 * gelu_inner(x)), gelu_tanh_slope(x) * g)                                           \
     K(SILU, x *DT(sigmoid_)(x), silu_slope(x) * g)                                                                     \
     K(SOFTSIGN, x / (1 + (x < 0 ? -x : x)), 1 / ((1 + (x < 0 ? -x : x)) * (1 + (x < 0 ? -x : x))) * g)                 \

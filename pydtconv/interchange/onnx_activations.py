@@ -48,7 +48,7 @@ def _elu(c: Calculator, x: str, alpha: float, scale: float, width: float) -> str
 def _relu_general(c: Calculator, x: str, slope: float, maximum: float, threshold: float) -> str:
     above = c("Min", x, maximum) if math.isfinite(maximum) else x
     below = c("Mul", c("Sub", x, threshold), slope)
-    return c("Where", c("GreaterOrEqual", x, threshold), above, below)
+    return c("Where", c("Greater", x, threshold), above, below)
 
 
 def _clip(c: Calculator, x: str, low: float, high: float) -> str:

@@ -22,7 +22,10 @@ MODES = ("int", "one_hot", "multi_hot", "count")
 
 
 def encoded(name: str, indices: Any, mode: str, count: int, weights: Any = None, dtype: str | None = None) -> Any:
-    """Indices (..., k) as vectors (..., count): one for each, or one for all along the last axis; by default floatx."""
+    """Indices as vectors of so many classes: one for each, or one for all along axis 1; by default floatx.
+
+    Of three axes and more, too, it is axis 1 that is gathered, as in Keras.
+    """
     if mode == "int":
         return indices
     rank = len(indices.shape)
@@ -32,9 +35,9 @@ def encoded(name: str, indices: Any, mode: str, count: int, weights: Any = None,
     if rank == 0:
         return hot
     if mode == "multi_hot":
-        return ops.max(hot, -2)
+        return ops.max(hot, min(rank - 1, 1))
     hot = hot if weights is None else ops.multiply(hot, ops.expand_dims(weights, -1))
-    return ops.sum(hot, -2)
+    return ops.sum(hot, min(rank - 1, 1))
 
 
 def check_mode(layer: str, mode: str, modes: Sequence[str] = MODES) -> str:

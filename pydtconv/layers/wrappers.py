@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydtconv import ops
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.masks import mask_of
 from pydtconv.serialization.configurable import builtin
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 
@@ -76,9 +78,12 @@ class Pipeline(Layer):
         return list(self._pipeline_layers)
 
     def call(self, inputs: Any, training: bool = True, mask: Any = None) -> Any:
+        """mask: of the inputs; behind the first layer it is the mask of what the layer before gave."""
         x = inputs
         for layer in self._pipeline_layers:
-            x = layer(x, training=training) if isinstance(layer, Layer) and _takes_training(layer) else layer(x)
+            given = {"training": training} if mask is None else {"training": training, "mask": mask}
+            x = layer(x, **{key: value for key, value in given.items() if _takes(layer, key)})
+            mask = mask_of(x)
         return x
 
     def get_config(self) -> dict[str, Any]:
@@ -89,5 +94,5 @@ class Pipeline(Layer):
         return cls([deserialize_keras_object(each, custom_objects) for each in config["layers"]], config.get("name"))
 
 
-def _takes_training(layer: Layer) -> bool:
-    return "training" in layer.call.__code__.co_varnames if hasattr(layer.call, "__code__") else False
+def _takes(layer: Any, argument: str) -> bool:
+    return isinstance(layer, Layer) and argument in inspect.signature(layer.call).parameters

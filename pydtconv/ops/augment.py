@@ -152,7 +152,7 @@ def _erasing(x: np.ndarray, rngs: Generators, factor: Any, scale: Any, fill_valu
     for i, rng in enumerate(rngs):
         if rng.random() >= rng.uniform(*factor):
             continue
-        rows, columns = (max(1, min(n, round(n * math.sqrt(rng.uniform(*scale))))) for n in (h, w))
+        rows, columns = (min(n, round(n * math.sqrt(rng.uniform(*scale)))) for n in (h, w))
         top, left = rng.integers(0, h - rows + 1), rng.integers(0, w - columns + 1)
         filling = value_range[1] * rng.standard_normal((rows, columns, c)) if fill_value is None else fill_value
         y[i, top : top + rows, left : left + columns] = _limited(np.asarray(filling), value_range)

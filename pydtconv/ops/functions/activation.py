@@ -34,7 +34,7 @@ def relu(x: Any) -> Any:
 
 
 def general_relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
-    """max(x, 0); in general max_value from there on, x from threshold on, negative_slope * (x - threshold) below."""
+    """max(x, 0); in general max_value from there on, x above threshold, negative_slope * (x - threshold) below."""
     if threshold == 0 and max_value is None:
         return unary("leaky_relu", x, float(negative_slope)) if negative_slope else unary("relu", x)
     if threshold == 0 and max_value == 6 and not negative_slope:

@@ -80,7 +80,7 @@ def unique(
     fill_value: Any = None,
 ) -> Any:
     """The different elements of an array, in rising order; size: cut or filled up to so many."""
-    parts = np.unique(_array("unique", x), True, True, True, axis=axis)
+    parts = np.unique(_array("unique", x), True, True, True, axis=axis, equal_nan=False)
     values, index, inverse, counts = parts
     if size is not None:
         along = 0 if axis is None else axis

@@ -250,10 +250,12 @@ class _Overlapping:
         length, stride, self.fft_length = (static[f"{k}"] for k in ("sequence_length", "sequence_stride", "fft_length"))
         self.total, self.kept = _kept(windows, static)
         self.values = _window(static["window"], length, self.fft_length)
+        if static["window"] is None:  # whole frames are added up, and nothing is divided, as in Keras
+            self.values = np.ones(self.fft_length)
         self.places = np.arange(windows)[:, None] * stride + np.arange(self.fft_length)
         weight = np.zeros(self.total)
         _add_at(weight, self.places, np.broadcast_to(self.values**2, self.places.shape))
-        self.weight = np.where(weight > 1e-11, weight, 1)
+        self.weight = np.where((weight > 1e-11) & (static["window"] is not None), weight, 1)
 
 
 def _istft(real: np.ndarray, imag: np.ndarray, **static: Any) -> np.ndarray:

@@ -62,7 +62,7 @@ class _Paths:
         self.log_p = _log_softmax(output)
         self.scores = np.take_along_axis(self.log_p, self.states[:, None, :], 2)  # (n, t, s)
         skips = np.zeros(self.states.shape, bool)
-        skips[:, 2:] = (self.states[:, 2:] != blank) & (self.states[:, 2:] != self.states[:, :-2])
+        skips[:, 3::2] = labels[:, 1:] != labels[:, :-1]  # a label may be the class of the blank, as in Keras
         self.skips = np.where(skips, 0.0, -np.inf)
 
     def _ends(self) -> np.ndarray:
