@@ -146,18 +146,10 @@ class Model(Trainer, Layer):
         assert self._network is not None
         wanted = self._network.inputs
         if isinstance(inputs, dict) and not isinstance(wanted, dict):
-            names = [x.name for x in self._network.flat_inputs]
-            missing = [name for name in names if name not in inputs]
-            if missing:
-                raise ValueError(f"model {self.name!r}: input {missing[0]!r} is missing: got {sorted(inputs)}")
-            flat = [inputs[name] for name in names]
-        elif isinstance(wanted, dict) and isinstance(inputs, dict):
-            missing = [key for key in wanted if key not in inputs]
-            if missing:
-                raise ValueError(f"model {self.name!r}: input {missing[0]!r} is missing: got {sorted(inputs)}")
-            flat = tree.flatten({key: inputs[key] for key in wanted})
+            wanted = {x.name: x for x in self._network.flat_inputs}
+            flat = [self._picked(inputs, wanted)[name] for name in wanted]
         else:
-            flat = tree.flatten(inputs)
+            flat = tree.flatten(self._picked(inputs, wanted))
         expected = self._network.flat_inputs
         if len(flat) != len(expected):
             raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}")
@@ -165,6 +157,24 @@ class Model(Trainer, Layer):
             if x is None:
                 raise ValueError(f"model {self.name!r}: input {wanted.name!r}: expected a tensor, got None")
         return flat
+
+    def _picked(self, inputs: Any, wanted: Any) -> Any:
+        """Inputs in the wanted structure, without entries of dicts that it does not have.
+
+        Other lists are taken in the order of the flat inputs where no dict has another order.  Raises ValueError.
+        """
+        if isinstance(wanted, dict) and isinstance(inputs, dict):
+            missing = [key for key in wanted if key not in inputs]
+            if missing:
+                raise ValueError(f"model {self.name!r}: input {missing[0]!r} is missing: got {sorted(inputs)}")
+            return {key: self._picked(inputs[key], part) for key, part in wanted.items()}
+        many = isinstance(wanted, (list, tuple)) and isinstance(inputs, (list, tuple))
+        if many and len(wanted) == len(inputs):
+            return [self._picked(*pair) for pair in zip(inputs, wanted, strict=True)]
+        if isinstance(inputs, dict) or not _are_in_order(wanted):
+            names, given = tree.map_structure(lambda x: x.name, wanted), tree.map_structure(lambda x: "...", inputs)
+            raise ValueError(f"model {self.name!r}: inputs: expected the structure {names}, got {given}")
+        return inputs
 
     def _fitted(self, x: Any, to: KerasTensor) -> Any:
         """x in the input's dtype, with an axis of extent 1 at the end added or dropped where that makes it fit.
@@ -356,6 +366,14 @@ def _is_functional(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return (
         len(args) in (2, 3) or (len(args) == 1 and "outputs" in kwargs) or ("inputs" in kwargs and "outputs" in kwargs)
     )
+
+
+def _are_in_order(structure: Any) -> bool:
+    """Whether flattening a structure leaves all in the order in which it stands there: dicts are sorted."""
+    if isinstance(structure, dict):
+        places = type(structure)((key, place) for place, key in enumerate(structure))
+        return tree.flatten(places) == list(places.values()) and all(map(_are_in_order, structure.values()))
+    return not isinstance(structure, (list, tuple)) or all(map(_are_in_order, structure))
 
 
 def _single(structure: Any) -> Any:

@@ -18,16 +18,7 @@ def check_inputs(model: Any, x: Any) -> None:
         return
     if not expected:
         return
-    if isinstance(x, dict):
-        names = [tensor.name for tensor in expected]
-        missing = [name for name in names if name not in x]
-        if missing:
-            if len(x) == len(names):  # the model's own structure may be a dict with other keys
-                return
-            raise ValueError(f"x: expected inputs {names}, got {sorted(x)}")
-        arrays = [x[name] for name in names]
-    else:
-        arrays = tree.flatten(x)
+    arrays = model._flat(x)
     if len(arrays) != len(expected):
         raise ValueError(
             f"x: expected {len(expected)} input(s), {[tensor.name for tensor in expected]}, got {len(arrays)}"

@@ -207,7 +207,8 @@ class Compilable:
     def track_output_losses(self, losses: Mapping[str, Any], samples: int) -> None:
         """Updates the means of the outputs' losses, where there are several, with those of a batch."""
         if len(losses) > 1:
-            for name in [*filter(losses.__contains__, self.loss), *losses] if isinstance(self.loss, dict) else losses:
+            first = [] if self._targets is None else self._targets.in_loss_order()
+            for name in [*filter(losses.__contains__, first), *losses]:
                 self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
             for name, value in losses.items():
                 self._loss_trackers[name].update_state(value, sample_weight=samples)

@@ -45,6 +45,8 @@ class Targets:
         self.reads_any = False
         #: the outputs' numbers in their structure, where that is nested
         self.places: Any = None
+        #: whether flattening changes the order of outputs, as that of a dict by its keys
+        self.sorted = False
 
     def check_names(self) -> None:
         """Raises ValueError for what names no loss."""
@@ -66,9 +68,12 @@ class Targets:
         names = self.metric_names = _output_names(y_pred, names, len(flat))
         if self.places is not None:
             names = list(_paths(y_pred, iter(names)))
-        y = self.in_order(y)
-        specified = _for_outputs("loss", self.in_order(self.loss), names, spread=True, complete=not by_name)
-        given = self.in_order(self.loss_weights)
+        places = tree.pack_sequence_as(y_pred, list(range(len(flat))))
+        self.sorted = _places_by(places, places) != list(range(len(flat)))
+        y = self._checked(y, "y")
+        losses = self._checked(self.loss, "loss")
+        specified = _for_outputs("loss", losses, names, spread=True, complete=not by_name)
+        given = self._checked(self.loss_weights, "loss_weights")
         weights = _for_outputs("loss_weights", given, names, spread=len(flat) == 1, complete=False)
         outputs = [Output(name) for name in names]
         targets = [None] * len(flat)
@@ -88,6 +93,22 @@ class Targets:
         found: list[Any] = [None] * len(tree.flatten(self.places))
         return found if self.places is not None and _put(given, self.places, found) else given
 
+    def _checked(self, given: Any, argument: str) -> Any:
+        """`in_order` of what is given.  Raises ValueError for a list whose order may be another than the outputs'."""
+        found = self.in_order(given)
+        unclear = self.sorted and (self.places is not None or argument == "sample_weight")
+        if unclear and found is given and isinstance(given, (list, tuple)):
+            raise ValueError(
+                f"{argument}: expected the structure of the outputs, which has dicts, got a {type(given).__name__}"
+            )
+        return found
+
+    def in_loss_order(self) -> list[str]:
+        """The names of outputs in the order in which the losses of `compile` have them, as results list them."""
+        if self.places is not None:
+            return [self.names[place] for place in _places_by(self.loss, self.places)]
+        return list(self.loss) if self.by_name and isinstance(self.loss, dict) else self.names
+
     def are_own(self, y: Any) -> bool:
         """Whether targets do not go with the outputs, so that `compute_loss` alone reads them."""
         return self.reads_any and y is not None and not _fits(self.in_order(y), self.names)
@@ -101,7 +122,7 @@ class Targets:
         if argument == "y" and self.are_own(y):
             return [None] * len(self.names)
         wanted = [i for i, output in enumerate(self.outputs) if output.loss is not None]
-        return _arranged(self.in_order(y), argument, self.names, wanted)
+        return _arranged(self._checked(y, argument), argument, self.names, wanted)
 
     def weights(self, sample_weight: Any) -> list[Any]:
         """Sample weights as a flat list over the outputs; a single array is for all of them."""
@@ -117,6 +138,15 @@ def _places(y_pred: Any, count: int) -> Any:
     """The numbers of outputs in their structure, where one part of it is a structure; else None."""
     parts = y_pred.values() if isinstance(y_pred, dict) else y_pred if isinstance(y_pred, (list, tuple)) else ()
     return tree.pack_sequence_as(y_pred, list(range(count))) if any(map(tree.is_nested, parts)) else None
+
+
+def _places_by(loss: Any, places: Any) -> list[int]:
+    """The places in the order of the losses' own structure."""
+    if isinstance(loss, Mapping) and isinstance(places, dict):
+        return [place for key, part in loss.items() if key in places for place in _places_by(part, places[key])]
+    if isinstance(loss, (list, tuple)) and isinstance(places, (list, tuple)):
+        return [place for pair in zip(loss, places, strict=False) for place in _places_by(*pair)]
+    return tree.flatten(places)
 
 
 def _put(given: Any, places: Any, found: list[Any]) -> bool:
