@@ -19,10 +19,9 @@ from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs
 from pydtconv.layers.turns import turn_of
 from pydtconv.layers.weights import Weights
 from pydtconv.ops.shape import Cast
-from pydtconv.serialization.configurable import Configurable
 
 
-class Layer(Weights, Configurable, Operation):
+class Layer(Weights, Operation):
     """A function of tensors with weights.
 
     A layer defines `build(input_shape)`, which makes the weights by `add_weight`, and `call(inputs)`, which computes

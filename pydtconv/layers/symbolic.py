@@ -24,6 +24,7 @@ from pydtconv.ops.operations import Card, Waiting
 from pydtconv.ops.operators import Operators, equal
 from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import TableOp
+from pydtconv.serialization.configurable import Configurable
 
 #: what stands for unknown extents where shapes are inferred: an extent that differs between the two is None; they are
 #: so large and far apart that they differ behind several strides, too
@@ -152,8 +153,8 @@ class Node:
         return f"<Node {self.operation.name} {self.input_tensors} -> {self.output_tensors}>"
 
 
-class Operation:
-    """What can be called on symbolic tensors: layers, models, and single ops."""
+class Operation(Configurable):
+    """What can be called on symbolic tensors: layers, models, functions, and what a subclass computes in `call`."""
 
     #: where configs begin to count the calls; a functional model counts the call that made it
     _first_call = 0
@@ -182,6 +183,10 @@ class Operation:
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Symbolic outputs for symbolic inputs, found by tracing `call`."""
         return infer_outputs(self.call, args, kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make an equal operation, as plain data."""
+        return {"name": self.name, **self._own_config()}
 
     @property
     def kind(self) -> str:

@@ -51,6 +51,33 @@ def test_functions_that_keras_has_not_are_one_operation_each(name):
     assert len(made) == 2
 
 
+@pydtconv.saving.register_keras_serializable(package="tests")
+class Scale(pydtconv.Operation):
+    """x * factor, and the sum with another tensor where there is one, else that with 1."""
+
+    def __init__(self, factor, name=None):
+        super().__init__(name=name)
+        self.factor = factor
+
+    def call(self, x, y=None):
+        scaled = x * self.factor
+        return (scaled, scaled + 1) if y is None else scaled + y
+
+
+def test_operations_of_ones_own(tmp_path):
+    x = pydtconv.Input((3,))
+    data = np.arange(6, dtype="float32").reshape(2, 3)
+    np.testing.assert_array_equal(Scale(3.0)(data)[1], 3 * data + 1)
+    first, second = Scale(2.0)(x)
+    model = pydtconv.Model(x, Scale(5.0, name="last")(first, y=second))
+    assert second.shape == (None, 3)
+    assert model.operations[-1].get_config() == {"name": "last", "factor": 5.0}
+    model.save(tmp_path / "m.keras")
+    for other in (model, pydtconv.saving.load_model(tmp_path / "m.keras"), pydtconv.models.clone_model(model)):
+        np.testing.assert_array_equal(other.predict(data, verbose=0), 12 * data + 1)
+        assert [each.name for each in other.operations] == [each.name for each in model.operations]
+
+
 def test_weights_of_branches_that_meet_behind_a_composite_function():
     """The order that Keras 3.15 gives: with a depth too many for the slice, the first two layers change places."""
     i = pydtconv.Input((4, 5))
