@@ -6,6 +6,7 @@ import copy
 import json
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pydtconv import tree
@@ -26,26 +27,36 @@ def clone_model(
     model: Model,
     input_tensors: Any = None,
     clone_function: Callable[[Layer], Layer] | None = None,
-    call_function: Any = None,
+    call_function: Callable[..., Any] | None = None,
     recursive: bool = False,
     **kwargs: Any,
 ) -> Any:
     """A model of the same class with new layers of equal configs, and new weights, compiled as the model is.
 
-    clone_function: makes the copy of a layer (all but input layers).  Only `input_tensors`'s default is supported for
-    functional models.  Raises ValueError for subclassed models without clones of their layers.
+    clone_function: makes the copy of a layer (all but input layers).  recursive: whether that makes the layers inside
+    models among the layers, instead of these models.  call_function(operation, *args, **kwargs): calls the copies, of
+    functional models.  Only `input_tensors`'s default is supported.  Raises ValueError for subclassed models without
+    clones of their layers, and for arguments that go with another kind of model.
     """
-    if kwargs or call_function is not None or recursive:
-        raise ValueError("clone_model: call_function and recursive are not supported")
+    if kwargs:
+        raise ValueError(f"clone_model: unknown arguments: {', '.join(map(repr, kwargs))}")
     if input_tensors is not None:
         raise ValueError("clone_model: input_tensors is not supported: call the clone on them instead")
-    clone = clone_function or _clone_layer
+    if call_function is not None and (isinstance(model, Sequential) or model._network is None):
+        raise ValueError(f"clone_model: call_function: expected a functional model, got {model!r}")
+    made = clone_function or _clone_layer
+
+    def clone(layer: Layer) -> Any:
+        inner = recursive and isinstance(layer, (Sequential, Functional))
+        return clone_model(layer, clone_function=made, recursive=True) if inner else made(layer)  # type: ignore[arg-type]
+
     if isinstance(model, Sequential):
         first = [] if model._input_layer is None else [_clone_layer(model._input_layer)]
         of = {layer: clone(layer) for layer in dict.fromkeys(model.layers)}  # one that stands there twice is one
         return _like(model, Sequential([*first, *(of[layer] for layer in model.layers)], name=model.name))
     network = model._network
-    if network is None or (clone_function is None and type(model).get_config is not Model.get_config):
+    as_usual = clone_function is None and call_function is None
+    if network is None or (as_usual and type(model).get_config is not Model.get_config):
         return model.from_config(model.get_config())
     inputs = tree.map_structure(lambda x: Input(batch_shape=x.shape, dtype=x.dtype, name=x.name), network.inputs)
     copies: dict[Operation, Any] = {}
@@ -58,7 +69,8 @@ def clone_model(
         args, kw = tree.map_structure(
             lambda x: values[x] if isinstance(x, KerasTensor) else x, (node.args, node.kwargs)
         )
-        results = tree.flatten(copies[node.operation](*args, **kw))
+        called = copies[node.operation] if call_function is None else partial(call_function, copies[node.operation])
+        results = tree.flatten(called(*args, **kw))
         values.update(zip(node.output_tensors, results, strict=True))
     outputs = tree.map_structure(values.__getitem__, network.outputs)
     kind = type(model) if type(model).__init__ is Model.__init__ else Functional

@@ -331,3 +331,27 @@ def test_a_clone_says_why_it_is_not_compiled():
     with pytest.warns(UserWarning, match="clone_model: the clone is not compiled: its optimizer: get_config: no names"):
         clone = models.clone_model(model)
     assert not clone.compiled
+
+
+def test_clones_by_functions_of_ones_own():
+    x = Input((3,))
+    inner = Sequential([Input((3,)), layers.Dense(2, name="inside")], name="inner")
+    model = Model(x, layers.ReLU()(inner(x)) + 1)
+    called, cloned = [], []
+
+    def call(operation, *args, **kwargs):
+        called.append(type(operation).__name__)
+        return operation(*args, **kwargs)
+
+    def clone(layer):
+        cloned.append(layer.name)
+        return type(layer).from_config(layer.get_config())
+
+    assert models.clone_model(model, call_function=call).output_shape == (None, 2)
+    assert called == ["Sequential", "ReLU", "FunctionCall"]
+    for recursive, expected in ((True, ["inside"]), (False, ["inner"])):
+        cloned.clear()
+        models.clone_model(model, clone_function=clone, recursive=recursive)
+        assert [name for name in cloned if "inside" in name or "inner" in name] == expected
+    with pytest.raises(ValueError, match="call_function: expected a functional model"):
+        models.clone_model(inner, call_function=call)
