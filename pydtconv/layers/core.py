@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydtconv import tree
@@ -27,11 +27,16 @@ class Identity(Layer):
         return inputs
 
 
+def _agree(got: Sequence[int | None], expected: Sequence[int | None]) -> bool:
+    return all(a == b or None in (a, b) for a, b in zip(got, expected, strict=True))
+
+
 @builtin
 class Lambda(Layer):
     """function(inputs, **arguments), written in `pydtconv.ops`; it may take `training`.
 
-    output_shape is Keras's; shapes are inferred here, and checked against it where it is given.
+    output_shape is Keras's, without the batch; shapes are inferred here, and checked against it where it is given, but
+    for extents of None.
     """
 
     def __init__(
@@ -70,8 +75,7 @@ class Lambda(Layer):
         if self.output_shape is not None and not callable(self.output_shape):
             expected = tuple(self.output_shape)
             for y in tree.flatten(outputs):
-                if tree.is_shape(expected) and tuple(y.shape[1:]) != expected:
-                    raise ValueError(
-                        f"Lambda {self.name!r}: output_shape: expected {expected}, got {tuple(y.shape[1:])}"
-                    )
+                got = tuple(y.shape[1:])
+                if tree.is_shape(expected) and not (len(got) == len(expected) and _agree(got, expected)):
+                    raise ValueError(f"Lambda {self.name!r}: output_shape: expected {expected}, got {got}")
         return outputs

@@ -147,3 +147,12 @@ def test_arrays_of_bfloat16_stand_beside_others():
             expected = make(np.array([1.0, 3.0]), np.array([1.0, 3.0]), 3)
             np.testing.assert_array_equal(make(x, end, 3), expected)
             np.testing.assert_array_equal(make(end, x, 3), expected)
+
+
+def test_output_shape_of_lambda_may_leave_extents_open():
+    x = np.ones((2, 4, 3), "float32")
+    for shape in ((None, 3), (4, None), (4, 3)):
+        assert layers.Lambda(lambda y: y * 2, output_shape=shape)(x).shape == x.shape
+    for shape in ((None, 2), (None,), (None, 3, None)):
+        with pytest.raises(ValueError, match="output_shape: expected"):
+            layers.Lambda(lambda y: y * 2, output_shape=shape)(x)
