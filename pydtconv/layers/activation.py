@@ -109,7 +109,8 @@ class PReLU(Layer):
         if None in shape:
             raise ValueError(f"PReLU {self.name!r}: the input's shape must be known, got {tuple(input_shape)}")
         self.alpha = self._add_kept("alpha", tuple(shape))
-        self.input_spec = InputSpec(ndim=len(input_shape))
+        own = {axis: extent for axis, extent in enumerate(shape, 1) if axis not in (self.shared_axes or ())}
+        self.input_spec = InputSpec(ndim=len(input_shape), axes=own)
 
     def call(self, inputs: Any) -> Any:
         return ops.relu(inputs) - self.alpha * ops.relu(-inputs)

@@ -189,12 +189,15 @@ class Model(Trainer, Layer):
             x = ops.reshape(x, (*(-1 if e is None else e for e in shape), 1))
         elif len(shape) == len(to.shape) + 1 and shape[-1] == 1:
             x = ops.reshape(x, tuple(-1 if e is None else e for e in shape[:-1]))
-        shape = tuple(x.shape)
-        if len(shape) != len(to.shape) or any(
-            e is not None and f is not None and e != f for e, f in zip(to.shape[1:], shape[1:], strict=True)
-        ):
+        if not self._takes(to.shape, tuple(x.shape)):
+            shape = tuple(x.shape)
             raise ValueError(f"model {self.name!r}: input {to.name!r}: expected shape {to.shape}, got {shape}")
         return x
+
+    def _takes(self, wanted: tuple[int | None, ...], got: tuple[int | None, ...]) -> bool:
+        """Whether an input of a shape can be read as one of the wanted shape; the batch is free."""
+        same = len(wanted) == len(got)
+        return same and all(e is None or f is None or e == f for e, f in zip(wanted[1:], got[1:], strict=True))
 
     # -- layers --------------------------------------------------------------------------------------------------------
 

@@ -123,6 +123,10 @@ class Sequential(Model):
             y = layer(y, training=training) if takes else layer(y)
         return y
 
+    def _takes(self, wanted: tuple[int | None, ...], got: tuple[int | None, ...]) -> bool:
+        """Extents may be others than those that built it, where the layers allow it."""
+        return len(wanted) == len(got)
+
     @property
     def layers(self) -> list[Layer]:
         return list(self._layers)

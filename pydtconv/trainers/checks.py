@@ -25,17 +25,17 @@ def check_inputs(model: Any, x: Any) -> None:
         )
     for tensor, array in zip(expected, arrays, strict=True):
         wanted, got = tuple(tensor.shape), tuple(array.shape)
-        if not _fits(wanted, got):
+        if not _fits(model, wanted, got):
             told = f"({', '.join(['n', *(str(e) for e in wanted[1:])])})"
             raise ValueError(f"x: input {tensor.name!r}: expected shape {told}, got {got}")
 
 
-def _fits(wanted: tuple[int | None, ...], got: tuple[int, ...]) -> bool:
+def _fits(model: Any, wanted: tuple[int | None, ...], got: tuple[int, ...]) -> bool:
     if len(wanted) == len(got) + 1 and wanted[-1] == 1:
         wanted = wanted[:-1]
     elif len(got) == len(wanted) + 1 and got[-1] == 1:
         got = got[:-1]
-    return len(wanted) == len(got) and all(w in (None, g) for w, g in zip(wanted[1:], got[1:], strict=True))
+    return model._takes(wanted, got)
 
 
 def check_targets(targets: Targets, y: Any, predictions: Any) -> None:

@@ -111,7 +111,7 @@ def test_config_round_trip():
 
 def test_wrong_channels_names_layer_expected_and_found():
     model = Sequential([Input((8, 8, 3)), *convolutions()])
-    with pytest.raises(ValueError, match=r"expected shape \(None, 8, 8, 3\), got \(2, 8, 8, 4\)"):
+    with pytest.raises(ValueError, match=r"Conv2D.*expected extent 3 on axis -1, got shape \(2, 8, 8, 4\)"):
         model(np.ones((2, 8, 8, 4)))
     with pytest.raises(ValueError, match=r"Conv2D 'conv2d.*expected extent 3 on axis -1.*\(2, 8, 8, 4\)"):
         model.layers[0](np.ones((2, 8, 8, 4)))
@@ -145,3 +145,33 @@ def test_a_layer_that_stands_twice(tmp_path):
     for other in found:
         assert other.layers[0] is other.layers[2]
         np.testing.assert_array_equal(other.predict(x, verbose=0), model.predict(x, verbose=0))
+
+
+@pytest.mark.parametrize("begins", [False, True], ids=["of data", "of an Input"])
+def test_images_of_other_sizes_where_the_layers_allow_it(begins):
+    """As in Keras; what is bound to a size says so."""
+    first = [layers.Input((8, 8, 3))] if begins else []
+    model = Sequential([*first, layers.Conv2D(4, 3), layers.PReLU(shared_axes=(1, 2)), layers.GlobalAveragePooling2D()])
+    model.compile("sgd", "mse")
+    for size in (8, 11, 8):
+        images = np.random.default_rng(size).random((2, size, size, 3), np.float32)
+        model.fit(images, np.zeros((2, 4)), verbose=0)
+        expected = model.layers[2](model.layers[1](model.layers[0](images)))
+        np.testing.assert_allclose(model.predict(images, verbose=0), expected, rtol=1e-4, atol=1e-6)
+    assert model.input_shape == (None, 8, 8, 3)
+    for bound in (
+        layers.PReLU(),
+        layers.LayerNormalization(axis=(1, 2)),
+        Sequential([layers.Flatten(), layers.Dense(2)]),
+    ):
+        model = Sequential([*first, bound])
+        model(np.ones((2, 8, 8, 3), "float32"))
+        with pytest.raises(ValueError, match=r"expected|must have shape"):
+            model(np.ones((2, 9, 9, 3), "float32"))
+
+
+def test_prelu_takes_no_extents_that_its_weights_would_be_repeated_along():
+    layer = layers.PReLU()
+    layer(np.ones((2, 1, 3), "float32"))
+    with pytest.raises(ValueError, match="expected extent 1 on axis 1"):
+        layer(np.ones((2, 4, 3), "float32"))

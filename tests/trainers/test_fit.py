@@ -391,7 +391,7 @@ def test_plan():
     [
         (lambda m: m.fit(X, Y[:-1]), "one length"),
         (lambda m: m.fit(X[:0], Y[:0]), "at least one sample"),
-        (lambda m: m.fit(X[:, :3], Y), r"expected shape \(n, 4\), got \(22, 3\)"),
+        (lambda m: m.fit(X[:, :3], Y), r"expected extent 4 on axis -1, got shape \(22, 3\)"),
         (lambda m: m.fit([X, X], Y), r"expected 1 input"),
         (lambda m: m.fit(X, Y + 1), "from 0 to 2, got 1 to 3"),
         (lambda m: m.fit(X, Y - 1), "from 0 to 2, got -1 to 1"),
