@@ -13,6 +13,7 @@ from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.models.model import Model
 from pydtconv.models.network import Network
+from pydtconv.naming import auto_name
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 
 
@@ -87,6 +88,7 @@ class Sequential(Model):
             y = layer(y)
         object.__setattr__(self, "_network", Network(x, y))
         self.built = True
+        auto_name("Functional")  # Keras makes one here, so that later ones count from it
 
     def build(self, input_shape: Any = None) -> None:
         """Builds the layers for an input shape with its batch (None where it is not known)."""

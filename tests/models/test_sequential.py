@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import Input, Model, Sequential, layers
+from pydtconv import Input, Model, Sequential, layers, utils
 from pydtconv.models import clone_model, load_model
 
 
@@ -175,3 +175,11 @@ def test_prelu_takes_no_extents_that_its_weights_would_be_repeated_along():
     layer(np.ones((2, 1, 3), "float32"))
     with pytest.raises(ValueError, match="expected extent 1 on axis 1"):
         layer(np.ones((2, 4, 3), "float32"))
+
+
+def test_names_of_models_count_as_in_keras():
+    """Keras makes a functional model inside each chain that is built."""
+    utils.clear_session(free_memory=False)
+    Sequential([Input((3,)), layers.Dense(2)])
+    x = Input((3,))
+    assert Model(x, layers.Dense(2)(x)).name == "functional_1"
