@@ -189,7 +189,7 @@ class Operation(Configurable):
         return {"name": self.name, **self._own_config()}
 
     @property
-    def kind(self) -> str:
+    def _kind(self) -> str:
         """The name of its class, as summaries show it."""
         return type(self).__name__
 
@@ -221,7 +221,7 @@ class FunctionCall(Operation):
         self.config = dict(config)
 
     @property
-    def kind(self) -> str:
+    def _kind(self) -> str:
         return self.card.class_name
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -248,7 +248,7 @@ class OpCall(Operation):
         self.op = op
 
     @property
-    def kind(self) -> str:
+    def _kind(self) -> str:
         return type(self.op).__name__
 
     def __call__(self, *inputs: Any) -> Any:
