@@ -65,7 +65,7 @@ class Training:
         self.x = rng.standard_normal((batch * here.size, 32, 32, 3), np.float32)
         self.y = rng.integers(0, 10, batch * here.size)
         self.model = compiled(Case(network, 32, batch))
-        self.model._training.memory.keeps_gradients = True
+        self.model._pydt_training.memory.keeps_gradients = True
         distribution.set_distribution(distribution.DataParallel(bucket_size=bucket_bytes / 2**20))
         worker = replica.current()
         assert isinstance(worker, Worker)

@@ -108,7 +108,7 @@ def train(case: Case, way: str, limit: int, folder: str, split: str, steps: int)
     class Enough(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             *_, last = seconds.values()
-            planned = len(seconds) > 1 or not way.startswith("offload") or model._steps._planned_anew
+            planned = len(seconds) > 1 or not way.startswith("offload") or model._pydt_steps._planned_anew
             if planned and len(last) >= steps + (len(seconds) == 1):
                 model.stop_training = True
 

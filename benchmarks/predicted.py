@@ -49,10 +49,10 @@ def measure(case: Case, steps: int) -> list[tuple[str, bool, float, float, float
     x, y = batch_of(case, model)
     clock = Clock()
     model.train_on_batch(x, y)
-    model._training.memory.hooks.append(clock)
+    model._pydt_training.memory.hooks.append(clock)
     for _ in range(steps):
         model.train_on_batch(x, y)
-    plan = next(reversed(model._steps._steps.values())).executor.plan
+    plan = next(reversed(model._pydt_steps._steps.values())).executor.plan
     seconds = [statistics.median(clock.seconds[index]) for index in range(len(plan.steps))]
     guesses = StepTimes(config.num_threads(), {}).of(plan.steps)
     half = {signature(step): value for step, value in [*zip(plan.steps, seconds, strict=True)][::2]}

@@ -129,7 +129,7 @@ def compare(case: Case, mesh: dict[str, int], steps: int) -> tuple[dict[str, obj
     from pydtconv.simulation.meshes import OneRank, as_rank, copying
 
     model, ranks = compiled(case), int(np.prod(list(mesh.values())))
-    model._training.memory.keeps_gradients = True  # as where they are reduced
+    model._pydt_training.memory.keeps_gradients = True  # as where they are reduced
     one, runs = model.plan(case.batch), []
     with as_rank(mesh, 0):
         part = model.plan(-(-case.batch // mesh.get("batch", 1)))

@@ -113,7 +113,7 @@ def together(images: int, size: int, dilation: int, steps: int, network: str) ->
     found["cpu"] = statistics.median(cpu["several"][1:])
     found["MiB"] = taken
     replica.set_current(None)
-    whole = models["every"]._training.plan
+    whole = models["every"]._pydt_training.plan
     found["every"] = total(split(profilers["every"].profile.timings, whole.backward_start))
     found["simulated"] = simulated(models["every"], whole, profilers["every"].profile, images, ranks, network)
     replica.set_current(here)

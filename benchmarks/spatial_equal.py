@@ -61,7 +61,7 @@ def made(name: str) -> Any:
         model = applications.build(name, input_shape=(40, 36, 3), classes=10)
     logits = name in ("odd", "valid")
     model.compile(optimizers.SGD(0.01, momentum=0.9), losses.SparseCategoricalCrossentropy(from_logits=logits))
-    model._training.memory.keeps_gradients = True
+    model._pydt_training.memory.keeps_gradients = True
     return model
 
 
@@ -93,7 +93,7 @@ def trained(name: str, mesh: str, folder: str) -> None:
         for step in range(steps):
             losses.append(float(model.train_on_batch(x, y)))
             if step == 0:
-                store = model._training.memory.store
+                store = model._pydt_training.memory.store
                 gradients = [store.gradient_of(v).ravel() for v in model.trainable_variables]
                 found[f"gradients {dtype}"] = np.concatenate(gradients)
         found[f"losses {dtype}"] = np.array(losses)

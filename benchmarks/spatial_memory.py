@@ -86,10 +86,10 @@ def trained(mesh: str, size: int, filters: int, images: int, steps: int, limit: 
     profiler = Profiler(steps=steps, skip=1)
     if mesh == EACH:
         listeners.append(profiler)
-        model._training.memory.keeps_gradients = True  # as where they are reduced
+        model._pydt_training.memory.keeps_gradients = True  # as where they are reduced
     model.fit(data, epochs=steps + 1, verbose=0, callbacks=listeners, shuffle=False, memory_limit=limit or None)
     measured = memory.peak() - before[0]
-    (step,) = model._steps._steps.values()
+    (step,) = model._pydt_steps._steps.values()
     found = {
         "predicted": step.executor.plan.peak_bytes / MIB,
         "measured": measured,

@@ -99,7 +99,7 @@ def around(middle):
 
 def gradients_of_a_step(model, x, y):
     model.train_on_batch(x, y)
-    store = model._steps.memory.store
+    store = model._pydt_steps.memory.store
     return [store.gradient_of(v).reshape(v.shape).copy() for v in model.trainable_variables]
 
 

@@ -81,7 +81,7 @@ class BackupAndRestore(Callback):
         except ValueError as error:
             kind = type(error) if isinstance(error, CheckpointError) else ValueError
             raise kind(f"{path}: {error}") from error
-        position = self.model.position
+        position = self.model._pydt_position
         say(self.params.get("verbose"), f"going on with {position}, from {path}")
 
     def _found(self) -> tuple[Path | None, dict[str, Any] | None]:
@@ -99,16 +99,16 @@ class BackupAndRestore(Callback):
         return found or (None, None)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        with self.model._turn.taken():
+        with self.model._pydt_turn.taken():
             restore_training(self.model, self._all(), state)
         # what callbacks do at the beginning of the epoch has been done before the checkpoint
-        position = self.model.position
+        position = self.model._pydt_position
         self._state = state if position.steps or position.results is not None else None
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         self._last_batch = -1
         if self._state is not None:
-            with self.model._turn.taken():
+            with self.model._pydt_turn.taken():
                 restore_training(self.model, self._all(), self._state, position=False)
             self._state = None
 
@@ -144,20 +144,20 @@ class BackupAndRestore(Callback):
             self._interrupts.end()
 
     def step_undone(self) -> None:
-        if self.save_freq != "epoch" or self.model.position.steps:  # else the last one is of this moment
+        if self.save_freq != "epoch" or self.model._pydt_position.steps:  # else the last one is of this moment
             self._write_here(True)
 
     def _write_here(self, told: bool) -> None:
-        position = self.model.position
+        position = self.model._pydt_position
         finished = bool(self.model.stop_training) and not position.steps
         with training_goes_on(f"BackupAndRestore, {position}"):
-            with self.model._turn.taken():
+            with self.model._pydt_turn.taken():
                 path = self.checkpoints.write(training_state(self.model, self._all(), finished))
             if told:
                 print(f"checkpoint: {path}", file=sys.stderr, flush=True)
 
     def _all(self) -> list[Callback]:
-        return self.model.position.callbacks
+        return self.model._pydt_position.callbacks
 
     # --- the end ---------------------------------------------------------------------------------------------------
     def on_train_end(self, logs: Logs | None = None) -> None:

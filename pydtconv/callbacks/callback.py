@@ -24,18 +24,18 @@ class Callback:
     #: whether it changes training, so that all processes that train together must have it, with the same settings
     steers = False
     params: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
-    _model: Any = None
+    _pydt_model: Any = None
 
     @property
     def model(self) -> Any:
         """The model that is trained."""
-        return self._model
+        return self._pydt_model
 
     def set_params(self, params: dict[str, Any]) -> None:
         self.params = params
 
     def set_model(self, model: Any) -> None:
-        self._model = model
+        self._pydt_model = model
 
     def on_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
         """The older name of `on_train_batch_begin`, which calls it."""

@@ -30,11 +30,11 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
     weights and other variables, what layers write for themselves, the optimizer's slots, learning rate and iterations,
     the position in epoch and data with the data's order, states of random numbers, of metrics and of callbacks.
     """
-    if model.position.steps:
-        model.position.gathering.resume()
-    run = model._steps.memory.state
+    if model._pydt_position.steps:
+        model._pydt_position.gathering.resume()
+    run = model._pydt_steps.memory.state
     return {
-        "position": model.position.get_state(finished),
+        "position": model._pydt_position.get_state(finished),
         "weights": {f"{path}/{i}": variable.value for path, i, variable in _variables(model)},
         "own": {path: _written(layer) for path, layer in _writing(model)},
         "assets": {name: np.frombuffer(data, np.uint8) for name, data in written_assets(model).items()},
@@ -43,7 +43,7 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
         "random": random.get_state(),
         "run": {"seed": run.seed, "step": run.step},
         "layer_seeds": {path: layer.own_seed for path, layer in _seeded(model)},
-        "metrics": _metrics_state(model) if model.position.steps else None,
+        "metrics": _metrics_state(model) if model._pydt_position.steps else None,
         "callbacks": {name: callback.get_state() for name, callback in _named(callbacks)},
     }
 
@@ -59,8 +59,8 @@ def check_state(model: Any, state: Mapping[str, Any]) -> None:
             if not isinstance(state[part], dict):
                 raise MismatchError(f"expected {part!r} of its state to be a mapping, found {state[part]!r:.100}")
         if state["metrics"] is not None:
-            losses = len(model._loss_trackers)
-            metrics = [type(m).__name__ for m in model._kept_metrics[: len(model._kept_metrics) - losses]]
+            losses = len(model._pydt_loss_trackers)
+            metrics = [type(m).__name__ for m in model._pydt_kept_metrics[: len(model._pydt_kept_metrics) - losses]]
             kinds = state["metrics"]["kinds"]
             kept = kinds[: len(kinds) - len(state["metrics"]["losses"])]
             if metrics != kept:
@@ -102,9 +102,9 @@ def _put_weights(model: Any, state: Mapping[str, Any]) -> None:
 
 def _small_parts(model: Any, callbacks: Sequence[Any]) -> dict[str, Any]:
     """A state without weights and slots: all that `_put` changes."""
-    run = model._steps.memory.state
+    run = model._pydt_steps.memory.state
     return {
-        "position": model.position.get_state(False),
+        "position": model._pydt_position.get_state(False),
         "random": random.get_state(),
         "run": {"seed": run.seed, "step": run.step},
         "layer_seeds": {path: layer.own_seed for path, layer in _seeded(model)},
@@ -115,12 +115,12 @@ def _small_parts(model: Any, callbacks: Sequence[Any]) -> dict[str, Any]:
 
 def _put(model: Any, callbacks: Sequence[Any], state: Mapping[str, Any], position: bool) -> None:
     if position:
-        model.position.set_state(state["position"])
-    run = model._steps.memory.state
+        model._pydt_position.set_state(state["position"])
+    run = model._pydt_steps.memory.state
     run.seed, run.step = int(state["run"]["seed"]), int(state["run"]["step"])
     _restore_seeds(model, state["layer_seeds"])
     if state["metrics"] is not None:
-        model.position.gathering.resume()
+        model._pydt_position.gathering.resume()
         _restore_metrics(model, state["metrics"])
     here = replica.current()
     for name, callback in _named(callbacks):
@@ -145,14 +145,14 @@ def _structure() -> Iterator[None]:
 def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
     """(path of the layer, index, variable) of the model and all layers inside."""
     for path, layer in walk(model):
-        for i, variable in enumerate(layer._own_variables()):
+        for i, variable in enumerate(layer._pydt_own_variables()):
             yield path or "model", i, variable
 
 
 def _writing(model: Any) -> Iterator[tuple[str, Any]]:
     """(path, layer) of the layers that write for themselves what a file has of them, beside their variables."""
     for path, layer in walk(model):
-        if layer._writes_itself:
+        if layer._pydt_writes_itself:
             yield path or "model", layer
 
 
@@ -176,26 +176,26 @@ def _restore_seeds(model: Any, seeds: Mapping[str, int]) -> None:
             layer.own_seed = seeds[path]
             changed = True
     if changed:
-        model._steps.forget()  # seeds are part of the steps that were traced
+        model._pydt_steps.forget()  # seeds are part of the steps that were traced
 
 
 def _metrics_state(model: Any) -> dict[str, Any]:
     """Of the metrics within an epoch; between two they are set back anyway."""
-    metrics = model._kept_metrics
+    metrics = model._pydt_kept_metrics
     kinds = [type(metric).__name__ for metric in metrics]
     return {
         "kinds": kinds,
-        "losses": list(model._loss_trackers),
-        "states": [m.get_state() for m in model._kept_metrics],
+        "losses": list(model._pydt_loss_trackers),
+        "states": [m.get_state() for m in model._pydt_kept_metrics],
     }
 
 
 def _restore_metrics(model: Any, kept: Mapping[str, Any]) -> None:
     for name in kept["losses"]:
-        model._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
-    if len(kept["states"]) != len(model._kept_metrics):
-        raise MismatchError(f"expected states of {len(model._kept_metrics)} metrics, found {len(kept['states'])}")
-    for metric, state in zip(model._kept_metrics, kept["states"], strict=True):
+        model._pydt_loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
+    if len(kept["states"]) != len(model._pydt_kept_metrics):
+        raise MismatchError(f"expected states of {len(model._pydt_kept_metrics)} metrics, found {len(kept['states'])}")
+    for metric, state in zip(model._pydt_kept_metrics, kept["states"], strict=True):
         metric.set_state(state)
 
 
@@ -203,7 +203,7 @@ def _optimizer_state(model: Any, optimizer: Any) -> dict[str, Any]:
     """of: the names of the variables that it was built with, None for those that are not the model's."""
     names = {id(variable): f"{path}/{i}" for path, i, variable in _variables(model)}
     values = {str(i): variable.value for i, variable in enumerate(optimizer.variables)}
-    of = [names.get(id(variable)) for variable in optimizer._slots.variables]
+    of = [names.get(id(variable)) for variable in optimizer._pydt_slots.variables]
     return {"kind": type(optimizer).__name__, "variables": values, "of": of}
 
 

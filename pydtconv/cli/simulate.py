@@ -126,7 +126,7 @@ def run_meshes(args: Any) -> int:
         model = networks.build(args, networks.shape_of(args), args.classes)
         with neighbours.busy(words_of(args, images, threads), args.ranks_per_host - 1, threads):
             profile = measured(model, args, images)
-        whole = model._training.plan
+        whole = model._pydt_training.plan
         one = OneRank.of(whole, profile)
         found = [predict_mesh(model, mesh, images, one, network) for mesh in args.mesh]
     except (ValueError, MemoryError) as error:
@@ -270,7 +270,7 @@ def example(model: Any, args: Any, images: int) -> tuple[Any, Any]:
     if not model.compiled:
         optimizer = training.optimizer(training.DEFAULT_OPTIMIZER, 0.001)
         model.compile(optimizer, "sparse_categorical_crossentropy")
-    model._training.memory.keeps_gradients = True  # as where they are reduced
+    model._pydt_training.memory.keeps_gradients = True  # as where they are reduced
     rng = np.random.default_rng(0)
     x = rng.standard_normal((images, *networks.shape_of(args)), np.float32)
     return x, rng.integers(0, args.classes, (images, *model.output_shape[1:-1]))

@@ -68,8 +68,8 @@ def _plain(name: str) -> str:
 
 
 def _layers(model: Any) -> Iterator[Any]:
-    for layer in model._flatten_layers():
-        if layer is not model and layer._own_variables():
+    for layer in model._pydt_flatten_layers():
+        if layer is not model and layer._pydt_own_variables():
             yield layer
 
 
@@ -87,7 +87,7 @@ def _turned(model: Any, tensors: Mapping[str, np.ndarray], path: str) -> dict[st
         layer = by_name.get(layer_name)
         if layer is None:
             continue
-        for variable in layer._own_variables():
+        for variable in layer._pydt_own_variables():
             part = variable.path.rpartition("/")[2]
             source = next((f"{module}.{torch}" for torch, ours in _PARTS.items() if part in ours), module)
             source = module if module.endswith(".layer_scale") else source
@@ -131,7 +131,7 @@ def _in_our_layout(array: np.ndarray, variable: Any, layer: Any, model: Any) -> 
 
 def _flattened(layer: Any, model: Any) -> tuple[int, int, int] | None:
     """The images that a Flatten in front of the layer makes vectors of, through layers that change no shape."""
-    tensor = layer._inbound_nodes[0].input_tensors[0] if layer._inbound_nodes else None
+    tensor = layer._pydt_inbound_nodes[0].input_tensors[0] if layer._pydt_inbound_nodes else None
     while tensor is not None:
         operation = tensor._keras_history.operation
         if type(operation).__name__ not in ("Flatten", "Dropout"):

@@ -90,8 +90,8 @@ def _shapes(model: Any, input_signature: Any) -> Any:
         shapes = tree.map_structure(lambda spec: tuple(spec.shape), specs)
         shapes = shapes[0] if isinstance(shapes, (list, tuple)) and len(specs) == 1 else shapes
     else:
-        shapes = getattr(model, "input_shape", None) if getattr(model, "_network", None) is not None else None
-        shapes = getattr(model, "_build_shapes", None) if shapes is None else shapes
+        shapes = getattr(model, "input_shape", None) if getattr(model, "_pydt_network", None) is not None else None
+        shapes = getattr(model, "_pydt_build_shapes", None) if shapes is None else shapes
     if shapes is None:
         raise ValueError(f"export: the input shape of model {model.name!r} is not known: call it on data first")
 

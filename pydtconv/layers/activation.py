@@ -97,7 +97,7 @@ class PReLU(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._keep_arguments("alpha", alpha_initializer, alpha_regularizer, alpha_constraint)
+        self._pydt_keep_arguments("alpha", alpha_initializer, alpha_regularizer, alpha_constraint)
         self.shared_axes = [shared_axes] if isinstance(shared_axes, int) else shared_axes and list(shared_axes)
 
     def build(self, input_shape: Any) -> None:
@@ -108,7 +108,7 @@ class PReLU(Layer):
             shape[axis % rank - 1] = 1
         if None in shape:
             raise ValueError(f"PReLU {self.name!r}: the input's shape must be known, got {tuple(input_shape)}")
-        self.alpha = self._add_kept("alpha", tuple(shape))
+        self.alpha = self._pydt_add_kept("alpha", tuple(shape))
         own = {axis: extent for axis, extent in enumerate(shape, 1) if axis not in (self.shared_axes or ())}
         self.input_spec = InputSpec(ndim=len(input_shape), axes=own)
 

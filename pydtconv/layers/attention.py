@@ -131,7 +131,7 @@ class Attention(Layer):
 class AdditiveAttention(Attention):
     """Attention whose scores are the sum of scale * tanh(query + key) over the features; Bahdanau et al. (2015)."""
 
-    _not_in_config = ("score_mode",)
+    _pydt_not_in_config = ("score_mode",)
 
     def __init__(self, use_scale: bool = True, dropout: float = 0.0, **kwargs: Any) -> None:
         super().__init__(use_scale=use_scale, dropout=dropout, **kwargs)

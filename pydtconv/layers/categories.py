@@ -245,8 +245,8 @@ class _Lookup(Layer):
             )
         return self.vocabulary
 
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), "vocabulary": None if self.vocabulary is None else list(self.vocabulary)}
+    def _pydt_own_config(self) -> dict[str, Any]:
+        return {**super()._pydt_own_config(), "vocabulary": None if self.vocabulary is None else list(self.vocabulary)}
 
 
 @builtin

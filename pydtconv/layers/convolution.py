@@ -43,7 +43,7 @@ class ConvLayer(Layer):
         self.data_format = arguments.format_of(kind, data_format)
         self.activation = activations.get(activation)
         self.use_bias = use_bias
-        self._keep_arguments("bias", bias_initializer, bias_regularizer, bias_constraint)
+        self._pydt_keep_arguments("bias", bias_initializer, bias_regularizer, bias_constraint)
         self.bias: Any = None
         self.input_spec = InputSpec(ndim=rank + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
@@ -54,7 +54,7 @@ class ConvLayer(Layer):
 
     def _build_bias(self, filters: int) -> None:
         if self.use_bias:
-            self.bias = self._add_kept("bias", (filters,))
+            self.bias = self._pydt_add_kept("bias", (filters,))
 
     def _convolve(self, x: Any) -> Any:
         raise NotImplementedError
@@ -116,7 +116,7 @@ class BaseConv(ConvLayer):
         kind = type(self).__name__
         self.filters = arguments.positive(kind, "filters", filters)
         self.groups = arguments.positive(kind, "groups", groups)
-        self._keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._pydt_keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
         self.algorithm = algorithm
         if self.filters % self.groups:
             raise ValueError(f"{kind}: filters: expected a multiple of groups={self.groups}, got {filters}")
@@ -128,7 +128,7 @@ class BaseConv(ConvLayer):
                 f"{type(self).__name__} {self.name!r}: the input's channels: expected a multiple of "
                 f"groups={self.groups}, got {ci} in shape {tuple(input_shape)}"
             )
-        self.kernel = self._add_kept("kernel", (*self.kernel_size, ci // self.groups, self.filters))
+        self.kernel = self._pydt_add_kept("kernel", (*self.kernel_size, ci // self.groups, self.filters))
         self._build_bias(self.filters)
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci})
 

@@ -40,11 +40,11 @@ class BaseConvTranspose(ConvLayer):
                 raise ValueError(
                     f"{kind}: output_padding: expected less than strides={self.strides}, got {self.output_padding}"
                 )
-        self._keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._pydt_keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
 
     def build(self, input_shape: Any) -> None:
         ci = arguments.channels(self, input_shape, self.data_format)
-        self.kernel = self._add_kept("kernel", (*self.kernel_size, self.filters, ci))
+        self.kernel = self._pydt_add_kept("kernel", (*self.kernel_size, self.filters, ci))
         self._build_bias(self.filters)
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci})
 

@@ -58,9 +58,9 @@ class Lambda(Layer):
         self.arguments = dict(arguments or {})
         self.built = True
 
-    def _own_config(self) -> dict[str, Any]:
+    def _pydt_own_config(self) -> dict[str, Any]:
         """The config; the code of lambdas as this layer of Keras has it, which is not as elsewhere."""
-        config = super()._own_config()
+        config = super()._pydt_own_config()
         for name in ("function", "output_shape"):
             value = getattr(self, name)
             if is_lambda(value):

@@ -17,7 +17,7 @@ class Dense(Layer):
 
     carries_masks = True
 
-    _not_in_config = ("lora_rank", "lora_alpha", "quantization_config")
+    _pydt_not_in_config = ("lora_rank", "lora_alpha", "quantization_config")
 
     def __init__(
         self,
@@ -41,18 +41,18 @@ class Dense(Layer):
         self.units = positive("Dense", "units", units)
         self.activation = activations.get(activation)
         self.use_bias = use_bias
-        self._keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
-        self._keep_arguments("bias", bias_initializer, bias_regularizer, bias_constraint)
+        self._pydt_keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._pydt_keep_arguments("bias", bias_initializer, bias_regularizer, bias_constraint)
         self.input_spec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: Any) -> None:
         ci = input_shape[-1]
         if ci is None:
             raise ValueError(f"Dense {self.name!r}: the input's last extent must be known, got shape {input_shape}")
-        self.kernel = self._add_kept("kernel", (ci, self.units))
+        self.kernel = self._pydt_add_kept("kernel", (ci, self.units))
         self.bias = None
         if self.use_bias:
-            self.bias = self._add_kept("bias", (self.units,))
+            self.bias = self._pydt_add_kept("bias", (self.units,))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: ci})
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:

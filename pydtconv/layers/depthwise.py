@@ -28,7 +28,7 @@ class BaseDepthwise(ConvLayer):
         super().__init__(rank=rank, **kwargs)
         kind = type(self).__name__
         self.depth_multiplier = arguments.positive(kind, "depth_multiplier", depth_multiplier)
-        self._keep_arguments("depthwise", depthwise_initializer, depthwise_regularizer, depthwise_constraint)
+        self._pydt_keep_arguments("depthwise", depthwise_initializer, depthwise_regularizer, depthwise_constraint)
         if len(set(self.strides)) > 1:
             raise ValueError(f"{kind}: strides: expected two equal integers, got {self.strides}")
         if self.padding == "causal" and self.data_format != "channels_last":
@@ -36,7 +36,9 @@ class BaseDepthwise(ConvLayer):
 
     def _build_depthwise(self, input_shape: Any) -> int:
         ci = arguments.channels(self, input_shape, self.data_format)
-        kernel = self._add_kept("depthwise", (*self.kernel_size, ci, self.depth_multiplier), name=self._kernel_name)
+        kernel = self._pydt_add_kept(
+            "depthwise", (*self.kernel_size, ci, self.depth_multiplier), name=self._kernel_name
+        )
         setattr(self, self._kernel_name, kernel)
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={arguments.channel_axis(self.data_format): ci})
         return ci * self.depth_multiplier
@@ -74,12 +76,12 @@ class BaseSeparableConv(BaseDepthwise):
     ) -> None:
         super().__init__(rank=rank, **kwargs)
         self.filters = arguments.positive(type(self).__name__, "filters", filters)
-        self._keep_arguments("pointwise", pointwise_initializer, pointwise_regularizer, pointwise_constraint)
+        self._pydt_keep_arguments("pointwise", pointwise_initializer, pointwise_regularizer, pointwise_constraint)
 
     def build(self, input_shape: Any) -> None:
         channels = self._build_depthwise(input_shape)
         shape = (*[1] * self.rank, channels, self.filters)
-        self.pointwise_kernel = self._add_kept("pointwise", shape, name="pointwise_kernel")
+        self.pointwise_kernel = self._pydt_add_kept("pointwise", shape, name="pointwise_kernel")
         self._build_bias(self.filters)
 
     def _convolve(self, x: Any) -> Any:

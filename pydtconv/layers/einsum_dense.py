@@ -27,7 +27,13 @@ class EinsumDense(Layer):
 
     reads_integers = False
 
-    _not_in_config = ("output_shape", "lora_rank", "lora_alpha", "gptq_unpacked_column_size", "quantization_config")
+    _pydt_not_in_config = (
+        "output_shape",
+        "lora_rank",
+        "lora_alpha",
+        "gptq_unpacked_column_size",
+        "quantization_config",
+    )
     kernel_initializer: Any
     kernel_regularizer: Any
     kernel_constraint: Any
@@ -62,8 +68,8 @@ class EinsumDense(Layer):
         self.partial_output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
         self.bias_axes = bias_axes
         self.activation = activations.get(activation)
-        self._keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
-        self._keep_arguments("bias", bias_initializer, bias_regularizer, bias_constraint)
+        self._pydt_keep_arguments("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._pydt_keep_arguments("bias", bias_initializer, bias_regularizer, bias_constraint)
 
     def build(self, input_shape: Any) -> None:
         found = Analysis(self, input_shape)
@@ -75,7 +81,7 @@ class EinsumDense(Layer):
             constraint=self.kernel_constraint,
             name="kernel",
         )
-        self.bias = None if found.bias_shape is None else self._add_kept("bias", found.bias_shape)
+        self.bias = None if found.bias_shape is None else self._pydt_add_kept("bias", found.bias_shape)
 
     def _activated(self, y: Any) -> Any:
         return y if self.activation is None else self.activation(y)
@@ -95,8 +101,8 @@ class EinsumDense(Layer):
         y = ops.einsum(self.equation, inputs, self.kernel)
         return self._activated(y if bias is None else ops.add(y, bias))
 
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), "output_shape": self.partial_output_shape}
+    def _pydt_own_config(self) -> dict[str, Any]:
+        return {**super()._pydt_own_config(), "output_shape": self.partial_output_shape}
 
 
 class Analysis:

@@ -19,7 +19,7 @@ class Embedding(Layer):
     mask_zero: 0 stands for what is not there, and is masked from here on.  weights: the embeddings to begin with.
     """
 
-    _not_in_config = ("weights", "lora_rank", "lora_alpha", "quantization_config")
+    _pydt_not_in_config = ("weights", "lora_rank", "lora_alpha", "quantization_config")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Embedding(Layer):
         super().__init__(**{"autocast": False, **kwargs})
         self.input_dim = positive("Embedding", "input_dim", input_dim)
         self.output_dim = positive("Embedding", "output_dim", output_dim)
-        self._keep_arguments("embeddings", embeddings_initializer, embeddings_regularizer, embeddings_constraint)
+        self._pydt_keep_arguments("embeddings", embeddings_initializer, embeddings_regularizer, embeddings_constraint)
         self.mask_zero = mask_zero
         self.supports_masking = mask_zero
         if weights is not None:
@@ -49,7 +49,7 @@ class Embedding(Layer):
 
     def build(self, input_shape: Any = None) -> None:
         if not self.built:
-            self.embeddings = self._add_kept("embeddings", (self.input_dim, self.output_dim))
+            self.embeddings = self._pydt_add_kept("embeddings", (self.input_dim, self.output_dim))
 
     def call(self, inputs: Any) -> Any:
         return ops.cast(ops.TakeRows()(inputs, self.embeddings), self.compute_dtype)
@@ -96,7 +96,7 @@ class ReversibleEmbedding(Embedding):
             return
         super().build(input_shape)
         if not self.tie_weights:
-            self.reverse_embeddings = self._add_kept(
+            self.reverse_embeddings = self._pydt_add_kept(
                 "embeddings", (self.output_dim, self.input_dim), name="reverse_embeddings"
             )
 

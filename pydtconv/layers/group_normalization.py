@@ -49,8 +49,8 @@ class GroupNormalization(Layer):
         self.epsilon = float(epsilon)
         self.center = center
         self.scale = scale
-        self._keep_arguments("beta", beta_initializer, beta_regularizer, beta_constraint)
-        self._keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
+        self._pydt_keep_arguments("beta", beta_initializer, beta_regularizer, beta_constraint)
+        self._pydt_keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
 
     def build(self, input_shape: Any) -> None:
         c = extent_of(self, input_shape, self.axis)
@@ -58,8 +58,8 @@ class GroupNormalization(Layer):
             self.groups = c
         if c % self.groups:
             raise ValueError(f"GroupNormalization {self.name!r}: groups: expected a divisor of {c}, got {self.groups}")
-        self.gamma = self._add_kept("gamma", (c,)) if self.scale else None
-        self.beta = self._add_kept("beta", (c,)) if self.center else None
+        self.gamma = self._pydt_add_kept("gamma", (c,)) if self.scale else None
+        self.beta = self._pydt_add_kept("beta", (c,)) if self.center else None
         self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: c})
 
     def call(self, inputs: Any) -> Any:

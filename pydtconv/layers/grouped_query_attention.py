@@ -20,7 +20,7 @@ class GroupedQueryAttention(ProjectedAttention):
     features of a head.  The number of query heads is a multiple of the other.  The rest is as for MultiHeadAttention.
     """
 
-    _not_in_config = ("flash_attention",)
+    _pydt_not_in_config = ("flash_attention",)
     _keras_name = "GroupQueryAttention"  # by which Keras exports it
 
     def __init__(

@@ -34,22 +34,22 @@ class ImageLayer(Layer):
         self.data_format = arguments.format_of(type(self).__name__, data_format)
         self.bounding_box_format: Any = bounding_box_format
 
-    def _own_config(self) -> dict[str, Any]:
-        config = super()._own_config()
+    def _pydt_own_config(self) -> dict[str, Any]:
+        config = super()._pydt_own_config()
         return {k: v for k, v in config.items() if k != "bounding_box_format" or v is not None}
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return _with_dtypes(inputs, super().__call__(inputs, *args, **kwargs), self.keeps)
 
-    def _autocast_all(self, argument: Any) -> Any:
+    def _pydt_autocast_all(self, argument: Any) -> Any:
         if not isinstance(argument, Mapping):
-            return super()._autocast_all(argument)
+            return super()._pydt_autocast_all(argument)
 
         def wide(leaf: Any) -> Any:
-            return self._autocast(leaf, real(self.compute_dtype))
+            return self._pydt_autocast(leaf, real(self.compute_dtype))
 
         exact = ("segmentation_masks", "bounding_boxes")
-        return {k: tree.map_structure(wide if k in exact else self._autocast, v) for k, v in argument.items()}
+        return {k: tree.map_structure(wide if k in exact else self._pydt_autocast, v) for k, v in argument.items()}
 
 
 def check_data(layer: Any, data: Mapping[str, Any]) -> None:

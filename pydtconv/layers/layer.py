@@ -46,7 +46,7 @@ class Layer(Weights, Operation):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        self._start_tracking(trainable)
+        self._pydt_start_tracking(trainable)
         Operation.__init__(self, name)
         self.dtype_policy = dtype
         self.activity_regularizer = regularizers.get(activity_regularizer)
@@ -54,11 +54,11 @@ class Layer(Weights, Operation):
         self.built = False
         self.supports_masking = self.carries_masks or type(self).compute_mask is not Layer.compute_mask
         self.input_spec: Any = None
-        self._build_shapes: Any = None
+        self._pydt_build_shapes: Any = None
         input_dim = kwargs.pop("input_dim", None)
         input_shape = kwargs.pop("input_shape", None if input_dim is None else (input_dim,))
         if input_shape is not None:
-            self._input_shape_arg = tuple(input_shape) if isinstance(input_shape, Iterable) else (input_shape,)
+            self._pydt_input_shape_arg = tuple(input_shape) if isinstance(input_shape, Iterable) else (input_shape,)
         if kwargs:
             raise ValueError(f"{type(self).__name__}: unknown arguments: {', '.join(map(repr, kwargs))}")
 
@@ -77,13 +77,13 @@ class Layer(Weights, Operation):
         if type(self).build is not Layer.build:
             self.built = True
         else:
-            self._build_by_calling(input_shape)
+            self._pydt_build_by_calling(input_shape)
 
-    def _build_by_calling(self, input_shape: Any) -> None:
+    def _pydt_build_by_calling(self, input_shape: Any) -> None:
         """Builds the layers inside, as `call` meets them on inputs of this shape."""
         if type(self).call is not Layer.call and _takes_one(self.call):
             inputs = tree.map_shape_structure(lambda shape: KerasTensor(shape, self.dtype), input_shape)
-            infer_outputs(self._traced_call, (inputs,), {})
+            infer_outputs(self._pydt_traced_call, (inputs,), {})
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"layer {type(self).__name__} has no call()")
@@ -91,51 +91,51 @@ class Layer(Weights, Operation):
     # -- calling ------------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if "_layers" not in self.__dict__:
+        if "_pydt_layers" not in self.__dict__:
             raise RuntimeError(f"{type(self).__name__}.__init__ must call super().__init__()")
-        args, kwargs = self._convert_arguments(args, kwargs)
+        args, kwargs = self._pydt_convert_arguments(args, kwargs)
         graph = current_graph()
         if graph is not None and graph.records:
             args, kwargs = graph.taken_in(self, args, kwargs)  # type: ignore[attr-defined]
         leaves = tree.flatten((args, kwargs))
         if any(isinstance(leaf, Tensor) for leaf in leaves):
-            return self._traced_call(*args, **kwargs)
+            return self._pydt_traced_call(*args, **kwargs)
         if any(isinstance(leaf, KerasTensor) for leaf in leaves):
-            return self._symbolic_call(args, kwargs)
+            return self._pydt_symbolic_call(args, kwargs)
         if graph is not None:
-            return self._traced_call(*args, **kwargs)
+            return self._pydt_traced_call(*args, **kwargs)
         with turn_of(self).taken():
             training = bool(kwargs.get("training") or context.training())
-            return call_on_arrays(self, self._array_dtype, args, kwargs, training)
+            return call_on_arrays(self, self._pydt_array_dtype, args, kwargs, training)
 
-    def _convert_arguments(
+    def _pydt_convert_arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Hook: models bring their inputs into their own structure here."""
         return args, kwargs
 
     @property
-    def _array_dtype(self) -> str:
+    def _pydt_array_dtype(self) -> str:
         """Hook: what floats of arrays become that the layer is called on."""
         return self.dtype
 
-    def _symbolic_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _pydt_symbolic_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with turn_of(self).taken():
-            self._check_and_build(args, kwargs)
+            self._pydt_check_and_build(args, kwargs)
             outputs = self.compute_output_spec(*args, **kwargs)
             Node(self, args, kwargs, outputs)
         return outputs
 
-    def _traced_call(self, *args: Any, **kwargs: Any) -> Any:
+    def _pydt_traced_call(self, *args: Any, **kwargs: Any) -> Any:
         """Adds the layer's nodes to the graph that is being traced."""
         if self.autocast:
-            args = tuple(map(self._autocast_all, args))
-            kwargs = {k: v if "mask" in k else self._autocast_all(v) for k, v in kwargs.items()}
-        self._check_and_build(args, kwargs)
+            args = tuple(map(self._pydt_autocast_all, args))
+            kwargs = {k: v if "mask" in k else self._pydt_autocast_all(v) for k, v in kwargs.items()}
+        self._pydt_check_and_build(args, kwargs)
         graph = _graph_of((args, kwargs))
         masked = masks.have_masks((args, kwargs))
         if masked:
-            kwargs = masks.with_masks(_call_defaults(type(self).call), self._named_arguments(args, kwargs), kwargs)
+            kwargs = masks.with_masks(_call_defaults(type(self).call), self._pydt_named_arguments(args, kwargs), kwargs)
         training = kwargs.pop("training", None)
         if training is None:
             training = context.training()
@@ -161,11 +161,11 @@ class Layer(Weights, Operation):
                     self.add_loss(self.activity_regularizer(output) / float(output.shape[0] if output.shape else 1))
         return outputs
 
-    def _autocast_all(self, argument: Any) -> Any:
+    def _pydt_autocast_all(self, argument: Any) -> Any:
         """Hook: an argument of `call`, whatever its structure, in the dtype in which the layer computes."""
-        return tree.map_structure(self._autocast, argument)
+        return tree.map_structure(self._pydt_autocast, argument)
 
-    def _autocast(self, leaf: Any, dtype: str | None = None) -> Any:
+    def _pydt_autocast(self, leaf: Any, dtype: str | None = None) -> Any:
         """Floats in a dtype, by default that in which the layer computes, and integers where it does not read them."""
         wanted = dtype or self.compute_dtype
         if not isinstance(leaf, Tensor) or leaf.dtype == wanted or (leaf.dtype not in FLOATING and self.reads_integers):
@@ -175,46 +175,46 @@ class Layer(Weights, Operation):
             masks.set_mask(found, masks.mask_of(leaf))
         return found
 
-    def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _pydt_check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not self.built or not args or args[0] is None:
-            self._check_given(args, kwargs)
+            self._pydt_check_given(args, kwargs)
         first = args[0] if args else next((v for v in kwargs.values() if _has_shape(v)), None)
         if self.input_spec is not None and first is not None and not isinstance(first, dict):
             check_inputs(self, self.input_spec, first)
-        if self._build_shapes is None and first is not None and _has_shape(first):
-            object.__setattr__(self, "_build_shapes", tree.map_structure(_shape_of_any_batch, first))
+        if self._pydt_build_shapes is None and first is not None and _has_shape(first):
+            object.__setattr__(self, "_pydt_build_shapes", tree.map_structure(_shape_of_any_batch, first))
         if self.built or type(self).build is Layer.build or context.is_building(self):
             return
         try:
-            self._with_shapes(self.build, args, kwargs, _shape_of_any_batch)
+            self._pydt_with_shapes(self.build, args, kwargs, _shape_of_any_batch)
         except (TypeError, AttributeError) as error:
             if first is None or _has_shape(first):
                 raise
             given = f"got {first!r}, which has no shape"
             raise ValueError(f"{type(self).__name__} {self.name!r}: expected a tensor, {given}") from error
 
-    def _check_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _pydt_check_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises TypeError where an argument of `call` is missing, and ValueError where the first one is None."""
-        given, needed = self._named_arguments(args, kwargs), _needed(type(self).call)
+        given, needed = self._pydt_named_arguments(args, kwargs), _needed(type(self).call)
         missing = [name for name in needed if name not in given and name not in kwargs]
         if missing:
             raise TypeError(f"{type(self).__name__} {self.name!r}: missing argument {missing[0]!r}")
         if needed and given.get(needed[0], self) is None:
             raise ValueError(f"{type(self).__name__} {self.name!r}: {needed[0]}: expected a tensor, got None")
 
-    def _with_shapes(
+    def _pydt_with_shapes(
         self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shape: Callable[[Any], Any]
     ) -> Any:
         """Calls a method with the shapes of a call's arguments, by the names that it has for them, or of the first."""
         shapes = {
             f"{name}_shape": tree.map_structure(shape, value)
-            for name, value in self._named_arguments(args, kwargs).items()
+            for name, value in self._pydt_named_arguments(args, kwargs).items()
             if _has_shape(value)
         }
         wanted = {name: shapes[name] for name in inspect.signature(method).parameters if name in shapes}
         return method(**wanted) if len(wanted) > 1 else method(next(iter(shapes.values()), None))
 
-    def _named_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _pydt_named_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         kwargs = {name: value for name, value in kwargs.items() if name != "training"}  # which `call` need not take
         bound = inspect.signature(self.call).bind_partial(*args, **kwargs).arguments
         return {name: value for name, value in bound.items() if name != "kwargs"}
@@ -227,18 +227,18 @@ class Layer(Weights, Operation):
             first = args[0] if args else next(iter(kwargs.values()))
             dtype = symbolic_leaves((args, kwargs))[0].dtype
             dtype = self.compute_dtype if self.autocast and (dtype in FLOATING or not self.reads_integers) else dtype
-            shape = self._with_shapes(self.compute_output_shape, args, kwargs, lambda x: x.shape)
+            shape = self._pydt_with_shapes(self.compute_output_shape, args, kwargs, lambda x: x.shape)
             outputs = tree.map_shape_structure(lambda s: KerasTensor(s, dtype), shape)
             carries = self.supports_masking and type(self).compute_mask is Layer.compute_mask
             if carries and isinstance(first, KerasTensor) and isinstance(outputs, KerasTensor):
                 outputs.mask_spec = first.mask_spec
             return outputs
-        return infer_outputs(self._traced_call, args, kwargs)
+        return infer_outputs(self._pydt_traced_call, args, kwargs)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The output's shape (or a structure of shapes) for an input shape; builds the layer."""
         inputs = tree.map_shape_structure(lambda shape: KerasTensor(shape, self.dtype), input_shape)
-        outputs = infer_outputs(self._traced_call, (inputs,), {})
+        outputs = infer_outputs(self._pydt_traced_call, (inputs,), {})
         return tree.map_structure(lambda x: x.shape, outputs)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -265,13 +265,13 @@ class Layer(Weights, Operation):
         graph: Any = current_graph()
         if graph is None:
             graph = context.recordings.get(self, lambda: None)()
-        added = graph.losses_of(self._flatten_layers()) if graph is not None and graph.records else []
+        added = graph.losses_of(self._pydt_flatten_layers()) if graph is not None and graph.records else []
         return [*added, *(v.regularizer(v) for v in self.trainable_variables if v.regularizer is not None)]
 
     @property
     def dtype_policy(self) -> DTypePolicy:
         """How the layer computes; setting it takes whatever a layer's `dtype` may be."""
-        return self._dtype_policy
+        return self._pydt_dtype_policy
 
     @dtype_policy.setter
     def dtype_policy(self, policy: Any) -> None:
@@ -279,19 +279,19 @@ class Layer(Weights, Operation):
             found = dtype_policies.get(policy)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{type(self).__name__} {self.name!r}: {error}") from None
-        if found != self.__dict__.get("_dtype_policy"):
-            self._dtype_policy = found
+        if found != self.__dict__.get("_pydt_dtype_policy"):
+            self._pydt_dtype_policy = found
             structure.changed()
 
     @property
     def dtype(self) -> str:
         """The dtype of the layer's variables."""
-        return self._dtype_policy.variable_dtype
+        return self._pydt_dtype_policy.variable_dtype
 
     @property
     def compute_dtype(self) -> str:
         """The dtype in which the layer computes: that of what it reads and writes."""
-        return self._dtype_policy.compute_dtype
+        return self._pydt_dtype_policy.compute_dtype
 
     @property
     def input_dtype(self) -> str:
@@ -300,7 +300,7 @@ class Layer(Weights, Operation):
 
     @property
     def variable_dtype(self) -> str:
-        return self._dtype_policy.variable_dtype
+        return self._pydt_dtype_policy.variable_dtype
 
     @property
     def path(self) -> str:
@@ -308,18 +308,23 @@ class Layer(Weights, Operation):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make an equal layer, as plain data."""
-        config = {"name": self.name, "trainable": self.trainable, "dtype": self._dtype_config(), **self._own_config()}
+        config = {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": self._pydt_dtype_config(),
+            **self._pydt_own_config(),
+        }
         if self.activity_regularizer is not None:
             config["activity_regularizer"] = regularizers.serialize(self.activity_regularizer)
         return config
 
-    def _dtype_config(self) -> Any:
+    def _pydt_dtype_config(self) -> Any:
         """The policy as plain data: a dtype by its name, another as Keras writes it."""
-        policy = self._dtype_policy
+        policy = self._pydt_dtype_policy
         return policy.name if policy.compute_dtype == policy.variable_dtype else dtype_policies.serialize(policy)
 
     def get_build_config(self) -> dict[str, Any] | None:
-        return None if self._build_shapes is None else {"input_shape": self._build_shapes}
+        return None if self._pydt_build_shapes is None else {"input_shape": self._pydt_build_shapes}
 
     def build_from_config(self, config: dict[str, Any]) -> None:
         if not config or self.built:
@@ -329,7 +334,7 @@ class Layer(Weights, Operation):
         else:
             self.build(**(config.get("shapes_dict") or config))
 
-    def _children(self, *more: str) -> Iterator[tuple[str, Any]]:
+    def _pydt_children(self, *more: str) -> Iterator[tuple[str, Any]]:
         """(attribute, value) of all that may hold layers, in the order in which files name them; see object_paths.py.
 
         more: attributes beside the object's own.
@@ -347,16 +352,16 @@ class Layer(Weights, Operation):
 #: attributes that are ours, and hold no layers that a file names
 _NO_CHILDREN = frozenset(
     {
-        "_layers",
-        "_own_metrics",
-        "_trainable_variables",
-        "_non_trainable_variables",
-        "_recorded",
-        "_inbound_nodes",
-        "_network",
-        "_input_layer",
-        "_build_shapes",
-        "_input_shape_arg",
+        "_pydt_layers",
+        "_pydt_own_metrics",
+        "_pydt_trainable_variables",
+        "_pydt_non_trainable_variables",
+        "_pydt_recorded",
+        "_pydt_inbound_nodes",
+        "_pydt_network",
+        "_pydt_input_layer",
+        "_pydt_build_shapes",
+        "_pydt_input_shape_arg",
         "input_spec",
     }
 )
@@ -372,10 +377,10 @@ def _building(build: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(build)
     def wrapper(self: Layer, *args: Any, **kwargs: Any) -> None:
-        with context.building(self), self._new_weights_or_none():
+        with context.building(self), self._pydt_new_weights_or_none():
             build(self, *args, **kwargs)
         if args or kwargs:
-            object.__setattr__(self, "_build_shapes", args[0] if args else next(iter(kwargs.values())))
+            object.__setattr__(self, "_pydt_build_shapes", args[0] if args else next(iter(kwargs.values())))
         self.built = True
 
     return wrapper

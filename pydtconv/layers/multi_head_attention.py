@@ -66,10 +66,10 @@ class ProjectedAttention(Layer):
         self.seed = seed
         self.own_seed = next_seed() if seed is None else seed
 
-    def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _pydt_check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if (args[1] if len(args) > 1 else kwargs.get("value", self)) is None:
             raise ValueError(f"{type(self).__name__} {self.name!r}: value: expected a tensor, got None")
-        super()._check_and_build(args, kwargs)
+        super()._pydt_check_and_build(args, kwargs)
 
     def _projection(
         self, equation: str, shape: Sequence[int | None], bias_axes: str, name: str, activation: Any = None
@@ -126,7 +126,7 @@ class ProjectedAttention(Layer):
         return ops.multiply(ops.softmax(kept), allowed)
 
     def get_build_config(self) -> dict[str, Any] | None:
-        return None if self._build_shapes is None else {"shapes_dict": self._shapes}
+        return None if self._pydt_build_shapes is None else {"shapes_dict": self._shapes}
 
     def build_from_config(self, config: dict[str, Any]) -> None:
         if config and not self.built:
@@ -144,7 +144,7 @@ class ProjectedAttention(Layer):
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         from pydtconv.layers.symbolic import infer_outputs
 
-        return infer_outputs(self._traced_call, args, kwargs)
+        return infer_outputs(self._pydt_traced_call, args, kwargs)
 
 
 @builtin
@@ -159,7 +159,7 @@ class MultiHeadAttention(ProjectedAttention):
     asked for.
     """
 
-    _not_in_config = ("flash_attention", "output_shape")
+    _pydt_not_in_config = ("flash_attention", "output_shape")
     query_dense: EinsumDense
     key_dense: EinsumDense
     value_dense: EinsumDense
@@ -348,8 +348,8 @@ class MultiHeadAttention(ProjectedAttention):
         """The shape of the result: query's, but for the features."""
         return (*query_shape[:-1], *(self._output_features or query_shape[-1:]))
 
-    def _own_config(self) -> dict[str, Any]:
-        return {**super()._own_config(), "output_shape": self._output_features}
+    def _pydt_own_config(self) -> dict[str, Any]:
+        return {**super()._pydt_own_config(), "output_shape": self._output_features}
 
 
 def _of_one_batch(*tokens: Any) -> list[Any]:

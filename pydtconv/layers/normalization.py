@@ -61,8 +61,8 @@ class BatchNormalization(Layer):
         self.epsilon = float(epsilon)
         self.center = center
         self.scale = scale
-        self._keep_arguments("beta", beta_initializer, beta_regularizer, beta_constraint)
-        self._keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
+        self._pydt_keep_arguments("beta", beta_initializer, beta_regularizer, beta_constraint)
+        self._pydt_keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)
         self.renorm = False
@@ -74,9 +74,9 @@ class BatchNormalization(Layer):
         c = extent_of(self, input_shape, self.axis)
         self.gamma = self.beta = None
         if self.scale:
-            self.gamma = self._add_kept("gamma", (c,))
+            self.gamma = self._pydt_add_kept("gamma", (c,))
         if self.center:
-            self.beta = self._add_kept("beta", (c,))
+            self.beta = self._pydt_add_kept("beta", (c,))
         self.moving_mean = self.add_weight((c,), self.moving_mean_initializer, trainable=False, name="moving_mean")
         self.moving_variance = self.add_weight(
             (c,), self.moving_variance_initializer, trainable=False, name="moving_variance"
@@ -154,8 +154,8 @@ class LayerNormalization(Layer):
         self.epsilon = float(epsilon)
         self.center = center
         self.scale = scale
-        self._keep_arguments("beta", beta_initializer, beta_regularizer, beta_constraint)
-        self._keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
+        self._pydt_keep_arguments("beta", beta_initializer, beta_regularizer, beta_constraint)
+        self._pydt_keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
 
     def build(self, input_shape: Any) -> None:
         axes = [self.axis] if isinstance(self.axis, int) else sorted(self.axis)
@@ -164,9 +164,9 @@ class LayerNormalization(Layer):
             raise ValueError(f"LayerNormalization {self.name!r}: axis: expected different axes, got {self.axis!r}")
         self.gamma = self.beta = None
         if self.scale or self.rms_scaling:
-            self.gamma = self._add_kept("gamma", shape)
+            self.gamma = self._pydt_add_kept("gamma", shape)
         if self.center and not self.rms_scaling:
-            self.beta = self._add_kept("beta", shape)
+            self.beta = self._pydt_add_kept("beta", shape)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

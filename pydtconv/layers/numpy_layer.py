@@ -62,7 +62,7 @@ class NumpyLayer(Layer):
             label=f"{type(self).__name__} {self.name!r}",
             reads_y=_takes(self.backward, "y"),
         )
-        return op(*xs, *self._own_variables())
+        return op(*xs, *self._pydt_own_variables())
 
     def _forward(self, training: bool, *arrays: np.ndarray) -> Any:
         kwargs: dict[str, Any] = {"training": training} if _takes(self.forward, "training") else {}
@@ -75,13 +75,13 @@ class NumpyLayer(Layer):
             kwargs["y"] = _read_only(arrays[-1])
         result = self.backward(_read_only(dy), *map(_read_only, arrays[:-1]), **kwargs)
         gradients = list(result) if isinstance(result, (list, tuple)) else [result]
-        expected = inputs + len(self._trainable_variables)
+        expected = inputs + len(self._pydt_trainable_variables)
         if len(gradients) != expected:
             raise ValueError(
                 f"{type(self).__name__} {self.name!r}: backward: expected {expected} gradients ({inputs} of inputs, "
                 f"{expected - inputs} of trainable weights), got {len(gradients)}"
             )
-        return gradients + [None] * len(self._non_trainable_variables)
+        return gradients + [None] * len(self._pydt_non_trainable_variables)
 
 
 def _takes(method: Callable[..., Any], name: str) -> bool:

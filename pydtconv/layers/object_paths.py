@@ -14,7 +14,7 @@ from pydtconv.layers.layer import Layer, in_order
 from pydtconv.naming import to_snake_case
 
 #: attributes that hold arguments again
-_ARGUMENTS = ("_compile_config", "_recorded")
+_ARGUMENTS = ("_pydt_compile_config", "_pydt_recorded")
 
 
 def walk(model: Layer) -> Iterator[tuple[str, Layer]]:
@@ -49,7 +49,7 @@ def _walk(layer: Layer, path: str, seen: set[int]) -> Iterator[tuple[str, Layer]
         return
     seen.add(id(layer))
     yield path, layer
-    for name, child in layer._children():
+    for name, child in layer._pydt_children():
         inner = f"{path}/{name}" if path else name
         if isinstance(child, Layer):
             yield from _walk(child, inner, seen)

@@ -156,7 +156,7 @@ class Normalization(Layer):
         whole = array if None in self._broadcast else np.broadcast_to(array, self._broadcast)
         return np.ascontiguousarray(whole)
 
-    def _own_config(self) -> dict[str, Any]:
+    def _pydt_own_config(self) -> dict[str, Any]:
         values = {"axis": self.axis, "mean": self.input_mean, "variance": self.input_variance, "invert": self.invert}
         return {
             name: np.asarray(value).tolist() if name in ("mean", "variance") and value is not None else value

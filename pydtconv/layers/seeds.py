@@ -16,6 +16,6 @@ def seed_of_call(layer: Any) -> int:
     seed: int = layer.own_seed
     if graph is None or not graph.runs_once:
         return seed
-    calls = layer.__dict__.get("_calls_on_arrays", 0)
-    object.__setattr__(layer, "_calls_on_arrays", calls + 1)
+    calls = layer.__dict__.get("_pydt_calls_on_arrays", 0)
+    object.__setattr__(layer, "_pydt_calls_on_arrays", calls + 1)
     return (seed + calls * _ODD) % 2**63

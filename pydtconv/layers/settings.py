@@ -3,9 +3,9 @@
 A plan holds the values that it was traced with.  Where one changes between steps (`layer.beta = 0.5` in a callback),
 the next step is traced with the new one; plans of values that come again are kept.  Which names count is seen in the
 code: those that a method of a user's class mentions, or the `call` of a class of pydtconv.  What is added to a
-Sequential and taken off counts, too (its `_edits`), what is frozen and thawed, and in which dtype a layer computes.  Of
-lists, tuples, dicts and arrays it is seen when others take their place, and when one of their items is set; what NumPy
-writes into an array is not.
+Sequential and taken off counts, too (its `_pydt_edits`), what is frozen and thawed, and in which dtype a layer
+computes.  Of lists, tuples, dicts and arrays it is seen when others take their place, and when one of their items is
+set; what NumPy writes into an array is not.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def note(layer: Any, name: str, value: Any) -> None:
     if old is value or not is_plain(value) or name not in names_read(type(layer)):
         return
     if tracing.current() is not None:
-        own = layer.__dict__.get("_set_by_itself", frozenset())
+        own = layer.__dict__.get("_pydt_set_by_itself", frozenset())
         if name not in own:
-            object.__setattr__(layer, "_set_by_itself", own | {name})
+            object.__setattr__(layer, "_pydt_set_by_itself", own | {name})
             structure.changed()
     elif not is_plain(old) or _told(old) != _told(value):
         structure.changed()
@@ -104,12 +104,12 @@ def of_model(model: Any) -> int:
 
 def _number_of(model: Any) -> int:
     found: list[tuple[Any, ...]] = []
-    for place, layer in enumerate(model._flatten_layers()):
+    for place, layer in enumerate(model._pydt_flatten_layers()):
         values = vars(layer)
-        found.append((place, "edits", int, repr(values.get("_edits", 0))))
-        found.append((place, "policy", str, str(values.get("_dtype_policy"))))
-        found.append((place, "trainable", bool, (layer.trainable, *(v.trainable for v in layer._own_variables()))))
-        names = names_read(type(layer)).difference(values.get("_set_by_itself", ()))
+        found.append((place, "edits", int, repr(values.get("_pydt_edits", 0))))
+        found.append((place, "policy", str, str(values.get("_pydt_dtype_policy"))))
+        found.append((place, "trainable", bool, (layer.trainable, *(v.trainable for v in layer._pydt_own_variables()))))
+        names = names_read(type(layer)).difference(values.get("_pydt_set_by_itself", ()))
         for name in sorted(names.intersection(values)):
             if is_plain(values[name]):
                 found.append((place, name, _told(values[name])))

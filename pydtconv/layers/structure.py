@@ -44,9 +44,9 @@ trainable_changes.append(changed)
 
 def known(layer: Any, name: str, find: Callable[[Any], Any]) -> Any:
     """find(layer), from the last time where no layer has changed since; not to be altered.  name: of what is found."""
-    latest, entry = _latest, layer.__dict__.get("_structure_entry")
+    latest, entry = _latest, layer.__dict__.get("_pydt_structure_entry")
     if entry is None or not entry.holds(layer):
-        entry = layer.__dict__["_structure_entry"] = _Known(layer, latest)
+        entry = layer.__dict__["_pydt_structure_entry"] = _Known(layer, latest)
     found = entry.found
     if name not in found:
         found[name] = find(layer)

@@ -81,7 +81,7 @@ class KerasTensor(Operators, Waiting):
         """The call that made this tensor."""
         if self._keras_history is None:
             raise ValueError(f"{self} was made by no layer")
-        return self._keras_history.operation._inbound_nodes[self._keras_history.node_index]
+        return self._keras_history.operation._pydt_inbound_nodes[self._keras_history.node_index]
 
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Any:
         return OpCall(op)(*inputs)
@@ -135,10 +135,10 @@ class Node:
         self.outputs = outputs
         self.input_tensors: list[KerasTensor] = symbolic_leaves((args, kwargs))
         self.output_tensors: list[KerasTensor] = tree.flatten(outputs)
-        index = len(operation._inbound_nodes)
+        index = len(operation._pydt_inbound_nodes)
         for i, tensor in enumerate(self.output_tensors):
             tensor._keras_history = KerasHistory(operation, index, i)
-        operation._inbound_nodes.append(self)
+        operation._pydt_inbound_nodes.append(self)
 
     @property
     def is_input(self) -> bool:
@@ -157,7 +157,7 @@ class Operation(Configurable):
     """What can be called on symbolic tensors: layers, models, functions, and what a subclass computes in `call`."""
 
     #: where configs begin to count the calls; a functional model counts the call that made it
-    _first_call = 0
+    _pydt_first_call = 0
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
@@ -165,7 +165,7 @@ class Operation(Configurable):
         if not isinstance(name, str) or "/" in name:
             raise ValueError(f"name: expected a string without '/', got {name!r}")
         self.name = checked_name(name)
-        self._inbound_nodes: list[Node] = []
+        self._pydt_inbound_nodes: list[Node] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return (self.symbolic_call if symbolic_leaves((args, kwargs)) else self.call)(*args, **kwargs)
@@ -186,7 +186,7 @@ class Operation(Configurable):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make an equal operation, as plain data."""
-        return {"name": self.name, **self._own_config()}
+        return {"name": self.name, **self._pydt_own_config()}
 
     @property
     def _kind(self) -> str:
@@ -196,17 +196,17 @@ class Operation(Configurable):
     @property
     def input(self) -> Any:
         """The symbolic input of the only call so far (a list where there are several inputs)."""
-        return _one(self._only_node("input").input_tensors)
+        return _one(self._pydt_only_node("input").input_tensors)
 
     @property
     def output(self) -> Any:
         """The symbolic output of the first call."""
-        return _one(self._only_node("output").output_tensors)
+        return _one(self._pydt_only_node("output").output_tensors)
 
-    def _only_node(self, attribute: str) -> Node:
-        if not self._inbound_nodes:
+    def _pydt_only_node(self, attribute: str) -> Node:
+        if not self._pydt_inbound_nodes:
             raise AttributeError(f"{type(self).__name__} {self.name!r} has no {attribute}: it was not called yet")
-        return self._inbound_nodes[0]
+        return self._pydt_inbound_nodes[0]
 
 
 class FunctionCall(Operation):

@@ -15,13 +15,13 @@ else:
 class Owner(Protocol):
     """The layer that has the lists and dicts."""
 
-    def _track(self, value: Any) -> None:
+    def _pydt_track(self, value: Any) -> None:
         """Something has joined."""
 
-    def _release(self, gone: Any) -> None:
+    def _pydt_release(self, gone: Any) -> None:
         """Something, or what is in it, has left one of the places where it was."""
 
-    def _replaced(self, gone: Any, item: Any) -> None:
+    def _pydt_replaced(self, gone: Any, item: Any) -> None:
         """An item has left, and another one has joined, in its place."""
 
 
@@ -40,9 +40,9 @@ def tracked(value: Any, owner: Owner) -> Any:
         if isinstance(value, (TrackedList, _Telling)) and value._owner is not owner:
             return tracked(value.copy(), owner)
         for item in inside(value):
-            owner._track(item)
+            owner._pydt_track(item)
     else:
-        owner._track(value)
+        owner._pydt_track(value)
     return value
 
 
@@ -88,16 +88,16 @@ class TrackedList(list[Any]):
     def __setitem__(self, index: Any, item: Any) -> None:
         gone = self[index]
         super().__setitem__(index, tracked(item, self._owner))
-        self._owner._replaced(gone, item)
+        self._owner._pydt_replaced(gone, item)
 
     def __delitem__(self, index: Any) -> None:
         gone = self[index]
         super().__delitem__(index)
-        self._owner._release(gone)
+        self._owner._pydt_release(gone)
 
     def pop(self, index: SupportsIndex = -1) -> Any:
         gone = super().pop(index)
-        self._owner._release(gone)
+        self._owner._pydt_release(gone)
         return gone
 
     def remove(self, item: Any) -> None:
@@ -123,27 +123,27 @@ class _Telling(_Base):
     def __setitem__(self, key: Any, item: Any) -> None:
         gone = self.get(key)
         super().__setitem__(key, tracked(item, self._owner))
-        self._owner._replaced(gone, item)
+        self._owner._pydt_replaced(gone, item)
 
     def __delitem__(self, key: Any) -> None:
         gone = self[key]
         super().__delitem__(key)
-        self._owner._release(gone)
+        self._owner._pydt_release(gone)
 
     def pop(self, key: Any, *default: Any) -> Any:
         gone = super().pop(key, *default)
-        self._owner._release(gone)
+        self._owner._pydt_release(gone)
         return gone
 
     def popitem(self) -> tuple[Any, Any]:
         key, gone = super().popitem()
-        self._owner._release(gone)
+        self._owner._pydt_release(gone)
         return key, gone
 
     def clear(self) -> None:
         gone = list(self.values())
         super().clear()
-        self._owner._release(gone)
+        self._owner._pydt_release(gone)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         for key, item in dict(*args, **kwargs).items():

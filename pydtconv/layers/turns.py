@@ -66,13 +66,13 @@ def turn_of(layer: Any) -> Turn:
 
 
 def _found(layer: Any) -> Turn:
-    turns = {_own(inside).root for inside in layer._flatten_layers()}
+    turns = {_own(inside).root for inside in layer._pydt_flatten_layers()}
     return turns.pop() if len(turns) == 1 else _join(turns)
 
 
 def _own(layer: Any) -> Turn:
-    turn = layer.__dict__.get("_turn")
-    return layer.__dict__.setdefault("_turn", Turn()) if turn is None else turn
+    turn = layer.__dict__.get("_pydt_turn")
+    return layer.__dict__.setdefault("_pydt_turn", Turn()) if turn is None else turn
 
 
 def _join(turns: Collection[Turn]) -> Turn:

@@ -22,51 +22,53 @@ class Weights:
 
     name: str
     built: bool
-    _layers: list[Any]
-    _own_metrics: list[Any]
-    _trainable_variables: list[Variable]
-    _non_trainable_variables: list[Variable]
-    _trainable: bool
+    _pydt_layers: list[Any]
+    _pydt_own_metrics: list[Any]
+    _pydt_trainable_variables: list[Variable]
+    _pydt_non_trainable_variables: list[Variable]
+    _pydt_trainable: bool
 
     @property
     def variable_dtype(self) -> str:
         raise NotImplementedError
 
-    def _start_tracking(self, trainable: bool) -> None:
+    def _pydt_start_tracking(self, trainable: bool) -> None:
         if not isinstance(trainable, bool):
             raise ValueError(f"{type(self).__name__}: trainable: expected True or False, got {trainable!r}")
         put = object.__setattr__
-        put(self, "_layers", [])
-        put(self, "_trainable_variables", [])
-        put(self, "_non_trainable_variables", [])
-        put(self, "_trainable", trainable)
-        put(self, "_own_metrics", [])
+        put(self, "_pydt_layers", [])
+        put(self, "_pydt_trainable_variables", [])
+        put(self, "_pydt_non_trainable_variables", [])
+        put(self, "_pydt_trainable", trainable)
+        put(self, "_pydt_own_metrics", [])
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle gets, in which lists and dicts are plain ones, with the names of those."""
         watched = [name for name, value in self.__dict__.items() if is_tracked(value)]
-        return {**self.__dict__, **({"_watched": watched} if watched else {})}
+        return {**self.__dict__, **({"_pydt_watched": watched} if watched else {})}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in self.__dict__.pop("_watched", ()):
+        for name in self.__dict__.pop("_pydt_watched", ()):
             object.__setattr__(self, name, tracked(self.__dict__[name], self))
 
-    def _track(self, value: Any) -> None:
+    def _pydt_track(self, value: Any) -> None:
         """Notes what joins the layer; a frozen layer freezes it."""
         if isinstance(value, Weights):
-            if value is not self and not any(layer is value for layer in self._layers):
-                self._layers.append(value)
-                if not self._trainable:
+            if value is not self and not any(layer is value for layer in self._pydt_layers):
+                self._pydt_layers.append(value)
+                if not self._pydt_trainable:
                     value.trainable = False
                 structure.changed()
         elif isinstance(value, Variable):
-            if not any(v is value for v in self._own_variables()):
-                (self._trainable_variables if value.trainable else self._non_trainable_variables).append(value)
-                value.trainable = value.trainable and self._trainable
+            if not any(v is value for v in self._pydt_own_variables()):
+                (self._pydt_trainable_variables if value.trainable else self._pydt_non_trainable_variables).append(
+                    value
+                )
+                value.trainable = value.trainable and self._pydt_trainable
                 structure.changed()
-        elif hasattr(value, "update_state") and not any(metric is value for metric in self._own_metrics):
-            self._own_metrics.append(value)
+        elif hasattr(value, "update_state") and not any(metric is value for metric in self._pydt_own_metrics):
+            self._pydt_own_metrics.append(value)
             structure.changed()
         elif isinstance(value, (set, frozenset)) and any(isinstance(each, (Weights, Variable)) for each in value):
             raise ValueError(
@@ -74,28 +76,28 @@ class Weights:
                 f"order, got them in a {type(value).__name__}"
             )
 
-    def _release(self, gone: Any) -> None:
+    def _pydt_release(self, gone: Any) -> None:
         left = [layer for layer in inside(gone) if isinstance(layer, Weights)]
-        if not left or self.__dict__.get("_network") is not None:
+        if not left or self.__dict__.get("_pydt_network") is not None:
             return
-        places = [value for name, value in vars(self).items() if name not in ("_layers", "_recorded")]
+        places = [value for name, value in vars(self).items() if name not in ("_pydt_layers", "_pydt_recorded")]
         held = {id(layer) for layer in inside(places)}
         gone_ones = {id(layer) for layer in left} - held
-        object.__setattr__(self, "_layers", [layer for layer in self._layers if id(layer) not in gone_ones])
+        object.__setattr__(self, "_pydt_layers", [layer for layer in self._pydt_layers if id(layer) not in gone_ones])
         structure.changed()
 
-    def _replaced(self, gone: Any, item: Any) -> None:
-        self._release(gone)
+    def _pydt_replaced(self, gone: Any, item: Any) -> None:
+        self._pydt_release(gone)
         settings.note_item(gone, item)
 
-    def _own_variables(self) -> list[Variable]:
-        return self._trainable_variables + self._non_trainable_variables
+    def _pydt_own_variables(self) -> list[Variable]:
+        return self._pydt_trainable_variables + self._pydt_non_trainable_variables
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)
             return
-        if "_layers" not in self.__dict__:
+        if "_pydt_layers" not in self.__dict__:
             if isinstance(value, (Weights, Variable)):
                 raise RuntimeError(f"{type(self).__name__}: call super().__init__() before you set self.{name}")
             object.__setattr__(self, name, value)
@@ -104,7 +106,7 @@ class Weights:
         settings.note(self, name, value)
         object.__setattr__(self, name, tracked(value, self))
         if old is not value and isinstance(old, (Weights, list, tuple, dict)):
-            self._release(old)
+            self._pydt_release(old)
 
     def add_weight(
         self,
@@ -137,21 +139,23 @@ class Weights:
         dtype = dtype or self.variable_dtype
         if initializer is None:
             initializer = "glorot_uniform" if name_of(dtype) in FLOATING else "zeros"
-        name = name or f"variable_{len(self._own_variables())}"
+        name = name or f"variable_{len(self._pydt_own_variables())}"
         make = initializers.get(initializer)
         extents = () if shape is None else tuple(shape)
-        variable = Variable(make, extents, dtype, trainable and self._trainable, aggregation=aggregation, name=name)
+        variable = Variable(
+            make, extents, dtype, trainable and self._pydt_trainable, aggregation=aggregation, name=name
+        )
         variable.path = "/".join([*context.path_of(self.name), name])
         variable.regularizer = regularizers.get(regularizer)
         variable.constraint = constraints.get(constraint)
-        (self._trainable_variables if trainable else self._non_trainable_variables).append(variable)
+        (self._pydt_trainable_variables if trainable else self._pydt_non_trainable_variables).append(variable)
         structure.changed()
         return variable
 
     @contextmanager
-    def _new_weights_or_none(self) -> Iterator[None]:
+    def _pydt_new_weights_or_none(self) -> Iterator[None]:
         """Takes back the weights that are made within, where an exception ends it: they will be made again."""
-        groups = self._trainable_variables, self._non_trainable_variables
+        groups = self._pydt_trainable_variables, self._pydt_non_trainable_variables
         counts, built = [len(group) for group in groups], self.built
         try:
             yield
@@ -162,14 +166,14 @@ class Weights:
             structure.changed()
             raise
 
-    def _keep_arguments(self, weight: str, initializer: Any, regularizer: Any, constraint: Any) -> None:
+    def _pydt_keep_arguments(self, weight: str, initializer: Any, regularizer: Any, constraint: Any) -> None:
         """Keeps a constructor's arguments of a weight as `<weight>_initializer`, `_regularizer` and `_constraint`."""
         setattr(self, f"{weight}_initializer", initializers.get(initializer))
         setattr(self, f"{weight}_regularizer", regularizers.get(regularizer))
         setattr(self, f"{weight}_constraint", constraints.get(constraint))
 
-    def _add_kept(self, weight: str, shape: Sequence[int], name: str | None = None) -> Variable:
-        """A new variable, made with the arguments that `_keep_arguments` kept; called `weight` by default."""
+    def _pydt_add_kept(self, weight: str, shape: Sequence[int], name: str | None = None) -> Variable:
+        """A new variable, made with the arguments that `_pydt_keep_arguments` kept; called `weight` by default."""
         return self.add_weight(
             shape,
             getattr(self, f"{weight}_initializer"),
@@ -181,31 +185,31 @@ class Weights:
     @property
     def trainable(self) -> bool:
         """Whether the layer's trainable weights take part in training; setting it sets all layers inside, too."""
-        return self._trainable
+        return self._pydt_trainable
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
         value = bool(value)
-        if value != self._trainable:
-            object.__setattr__(self, "_trainable", value)
+        if value != self._pydt_trainable:
+            object.__setattr__(self, "_pydt_trainable", value)
             structure.changed()
-        for variable in self._trainable_variables:
+        for variable in self._pydt_trainable_variables:
             variable.trainable = value
-        for layer in self._layers:
+        for layer in self._pydt_layers:
             layer.trainable = value
 
     @property
     def weights(self) -> list[Variable]:
         """All variables, the layer's own first (trainable, then not), then those of the layers inside, in order."""
-        return list(structure.known(self, "weights", lambda layer: list(layer._walk_weights())))
+        return list(structure.known(self, "weights", lambda layer: list(layer._pydt_walk_weights())))
 
-    def _walk_weights(self) -> Iterator[Variable]:
+    def _pydt_walk_weights(self) -> Iterator[Variable]:
         seen: set[int] = set()
-        for variable in self._own_variables():
+        for variable in self._pydt_own_variables():
             seen.add(id(variable))
             yield variable
-        for layer in self._layers:
-            for variable in layer._walk_weights():
+        for layer in self._pydt_layers:
+            for variable in layer._pydt_walk_weights():
                 if id(variable) not in seen:
                     seen.add(id(variable))
                     yield variable
@@ -263,7 +267,7 @@ class Weights:
                 variable.assign(value)
 
     @property
-    def _writes_itself(self) -> bool:
+    def _pydt_writes_itself(self) -> bool:
         """Whether a subclass says what a file has of it."""
         return type(self).save_own_variables is not Weights.save_own_variables
 
@@ -272,21 +276,21 @@ class Weights:
 
         A subclass may write other arrays, too, for its `load_own_variables` to read.
         """
-        for i, variable in enumerate(self._own_variables()):
+        for i, variable in enumerate(self._pydt_own_variables()):
             store[str(i)] = variable.numpy()
 
     def load_own_variables(self, store: Mapping[str, Any]) -> None:
         """Reads what `save_own_variables` wrote.  Raises ValueError where it is not of these variables."""
-        variables = self._own_variables()
+        variables = self._pydt_own_variables()
         if len(store) != len(variables):
             raise ValueError(f"layer {self.name!r}: expected {len(variables)} variables, found {len(store)}")
         for i, variable in enumerate(variables):
             variable.assign(store[str(i)])
 
-    def _flatten_layers(self, include_self: bool = True, recursive: bool = True) -> list[Any]:
+    def _pydt_flatten_layers(self, include_self: bool = True, recursive: bool = True) -> list[Any]:
         found: list[Any] = [self] if include_self else []
-        for layer in self._layers:
+        for layer in self._pydt_layers:
             found.append(layer)
             if recursive:
-                found.extend(layer._flatten_layers(include_self=False))
+                found.extend(layer._pydt_flatten_layers(include_self=False))
         return list({id(layer): layer for layer in found}.values())

@@ -34,7 +34,7 @@ class Wrapper(Layer):
             layer = {key: value for key, value in layer.items() if key != "build_config"}
         wrapper = cls(deserialize_keras_object(layer, custom_objects), **arguments)
         if config.get("trainable") is False:  # of the wrapper itself: the layer's own config says what it is
-            object.__setattr__(wrapper, "_trainable", False)
+            object.__setattr__(wrapper, "_pydt_trainable", False)
         return wrapper
 
 

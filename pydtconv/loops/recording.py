@@ -204,7 +204,7 @@ class Recording(Graph):
         """The arguments of a layer: arrays as tensors, in the layer's dtype, as where nothing is recorded."""
         if context.training() is not None:
             return args, kwargs
-        inside = {id(each) for each in layer._flatten_layers()}
+        inside = {id(each) for each in layer._pydt_flatten_layers()}
         context.recordings[layer] = weakref.ref(self)
         self._owned = [entry for entry in self._owned if id(entry[0]) not in inside]
 
@@ -214,7 +214,7 @@ class Recording(Graph):
             if isinstance(leaf, (np.ndarray, np.generic)):
                 array = np.asarray(leaf) if not isinstance(leaf, np.ndarray) else leaf
                 self.check_views([array])
-                return self.handle(self.feed(array, layer._array_dtype))
+                return self.handle(self.feed(array, layer._pydt_array_dtype))
             if isinstance(leaf, Handle) and leaf.dtype not in FLOATING:
                 return self.add(Cast(layer.dtype), [leaf])
             return leaf

@@ -268,7 +268,7 @@ os.register_at_fork(after_in_child=Workspace.renew)
 
 def step(optimizer: Any, store: ParameterStore) -> None:
     """A step of an optimizer, with the gradients in the store."""
-    own = optimizer._slots.variables
+    own = optimizer._pydt_slots.variables
     known = {id(variable) for variable in own}
     if not optimizer.built or any(id(variable) not in known for variable in store.variables):
         optimizer.ready([*own, *(v for v in store.variables if id(v) not in known)], store)

@@ -166,13 +166,13 @@ class SparseCategoricalCrossentropy(LossFunctionWrapper):
         )
 
     def counted(self, y_true: Any, values: Any) -> Any:
-        ignored = self._fn_kwargs["ignore_class"]
+        ignored = self._pydt_fn_kwargs["ignore_class"]
         if ignored is None:
             return None
         return ops.cast(ops.not_equal(ops.reshape(y_true, values.shape), ignored), values.dtype)
 
     def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
-        axis = self._fn_kwargs["axis"] % len(y_pred_shape)
+        axis = self._pydt_fn_kwargs["axis"] % len(y_pred_shape)
         classes, rest = y_pred_shape[axis], y_pred_shape[1:axis] + y_pred_shape[axis + 1 :]
         if y_true.shape[1:] not in (tuple(rest), (*y_pred_shape[1:axis], 1, *y_pred_shape[axis + 1 :])):
             told = ", ".join(["n", *map(str, rest)])
@@ -180,7 +180,7 @@ class SparseCategoricalCrossentropy(LossFunctionWrapper):
                 f"{self.name}: expected class numbers of shape ({told}), got shape {y_true.shape}; "
                 "for one-hot labels use 'categorical_crossentropy'"
             )
-        ignored = self._fn_kwargs["ignore_class"]
+        ignored = self._pydt_fn_kwargs["ignore_class"]
         labels = y_true if ignored is None else y_true[y_true != ignored]
         if labels.dtype.kind == "f" and not (labels == np.rint(labels)).all():
             wrong = labels[labels != np.rint(labels)].flat[0]

@@ -39,14 +39,14 @@ class Loss:
             raise ValueError(f"{type(self).__name__}: expected reduction to be one of {REDUCTIONS}, got {reduction!r}")
         self.name = checked_name(name or to_snake_case(type(self).__name__))
         self.reduction = reduction
-        self._dtype = None if dtype is None else gathering_dtype(type(self).__name__, dtype)
-        if self._dtype not in (None, "float32", "float64"):
+        self._pydt_dtype = None if dtype is None else gathering_dtype(type(self).__name__, dtype)
+        if self._pydt_dtype not in (None, "float32", "float64"):
             raise ValueError(f"{type(self).__name__}: dtype: expected float32 or float64, got {dtype!r}")
 
     @property
     def dtype(self) -> str:
         """The dtype that it was given, else `config.floatx()`."""
-        return self._dtype or config.floatx()
+        return self._pydt_dtype or config.floatx()
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define call(y_true, y_pred)")
@@ -60,7 +60,7 @@ class Loss:
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         mask = getattr(y_pred, "_keras_mask", None)
-        y_true, y_pred = as_operands(_widened(y_true), self._in_dtype(_widened(y_pred)), labels=self.takes_labels)
+        y_true, y_pred = as_operands(_widened(y_true), self._pydt_in_dtype(_widened(y_pred)), labels=self.takes_labels)
         if not self.takes_labels:
             y_true, y_pred = match_ranks(y_true, y_pred)
         values = self.call(y_true, y_pred)
@@ -75,10 +75,10 @@ class Loss:
             sample_weight = masked_weights(values, sample_weight, mask, self.reduction)
         return reduce_weighted(values, sample_weight, self.reduction)
 
-    def _in_dtype(self, y_pred: Any) -> Any:
-        if self._dtype is None:
+    def _pydt_in_dtype(self, y_pred: Any) -> Any:
+        if self._pydt_dtype is None:
             return y_pred
-        return ops.cast(y_pred if hasattr(y_pred, "dtype") else np.asarray(y_pred), self._dtype)
+        return ops.cast(y_pred if hasattr(y_pred, "dtype") else np.asarray(y_pred), self._pydt_dtype)
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "reduction": self.reduction}
@@ -103,14 +103,14 @@ class LossFunctionWrapper(Loss):
         if not callable(fn):
             raise ValueError(f"{type(self).__name__}: fn: expected a function, got {fn!r}")
         self.fn = fn
-        self._fn_kwargs = kwargs
+        self._pydt_fn_kwargs = kwargs
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        return self.fn(y_true, y_pred, **self._fn_kwargs)
+        return self.fn(y_true, y_pred, **self._pydt_fn_kwargs)
 
     def get_config(self) -> dict[str, Any]:
         own = {"fn": serialize_keras_object(self.fn)} if type(self).__init__ is LossFunctionWrapper.__init__ else {}
-        return own | super().get_config() | self._fn_kwargs
+        return own | super().get_config() | self._pydt_fn_kwargs
 
 
 def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, Any]:

@@ -48,7 +48,7 @@ class AtConstraint(Confusion):
 
     def get_config(self) -> dict[str, Any]:
         own = {"num_thresholds": self.num_thresholds, self.given: self._value, "class_id": self.class_id}
-        return {"name": self.name, "dtype": self._dtype, **own}
+        return {"name": self.name, "dtype": self._pydt_dtype, **own}
 
 
 class SensitivityAtSpecificity(AtConstraint):

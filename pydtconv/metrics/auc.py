@@ -82,7 +82,7 @@ class AUC(Confusion):
             label._count(labels[:, i], scores[:, i], weights[:, i])
 
     def _counters(self, count: int) -> list[Confusion]:
-        return [Confusion(self.thresholds, self.name, self._dtype) for _ in range(count)]
+        return [Confusion(self.thresholds, self.name, self._pydt_dtype) for _ in range(count)]
 
     def get_state(self) -> dict[str, Any]:
         return super().get_state() | {"labels": [label.get_state() for label in self._labels]}
@@ -120,7 +120,7 @@ class AUC(Confusion):
     def get_config(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "dtype": self._dtype,
+            "dtype": self._pydt_dtype,
             "num_thresholds": self.num_thresholds,
             "curve": self.curve,
             "summation_method": self.summation_method,

@@ -112,7 +112,7 @@ class _Thresholded(Confusion):
         return float(values[0]) if len(values) == 1 else values
 
     def get_config(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self._dtype, "thresholds": self._given}
+        return {"name": self.name, "dtype": self._pydt_dtype, "thresholds": self._given}
 
 
 class _Count(_Thresholded):

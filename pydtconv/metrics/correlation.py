@@ -117,4 +117,4 @@ class R2Score(Metric):
 
     def get_config(self) -> dict[str, Any]:
         own = {"class_aggregation": self.class_aggregation, "num_regressors": self.num_regressors}
-        return {"name": self.name, "dtype": self._dtype, **own}
+        return {"name": self.name, "dtype": self._pydt_dtype, **own}

@@ -64,7 +64,7 @@ class IoU(Metric):
 
     def get_config(self) -> dict[str, Any]:
         names = self._arguments
-        return {"name": self.name, "dtype": self._dtype, **{name: getattr(self, name) for name in names}}
+        return {"name": self.name, "dtype": self._pydt_dtype, **{name: getattr(self, name) for name in names}}
 
     _arguments: tuple[str, ...] = (
         "num_classes",

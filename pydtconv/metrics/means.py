@@ -175,7 +175,7 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
         )
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
-        ignored = self._fn_kwargs["ignore_class"]
+        ignored = self._pydt_fn_kwargs["ignore_class"]
         if sample_weight is not None and ignored is not None:  # without weights all samples count, as in Keras
             labels = functions.labels_of(as_array(self, "y_true", y_true), as_array(self, "y_pred", y_pred))
             sample_weight = masked(labels != ignored, sample_weight)

@@ -68,7 +68,7 @@ def to_keep(given: Any) -> Any:
 
 def given_to(metric: Any, given: Any) -> Any:
     """What a metric is given of a batch: copies where it is none of pydtconv's, as it may keep them."""
-    code = (type(metric), getattr(metric, "_fn", None))
+    code = (type(metric), getattr(metric, "_pydt_fn", None))
     ours = all(part is None or str(getattr(part, "__module__", "")).startswith("pydtconv.") for part in code)
     return given if ours else to_keep(given)
 
@@ -113,18 +113,18 @@ class Metric(Masks):
 
     def __init__(self, dtype: str | None = None, name: str | None = None) -> None:
         self.name = checked_name(name or auto_name(type(self).__name__))
-        self._dtype = None if dtype is None else real(gathering_dtype(type(self).__name__, dtype))
-        self._states: list[tuple[State, Any]] = []
+        self._pydt_dtype = None if dtype is None else real(gathering_dtype(type(self).__name__, dtype))
+        self._pydt_states: list[tuple[State, Any]] = []
 
     @property
     def dtype(self) -> str:
         """The dtype that it was given, else `config.floatx()`; float32 where that is bfloat16 or mixed_bfloat16."""
-        return self._dtype or config.floatx()
+        return self._pydt_dtype or config.floatx()
 
     @property
     def variables(self) -> list[State]:
         """The variables made by `add_variable`."""
-        return [state for state, _ in self._states]
+        return [state for state, _ in self._pydt_states]
 
     def add_variable(
         self, shape: Sequence[int] = (), initializer: Any = "zeros", dtype: str | None = None, name: str | None = None
@@ -138,7 +138,7 @@ class Metric(Masks):
         start = start if callable(start) else np.broadcast_to(np.asarray(start), tuple(shape))
         state = State(start, tuple(shape), dtype or self.dtype, trainable=False, name=name or "state")
         state.path = f"{self.name}/{state.name}"
-        self._states.append((state, state.value.copy()))
+        self._pydt_states.append((state, state.value.copy()))
         return state
 
     def add_weight(
@@ -158,7 +158,7 @@ class Metric(Masks):
     @recorded
     def reset_state(self) -> None:
         """Sets the state back to its start."""
-        for state, start in self._states:
+        for state, start in self._pydt_states:
             state.assign(start)
 
     def get_state(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Metric(Masks):
         return self.result()
 
     def get_config(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self._dtype}
+        return {"name": self.name, "dtype": self._pydt_dtype}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Metric:

@@ -107,15 +107,15 @@ class MeanMetricWrapper(Mean):
         super().__init__(name or str(getattr(fn, "__name__", type(fn).__name__)), dtype)
         if not callable(fn):
             raise ValueError(f"{type(self).__name__}: fn: expected a function, got {fn!r}")
-        self._fn = fn
-        self._fn_kwargs = kwargs
+        self._pydt_fn = fn
+        self._pydt_fn_kwargs = kwargs
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
         mask = getattr(y_pred, "_keras_mask", None)
         y_true, y_pred = as_array(self, "y_true", y_true), as_array(self, "y_pred", y_pred)
         weights = sample_weight if mask is None else masked(mask, sample_weight)
-        super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), weights)
+        super().update_state(self._pydt_fn(y_true, y_pred, **self._pydt_fn_kwargs), weights)
 
     def get_config(self) -> dict[str, Any]:
-        own = {"fn": serialize_keras_object(self._fn)} if type(self).__init__ is MeanMetricWrapper.__init__ else {}
-        return {**own, "name": self.name, "dtype": self._dtype, **self._fn_kwargs}
+        own = {"fn": serialize_keras_object(self._pydt_fn)} if type(self).__init__ is MeanMetricWrapper.__init__ else {}
+        return {**own, "name": self.name, "dtype": self._pydt_dtype, **self._pydt_fn_kwargs}

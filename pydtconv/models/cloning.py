@@ -42,7 +42,7 @@ def clone_model(
         raise ValueError(f"clone_model: unknown arguments: {', '.join(map(repr, kwargs))}")
     if input_tensors is not None:
         raise ValueError("clone_model: input_tensors is not supported: call the clone on them instead")
-    if call_function is not None and (isinstance(model, Sequential) or model._network is None):
+    if call_function is not None and (isinstance(model, Sequential) or model._pydt_network is None):
         raise ValueError(f"clone_model: call_function: expected a functional model, got {model!r}")
     made = clone_function or _clone_layer
 
@@ -51,10 +51,10 @@ def clone_model(
         return clone_model(layer, clone_function=made, recursive=True) if inner else made(layer)  # type: ignore[arg-type]
 
     if isinstance(model, Sequential):
-        first = [] if model._input_layer is None else [_clone_layer(model._input_layer)]
+        first = [] if model._pydt_input_layer is None else [_clone_layer(model._pydt_input_layer)]
         of = {layer: clone(layer) for layer in dict.fromkeys(model.layers)}  # one that stands there twice is one
         return _like(model, Sequential([*first, *(of[layer] for layer in model.layers)], name=model.name))
-    network = model._network
+    network = model._pydt_network
     as_usual = clone_function is None and call_function is None
     if network is None or (as_usual and type(model).get_config is not Model.get_config):
         return model.from_config(model.get_config())
@@ -79,9 +79,9 @@ def clone_model(
 
 def _like(model: Model, clone: Model) -> Model:
     """The clone, itself frozen or not as the model is, and compiled as it is; its layers are what they are."""
-    object.__setattr__(clone, "_trainable", model.trainable)
+    object.__setattr__(clone, "_pydt_trainable", model.trainable)
     if model.compiled and type(clone).compile is Model.compile:
-        arguments = dict(model.__dict__["_compile_config"])
+        arguments = dict(model.__dict__["_pydt_compile_config"])
         try:
             arguments["optimizer"] = type(model.optimizer).from_config(model.optimizer.get_config())
         except (NotImplementedError, TypeError, ValueError) as error:
@@ -98,7 +98,7 @@ def _copy_of(operation: Operation, clone: Callable[[Layer], Layer]) -> Any:
     if isinstance(operation, Layer):
         return clone(operation)
     twin = copy.copy(operation)
-    twin._inbound_nodes = []
+    twin._pydt_inbound_nodes = []
     return twin
 
 

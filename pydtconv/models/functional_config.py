@@ -29,7 +29,7 @@ def functional_config(network: Network, name: str, trainable: bool) -> dict[str,
 
     def border_place_of(tensor: KerasTensor) -> list[Any]:
         layer, index, part = place_of(tensor)
-        return [layer, index + tensor.node.operation._first_call, part]
+        return [layer, index + tensor.node.operation._pydt_first_call, part]
 
     def data_of(leaf: Any) -> Any:
         if isinstance(leaf, KerasTensor):
@@ -43,7 +43,7 @@ def functional_config(network: Network, name: str, trainable: bool) -> dict[str,
 
     layers = []
     for operation in network.operations:
-        calls = [node for node in operation._inbound_nodes if node in places and not node.is_input]
+        calls = [node for node in operation._pydt_inbound_nodes if node in places and not node.is_input]
         layers.extend(operation_data(operation, calls, call_of))
     return {
         "name": name,
@@ -60,7 +60,7 @@ def _places(network: Network) -> dict[Node, int]:
     return {
         node: index
         for operation in network.operations
-        for index, node in enumerate(node for node in operation._inbound_nodes if node in inside)
+        for index, node in enumerate(node for node in operation._pydt_inbound_nodes if node in inside)
     }
 
 
@@ -72,16 +72,16 @@ def functional_from_config(cls: Callable[..., Any], config: Mapping[str, Any]) -
     for data in config["layers"]:
         operation = operation_of(data)
         operations[data["name"]] = operation
-        earlier[data["name"]] = 0 if isinstance(operation, InputLayer) else len(operation._inbound_nodes)
+        earlier[data["name"]] = 0 if isinstance(operation, InputLayer) else len(operation._pydt_inbound_nodes)
         calls.extend((data["name"], call) for call in data["inbound_nodes"])
 
     def tensor_at(name: str, node_index: int, tensor_index: int) -> KerasTensor:
         if name not in operations:
             raise ValueError(f"model config: a call refers to the layer {name!r}, which is not among the layers")
         node_index += earlier[name]
-        if node_index >= len(operations[name]._inbound_nodes):
+        if node_index >= len(operations[name]._pydt_inbound_nodes):
             raise _NotYet
-        return operations[name]._inbound_nodes[node_index].output_tensors[tensor_index]
+        return operations[name]._pydt_inbound_nodes[node_index].output_tensors[tensor_index]
 
     def revived(data: Any) -> Any:
         if isinstance(data, dict) and data.get("class_name") == "__keras_tensor__":
@@ -120,13 +120,13 @@ def functional_from_config(cls: Callable[..., Any], config: Mapping[str, Any]) -
             return {key: structure_of(value) for key, value in data.items()}
         if len(data) == 3 and isinstance(data[0], str):
             name, node_index, tensor_index = data
-            return tensor_at(name, node_index - operations[name]._first_call, tensor_index)
+            return tensor_at(name, node_index - operations[name]._pydt_first_call, tensor_index)
         return type(data)(map(structure_of, data))
 
     extra = {"name": config["name"]} if config.get("name") is not None else {}
     model = cls(inputs=structure_of(config["input_layers"]), outputs=structure_of(config["output_layers"]), **extra)
     if config.get("trainable") is False:  # of the model itself: each layer's own config says what it is
-        object.__setattr__(model, "_trainable", False)
+        object.__setattr__(model, "_pydt_trainable", False)
     return model
 
 

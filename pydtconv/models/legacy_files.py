@@ -105,7 +105,7 @@ def read_legacy_weights(
     ]
     top = group_at(group, _TOP) if _TOP in group else None
     if top is not None and names_in(top, "weight_names"):
-        wanted.append(("the model itself", list(model._own_variables()), _TOP, names_in(top, "weight_names")))
+        wanted.append(("the model itself", list(model._pydt_own_variables()), _TOP, names_in(top, "weight_names")))
     fitting: list[tuple[Variable, h5py.Dataset]] = []
     problems = []
     for where, variables, key, names in wanted:
@@ -334,7 +334,7 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
         group.attrs["keras_version"] = b"3.0.0"
         for layer in sorted(set(model.layers), key=lambda layer: layer.name):
             _write_arrays(group.create_group(layer.name), _paths(_in_old_order(layer)))
-        _write_arrays(group.create_group(_TOP), _paths(model._own_variables()))
+        _write_arrays(group.create_group(_TOP), _paths(model._pydt_own_variables()))
         if include_optimizer and model.compiled and model.optimizer.built:
             optimizer = model.optimizer
             state: dict[str, Any] = {}

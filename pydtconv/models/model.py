@@ -35,7 +35,7 @@ class Model(Trainer, Layer):
     """
 
     #: the recorded calls of a functional model; None for one that defines `call`
-    _network: Network | None = None
+    _pydt_network: Network | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Model and _is_functional(args, kwargs):
@@ -57,17 +57,17 @@ class Model(Trainer, Layer):
         Layer.__init__(self, **kwargs)
         Trainer.__init__(self)
         if inputs is not None:
-            self._set_network(inputs, outputs)
+            self._pydt_set_network(inputs, outputs)
         if trainable is not None:
             self.trainable = trainable
 
-    def _set_network(self, inputs: Any, outputs: Any) -> None:
+    def _pydt_set_network(self, inputs: Any, outputs: Any) -> None:
         if any(isinstance(x, KerasTensor) and not x.node.is_input for x in tree.flatten(inputs)):
             inputs, outputs = cut_at(inputs, outputs)
         if isinstance(outputs, (list, tuple)) and len(outputs) == 1:  # which Keras gives by itself, too
             outputs = outputs[0]
-        object.__setattr__(self, "_network", Network(inputs, outputs))
-        object.__setattr__(self, "_layers", list(self._network.layers if self._network else ()))
+        object.__setattr__(self, "_pydt_network", Network(inputs, outputs))
+        object.__setattr__(self, "_pydt_layers", list(self._pydt_network.layers if self._pydt_network else ()))
         structure.changed()
         self.built = True
 
@@ -79,21 +79,21 @@ class Model(Trainer, Layer):
         Each then finds what it was called on done, so that deep networks take no deep recursion.
         """
         state = super().__getstate__()
-        first = self._layers if self._network is None else self.operations
-        return {"_in_order": list(first), **state}
+        first = self._pydt_layers if self._pydt_network is None else self.operations
+        return {"_pydt_in_order": list(first), **state}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        super().__setstate__({name: value for name, value in state.items() if name != "_in_order"})
+        super().__setstate__({name: value for name, value in state.items() if name != "_pydt_in_order"})
 
     # -- calling -------------------------------------------------------------------------------------------------------
 
-    def _autocast(self, leaf: Any, dtype: str | None = None) -> Any:
+    def _pydt_autocast(self, leaf: Any, dtype: str | None = None) -> Any:
         """The layers of a functional model cast for themselves: one that is float32 may read its inputs."""
-        return leaf if self._network is not None else super()._autocast(leaf, dtype)
+        return leaf if self._pydt_network is not None else super()._pydt_autocast(leaf, dtype)
 
     @property
-    def _array_dtype(self) -> str:
-        inputs = () if self._network is None else self._network.flat_inputs
+    def _pydt_array_dtype(self) -> str:
+        inputs = () if self._pydt_network is None else self._pydt_network.flat_inputs
         return "float64" if any(x.dtype == "float64" for x in inputs) else self.dtype
 
     if TYPE_CHECKING:  # a subclass's takes what it needs
@@ -104,53 +104,56 @@ class Model(Trainer, Layer):
 
         def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
             """What the model computes: to be written by a subclass that is made without inputs and outputs."""
-            if self._network is None:
+            if self._pydt_network is None:
                 raise NotImplementedError(f"model {type(self).__name__} has no call(), and no inputs and outputs")
-            return self._network.replay(self._standardized(inputs), training)
+            return self._pydt_network.replay(self._pydt_standardized(inputs), training)
 
     def build(self, input_shape: Any) -> None:
-        if self._network is None:
-            self._build_by_calling(input_shape)
+        if self._pydt_network is None:
+            self._pydt_build_by_calling(input_shape)
 
-    def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _pydt_check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         # a model that has not defined `build` is built by its first call
         if type(self).build is not Model.build:
-            super()._check_and_build(args, kwargs)
-        elif self._build_shapes is None:
+            super()._pydt_check_and_build(args, kwargs)
+        elif self._pydt_build_shapes is None:
             inputs = args[0] if args else kwargs.get("inputs")
             shapes = tree.map_structure(lambda x: (None, *x.shape[1:]) if hasattr(x, "shape") else None, inputs)
-            object.__setattr__(self, "_build_shapes", shapes)
+            object.__setattr__(self, "_pydt_build_shapes", shapes)
 
-    def _standardized(self, inputs: Any) -> list[Any]:
+    def _pydt_standardized(self, inputs: Any) -> list[Any]:
         """Tensors for the network's flat inputs.  Raises ValueError where structure, rank or extents do not fit."""
-        assert self._network is not None
-        return [self._fitted(x, to) for x, to in zip(self._flat(inputs), self._network.flat_inputs, strict=True)]
+        assert self._pydt_network is not None
+        return [
+            self._pydt_fitted(x, to)
+            for x, to in zip(self._pydt_flat(inputs), self._pydt_network.flat_inputs, strict=True)
+        ]
 
-    def input_dtypes(self, inputs: Any) -> list[str | None]:
+    def _pydt_input_dtypes(self, inputs: Any) -> list[str | None]:
         """Of each array of inputs the dtype in which the model reads it, None for its own floats.
 
         That is its Input's; a model of a class of its own reads integers as they are.
         """
         leaves = tree.flatten(inputs)
         dtypes: list[str | None] = [None] * len(leaves)
-        if self._network is None:
+        if self._pydt_network is None:
             dtypes = [leaf.dtype.name for leaf in leaves]
         else:
-            places = self._flat(tree.pack_sequence_as(inputs, list(range(len(leaves)))))
-            for place, tensor in zip(places, self._network.flat_inputs, strict=True):
+            places = self._pydt_flat(tree.pack_sequence_as(inputs, list(range(len(leaves)))))
+            for place, tensor in zip(places, self._pydt_network.flat_inputs, strict=True):
                 dtypes[place] = tensor.dtype
         return dtypes
 
-    def _flat(self, inputs: Any) -> list[Any]:
+    def _pydt_flat(self, inputs: Any) -> list[Any]:
         """The inputs in the order of the network's.  Raises ValueError where the structure does not fit."""
-        assert self._network is not None
-        wanted = self._network.inputs
+        assert self._pydt_network is not None
+        wanted = self._pydt_network.inputs
         if isinstance(inputs, dict) and not isinstance(wanted, dict):
-            wanted = {x.name: x for x in self._network.flat_inputs}
+            wanted = {x.name: x for x in self._pydt_network.flat_inputs}
             flat = [self._picked(inputs, wanted)[name] for name in wanted]
         else:
             flat = tree.flatten(self._picked(inputs, wanted))
-        expected = self._network.flat_inputs
+        expected = self._pydt_network.flat_inputs
         if len(flat) != len(expected):
             raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}")
         for x, wanted in zip(flat, expected, strict=True):
@@ -176,13 +179,13 @@ class Model(Trainer, Layer):
             raise ValueError(f"model {self.name!r}: inputs: expected the structure {names}, got {given}")
         return inputs
 
-    def _fitted(self, x: Any, to: KerasTensor) -> Any:
+    def _pydt_fitted(self, x: Any, to: KerasTensor) -> Any:
         """x in the input's dtype, with an axis of extent 1 at the end added or dropped where that makes it fit.
 
         Floats of another width stay what they are, for layers cast them to their own, but where an Input is float64.
         """
         floats = x.dtype in FLOATING and to.dtype in FLOATING and to.dtype != "float64"
-        if x.dtype != to.dtype and not (floats and self._array_dtype == self.dtype):
+        if x.dtype != to.dtype and not (floats and self._pydt_array_dtype == self.dtype):
             x = ops.cast(x, to.dtype)
         shape = tuple(x.shape)
         if len(shape) == len(to.shape) - 1 and to.shape[-1] == 1:
@@ -204,12 +207,12 @@ class Model(Trainer, Layer):
     @property
     def layers(self) -> list[Layer]:
         """The layers directly inside."""
-        return list(self._layers)
+        return list(self._pydt_layers)
 
     @property
     def operations(self) -> list[Any]:
         """The layers and single ops of a functional model."""
-        return list(self._network.operations) if self._network is not None else self.layers
+        return list(self._pydt_network.operations) if self._pydt_network is not None else self.layers
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """The layer of a name or at an index of `layers`.  Raises ValueError when there is none."""
@@ -225,36 +228,36 @@ class Model(Trainer, Layer):
                 return layer
         raise ValueError(f"get_layer: model {self.name!r} has no layer {name!r}: it has {[x.name for x in layers]}")
 
-    def _graph_attribute(self, name: str) -> Network:
-        if self._network is None:
+    def _pydt_graph_attribute(self, name: str) -> Network:
+        if self._pydt_network is None:
             raise AttributeError(f"model {self.name!r} has no {name}: it is not made of symbolic tensors")
-        return self._network
+        return self._pydt_network
 
     @property
     def inputs(self) -> list[KerasTensor]:
-        return self._graph_attribute("inputs").flat_inputs
+        return self._pydt_graph_attribute("inputs").flat_inputs
 
     @property
     def outputs(self) -> list[KerasTensor]:
-        return self._graph_attribute("outputs").flat_outputs
+        return self._pydt_graph_attribute("outputs").flat_outputs
 
     @property
     def input(self) -> Any:
-        network = self._graph_attribute("input")
+        network = self._pydt_graph_attribute("input")
         return _single(network.inputs)
 
     @property
     def output(self) -> Any:
-        network = self._graph_attribute("output")
+        network = self._pydt_graph_attribute("output")
         return _single(network.outputs)
 
     @property
     def input_shape(self) -> Any:
-        return tree.map_structure(lambda x: x.shape, _single(self._graph_attribute("input_shape").inputs))
+        return tree.map_structure(lambda x: x.shape, _single(self._pydt_graph_attribute("input_shape").inputs))
 
     @property
     def output_shape(self) -> Any:
-        return tree.map_structure(lambda x: x.shape, _single(self._graph_attribute("output_shape").outputs))
+        return tree.map_structure(lambda x: x.shape, _single(self._pydt_graph_attribute("output_shape").outputs))
 
     @property
     def input_names(self) -> list[str]:
@@ -279,8 +282,8 @@ class Model(Trainer, Layer):
         print_summary(self, line_length, positions, print_fn, expand_nested, show_trainable, layer_range)
 
     def get_config(self) -> dict[str, Any]:
-        if self._network is not None and type(self).__init__ is Model.__init__:
-            return functional_config(self._network, self.name, self.trainable)
+        if self._pydt_network is not None and type(self).__init__ is Model.__init__:
+            return functional_config(self._pydt_network, self.name, self.trainable)
         return super().get_config()
 
     @classmethod
@@ -346,23 +349,23 @@ class Model(Trainer, Layer):
         if verbose:
             print(f"Saved ONNX artifact at '{filepath}'.")
 
-    def _children(self, *more: str) -> Iterator[tuple[str, Any]]:
-        if self._network is None:
-            yield from super()._children("layers", *more)
+    def _pydt_children(self, *more: str) -> Iterator[tuple[str, Any]]:
+        if self._pydt_network is None:
+            yield from super()._pydt_children("layers", *more)
         else:
             yield "layers", self.layers
-            yield from super()._children(*more)
+            yield from super()._pydt_children(*more)
 
 
 class Functional(Model):
     """A model of the recorded calls between symbolic inputs and outputs (single tensors, lists or dicts)."""
 
-    _first_call = 1
+    _pydt_first_call = 1
 
     @property
     def layers(self) -> list[Any]:
-        assert self._network is not None
-        return self._network.layers
+        assert self._pydt_network is not None
+        return self._pydt_network.layers
 
 
 def _is_functional(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

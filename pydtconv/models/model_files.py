@@ -127,7 +127,7 @@ def load_model(
             _check_built(model, "load_model")
     if built:
         read_weights(model, io.BytesIO(weights), str(path))
-    if any(hasattr(layer, "load_assets") for layer in model._flatten_layers()):
+    if any(hasattr(layer, "load_assets") for layer in model._pydt_flatten_layers()):
         with Archive(path, "a '.keras' file") as archive:
             read_assets(model, archive.path, archive.names, lambda name: archive.read(name, archive.size(name)))
     return model

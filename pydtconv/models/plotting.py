@@ -102,13 +102,13 @@ def model_to_dot(
 
 def _lines(model: Any, show: dict[str, bool], prefix: str) -> Iterator[str]:
     """Boxes and arrows of a model; prefix: of the names of its boxes."""
-    network = getattr(model, "_network", None)
+    network = getattr(model, "_pydt_network", None)
     if network is None:  # a subclass: its layers, without arrows
         yield from (_box(layer, None, show, f"{prefix}{i}") for i, layer in enumerate(model.layers))
         return
     for operation in network.operations:
-        name, nodes = f"{prefix}{operation.name}", [n for n in operation._inbound_nodes if n in network.nodes]
-        if show["nested"] and getattr(operation, "_network", None) is not None:
+        name, nodes = f"{prefix}{operation.name}", [n for n in operation._pydt_inbound_nodes if n in network.nodes]
+        if show["nested"] and getattr(operation, "_pydt_network", None) is not None:
             yield f'subgraph "cluster_{name}" {{ label="{_escaped(operation.name)}";'
             yield from _lines(operation, show, f"{name}/")
             yield "}"
@@ -124,7 +124,7 @@ def _lines(model: Any, show: dict[str, bool], prefix: str) -> Iterator[str]:
 def _end(operation: Any, prefix: str, show: dict[str, bool], side: int) -> str:
     """The box at which an arrow to (side 0) or from (-1) an operation ends: of a frame its first or last one."""
     name = f"{prefix}{operation.name}"
-    network = getattr(operation, "_network", None)
+    network = getattr(operation, "_pydt_network", None)
     if not show["nested"] or network is None:
         return name
     ends = network.flat_inputs if side == 0 else network.flat_outputs

@@ -20,14 +20,14 @@ from pydtconv.serialization.objects import deserialize_keras_object, serialize_k
 class Sequential(Model):
     """A chain of layers.  It is built at once when it begins with an Input, else by the first data that it sees."""
 
-    _input_layer: InputLayer | None
+    _pydt_input_layer: InputLayer | None
 
     def __init__(self, layers: Sequence[Any] | None = None, trainable: bool = True, name: str | None = None) -> None:
         super().__init__(name=name)
-        object.__setattr__(self, "_input_layer", None)
+        object.__setattr__(self, "_pydt_input_layer", None)
         for layer in layers or ():
             self.add(layer, rebuild=False)
-        self._rebuild()
+        self._pydt_rebuild()
         if not trainable:
             self.trainable = False
 
@@ -38,89 +38,89 @@ class Sequential(Model):
         if not isinstance(layer, Layer):
             raise ValueError(f"Sequential.add: expected a layer, got {layer!r}")
         if isinstance(layer, InputLayer):
-            if self._input_layer is not None or self._layers:
+            if self._pydt_input_layer is not None or self._pydt_layers:
                 raise ValueError(f"Sequential.add: {layer!r}: an Input can only come first, and once")
-            object.__setattr__(self, "_input_layer", layer)
+            object.__setattr__(self, "_pydt_input_layer", layer)
             return
-        if any(other.name == layer.name and other is not layer for other in self._layers):
+        if any(other.name == layer.name and other is not layer for other in self._pydt_layers):
             raise ValueError(f"Sequential.add: the model {self.name!r} has a layer named {layer.name!r} already")
-        if not self._layers and self._input_layer is None:
-            shape = getattr(layer, "_input_shape_arg", None)
+        if not self._pydt_layers and self._pydt_input_layer is None:
+            shape = getattr(layer, "_pydt_input_shape_arg", None)
             if shape is not None:
-                object.__setattr__(self, "_input_layer", InputLayer(shape=shape))
-            elif isinstance(layer, Model) and layer._network is not None:
-                object.__setattr__(self, "_input_layer", InputLayer(batch_shape=layer.input_shape))
-        before = self.__dict__.get("_network"), self.built
-        self._layers.append(layer)
+                object.__setattr__(self, "_pydt_input_layer", InputLayer(shape=shape))
+            elif isinstance(layer, Model) and layer._pydt_network is not None:
+                object.__setattr__(self, "_pydt_input_layer", InputLayer(batch_shape=layer.input_shape))
+        before = self.__dict__.get("_pydt_network"), self.built
+        self._pydt_layers.append(layer)
         try:
-            self._edited(rebuild)
+            self._pydt_edited(rebuild)
         except Exception:  # it does not fit: the model is as it was
-            self._layers.pop()
-            object.__setattr__(self, "_network", before[0])
+            self._pydt_layers.pop()
+            object.__setattr__(self, "_pydt_network", before[0])
             self.built = before[1]
             structure.changed()
             raise
 
     def pop(self, rebuild: bool = True) -> Layer:
         """Takes the last layer off."""
-        if not self._layers:
+        if not self._pydt_layers:
             raise ValueError(f"Sequential.pop: the model {self.name!r} has no layers")
-        layer = self._layers.pop()
-        self._edited(rebuild)
+        layer = self._pydt_layers.pop()
+        self._pydt_edited(rebuild)
         return layer
 
-    def _edited(self, rebuild: bool) -> None:
+    def _pydt_edited(self, rebuild: bool) -> None:
         """Other layers are there: steps of this model, and of those around it, are traced anew."""
-        object.__setattr__(self, "_edits", self.__dict__.get("_edits", 0) + 1)
+        object.__setattr__(self, "_pydt_edits", self.__dict__.get("_pydt_edits", 0) + 1)
         structure.changed()
         if rebuild:
-            self._rebuild()
+            self._pydt_rebuild()
 
-    def _rebuild(self) -> None:
-        object.__setattr__(self, "_network", None)
+    def _pydt_rebuild(self) -> None:
+        object.__setattr__(self, "_pydt_network", None)
         self.built = False
-        if self._input_layer is not None and self._layers:
-            self._build_on(self._input_layer.output)
+        if self._pydt_input_layer is not None and self._pydt_layers:
+            self._pydt_build_on(self._pydt_input_layer.output)
 
-    def _build_on(self, x: Any) -> None:
+    def _pydt_build_on(self, x: Any) -> None:
         y = x
-        for layer in self._layers:
+        for layer in self._pydt_layers:
             y = layer(y)
-        object.__setattr__(self, "_network", Network(x, y))
+        object.__setattr__(self, "_pydt_network", Network(x, y))
         self.built = True
         auto_name("Functional")  # Keras makes one here, so that later ones count from it
 
     def build(self, input_shape: Any = None) -> None:
         """Builds the layers for an input shape with its batch (None where it is not known)."""
-        if self._network is not None:
+        if self._pydt_network is not None:
             return
-        if input_shape is None or not self._layers:
+        if input_shape is None or not self._pydt_layers:
             raise ValueError(f"Sequential.build: the model {self.name!r} needs layers and an input shape")
-        object.__setattr__(self, "_input_layer", InputLayer(batch_shape=tuple(input_shape)))
-        assert self._input_layer is not None
-        self._build_on(self._input_layer.output)
+        object.__setattr__(self, "_pydt_input_layer", InputLayer(batch_shape=tuple(input_shape)))
+        assert self._pydt_input_layer is not None
+        self._pydt_build_on(self._pydt_input_layer.output)
 
-    def _check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._check_given(args, kwargs)
+    def _pydt_check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._pydt_check_given(args, kwargs)
         x = args[0] if args else kwargs["inputs"]
-        if self._network is not None or isinstance(x, Mapping):
+        if self._pydt_network is not None or isinstance(x, Mapping):
             return
         if not hasattr(x, "shape"):
             raise ValueError(f"{type(self).__name__} {self.name!r}: expected a tensor, got {x!r}")
         self.build((None, *x.shape[1:]))
 
-    def input_dtypes(self, inputs: Any) -> list[str | None]:
+    def _pydt_input_dtypes(self, inputs: Any) -> list[str | None]:
         """Images are floats where an Input does not say otherwise; what a dict holds besides stays what it is."""
-        if self._network is None and not isinstance(inputs, Mapping):
+        if self._pydt_network is None and not isinstance(inputs, Mapping):
             return [None] * len(tree.flatten(inputs))
-        return super().input_dtypes(inputs)
+        return super()._pydt_input_dtypes(inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """A dict, such as images with their masks, goes from layer to layer, where no images built the model before."""
-        if self._network is not None or not isinstance(inputs, Mapping):
+        if self._pydt_network is not None or not isinstance(inputs, Mapping):
             return super().call(inputs, training, mask)
         y: Any = inputs
-        for layer in self._layers:
+        for layer in self._pydt_layers:
             takes = training is not None and "training" in inspect.signature(layer.call).parameters
             y = layer(y, training=training) if takes else layer(y)
         return y
@@ -131,13 +131,13 @@ class Sequential(Model):
 
     @property
     def layers(self) -> list[Layer]:
-        return list(self._layers)
+        return list(self._pydt_layers)
 
     def get_config(self) -> dict[str, Any]:
-        first = [] if self._input_layer is None else [self._input_layer]
-        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self._dtype_config()}
-        config["layers"] = [serialize_keras_object(layer) for layer in [*first, *self._layers]]
-        if self._network is not None:
+        first = [] if self._pydt_input_layer is None else [self._pydt_input_layer]
+        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self._pydt_dtype_config()}
+        config["layers"] = [serialize_keras_object(layer) for layer in [*first, *self._pydt_layers]]
+        if self._pydt_network is not None:
             config["build_input_shape"] = self.input_shape
         return config
 
@@ -149,8 +149,8 @@ class Sequential(Model):
             layers.append(layers[first] if first < i else deserialize_keras_object(layer, custom_objects))
         model = cls(layers, name=config.get("name"))
         shape = config.get("build_input_shape")
-        if model._network is None and shape and model._layers:
+        if model._pydt_network is None and shape and model._pydt_layers:
             model.build(tuple(shape))
         if not config.get("trainable", True):  # of the model itself: each layer's own config says what it is
-            object.__setattr__(model, "_trainable", False)
+            object.__setattr__(model, "_pydt_trainable", False)
         return model

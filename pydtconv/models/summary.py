@@ -41,7 +41,7 @@ def _lines(
     show_trainable: bool,
     layer_range: Sequence[str] | None,
 ) -> list[str]:
-    network = model._network
+    network = model._pydt_network
     connected = network is not None and not network.is_sequential()
     header = ["Layer (type)", "Output Shape", "Param #"]
     ends = list(positions) if positions else [0.45, 0.80, 1.0]
@@ -100,13 +100,13 @@ def _params(layer: Any) -> str:
 
 
 def _output_shape(layer: Any) -> str:
-    if layer._inbound_nodes:
-        shapes = [tensor.shape for tensor in layer._inbound_nodes[-1].output_tensors]
-    elif getattr(layer, "_network", None) is not None:
+    if layer._pydt_inbound_nodes:
+        shapes = [tensor.shape for tensor in layer._pydt_inbound_nodes[-1].output_tensors]
+    elif getattr(layer, "_pydt_network", None) is not None:
         shapes = [tensor.shape for tensor in layer.outputs]
-    elif layer.built and layer._build_shapes is not None:
+    elif layer.built and layer._pydt_build_shapes is not None:
         try:
-            shapes = _flat_shapes(layer.compute_output_shape(layer._build_shapes))
+            shapes = _flat_shapes(layer.compute_output_shape(layer._pydt_build_shapes))
         except (NotImplementedError, TypeError, ValueError):
             return "?"
     else:
@@ -123,7 +123,7 @@ def _flat_shapes(structure: Any) -> list[tuple[int | None, ...]]:
 def _connections(layer: Any, inside: set[Any]) -> str:
     sources = [
         f"{history.operation.name}[{history.node_index}][{history.tensor_index}]"
-        for node in layer._inbound_nodes
+        for node in layer._pydt_inbound_nodes
         if node in inside
         for history in (tensor._keras_history for tensor in node.input_tensors)
         if history is not None

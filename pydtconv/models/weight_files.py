@@ -90,7 +90,7 @@ def write_weights(model: Layer, file: Any) -> None:
                 group[key] = value
         for path, optimizer in _optimizers(model):
             _write_optimizer(h5, path, optimizer)
-            of = list(map(id, optimizer._slots.variables)) if optimizer.built else []
+            of = list(map(id, optimizer._pydt_slots.variables)) if optimizer.built else []
             if of and of != list(map(id, model.trainable_variables)):
                 names = {id(variable): name for name, variable in _named_variables(model).items()}
                 write_names(h5[f"{path}/vars"], _SLOTS_OF, [names.get(each, "") for each in of])
@@ -111,7 +111,7 @@ def _optimizers(model: Any) -> list[tuple[str, Any]]:
 
 def _written(layer: Layer) -> Mapping[str, Any]:
     """What a layer has in a file: its variables, or what a subclass writes for itself."""
-    if not layer._writes_itself:
+    if not layer._pydt_writes_itself:
         return {str(index): variable.value for index, variable in enumerate(own_variables(layer))}
     state: dict[str, Any] = {}
     layer.save_own_variables(state)
@@ -267,7 +267,7 @@ def _make_slots(model: Any, optimizer: Any, path: str, names: list[str]) -> None
     """
     known = _named_variables(model)
     of = [known[name] for name in names if name in known]
-    there = {id(variable) for variable in optimizer._slots.variables} if optimizer.built else set()
+    there = {id(variable) for variable in optimizer._pydt_slots.variables} if optimizer.built else set()
     takes_more = not (optimizer.built and optimizer.goes_by_variable)
     if of and len(of) == len(names) and takes_more and there < {id(variable) for variable in of}:
         optimizer.ready(of)
@@ -288,7 +288,7 @@ def _other_class(optimizer: Any, name: Any) -> str | None:
 
 
 def own_variables(layer: Layer) -> list[Variable]:
-    return layer._own_variables()
+    return layer._pydt_own_variables()
 
 
 def _mismatch(
@@ -326,7 +326,7 @@ def is_without_weights(weights: bytes, name: str) -> bool:
 
 def unbuilt_layers(model: Any) -> str:
     """The first layers that are not built, in words; nothing where all are."""
-    unbuilt = [layer.name for layer in model._flatten_layers() if not layer.built]
+    unbuilt = [layer.name for layer in model._pydt_flatten_layers() if not layer.built]
     if not unbuilt:
         return ""
     return f"the model {model.name!r} is not built yet (layers {', '.join(unbuilt[:5])})"

@@ -21,7 +21,7 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
     """
     if not len(gradients):
         return
-    given = optimizer._slots.variables if variables is None else list(variables)
+    given = optimizer._pydt_slots.variables if variables is None else list(variables)
     pairs = _pairs(optimizer, list(gradients), variables)
     found = [gradient for gradient, _ in pairs]
     variables = [variable for _, variable in pairs]
@@ -31,11 +31,11 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
             _make_ready(optimizer, given)
         graph.apply(optimizer, found, variables)  # type: ignore[attr-defined]
         return
-    stores = optimizer._slots.store, getattr(optimizer, "_own_store", None)
+    stores = optimizer._pydt_slots.store, getattr(optimizer, "_pydt_own_store", None)
     store = next((one for one in stores if type(one) is ParameterStore and _is_of(one, variables)), None)
     if store is None:
         store = ParameterStore(variables)
-        object.__setattr__(optimizer, "_own_store", store)
+        object.__setattr__(optimizer, "_pydt_own_store", store)
     for variable, gradient in zip(variables, found, strict=True):
         store.gradient_of(variable)[...] = np.asarray(gradient)
     _make_ready(optimizer, given, store)
@@ -44,7 +44,7 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
 
 def _make_ready(optimizer: Any, variables: Sequence[Variable], store: ParameterStore | None = None) -> None:
     """Builds the optimizer for variables in the order in which they are given, as Keras does: files keep that order."""
-    known = optimizer._slots.variables
+    known = optimizer._pydt_slots.variables
     ids = set(map(id, known))
     new = [variable for variable in variables if id(variable) not in ids]
     if new or not optimizer.built:
@@ -61,7 +61,7 @@ def _pairs(optimizer: Any, gradients: list[Any], variables: Sequence[Variable] |
     if variables is None:
         if not optimizer.built:
             raise ValueError("apply: expected trainable_variables, as the optimizer was not built with any")
-        variables = optimizer._slots.variables
+        variables = optimizer._pydt_slots.variables
     variables = list(variables)
     if len(gradients) != len(variables):
         raise ValueError(f"apply: expected a gradient for each of {len(variables)} variables, got {len(gradients)}")

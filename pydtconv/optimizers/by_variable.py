@@ -25,11 +25,11 @@ class ByVariable:
     weight_decay: float | None
     built: bool
     learning_rate: Any
-    _slots: Any
-    _rate: float
+    _pydt_slots: Any
+    _pydt_rate: float
 
     def __init__(self) -> None:
-        self._added: list[Variable] = []
+        self._pydt_added: list[Variable] = []
 
     @property
     def goes_by_variable(self) -> bool:
@@ -51,7 +51,7 @@ class ByVariable:
             initializers.get(initializer), tuple(shape), dtype, False, True, aggregation, name=name, layout=layout
         )
         variable.path = f"{self.name}/{variable.name}"
-        self._added.append(variable)
+        self._pydt_added.append(variable)
         return variable
 
     def add_variable_from_reference(
@@ -82,11 +82,11 @@ class ByVariable:
         optimizer = self if self.built else copy.deepcopy(self)
         if not self.built:
             optimizer.build(list(variables))  # type: ignore[attr-defined]
-        return sum(variable.value.nbytes for variable in optimizer._added)
+        return sum(variable.value.nbytes for variable in optimizer._pydt_added)
 
     def _get_variable_index(self, variable: Variable) -> int:
         """The place of a variable among those that the optimizer was built with."""
-        for index, other in enumerate(self._slots.variables):
+        for index, other in enumerate(self._pydt_slots.variables):
             if other is variable:
                 return index
         raise KeyError(f"optimizer {self.name!r}: expected a variable that it was built with, got {variable.path!r}")
@@ -112,32 +112,32 @@ class ByVariable:
             self.build(list(variables))  # type: ignore[attr-defined]
             self.built = True
         else:
-            unknown = [variable.path for variable in variables if variable not in self._slots]
+            unknown = [variable.path for variable in variables if variable not in self._pydt_slots]
             if unknown:
                 raise ValueError(
                     f"optimizer {self.name!r}: expected the variables that it was built with, got {unknown[0]!r}, too: "
                     "compile the model again, with a new optimizer"
                 )
 
-    def _update_variables(self) -> None:
+    def _pydt_update_variables(self) -> None:
         """The updates of all variables, from the store's gradients."""
-        store = self._slots.store
+        store = self._pydt_slots.store
         with tracing.paused():
             self._apply_weight_decay(store.variables)
             for variable in store.variables:
-                self.update_step(store.gradient_of(variable), variable, self._rate)  # type: ignore[attr-defined]
+                self.update_step(store.gradient_of(variable), variable, self._pydt_rate)  # type: ignore[attr-defined]
 
     def _apply_weight_decay(self, variables: Sequence[Variable]) -> None:
         if self.weight_decay:
             for variable in variables:
                 if self._use_weight_decay(variable):
-                    self._decay(variable, self.weight_decay)
+                    self._pydt_decay(variable, self.weight_decay)
 
-    def _decay(self, variable: Variable, weight_decay: float) -> None:
-        variable.assign_sub(variable.value * variable.value.dtype.type(weight_decay * self._rate))
+    def _pydt_decay(self, variable: Variable, weight_decay: float) -> None:
+        variable.assign_sub(variable.value * variable.value.dtype.type(weight_decay * self._pydt_rate))
 
     def _use_weight_decay(self, variable: Variable) -> bool:
-        return self._decays(variable)  # type: ignore[attr-defined]
+        return self._pydt_decays(variable)  # type: ignore[attr-defined]
 
     def _overwrite_variable_with_gradient(self, variable: Variable) -> bool:
         return False

@@ -44,7 +44,7 @@ class FlatStep(ByVariable):
     loss_scale_factor: float | None
     gradient_accumulation_steps: int | None
     iterations: Any
-    _steps: Any
+    _pydt_steps: Any
 
     #: whether `update` runs on arrays of devices, too; a subclass with an `update` of its own says so itself
     runs_on_devices = False
@@ -53,13 +53,13 @@ class FlatStep(ByVariable):
 
     def __init__(self, name: str) -> None:
         ByVariable.__init__(self)
-        self._slots = Slots(name)
-        self._excluded: list[Variable] = []
-        self._excluded_pattern: re.Pattern[str] | None = None
-        self._runs: list[tuple[slice, bool]] = []
-        self._constrained: list[Variable] = []
-        self._updates = True
-        self._rate = 0.0
+        self._pydt_slots = Slots(name)
+        self._pydt_excluded: list[Variable] = []
+        self._pydt_excluded_pattern: re.Pattern[str] | None = None
+        self._pydt_runs: list[tuple[slice, bool]] = []
+        self._pydt_constrained: list[Variable] = []
+        self._pydt_updates = True
+        self._pydt_rate = 0.0
         #: whether a part's step is that of `update` alone, and what arrays it is bound to
         self.only_updates, self.binding = False, object()
 
@@ -102,7 +102,7 @@ class FlatStep(ByVariable):
         if not _takes_lists(type(self).apply):
             self.apply(store)
             return
-        self._bind(store)
+        self._pydt_bind(store)
         self.apply([store.gradient_of(variable) for variable in store.variables], store.variables)
 
     # --- its parts -------------------------------------------------------------------------------------------------
@@ -121,13 +121,13 @@ class FlatStep(ByVariable):
 
     def begin(self, store: Any) -> None:
         """Starts a step: `apply_part` follows for slices that together are all of the store, then `end`."""
-        self._bind(store)
+        self._pydt_bind(store)
         store.begin_update()
         accumulated = self.gradient_accumulation_steps
-        self._updates = not accumulated or (int(self._steps) + 1) % accumulated == 0
-        if self._updates:
+        self._pydt_updates = not accumulated or (int(self._pydt_steps) + 1) % accumulated == 0
+        if self._pydt_updates:
             self.begin_step()
-        self._rate = float(self.learning_rate)
+        self._pydt_rate = float(self.learning_rate)
         changes = self.loss_scale_factor or self.clipnorm or self.clipvalue or self.global_clipnorm
         self.only_updates = not (accumulated or changes or self.use_ema or self.goes_by_variable)
 
@@ -136,7 +136,7 @@ class FlatStep(ByVariable):
 
         gradients: of the slice, 1-D, of one dtype, which may be changed; None for those in the store.
         """
-        store = self._slots.store
+        store = self._pydt_slots.store
         if gradients is None:
             flat = store.working_gradients
             pieces = [(own, store.numbers(flat, own, dtype)) for own, dtype in store.runs(part)]
@@ -146,22 +146,22 @@ class FlatStep(ByVariable):
             if self.loss_scale_factor:
                 kernels.scale(dw, 1.0 / self.loss_scale_factor)
             if self.gradient_accumulation_steps:
-                self._accumulate(own, dw, self.gradient_accumulation_steps)
-        if self._updates:
+                self._pydt_accumulate(own, dw, self.gradient_accumulation_steps)
+        if self._pydt_updates:
             clip(self, store, pieces)
             if self.goes_by_variable:
-                self._update_variables()
+                self._pydt_update_variables()
             else:
                 for own, dw in pieces:
-                    self._update(own, dw)
+                    self._pydt_update(own, dw)
         if self.use_ema:
             for own, dw in pieces:
-                self._average(own, dw.dtype)
+                self._pydt_average(own, dw.dtype)
 
     def end(self) -> None:
         """Ends a step."""
-        self._steps.value[...] += 1
-        for variable in self._constrained:
+        self._pydt_steps.value[...] += 1
+        for variable in self._pydt_constrained:
             variable.assign(variable.constraint(variable.value))
 
     def bind_part(self, part: slice, gradients: Any) -> BoundPart:
@@ -171,9 +171,9 @@ class FlatStep(ByVariable):
     @property
     def rate_and_decay(self) -> tuple[float, float]:
         """The learning rate of the step that has begun, and the weight decay."""
-        return self._rate, float(self.weight_decay or 0.0)
+        return self._pydt_rate, float(self.weight_decay or 0.0)
 
-    def _update(self, part: slice, gradients: np.ndarray) -> None:
+    def _pydt_update(self, part: slice, gradients: np.ndarray) -> None:
         rate, decay = self.rate_and_decay
         for w, dw, slots, decays in self.runs_of_part(part, gradients):
             self.update(w, dw, slots, rate, decay if decays else 0.0)
@@ -182,28 +182,28 @@ class FlatStep(ByVariable):
         """Parameters, gradients and slots of the neighbours in a slice that agree on weight decay, and whether they
         have it.
         """
-        store, flat, dtype = self._slots.store, self._slots.flat, gradients.dtype
-        for run, decays in self._runs:
+        store, flat, dtype = self._pydt_slots.store, self._pydt_slots.flat, gradients.dtype
+        for run, decays in self._pydt_runs:
             both = slice(max(run.start, part.start), min(run.stop, part.stop))
             if both.start < both.stop:
                 slots = {name: store.numbers(store.working_slot(flat[name]), both, dtype) for name in self.slot_names}
                 own = gradients[within(part, both, dtype.itemsize // store.itemsize)]
                 yield store.numbers(store.working_parameters, both, dtype), own, slots, decays
 
-    def _average(self, part: slice, dtype: Any) -> None:
-        store, steps = self._slots.store, int(self.iterations)
+    def _pydt_average(self, part: slice, dtype: Any) -> None:
+        store, steps = self._pydt_slots.store, int(self.iterations)
         parameters = store.numbers(store.working_parameters, part, dtype)
-        average = store.numbers(self._slots.flat["average"], part, dtype)
+        average = store.numbers(self._pydt_slots.flat["average"], part, dtype)
         kernels.moving_average(parameters, self.ema_momentum if steps else 0.0, average)
         if self.ema_overwrite_frequency and (steps + 1) % self.ema_overwrite_frequency == 0:
             parameters[...] = average
 
-    def _accumulate(self, part: slice, gradients: np.ndarray, steps: int) -> None:
-        store = self._slots.store
-        flat = store.working_slot(self._slots.flat["gradient_accumulator"])
+    def _pydt_accumulate(self, part: slice, gradients: np.ndarray, steps: int) -> None:
+        store = self._pydt_slots.store
+        flat = store.working_slot(self._pydt_slots.flat["gradient_accumulator"])
         total = store.numbers(flat, part, gradients.dtype)
         kernels.add_scaled(gradients, 1.0, total)
-        if self._updates:
+        if self._pydt_updates:
             np.divide(total, steps, out=gradients)
             total.fill(0)
 
@@ -214,43 +214,43 @@ class FlatStep(ByVariable):
         accumulator = ("gradient_accumulator",) if self.gradient_accumulation_steps else ()
         return average + accumulator + self.slot_names
 
-    def _bind(self, store: Any) -> None:
+    def _pydt_bind(self, store: Any) -> None:
         """Moves the slots into flat arrays of the store's order, where they are not there yet."""
-        if self._slots.store is store:
+        if self._pydt_slots.store is store:
             return
-        extra = [variable for variable in store.variables if variable not in self._slots]
+        extra = [variable for variable in store.variables if variable not in self._pydt_slots]
         if extra:
-            self.ready([*self._slots.variables, *extra])
-        self._slots.bind(store, self.all_slots())
-        self._runs = list(self._runs_of(store))
+            self.ready([*self._pydt_slots.variables, *extra])
+        self._pydt_slots.bind(store, self.all_slots())
+        self._pydt_runs = list(self._pydt_runs_of(store))
         self.binding = object()
-        self._constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
+        self._pydt_constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
 
     def release(self) -> None:
         """Takes the slots out of the flat arrays, for another optimizer to use the store; they keep their values."""
-        self._slots.release()
+        self._pydt_slots.release()
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
     ) -> None:
         """Variables that do not decay: by themselves, or by regular expressions that occur in their names."""
-        self._excluded = list(var_list or ())
-        self._excluded_pattern = re.compile("|".join(sorted(set(var_names)))) if var_names else None
-        self._slots.store = None
+        self._pydt_excluded = list(var_list or ())
+        self._pydt_excluded_pattern = re.compile("|".join(sorted(set(var_names)))) if var_names else None
+        self._pydt_slots.store = None
 
-    def _decays(self, variable: Variable) -> bool:
-        if any(other is variable for other in self._excluded):
+    def _pydt_decays(self, variable: Variable) -> bool:
+        if any(other is variable for other in self._pydt_excluded):
             return False
-        return not (self._excluded_pattern and self._excluded_pattern.search(variable.name))
+        return not (self._pydt_excluded_pattern and self._pydt_excluded_pattern.search(variable.name))
 
-    def _runs_of(self, store: Any) -> Iterator[tuple[slice, bool]]:
+    def _pydt_runs_of(self, store: Any) -> Iterator[tuple[slice, bool]]:
         """Slices of neighbours that agree on weight decay, together all of the flat array."""
-        if not (self._excluded or self._excluded_pattern):
+        if not (self._pydt_excluded or self._pydt_excluded_pattern):
             yield slice(0, store.parameters.size), True
             return
         start, decays = 0, True
         for variable in store.variables:
-            part, wants = store.slice_of(variable), self._decays(variable)
+            part, wants = store.slice_of(variable), self._pydt_decays(variable)
             if wants != decays and part.start > start:
                 yield slice(start, part.start), decays
                 start = part.start

@@ -137,4 +137,4 @@ class Muon(Optimizer):
         for variable in variables:
             decay = self.adam_weight_decay if self._should_use_adamw(variable) else self.weight_decay
             if decay and self._use_weight_decay(variable):
-                self._decay(variable, decay)
+                self._pydt_decay(variable, decay)

@@ -68,9 +68,9 @@ class Optimizer(FlatStep):
         FlatStep.__init__(self, self.name)
         for name, value in values.items():
             setattr(self, name, value)
-        self._steps = Scalar(0, "int64", "iteration")
-        self._learning_rate = as_learning_rate(kind, learning_rate)
-        self._states: list[Variable] = []
+        self._pydt_steps = Scalar(0, "int64", "iteration")
+        self._pydt_learning_rate = as_learning_rate(kind, learning_rate)
+        self._pydt_states: list[Variable] = []
         self.built = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -103,13 +103,13 @@ class Optimizer(FlatStep):
         store: the ParameterStore, if there is one already: slots are made in its flat arrays at once.
         """
         initial = {name: self.slot_initial(name) for name in self.all_slots()}
-        new = [variable for variable in variables if variable not in self._slots]
-        self._slots.build(variables, initial, store)
+        new = [variable for variable in variables if variable not in self._pydt_slots]
+        self._pydt_slots.build(variables, initial, store)
         if self.use_ema:  # the first step sets them; those that join later begin where they are
             for variable in new:
-                self._slots.of(variable)["average"].value[...] = variable.value
+                self._pydt_slots.of(variable)["average"].value[...] = variable.value
         if not self.built:
-            self._states = self.make_states()
+            self._pydt_states = self.make_states()
         self.built = True
 
     def variables_replaced(self) -> None:
@@ -122,15 +122,15 @@ class Optimizer(FlatStep):
     def finalize_variable_values(self, var_list: Sequence[Variable] | None = None) -> None:
         """Replaces the variables, by default those of the last step, by their moving averages where use_ema."""
         if self.use_ema:
-            store = self._slots.store
-            averaged = self._slots.variables if store is None else store.variables
+            store = self._pydt_slots.store
+            averaged = self._pydt_slots.variables if store is None else store.variables
             for variable in averaged if var_list is None else var_list:
-                if variable in self._slots:
-                    variable.assign(self._slots.of(variable)["average"].value)
+                if variable in self._pydt_slots:
+                    variable.assign(self._pydt_slots.of(variable)["average"].value)
 
     def averages(self) -> list[tuple[Variable, Variable]]:
         """(variable, its moving average) of all variables that have one; none without use_ema."""
-        pairs = [(variable, self._slots.of(variable).get("average")) for variable in self._slots.variables]
+        pairs = [(variable, self._pydt_slots.of(variable).get("average")) for variable in self._pydt_slots.variables]
         return [(variable, average) for variable, average in pairs if average is not None]
 
     # --- learning rate, iterations ---------------------------------------------------------------------------------
@@ -138,50 +138,55 @@ class Optimizer(FlatStep):
     def iterations(self) -> Any:
         """Updates done so far: an integer variable (an int where gradients are accumulated)."""
         if self.gradient_accumulation_steps:
-            return int(self._steps) // self.gradient_accumulation_steps
-        return self._steps
+            return int(self._pydt_steps) // self.gradient_accumulation_steps
+        return self._pydt_steps
 
     @iterations.setter
     def iterations(self, value: Any) -> None:
-        self._steps.assign(int(value) * (self.gradient_accumulation_steps or 1))
+        self._pydt_steps.assign(int(value) * (self.gradient_accumulation_steps or 1))
 
     @property
     def learning_rate(self) -> Any:
         """The rate of the next step: a variable that can be assigned, or a float where a schedule gives it."""
-        return as_result(self._current_learning_rate())
+        return as_result(self._pydt_current_learning_rate())
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
         if is_rule(value):
-            self._learning_rate = value
+            self._pydt_learning_rate = value
             return
         if not hasattr(value, "__float__") or math.prod(getattr(value, "shape", ())) != 1:
             raise ValueError(f"{type(self).__name__}: learning_rate: expected a number or a schedule, got {value!r}")
-        if isinstance(self._learning_rate, LearningRateSchedule):
+        if isinstance(self._pydt_learning_rate, LearningRateSchedule):
+            rule = type(self._pydt_learning_rate).__name__
             raise TypeError(
-                f"{type(self).__name__}: the learning rate follows {type(self._learning_rate).__name__} and cannot be "
-                "set; construct the optimizer with a float, or assign another schedule"
+                f"{type(self).__name__}: the learning rate follows {rule} and cannot be set; construct the "
+                "optimizer with a float, or assign another schedule"
             )
-        elif isinstance(self._learning_rate, Scalar):
+        elif isinstance(self._pydt_learning_rate, Scalar):
             check_numbers(type(self).__name__, learning_rate=float(value))
-            self._learning_rate.assign(value)
+            self._pydt_learning_rate.assign(value)
         else:
-            self._learning_rate = as_learning_rate(type(self).__name__, float(value))
+            self._pydt_learning_rate = as_learning_rate(type(self).__name__, float(value))
 
-    def _current_learning_rate(self) -> Any:
-        if isinstance(self._learning_rate, LearningRateSchedule):
-            return float(self._learning_rate(int(self._steps)))
-        return self._learning_rate if isinstance(self._learning_rate, Scalar) else float(self._learning_rate())
+    def _pydt_current_learning_rate(self) -> Any:
+        if isinstance(self._pydt_learning_rate, LearningRateSchedule):
+            return float(self._pydt_learning_rate(int(self._pydt_steps)))
+        return (
+            self._pydt_learning_rate
+            if isinstance(self._pydt_learning_rate, Scalar)
+            else float(self._pydt_learning_rate())
+        )
 
     # --- saving ----------------------------------------------------------------------------------------------------
     @property
     def variables(self) -> list[Variable]:
         """Iterations, learning rate (where it is a variable), then the slots, variable by variable."""
-        rate = [self._learning_rate] if isinstance(self._learning_rate, Scalar) else []
+        rate = [self._pydt_learning_rate] if isinstance(self._pydt_learning_rate, Scalar) else []
         together = tuple(name for name in self.slot_names if name not in self.last_slots)
         groups = ("average",), ("gradient_accumulator",), together, *((name,) for name in self.last_slots)
-        slots = [slot for names in groups for slot in self._slots.by_variable(names)]
-        return [self._steps, *rate, *slots, *self._states, *self._added]
+        slots = [slot for names in groups for slot in self._pydt_slots.by_variable(names)]
+        return [self._pydt_steps, *rate, *slots, *self._pydt_states, *self._pydt_added]
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Writes all variables into a mapping, under "0", "1", ..."""
@@ -205,7 +210,7 @@ class Optimizer(FlatStep):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, as they can be written to JSON."""
-        rate: Any = self._learning_rate
+        rate: Any = self._pydt_learning_rate
         if isinstance(rate, LearningRateSchedule):
             rate = serialize(rate)
         elif isinstance(rate, Scalar):

@@ -72,14 +72,14 @@ class Profiler(Callback):
         self._replica = replica.current()
         self._replica.observer = self
         self.trace.rank = self._replica.rank
-        self._memory = model._training.memory
+        self._memory = model._pydt_training.memory
         self._memory.hooks.append(self)
         self._memory.state.part_done = self._part_done
         self._memory.observe_transfers(self._transferred)
         for name, wrap in (
-            ("_train_batch", self._around_step),
-            ("_apply_gradients", self._around("optimizer")),
-            ("_note", self._around_metrics),
+            ("_pydt_train_batch", self._around_step),
+            ("_pydt_apply_gradients", self._around("optimizer")),
+            ("_pydt_note", self._around_metrics),
         ):
             object.__setattr__(model, name, wrap(getattr(model, name)))
             self._replaced.append(name)
@@ -196,7 +196,7 @@ class Profiler(Callback):
         size = Counter(record.batch_size for record in self._records).most_common(1)[0][0]
         records = [record for record in self._records if record.batch_size == size]
         model = self._given if self._given is not None else self.model
-        store, first = model._training.memory.store, records[-1]
+        store, first = model._pydt_training.memory.store, records[-1]
         slots = len(model.optimizer.all_slots())
         timings = [timing_of(key, records, slots) for key in first.parts]
         seconds = median([record.stop - record.start for record in records])

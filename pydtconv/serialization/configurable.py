@@ -31,23 +31,23 @@ class Configurable:
     """get_config by noted or recorded arguments, from_config by calling the class."""
 
     __signature__ = _OfConstructor()
-    _config_fields: tuple[str, ...] = ()
+    _pydt_config_fields: tuple[str, ...] = ()
     #: arguments of the constructor that the config has not
-    _not_in_config: tuple[str, ...] = ()
-    _recorded: tuple[tuple[Any, ...], dict[str, Any]]
+    _pydt_not_in_config: tuple[str, ...] = ()
+    _pydt_recorded: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         instance = super().__new__(cls)
-        object.__setattr__(instance, "_recorded", (args, kwargs))
+        object.__setattr__(instance, "_pydt_recorded", (args, kwargs))
         return instance
 
-    def _own_config(self) -> dict[str, Any]:
+    def _pydt_own_config(self) -> dict[str, Any]:
         """The part of the config that is the class's own."""
         cls: Any = type(self)
-        fields = {name: getattr(self, name) for name in cls._config_fields}
+        fields = {name: getattr(self, name) for name in cls._pydt_config_fields}
         init_owner = next(c for c in cls.__mro__ if "__init__" in c.__dict__)
-        if "_config_fields" not in init_owner.__dict__ and _keeps_base_config(cls):
-            args, kwargs = self._recorded
+        if "_pydt_config_fields" not in init_owner.__dict__ and _keeps_base_config(cls):
+            args, kwargs = self._pydt_recorded
             signature = inspect.signature(cls.__init__)
             instance, *parameters = signature.parameters.values()
             bound = signature.bind(self, *args, **kwargs).arguments
@@ -76,9 +76,9 @@ def _keeps_base_config(cls: Any) -> bool:
 def builtin(cls: C) -> C:
     """Notes the names of the constructor's arguments as the fields of the config."""
     names = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
-    left_out = {*_BASE, *getattr(cls, "_not_in_config", ())}
+    left_out = {*_BASE, *getattr(cls, "_pydt_not_in_config", ())}
     fields = [name for name in names if name not in left_out]
-    known = [name for name in getattr(cls, "_config_fields", ()) if name not in left_out]
+    known = [name for name in getattr(cls, "_pydt_config_fields", ()) if name not in left_out]
     inherited = [name for name in known if name not in names and "kwargs" in names]
-    cls._config_fields = (*inherited, *fields)  # type: ignore[attr-defined]
+    cls._pydt_config_fields = (*inherited, *fields)  # type: ignore[attr-defined]
     return cls

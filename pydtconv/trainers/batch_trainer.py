@@ -34,32 +34,32 @@ class BatchTrainer(Compilable):
     """A compiled model that is trained batch by batch."""
 
     # --- a step ----------------------------------------------------------------------------------------------------
-    def _step(self, kind: str, batch: Batch, step: StepFunction | None = None) -> dict[str, Any]:
-        """One step of training or testing on the batch; returns all results so far.  step: see `_run`."""
-        if self._custom.has(kind):
-            return self._custom.logs(kind, batch)
-        results = self._train_batch(batch, step) if kind == "train" else self._run(kind, batch, step)
-        return as_numbers(self._note(batch, results))
+    def _pydt_step(self, kind: str, batch: Batch, step: StepFunction | None = None) -> dict[str, Any]:
+        """One step of training or testing on the batch; returns all results so far.  step: see `_pydt_run`."""
+        if self._pydt_custom.has(kind):
+            return self._pydt_custom.logs(kind, batch)
+        results = self._pydt_train_batch(batch, step) if kind == "train" else self._pydt_run(kind, batch, step)
+        return as_numbers(self._pydt_note(batch, results))
 
-    def _train_batch(self, batch: Batch, step: StepFunction | None = None) -> Results:
+    def _pydt_train_batch(self, batch: Batch, step: StepFunction | None = None) -> Results:
         """One training step on the batch: forward, backward, update.
 
         A large model's gradients are applied in the middle of backward, unless the optimizer needs all at once or
         somebody reads them (`keeps_gradients` of the memory, `reads_gradients` of the replica).  A step that an
         exception breaks off there leaves some variables updated, and `optimizer.iterations` as it was.
         """
-        results = self._run("train", batch, step)
+        results = self._pydt_run("train", batch, step)
         if not results.applied:
-            self._apply_gradients()
+            self._pydt_apply_gradients()
         return results
 
-    def _apply_gradients(self) -> None:
+    def _pydt_apply_gradients(self) -> None:
         """Lets the optimizer take a step with the gradients in the store."""
-        store = self._steps.memory.store
+        store = self._pydt_steps.memory.store
         if store is not None and store.variables:
             strategy.current().apply(self.optimizer, store)
 
-    def _run(self, kind: str, batch: Batch, step: StepFunction | None = None) -> Results:
+    def _pydt_run(self, kind: str, batch: Batch, step: StepFunction | None = None) -> Results:
         """One run of the plan for this kind ("train", "test", "predict") and shape of batch.
 
         step: that of the batch, where it was looked for just before; None to look for it.
@@ -68,12 +68,12 @@ class BatchTrainer(Compilable):
             before_step(self)
         if step is None:
             rouse_threads()
-            step = self._steps.step(kind, batch, self._targets, *limits.current())
-        with self._steps.running(), strategy.current().running(self._training, kind, batch, step):
+            step = self._pydt_steps.step(kind, batch, self._pydt_targets, *limits.current())
+        with self._pydt_steps.running(), strategy.current().running(self._pydt_training, kind, batch, step):
             if kind == "predict":
                 results = step.run(tree.flatten(batch.x))
             else:
-                targets = self._targets
+                targets = self._pydt_targets
                 assert targets is not None
                 y, weights = targets.fed(batch.y), targets.weights(batch.sample_weight)
                 results = step.run(tree.flatten(batch.x), y, weights)
@@ -81,25 +81,25 @@ class BatchTrainer(Compilable):
             results.added.show(self)
         return results
 
-    def _predict_batch(self, batch: Batch) -> Any:
+    def _pydt_predict_batch(self, batch: Batch) -> Any:
         """The outputs for the whole batch, whose share this process computes."""
-        if self._custom.has("predict"):
-            return strategy.current().gathered(self._custom.run("predict", batch), batch)
-        results = self._run("predict", batch)
+        if self._pydt_custom.has("predict"):
+            return strategy.current().gathered(self._pydt_custom.run("predict", batch), batch)
+        results = self._pydt_run("predict", batch)
         for update in results.updates:
             update.run(batch.size / batch.total)
         return strategy.current().gathered(results.predictions, batch)
 
-    def _note(self, batch: Batch, results: Results) -> dict[str, Any]:
+    def _pydt_note(self, batch: Batch, results: Results) -> dict[str, Any]:
         """Updates loss means and metrics with a batch; returns all results so far."""
-        return strategy.current().note(self._training, batch, results)
+        return strategy.current().note(self._pydt_training, batch, results)
 
-    def track_losses(self, loss: float | None, losses: Mapping[str, float], samples: int) -> None:
+    def _pydt_track_losses(self, loss: float | None, losses: Mapping[str, float], samples: int) -> None:
         """Updates the means of the loss and of the outputs' losses with those of a batch."""
-        self._loss_tracker.update_state(loss, sample_weight=samples)
-        self.track_output_losses(losses, samples)
+        self._pydt_loss_tracker.update_state(loss, sample_weight=samples)
+        self._pydt_track_output_losses(losses, samples)
 
-    def _prepare(
+    def _pydt_prepare(
         self, kind: str, data: ArrayData | StreamData, single: bool = False
     ) -> tuple[Batch | None, StepFunction | None]:
         """Checks data against the model and traces the first step, before anything is changed.
@@ -110,75 +110,77 @@ class BatchTrainer(Compilable):
             raise ValueError(f"call compile() before {'fit' if kind == 'train' else 'evaluate'}()")
         if not single:
             strategy.current().start(kind, data)
-        if self._custom.has(kind):
-            self._custom.check(kind)
+        if self._pydt_custom.has(kind):
+            self._pydt_custom.check(kind)
             if isinstance(data, StreamData):
                 data.whole = kind != "predict"
                 if not data.indexed:
                     data.first()  # which a generator may not have
             if replica.current().size > 1:
                 data.first()  # which processes compare
-                with self._planning(single):
+                with self._pydt_planning(single):
                     pass  # a process whose model is of another kind plans, and waits for this one
-                strategy.current().prepare(self._training, kind, data, single)
+                strategy.current().prepare(self._pydt_training, kind, data, single)
             return None, None
         if isinstance(data, ArrayData):
-            data.late = not self.overrides("compute_metrics")  # type: ignore[attr-defined]  # which reads the inputs
+            data.late = not self._pydt_overrides("compute_metrics")  # type: ignore[attr-defined]  # which reads the inputs
         batch = data.first()
-        alike = self._steps.has_prepared(kind, batch)
-        with self._turn.taken():
-            self._steps.check_values()
+        alike = self._pydt_steps.has_prepared(kind, batch)
+        with self._pydt_turn.taken():
+            self._pydt_steps.check_values()
             trainable = self.trainable_variables if kind == "train" else []  # type: ignore[attr-defined]
             if kind == "train":
-                self._steps.check_trainable(trainable)
-            targets = None if kind == "predict" else self._targets
-            with self._planning(single):  # with all checks: one process may have got what the others have not
+                self._pydt_steps.check_trainable(trainable)
+            targets = None if kind == "predict" else self._pydt_targets
+            with self._pydt_planning(single):  # with all checks: one process may have got what the others have not
                 if not alike:
                     check_inputs(self, batch.x)
-                step = self._first_step(kind, batch, targets, single)
+                step = self._pydt_first_step(kind, batch, targets, single)
                 if targets is not None:
                     y = data.y if isinstance(data, ArrayData) else batch.y
                     check_targets(targets, y, step.shapes)
-            made_with = (targets, self._compiled_metrics, getattr(self, "optimizer", None))
-            known = alike and self._steps.was_made_with(kind, step, made_with)
+            made_with = (targets, self._pydt_compiled_metrics, getattr(self, "optimizer", None))
+            known = alike and self._pydt_steps.was_made_with(kind, step, made_with)
             if targets is not None and not known:
-                assert self._compiled_metrics is not None
-                self._compiled_metrics.build(targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes))
+                assert self._pydt_compiled_metrics is not None
+                self._pydt_compiled_metrics.build(
+                    targets.names, targets.arrange(batch.y, "y"), tree.flatten(step.shapes)
+                )
             if kind == "train" and not known:
-                if not self._steps.trains(trainable):  # the first trace has built layers
+                if not self._pydt_steps.trains(trainable):  # the first trace has built layers
                     trainable = self.trainable_variables  # type: ignore[attr-defined]
-                self._check_trainable(trainable)
-                self.optimizer.ready(self._with_slots(trainable), self._steps.memory.store)
-            strategy.current().prepare(self._training, kind, data, single)
+                self._pydt_check_trainable(trainable)
+                self.optimizer.ready(self._pydt_with_slots(trainable), self._pydt_steps.memory.store)
+            strategy.current().prepare(self._pydt_training, kind, data, single)
             if not known and (trainable or kind != "train"):
-                self._steps.note_prepared(kind, batch, step, made_with)
+                self._pydt_steps.note_prepared(kind, batch, step, made_with)
             return batch, step if known and single else None
 
-    def _with_slots(self, trainable: Sequence[Any]) -> list[Any]:
+    def _pydt_with_slots(self, trainable: Sequence[Any]) -> list[Any]:
         """These, and frozen ones that the optimizer has trained, whose slots it needs where they are trained again.
 
         In the model's order, whatever is frozen: files hold the slots by their places.
         """
         own = {id(variable) for variable in self.non_trainable_variables}  # type: ignore[attr-defined]
-        frozen = [variable for variable in self.optimizer._slots.variables if id(variable) in own]
+        frozen = [variable for variable in self.optimizer._pydt_slots.variables if id(variable) in own]
         if not frozen:
             return list(trainable)
         places = {id(variable): i for i, variable in enumerate(self.variables)}  # type: ignore[attr-defined]
         return sorted([*trainable, *frozen], key=lambda variable: places.get(id(variable), len(places)))
 
-    def _planning(self, single: bool) -> AbstractContextManager[None]:
+    def _pydt_planning(self, single: bool) -> AbstractContextManager[None]:
         """Processes agree that all can plan before a run, not before each batch of a user's loop."""
         return nullcontext() if single else strategy.current().planning()
 
-    def _first_step(self, kind: str, batch: Batch, targets: Targets | None, single: bool) -> StepFunction:
+    def _pydt_first_step(self, kind: str, batch: Batch, targets: Targets | None, single: bool) -> StepFunction:
         """The step for the first batch; where patches are drawn, those of all draws are planned, too."""
-        step = self._steps.step(kind, batch, targets, *limits.current())
+        step = self._pydt_steps.step(kind, batch, targets, *limits.current())
         if kind == "train" and self.split is not None and not single:
             for draw in range(self.split.draws if self.split.draws > 1 else 0):
-                self._steps.step(kind, batch, targets, *limits.current(), draw)
+                self._pydt_steps.step(kind, batch, targets, *limits.current(), draw)
         return step
 
-    def _check_trainable(self, variables: Sequence[Any]) -> None:
+    def _pydt_check_trainable(self, variables: Sequence[Any]) -> None:
         if not variables:
             warnings.warn("the model has no trainable variables: training changes nothing", UserWarning, stacklevel=4)
 
@@ -192,39 +194,39 @@ class BatchTrainer(Compilable):
         return_dict: bool = False,
     ) -> Any:
         """One training step on one batch; returns loss and metrics of this batch as `evaluate` does."""
-        logs = self._on_batch("train", x, y, sample_weight, class_weight)
-        return logs if return_dict else values_of(logs, self.order_of(logs))
+        logs = self._pydt_on_batch("train", x, y, sample_weight, class_weight)
+        return logs if return_dict else values_of(logs, self._pydt_order_of(logs))
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, in test mode."""
         with limits.limited():
-            logs = self._on_batch("test", x, y, sample_weight)
-        return logs if return_dict else values_of(logs, self.order_of(logs))
+            logs = self._pydt_on_batch("test", x, y, sample_weight)
+        return logs if return_dict else values_of(logs, self._pydt_order_of(logs))
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, in test mode."""
-        with self._turn.taken(), limits.limited():
-            batch, _ = self._single("predict", x)
-            return tree.map_structure(np.array, self._predict_batch(batch))
+        with self._pydt_turn.taken(), limits.limited():
+            batch, _ = self._pydt_single("predict", x)
+            return tree.map_structure(np.array, self._pydt_predict_batch(batch))
 
-    def _on_batch(self, kind: str, *data: Any) -> dict[str, Any]:
+    def _pydt_on_batch(self, kind: str, *data: Any) -> dict[str, Any]:
         """The results of one batch by itself."""
         rouse_threads()  # while Python looks at the batch
-        with self._turn.taken():
-            batch, step = self._single(kind, *data)
+        with self._pydt_turn.taken():
+            batch, step = self._pydt_single(kind, *data)
             gathering = Gathering(self)
             gathering.begin()
             try:
-                return self._step(kind, batch, step)
+                return self._pydt_step(kind, batch, step)
             finally:
                 gathering.end()
 
-    def _single(
+    def _pydt_single(
         self, kind: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None
     ) -> tuple[Batch, StepFunction | None]:
         arrays = to_arrays("x", x)
         data = ArrayData(arrays, y, sample_weight, len(tree.flatten(arrays)[0]), class_weight=class_weight)
-        batch, step = self._prepare(kind, data, single=True)
+        batch, step = self._pydt_prepare(kind, data, single=True)
         return data.first() if batch is None else batch, step
 
     # --- plan ------------------------------------------------------------------------------------------------------
@@ -252,10 +254,10 @@ class BatchTrainer(Compilable):
         """
         if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise ValueError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
-        with self._turn.taken():
+        with self._pydt_turn.taken():
             limit = as_bytes("memory_limit", memory_limit)
             options = {"memory_limit": limit, "variant": variant, "dump": dump, "offload": offload}
-            return self._steps.plan(int(batch_size), self._targets, **options)
+            return self._pydt_steps.plan(int(batch_size), self._pydt_targets, **options)
 
 
 def values_of(logs: Mapping[str, Any], order: Sequence[str]) -> Any:

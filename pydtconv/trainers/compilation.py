@@ -35,68 +35,68 @@ class Compilable:
     run_eagerly = False
     #: how training splits the first part of the network into patches
     split: Split | None = None
-    _targets: Targets | None = None
-    _compiled_metrics: CompiledMetrics | None = None
+    _pydt_targets: Targets | None = None
+    _pydt_compiled_metrics: CompiledMetrics | None = None
     #: the run whose results are in the metrics, where it is not done
-    _gathering: Gathering | None = None
+    _pydt_gathering: Gathering | None = None
     #: what the thread that is in fit has
-    _fitting: Turn
-    _loss_tracker: Mean
-    _loss_trackers: dict[str, Mean]
+    _pydt_fitting: Turn
+    _pydt_loss_tracker: Mean
+    _pydt_loss_trackers: dict[str, Mean]
 
     def __init__(self) -> None:
-        self._set("_loss_tracker", Mean(name="loss"))
-        self._set("_loss_trackers", {})
-        self._set("_fitting", Turn())
+        self._pydt_set("_pydt_loss_tracker", Mean(name="loss"))
+        self._pydt_set("_pydt_loss_trackers", {})
+        self._pydt_set("_pydt_fitting", Turn())
 
-    def _set(self, name: str, value: Any) -> None:
+    def _pydt_set(self, name: str, value: Any) -> None:
         """Sets an attribute that is no part of the model's layers and weights."""
         object.__setattr__(self, name, value)
 
     @property
-    def _turn(self) -> Turn:
+    def _pydt_turn(self) -> Turn:
         """What threads take to use this model, or one that shares layers with it, one after the other."""
         return turn_of(self)
 
     @property
-    def _steps(self) -> StepCache:
-        if "_all_steps" not in self.__dict__:
-            self._set("_all_steps", StepCache(self))
-        return self.__dict__["_all_steps"]
+    def _pydt_steps(self) -> StepCache:
+        if "_pydt_all_steps" not in self.__dict__:
+            self._pydt_set("_pydt_all_steps", StepCache(self))
+        return self.__dict__["_pydt_all_steps"]
 
     @property
-    def _custom(self) -> CustomSteps:
+    def _pydt_custom(self) -> CustomSteps:
         """The steps that the model's class writes itself."""
-        if "_all_custom_steps" not in self.__dict__:
-            self._set("_all_custom_steps", CustomSteps(self))
-        return self.__dict__["_all_custom_steps"]
+        if "_pydt_all_custom_steps" not in self.__dict__:
+            self._pydt_set("_pydt_all_custom_steps", CustomSteps(self))
+        return self.__dict__["_pydt_all_custom_steps"]
 
     @property
-    def _training(self) -> Training:
+    def _pydt_training(self) -> Training:
         """The model as others see it while it is trained."""
-        if "_as_training" not in self.__dict__:
-            self._set("_as_training", Training(self))
-        return self.__dict__["_as_training"]
+        if "_pydt_as_training" not in self.__dict__:
+            self._pydt_set("_pydt_as_training", Training(self))
+        return self.__dict__["_pydt_as_training"]
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle gets: without plans, and without what belongs to a `fit` that is running."""
         left_out = (
-            "_all_steps",
-            "_all_custom_steps",
-            "_as_training",
-            "_gathering",
-            "_fitting",
-            "_turn",
-            "position",
+            "_pydt_all_steps",
+            "_pydt_all_custom_steps",
+            "_pydt_as_training",
+            "_pydt_gathering",
+            "_pydt_fitting",
+            "_pydt_turn",
+            "_pydt_position",
             "history",
         )
-        with self._turn.taken():
+        with self._pydt_turn.taken():
             state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name not in left_out}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[misc]
-        self._set("_fitting", Turn())
+        self._pydt_set("_pydt_fitting", Turn())
 
     # --- compile ---------------------------------------------------------------------------------------------------
     def compile(
@@ -131,7 +131,7 @@ class Compilable:
         _check_execution(steps_per_execution, jit_compile)
         patches = Split.of(split)
         new_optimizer = optimizers_module.get(optimizer)
-        before = self.__dict__.get("_compile_config", {})
+        before = self.__dict__.get("_pydt_compile_config", {})
         if loss is None:
             loss, loss_weights = before.get("loss"), loss_weights or before.get("loss_weights")
         if metrics is None and weighted_metrics is None:
@@ -151,33 +151,33 @@ class Compilable:
             "jit_compile": jit_compile,
             **({} if patches is None else {"split": patches.get_config()}),
         }
-        with self._turn.taken():
+        with self._pydt_turn.taken():
             if self.optimizer is not None and self.optimizer is not new_optimizer:
                 self.optimizer.release()
-            self._set("optimizer", new_optimizer)
+            self._pydt_set("optimizer", new_optimizer)
             if loss is not None:  # else it may be an attribute that a subclass has
-                self._set("loss", loss)
-            self._set("_targets", targets)
+                self._pydt_set("loss", loss)
+            self._pydt_set("_pydt_targets", targets)
             compiled_metrics.targets = targets
-            self._set("_compiled_metrics", compiled_metrics)
-            self._set("_loss_tracker", Mean(name="loss"))
-            self._set("_loss_trackers", {})
-            self._set("_gathering", None)
-            self._set("steps_per_execution", steps_per_execution)
-            self._set("jit_compile", jit_compile)
-            self._set("run_eagerly", bool(run_eagerly))
-            self._set("split", patches)
-            self._set("compiled", True)
-            self._set("stop_training", False)
-            self._set("_compile_config", compile_config)
-            self._steps.forget()
-            self._custom.forget()
+            self._pydt_set("_pydt_compiled_metrics", compiled_metrics)
+            self._pydt_set("_pydt_loss_tracker", Mean(name="loss"))
+            self._pydt_set("_pydt_loss_trackers", {})
+            self._pydt_set("_pydt_gathering", None)
+            self._pydt_set("steps_per_execution", steps_per_execution)
+            self._pydt_set("jit_compile", jit_compile)
+            self._pydt_set("run_eagerly", bool(run_eagerly))
+            self._pydt_set("split", patches)
+            self._pydt_set("compiled", True)
+            self._pydt_set("stop_training", False)
+            self._pydt_set("_pydt_compile_config", compile_config)
+            self._pydt_steps.forget()
+            self._pydt_custom.forget()
 
     def get_compile_config(self) -> dict[str, Any]:
         """The arguments of compile, as plain data."""
         if not self.compiled:
             return {}
-        return {name: serialize_keras_object(value) for name, value in self.__dict__["_compile_config"].items()}
+        return {name: serialize_keras_object(value) for name, value in self.__dict__["_pydt_compile_config"].items()}
 
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
         """Compiles with the arguments that `get_compile_config` gave."""
@@ -194,26 +194,26 @@ class Compilable:
         A subclass may override it, in functions of `pydtconv.ops`: it is called once for each shape of batch, on
         symbolic tensors.
         """
-        targets = self._targets
+        targets = self._pydt_targets
         assert targets is not None
         if not targets.outputs:
             targets.build(y_pred, output_names(self), y)
         flat_y, outputs = targets.arrange(y, "y"), tree.flatten(y_pred)
         found = losses_of(targets, flat_y, outputs, targets.weights(sample_weight))
         if getattr(current_graph(), "records", False):  # `fit`'s own steps do that with the values
-            self.track_output_losses(found, outputs[0].shape[0])
-        return self.total_loss(targets, found)
+            self._pydt_track_output_losses(found, outputs[0].shape[0])
+        return self._pydt_total_loss(targets, found)
 
-    def track_output_losses(self, losses: Mapping[str, Any], samples: int) -> None:
+    def _pydt_track_output_losses(self, losses: Mapping[str, Any], samples: int) -> None:
         """Updates the means of the outputs' losses, where there are several, with those of a batch."""
         if len(losses) > 1:
-            first = [] if self._targets is None else self._targets.in_loss_order()
+            first = [] if self._pydt_targets is None else self._pydt_targets.in_loss_order()
             for name in [*filter(losses.__contains__, first), *losses]:
-                self._loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
+                self._pydt_loss_trackers.setdefault(name, Mean(name=f"{name}_loss"))
             for name, value in losses.items():
-                self._loss_trackers[name].update_state(value, sample_weight=samples)
+                self._pydt_loss_trackers[name].update_state(value, sample_weight=samples)
 
-    def total_loss(self, targets: Targets, found: Mapping[str, Any]) -> Any:
+    def _pydt_total_loss(self, targets: Targets, found: Mapping[str, Any]) -> Any:
         """The weighted sum of the outputs' losses, the penalties of trained variables and the losses added in calls."""
         graph = current_graph()
         weights = {output.name: output.weight for output in targets.outputs}
@@ -223,7 +223,7 @@ class Compilable:
                 terms.append((portion_of(variable.regularizer(variable)), None))
         added = getattr(graph, "losses", ())
         if graph is not None and graph.records:
-            added = graph.losses_of(self._flatten_layers())  # type: ignore[attr-defined]
+            added = graph.losses_of(self._pydt_flatten_layers())  # type: ignore[attr-defined]
         terms += [(ops.sum(tensor) if tensor.shape else portion_of(tensor), None) for tensor in added]
         if not terms:
             raise ValueError("no loss to compute: give compile a loss, or use add_loss in a layer")
@@ -242,10 +242,10 @@ class Compilable:
         """
         found: list[Any] = []
         if self.compiled:
-            assert self._compiled_metrics is not None
-            compiled = [self._compiled_metrics] if any(self._compiled_metrics.given) else []
-            found = [self._loss_tracker, *compiled, *self._loss_trackers.values()]
-        return [*found, *self._attribute_metrics()]
+            assert self._pydt_compiled_metrics is not None
+            compiled = [self._pydt_compiled_metrics] if any(self._pydt_compiled_metrics.given) else []
+            found = [self._pydt_loss_tracker, *compiled, *self._pydt_loss_trackers.values()]
+        return [*found, *self._pydt_attribute_metrics()]
 
     @property
     def metrics_variables(self) -> list[Any]:
@@ -253,21 +253,21 @@ class Compilable:
         return [variable for metric in self.metrics for variable in metric.variables]
 
     @property
-    def _kept_metrics(self) -> list[Any]:
+    def _pydt_kept_metrics(self) -> list[Any]:
         """`metrics`, those of compile one by one where the step is not the subclass's."""
-        if self._custom.has("train") or self._custom.has("test"):
+        if self._pydt_custom.has("train") or self._pydt_custom.has("test"):
             return self.metrics
-        return self._single_metrics()
+        return self._pydt_single_metrics()
 
-    def _single_metrics(self) -> list[Any]:
+    def _pydt_single_metrics(self) -> list[Any]:
         both = [metric.metrics if isinstance(metric, CompiledMetrics) else [metric] for metric in self.metrics]
         return [metric for metrics in both for metric in metrics]
 
-    def _attribute_metrics(self) -> list[Any]:
-        found: list[Any] = structure.known(self, "metrics", Compilable._found_metrics)
+    def _pydt_attribute_metrics(self) -> list[Any]:
+        found: list[Any] = structure.known(self, "metrics", Compilable._pydt_found_metrics)
         return found
 
-    def _found_metrics(self) -> list[Any]:
+    def _pydt_found_metrics(self) -> list[Any]:
         """Metrics that are attributes of the model, and of layers inside that are no models."""
         found: dict[int, Any] = {}
         rest: list[Any] = [self]
@@ -275,11 +275,11 @@ class Compilable:
         while rest:
             layer: Any = rest.pop()
             of_another = layer is not self and isinstance(layer, Compilable)
-            if layer._own_metrics and not of_another:
-                found.update((id(metric), metric) for metric in layer._own_metrics)
-            if layer._layers and id(layer) not in seen:
+            if layer._pydt_own_metrics and not of_another:
+                found.update((id(metric), metric) for metric in layer._pydt_own_metrics)
+            if layer._pydt_layers and id(layer) not in seen:
                 seen.add(id(layer))
-                rest.extend(reversed(layer._layers))
+                rest.extend(reversed(layer._pydt_layers))
         return list(found.values())
 
     @property
@@ -287,13 +287,13 @@ class Compilable:
         """Names of `metrics`."""
         return [metric.name for metric in self.metrics]
 
-    def order_of(self, logs: Mapping[str, Any]) -> list[str]:
+    def _pydt_order_of(self, logs: Mapping[str, Any]) -> list[str]:
         """The names of results in the order in which they are returned as a list, which is Keras's.
 
         The loss, the metrics of compile, the outputs' losses, metrics that are attributes; then what has another name
         than its metric, by the alphabet: metrics of one output among several, and what a step of a user's returns.
         """
-        known = [metric.name for metric in self._single_metrics()]
+        known = [metric.name for metric in self._pydt_single_metrics()]
         first = [name for name in dict.fromkeys(known) if name in logs]
         return [*first, *sorted(name for name in logs if name not in first)]
 
@@ -304,29 +304,33 @@ class Compilable:
 
     def get_metrics_result(self) -> dict[str, Any]:
         """Results of all metrics by name."""
-        if self._custom.has("train") or self._custom.has("test") or type(self).metrics is not Compilable.metrics:
+        if (
+            self._pydt_custom.has("train")
+            or self._pydt_custom.has("test")
+            or type(self).metrics is not Compilable.metrics
+        ):
             results = {}
             for metric in self.metrics:
                 found = metric.result()
                 results.update(found if isinstance(found, dict) else {metric.name: found})
             return results
-        if self._compiled_metrics is None:
-            return {metric.name: metric.result() for metric in self._attribute_metrics()}
-        results = {"loss": self._loss_tracker.result()}
-        results.update(self._compiled_metrics.results())
-        results.update({metric.name: metric.result() for metric in self._loss_trackers.values()})
-        results.update({metric.name: metric.result() for metric in self._attribute_metrics()})
+        if self._pydt_compiled_metrics is None:
+            return {metric.name: metric.result() for metric in self._pydt_attribute_metrics()}
+        results = {"loss": self._pydt_loss_tracker.result()}
+        results.update(self._pydt_compiled_metrics.results())
+        results.update({metric.name: metric.result() for metric in self._pydt_loss_trackers.values()})
+        results.update({metric.name: metric.result() for metric in self._pydt_attribute_metrics()})
         return results
 
-    def _results(self, kind: str, logs: dict[str, Any]) -> dict[str, Any]:
+    def _pydt_results(self, kind: str, logs: dict[str, Any]) -> dict[str, Any]:
         """The results of a run over data: those of the metrics; of the last step, where that returns others."""
         results = as_numbers(self.get_metrics_result())
-        own = self._custom.has(kind) or type(self).compute_metrics is not Compilable.compute_metrics
+        own = self._pydt_custom.has(kind) or type(self).compute_metrics is not Compilable.compute_metrics
         return logs if own and results.keys() != logs.keys() else results
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Updates the metrics of compile with a batch's arrays and returns all results.  A subclass may extend it."""
-        targets, metrics = self._targets, self._compiled_metrics
+        targets, metrics = self._pydt_targets, self._pydt_compiled_metrics
         assert targets is not None
         assert metrics is not None
         metrics.update_state(y, y_pred, sample_weight)

@@ -34,7 +34,9 @@ class CustomSteps:
     def has(self, kind: str) -> bool:
         """Whether steps of this kind are the user's, or are to run as Python."""
         model = self._model
-        return model.overrides(f"{kind}_step") or model.overrides(f"make_{kind}_function") or model.run_eagerly
+        return (
+            model._pydt_overrides(f"{kind}_step") or model._pydt_overrides(f"make_{kind}_function") or model.run_eagerly
+        )
 
     def check(self, kind: str) -> None:
         """Raises NotImplementedError for what such steps do not do, or several processes cannot share."""
@@ -43,8 +45,8 @@ class CustomSteps:
         for option, given in ("split", model.split), ("offload", limits.current().offload):
             if given is not None and kind == "train" and model.run_eagerly:
                 raise NotImplementedError(f"{name}: {option}: expected None with run_eagerly, got {given!r}")
-        model._steps.use_device()
-        model._steps.check_device(kind, limits.current().offload if kind == "train" else None)
+        model._pydt_steps.use_device()
+        model._pydt_steps.check_device(kind, limits.current().offload if kind == "train" else None)
         if here.size == 1:
             return
         if here.partition is not None:
@@ -52,7 +54,7 @@ class CustomSteps:
                 f"{name}: a step of one's own expects whole images on every rank (DataParallel), got a distribution "
                 "that cuts them: write a loss, or override compute_loss"
             )
-        made = [f"make_{kind}_function" for kind in KINDS if model.overrides(f"make_{kind}_function")]
+        made = [f"make_{kind}_function" for kind in KINDS if model._pydt_overrides(f"make_{kind}_function")]
         if made or model.run_eagerly:
             told = made[0] if made else "run_eagerly"
             raise NotImplementedError(f"{name}: {told} expects one process, got {here.size}: override train_step")
@@ -65,7 +67,7 @@ class CustomSteps:
 
     def function(self, kind: str) -> Function:
         """The step as a function of a batch's data."""
-        memory = self._model._steps.memory
+        memory = self._model._pydt_steps.memory
         if self._workspace is not None and self._workspace.host is not memory:  # that of another device
             self.forget()
         if kind not in self._functions:
@@ -81,8 +83,8 @@ class CustomSteps:
         if kind == "train":
             before_step(self._model)
         workspace = self.function(kind).workspace
-        sharing = strategy.current().sharing(self._model._training, kind, batch)
-        with self._model._steps.running_own(), sharing as workspace.sharing, undivided():
+        sharing = strategy.current().sharing(self._model._pydt_training, kind, batch)
+        with self._model._pydt_steps.running_own(), sharing as workspace.sharing, undivided():
             try:
                 result = self._run(kind, batch)
             finally:
@@ -92,7 +94,7 @@ class CustomSteps:
 
     def _run(self, kind: str, batch: Batch) -> Any:
         data = batch.x if batch.whole else pack_x_y_sample_weight(batch.x, batch.y, batch.sample_weight)
-        if not self._model.overrides(f"make_{kind}_function"):
+        if not self._model._pydt_overrides(f"make_{kind}_function"):
             return self.function(kind)(data)
         if kind not in self._made:
             made = getattr(self._model, f"make_{kind}_function")()
@@ -110,14 +112,14 @@ class CustomSteps:
 
     def _state(self) -> Any:
         trained = tuple(id(variable) for variable in self._model.trainable_variables)
-        return trained, limits.current(), loss_scale(self._model), self._model._steps.draw("train")
+        return trained, limits.current(), loss_scale(self._model), self._model._pydt_steps.draw("train")
 
     def _attributes(self) -> int:
         return settings.of_model(self._model)
 
     def _plan(self, graph: Any, **options: Any) -> Plan:
         """The plan of a part of a step, within the limits of `fit`, which hold for what is differentiated."""
-        steps = self._model._steps
+        steps = self._model._pydt_steps
         if graph.loss is None:
             return steps.planned(graph, limits.Limits(limits.current().memory), **options)
         graph.split, graph.split_draw = self._model.split, steps.draw("train")
@@ -128,7 +130,7 @@ def _note_built(model: Any) -> None:
     """A model whose steps do not call it, such as a GAN, is built where its layers are."""
     if model.built or not type(model).build.__module__.startswith("pydtconv."):
         return
-    layers = model._flatten_layers(include_self=False)
+    layers = model._pydt_flatten_layers(include_self=False)
     if layers and all(layer.built for layer in layers):
         model.built = True
 
@@ -140,7 +142,7 @@ def before_step(model: Any) -> None:
 
 
 def _stepping(model: Any) -> list[Any]:
-    return [layer for layer in model._flatten_layers() if hasattr(layer, "before_step")]
+    return [layer for layer in model._pydt_flatten_layers() if hasattr(layer, "before_step")]
 
 
 def as_numbers(logs: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,28 +22,28 @@ class Gathering:
         self._make_room()
         self._kept = None
         self._model.reset_metrics()
-        self._model._set("_gathering", self)
+        self._model._pydt_set("_pydt_gathering", self)
 
     def resume(self) -> None:
         """Goes on where this run stood."""
-        if self._model._gathering is self:
+        if self._model._pydt_gathering is self:
             return
         self._make_room()
         for metric, state in self._kept or ():
             metric.set_state(copy.deepcopy(state))
         if self._kept is not None:
             known = {id(metric) for metric, _ in self._kept}
-            for metric in self._model._kept_metrics:
+            for metric in self._model._pydt_kept_metrics:
                 if id(metric) not in known:  # the run that came in between has made it
                     metric.reset_state()
-        self._model._set("_gathering", self)
+        self._model._pydt_set("_pydt_gathering", self)
 
     def end(self) -> None:
         """Leaves the metrics to whoever comes next; until then they show the results of this run."""
-        if self._model._gathering is self:
-            self._model._set("_gathering", None)
+        if self._model._pydt_gathering is self:
+            self._model._pydt_set("_pydt_gathering", None)
 
     def _make_room(self) -> None:
-        other = self._model._gathering
+        other = self._model._pydt_gathering
         if other is not None and other is not self:
-            other._kept = [(metric, copy.deepcopy(metric.get_state())) for metric in self._model._kept_metrics]
+            other._kept = [(metric, copy.deepcopy(metric.get_state())) for metric in self._model._pydt_kept_metrics]

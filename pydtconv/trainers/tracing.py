@@ -113,7 +113,7 @@ def _note_added(traced: Traced, whole: bool) -> None:
 
 def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced: Traced, x: Any, y_pred: Any) -> None:
     outputs = tree.flatten(y_pred)
-    overridden = model.overrides("compute_loss")
+    overridden = model._pydt_overrides("compute_loss")
     if not targets.outputs:
         targets.build(y_pred, output_names(model), batch.y, overridden)
     arrays = targets.fed(batch.y)
@@ -141,7 +141,7 @@ def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced:
         total = None if total is None else _as_real(portion_of(total))
     else:
         found = losses_of(targets, y, outputs, w)
-        total = model.total_loss(targets, found)
+        total = model._pydt_total_loss(targets, found)
     if total is None or tuple(total.shape) != ():
         told = "None" if total is None else f"shape {tuple(total.shape)}"
         raise ValueError(f"loss: expected a scalar for each batch, got {told}; a reduction must not be 'none'")
@@ -235,7 +235,7 @@ def _example(model: Any, batch_size: int) -> Any:
     except AttributeError:
         shapes = None
     if shapes is None:
-        shapes = getattr(model, "_build_shapes", None)
+        shapes = getattr(model, "_pydt_build_shapes", None)
     if shapes is None:
         raise ValueError(f"plan: the input shape of model {model.name!r} is not known: call it on data first")
 
@@ -296,8 +296,8 @@ def _input_dtypes(model: Any, x: Any) -> list[str]:
     """
     usual = _input_dtype(model)
     whole = replica.current().partition is None and model.split is None
-    dtypes = model.input_dtypes(x) if whole else [None] * len(tree.flatten(x))
-    wide = model._array_dtype == "float64"
+    dtypes = model._pydt_input_dtypes(x) if whole else [None] * len(tree.flatten(x))
+    wide = model._pydt_array_dtype == "float64"
     return [
         usual if known is None or (np.dtype(known).kind == "f" and not (wide and known == "float64")) else known
         for known in dtypes

@@ -33,15 +33,15 @@ def _one_fit_at_a_time(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fit)
     def wrapper(self: Trainer, *args: Any, **kwargs: Any) -> Any:
-        with self._fitting.taken():
-            outer, position = limits.current(), self.position
+        with self._pydt_fitting.taken():
+            outer, position = limits.current(), self._pydt_position
             with limits.limited():
                 try:
                     return fit(self, *args, **kwargs)
                 finally:
                     if limits.current().offload not in (None, outer.offload):
-                        self._steps.release_scratch_file()
-                    self._set("position", position)
+                        self._pydt_steps.release_scratch_file()
+                    self._pydt_set("_pydt_position", position)
 
     return wrapper
 
@@ -54,7 +54,7 @@ class Trainer(BatchTrainer):
     stop_predicting = False
     history: Any = None
     #: where fit stands, while it runs
-    position: Any = None
+    _pydt_position: Any = None
 
     # --- fit -------------------------------------------------------------------------------------------------------
     @_one_fit_at_a_time
@@ -107,13 +107,13 @@ class Trainer(BatchTrainer):
             (x, y, sample_weight), validation_data = split_tail(validation_split, x, y, sample_weight)
         data = make_data(x, y, sample_weight, batch_size, shuffle, class_weight)
         limits.set_to(limits.Limits(memory_limit, offload))
-        self._prepare("train", data)
+        self._pydt_prepare("train", data)
         epochs_of = Epochs(data, steps_per_epoch)
         validation = None
         if validation_data is not None:
             validation_size = batch_size if validation_batch_size is None else validation_batch_size
             validation = validation_epochs(validation_data, validation_size, validation_steps)
-            self._prepare("test", validation.data)
+            self._pydt_prepare("test", validation.data)
         listeners = callbacks_module.CallbackList.of(
             callbacks,
             model=self,
@@ -134,30 +134,32 @@ class Trainer(BatchTrainer):
             "steps_per_execution": self.steps_per_execution,
         }
         strategy.current().begin(settings, listeners.callbacks)
-        self._set("stop_training", False)
-        self._set("position", Position(initial_epoch, epochs_of, validation, listeners.callbacks, Gathering(self)))
+        self._pydt_set("stop_training", False)
+        self._pydt_set(
+            "_pydt_position", Position(initial_epoch, epochs_of, validation, listeners.callbacks, Gathering(self))
+        )
         try:
             listeners.on_train_begin()
-            logs = self._fit_epochs(epochs, validation_freq, listeners)
+            logs = self._pydt_fit_epochs(epochs, validation_freq, listeners)
             listeners.settle()
             if epochs > initial_epoch:
-                with self._turn.taken():
+                with self._pydt_turn.taken():
                     self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
             listeners.on_train_end(logs)
         except BaseException as error:
             if isinstance(error, TransferError) and error.undone and replica.current().size == 1:
-                self.position.batches.take_back()
+                self._pydt_position.batches.take_back()
                 listeners.step_undone()
             strategy.current().left("fit", error)
             raise
         finally:
             listeners.release()
-            self._set("history", history)
+            self._pydt_set("history", history)
         return history
 
-    def _fit_epochs(self, epochs: int, validation_freq: int | Sequence[int], listeners: Any) -> dict[str, Any]:
+    def _pydt_fit_epochs(self, epochs: int, validation_freq: int | Sequence[int], listeners: Any) -> dict[str, Any]:
         """Trains from the position on up to this number of epochs; returns the last one's results."""
-        position, turn = self.position, self._turn
+        position, turn = self._pydt_position, self._pydt_turn
         gathering = position.gathering
         logs: dict[str, Any] = {}
         while position.epoch < epochs and not position.finished:
@@ -165,10 +167,10 @@ class Trainer(BatchTrainer):
             with turn.taken():
                 gathering.begin()
             listeners.on_epoch_begin(epoch)
-            self._stops("stop_training", True)
+            self._pydt_stops("stop_training", True)
             results = position.results
             if results is None:
-                results = self._fit_epoch(position.batches, listeners, gathering)
+                results = self._pydt_fit_epoch(position.batches, listeners, gathering)
             with turn.taken():
                 gathering.end()
             if position.results is None:
@@ -177,36 +179,36 @@ class Trainer(BatchTrainer):
                 position.trained(results)
             logs = dict(position.results)
             if position.validation is not None and should_validate(epoch, validation_freq):
-                results = self._evaluate(position.validation, listeners)
+                results = self._pydt_evaluate(position.validation, listeners)
                 if position.validation.done:  # nothing is known of no batches
                     logs.update({f"val_{name}": value for name, value in results.items()})
                 logs = dict(sorted(logs.items()))
             position.next_epoch()
             listeners.on_epoch_end(epoch, dict(logs))  # to which callbacks may add
-            strategy.current().epoch_ended(self._training)
-            position.finished = self._stops("stop_training", True) or position.batches.ran_dry
+            strategy.current().epoch_ended(self._pydt_training)
+            position.finished = self._pydt_stops("stop_training", True) or position.batches.ran_dry
         return logs
 
-    def _fit_epoch(self, batches: Epochs, listeners: Any, gathering: Gathering) -> dict[str, Any]:
-        turn, position = self._turn, self.position
+    def _pydt_fit_epoch(self, batches: Epochs, listeners: Any, gathering: Gathering) -> dict[str, Any]:
+        turn, position = self._pydt_turn, self._pydt_position
         asked = _may_stop(listeners, "train")
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_train_batch_begin(first)
             for batch in group:
                 with turn.taken():
                     gathering.resume()
-                    position.logs = self._step("train", batch)
+                    position.logs = self._pydt_step("train", batch)
             listeners.on_train_batch_end(last, position.logs)
-            if self._stops("stop_training", asked):
+            if self._pydt_stops("stop_training", asked):
                 break
         with turn.taken():
             gathering.resume()
-            return self._results("train", position.logs)
+            return self._pydt_results("train", position.logs)
 
-    def _stops(self, name: str, asked: bool) -> bool:
+    def _pydt_stops(self, name: str, asked: bool) -> bool:
         """Whether the attribute asks to end; asked: in any of the processes that train together, in the same step."""
         if asked:
-            self._set(name, replica.current().any(bool(getattr(self, name)), f"{name} of all ranks"))
+            self._pydt_set(name, replica.current().any(bool(getattr(self, name)), f"{name} of all ranks"))
         return getattr(self, name)
 
     # --- evaluate, predict -----------------------------------------------------------------------------------------
@@ -228,23 +230,23 @@ class Trainer(BatchTrainer):
             raise TypeError(f"evaluate: unknown argument {next(iter(kwargs))!r}")
         data = make_data(x, y, sample_weight, batch_size)
         with limits.limited():
-            self._prepare("test", data)
+            self._pydt_prepare("test", data)
             batches = Epochs(data, steps)
-            listeners = self._listeners(callbacks, batches, verbose)
+            listeners = self._pydt_listeners(callbacks, batches, verbose)
             try:
-                logs = self._evaluate(batches, listeners)
+                logs = self._pydt_evaluate(batches, listeners)
             except BaseException as error:
                 strategy.current().left("evaluate", error)
                 raise
             finally:
                 listeners.release()
-        return logs if return_dict else values_of(logs, self.order_of(logs))
+        return logs if return_dict else values_of(logs, self._pydt_order_of(logs))
 
-    def _evaluate(self, batches: Epochs, listeners: Any) -> dict[str, Any]:
-        self._set("stop_evaluating", False)
+    def _pydt_evaluate(self, batches: Epochs, listeners: Any) -> dict[str, Any]:
+        self._pydt_set("stop_evaluating", False)
         listeners.on_test_begin()
-        self._stops("stop_evaluating", True)
-        turn, gathering = self._turn, Gathering(self)
+        self._pydt_stops("stop_evaluating", True)
+        turn, gathering = self._pydt_turn, Gathering(self)
         with turn.taken():
             gathering.begin()
         asked = _may_stop(listeners, "test")
@@ -254,13 +256,13 @@ class Trainer(BatchTrainer):
             for batch in group:
                 with turn.taken():
                     gathering.resume()
-                    logs = self._step("test", batch)
+                    logs = self._pydt_step("test", batch)
             listeners.on_test_batch_end(last, logs)
-            if self._stops("stop_evaluating", asked):
+            if self._pydt_stops("stop_evaluating", asked):
                 break
         with turn.taken():
             gathering.resume()
-            logs = self._results("test", logs)
+            logs = self._pydt_results("test", logs)
             gathering.end()
         listeners.on_test_end(logs)
         return logs
@@ -279,22 +281,22 @@ class Trainer(BatchTrainer):
         """
         data = make_data(x, batch_size=batch_size)
         with limits.limited():
-            self._prepare("predict", data)
+            self._pydt_prepare("predict", data)
             batches = Epochs(data, steps)
-            listeners = self._listeners(callbacks, batches, verbose)
+            listeners = self._pydt_listeners(callbacks, batches, verbose)
             try:
-                return self._predict(data, batches, listeners, steps)
+                return self._pydt_predict(data, batches, listeners, steps)
             except BaseException as error:
                 strategy.current().left("predict", error)
                 raise
             finally:
                 listeners.release()
 
-    def _predict(self, data: Any, batches: Epochs, listeners: Any, steps: int | None) -> Any:
-        self._set("stop_predicting", False)
+    def _pydt_predict(self, data: Any, batches: Epochs, listeners: Any, steps: int | None) -> Any:
+        self._pydt_set("stop_predicting", False)
         listeners.on_predict_begin()
-        self._stops("stop_predicting", True)
-        turn = self._turn
+        self._pydt_stops("stop_predicting", True)
+        turn = self._pydt_turn
         asked = _may_stop(listeners, "predict")
         predictions = Predictions(data.samples if isinstance(data, ArrayData) and steps is None else None)
         for first, last, group in groups(batches, self.steps_per_execution):
@@ -302,15 +304,15 @@ class Trainer(BatchTrainer):
             parts = []
             for batch in group:
                 with turn.taken():
-                    parts.append(predictions.add(self._predict_batch(batch), batch.total))
+                    parts.append(predictions.add(self._pydt_predict_batch(batch), batch.total))
             outputs = parts[0] if len(parts) == 1 else tree.map_structure(lambda *each: np.concatenate(each), *parts)
             listeners.on_predict_batch_end(last, {"outputs": outputs})
-            if self._stops("stop_predicting", asked):
+            if self._pydt_stops("stop_predicting", asked):
                 break
         listeners.on_predict_end()
         return predictions.result()
 
-    def _listeners(self, callbacks: Any, batches: Epochs, verbose: str | int) -> Any:
+    def _pydt_listeners(self, callbacks: Any, batches: Epochs, verbose: str | int) -> Any:
         """Callbacks of a run over the data once."""
         return callbacks_module.CallbackList.of(
             callbacks,
@@ -333,14 +335,14 @@ class Trainer(BatchTrainer):
         with GradientTape() as tape:
             y_pred = self(x, training=True)  # type: ignore[operator]
             loss = own_loss(self, True, x=x, y=y, y_pred=y_pred, sample_weight=sample_weight)
-            self._loss_tracker.update_state(loss, sample_weight=tree.flatten(x)[0].shape[0])
+            self._pydt_loss_tracker.update_state(loss, sample_weight=tree.flatten(x)[0].shape[0])
             if self.optimizer is not None:
                 loss = self.optimizer.scale_loss(loss)
         weights = self.trainable_variables  # type: ignore[attr-defined]
         if weights:
             self.optimizer.apply(tape.gradient(loss, weights), weights)
         else:
-            self._check_trainable(weights)
+            self._pydt_check_trainable(weights)
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
     def test_step(self, data: Any) -> Any:
@@ -348,7 +350,7 @@ class Trainer(BatchTrainer):
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)  # type: ignore[operator]
         loss = own_loss(self, False, x=x, y=y, y_pred=y_pred, sample_weight=sample_weight)
-        self._loss_tracker.update_state(loss, sample_weight=tree.flatten(x)[0].shape[0])
+        self._pydt_loss_tracker.update_state(loss, sample_weight=tree.flatten(x)[0].shape[0])
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
     def predict_step(self, data: Any) -> Any:
@@ -358,24 +360,24 @@ class Trainer(BatchTrainer):
 
     def make_train_function(self, force: bool = False) -> Any:
         """A function that takes an iterator and trains on its next batch.  A subclass may give another one."""
-        return self._iterating("train", force)
+        return self._pydt_iterating("train", force)
 
     def make_test_function(self, force: bool = False) -> Any:
         """A function that takes an iterator and evaluates its next batch.  A subclass may give another one."""
-        return self._iterating("test", force)
+        return self._pydt_iterating("test", force)
 
     def make_predict_function(self, force: bool = False) -> Any:
         """A function that takes an iterator and gives the outputs for its next batch.  A subclass may give another."""
-        return self._iterating("predict", force)
+        return self._pydt_iterating("predict", force)
 
-    def _iterating(self, kind: str, force: bool) -> Any:
+    def _pydt_iterating(self, kind: str, force: bool) -> Any:
         if force:
-            self._custom.forget()
-        function = self._custom.function(kind)
+            self._pydt_custom.forget()
+        function = self._pydt_custom.function(kind)
         return lambda iterator: function(next(iter(iterator)))
 
     # --- subclasses ------------------------------------------------------------------------------------------------
-    def overrides(self, name: str) -> bool:
+    def _pydt_overrides(self, name: str) -> bool:
         """Whether a subclass has a method of its own in place of Trainer's."""
         return getattr(type(self), name) is not getattr(Trainer, name)
 

@@ -25,12 +25,12 @@ class Training:
     @property
     def memory(self) -> Memory:
         """The parameter store, the random state and the hooks that all steps of the model share."""
-        return self._model._steps.memory
+        return self._model._pydt_steps.memory
 
     @property
     def plan(self) -> Plan:
         """That of the step which has run last.  Raises IndexError before the first one."""
-        return self._model._steps.plans[-1]
+        return self._model._pydt_steps.plans[-1]
 
     @property
     def variables(self) -> Sequence[Variable]:
@@ -49,31 +49,31 @@ class Training:
     @property
     def outputs(self) -> Sequence[Output]:
         """The outputs with their losses and weights; none before the first batch."""
-        targets = self._model._targets
+        targets = self._model._pydt_targets
         return () if targets is None else targets.outputs
 
     @property
     def metrics(self) -> list[Metric]:
         """All but the mean of the loss, which follows from `track_losses`."""
-        return [metric for metric in self._model._kept_metrics if metric is not self._model._loss_tracker]
+        return [metric for metric in self._model._pydt_kept_metrics if metric is not self._model._pydt_loss_tracker]
 
     @property
     def metric_outputs(self) -> list[int]:
         """For each of `metrics`, the number of the output that it is of; 0 for those of no single one."""
-        compiled = self._model._compiled_metrics
+        compiled = self._model._pydt_compiled_metrics
         return [0 if compiled is None else compiled.output_of(metric) for metric in self.metrics]
 
     def targets(self, batch: Batch) -> Sequence[np.ndarray | None]:
         """The targets of a batch, for each of `outputs`."""
-        return self._model._targets.arrange(batch.y, "y")
+        return self._model._pydt_targets.arrange(batch.y, "y")
 
     def sample_weights(self, batch: Batch) -> Sequence[np.ndarray | None]:
         """The weights of a batch's samples, for each of `outputs`."""
-        return self._model._targets.weights(batch.sample_weight)
+        return self._model._pydt_targets.weights(batch.sample_weight)
 
     def track_losses(self, loss: float | None, losses: dict[str, float], samples: int) -> None:
         """Lets the losses of a batch of so many samples into their means."""
-        self._model.track_losses(loss, losses, samples)
+        self._model._pydt_track_losses(loss, losses, samples)
 
     def update_metrics(self, batch: Batch, results: Results) -> dict[str, Any]:
         """Lets a batch into the metrics; returns all results so far."""
@@ -85,7 +85,7 @@ class Training:
     @property
     def overrides_metrics(self) -> bool:
         """Whether the model's class has a `compute_metrics` of its own, which may give more than metrics."""
-        return bool(self._model.overrides("compute_metrics"))
+        return bool(self._model._pydt_overrides("compute_metrics"))
 
     def results(self) -> dict[str, Any]:
         """All results so far, by name."""

@@ -40,7 +40,7 @@ def planned_and_trained(monkeypatch, tmp_path):
                 found["train"] = plan(self, 4, memory_limit, offload=offload)
                 raise Stopped
             history = fit(self, *args, memory_limit=memory_limit, offload=offload, **kwargs)
-            found["train"] = max(self._steps.plans, key=lambda plan: plan.peak_bytes)
+            found["train"] = max(self._pydt_steps.plans, key=lambda plan: plan.peak_bytes)
             return history
 
         with monkeypatch.context() as patched:

@@ -45,7 +45,7 @@ def trained(device="host", epochs=4, **options):
     model = network()
     with keras.device(device):
         found = model.fit(X, Y, batch_size=4, epochs=epochs, shuffle=False, verbose=0, **options).history["loss"]
-    return found, model.get_weights(), model._steps.plans[-1]
+    return found, model.get_weights(), model._pydt_steps.plans[-1]
 
 
 @pytest.fixture
@@ -207,6 +207,6 @@ def test_a_second_fit_pins_memory_anew(limit):
     options = {"batch_size": 4, "epochs": 2, "shuffle": False, "verbose": 0, "memory_limit": limit, "offload": "host"}
     with keras.device("host"):
         got = model.fit(X, Y, **options).history["loss"]
-        assert model._steps.memory.scratch_file.nbytes == 0
+        assert model._pydt_steps.memory.scratch_file.nbytes == 0
         got += model.fit(X, Y, **options).history["loss"]
     assert got == losses

@@ -153,7 +153,7 @@ def test_gradients_that_are_applied_in_the_middle_of_backward(device):
 
     runs = [losses_of(make, each, "float64", (600,), optimizer, 4) for each in ("cpu", device)]
     np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=0, atol=1e-10)
-    assert all(plan.applies_gradients for run in runs for plan in run[2]._steps.plans if plan.graph.training)
+    assert all(plan.applies_gradients for run in runs for plan in run[2]._pydt_steps.plans if plan.graph.training)
 
 
 def test_small_gradients_are_applied_together_on_a_device():
@@ -197,7 +197,7 @@ def test_spectra_are_kept_by_the_plan(monkeypatch, device):
 
     def run():
         losses, predictions, model = losses_of(make, device, "float64", (9, 8, 3), OPTIMIZERS["adam"], 2)
-        plan = next(plan for plan in model._steps.plans if plan.graph.kept or plan.gradient_order)
+        plan = next(plan for plan in model._pydt_steps.plans if plan.graph.kept or plan.gradient_order)
         return losses, predictions, plan
 
     losses, predictions, plan = run()

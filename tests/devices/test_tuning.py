@@ -100,7 +100,7 @@ def test_a_plan_takes_it_at_first_use_and_keeps_its_losses(monkeypatch):
         try:
             with keras.device(device):
                 x, y = np.random.default_rng(0).normal(size=(1, 6, 5, 2)), np.eye(1, 2048)
-                return [model.train_on_batch(x, y) for _ in range(3)], model._steps.plans[-1]
+                return [model.train_on_batch(x, y) for _ in range(3)], model._pydt_steps.plans[-1]
         finally:
             config.set_conv_tuning(0)
 

@@ -83,7 +83,7 @@ class Hook:
             over.wait(60)
     def after(self, index, step): pass
     def gradient_ready(self, part): pass
-model._steps.memory.hooks.append(Hook())
+model._pydt_steps.memory.hooks.append(Hook())
 thread = threading.Thread(target=lambda: model.train_on_batch(x, np.zeros((8, 4))), daemon=True)
 thread.start()
 inside.wait(60)

@@ -61,7 +61,7 @@ def test_steps_see_values_that_change_of_variables_that_are_not_trained():
         model.layers[1].beta.assign(beta)
         for found in model.predict(x, verbose=0), model(x):
             np.testing.assert_array_equal(found, beta * x)
-    assert len(model._steps.plans) == 2
+    assert len(model._pydt_steps.plans) == 2
     history = model.fit(x, x, batch_size=1, epochs=1, verbose=0, shuffle=False)
     assert history.history["loss"] == [np.mean(np.square(range(4)))]
 

@@ -129,4 +129,4 @@ def test_arguments_that_are_missing_or_none(x):
 def test_extents_that_are_no_integers(arguments):
     with pytest.raises(ValueError, match="expected integers of 1 or more, or None, got"):
         Input(*arguments)
-    assert layers.Dense(2, input_shape=3)._input_shape_arg == (3,)
+    assert layers.Dense(2, input_shape=3)._pydt_input_shape_arg == (3,)

@@ -158,7 +158,7 @@ def test_replaced_sublayer_is_forgotten():
     layer = Pair()
     layer.second = Scale(name="new")
     layer(np.ones((2, 3)))
-    assert [x.name for x in layer._flatten_layers(include_self=False)] == ["c", "d", "new"]
+    assert [x.name for x in layer._pydt_flatten_layers(include_self=False)] == ["c", "d", "new"]
 
 
 def test_add_loss_belongs_in_call():

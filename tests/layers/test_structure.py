@@ -47,7 +47,7 @@ def test_dicts_that_are_joined_in_place_tell_of_their_layers():
     parts = layer.parts
     parts |= {"b": layers.Dense(1)}
     layer.parts |= {"a": layers.Dense(3)}
-    assert {id(part) for part in layer._layers} == {id(part) for part in layer.parts.values()}
+    assert {id(part) for part in layer._pydt_layers} == {id(part) for part in layer.parts.values()}
 
 
 def test_what_is_given_out_may_be_changed():

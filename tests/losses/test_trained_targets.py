@@ -87,5 +87,5 @@ def test_a_teacher_learns_in_fit_unless_it_is_frozen(fixed) -> None:
     changes = [layer.kernel.numpy() - old for layer, old in zip((model.teacher, model.student), before, strict=True)]
     assert np.abs(changes[1]).max() > 1e-4
     np.testing.assert_allclose(changes[0], 0 * changes[1] if fixed else -changes[1], rtol=1e-3, atol=1e-6)
-    own = [node.op.name for node in model._steps.plans[-1].graph.nodes if "Elementwise" in type(node.op).__name__]
+    own = [node.op.name for node in model._pydt_steps.plans[-1].graph.nodes if "Elementwise" in type(node.op).__name__]
     assert bool(own) is fixed  # what is given takes one operator

@@ -80,7 +80,7 @@ def test_shared_layer_has_its_weights_once():
     assert len(model.weights) == 2
     x = np.random.default_rng(0).normal(size=(2, 4, 4, 2))
     np.testing.assert_allclose(model([x, x]), 0, atol=1e-6)
-    assert len(conv._inbound_nodes) == 2
+    assert len(conv._pydt_inbound_nodes) == 2
 
 
 def test_nested_models():

@@ -115,7 +115,7 @@ def test_state_follows_the_variables_to_another_store():
     whole, moved = variables(), variables()
     optimizer, other = optimizers.Adam(0.01), optimizers.Adam(0.01)
     run(optimizer, whole, range(3))
-    run(optimizer, whole, range(3, 6), optimizer._slots.store)
+    run(optimizer, whole, range(3, 6), optimizer._pydt_slots.store)
     run(other, moved, range(3))
     run(other, moved, range(3, 6), ParameterStore(moved))
     for a, b in zip(whole, moved, strict=True):
@@ -181,9 +181,9 @@ def test_apply_of_a_subclass_may_take_lists(kind):
     model.fit(x, y, epochs=2, verbose=0)
     assert int(model.optimizer.iterations) == 3
     if kind == "fit":
-        store = model._steps.memory.store
+        store = model._pydt_steps.memory.store
         model.fit(x, y, verbose=0)
-        assert model._steps.memory.store is store
+        assert model._pydt_steps.memory.store is store
 
 
 def test_set_weights_puts_the_state_of_one_into_another():

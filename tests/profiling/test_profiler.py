@@ -51,7 +51,7 @@ def test_a_context_records_steps_in_order_and_accounts_for_all_of_their_time(mon
     total = sum(timing.seconds for timing in profile.timings)
     assert total == pytest.approx(profile.seconds)
     assert all(timing.seconds >= 0 for timing in profile.timings)
-    store = model._steps.memory.store
+    store = model._pydt_steps.memory.store
     assert outside["optimizer"].bytes == store.parameters.nbytes * 5
     ready = [part for timing in profile.timings for part in timing.gradients]
     assert ready == [(part.start, part.stop) for part in map(store.slice_of, store.variables)]
@@ -73,10 +73,10 @@ def test_the_same_numbers_are_trained_and_nothing_stays_behind():
         before = set(vars(model))
         callbacks = [Profiler(steps=2, skip=0)] if profiled else []
         model.fit(*data(32), batch_size=8, verbose=0, callbacks=callbacks)
-        memory = model._steps.memory
+        memory = model._pydt_steps.memory
         assert not memory.hooks
         assert memory.state.part_done is None
-        assert not {"_train_batch", "_apply_gradients", "_note"} & (set(vars(model)) - before)
+        assert not {"_pydt_train_batch", "_pydt_apply_gradients", "_pydt_note"} & (set(vars(model)) - before)
         results.append(model.get_weights())
     for plain, watched in zip(*results, strict=True):
         np.testing.assert_array_equal(plain, watched)

@@ -552,9 +552,9 @@ def test_slots_of_layers_that_were_frozen_within_a_layer_come_back_to_their_vari
     with saving.custom_object_scope({"Pair": Pair}):
         found = saving.load_model(tmp_path / "model.keras")
     for own, other in zip(model.weights, found.weights, strict=True):
-        for name, slot in model.optimizer._slots.of(own).items():
+        for name, slot in model.optimizer._pydt_slots.of(own).items():
             np.testing.assert_array_equal(
-                found.optimizer._slots.of(other)[name].numpy(), slot.numpy(), err_msg=own.path
+                found.optimizer._pydt_slots.of(other)[name].numpy(), slot.numpy(), err_msg=own.path
             )
     assert found.optimizer.iterations.numpy() == 2
 

@@ -123,7 +123,7 @@ def test_lists_dicts_and_arrays_that_change_are_seen():
     assert factor() == 210
     layer.factors, layer.more, layer.array = [1.0, 1.0], {"more": 1.0}, np.ones(3)
     assert factor() == 1
-    assert len(model._steps.plans) == 5
+    assert len(model._pydt_steps.plans) == 5
 
 
 def test_values_of_before_take_no_memory():

@@ -58,8 +58,8 @@ def trained(kind, split=None, share=None, **options):
 
 def plans_of(model):
     if not isinstance(model, Own):
-        return model._steps.plans
-    programs = model._custom.function("train")._programs.values()
+        return model._pydt_steps.plans
+    programs = model._pydt_custom.function("train")._programs.values()
     return [bound.executor.plan for program in programs for stage in program._stages for bound, *_ in stage.runs]
 
 

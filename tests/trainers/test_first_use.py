@@ -112,7 +112,7 @@ def test_the_step_takes_what_was_found(cache, monkeypatch):
     config.set_conv_tuning(ENOUGH)
     model = network()
     model.train_on_batch(X, Y)
-    (step,) = model._steps._steps.values()
+    (step,) = model._pydt_steps._steps.values()
     plan = step.executor.plan
     for node, algorithms in plan.algorithms.items():
         p = node.op.problem(*(tensor.spec for tensor in node.inputs[:2]))
@@ -122,7 +122,7 @@ def test_the_step_takes_what_was_found(cache, monkeypatch):
     before = model.get_weights()
     config.set_conv_tuning(False)
     model.train_on_batch(X, Y)  # planned anew, from the cache
-    assert len(model._steps._steps) == 2
+    assert len(model._pydt_steps._steps) == 2
     assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
 
 

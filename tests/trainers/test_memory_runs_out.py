@@ -60,7 +60,7 @@ def test_an_arena_that_grows_gives_the_old_one_back_first(monkeypatch):
     trained = model()
     trained.train_on_batch(*batch(8))
     alive = []
-    memory = trained._steps.memory
+    memory = trained._pydt_steps.memory
     make = memory.device.arena
 
     def watched(nbytes):

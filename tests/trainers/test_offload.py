@@ -53,10 +53,10 @@ def test_weights_after_training_are_the_same_bits(folder) -> None:
         model.fit(x, y, batch_size=8, shuffle=False, verbose=0, memory_limit=limit, offload=folder if offload else None)
         weights.append(model.get_weights())
         if offload:
-            plans = [step.executor.plan for step in model._steps._steps.values()]
+            plans = [step.executor.plan for step in model._pydt_steps._steps.values()]
             assert any(plan.offloaded is not None and plan.offloaded.moved for plan in plans)
-            assert model._steps.memory.scratch_file.nbytes == 0  # given back
-            assert model._steps._planned_anew
+            assert model._pydt_steps.memory.scratch_file.nbytes == 0  # given back
+            assert model._pydt_steps._planned_anew
     for a, b in zip(*weights, strict=True):
         np.testing.assert_array_equal(a, b)
     assert not os.listdir(folder)
@@ -90,7 +90,7 @@ def trained(folder, share=0.8, batches=3, callbacks=(), **options):
     if folder is not None:
         options |= {"memory_limit": int(share * model.plan(8).peak_bytes), "offload": folder}
     model.fit(x, y, **options)
-    plans = [step.executor.plan for step in model._steps._steps.values()]
+    plans = [step.executor.plan for step in model._pydt_steps._steps.values()]
     assert folder is None or any(plan.offloaded is not None and plan.offloaded.moved for plan in plans)
     return model.get_weights()
 
@@ -194,7 +194,7 @@ def test_a_folder_that_is_removed_during_training_is_no_loss(folder) -> None:
         model.fit(x, y, batch_size=8, shuffle=False, verbose=0, callbacks=[Remove()] * offload, **options)
         weights.append(model.get_weights())
     assert not folder.exists()
-    assert model._steps._planned_anew
+    assert model._pydt_steps._planned_anew
     assert not any(thread.name.startswith("pydtconv ") for thread in threading.enumerate())
     same(*weights)
 
@@ -242,7 +242,7 @@ def test_a_plan_that_is_made_anew_predicts_by_what_was_measured(folder) -> None:
 
     class Look(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
-            (step,) = (step for step in self.model._steps._steps.values() if step.executor.plan.offloaded)
+            (step,) = (step for step in self.model._pydt_steps._steps.values() if step.executor.plan.offloaded)
             if not plans or plans[-1] is not step.executor.plan:
                 plans.append(step.executor.plan)
 

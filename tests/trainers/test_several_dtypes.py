@@ -109,9 +109,9 @@ def test_gradients_that_are_applied_as_they_come_give_the_same_bits(kind, monkey
     monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 7)
     models = [compiled("double_inside", kind) for _ in range(2)]
     for keeps, model in enumerate(models):
-        model._steps.memory.keeps_gradients = bool(keeps)
+        model._pydt_steps.memory.keeps_gradients = bool(keeps)
         model.fit(X, Y, batch_size=BATCH, shuffle=False, verbose=0)
-        plan = model._steps.plans[-1]
+        plan = model._pydt_steps.plans[-1]
         assert plan.applies_gradients is not bool(keeps)
         rows = {step.variable.dtype for step in plan.steps if isinstance(step, UpdateStep) and step.rows is not None}
         assert rows == (set() if keeps or kind == "averaged" else {"float64"})
@@ -120,7 +120,7 @@ def test_gradients_that_are_applied_as_they_come_give_the_same_bits(kind, monkey
 
 def test_the_flat_arrays_are_as_long_as_the_plan_says() -> None:
     model, _ = trained("double_inside", "adam")
-    plan, store = model._steps.plans[-1], model._steps.memory.store
+    plan, store = model._pydt_steps.plans[-1], model._pydt_steps.memory.store
     gaps = 64 * len(store.variables)
     assert plan.trainable_bytes <= store.parameters.nbytes <= plan.trainable_bytes + gaps
     assert plan.slot_bytes <= sum(flat.nbytes for flat in store.slots.values()) <= plan.slot_bytes + 2 * gaps
@@ -132,7 +132,7 @@ def test_a_limit_of_memory_and_a_file_for_the_rest_change_but_rounding(tmp_path)
     peak = whole.plan(BATCH).peak_bytes
     for options in ({}, {"offload": tmp_path}):
         found, _ = trained("double_convolution", "adam", memory_limit=int(0.97 * peak), **options)
-        assert found._steps.plans[-1].peak_bytes <= 0.97 * peak
+        assert found._pydt_steps.plans[-1].peak_bytes <= 0.97 * peak
         for a, b in zip(found.get_weights(), whole.get_weights(), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
@@ -218,7 +218,7 @@ def test_a_layer_that_is_frozen_leaves_one_dtype() -> None:
     model.layers[-2].trainable = False
     model.compile("adam", "sparse_categorical_crossentropy")
     model.fit(X[:8], Y[:8], batch_size=BATCH, verbose=0)
-    assert model._steps.memory.store.dtype == "float32"
+    assert model._pydt_steps.memory.store.dtype == "float32"
     assert isinstance(model.layers[-2], layers.Dense)
 
 

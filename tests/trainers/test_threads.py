@@ -154,7 +154,7 @@ def test_two_fits_of_one_model_come_one_after_the_other():
     ]
     together(*[lambda note=note: model.fit(*data, epochs=3, verbose=0, callbacks=[note]) for note in notes])
     assert order in (["a"] * 3 + ["b"] * 3, ["b"] * 3 + ["a"] * 3)
-    assert model.position is None
+    assert model._pydt_position is None
 
 
 def test_two_models_trained_at_once_are_those_trained_one_after_the_other():
@@ -229,7 +229,7 @@ def test_callbacks_of_fit_may_evaluate_and_fit():
     def ask(*_):
         asked.evaluate(*other, verbose=0)
         second.fit(*other, verbose=0)
-        met.append((limits.current().memory, asked.position is None))
+        met.append((limits.current().memory, asked._pydt_position is None))
 
     callback = keras.callbacks.LambdaCallback(on_train_batch_end=ask)
     found = asked.fit(

@@ -76,7 +76,7 @@ def described_changes(training: Training) -> list[str]:
 def _part(what: str, part: Any) -> list[str]:
     """A layer, an optimizer, a loss or a metric: its class and its settings."""
     kind = type(part).__name__
-    function = getattr(part, "fn", getattr(part, "_fn", None))
+    function = getattr(part, "fn", getattr(part, "_pydt_fn", None))
     lines = [f"{what}: {kind}{_called(function)}"]
     try:
         settings = part.get_config()

@@ -66,7 +66,7 @@ def trained(make_optimizer, early: bool, build, steps: int = 3):
     keras.utils.set_random_seed(5)
     model = build()
     model.compile(make_optimizer(), "sparse_categorical_crossentropy")
-    model._steps.memory.keeps_gradients = not early
+    model._pydt_steps.memory.keeps_gradients = not early
     rng = np.random.default_rng(1)
     x, y = rng.random((4, 32, 32, 3), np.float32), rng.integers(0, 10, 4)
     losses = [float(model.train_on_batch(x, y)) for _ in range(steps)]
@@ -133,7 +133,7 @@ def test_gradients_stay_where_somebody_reads_all_of_them() -> None:
         model.compile(optimizer, "sparse_categorical_crossentropy")
         assert model.plan(2).applies_gradients is applied
     saved = model.plan(2).peak_bytes
-    model._steps.memory.keeps_gradients = True
+    model._pydt_steps.memory.keeps_gradients = True
     plan = model.plan(2)
     assert not plan.applies_gradients
     assert plan.gradient_bytes == plan.trainable_bytes

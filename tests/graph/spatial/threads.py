@@ -87,7 +87,7 @@ def plan_of(model, arrays, kind="train", partition=None, targets=True, **options
     batch = Batch(*arrays, len(tree.flatten(arrays[0])[0]))
     replica.set_current(_Several())
     try:
-        traced = trace(model, kind, batch, model._targets if targets else None)
+        traced = trace(model, kind, batch, model._pydt_targets if targets else None)
     finally:
         replica.set_current(None)
     traced.graph.partition = partition
@@ -107,7 +107,7 @@ def run(model, arrays, kind="train", partition=None, wires=None, offset=0, total
         memory.state.exchanger = Exchanger(wires, partition.group, partition.rank)
         memory.state.synchronizer = Synchronizer(Communicator(wires, partition.rank))
     executor = Executor(plan, memory)
-    targets = model._targets
+    targets = model._pydt_targets
     names = [*traced.x, *traced.y, *traced.weights]
     values = [*tree.flatten(arrays[0]), *targets.arrange(arrays[1], "y"), *targets.weights(arrays[2])]
     inputs = {name: value for name, value in zip(names, values, strict=True) if name is not None}
