@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pydtconv.own_names import OwnNames
+
 Logs = dict[str, Any]
 
 
-class Callback:
+class Callback(OwnNames):
     """Called around training.  `self.model` is the model, `self.params` holds verbose, epochs and steps.
 
     logs: results by name so far; a callback may read them (epochs' logs go on to the next callback as it leaves them).

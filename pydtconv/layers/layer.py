@@ -19,6 +19,7 @@ from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs
 from pydtconv.layers.turns import turn_of
 from pydtconv.layers.weights import Weights
 from pydtconv.ops.shape import Cast
+from pydtconv.own_names import PREFIX
 
 
 class Layer(Weights, Operation):
@@ -35,6 +36,8 @@ class Layer(Weights, Operation):
     carries_masks = False
     #: whether `call` takes tensors of integers; else they become floats before
     reads_integers = True
+    _pydt_build_shapes: Any
+    _pydt_dtype_policy: DTypePolicy
 
     def __init__(
         self,
@@ -54,11 +57,12 @@ class Layer(Weights, Operation):
         self.built = False
         self.supports_masking = self.carries_masks or type(self).compute_mask is not Layer.compute_mask
         self.input_spec: Any = None
-        self._pydt_build_shapes: Any = None
+        object.__setattr__(self, "_pydt_build_shapes", None)
         input_dim = kwargs.pop("input_dim", None)
         input_shape = kwargs.pop("input_shape", None if input_dim is None else (input_dim,))
         if input_shape is not None:
-            self._pydt_input_shape_arg = tuple(input_shape) if isinstance(input_shape, Iterable) else (input_shape,)
+            shape = tuple(input_shape) if isinstance(input_shape, Iterable) else (input_shape,)
+            object.__setattr__(self, "_pydt_input_shape_arg", shape)
         if kwargs:
             raise ValueError(f"{type(self).__name__}: unknown arguments: {', '.join(map(repr, kwargs))}")
 
@@ -280,7 +284,7 @@ class Layer(Weights, Operation):
         except (TypeError, ValueError) as error:
             raise ValueError(f"{type(self).__name__} {self.name!r}: {error}") from None
         if found != self.__dict__.get("_pydt_dtype_policy"):
-            self._pydt_dtype_policy = found
+            object.__setattr__(self, "_pydt_dtype_policy", found)
             structure.changed()
 
     @property
@@ -339,32 +343,14 @@ class Layer(Weights, Operation):
 
         more: attributes beside the object's own.
         """
-        names = {*vars(self), *more} - _NO_CHILDREN
-        for name in in_order(names):
+        names = {*vars(self), *more}
+        for name in in_order(name for name in names if not name.startswith(PREFIX)):
             value = getattr(self, name)
             if isinstance(value, (Layer, list, tuple, dict)):
                 yield name, value
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name}, built={self.built}>"
-
-
-#: attributes that are ours, and hold no layers that a file names
-_NO_CHILDREN = frozenset(
-    {
-        "_pydt_layers",
-        "_pydt_own_metrics",
-        "_pydt_trainable_variables",
-        "_pydt_non_trainable_variables",
-        "_pydt_recorded",
-        "_pydt_inbound_nodes",
-        "_pydt_network",
-        "_pydt_input_layer",
-        "_pydt_build_shapes",
-        "_pydt_input_shape_arg",
-        "input_spec",
-    }
-)
 
 
 def in_order(names: Iterable[str]) -> list[str]:

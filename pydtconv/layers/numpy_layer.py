@@ -56,19 +56,19 @@ class NumpyLayer(Layer):
         shapes = [tuple(x.shape) for x in xs]
         shape = tuple(self.compute_output_shape(shapes if isinstance(inputs, (list, tuple)) else shapes[0]))
         op = ops.NumpyOp(
-            forward_function=functools.partial(self._forward, bool(training)),
-            backward_function=functools.partial(self._backward, bool(training), len(xs)),
+            forward_function=functools.partial(self._pydt_forward, bool(training)),
+            backward_function=functools.partial(self._pydt_backward, bool(training), len(xs)),
             shape_function=lambda *_: shape,
             label=f"{type(self).__name__} {self.name!r}",
             reads_y=_takes(self.backward, "y"),
         )
         return op(*xs, *self._pydt_own_variables())
 
-    def _forward(self, training: bool, *arrays: np.ndarray) -> Any:
+    def _pydt_forward(self, training: bool, *arrays: np.ndarray) -> Any:
         kwargs: dict[str, Any] = {"training": training} if _takes(self.forward, "training") else {}
         return self.forward(*map(_read_only, arrays), **kwargs)
 
-    def _backward(self, training: bool, inputs: int, dy: np.ndarray, *arrays: Any) -> list[Any]:
+    def _pydt_backward(self, training: bool, inputs: int, dy: np.ndarray, *arrays: Any) -> list[Any]:
         """The gradients of the op's inputs: of tensors and trainable weights; None for the other weights."""
         kwargs: dict[str, Any] = {"training": training} if _takes(self.backward, "training") else {}
         if _takes(self.backward, "y"):

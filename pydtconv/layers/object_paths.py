@@ -12,9 +12,7 @@ from typing import Any
 
 from pydtconv.layers.layer import Layer, in_order
 from pydtconv.naming import to_snake_case
-
-#: attributes that hold arguments again
-_ARGUMENTS = ("_pydt_compile_config", "_pydt_recorded")
+from pydtconv.own_names import PREFIX
 
 
 def walk(model: Layer) -> Iterator[tuple[str, Layer]]:
@@ -27,7 +25,7 @@ def walk_held(model: Layer, kind: type) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     for path, layer in walk(model):
         for name in in_order(vars(layer)):
-            if name not in _ARGUMENTS:
+            if not name.startswith(PREFIX):
                 for place, held in _held(vars(layer)[name], f"{path}/{name}" if path else name, kind):
                     if id(held) not in seen:
                         seen.add(id(held))

@@ -24,6 +24,7 @@ from pydtconv.ops.operations import Card, Waiting
 from pydtconv.ops.operators import Operators, equal
 from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import TableOp
+from pydtconv.own_names import KerasName
 from pydtconv.serialization.configurable import Configurable
 
 #: what stands for unknown extents where shapes are inferred: an extent that differs between the two is None; they are
@@ -158,6 +159,8 @@ class Operation(Configurable):
 
     #: where configs begin to count the calls; a functional model counts the call that made it
     _pydt_first_call = 0
+    _pydt_inbound_nodes: list[Node]
+    _inbound_nodes = KerasName("_pydt_inbound_nodes")
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
@@ -165,7 +168,7 @@ class Operation(Configurable):
         if not isinstance(name, str) or "/" in name:
             raise ValueError(f"name: expected a string without '/', got {name!r}")
         self.name = checked_name(name)
-        self._pydt_inbound_nodes: list[Node] = []
+        object.__setattr__(self, "_pydt_inbound_nodes", [])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return (self.symbolic_call if symbolic_leaves((args, kwargs)) else self.call)(*args, **kwargs)
@@ -189,7 +192,7 @@ class Operation(Configurable):
         return {"name": self.name, **self._pydt_own_config()}
 
     @property
-    def _kind(self) -> str:
+    def _pydt_kind(self) -> str:
         """The name of its class, as summaries show it."""
         return type(self).__name__
 
@@ -221,7 +224,7 @@ class FunctionCall(Operation):
         self.config = dict(config)
 
     @property
-    def _kind(self) -> str:
+    def _pydt_kind(self) -> str:
         return self.card.class_name
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -248,7 +251,7 @@ class OpCall(Operation):
         self.op = op
 
     @property
-    def _kind(self) -> str:
+    def _pydt_kind(self) -> str:
         return type(self.op).__name__
 
     def __call__(self, *inputs: Any) -> Any:

@@ -14,10 +14,11 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers import context, settings, structure
 from pydtconv.layers.tracking import inside, is_tracked, tracked
 from pydtconv.layers.turns import turn_of
+from pydtconv.own_names import PREFIX, KerasName, OwnNames, reserved
 from pydtconv.utils.uninterrupted import uninterrupted
 
 
-class Weights:
+class Weights(OwnNames):
     """The part of `Layer` that holds variables and sublayers."""
 
     name: str
@@ -27,6 +28,24 @@ class Weights:
     _pydt_trainable_variables: list[Variable]
     _pydt_non_trainable_variables: list[Variable]
     _pydt_trainable: bool
+    _flatten_layers = KerasName("_pydt_flatten_layers")
+    _pydt_former: tuple[str, ...] = (
+        "_pydt_layers",
+        "_pydt_trainable_variables",
+        "_pydt_non_trainable_variables",
+        "_pydt_trainable",
+        "_pydt_own_metrics",
+        "_pydt_recorded",
+        "_pydt_inbound_nodes",
+        "_pydt_dtype_policy",
+        "_pydt_build_shapes",
+        "_pydt_input_shape_arg",
+        "_pydt_set_by_itself",
+        "_pydt_calls_on_arrays",
+        "_pydt_turn",
+        "_pydt_structure_entry",
+        "_pydt_watched",
+    )
 
     @property
     def variable_dtype(self) -> str:
@@ -48,9 +67,10 @@ class Weights:
         return {**self.__dict__, **({"_pydt_watched": watched} if watched else {})}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
+        super().__setstate__(state)
         for name in self.__dict__.pop("_pydt_watched", ()):
-            object.__setattr__(self, name, tracked(self.__dict__[name], self))
+            if name in self.__dict__:
+                object.__setattr__(self, name, tracked(self.__dict__[name], self))
 
     def _pydt_track(self, value: Any) -> None:
         """Notes what joins the layer; a frozen layer freezes it."""
@@ -80,7 +100,7 @@ class Weights:
         left = [layer for layer in inside(gone) if isinstance(layer, Weights)]
         if not left or self.__dict__.get("_pydt_network") is not None:
             return
-        places = [value for name, value in vars(self).items() if name not in ("_pydt_layers", "_pydt_recorded")]
+        places = [value for name, value in vars(self).items() if not name.startswith(PREFIX)]
         held = {id(layer) for layer in inside(places)}
         gone_ones = {id(layer) for layer in left} - held
         object.__setattr__(self, "_pydt_layers", [layer for layer in self._pydt_layers if id(layer) not in gone_ones])
@@ -97,6 +117,8 @@ class Weights:
         if isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)
             return
+        if name.startswith(PREFIX):
+            raise AttributeError(f"{type(self).__name__}: {reserved(name)}")
         if "_pydt_layers" not in self.__dict__:
             if isinstance(value, (Weights, Variable)):
                 raise RuntimeError(f"{type(self).__name__}: call super().__init__() before you set self.{name}")

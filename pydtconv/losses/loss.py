@@ -13,6 +13,7 @@ from pydtconv.dtype_policies import gathering_dtype
 from pydtconv.dtypes import BFLOAT16, name_of, real, real_array
 from pydtconv.naming import checked_name, to_snake_case
 from pydtconv.ops.functions.operands import is_watched
+from pydtconv.own_names import OwnNames
 from pydtconv.serialization.objects import arguments_of, serialize_keras_object
 
 #: reductions that divide by how many values there are, and all
@@ -20,7 +21,7 @@ MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
 REDUCTIONS = (*MEANS, "sum", "none", None)
 
 
-class Loss:
+class Loss(OwnNames):
     """A loss; called with (y_true, y_pred, sample_weight=None), on symbolic tensors or on arrays.
 
     Subclasses write `call(y_true, y_pred)` in functions of `pydtconv.ops`; it gives a value for each sample (n, ...).
@@ -31,6 +32,7 @@ class Loss:
 
     #: whether y_true holds class numbers instead of values of y_pred's kind
     takes_labels = False
+    _pydt_former: tuple[str, ...] = ("_pydt_dtype", "_pydt_fn_kwargs")
 
     def __init__(
         self, name: str | None = None, reduction: str | None = "sum_over_batch_size", dtype: str | None = None

@@ -17,6 +17,7 @@ from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.hooks import as_result
 from pydtconv.naming import auto_name, checked_name
+from pydtconv.own_names import OwnNames
 from pydtconv.serialization.budget import claim
 from pydtconv.serialization.objects import arguments_of
 from pydtconv.utils.results import with_mask
@@ -93,7 +94,7 @@ class State(Variable):
         return self.known()[index]
 
 
-class Metric(Masks):
+class Metric(Masks, OwnNames):
     """A figure that is gathered over batches.
 
     Subclasses write `update_state(y_true, y_pred, sample_weight=None)` on arrays and `result()`; state that
@@ -102,6 +103,7 @@ class Metric(Masks):
 
     #: attributes besides the variables that are gathered, for checkpoints to keep
     state_names: tuple[str, ...] = ()
+    _pydt_former: tuple[str, ...] = ("_pydt_dtype", "_pydt_states", "_pydt_fn", "_pydt_fn_kwargs")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -56,7 +56,7 @@ class _Reduction(Metric):
         self.total = 0.0
         self.count = 0.0
 
-    def _add(self, values: Any, weights: Any, reduce: Callable[..., Any]) -> None:
+    def _pydt_add(self, values: Any, weights: Any, reduce: Callable[..., Any]) -> None:
         values = as_array(self, "values", values)
         weights = None if weights is None else as_array(self, "sample_weight", weights)
         if values.dtype.kind != "f":
@@ -79,7 +79,7 @@ class Mean(_Reduction):
             return
         if sample_weight is None and np.ndim(values) == 0:  # one number for all samples, of which these may be a share
             sample_weight = replica.current().portion
-        self._add(values, sample_weight, np.mean)
+        self._pydt_add(values, sample_weight, np.mean)
 
     def result(self) -> float:
         return self.total / self.count if self.count else 0.0
@@ -92,7 +92,7 @@ class Sum(_Reduction):
         super().__init__(name, dtype)
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        self._add(values, sample_weight, np.sum)
+        self._pydt_add(values, sample_weight, np.sum)
 
     def result(self) -> float:
         return self.total

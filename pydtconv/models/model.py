@@ -36,6 +36,18 @@ class Model(Trainer, Layer):
 
     #: the recorded calls of a functional model; None for one that defines `call`
     _pydt_network: Network | None = None
+    _pydt_former: tuple[str, ...] = (
+        *Layer._pydt_former,
+        "_pydt_network",
+        "_pydt_input_layer",
+        "_pydt_edits",
+        "_pydt_in_order",
+        "_pydt_compile_config",
+        "_pydt_compiled_metrics",
+        "_pydt_targets",
+        "_pydt_loss_tracker",
+        "_pydt_loss_trackers",
+    )
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Model and _is_functional(args, kwargs):

@@ -82,7 +82,7 @@ def _add_rows(
     rows: list[list[str]], layer: Any, level: int, connected: bool, show_trainable: bool, expand: bool, inside: set[Any]
 ) -> None:
     prefix = "   " * level + "└ " if level else ""
-    row = [f"{prefix}{layer.name} ({layer._kind})", _output_shape(layer), _params(layer)]
+    row = [f"{prefix}{layer.name} ({layer._pydt_kind})", _output_shape(layer), _params(layer)]
     if connected:
         row.append(_connections(layer, inside))
     if show_trainable:

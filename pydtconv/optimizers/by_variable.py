@@ -16,9 +16,10 @@ from typing import Any
 from pydtconv import initializers
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.own_names import OwnNames
 
 
-class ByVariable:
+class ByVariable(OwnNames):
     """Mixin of `Optimizer`: variables of one's own, in the order in which they were made, and their updates."""
 
     name: str
@@ -27,6 +28,20 @@ class ByVariable:
     learning_rate: Any
     _pydt_slots: Any
     _pydt_rate: float
+    _pydt_former: tuple[str, ...] = (
+        "_pydt_added",
+        "_pydt_constrained",
+        "_pydt_excluded",
+        "_pydt_excluded_pattern",
+        "_pydt_learning_rate",
+        "_pydt_own_store",
+        "_pydt_rate",
+        "_pydt_runs",
+        "_pydt_slots",
+        "_pydt_states",
+        "_pydt_steps",
+        "_pydt_updates",
+    )
 
     def __init__(self) -> None:
         self._pydt_added: list[Variable] = []

@@ -32,6 +32,8 @@ class ImageIterator(PyDataset):
     order of its own.
     """
 
+    _pydt_order = property(lambda self: self._order)  # which all processes must have alike
+
     def __init__(
         self, generator: Any, count: int, batch_size: int, shuffle: bool, seed: int | None, saving: Saving
     ) -> None:

@@ -14,6 +14,7 @@ from pydtconv.graph import Split, current_graph
 from pydtconv.layers import structure
 from pydtconv.layers.turns import Turn, turn_of
 from pydtconv.metrics import Mean
+from pydtconv.own_names import KerasName
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
 from pydtconv.trainers.custom_steps import CustomSteps, as_numbers
@@ -42,6 +43,7 @@ class Compilable:
     #: what the thread that is in fit has
     _pydt_fitting: Turn
     _pydt_loss_tracker: Mean
+    _loss_tracker = KerasName("_pydt_loss_tracker")
     _pydt_loss_trackers: dict[str, Mean]
 
     def __init__(self) -> None:

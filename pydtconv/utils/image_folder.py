@@ -126,6 +126,8 @@ class ImageFolder(PyDataset):
     class_names: names by number.  file_paths: the files.  With shuffle, each epoch has an order of its own.
     """
 
+    _pydt_order = property(lambda self: self._order)  # which all processes must have alike
+
     def __init__(
         self,
         file_paths: list[Path],

@@ -118,7 +118,7 @@ def _of_data(data: Any) -> Iterator[str]:
         if hasattr(data, name):
             yield f"data: {name} {getattr(data, name)}"
     source = getattr(data, "source", None)
-    order = getattr(source, "_order", None)
+    order = getattr(source, "_pydt_order", None)
     if isinstance(order, np.ndarray):
         yield f"data: order {hashlib.sha256(order.tobytes()).hexdigest()[:16]}"
     told = getattr(source, "digest", None)
