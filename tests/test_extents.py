@@ -112,6 +112,6 @@ def test_files(tmp_path):
         with zipfile.ZipFile(tmp_path / "changed.keras", "w") as archive:
             for name, data in members.items():
                 archive.writestr(name, json.dumps(changed) if name == "config.json" else data)
-        with pytest.raises(BadFileError, match=rf"changed\.keras.*expected.* at most 2147483647.*{value}"):
+        with pytest.raises(BadFileError, match=rf"changed\.keras.*expected.*{value}"):
             saving.load_model(tmp_path / "changed.keras")
     assert count > 50

@@ -61,6 +61,7 @@ ALLOWED = (
     "serialization/lambdas.py",
     "suggest.py",
     "utils/__init__.py",
+    "utils/hdf5.py",
     "utils/hdf5_trial.py",
 )
 

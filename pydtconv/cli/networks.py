@@ -144,10 +144,10 @@ def build(args: Any, input_shape: Shape, classes: int) -> Any:
         return applications.build(
             args.model, input_shape=input_shape, classes=classes, weights=getattr(args, "weights", None)
         )
-    except MemoryError as error:
+    except (MemoryError, ValueError) as error:
         size = "x".join(map(str, input_shape))
         raise CommandError(f"{args.model} for images of {size} and {classes} classes: {error}") from None
-    except (ValueError, OSError) as error:
+    except OSError as error:
         raise CommandError(str(error)) from None
 
 

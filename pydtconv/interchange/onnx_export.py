@@ -21,6 +21,7 @@ from pydtconv.interchange.onnx_functions import TYPES
 from pydtconv.interchange.onnx_package import import_onnx
 from pydtconv.interchange.onnx_table import ROWS, follows
 from pydtconv.interchange.onnx_writer import Multiple, Writer
+from pydtconv.kernels.eager import compute
 from pydtconv.layers.turns import turn_of
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.tracing import Traced, trace
@@ -212,7 +213,7 @@ def _folded(w: Writer, node: Node) -> bool:
     if not arrays or batch or node.op.draws or any(array is None for array in arrays):
         return False
     op = ops.Cast(real(BFLOAT16)) if node.op == ops.Cast(BFLOAT16) else node.op  # files have no bfloat16
-    results = ops.compute(op, *arrays)
+    results = compute(op, *arrays)
     for tensor, array in zip(node.outputs, results if isinstance(results, tuple) else (results,), strict=True):
         tensor.constant = np.asarray(array)
     return True

@@ -59,7 +59,7 @@ class ConvBase(Op):
         named = self.algorithm if isinstance(self.algorithm, tuple) else ((None, self.algorithm),)
         for _, name in named:
             if name not in (None, "auto"):
-                check_algorithm(name)
+                check_algorithm(str(name).partition(" ")[0])  # behind it on GPUs: a strategy, of the kernel
         check_fusable(self.activation)
 
     @property

@@ -18,7 +18,7 @@ def check_inputs(model: Any, x: Any) -> None:
         return
     if not expected:
         return
-    arrays = model._flat(x)
+    arrays = model._pydt_flat(x)
     if len(arrays) != len(expected):
         raise ValueError(
             f"x: expected {len(expected)} input(s), {[tensor.name for tensor in expected]}, got {len(arrays)}"

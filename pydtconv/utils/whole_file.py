@@ -73,11 +73,13 @@ def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | No
 
 
 def check_target(path: Path) -> None:
-    """Raises OSError where a path leads to a folder, a pipe or a device: a file would take its place."""
+    """Raises OSError where a path is too long, or leads to a folder, a pipe or a device, which a file would replace."""
     try:
         mode = path.stat().st_mode
-    except OSError:  # nothing is there, or it may not be looked at: writing says so
-        return
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise
+        return  # nothing is there, or it may not be looked at: writing says so
     if not stat.S_ISREG(mode):
         number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
         raise OSError(number, f"expected the name of a file, got {kind_of(mode)}", str(path))

@@ -65,7 +65,7 @@ def test_it_reaches_the_sums_it_is_in_and_no_other(algorithm, direction, value):
 @pytest.mark.parametrize("value", [np.inf, 1.5e38])
 def test_winograd_spreads_it_over_a_tile(value):
     """As the documentation says; the direct method keeps the huge one finite."""
-    x, w = np.zeros(P.x_shape, "float32"), np.full(P.w_shape, 0.1, "float32")
+    x, w = np.full(P.x_shape, 0.5, "float32"), np.full(P.w_shape, 0.1, "float32")
     x[0, 4, 4, 0] = value
     with np.errstate(all="ignore"):
         spread = ~np.isfinite(conv.forward(P, x, w, algorithm="winograd"))[0, ..., 0]

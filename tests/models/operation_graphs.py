@@ -149,7 +149,7 @@ METHODS: dict[str, tuple] = {
 #: functions that give no operation in Keras: why
 NONE_IN_KERAS = {
     **dict.fromkeys(
-        ["affine", "compute", "general_relu", "linear", "mean_of", "mish", "slice_along", "Crop"], "of pydtconv alone"
+        ["affine", "general_relu", "linear", "mean_of", "mish", "slice_along", "Crop"], "of pydtconv alone"
     ),
     **dict.fromkeys(
         ["arange", "bartlett", "blackman", "hamming", "hanning", "kaiser", "identity", "eye", "tri"],

@@ -132,14 +132,14 @@ def test_functions_that_call_others_are_not_called(name, refused):
 
 def test_no_function_takes_a_function():
     """Whatever `ops` will have: a file names operators of the graph alone."""
-    from pydtconv.models.functional_config import _function_of
+    from pydtconv.models.keras_operations import operation_of
 
     for member in ALL:
-        if member.kind == "function":
-            takes = any(
-                "Callable" in str(each.annotation) for each in inspect.signature(member.target).parameters.values()
-            )
-            assert not (takes and _function_of(member.name)[1] is member.target), member.name
+        if member.kind == "function" and any(
+            "Callable" in str(each.annotation) for each in inspect.signature(member.target).parameters.values()
+        ):
+            with pytest.raises(ValueError, match=r"which pydtconv\.ops does not have"):
+                operation_of({"module": "keras.src.ops", "class_name": member.name, "config": {}})
 
 
 CONSTANTS = {

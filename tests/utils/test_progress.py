@@ -7,7 +7,6 @@ import os
 import sys
 
 import numpy as np
-import pytest
 
 import pydtconv as keras
 from pydtconv.utils import progress
@@ -64,9 +63,8 @@ def test_training_goes_on_where_the_disk_of_the_output_is_full(monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Full())
     fitted(epochs=2)
-    monkeypatch.setattr(Full, "number", errno.EPIPE)
-    with pytest.raises(BrokenPipeError):
-        fitted(epochs=2)
+    monkeypatch.setattr(Full, "number", errno.EPIPE)  # nobody reads it
+    fitted(epochs=2)
 
 
 def test_what_the_output_cannot_encode_is_replaced(monkeypatch):

@@ -28,6 +28,7 @@ from pydtconv.ops.functions.shape import (
 )
 from pydtconv.ops.functions.tables import elementwise, moves
 from pydtconv.ops.functions.tables.counting import nonzero
+from pydtconv.ops.functions.tables.creating import zeros_like
 from pydtconv.ops.functions.tables.making import apply, operands_of
 from pydtconv.ops.table import RULES
 
@@ -104,8 +105,8 @@ def real(x: Any) -> Any:
 
 
 def imag(x: Any) -> Any:
-    """The imaginary part of an array."""
-    return np.imag(np.asarray(x))
+    """The imaginary part: zeros where x is not complex, as a model's tensors are not."""
+    return zeros_like(x) if is_symbolic(x) else np.imag(np.asarray(x))
 
 
 def conj(x: Any) -> Any:
