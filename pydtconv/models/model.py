@@ -162,9 +162,9 @@ class Model(Trainer, Layer):
         wanted = self._pydt_network.inputs
         if isinstance(inputs, dict) and not isinstance(wanted, dict):
             wanted = {x.name: x for x in self._pydt_network.flat_inputs}
-            flat = [self._picked(inputs, wanted)[name] for name in wanted]
+            flat = [self._pydt_picked(inputs, wanted)[name] for name in wanted]
         else:
-            flat = tree.flatten(self._picked(inputs, wanted))
+            flat = tree.flatten(self._pydt_picked(inputs, wanted))
         expected = self._pydt_network.flat_inputs
         if len(flat) != len(expected):
             raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}")
@@ -173,7 +173,7 @@ class Model(Trainer, Layer):
                 raise ValueError(f"model {self.name!r}: input {wanted.name!r}: expected a tensor, got None")
         return flat
 
-    def _picked(self, inputs: Any, wanted: Any) -> Any:
+    def _pydt_picked(self, inputs: Any, wanted: Any) -> Any:
         """Inputs in the wanted structure, without entries of dicts that it does not have.
 
         Other lists are taken in the order of the flat inputs where no dict has another order.  Raises ValueError.
@@ -182,10 +182,10 @@ class Model(Trainer, Layer):
             missing = [key for key in wanted if key not in inputs]
             if missing:
                 raise ValueError(f"model {self.name!r}: input {missing[0]!r} is missing: got {sorted(inputs)}")
-            return {key: self._picked(inputs[key], part) for key, part in wanted.items()}
+            return {key: self._pydt_picked(inputs[key], part) for key, part in wanted.items()}
         many = isinstance(wanted, (list, tuple)) and isinstance(inputs, (list, tuple))
         if many and len(wanted) == len(inputs):
-            return [self._picked(*pair) for pair in zip(inputs, wanted, strict=True)]
+            return [self._pydt_picked(*pair) for pair in zip(inputs, wanted, strict=True)]
         if isinstance(inputs, dict) or not _are_in_order(wanted):
             names, given = tree.map_structure(lambda x: x.name, wanted), tree.map_structure(lambda x: "...", inputs)
             raise ValueError(f"model {self.name!r}: inputs: expected the structure {names}, got {given}")
