@@ -99,6 +99,24 @@ def test_files_that_are_named_exist(page):
     assert not [name for name in names if not (ROOT / name).exists()]
 
 
+#: the comments and docstrings of a source
+COMMENTS = {"cext": r"/\*.*?\*/|//[^\n]*", "pydtconv": r'""".*?"""|#[^\n]*'}
+
+
+@pytest.mark.parametrize("folder", COMMENTS)
+def test_files_that_comments_name_exist(folder):
+    tops = ("cext", "pydtconv", "models", "tests", "benchmarks", "tools", "docs")
+    files = [str(path.relative_to(ROOT)) for top in tops for path in (ROOT / top).rglob("*.*")]
+    ends = {end for file in files for end in (file, *(file[i + 1 :] for i, c in enumerate(file) if c == "/"))}
+    missing = []
+    for path in sorted((ROOT / folder).rglob("*")):
+        if path.suffix in ({"cext": (".c", ".h", ".cu"), "pydtconv": (".py", ".pyx", ".pxd")}[folder]):
+            comments = " ".join(re.findall(COMMENTS[folder], path.read_text(), re.S))
+            names = re.findall(r"(?<![\w./<-])((?:[\w-]+/)*\w[\w-]*\.(?:c|h|cu|py|pyx|pxd|md))(?![\w(=.])", comments)
+            missing += [f"{path.name}: {name}" for name in names if name not in ends and not (ROOT / name).exists()]
+    assert not missing
+
+
 def test_the_readme_is_short():
     assert len(TEXTS["README.md"].splitlines()) <= 150
 

@@ -1,4 +1,4 @@
-"""Cross-entropies, alone and with softmax or sigmoid (cext/nn/losses.c)."""
+"""Cross-entropies, alone and with softmax or sigmoid (cext/nn/cross_entropy.c)."""
 
 from __future__ import annotations
 

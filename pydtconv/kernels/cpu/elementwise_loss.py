@@ -1,4 +1,4 @@
-"""Losses that are a mean, or a sum, of a function of two elements (cext/nn/losses.c)."""
+"""Losses that are a mean, or a sum, of a function of two elements (cext/nn/elementwise_loss.c)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scalars that training minimises (cext/nn/losses.c)."""
+"""The scalars that training minimises (cext/nn/loss_sums.c)."""
 
 from __future__ import annotations
 
