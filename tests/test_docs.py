@@ -99,6 +99,14 @@ def test_files_that_are_named_exist(page):
     assert not [name for name in names if not (ROOT / name).exists()]
 
 
+@pytest.mark.parametrize("page", [*TEXTS, "SECURITY.md", "CHANGELOG.md"])
+def test_lines_fit(page):
+    """In 120 columns, but for rows of tables and what programs print (blocks without a language)."""
+    text = (ROOT / page).read_text()
+    text = re.sub(r"^ *```(\w*)\n.*?^ *```$", lambda block: block[0] if block[1] else "", text, flags=re.S | re.M)
+    assert not [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")]
+
+
 #: the comments and docstrings of a source
 COMMENTS = {"cext": r"/\*.*?\*/|//[^\n]*", "pydtconv": r'""".*?"""|#[^\n]*'}
 

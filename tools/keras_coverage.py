@@ -12,6 +12,7 @@ import argparse
 import importlib
 import inspect
 import os
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -214,6 +215,10 @@ def unexplained(found: dict[str, list[str]]) -> list[str]:
     return [f"{module}.{each}" for module, names in found.items() for each in names if (module, each) not in explained]
 
 
+def filled(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def page() -> str:
     """The text of docs/keras.md.  Raises ValueError where a missing name has no reason."""
     os.environ.setdefault("KERAS_BACKEND", "torch")
@@ -233,7 +238,7 @@ def page() -> str:
             for each in all_names.split()
             if each in found[module]
         ]
-        text += f"\n{reason}:\n{', '.join(listed)}.\n" if listed else ""
+        text += f"\n{filled(reason + ':')}\n{filled(', '.join(listed) + '.')}\n" if listed else ""
     return text
 
 
