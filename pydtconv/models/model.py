@@ -204,12 +204,12 @@ class Model(Trainer, Layer):
             x = ops.reshape(x, (*(-1 if e is None else e for e in shape), 1))
         elif len(shape) == len(to.shape) + 1 and shape[-1] == 1:
             x = ops.reshape(x, tuple(-1 if e is None else e for e in shape[:-1]))
-        if not self._takes(to.shape, tuple(x.shape)):
+        if not self._pydt_takes(to.shape, tuple(x.shape)):
             shape = tuple(x.shape)
             raise ValueError(f"model {self.name!r}: input {to.name!r}: expected shape {to.shape}, got {shape}")
         return x
 
-    def _takes(self, wanted: tuple[int | None, ...], got: tuple[int | None, ...]) -> bool:
+    def _pydt_takes(self, wanted: tuple[int | None, ...], got: tuple[int | None, ...]) -> bool:
         """Whether an input of a shape can be read as one of the wanted shape; the batch is free."""
         same = len(wanted) == len(got)
         return same and all(e is None or f is None or e == f for e, f in zip(wanted[1:], got[1:], strict=True))

@@ -125,7 +125,7 @@ class Sequential(Model):
             y = layer(y, training=training) if takes else layer(y)
         return y
 
-    def _takes(self, wanted: tuple[int | None, ...], got: tuple[int | None, ...]) -> bool:
+    def _pydt_takes(self, wanted: tuple[int | None, ...], got: tuple[int | None, ...]) -> bool:
         """Extents may be others than those that built it, where the layers allow it."""
         return len(wanted) == len(got)
 

@@ -35,7 +35,7 @@ def _fits(model: Any, wanted: tuple[int | None, ...], got: tuple[int, ...]) -> b
         wanted = wanted[:-1]
     elif len(got) == len(wanted) + 1 and got[-1] == 1:
         got = got[:-1]
-    return model._takes(wanted, got)
+    return model._pydt_takes(wanted, got)
 
 
 def check_targets(targets: Targets, y: Any, predictions: Any) -> None:
