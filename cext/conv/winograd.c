@@ -49,7 +49,7 @@ typedef struct {
     const elem *added; /* to y, or NULL; its pixels are lda apart */
     int64_t lda;
     elem *y;
-    int keep_tiles;
+    int keep_tiles, wide_padding;                        /* windows of padding alone */
     int64_t block, columns;                              /* tiles and output channels at a time */
     int64_t ldv, ldm, v_plane, m_plane, u_step, u_plane; /* elements; of U and V, points */
     int64_t zeros_size, shared_size, own_size, m_size, packed_size,
@@ -103,7 +103,10 @@ static dtconv_status prepare(const dtconv_conv *p, int backward_data, int with_f
     s->u_plane = dtconv_plane_step_of((s->keep_tiles ? s->columns / nr : panels) * s->u_step, of_point);
     s->v_plane = dtconv_plane_step_of(s->block * s->ldv, of_point);
     s->m_plane = dtconv_plane_step(s->block * s->ldm);
-    const int64_t v_size = dtconv_room(w->points * s->v_plane), u_size = dtconv_room(w->points * s->u_plane);
+    s->wide_padding = !s->prologue.mean && (w->pad_t > 2 * w->dil_h || w->oh - w->pad_t > w->ih ||
+                                            w->pad_l > 2 * w->dil_w || w->ow - w->pad_l > w->iw);
+    const int64_t v_size = dtconv_room(w->points * s->v_plane + w->kd * s->block); /* and marks */
+    const int64_t u_size = dtconv_room(w->points * s->u_plane);
     s->zeros_size = dtconv_line(w->ci + V);
     s->m_size = dtconv_line(w->points * s->m_plane);
     s->packed_size = dtconv_packs(w) ? dtconv_line(s->block * w->kd * w->slot) : 0;
@@ -120,9 +123,77 @@ static size_t bytes_of(const pass_state *s) {
            (size_t)(s->zeros_size + s->shared_size + s->parts_size + s->w.threads * size_of_thread(s)) * sizeof(real);
 }
 
+enum { WORDS = sizeof(elem) == 8 ? 8 : 4 }; /* 8 channels or more */
+
+/* Whether one of WORDS words has some of these bits. */
+#ifdef __AVX__
+static inline int any_bits(const void *words, uint64_t bits) {
+    const __m256i *w = words;
+    __m256i all = _mm256_loadu_si256(w);
+    if (WORDS == 8) all = all | _mm256_loadu_si256(w + 1);
+    return !_mm256_testz_si256(all, _mm256_set1_epi64x((int64_t)bits));
+}
+#else
+static inline int any_bits(const void *words, uint64_t bits) {
+    uint64_t w[WORDS], all = 0;
+    memcpy(w, words, sizeof w);
+    for (int k = 0; k < WORDS; k++) all |= w[k];
+    return (all & bits) != 0;
+}
+#endif
+
+/* Whether one of n channels is not 0; most often one of the first is.  -0 is 0. */
+static inline int has_numbers(const elem *x, int64_t n) {
+    const uint64_t signs = sizeof(elem) == 2 ? 0x8000800080008000 : sizeof(elem) == 4 ? 0x8000000080000000 : 1ull << 63;
+    const int64_t step = WORDS * 8 / sizeof(elem);
+    int64_t c = 0;
+    for (; c + step <= n; c += step)
+        if (any_bits(x + c, ~signs)) return 1;
+    for (; c < n; c++)
+        if (widen(x[c]) != 0) return 1;
+    return 0;
+}
+
+/* The last pixel inside of the image of the 3 x 3 that end with this one, of a tile of `width`, or NULL. */
+NOINLINE const elem *last_inside(const elem *const *pixel, int width, const elem *zeros) {
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            if (pixel[-i * width - j] != zeros) return pixel[-i * width - j];
+    return NULL;
+}
+
+/* The pixels of a tile to look at: each window has one of them; returns their number. */
+static int find_probes(const DT(tiling) * w, int *probes) {
+    int count = 0;
+    for (int i = 2; i < w->t->ah; i += 3)
+        for (int j = 2; j < w->t->aw; j += 3)
+            probes[count++] = MAX(2, MIN(i, w->t->ah - 3)) * w->t->aw + MAX(2, MIN(j, w->t->aw - 3));
+    return count;
+}
+
+/* Whether a window of a tile may read zeros alone.  Where a probe is padding, it is the last pixel before it. */
+static inline int may_be_empty(const pass_state *s, int count, const int *probes, const elem *const *pixels) {
+    for (int k = 0; k < count; k++) {
+        const elem *probe = pixels[probes[k]];
+        if (probe == s->zeros && !(probe = last_inside(pixels + probes[k], s->w.t->aw, s->zeros))) continue;
+        if (!has_numbers(probe, s->w.ci)) return 1;
+    }
+    return 0;
+}
+
+/* Behind V: of each of its tiles whether it has to be looked through for windows that read zeros alone. */
+static unsigned char *marks_of(const pass_state *s, const point *v) {
+    return (unsigned char *)(v + s->w.points * s->v_plane);
+}
+
 /* V of tiles [first, first + count) of a plane of x, from row `row` on. */
 static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, int64_t count, point *v, int64_t row) {
     const elem *pixels[2][TRANSFORM_PIXELS];
+    const int64_t slot = plane % s->w.kd;
+    unsigned char *marks = marks_of(s, v) + slot * s->block + row;
+    v += slot * s->w.slot + row * s->ldv;
+    int probes[TRANSFORM_MAX];
+    const int probe_count = s->prologue.mean ? 0 : find_probes(&s->w, probes);
     DT(place) at = DT(tile_place)(&s->w, first, plane);
     DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[0]);
     for (int64_t i = 0; i < count; i++) {
@@ -131,7 +202,8 @@ static void transform_tiles(const pass_state *s, int64_t plane, int64_t first, i
             DT(tile_of_x)(&s->w, s->x, &at, s->zeros, pixels[(i + 1) % 2]);
             dtconv_prefetch(pixels[(i + 1) % 2], s->w.points, 0, 1);
         }
-        expand_tile(&s->w, &s->points, &s->prologue, pixels[i % 2], s->zeros, v + (row + i) * s->ldv, s->v_plane);
+        marks[i] = (unsigned char)(s->wide_padding | may_be_empty(s, probe_count, probes, pixels[i % 2]));
+        expand_tile(&s->w, &s->points, &s->prologue, pixels[i % 2], s->zeros, v + i * s->ldv, s->v_plane);
     }
 }
 
@@ -171,39 +243,22 @@ static void gather(const pass_state *s, DT(gather_sums) * sums, int64_t j, int64
     DT(gather_count)(sums, count);
 }
 
-static int is_zero(const elem *x, int64_t n) {
-    int others = 0;
-    int64_t c = 0;
-    for (; c + V <= n && !others; c += V)
-        for (int64_t k = c; k < c + V; k++) others |= widen(x[k]) != 0;
-    if (!others)
-        for (; c < n; c++) others |= widen(x[c]) != 0;
-    return !others;
-}
-
 /* The pixels of each row of a tile of y whose windows read zeros alone, as bits; whether there are any.  A tile all of
  * which reads zeros has zeros without more ado, and has none. */
-static int find_empty(const pass_state *s, const DT(place) * at, unsigned *empty) {
+NOINLINE int find_empty(const pass_state *s, const DT(place) * at, int64_t first, int64_t end, unsigned *empty) {
     const DT(tiling) *w = &s->w;
     const int ah = w->t->ah, aw = w->t->aw, mh = w->t->mh;
     const unsigned every = (1u << w->t->mw) - 1;
-    const int64_t from = at->plane - w->pad_f;
     unsigned zero[TRANSFORM_MAX], some = 0, all = every;
-    if (s->prologue.mean) return 0;
     for (int i = 0; i < ah; i++) zero[i] = (1u << aw) - 1;
-    for (int64_t plane = MAX(0, from); plane < MIN(w->id, from + w->kd); plane++) {
+    for (int64_t plane = first; plane < end; plane++) {
         const elem *pixels[TRANSFORM_PIXELS];
         const DT(place) of = {at->image, plane, at->i, at->j};
-        unsigned left = 0;
-        DT(tile_probes)(w, s->x, &of, s->zeros, pixels);
-        for (int i = 0; i < (ah / 3) * (aw / 3); i++) left |= pixels[i] == s->zeros || is_zero(pixels[i], w->ci);
-        if (!left) return 0;
-        left = 0;
         DT(tile_of_x)(w, s->x, &of, s->zeros, pixels);
-        for (int i = 0; i < ah; left |= zero[i++])
+        for (int i = 0; i < ah; i++)
             for (int j = 0; j < aw; j++)
-                if (pixels[i * aw + j] != s->zeros && !is_zero(pixels[i * aw + j], w->ci)) zero[i] &= ~(1u << j);
-        if (!left) return 0;
+                if (zero[i] >> j & 1 && pixels[i * aw + j] != s->zeros && has_numbers(pixels[i * aw + j], w->ci))
+                    zero[i] &= ~(1u << j);
     }
     for (int i = 0; i < mh; i++) {
         const unsigned rows = zero[i] & zero[i + 1] & zero[i + 2];
@@ -214,10 +269,10 @@ static int find_empty(const pass_state *s, const DT(place) * at, unsigned *empty
 }
 
 /* Channels [j, j + n) of a tile of y, from M; pixels of `empty` windows have no sums of products. */
-static void put_tile(const pass_state *s, const real *m, int64_t j, int64_t n, const tile_pixels *at,
-                     const DT(contract_finish) * finish, const unsigned *empty, elem *outside) {
+NOINLINE void put_tile(const pass_state *s, const real *m, int64_t j, int64_t n, const tile_pixels *at,
+                       const DT(contract_finish) * finish, const unsigned *empty, elem *outside) {
     const int mw = s->w.t->mw, count = s->w.t->mh * mw;
-    elem *others[TRANSFORM_PIXELS];
+    elem *others[TRANSFORM_PIXELS] = {0};
     for (int i = 0; i < count; i++) others[i] = empty[i / mw] >> i % mw & 1 ? outside : at->y[i];
     s->points.maps->output(m, s->m_plane, j, n, others, finish);
     for (int i = 0; i < count; i++) {
@@ -258,6 +313,8 @@ static void products(const pass_state *s, const tiles_of *of, const tiles_of *ne
     elem *outside = (elem *)(packed + s->packed_size + s->scratch_size);
     const DT(conv_reductions) *reductions = s->gathered.reductions;
     const int64_t first = of->first, count = of->count, plane = of->plane;
+    const int64_t from_plane = MAX(0, plane - w->pad_f), end_plane = MIN(w->id, plane - w->pad_f + w->kd);
+    const unsigned char *marks = marks_of(s, v) + from_plane % w->kd * s->block;
     dtconv_ahead ahead;
     for (int64_t e = 0; e < w->points; e++) {
         dtconv_ahead_begin(&ahead);
@@ -287,7 +344,7 @@ static void products(const pass_state *s, const tiles_of *of, const tiles_of *ne
     for (int64_t i = 0; i < count; i++) {
         const tile_pixels *now = &pixels[i % 2];
         unsigned empty[TRANSFORM_MAX];
-        const int has_empty = find_empty(s, &at, empty);
+        const int has_empty = from_plane < end_plane && marks[i] && find_empty(s, &at, from_plane, end_plane, empty);
         if (i + 1 < count) {
             DT(tile_next)(w, &at);
             find_pixels(s, &at, j, n, outside, &pixels[(i + 1) % 2]);
@@ -328,8 +385,7 @@ static void run_block(const pass_state *s, int64_t first, real *own, const point
     int64_t made = 0; /* planes of x */
     for (; of.plane < w->od; of.plane++) {
         const int64_t from = of.plane - w->pad_f, end = MIN(w->id, from + w->kd);
-        for (made = MAX(made, from); made < end; made++)
-            transform_tiles(s, made, first, of.count, v + made % w->kd * w->slot, 0);
+        for (made = MAX(made, from); made < end; made++) transform_tiles(s, made, first, of.count, v, 0);
         next.plane = made;
         if (made < w->id && of.plane + 1 < w->od) {
             next.first = first, next.count = of.count;

@@ -42,8 +42,6 @@ void DT(tile_next)(const DT(tiling) * w, DT(place) * at);
 
 /* Pointers to the a x a pixels of x that a tile reads, or to `zeros`. */
 void DT(tile_of_x)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros, const elem **pixels);
-/* Every third of them down and across, from the third one on, (a / 3) x (a / 3): each window of 3 x 3 has one. */
-void DT(tile_probes)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros, const elem **pixels);
 /* Pointers to the m x m pixels of a tile of y, or of an image of its size; ldy: distance of its pixels. */
 void DT(tile_of_y)(const DT(tiling) * w, const elem *y, int64_t ldy, const DT(place) * at, const elem *outside,
                    const elem **pixels);

@@ -158,23 +158,12 @@ void DT(tile_next)(const DT(tiling) * w, DT(place) * at) {
     at->image++;
 }
 
-/* high x wide pixels of x, `step` apart, from the one that is `from` behind the first that a tile reads. */
-static void pixels_of_x(const DT(tiling) * w, const elem *x, const DT(place) * at, int high, int wide, int64_t from,
-                        int64_t step, const elem *zeros, const elem **pixels) {
+void DT(tile_of_x)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros, const elem **pixels) {
     const RT(transform) *t = w->t;
     rectangle(x + (at->image * w->id + at->plane) * w->ih * w->iw * w->ldx, w->ih, w->iw, w->ldx,
-              first_of(at->i, w->phase_th, w->dil_h, t->mh) - w->pad_t + from * w->dil_h,
-              first_of(at->j, w->phase_tw, w->dil_w, t->mw) - w->pad_l + from * w->dil_w, high, wide, step * w->dil_h,
-              step * w->dil_w, zeros, pixels);
-}
-
-void DT(tile_of_x)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros, const elem **pixels) {
-    pixels_of_x(w, x, at, w->t->ah, w->t->aw, 0, 1, zeros, pixels);
-}
-
-void DT(tile_probes)(const DT(tiling) * w, const elem *x, const DT(place) * at, const elem *zeros,
-                     const elem **pixels) {
-    pixels_of_x(w, x, at, w->t->ah / 3, w->t->aw / 3, 2, 3, zeros, pixels);
+              first_of(at->i, w->phase_th, w->dil_h, t->mh) - w->pad_t,
+              first_of(at->j, w->phase_tw, w->dil_w, t->mw) - w->pad_l, t->ah, t->aw, w->dil_h, w->dil_w, zeros,
+              pixels);
 }
 
 void DT(tile_of_y)(const DT(tiling) * w, const elem *y, int64_t ldy, const DT(place) * at, const elem *outside,

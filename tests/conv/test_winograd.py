@@ -194,6 +194,8 @@ SPARSE = {
         for h, w in ((2, 2), (6, 4), (8, 12), (15, 10), (18, 12), (14, 14), (16, 16), (20, 7))
     },
     "one channel": ((3, 28, 28, 1), (3, 3, 1, 8), {}),
+    "at corners": ((30, 2, 6, 19), (3, 3, 19, 35), {"padding": ((0, 1), (0, 1))}),
+    "wide padding": ((2, 9, 11, 5), (3, 3, 5, 20), {"padding": ((4, 3), (5, 0))}),
     "dilated": ((2, 17, 13, 6), (3, 3, 6, 40), {"dilation": (3, 2)}),
     "of a volume": ((2, 5, 12, 9, 4), (3, 3, 3, 4, 20), {}),
     "tiles kept": ((3, 12, 12, 256), (3, 3, 256, 320), {}),
@@ -205,7 +207,7 @@ SPARSE = {
 def test_windows_of_zeros_give_zeros(name, dtype):
     """As the direct method does: a constant background stays one, which a ReLU and its gradient see."""
     shape, filters, more = SPARSE[name]
-    p = ConvProblem.of(shape, filters, padding="same", dtype=dtype, **more)
+    p = ConvProblem.of(shape, filters, **{"padding": "same", **more}, dtype=dtype)
     random = np.random.default_rng(3)
     real = "float64" if dtype == "float64" else "float32"
     w, bias = (random.standard_normal(each).astype(real) for each in (filters, filters[-1:]))
