@@ -34,7 +34,7 @@ def describe(model: Any) -> dict[str, Any]:
 
 
 def _arguments(nodes: Any) -> list[Any]:
-    return list(nodes[0]["args"][1:]) if nodes else []
+    return [list(value) if isinstance(value, tuple) else value for value in nodes[0]["args"][1:]] if nodes else []
 
 
 def _shape(config: dict[str, Any]) -> Any:

@@ -133,7 +133,7 @@ def _pooling(layer: Layer, _: Place) -> nn.Module:
 
 def _largest(layer: Layer, place: Place) -> nn.Module:
     config = layer["config"]
-    return nn.MaxPool2d(tuple(config["pool_size"]), tuple(config["strides"]), place.zeros or (0, 0))
+    return nn.MaxPool2d(config["pool_size"], config["strides"], place.zeros or (0, 0))
 
 
 def _global_average(layer: Layer, _: Place) -> nn.Module:

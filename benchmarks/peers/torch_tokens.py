@@ -83,8 +83,8 @@ def module_of(layer: Layer) -> nn.Module | None:
         tokens = math.prod(shape[1:3])
         if config["target_shape"] == [tokens, shape[3]]:
             return Apply(lambda x: x.flatten(2).transpose(1, 2))
-    if kind == "GetItem" and [part["config"]["stop"] for part in layer["arguments"][0]] == [None, 1, None]:
-        return Apply(lambda x: x[:, :1])
+    if kind == "GetItem" and layer["arguments"][0][1:] == [0]:
+        return Apply(lambda x: x[:, 0])
     if kind == "Reshape" and "newshape" in config:
         target = config["newshape"]
         return Apply(lambda x: x.reshape(target))

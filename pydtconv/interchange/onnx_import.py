@@ -17,6 +17,7 @@ from pydtconv.interchange.onnx_constants import compute
 from pydtconv.interchange.onnx_functions import TYPES
 from pydtconv.interchange.onnx_reader import array_of, attributes_of, bytes_of, opset_of, read_model
 from pydtconv.layers.input_layer import Input
+from pydtconv.layers.symbolic import FunctionCall, OpCall
 from pydtconv.serialization.budget import limited_memory
 from pydtconv.utils.reading import BadFileError, unpacked_limit
 
@@ -57,7 +58,24 @@ def read_onnx(path: Path, free_batch: bool) -> tuple[list[Any], list[Any], str]:
     with limited_memory(limit):
         for node in graph.node:
             _add(builder, node)
-    return inputs, [_output(builder, info.name) for info in graph.output], graph.name
+    outputs = [_output(builder, info.name) for info in graph.output]
+    _name_functions(builder, outputs)
+    return inputs, outputs, graph.name
+
+
+def _name_functions(builder: Builder, outputs: list[Any]) -> None:
+    """Gives functions between layers, which have names of their own making, names that no layer of the file has."""
+    known: set[int] = set()
+    left = [output.node for output in outputs]
+    while left:
+        node = left.pop()
+        if id(node) in known:
+            continue
+        known.add(id(node))
+        left.extend(x.node for x in node.input_tensors)
+        if isinstance(node.operation, (FunctionCall, OpCall)) and id(node.operation) not in known:
+            known.add(id(node.operation))
+            node.operation.name = builder.layer_name(node.operation.name)
 
 
 def _input(builder: Builder, info: Any, free_batch: bool) -> Any:

@@ -106,7 +106,7 @@ def _listing() -> set[str]:
 
 def _is_trial(event: str) -> bool:
     """Whether a copy of this process, or a program, reads an HDF5 file on trial: by no name that comes from a file."""
-    a_program = dict.fromkeys(("subprocess.Popen", "os.posix_spawn"), hdf5_trial._in_another)  # of Python 3.13
+    a_program = dict.fromkeys(("open", "subprocess.Popen", "os.posix_spawn"), hdf5_trial._in_another)  # of Python 3.13
     trial = ({"os.fork": hdf5_trial._forked} | a_program).get(event)
     frame: FrameType | None = sys._getframe()
     while trial and frame is not None:
@@ -120,5 +120,6 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if not _watched:
         return
     written = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
-    if written or (event.startswith(FORBIDDEN) and not _is_trial(event)):
+    of_a_pipe = event != "open" or isinstance(arguments[0], int)
+    if (written or event.startswith(FORBIDDEN)) and not (of_a_pipe and _is_trial(event)):
         _found.append(f"{event} {arguments!r:.200}")

@@ -111,6 +111,8 @@ def _signals(random: np.random.Generator) -> None:
         block = block if max(block) % min(block) == 0 else None
     if method == "direct":
         block = None
+    if method == "overlap_discard" and domain == "spatial":
+        domain = "spectral"
     if domain == "spatial" and a.size * b.size > 2_000_000:
         domain = "spectral"
     told_name = str(random.choice(("convolve", "correlate")))
