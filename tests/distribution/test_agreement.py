@@ -59,8 +59,6 @@ def test_what_differs_on_one_rank_is_an_error_on_all(found, case):
 @pytest.mark.parametrize(
     ("case", "words"), [("input", "input: expected extent 4 on axis -1"), ("class", "expected class numbers")]
 )
-    ("case", "words"), [("input", "input: expected extent 4 on axis -1"), ("class", "expected class numbers")]
-)
 def test_what_one_rank_alone_is_refused_all_are(found, case, words):
     first, second = (other[f"refused {case}"] for other in found)
     assert words in second
