@@ -97,6 +97,6 @@ def refusal(module: str, names: Iterable[str] | None = None) -> Callable[[str], 
     refused = sys.modules.get(module)
     if refused is not None and not hasattr(refused, "__path__"):
         refused.__path__ = []  # as a package has, so that Python asks its finders for a missing name
-    if names is not None and not any(isinstance(finder, Refusing) for finder in sys.meta_path):
+    if not any(isinstance(finder, Refusing) for finder in sys.meta_path):
         sys.meta_path.append(Refusing())
     return __getattr__
