@@ -80,15 +80,18 @@ def test_options_of_fit_hold(options, tmp_path, monkeypatch) -> None:
     if options.get("offload"):
         options = options | {"offload": tmp_path}
     weights, plans = trained(Own, **options)
-    wanted, known = trained(keras.Model, **options)
+    wanted, _ = trained(keras.Model, **options)
+    peaks, free = {plan.peak_bytes for plan in plans}, {plan.peak_bytes for plan in trained(Own)[1]}
+    # a limit may take other algorithms for plans that differ by a result: the bits may differ, not the numbers
+    tolerance = {"rtol": 1e-4, "atol": 1e-6} if "share" in options else {"rtol": 0, "atol": 0}
     for one, other in zip(weights, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
-    peaks = {plan.peak_bytes for plan in plans}
-    assert peaks <= {plan.peak_bytes for plan in known}  # where patches are drawn, fit plans those of all draws
+        np.testing.assert_allclose(one, other, **tolerance)
+    if "share" in options:
+        whole = trained(Own, options.get("split"))[1]
+        assert max(peaks) <= options["share"] * max(plan.peak_bytes for plan in whole) + 1
     if "offload" in options:
         assert any(plan.offloaded is not None and plan.offloaded.moved for plan in plans)
         assert not list(tmp_path.glob("*.scratch"))
-    free = {plan.peak_bytes for plan in trained(Own)[1]}
     assert not peaks <= free
 
 
