@@ -8,6 +8,7 @@
 # make docs-look   looks at every page of it in a headless Chromium: narrow and wide, light and dark
 # make sanitize    the C library under sanitizers: memory, undefined behaviour (make memory), races (make races)
 # make sanitize-c  the part of it that needs no Python, in two minutes
+# make lowest  tests with the lowest versions of what pyproject.toml asks for
 # make emulated    tests with AVX-512, its BF16 and AMX emulated, on a CPU that has AVX2 alone; TESTS="tests/gemm" some of them
 # make soak HOURS=2    trainings that are disturbed at random moments, and what they leave behind
 # Every target sets up .venv by itself.  PYTHON=... and CC=... choose the interpreter and the compiler.
@@ -21,21 +22,24 @@ C_FILES = $$(git ls-files '*.c' '*.h')
 CYTHON_FILES = $$(git ls-files '*.pyx' '*.pxd')
 
 .PHONY: demo test test-all coverage wheel lint format build docs docs-serve docs-look clean
-.PHONY: sanitize sanitize-c memory races soak fuzz emulated
+.PHONY: sanitize sanitize-c memory races soak fuzz lowest emulated
 
 demo: .venv/demo
 	@$(BIN)/pydtconv demo
 
 # threads that wait asleep do not slow down a machine that others use too
 # one process of tests per core, each with its files; ARGS="tests/conv -x -n 0" runs a part in one process
-test test-all coverage: export OMP_WAIT_POLICY ?= passive
-test test-all coverage: export OPENBLAS_NUM_THREADS ?= 1
-test test-all coverage: export OMP_NUM_THREADS ?= 1
+test test-all coverage lowest: export OMP_WAIT_POLICY ?= passive
+test test-all coverage lowest: export OPENBLAS_NUM_THREADS ?= 1
+test test-all coverage lowest: export OMP_NUM_THREADS ?= 1
 test: .venv/test
 	@$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-all: .venv/test-all
 	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+
+lowest: .venv/test
+	@sh tools/lowest.sh -n auto --dist loadfile $(ARGS)
 
 coverage:
 	@sh tools/coverage.sh -n auto --dist loadfile --no-loadscope-reorder $(ARGS)

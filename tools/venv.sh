@@ -75,16 +75,6 @@ pip() {
     .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
 }
 
-# what pyproject.toml asks for, with the extras that are named
-requirements() {
-    "$python" - "$@" <<'END'
-import sys, tomllib
-project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-names = project["dependencies"] + [name for extra in sys.argv[1:] for name in project["optional-dependencies"][extra]]
-print("\n".join(dict.fromkeys(names)))
-END
-}
-
 folder=$(mktemp -d)
 background=
 trap 'for job in $background; do kill "$job" 2>/dev/null || true; done; rm -rf "$folder"' EXIT
@@ -95,7 +85,7 @@ if [ ! -x .venv/bin/pip ]; then
     library=$!
     "$python" -m venv .venv
 fi
-requirements "$@" >"$folder/requirements.txt"
+"$python" tools/requirements.py "$@" >"$folder/requirements.txt"
 # modules are compiled to bytecode when they are first imported: most never are
 # not at the same time as the rest, which looks at the version of setuptools while it is being replaced
 pip --no-compile "setuptools>=77" "cython>=3.1"

@@ -132,7 +132,7 @@ def _png_of_16_bits(contents: bytes) -> np.ndarray | None:
 def _pixels_of_tile(image: Any, mode: str, layout: str) -> np.ndarray:
     """An opened image as if its data had another layout of as many bytes."""
     image._mode = mode
-    image.tile = [type(image.tile[0])(*image.tile[0][:3], layout)]
+    image.tile = [(*image.tile[0][:3], layout)]
     return np.asarray(image)
 
 
